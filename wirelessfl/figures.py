@@ -1,4 +1,4 @@
-"""Figures from rows of runs: accuracy or loss against rounds, MiB or simulated seconds."""
+"""Figures of runs: accuracy or loss against rounds, MiB or simulated seconds."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LABELS: dict[Against, str] = {
     "uplink_mib": "uplink traffic per client (MiB)",
     "sim_seconds": "simulated time (s)",
 }
-# Okabe and Ito's palette, which most colour-blind readers can distinguish; dashes help in grey.
+# Okabe-Ito palette, for colour-blind readers; dashes distinguish curves in greyscale prints.
 COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"]
 DASHES: list[Any] = ["-", (0, (5, 2)), (0, (3, 1, 1, 1)), (0, (1, 1))]
 COLUMN_INCHES = 3.5  # column width of IEEE journals
@@ -53,26 +53,27 @@ def draw_curves(
     median: bool = False,
     what: What = "accuracy",
 ) -> None:
-    """Draw accuracy in percent, or loss, against ``against``, with one curve per label.
+    """Plot accuracy in percent, or loss, with one curve per label.
 
     Args:
         axes: axes to draw on.
-        runs: by label, the rows of one run per seed; the curve is the mean over seeds, and their
-            range is shaded.
+        runs: by label, the rows of each seed's run; a curve shows the mean over the seeds, and the
+            shaded area their range.
         against: field of the rows on the horizontal axis (mean over the seeds).
-        target: accuracy in [0, 1] to mark with a line.
+        target: accuracy in [0, 1] to mark with a horizontal line.
         floor: lowest accuracy shown, in [0, 1].
-        common: whether to end the horizontal axis soon after the shortest curve.
+        common: whether the horizontal axis ends shortly after the end of the shortest curve.
         legend: whether to draw a legend.
-        median: whether to draw only the median of the seeds, for figures with many curves.
-        styles: labels whose order gives colours and dashes, so that several panels agree.
+        median: whether to draw only the median over the seeds, for figures with many curves.
+        styles: all labels in a fixed order, so that a label has the same colour and dashes in
+            several panels.
         what: field of the rows on the vertical axis.
     """
     ends = []
     accuracy = what.endswith("accuracy")
-    places = list(styles) or list(runs)
+    order = list(styles) or list(runs)
     for label, seeds in runs.items():
-        i = places.index(label)
+        i = order.index(label)
         length = min(len(rows) for rows in seeds)
         x = np.mean([[row[against] for row in rows[:length]] for rows in seeds], axis=0)
         y = np.array([[row[what] for row in rows[:length]] for rows in seeds], dtype=float)
@@ -106,12 +107,11 @@ def save_figure(figure: Figure, path: Path) -> list[Path]:
 
 
 def draw_bars(axes: Axes, bars: Mapping[str, Mapping[str, Sequence[float]]], label: str) -> None:
-    """Draw groups of bars: each bar is the mean of its values, and a line is their range.
+    """Draw grouped bars: a bar shows the mean over the seeds, and a line the range.
 
     Args:
         axes: axes to draw on.
-        bars: by series, then by group, the value of each seed; an empty list is labelled "not
-            reached".
+        bars: the seeds' values by series and group; an empty list is labelled "not reached".
         label: label of the vertical axis.
     """
     groups = list(dict.fromkeys(group for series in bars.values() for group in series))

@@ -1,4 +1,4 @@
-"""Common checks of numbers."""
+"""Checks of numeric arguments."""
 
 from __future__ import annotations
 

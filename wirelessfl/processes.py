@@ -1,4 +1,4 @@
-"""Processes: available CPU cores, ``torchrun``, and the end of child processes."""
+"""Available CPU cores, ranks under ``torchrun``, and the end of child processes."""
 
 from __future__ import annotations
 

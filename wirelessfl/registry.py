@@ -1,4 +1,4 @@
-"""Lookup of the class that a setting names: in a folder of this package, or by import path."""
+"""Find the class that a setting names, in a folder of this package or by import path."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class Choice:
             cls.name = file_name(cls.__module__)
 
     def unused(self) -> Mapping[str, str]:
-        """Settings of this choice that its other settings leave without effect.
+        """Settings of this choice that have no effect, given its other settings.
 
         Returns:
-            By name, why, as the end of a sentence that begins with the name and value:
-            "conflicts with option=S" or "needs samples_per_client".
+            The reason for each setting, by name. A message puts it after the setting's name and
+            value, e.g. "conflicts with option=S" or "needs samples_per_client".
         """
         return {}
 
@@ -47,12 +47,12 @@ C = TypeVar("C", bound=Choice)
 
 @dataclass(frozen=True)
 class Kind(Generic[C]):
-    """A kind of choices in a folder, one per file.
+    """A kind of choice, whose classes are in the files of one folder.
 
     Args:
         name: name of the setting that selects one.
-        package: package of the folder; files in it are discovered automatically.
-        base: common base class.
+        package: package of the folder; its files are discovered automatically.
+        base: base class of the choices.
     """
 
     name: str
@@ -113,26 +113,26 @@ def subclass(kind: str, name: str, found: Any, base: type[Any]) -> Any:
     """Return ``found`` if it is a concrete subclass of ``base``.
 
     Raises:
-        ConfigError: it is something else, or abstract.
+        ConfigError: it is not.
     """
     if not (isinstance(found, type) and issubclass(found, base)) or inspect.isabstract(found):
         raise ConfigError(
-            f"{kind} {name!r} is {found!r}: a class derived from {base.__module__}.{base.__name__} "
-            "that defines its methods is needed."
+            f"{kind} {name!r} is {found!r}: give a class derived from "
+            f"{base.__module__}.{base.__name__} that implements its methods."
         )
     return found
 
 
 def file_name(module: str) -> str:
-    """Name of a class by its module: ``pkg.my_rule`` gives ``my-rule``."""
+    """Name of a choice in ``module``: ``pkg.my_rule`` gives ``my-rule``."""
     return module.rpartition(".")[2].replace("_", "-")
 
 
 @cache
 def classes_in(package: str, base: Any) -> Mapping[str, Any]:
-    """All concrete subclasses of ``base`` with a name in the modules of ``package``, by name.
+    """All concrete, named subclasses of ``base`` in the modules of ``package``, by name.
 
-    A new file in the folder is discovered automatically; no list needs editing.
+    A new file in the folder is found automatically.
 
     Raises:
         ConfigError: two of them have the same name.
@@ -150,6 +150,6 @@ def classes_in(package: str, base: Any) -> Mapping[str, Any]:
             if found.setdefault(value.name, value) is not value:
                 raise ConfigError(
                     f"{value.__module__}.{value.__name__} is called {value.name!r}, and so is "
-                    f"{found[value.name].__module__}: give it a name of its own."
+                    f"{found[value.name].__module__}: give it another name."
                 )
     return MappingProxyType(found)

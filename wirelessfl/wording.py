@@ -1,4 +1,4 @@
-"""Wording of error messages: similar names, accepted values, and summaries of pydantic's errors."""
+"""Wording of error messages: suggested names, accepted values, and pydantic's errors."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from pydantic.fields import FieldInfo
 
 from channels.validation import shown
 
-NAMES: dict[Any, str] = {int: "whole number", float: "number", str: "text", Path: "path"}
-ARTICLES: dict[Any, str] = {int: "a ", float: "a ", Path: "a "}
+NAMES: dict[Any, str] = {int: "whole number", float: "number", str: "string", Path: "path"}
+ARTICLES: dict[Any, str] = {int: "a ", float: "a ", str: "a ", Path: "a "}
 LIMITS = (("ge", ">="), ("gt", ">"), ("le", "<="), ("lt", "<"))
 
 
 def nearest(word: object, known: Iterable[str], min_similarity: float = 0.6) -> str | None:
     """The name in ``known`` that is most similar to ``word``; None if none is similar enough.
 
-    Ignores case and treats "_" as "-". ``min_similarity`` is difflib's cutoff, from 0 to 1.
+    Case is ignored, and "_" equals "-". ``min_similarity`` is difflib's cutoff, from 0 to 1.
     """
     plain = {name.lower().replace("_", "-"): name for name in known}
     asked = str(word).lower().replace("_", "-")
@@ -44,7 +44,7 @@ def without_none(annotation: Any) -> Any:
 
 
 def needed(info: FieldInfo) -> str:
-    """Tell the user which values a setting accepts, e.g. "give a whole number >= 1."."""
+    """The request for a value that a setting accepts, e.g. "give a whole number >= 1."."""
     kind = without_none(info.annotation)
     if get_origin(kind) is Literal:
         return f"choose {', '.join(map(str, get_args(kind)))}."
@@ -64,7 +64,7 @@ def needed(info: FieldInfo) -> str:
 
 
 def _wrong(name: str, value: object, info: FieldInfo) -> str:
-    """Describe a value that a setting does not accept."""
+    """The message for a value that a setting does not accept."""
     need, kind = needed(info), without_none(info.annotation)
     near = suggestion(value, map(str, get_args(kind))) if get_origin(kind) is Literal else ""
     if near:
@@ -75,7 +75,7 @@ def _wrong(name: str, value: object, info: FieldInfo) -> str:
 
 
 def _limits(info: FieldInfo) -> str:
-    """Limits of a setting as text, e.g. " >= 0 and < 1"."""
+    """Limits of a setting as a string, e.g. " >= 0 and < 1"."""
     limits = [
         f"{sign} {getattr(entry, key):g}"
         for key, sign in LIMITS
@@ -94,8 +94,8 @@ def explain(
 
     Args:
         error: pydantic's errors.
-        find: returns name and field of the setting at an error's location; None if the location
-            is not a single setting.
+        find: returns the name and field of the setting at an error's location, or None if the
+            location is not a single setting.
         unknown: returns the message for an unknown setting, given its section ("" outside
             sections), its name and its value.
     """
@@ -112,7 +112,7 @@ def explain(
             found = str(entry["ctx"]["error"]).removesuffix(".") + "."
             if setting is not None:
                 found = f"{setting[0]}: {found}"
-            elif where:  # raised for a section: the text begins with the setting's name
+            elif where:  # raised for a section: the message begins with the setting's name
                 found = f"{where}.{found}"
             lines[where] = found
         elif setting is None:
@@ -127,7 +127,7 @@ def explain(
                 continue
             if index is not None and entry["type"] != "missing":
                 name = f"{name}[{index}]"
-            # Report only the first wrong entry of a list; it also makes the list too short.
+            # Report only the first wrong entry of a list: pydantic also calls the list too short.
             lines.setdefault(setting[0], _wrong(name, value, info))
     return " ".join(lines.values())
 

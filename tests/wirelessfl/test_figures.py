@@ -1,4 +1,4 @@
-"""Curves and bars: what stands in a figure is what the rows say."""
+"""Curves and bars: the drawn values are those of the rows."""
 
 import pytest
 from matplotlib.figure import Figure
@@ -20,7 +20,7 @@ RUNS = {"A": [rows(0.1, 0.3, 0.8), rows(0.3, 0.5, 0.6, 0.9, step=2)], "B": [rows
 
 @pytest.mark.parametrize("against", LABELS)
 def test_curves_are_means_over_seeds_with_their_range(against):
-    """As far as the shortest run goes, in percent; axes have units, and lines their names."""
+    """Curves are in percent and end with the shortest run; axes have units, and lines labels."""
     _, (panel,) = new_figure()
     draw_curves(panel, RUNS, against, target=0.7, floor=0.15)
     assert (panel.get_xlabel(), panel.get_ylabel()) == (LABELS[against], "test accuracy (%)")
@@ -39,6 +39,7 @@ def test_curves_are_means_over_seeds_with_their_range(against):
 
 
 def test_medians_losses_and_common_ends():
+    """Medians have no shaded range; the axis ends at 1.2 times the end of the shortest curve."""
     _, (panel,) = new_figure()
     three = {"A": [rows(0.1, 0.2), rows(0.2, 0.3), rows(0.9, 0.9)], "B": [rows(0.1, 0.2, 0.3)]}
     draw_curves(panel, three, "round", median=True, what="loss", common=True, legend=False)
@@ -49,7 +50,7 @@ def test_medians_losses_and_common_ends():
     assert panel.get_xlim() == pytest.approx((0, 1.2))
 
 
-def test_equal_labels_look_alike_in_panels_with_others():
+def test_a_label_has_the_same_style_in_several_panels():
     _, panels = new_figure(columns=2)
     draw_curves(panels[0], {"A": RUNS["A"], "B": RUNS["B"]}, "round", styles=["A", "B"])
     draw_curves(panels[1], {"B": RUNS["B"]}, "round", styles=["A", "B"])
@@ -58,7 +59,7 @@ def test_equal_labels_look_alike_in_panels_with_others():
     assert first.get_linestyle() == second.get_linestyle()
 
 
-def test_bars_are_means_with_their_range_and_gaps_are_named():
+def test_bars_are_means_with_a_range_and_empty_ones_are_labelled():
     figure, (panel,) = new_figure()
     given = {"A": {"x": [1.0, 3.0], "y": []}, "B": {"x": [4.0], "y": [5.0]}}
     draw_bars(panel, given, "seconds")
@@ -71,7 +72,7 @@ def test_bars_are_means_with_their_range_and_gaps_are_named():
     assert legend(figure) == ["A", "B"]
 
 
-def test_a_figure_is_saved_twice_for_paper_and_screen(tmp_path):
+def test_a_figure_is_saved_as_png_and_pdf(tmp_path):
     figure, (panel,) = new_figure()
     draw_curves(panel, RUNS, "round")
     files = save_figure(figure, tmp_path / "new" / "curves")
@@ -80,5 +81,5 @@ def test_a_figure_is_saved_twice_for_paper_and_screen(tmp_path):
     assert contents[0].startswith(b"\x89PNG")
     assert contents[1].startswith(b"%PDF")
     width = int.from_bytes(contents[0][16:20], "big")
-    assert width == round(200 * figure.get_figwidth()), "200 dots an inch"
+    assert width == round(200 * figure.get_figwidth()), "200 dots per inch"
     assert isinstance(figure, Figure)

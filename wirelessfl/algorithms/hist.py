@@ -45,7 +45,7 @@ class Hist(HFedAvg):
 
     mask_sizes: Annotated[
         Literal["uniform", "optimized"],
-        Field(description="sizes of the cells' submodels: equal, or minimising latency (19)"),
+        Field(description="sizes of the cells' submodels: uniform, or optimized for latency (19)"),
     ] = "uniform"
     size_cap: Annotated[
         float,
@@ -54,8 +54,8 @@ class Hist(HFedAvg):
     partition: Annotated[
         Scheme,
         Field(
-            description="hidden layers to partition: every second one (a submodel holds 1/N of "
-            "their parameters) or all (1/N^2)"
+            description="hidden layers to partition: alternate ones (a submodel holds 1/N of their "
+            "parameters), or all (1/N^2)"
         ),
     ] = "alternate"
 

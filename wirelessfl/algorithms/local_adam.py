@@ -38,7 +38,9 @@ class LocalAdam(Averaging):
     eps: Annotated[float, Field(ge=1e-30, description="added to the root of vhat")] = 1e-8
     vhat: Annotated[
         Literal["reset", "carried"],
-        Field(description="largest second moment: reset to v in each round, or kept by the client"),
+        Field(
+            description="maximum vhat of v: reset to v in each round, or carried over by clients"
+        ),
     ] = "reset"
 
     @property

@@ -46,13 +46,15 @@ class Narrow(Algorithm):
         tuple[Annotated[float, Field(gt=0)], ...],
         Field(
             min_length=1,
-            description="client capacities: fractions of the full model, or above 1 bytes or FLOPs "
-            "(--budget)",
+            description="client capacities: fractions of the full model or, if above 1, bytes or "
+            "FLOPs, see --budget",
         ),
     ] = (1.0, 0.5, 0.25, 0.125)
     budget: Annotated[
         Literal["width", "bytes", "flops"],
-        Field(description="unit of --capacities: neurons per layer, bytes, or FLOPs"),
+        Field(
+            description="unit of --capacities: fraction of neurons per layer (width), bytes, flops"
+        ),
     ] = "width"
 
     def __post_init__(self) -> None:
@@ -108,12 +110,13 @@ class Adaptive(Narrow):
     budget: Annotated[
         Budget,
         Field(
-            description="unit of --capacities (neurons per layer, bytes, FLOPs), or widths from "
-            "the channels: within --deadline, or fastest for --min-coverage"
+            description="unit of --capacities: fraction of neurons per layer (width), bytes or "
+            "flops; or widths from the channels: within --deadline (deadline), or fastest for "
+            "--min-coverage (fastest)"
         ),
     ] = "width"  # type: ignore[assignment]  # more choices than in the base class
     deadline: Annotated[
-        float | None, Field(gt=0, description="maximum seconds per round (budget deadline)")
+        float | None, Field(gt=0, description="maximum seconds per round with --budget deadline")
     ] = None
     min_coverage: Annotated[
         int, Field(ge=0, description="minimum number of clients per round that cover each neuron")

@@ -1,4 +1,4 @@
-"""Finds the choices that a command line names, on which its flags depend."""
+"""Finds the choices named on a command line; they determine its flags."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def chosen_tables(
 
     Args:
         prog: the command, e.g. "wirelessfl run".
-        words: the words after it.
+        words: the words after the command.
 
     Returns:
-        The tables; of several values in a sweep, the first counts. And, by kind, all names of
-        choices on the command line.
+        The tables, with the first of several values in a sweep; and all names of choices on the
+        command line, by kind.
 
     Raises:
         ConfigError: the file cannot be read.
@@ -60,8 +60,8 @@ def user_flags(tables: Mapping[str, Any], named: Mapping[str, Sequence[str]]) ->
     """Flags of the choices in ``tables``, including the user's own classes.
 
     Args:
-        tables: with their names.
-        named: further names in a sweep, by kind.
+        tables: tables with the names of choices.
+        named: all names of choices on the command line, by kind; the first ones are in ``tables``.
 
     Raises:
         ConfigError: a name is unknown.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from wirelessfl.training.shards import Shards
 
 OF_COMMANDS = ("config", "json", "command")
-"""Arguments that are not settings of a run."""
+"""Arguments of commands that are not settings of a run."""
 
 
 def timeline(arguments: argparse.Namespace) -> int:
@@ -29,14 +29,16 @@ def timeline(arguments: argparse.Namespace) -> int:
     from wirelessfl.config import Config
     from wirelessfl.runs.timeline import timeline as simulated
 
-    if launched()[0] > 0:  # torchrun's first process draws
+    if launched()[0] > 0:  # under torchrun, the first process draws
         return 0
     flags = given_flags(arguments, [*OF_COMMANDS, "seconds", "picture"])
     config = Config.merged(_tables(arguments), flags)
     if arguments.picture.suffix not in (".png", ".pdf"):
         raise ConfigError(f"picture is {arguments.picture}: name a .png or .pdf; both are written.")
-    if "out" in flags:  # that of a stored configuration does not matter
-        raise ConfigError(f"out is {flags['out']}, and timeline trains nothing: leave it out.")
+    if "out" in flags:  # in a stored configuration, out is ignored
+        raise ConfigError(
+            f"out={flags['out']} conflicts with timeline, which stores no run: leave --out out."
+        )
     found = simulated(config, arguments.seconds)
     if arguments.json:
         print(json.dumps(found.summary(), indent=2))
@@ -56,10 +58,10 @@ def run(arguments: argparse.Namespace) -> int:
     tables = _tables(arguments)
     flags = given_flags(arguments, OF_COMMANDS)
     config = Config.merged(tables, flags)
-    if "workers" not in flags:  # a stored configuration may come from a larger machine
+    if "workers" not in flags:  # a stored configuration may be from a larger machine
         config = fewer_workers(config)
     with sharded() as shards:
-        if config.run.workers is None and shards.count == 1:  # a command can start processes
+        if config.run.workers is None and shards.count == 1:  # the default of commands
             config = config.with_run({"workers": "auto"})
         _watch(config, shards, arguments.json, partial(run_settings, config))
     return 0
@@ -76,7 +78,7 @@ def _tables(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def sweep(arguments: argparse.Namespace) -> int:
-    """Run all combinations."""
+    """Run all combinations of the given values."""
     from wirelessfl.cli.sweep import sweep_command
 
     return sweep_command(arguments, _tables(arguments))
@@ -95,7 +97,7 @@ def resume(arguments: argparse.Namespace) -> int:
 
 
 def _watch(config: Config, shards: Shards, as_json: bool, start: Callable[..., RunResult]) -> None:
-    """Show a run's progress and closing table."""
+    """Execute a run, and show its progress and closing table."""
     from wirelessfl.cli.show import progress
 
     if shards.rank > 0:
@@ -125,7 +127,7 @@ def _close(result: RunResult, as_json: bool) -> None:
 
 
 def _changes(result: RunResult) -> list[Transition]:
-    """Costs of client changes; empty without sessions or if their rounds were not evaluated."""
+    """Accuracy after client changes; empty without sessions or evaluated first rounds."""
     if result.config.sessions.sessions is None:
         return []
     try:

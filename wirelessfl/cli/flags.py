@@ -28,8 +28,8 @@ class Flag:
         section: table of the setting.
         key: name of the setting in its table.
         annotation: type of the value.
-        text: description with the unit.
-        default: default value; None if the text gives it.
+        text: description, with the unit.
+        default: default value; None if the description gives it.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Flag:
 
     @property
     def metavar(self) -> str:
-        """Placeholder of the value in help pages; empty for a switch."""
+        """Placeholder of the value in help pages; empty for a switch without a value."""
         kind = without_none(self.annotation)
         if get_origin(kind) is Literal:
             return "{" + ",".join(str(value) for value in get_args(kind)) + "}"
@@ -69,7 +69,7 @@ def section_flags() -> Iterator[Flag]:
 
 def choice_flags(kind: str, owner: type[Choice]) -> Iterator[Flag]:
     """The flags of a choice's settings."""
-    # The names of these flags do not depend on the choices of other kinds.
+    # The choices of other kinds do not affect the names of these flags.
     names = {key: flag for flag, (section, key) in flag_homes({kind: owner}).items()}
     hints = get_type_hints(owner, include_extras=True)
     for entry in fields(owner):
@@ -80,7 +80,7 @@ def choice_flags(kind: str, owner: type[Choice]) -> Iterator[Flag]:
 
 
 def all_flags() -> Iterator[Flag]:
-    """The flags of all settings, once each."""
+    """The flags of all settings, without repeated names."""
     seen: set[str] = set()
     known = {"algorithm": algorithm_classes()} | {k: kind.classes() for k, kind in KINDS.items()}
     for flag in (
@@ -105,8 +105,8 @@ def add_flags(
     Args:
         parser: receives the flags.
         others: flags of the user's own classes, which the package does not list.
-        lists: whether each flag takes several values: ``2,4,6``, or ``1e9,2e9;2e9,4e9`` if a value
-            is itself a list.
+        lists: whether flags accept several values: ``2,4,6``, or ``1e9,2e9;2e9,4e9`` if each value
+            is a list.
     """
     for kind in KINDS:
         several: dict[str, Any] = {"type": _values} if lists else {}
@@ -119,14 +119,14 @@ def add_flags(
 
 
 def _add(parser: argparse.ArgumentParser, flag: Flag, lists: bool) -> None:
-    """Add one flag; values stay text, which the configuration parses and checks."""
+    """Add one flag; its values stay strings, which the configuration parses and checks."""
     kind = without_none(flag.annotation)
     options: dict[str, Any] = {"metavar": flag.metavar}
     if kind is bool:
         options = {"action": "store_const", "const": True}
     elif get_origin(kind) is tuple:
         options["type"] = _split
-    if lists and flag.name not in PLACES:  # a sweep takes one value
+    if lists and flag.name not in PLACES:  # a path has one value in a sweep
         if get_origin(kind) is tuple:
             options["type"] = _tuples
         elif kind is not bool:
@@ -149,6 +149,6 @@ def _tuples(words: str) -> list[tuple[str, ...]]:
 
 
 def given_flags(arguments: argparse.Namespace, not_settings: Iterable[str]) -> dict[str, Any]:
-    """The settings that were given, without the command's other arguments."""
+    """The given settings, without the command's other arguments."""
     skip = set(not_settings)
     return {k: v for k, v in vars(arguments).items() if v is not None and k not in skip}

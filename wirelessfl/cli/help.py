@@ -1,4 +1,4 @@
-"""Help pages of commands that take the settings of a run; they list the settings in use."""
+"""Help pages of commands that accept the settings of a run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 from wirelessfl.algorithms import algorithm_classes
 from wirelessfl.cli.flags import Flag, all_flags, choice_flags, section_flags
-from wirelessfl.config.kinds import KINDS, chosen_classes, owners_of, words
+from wirelessfl.config.kinds import KINDS, chosen_classes, owner_names, words
 from wirelessfl.config.settings import Settings
 from wirelessfl.config.tables import named_tables
 from wirelessfl.config.unused import unused
@@ -49,14 +49,14 @@ TASK = (
 )
 
 Line = tuple[str, str]
-"""A flag with its placeholder, and its text."""
+"""A flag with its placeholder, and its description."""
 
 
 def help_of_run(tables: Mapping[str, Any]) -> Iterator[tuple[str, list[Line]]]:
-    """Yield headings, and the lines of the settings that a run uses.
+    """Yield each heading with the lines of the settings that the run uses.
 
     Args:
-        tables: the named choices; others have their defaults.
+        tables: the named choices; all others are the defaults.
     """
     named = named_tables(tables)
     settings = Settings(**named)
@@ -84,7 +84,7 @@ def help_of_run(tables: Mapping[str, Any]) -> Iterator[tuple[str, list[Line]]]:
 
 
 def help_of_all() -> Iterator[tuple[str, list[Line]]]:
-    """Yield headings, and the lines of all settings with the choices that they belong to."""
+    """Yield each heading with the lines of all its settings and the choices they belong to."""
     flags = [*all_flags()]
     for heading, sections in {"algorithm": ("algorithm",), **GROUPS}.items():
         found: list[Line] = []
@@ -94,7 +94,8 @@ def help_of_all() -> Iterator[tuple[str, list[Line]]]:
             for flag in flags:
                 if flag.section == section:
                     name, text = _line(flag, None)
-                    found.append((name, text + owners_of(flag.key).rstrip(".")))
+                    names = owner_names(flag.key)
+                    found.append((name, f"{text} ({names})" if names else text))
         yield heading, found
     yield "several tasks", [TASK]
 
@@ -128,9 +129,9 @@ def _choice_line(kind: str, default: str | None) -> Line:
 
 
 def _line(flag: Flag, default: Any) -> Line:
-    """The line of a flag; the text lists alternatives."""
+    """The line of a flag; its description lists the accepted names."""
     metavar, text = flag.metavar, flag.text
-    # The text gives defaults that depend on other settings.
+    # Defaults that depend on other settings are part of the description.
     text, found, derived = text.partition(" (default: ")
     if metavar.startswith("{"):
         names = metavar[1:-1].split(",")
@@ -158,7 +159,7 @@ def _filled(text: str, width: int) -> str:
 
 
 def _wrapped(name: str, text: str, width: int) -> str:
-    """Wrap the line of a flag; its text begins on the next line if the flag is long."""
+    """Wrap the line of a flag; after a long flag, the description begins on the next line."""
     room = max(width - COLUMN, 20)
     body = textwrap.wrap(text, room, break_on_hyphens=False) or [""]
     head = f"  {name}"
@@ -167,7 +168,7 @@ def _wrapped(name: str, text: str, width: int) -> str:
 
 
 class Help(argparse.Action):
-    """``--help``: the settings that the named choices use; ``--help all``: all settings.
+    """``--help`` prints the settings that the named choices use, ``--help all`` all settings.
 
     Args:
         tables: the choices that the command line names, see ``chosen_tables``.
@@ -194,15 +195,15 @@ class Help(argparse.Action):
             closing = (
                 f"{parser.prog} ALGORITHM --help lists the settings that an algorithm uses, with "
                 f"their defaults; {parser.prog} --help all lists every setting; wirelessfl list "
-                "names all choices."
+                "lists all choices."
             )
         else:
             groups = help_of_run(self.tables)
             name = self.tables["algorithm"]["name"]
             closing = (
-                "Only settings of these choices are listed; name others to see theirs, e.g. "
-                f"{parser.prog} {name} --split dirichlet --help. {parser.prog} --help all lists "
-                "every setting."
+                "Only settings of these choices are listed. To see those of other choices, name "
+                f"them, e.g. {parser.prog} {name} --split dirichlet --help. {parser.prog} --help "
+                "all lists every setting."
             )
         name = self.tables.get("algorithm", {}).get("name", "ALGORITHM")
         usage = f"{parser.prog} {name} [--config FILE.toml] [--json] [--flag value ...]"

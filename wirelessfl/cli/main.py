@@ -19,9 +19,9 @@ USER_ERRORS = (ConfigError, DataError, TrainingError, ImportError)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command; a user's error prints one line on stderr and returns exit status 2."""
+    """Run a command; for a user's error, print one line on stderr and return exit status 2."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    leads = launched()[0] == 0  # all processes of torchrun raise the same errors
+    leads = launched()[0] == 0  # all processes under torchrun raise the same errors
     try:
         check_packages()
         sys.path.append(os.getcwd())  # for the user's modules
@@ -57,13 +57,13 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     run.set_defaults(command=commands.run)
     sweep = subparsers.add_parser(
         "sweep",
-        help="all combinations: wirelessfl sweep ALGORITHM --cells 2,4 --seed 1,2,3",
-        description="Run every combination of the given values once. Runs are stored in the folder "
-        "--out (default: runs/sweep) under the hash of their settings. Flags are as for `run`, "
-        "with values separated by commas, or by semicolons if a value contains commas. A run "
-        "ignores flags that do not apply to its choices. --jobs N sets the number of concurrent "
-        "runs, one CPU thread each (default: 1); --ray ADDRESS runs on a Ray cluster, --ray local "
-        "on this machine.",
+        help="run all combinations: wirelessfl sweep ALGORITHM --cells 2,4 --seed 1,2,3",
+        description="Run every combination of the given values once. Each run is stored in a "
+        "folder below --out (default: runs/sweep), named by the hash of its settings. Flags are "
+        "those of `run`; separate values by commas, or by semicolons if a value contains commas. "
+        "A run ignores flags that do not apply to its choices. --jobs N sets the number of "
+        "concurrent runs, one CPU thread each (default: 1); --ray ADDRESS uses a Ray cluster, and "
+        "--ray local starts one on this machine.",
         allow_abbrev=False,
         add_help=False,
     )
@@ -73,8 +73,8 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
         help="draw each client's work: wirelessfl timeline fedast --seconds 20 [--flag value ...]",
         description="Simulate the first seconds of a run under schedule buffered or simultaneous "
         "without training, and draw each client's work and the merges. Flags are those of `run`; "
-        "--seconds X sets the simulated time (default: 20), --picture FILE the .png or .pdf "
-        "(default: timeline.png; both are written).",
+        "--seconds X sets the simulated time (default: 20), and --picture FILE the .png or .pdf "
+        "to write (default: timeline.png; both are always written).",
         allow_abbrev=False,
         add_help=False,
     )
@@ -82,7 +82,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     for name, command in (("run", run), ("sweep", sweep), ("timeline", timeline)):
         command.add_argument("algorithm", nargs="?", metavar="ALGORITHM", help="`wirelessfl list`")
         command.add_argument("--config", type=Path, metavar="FILE", help="settings as TOML")
-        command.add_argument("--json", action="store_true", help="print the table as JSON")
+        command.add_argument("--json", action="store_true", help="print the results as JSON")
         if words[:1] == [name]:
             if name == "sweep":
                 from wirelessfl.cli.sweep import add_sweep_arguments
@@ -96,7 +96,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     resume.add_argument("directory", type=Path, metavar="DIR", help="run directory")
     resume.add_argument("--json", action="store_true", help="print the closing table as JSON")
     listing = subparsers.add_parser(
-        "list", help="algorithms, data sets, models, uplinks, schedules and other choices"
+        "list", help="list algorithms, data sets, models, uplinks, schedules and other choices"
     )
     listing.set_defaults(command=commands.list_choices)
     bench = subparsers.add_parser(
@@ -109,11 +109,11 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
         nargs="?",
         default="all",
         choices=["all", "engine", "command", "submodels", "simulator", "solvers"],
-        help="what to time (default: all)",
+        help="benchmark to run (default: all)",
     )
     bench.add_argument("--json", action="store_true", help="print the rows as JSON")
     bench.add_argument(
-        "--repeats", type=int, default=5, metavar="N", help="repetitions of each (default: 5)"
+        "--repeats", type=int, default=5, metavar="N", help="timings of each case (default: 5)"
     )
     bench.add_argument(
         "--quick", action="store_true", help="use few clients, to check that everything runs"
@@ -125,7 +125,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
 def _add_run_flags(
     parser: argparse.ArgumentParser, words: Sequence[str], *, lists: bool = False
 ) -> None:
-    """Add flags of all settings, and help on the settings that ``words`` choose."""
+    """Add the flags of all settings, and help for the choices named in ``words``."""
     from wirelessfl.cli.chosen import chosen_tables, user_flags
     from wirelessfl.cli.flags import add_flags
     from wirelessfl.cli.help import Help
@@ -136,7 +136,7 @@ def _add_run_flags(
 
 
 def _add_timeline_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments that ``run`` does not have."""
+    """Add the arguments that ``run`` does not have."""
     parser.add_argument(
         "--seconds",
         type=float,
@@ -149,5 +149,5 @@ def _add_timeline_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         default=Path("timeline.png"),
         metavar="FILE",
-        help="file to save, as .png and .pdf (default: timeline.png)",
+        help="figure to write, as .png and .pdf (default: timeline.png)",
     )

@@ -1,4 +1,4 @@
-"""A command-line parser with errors of one line that suggest the nearest known name."""
+"""A command-line parser whose errors are one line and suggest the nearest known name."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 
 class Parser(argparse.ArgumentParser):
-    """Reports errors without listing all flags first.
+    """An argument parser that does not list all flags before an error.
 
     Args:
         lenient: whether ``parse_known_args`` returns unknown words instead of raising an error.
@@ -22,7 +22,7 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(  # type: ignore[override]
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[Any, list[str]]:
-        """Parse the arguments; unknown words end the command unless the parser is lenient."""
+        """Parse the arguments; unknown words are an error unless the parser is lenient."""
         found, rest = super().parse_known_args(args, namespace)
         if rest and not self.lenient:
             self._refuse(rest)
@@ -38,7 +38,7 @@ class Parser(argparse.ArgumentParser):
         word = next((word for word in words if word.startswith("-")), None)
         if word is None:
             self.error(f"unexpected argument {words[0]!r}")
-        from wirelessfl.wording import suggestion  # imports packages that main checks first
+        from wirelessfl.wording import suggestion  # imports packages, which main checks first
 
         flag = word.partition("=")[0]
         known = [option for action in self._actions for option in action.option_strings]

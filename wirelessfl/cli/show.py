@@ -20,11 +20,11 @@ from wirelessfl.runs.transitions import Transition
 def progress(
     config: Config, console: Console, label: str | None = None
 ) -> Iterator[Callable[[Row], None]]:
-    """A progress bar over global rounds, or one per task; silent when not on a terminal.
+    """A progress bar for the run, or one per task; shows nothing outside a terminal.
 
     Args:
         config: settings of the run.
-        console: where to draw.
+        console: console of the bars.
         label: title of the run; None for its algorithm and data set.
 
     Yields:
@@ -88,7 +88,7 @@ def with_validation(
 ) -> tuple[dict[str, tuple[str, str]], str]:
     """Columns with validation accuracy if all runs have it, and the name of the target's metric.
 
-    It replaces wall-clock seconds, since a table 80 characters wide has no room for both.
+    It replaces wall-clock seconds: both do not fit into 80 characters.
     """
     if not all("validation_accuracy" in summary for summary in summaries):
         return columns, "accuracy"
@@ -97,7 +97,7 @@ def with_validation(
 
 
 def closing_table(summaries: Sequence[dict[str, Any]]) -> Table:
-    """One line per run: final accuracy and cost, or the cost of reaching its target."""
+    """A table with one line per run: final accuracy and cost, or cost of reaching the target."""
     targets = [summary.get("target") for summary in summaries]
     columns = TO_TARGET if all(target is not None for target in targets) else TOTALS
     common = targets[0] if len(set(targets)) == 1 else None
@@ -122,7 +122,7 @@ def closing_table(summaries: Sequence[dict[str, Any]]) -> Table:
 
 
 def transitions_table(changes: Sequence[Transition]) -> Table:
-    """One line per session after the first: accuracy around the change of clients."""
+    """A table with one line per session after the first: accuracy around the change of clients."""
     table = Table(title="accuracy when clients change")
     for heading in ("session", "before", "lowest", "first ten rounds", "rounds to recover"):
         table.add_column(heading, justify="right")
@@ -141,11 +141,14 @@ def transitions_table(changes: Sequence[Transition]) -> Table:
 def sweep_progress(
     runs: Sequence[tuple[str, int]], console: Console
 ) -> Iterator[Callable[[int, Row], None]]:
-    """A bar for all runs and one per active run; silent when not on a terminal.
+    """A progress bar for all runs and one per active run; shows nothing outside a terminal.
 
     Args:
         runs: label and number of rounds of each run.
-        console: where to draw.
+        console: console of the bars.
+
+    Yields:
+        A function that receives the index of a run and each of its rows.
     """
     bar = Progress(
         TextColumn("{task.description}"),
@@ -161,13 +164,13 @@ def sweep_progress(
         tasks: dict[int, Any] = {}
         reached = [0] * len(runs)
 
-        def show(place: int, row: Row) -> None:
-            if place not in tasks:
-                tasks[place] = bar.add_task(runs[place][0], total=rounds[place], note="")
-            reached[place] = max(reached[place], row["round"])  # the task that is furthest
-            bar.update(tasks[place], completed=row["round"], note=f"{row['accuracy']:.3f}")
-            if row["round"] == rounds[place] and "task" not in row:
-                bar.remove_task(tasks.pop(place))
+        def show(index: int, row: Row) -> None:
+            if index not in tasks:
+                tasks[index] = bar.add_task(runs[index][0], total=rounds[index], note="")
+            reached[index] = max(reached[index], row["round"])  # with tasks, the most advanced
+            bar.update(tasks[index], completed=row["round"], note=f"{row['accuracy']:.3f}")
+            if row["round"] == rounds[index] and "task" not in row:
+                bar.remove_task(tasks.pop(index))
             bar.update(whole, completed=sum(reached))
 
         yield show

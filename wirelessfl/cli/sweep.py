@@ -23,7 +23,7 @@ OWN = ("config", "json", "command", "jobs", "ray", "out")
 
 
 def add_sweep_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments that ``run`` does not have."""
+    """Add the arguments that ``run`` does not have."""
     parser.add_argument(
         "--jobs",
         type=int,
@@ -32,7 +32,7 @@ def add_sweep_arguments(parser: argparse.ArgumentParser) -> None:
         help="concurrent runs, one CPU thread each (default: 1)",
     )
     parser.add_argument(
-        "--ray", metavar="ADDRESS", help="address of a Ray cluster, or local to start one here"
+        "--ray", metavar="ADDRESS", help="address of a Ray cluster; local starts one here"
     )
 
 
@@ -46,7 +46,7 @@ def sweep_command(arguments: argparse.Namespace, tables: dict[str, Any]) -> int:
     if arguments.jobs < 1:
         raise ConfigError(f"jobs is {arguments.jobs}: give at least 1.")
     flags = given_flags(arguments, OWN)
-    one = (*PLACES, "algorithm", "task")  # all tasks together are one value
+    one = (*PLACES, "algorithm", "task")  # settings with one value; all tasks together are one
     lists = {name: [value] if name in one else value for name, value in flags.items()}
     choices = [
         dict(zip(lists, values, strict=True)) for values in itertools.product(*lists.values())
@@ -56,8 +56,8 @@ def sweep_command(arguments: argparse.Namespace, tables: dict[str, Any]) -> int:
     for name in varied:
         if configs[0].task and all(name in table for table in configs[0].task):
             raise ConfigError(
-                f"the sweep varies {name}, but every task sets its own: all runs would be equal. "
-                f"Leave {name} out of the tasks, or vary something else."
+                f"the sweep varies {name}, but every task sets its own, so all runs would be "
+                f"equal. Leave {name} out of the tasks, or vary another setting."
             )
     described = [{name: config_value(config, name) for name in varied} for config in configs]
     labels = [
@@ -81,7 +81,7 @@ def sweep_command(arguments: argparse.Namespace, tables: dict[str, Any]) -> int:
 
 
 def combinations(tables: Mapping[str, Any], choices: Sequence[Mapping[str, Any]]) -> list[Config]:
-    """The configuration of each combination, without flags that do not apply to its choices.
+    """The configuration of each combination, without the flags that do not apply to its choices.
 
     Raises:
         ConfigError: a wrong setting, or a flag that no combination uses.
@@ -92,7 +92,7 @@ def combinations(tables: Mapping[str, Any], choices: Sequence[Mapping[str, Any]]
         for choice, dropped in zip(choices, ignored, strict=True)
     ]
     useless = set.intersection(*ignored)
-    if useless:  # say which, and why
+    if useless:  # raise the error for these flags
         others = ignored[0] - useless
         Config.merged(tables, {k: v for k, v in choices[0].items() if k not in others})
     return configs
@@ -106,7 +106,7 @@ def config_value(config: Config, flag: str) -> Any:
         named = getattr(config, flag)
         return None if named is None else named["name"]
     homes = flag_homes(chosen_classes(dict(config)))
-    if flag not in homes:  # belongs to a choice that this combination does not make
+    if flag not in homes:  # a setting of a choice that this combination does not take
         return None
     section, key = homes[flag]
     table = getattr(config, section)

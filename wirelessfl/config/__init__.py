@@ -1,4 +1,4 @@
-"""Every setting of a run: fields, flags, TOML, tasks' tables; resolved once."""
+"""The settings of a run, from TOML, flags or Python: checked, and resolved once."""
 
 from wirelessfl.config.config import Config
 

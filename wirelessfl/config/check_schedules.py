@@ -1,4 +1,4 @@
-"""Checks that algorithm, uplink, tasks and settings fit the schedule."""
+"""Checks that algorithm, uplink, tasks and settings suit the schedule."""
 
 from __future__ import annotations
 
@@ -33,36 +33,36 @@ def check_schedule(settings: Settings) -> None:
 
 
 def _title(settings: Settings) -> str:
-    """The schedule's name in messages."""
+    """The schedule's name as written in messages."""
     return f'schedule "{settings.schedule["name"]}"'
 
 
 def _check_local(settings: Settings) -> None:
-    """Refuse algorithms inside cells whose names imply an asynchronous or multi-task schedule.
+    """Refuse an algorithm inside cells whose name implies an asynchronous or multi-task schedule.
 
     Raises:
-        ConfigError: the algorithm inside the cells implies a schedule.
+        ConfigError: the algorithm's name implies such a schedule.
     """
     local = settings.algorithm.get("local", LOCAL)
     if local in PRESETS:
         raise ConfigError(
-            f'local is "{local}", which implies schedule "{PRESETS[local].schedule}", and the '
+            f'local is "{local}", which implies schedule "{PRESETS[local].schedule}", but the '
             f'cells of algorithm "{settings.algorithm["name"]}" have synchronous edge rounds. '
             "Choose a synchronous algorithm, such as fedavg."
         )
 
 
 def _check_sessions(settings: Settings) -> None:
-    """Refuse sessions under any schedule but the package's ``rounds``.
+    """Refuse sessions under all schedules except the package's ``rounds``.
 
     Raises:
-        ConfigError: the schedule is another, e.g. the user's own.
+        ConfigError: the run has sessions under another schedule, e.g. the user's own.
     """
     sessions = settings.sessions.sessions
     if sessions is not None and settings.choices.schedule != Rounds():
         raise ConfigError(
-            f"sessions is {sessions}, and {_title(settings)} has no rule for when sessions end. "
-            'Leave it out, or choose schedule "rounds".'
+            f"sessions={sessions} conflicts with {_title(settings)}, which does not support "
+            'sessions: choose schedule "rounds", or leave sessions out.'
         )
 
 
@@ -75,7 +75,7 @@ def _check_one_model(settings: Settings) -> None:
     if settings.task:
         raise ConfigError(
             f"{_title(settings)} trains one model of algorithm "
-            f'"{settings.algorithm["name"]}", and there are {len(settings.task)} task tables. '
+            f'"{settings.algorithm["name"]}", but there are {len(settings.task)} task tables. '
             'Choose schedule "buffered" or "simultaneous" with an algorithm without cells, or '
             "leave the tables out."
         )
@@ -114,7 +114,7 @@ def _check_cells(settings: Settings) -> None:
     _check_rounds_settings(settings)
     if not settings.clients_known:
         return
-    _check_everybody(settings, settings.network.clients)
+    _check_full_participation(settings, settings.network.clients)
     if schedule.merged is not None:
         settings.choices.algorithm.check_merged_cells(schedule.merged, settings.network.cells or 1)
 
@@ -123,20 +123,20 @@ def _check_rounds_settings(settings: Settings) -> None:
     """Refuse algorithms that plan synchronous rounds of one model in advance.
 
     Raises:
-        ConfigError: the algorithm does so with these settings.
+        ConfigError: the algorithm plans rounds in advance with these settings.
     """
     algorithm, name = settings.choices.algorithm, settings.algorithm["name"]
     title = _title(settings)
     if algorithm.plans_ahead:
         raise ConfigError(
             f'algorithm "{name}" plans its rounds in advance with these settings (budget '
-            f"deadline or fastest, min_coverage, masks partition), and {title} has no such "
-            'rounds. Choose other values, or schedule "rounds".'
+            f"deadline or fastest, min_coverage, masks partition), which conflicts with {title}: "
+            'choose other values, or schedule "rounds".'
         )
 
 
 def _check_tasks(settings: Settings) -> None:
-    """Check the number of busy clients, and that the algorithm can train with few clients.
+    """Check the limit on busy clients, and that the algorithm does not need all clients.
 
     Raises:
         ConfigError: ``busy_clients`` is too large or has no effect, or the algorithm needs all
@@ -145,24 +145,24 @@ def _check_tasks(settings: Settings) -> None:
     busy, clients = settings.network.busy_clients, settings.network.clients
     task_rounds = settings.choices.schedule.work == "task rounds"
     if busy is not None and settings.clients_known and busy > clients:
-        raise ConfigError(f"busy_clients is {busy}, and there are {clients} clients: lower it.")
+        raise ConfigError(f"busy_clients={busy} exceeds the {clients} clients: lower it.")
     if task_rounds and busy is not None:
         raise ConfigError(
-            f"busy_clients is {busy}, and {_title(settings)} has rounds. "
-            "Leave it out; availability sets the fraction of clients that can take part."
+            f"busy_clients={busy} conflicts with {_title(settings)}, which trains in rounds: set "
+            "availability, the fraction of available clients, or leave busy_clients out."
         )
-    _check_everybody(settings, 1)
+    _check_full_participation(settings, 1)
 
 
-def _check_everybody(settings: Settings, together: int) -> None:
+def _check_full_participation(settings: Settings, together: int) -> None:
     """Refuse algorithms that need all clients in every round.
 
     Args:
-        settings: of the run.
-        together: number of clients guaranteed to train from the same model.
+        settings: settings of the run.
+        together: number of clients that are sure to train from the same model.
 
     Raises:
-        ConfigError: the algorithm needs more.
+        ConfigError: the algorithm needs more such clients.
     """
     try:
         settings.choices.algorithm.check(max(settings.network.clients, 2), together, together)
@@ -174,31 +174,31 @@ def _check_everybody(settings: Settings, together: int) -> None:
 
 
 def _check_step_sizes(settings: Settings) -> None:
-    """Refuse decaying step sizes where a merge needs equal ones.
+    """Refuse decaying step sizes if the merged updates must have equal ones.
 
     Raises:
-        ConfigError: step sizes decay, and the algorithm divides by them.
+        ConfigError: step sizes decay, but the algorithm divides by them.
     """
     if settings.choices.lr_schedule.constant:
         return
     name = settings.algorithm["name"]
     if settings.choices.algorithm.merges_by_lr and settings.choices.schedule.work == "requests":
         raise ConfigError(
-            f'lr_schedule is "{settings.lr_schedule["name"]}", and algorithm "{name}" divides by '
-            f"the clients' step size, which differs within a merge under {_title(settings)}. "
-            'Choose lr_schedule "constant", or schedule "rounds".'
+            f'lr_schedule="{settings.lr_schedule["name"]}" conflicts with algorithm "{name}", '
+            "which divides by the clients' step size: it differs within a merge under "
+            f'{_title(settings)}. Choose lr_schedule "constant", or schedule "rounds".'
         )
 
 
 def check_end(settings: Settings) -> None:
-    """Refuse step sizes that decay over an unlimited number of rounds.
+    """Refuse decaying step sizes in a run with an unlimited number of rounds.
 
     Raises:
-        ConfigError: they do.
+        ConfigError: step sizes decay.
     """
     if not settings.choices.lr_schedule.constant:
         raise ConfigError(
-            f'lr_schedule is "{settings.lr_schedule["name"]}", which decays step sizes over '
-            f"rounds, and rounds is unlimited under {_title(settings)} with max_seconds or "
-            'target. Give rounds, or choose lr_schedule "constant".'
+            f'lr_schedule="{settings.lr_schedule["name"]}" decays step sizes over rounds, whose '
+            f"number is unlimited under {_title(settings)} with max_seconds or target: give "
+            'rounds, or choose lr_schedule "constant".'
         )

@@ -1,4 +1,4 @@
-"""Checks of the settings of sessions."""
+"""Checks of settings of sessions."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def check_pilot(sessions: int | None, warm_start: Mapping[str, Any]) -> None:
     """Raise unless at least one session follows the pilot sessions.
 
     Args:
-        sessions: S.
+        sessions: S; None without sessions.
         warm_start: table of the warm start, with every default filled in.
 
     Raises:
@@ -39,6 +39,6 @@ def check_pilot(sessions: int | None, warm_start: Mapping[str, Any]) -> None:
     pilot = warm_start.get("pilot_sessions")
     if sessions is not None and isinstance(pilot, int) and pilot >= sessions:
         raise ConfigError(
-            f"pilot_sessions is {pilot}, and there are {sessions} sessions: no session would start "
-            "from a pilot model. Lower it."
+            f"pilot_sessions={pilot} conflicts with sessions={sessions}: no session would start "
+            "from a pilot model. Lower pilot_sessions."
         )

@@ -1,4 +1,4 @@
-"""Checks that tasks fit each other."""
+"""Checks that the tasks of a run are compatible."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def check_together(tasks: Mapping[str, Settings]) -> None:
 
 
 def _check_gathering(tasks: Mapping[str, Settings], first: Settings) -> None:
-    """Refuse buffers that may never fill when the updates of a merge are sent together.
+    """Refuse buffers that may never fill if the updates of a merge are sent simultaneously.
 
     Raises:
         ConfigError: a buffer may never fill.
@@ -54,7 +54,7 @@ def _check_shares(tasks: Mapping[str, Settings], first: Settings) -> None:
     """Refuse tasks that need more clients per round than are available.
 
     Raises:
-        ConfigError: they do.
+        ConfigError: they need more.
     """
     shares = [task.training.clients_per_round for task in tasks.values()]
     clients = first.network.clients

@@ -1,4 +1,4 @@
-"""Checks that an uplink delivers the payloads, and at the times when clients are ready."""
+"""Checks that the uplink delivers the algorithm's payloads under the schedule."""
 
 from __future__ import annotations
 
@@ -10,17 +10,16 @@ from wirelessfl.errors import ConfigError
 def check_payloads(settings: Settings) -> None:
     """Raise if the algorithm's payloads do not suit the uplink or the schedule.
 
-    An uplink may deliver only sums, and a schedule may measure changes of the model.
-
     Raises:
-        ConfigError: the algorithm needs single updates, or sends models instead of changes.
+        ConfigError: the algorithm needs individual updates, but the uplink delivers only sums; or
+            the schedule measures changes of the model, but clients send models.
     """
     algorithm, uplink = settings.choices.algorithm, settings.choices.uplink
     if settings.choices.schedule.measured is not None and not algorithm.sends_changes:
         raise ConfigError(
-            'option is "D", which measures how far updates lie apart, and clients of algorithm '
-            f'"{settings.algorithm["name"]}" send their models, not updates. Choose option "S", or '
-            'an algorithm such as "fedast".'
+            'option="D" measures the spread of updates, but clients of algorithm '
+            f'"{settings.algorithm["name"]}" send models: choose option "S", or an algorithm such '
+            'as "fedast".'
         )
     alone = [payload.name for payload in algorithm.payloads if payload.each]
     if alone and uplink.gives == "sum":
@@ -35,10 +34,10 @@ def check_payloads(settings: Settings) -> None:
 
 
 def check_shared_uplink(settings: Settings) -> None:
-    """Refuse an uplink that cannot carry the updates of this schedule.
+    """Refuse an uplink that does not suit the times at which clients send under the schedule.
 
     Raises:
-        ConfigError: it cannot.
+        ConfigError: the uplink conflicts with the schedule, its option, or the latency model.
     """
     uplink, title = settings.choices.uplink, f'uplink "{settings.uplink["name"]}"'
     schedule, under = settings.choices.schedule, f'schedule "{settings.schedule["name"]}"'
@@ -46,18 +45,18 @@ def check_shared_uplink(settings: Settings) -> None:
     if uplink.gives == "sum":
         if one_draw:
             raise ConfigError(
-                f'delays is "shifted-exponential", one draw for training and upload, and {title} '
-                f"has clients send at the same time under {under}. Choose delays "
-                '"wireless", or uplink "tdma", "ofdma" or "fixed".'
+                f'delays="shifted-exponential" conflicts with {title}: it draws one time for '
+                f"training and upload, but clients send at the same time under {under}. Choose "
+                'delays "wireless", or uplink "tdma", "ofdma" or "fixed".'
             )
         if schedule.measured is not None:
             raise ConfigError(
-                f'option is "D", which compares single updates under {under}, and {title} '
-                'gives only their sum. Choose option "S", or uplink "tdma", "ofdma" or "fixed".'
+                f'option="D" compares individual updates under {under}, but {title} gives only '
+                'their sum: choose option "S", or uplink "tdma", "ofdma" or "fixed".'
             )
     elif not one_draw and not uplink.shareable:
         raise ConfigError(
-            f"{under} lets clients upload at any time, and {title} does not define how "
+            f"{under} lets clients upload at any time, but {title} does not define how "
             'they then share the band (shared_seconds_per_bit). Choose uplink "tdma", '
             '"ofdma" or "fixed", or delays "shifted-exponential".'
         )

@@ -1,4 +1,4 @@
-"""Builds the objects that tables of settings name, such as algorithm, uplink and schedule."""
+"""Builds the objects named in tables of settings, such as algorithm, uplink and schedule."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from wirelessfl.wording import explain
 
 @dataclass(frozen=True)
 class Choices:
-    """The objects that the tables of a configuration name, with their settings.
+    """The objects named in the tables of a configuration, with their settings.
 
     Args:
         algorithm: client and server rule.
@@ -40,7 +40,7 @@ class Choices:
         schedule: when clients get work and servers merge.
         split: data partition.
         model: the model to train.
-        lr_schedule: step sizes over the rounds.
+        lr_schedule: step size of each round.
         compression: compression of the broadcast model; None in regime ``tasks``.
         fading: fading of the radio channel; None without a radio channel.
         delays: latency of requests; None without requests to clients.
@@ -79,7 +79,7 @@ class Choices:
 
 @lru_cache(maxsize=256)
 def _adapter(choice: Hashable) -> TypeAdapter[Any]:
-    """The validator of a choice's settings; cached because making one takes milliseconds."""
+    """The validator of a choice's settings; cached because building one takes milliseconds."""
     adapter: TypeAdapter[Any] = TypeAdapter(cast(Any, choice))
     return adapter
 
@@ -119,5 +119,5 @@ def _built(kind: str, choice: type[Any], table: Mapping[str, Any]) -> Any:
 def named_setting(
     place: tuple[Any, ...], infos: Mapping[str, FieldInfo]
 ) -> tuple[str, FieldInfo] | None:
-    """The setting at a location in pydantic's errors, see ``explain``."""
+    """Name and field of the setting at a location in pydantic's errors, see ``explain``."""
     return (place[0], infos[place[0]]) if place and place[0] in infos else None

@@ -1,4 +1,4 @@
-"""The settings of a run: typed and checked; equal whether from TOML, flags or Python.
+"""The configuration of a run: typed, checked, and equal whether from TOML, flags or Python.
 
 Field names are flag names (``data_dir`` is ``--data-dir``) and TOML keys; sections are TOML tables.
 """
@@ -34,24 +34,24 @@ from wirelessfl.errors import ConfigError
 
 
 class Config(Settings):
-    """All settings of a run, with every default filled in and conflicts refused.
+    """All settings of a run, with every default filled in and checked for conflicts.
 
-    Create one with ``Config.of``, ``from_flags`` or ``from_toml``. ``Config(...)`` leaves it
-    unresolved; ``wirelessfl.run`` accepts that, too.
+    Create one with ``Config.of``, ``from_flags`` or ``from_toml``. ``Config(...)`` does not resolve
+    the settings; ``wirelessfl.run`` accepts it too.
     """
 
     _tasks: dict[str, Config] | None = PrivateAttr(None)
 
     @property
     def resolved(self) -> bool:
-        """Whether defaults are filled in and conflicts have been checked."""
+        """Whether defaults have been filled in and conflicts checked."""
         return self._tasks is not None
 
     @property
     def tasks(self) -> dict[str, Config]:
-        """Settings of each task, by name: the run's, overridden by those in the task's table.
+        """Settings of each task, by name: the run's settings, overridden by the task's table.
 
-        Without tables of tasks, the run is the only task.
+        Without tables of tasks, the run itself is the only task.
         """
         config = self.resolve()
         return config._tasks or {config.data.dataset: config}
@@ -68,11 +68,11 @@ class Config(Settings):
         """The configuration in nested ``tables``, with every default filled in and checked.
 
         Args:
-            tables: settings by table. Without network settings, a network may still be given to
-                the run, so the number of clients is not checked.
+            tables: settings by table. Without network settings, the number of clients is not
+                checked, because a network may still be given to the run.
             loose: settings, by table and key, that are dropped instead of refused if they have no
                 effect.
-            dropped: receives what is dropped.
+            dropped: receives the dropped settings.
             of_task: whether these are the settings of one of several tasks.
 
         Raises:
@@ -88,7 +88,7 @@ class Config(Settings):
         done = set(idle)
         if idle:
             given = Settings(**_without(tables, idle))
-        # Choices left at their defaults are derived anew when settings are copied.
+        # Choices that were not given are derived again when settings are copied.
         given.model_fields_set.difference_update(k for k in KINDS if tables.get(k) is None)
         config = cls._made(given, filled(given))
         check(config)
@@ -108,7 +108,13 @@ class Config(Settings):
         loose: Collection[Place],
         dropped: set[Place] | None,
     ) -> None:
-        """Refuse or drop given settings without effect; arguments as in ``of``.
+        """Refuse the settings without effect in ``idle``, unless ``loose`` contains them.
+
+        Args:
+            settings: all settings.
+            idle: given settings without effect, with the reasons.
+            loose: settings that may be dropped.
+            dropped: receives the settings in ``idle``.
 
         Raises:
             ConfigError: one of them must not be dropped.
@@ -123,12 +129,12 @@ class Config(Settings):
         """The same settings, resolved.
 
         Raises:
-            ConfigError: settings that conflict.
+            ConfigError: settings conflict.
         """
         return self if self.resolved else Config.of(self.given_tables())
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """A copy with other tables; defaults that depend on them are derived anew.
+        """A copy with other tables; defaults that depend on them are derived again.
 
         Args:
             update: tables that replace those of this configuration.
@@ -152,7 +158,7 @@ class Config(Settings):
         return config
 
     def _with_tasks(self) -> Config:
-        """A copy with resolved tasks, and with unlimited rounds if time or targets end the run.
+        """A copy with resolved tasks; rounds are unlimited if time or targets end the run.
 
         Raises:
             ConfigError: a task has a wrong setting, or tasks conflict.
@@ -189,7 +195,7 @@ class Config(Settings):
         """A resolved copy with other settings of ``[run]``.
 
         Args:
-            values: new settings of ``[run]``, also for tasks whose tables do not set them.
+            values: new settings of ``[run]``, which tasks inherit unless their tables set them.
             tasks: further values for the tables of tasks, by task name.
         """
         if not self.resolved:
@@ -216,7 +222,7 @@ class Config(Settings):
         values: Mapping[str, Any],
         tasks: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> Config:
-        """A copy with the values that the run has resolved; arguments as in ``with_run``.
+        """A copy with the values that the setup has resolved; arguments as in ``with_run``.
 
         Values without effect are left out, so that the result is a valid configuration.
         """
@@ -225,7 +231,7 @@ class Config(Settings):
         return self.with_run(used, tasks)
 
     def unused(self) -> dict[Place, str]:
-        """All settings without effect, by table and key, with the reason.
+        """The reason for each setting without effect, by table and key.
 
         A setting that tasks may override has an effect if any task uses it.
         """
@@ -263,9 +269,9 @@ class Config(Settings):
     def merged(
         cls, tables: Mapping[str, Any], flags: Mapping[str, Any], dropped: set[str] | None = None
     ) -> Config:
-        """The configuration in ``tables``, changed by flags.
+        """The configuration in ``tables``, overridden by flags.
 
-        Settings in ``tables`` that lose their effect through a flag are dropped.
+        Settings in ``tables`` that have no effect because of a flag are dropped.
 
         Args:
             tables: settings by table.
@@ -292,13 +298,13 @@ class Config(Settings):
         return cls.of(read_toml(path))
 
     def to_toml(self) -> str:
-        """The settings that have an effect, as TOML; reading it back gives an equal object."""
+        """The settings that have an effect, as TOML; reading it gives an equal object."""
         plain: dict[str, Any] = _plain(kept_tables(self, self.unused()))
         return tomli_w.dumps({key: table for key, table in plain.items() if table})
 
 
 def _without(tables: Mapping[str, Any], idle: Collection[Place]) -> dict[str, Any]:
-    """Tables without the settings in ``idle``; a choice whose name is idle is left out."""
+    """Tables without the settings in ``idle``, and without choices whose name is in ``idle``."""
     kept: dict[str, Any] = {}
     for section, table in tables.items():
         if (section, "name") in idle:
@@ -310,7 +316,7 @@ def _without(tables: Mapping[str, Any], idle: Collection[Place]) -> dict[str, An
 
 
 def _used_places(tables: Mapping[str, Any]) -> set[Place]:
-    """Settings of a file that have an effect without flags; empty if the file is invalid."""
+    """Settings in ``tables`` that have an effect without flags; empty if ``tables`` are invalid."""
     try:
         alone = Settings(**named_tables(tables))
     except ConfigError:
@@ -319,7 +325,7 @@ def _used_places(tables: Mapping[str, Any]) -> set[Place]:
 
 
 def _plain(value: Any) -> Any:
-    """``value`` in a form that TOML can hold: no None, paths as text."""
+    """``value`` as TOML can represent it: without None, and with paths as strings."""
     if isinstance(value, Mapping):
         return {key: _plain(v) for key, v in value.items() if v is not None}
     if isinstance(value, (list, tuple)):

@@ -17,7 +17,7 @@ BESIDE_NETWORK = (
     "downlink_mbps",
     "backhaul_mbps",
 )
-"""Network settings that still apply with a given network."""
+"""Network settings that a given network does not replace."""
 
 
 class GivenNetwork(Section):
@@ -30,7 +30,7 @@ class GivenNetwork(Section):
 class Given(Section):
     """The ``[given]`` table of ``config.toml``: objects given to ``wirelessfl.run``.
 
-    They replace settings, which the file leaves out.
+    They replace settings, which are then not stored in the file.
 
     Args:
         model: the class name of the given module.
@@ -52,8 +52,8 @@ def replaced_by_network(radio: bool = True) -> list[str]:
     """Network settings that a given network replaces.
 
     Args:
-        radio: whether CPU speeds and links determine latencies. If not, ``step_seconds`` is beta
-            of the latency model, which a network does not replace.
+        radio: whether CPU speeds and links determine latencies. If not, ``step_seconds`` is the
+            latency model's beta, which a network does not replace.
     """
     beta = () if radio else ("step_seconds",)
     return [key for key in NetworkSection.model_fields if key not in (*BESIDE_NETWORK, *beta)]
@@ -62,7 +62,7 @@ def replaced_by_network(radio: bool = True) -> list[str]:
 def chosen(settings: NetworkSection, radio: bool = True) -> dict[str, Any]:
     """Settings given by the user that a given network would replace, with their values.
 
-    Settings that are None are left out: they stand for the default.
+    Settings that are None are left out, because None means the default.
     """
     values = {key: getattr(settings, key) for key in replaced_by_network(radio)}
     given = settings.model_fields_set
@@ -70,7 +70,7 @@ def chosen(settings: NetworkSection, radio: bool = True) -> dict[str, Any]:
 
 
 def given_values(given: Given) -> Mapping[str, Mapping[str, Any]]:
-    """Settings whose values follow from the given objects, by section."""
+    """Values of settings that follow from the given objects, by section."""
     return {
         "data": {} if given.data is None else {"dataset": given.data},
         "network": {} if given.network is None else dict(given.network),

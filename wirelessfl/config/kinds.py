@@ -1,4 +1,4 @@
-"""The kinds of choices that tables name, and where each setting belongs."""
+"""The kinds of choices, their defaults, and the table of each setting."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ KINDS: Mapping[str, Kind[Any]] = {
     "presence": PRESENCES,
 }
 """Tables with a ``name``, besides ``algorithm``. If two have a setting of the same name, the
-earlier one gets the plain flag."""
+earlier one's flag has no prefix."""
 DEFAULTS: Mapping[str, str] = {
     "split": "noniid",
     "model": "fcnn",
@@ -49,9 +49,9 @@ DEFAULTS: Mapping[str, str] = {
     "warm_start": "previous",
     "presence": "labels",
 }
-"""Default names. The defaults of schedule and assignment follow from the algorithm."""
+"""Default names. The algorithm determines the defaults of schedule and assignment."""
 MAX_OWNERS = 3
-"""Maximum number of choices that a message names; it counts the others."""
+"""Maximum number of choices named in a message, which only counts the others."""
 
 Regime = Literal["rounds", "sessions", "tasks", "cells"]
 
@@ -78,7 +78,7 @@ class Frame:
 
     @classmethod
     def of(cls, tables: Mapping[str, Any]) -> Frame:
-        """The frame of tables in which algorithm, uplink and schedule have a name.
+        """The frame of tables that name the algorithm, the uplink and the schedule.
 
         Raises:
             ConfigError: a name is unknown.
@@ -99,14 +99,14 @@ class Frame:
 
     @property
     def regime(self) -> Regime:
-        """How the run proceeds: in rounds of one model, in sessions of such rounds, as tasks
-        (requests, or rounds shared by tasks), or as cells that are asynchronous requests."""
+        """What the run consists of: rounds of one model, sessions of such rounds, tasks (requests
+        to clients, or rounds shared by tasks), or cells that the cloud merges asynchronously."""
         if self.schedule.work == "rounds":
             return "rounds" if self.sessions is None else "sessions"
         return "tasks" if self.algorithm.topology == "star" else "cells"
 
     def why_not(self, kind: str) -> str | None:
-        """Why the run has no choice of this kind, see ``unused``; None if it has one."""
+        """The reason why the run has no choice of this kind, see ``unused``; None if it has one."""
         schedule, uplink = f'schedule "{self.schedule.name}"', f'uplink "{self.uplink.name}"'
         match kind:
             case "assignment" | "delays" if self.algorithm.topology != "star":
@@ -135,12 +135,12 @@ class Frame:
 
 
 def with_cells(algorithm: str) -> str:
-    """The reason why settings of tasks and of requests to clients conflict with cells."""
+    """The reason to refuse settings of tasks and of requests to clients if there are cells."""
     return f'conflicts with algorithm "{algorithm}", which has cells: choose one without cells'
 
 
 def _value(section: Any, key: str) -> Any:
-    """The value of a setting in a table or a section; None without a table."""
+    """The value of a setting in a table or section; None if there is no table."""
     if isinstance(section, Mapping):
         return section.get(key)
     return getattr(section, key, None)
@@ -155,13 +155,13 @@ def class_of(table: Mapping[str, Any]) -> type[Algorithm]:
 
 
 def title_of(table: Mapping[str, Any]) -> str:
-    """The name in a table, with the algorithm inside its cells if it sets one."""
+    """The name in a table, and the algorithm inside the cells if the table sets it."""
     local = f" with local {table['local']!r}" if "local" in table else ""
     return f"{table['name']!r}{local}"
 
 
 def words(kind: str) -> str:
-    """The name of a kind as words for messages."""
+    """The name of a kind as written in messages."""
     return kind.replace("_", " ").replace("lr ", "lr-")
 
 
@@ -182,9 +182,9 @@ def chosen_classes(tables: Mapping[str, Any]) -> dict[str, type[Choice]]:
 
 
 def flag_homes(owners: Mapping[str, type[Choice]]) -> dict[str, tuple[str, str]]:
-    """Section and key of each flag.
+    """Table and key of each flag.
 
-    If an earlier table has a setting of the same name, the flag is prefixed by the choice's name.
+    If an earlier table has a setting of the same name, the choice's name prefixes the flag.
 
     Args:
         owners: the chosen classes, by kind.
@@ -202,14 +202,14 @@ def flag_homes(owners: Mapping[str, type[Choice]]) -> dict[str, tuple[str, str]]
 
 
 def section_homes() -> dict[str, tuple[str, str]]:
-    """Section and key of each flag of a section."""
+    """Section and key of each flag that does not belong to a choice."""
     return {
         name: (section, name) for section, model in SECTIONS.items() for name in model.model_fields
     }
 
 
 def owners(key: str) -> Iterator[tuple[str, list[str]]]:
-    """Yield each kind that has choices with this setting, and the names of these choices."""
+    """Yield each kind with choices that have this setting, and the names of these choices."""
     known: dict[str, Mapping[str, type[Any]]] = {
         **{kind: choices.classes() for kind, choices in KINDS.items()},
         "algorithm": algorithm_classes(),
@@ -220,12 +220,18 @@ def owners(key: str) -> Iterator[tuple[str, list[str]]]:
             yield kind, having
 
 
-def owners_of(key: str) -> str:
-    """A sentence that names the choices with a setting; empty if there are none."""
+def owner_names(key: str) -> str:
+    """The choices with a setting, e.g. "split iid, dirichlet and natural"; "" if there are none."""
     for kind, having in owners(key):
-        shown_names = " and ".join(having)
-        if len(having) > MAX_OWNERS:
-            rest = len(having) - MAX_OWNERS
-            shown_names = f"{', '.join(having[:MAX_OWNERS])} and {rest} more"
-        return f" It is a setting of {words(kind)} {shown_names}."
+        names, rest = having[:MAX_OWNERS], len(having) - MAX_OWNERS
+        if rest > 0:
+            names.append(f"{rest} more")
+        listed = ", ".join(names[:-1])
+        return f"{words(kind)} {listed} and {names[-1]}" if listed else f"{words(kind)} {names[0]}"
     return ""
+
+
+def owners_of(key: str) -> str:
+    """A sentence that names the choices with a setting; "" if there are none."""
+    names = owner_names(key)
+    return f" It is a setting of {names}." if names else ""

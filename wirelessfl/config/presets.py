@@ -1,4 +1,4 @@
-"""Defaults of schedule and assignment that the names of published methods imply."""
+"""Default schedule and assignment of published methods, by the name of their algorithm."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ PRESETS: Mapping[str, Preset] = {
     "sync-bayes-st": Preset("simultaneous", {"first": 30}, "bayes"),
     "sync-ucb-st": Preset("simultaneous", {"first": 30}, "bandit"),
 }
-"""Presets by algorithm. All other algorithms use synchronous rounds of one model."""
+"""Presets by algorithm; all other algorithms train one model in synchronous rounds by default."""
 
 
 def preset_of(algorithm: str) -> Preset:
-    """The defaults that an algorithm's name implies."""
+    """The defaults that the name of an algorithm implies."""
     return PRESETS.get(algorithm, Preset())

@@ -24,7 +24,7 @@ MAX_CELLS, EDGE_ROUNDS = 4, 5
 def filled(settings: Settings) -> dict[str, Any]:
     """Values of all tables, with defaults that depend on other settings filled in.
 
-    ``model_fields_set`` of a section still holds only the settings that the user gave.
+    ``model_fields_set`` of a section still contains only the settings that the user gave.
 
     Raises:
         ConfigError: the data set is unknown.
@@ -64,9 +64,9 @@ def filled(settings: Settings) -> dict[str, Any]:
 
 
 def _with_text_options(data: DataSection, pretrained: str | None) -> DataSection:
-    """A copy with tokenizer and length filled in if the data set takes them.
+    """A copy with tokenizer and length filled in if the data set has these options.
 
-    The stored settings then describe the data that were read, even if defaults change later.
+    The stored settings then describe the data of the run, even if defaults change later.
     """
     options = text_options(data.dataset)
     if "tokenizer" in options:
@@ -102,16 +102,16 @@ def _check_cells(settings: Settings) -> None:
     """Check the number of cells.
 
     Raises:
-        ConfigError: there are more cells than clients, or several for an algorithm with one server.
+        ConfigError: there are more cells than clients, or several cells but only one server.
     """
     cells, clients = settings.network.cells or 1, settings.network.clients
     if cells > 1 and settings.choices.algorithm.topology == "star":  # only with a given network
         raise ConfigError(
-            f'algorithm "{settings.algorithm["name"]}" is a star, and the network has {cells} '
+            f'algorithm "{settings.algorithm["name"]}" is a star, but the network has {cells} '
             'cells. Choose "hfedavg", or give a network of one cell.'
         )
     if cells > clients:
-        raise ConfigError(f"cells is {cells} and clients {clients}: every cell needs a client.")
+        raise ConfigError(f"cells={cells} exceeds clients={clients}: every cell needs a client.")
 
 
 def _check_network(settings: Settings) -> None:

@@ -29,7 +29,7 @@ from wirelessfl.wording import explain
 
 @dataclass(frozen=True)
 class Origin:
-    """Which settings were given; does not affect the equality of settings.
+    """The settings that were given; they do not affect comparisons of settings.
 
     Args:
         places: table and key of each given setting.
@@ -42,8 +42,8 @@ class Settings(Section):
     """All settings of a run, by table.
 
     ``algorithm`` and each of ``KINDS`` are tables with a ``name`` and the settings of the named
-    choice; None if the run has no such choice. ``task`` holds one table per task. ``given`` marks
-    Python objects that replace settings and that the run needs.
+    choice; None if the run has no such choice. ``task`` has one table per task. ``given`` marks
+    the Python objects that replace settings and must be given to the run.
 
     Raises:
         ConfigError: an unknown key, or a wrong value.
@@ -83,18 +83,18 @@ class Settings(Section):
         self._origin = Origin(frozenset(given_places(tables)))
 
     def given_tables(self) -> dict[str, Any]:
-        """The settings that were given, by table, without defaults that were filled in."""
+        """The given settings by table, without defaults."""
         tables = self.model_dump(exclude_unset=True)
         for kind, choice in vars(self.choices).items():
             if kind not in KINDS or tables.get(kind) is None:
                 continue
             filled = {"name": DEFAULTS.get(kind, choice.name), **vars(choice)}
-            given = {  # includes values changed in place: tables are plain dicts
+            given = {  # also values that were changed in place, since tables are plain dicts
                 key: value
                 for key, value in tables[kind].items()
                 if (kind, key) in self._origin.places or value != filled.get(key)
             }
-            if given and kind not in DEFAULTS:  # its default may change with the algorithm
+            if given and kind not in DEFAULTS:  # the default depends on the algorithm
                 given["name"] = tables[kind]["name"]
             tables[kind] = given
         return tables
@@ -106,7 +106,7 @@ class Settings(Section):
 
     @property
     def regime(self) -> Regime:
-        """How the run proceeds, see ``Frame.regime``."""
+        """Rounds, sessions, tasks or cells, see ``Frame.regime``."""
         return self.frame.regime
 
     @property
@@ -124,7 +124,7 @@ class Settings(Section):
 
     @property
     def clients_known(self) -> bool:
-        """Whether cells and clients are final: no other network can be given to the run."""
+        """Whether cells and clients are final, so that no other network can be given to the run."""
         return self.given.network is not None or bool(chosen(self.network, self.frame.radio))
 
     @property
@@ -134,7 +134,7 @@ class Settings(Section):
 
 
 def _setting(place: tuple[Any, ...]) -> tuple[str, FieldInfo] | None:
-    """The setting at a location in the tables, see ``explain``."""
+    """Name and field of the setting at a location in the tables, see ``explain``."""
     section = SECTIONS.get(place[0]) if place else None
     found = None if section is None else named_setting(place[1:], section.model_fields)
     return found and (f"{place[0]}.{found[0]}", found[1])

@@ -1,4 +1,4 @@
-"""Reads nested tables of settings from TOML and flags, and finds where each flag belongs."""
+"""Reads nested tables of settings from TOML and flags, and finds the table of each flag."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def read_toml(path: Path) -> dict[str, Any]:
     """The tables of a TOML file.
 
     Raises:
-        ConfigError: it cannot be read.
+        ConfigError: the file cannot be read, or is not TOML.
     """
     if not isinstance(path, str | PathLike):
         raise ConfigError(f"configuration is {shown(path)}: give the path of a TOML file.")
@@ -59,10 +59,11 @@ def tables_from_flags(
     Args:
         tables: settings by table.
         flags: settings by flat name.
-        dropped: receives flags that neither a section nor a chosen table has; None refuses them.
+        dropped: receives flags that belong to no section and no chosen table; if None, they are
+            refused.
 
     Raises:
-        ConfigError: there is such a flag.
+        ConfigError: such a flag, if ``dropped`` is None, or a table that is not one.
     """
     tables = {**tables, **{key: _renamed(tables, key, flags[key]) for key in NAMED if key in flags}}
     algorithm = tables.get("algorithm")
@@ -103,14 +104,14 @@ def flag_places(tables: Mapping[str, Any], flags: Mapping[str, Any]) -> dict[str
 
 
 def _renamed(tables: Mapping[str, Any], kind: str, name: Any) -> Any:
-    """The table of a choice if it has this name already; else the name alone."""
+    """The table of a choice if it already has this name; otherwise only the name."""
     table = tables.get(kind)
     same = isinstance(table, Mapping) and table.get("name", DEFAULTS.get(kind)) == name
     return table if same and kind != "task" else name
 
 
 def _of_another(tables: Mapping[str, Any], flag: str, value: object) -> str:
-    """The message for a flag of a choice that the run does not make; empty if no choice has it."""
+    """The message for a flag of a choice that is not taken; empty if no choice has the flag."""
     for kind, having in owners(flag):
         taken, title = tables.get(kind), words(kind)
         reason = Frame.of(tables).why_not(kind)
@@ -119,7 +120,7 @@ def _of_another(tables: Mapping[str, Any], flag: str, value: object) -> str:
         elif taken is not None:
             if kind == "algorithm" and class_of(taken).takes_local:
                 local = [name for name in having if not find_algorithm(name).takes_local]
-                if local == having:  # it is a setting of algorithms inside cells
+                if local == having:  # a setting of algorithms inside cells
                     kind = title = "local"
                     taken = {"name": taken.get("local", LOCAL)}
             names = " or ".join(f'"{name}"' for name in having[:MAX_OWNERS])
@@ -144,7 +145,7 @@ def hint(key: str, known: Iterable[str], homes: Mapping[str, tuple[str, str]] | 
     Args:
         key: the setting's name in a table.
         known: names of the settings in that table.
-        homes: section and key of every setting of the run; None for settings of sections only.
+        homes: table and key of every setting of the run; None for settings of sections only.
     """
     homes = section_homes() if homes is None else homes
     if key in KINDS:
@@ -154,7 +155,7 @@ def hint(key: str, known: Iterable[str], homes: Mapping[str, tuple[str, str]] | 
     found = owners_of(key) or suggestion(key, known)
     if found:
         return found
-    near = nearest(key, homes, 0.75)  # a setting elsewhere must be more similar
+    near = nearest(key, homes, 0.75)  # a setting of another table must be more similar
     return "" if near is None else f" Do you mean {near!r}, in [{homes[near][0]}]?"
 
 
@@ -180,10 +181,10 @@ def unknown_setting(tables: Mapping[str, Any], section: str, key: str, value: ob
     """
     try:
         homes = flag_homes(chosen_classes(tables))
-    except ConfigError:  # reported once this error is fixed
+    except ConfigError:  # an unknown name is reported later
         homes = section_homes()
     if section:
-        # [given] is neither a section nor a choice.
+        # The table [given] is neither a section nor a choice.
         known = SECTIONS[section].model_fields if section in SECTIONS else ()
         return f"unknown setting {key!r} in [{section}].{hint(key, known, homes)}"
     if isinstance(value, Mapping):
@@ -192,7 +193,7 @@ def unknown_setting(tables: Mapping[str, Any], section: str, key: str, value: ob
 
 
 def checked_tables(tables: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return ``tables`` unchanged after checking that they are a mapping with text keys.
+    """Return ``tables`` unchanged after checking that they are a mapping with string keys.
 
     Raises:
         ConfigError: they are not.
@@ -206,7 +207,7 @@ def checked_tables(tables: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def named_tables(tables: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy of ``tables`` in which each choice of the run is a table with a name.
+    """A copy of ``tables`` in which each choice of the run has a table with a name.
 
     Raises:
         ConfigError: a choice is neither a name nor a table with a name, or a task is not a table.
@@ -231,7 +232,7 @@ def named_tables(tables: Mapping[str, Any]) -> dict[str, Any]:
     preset = preset_of(copy["algorithm"]["name"])
     defaults = {**DEFAULTS, "schedule": preset.schedule, "assignment": preset.assignment}
     for kind in KINDS:
-        if copy.get(kind) == {}:  # chooses nothing
+        if copy.get(kind) == {}:  # an empty table equals no table
             copy[kind] = None
         if copy.get(kind) is not None:
             copy[kind] = _named(kind, copy[kind], defaults[kind])
@@ -250,12 +251,12 @@ def named_tables(tables: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _named(key: str, table: Any, default: str | None = None) -> dict[str, Any]:
-    """A table with a name, from a table or just a name.
+    """A table with a name, from a given table or name.
 
     Args:
         key: the kind of choice.
         table: the given table or name.
-        default: name for a table without one; None if every table needs one.
+        default: name for a table without one; None if the table must have one.
 
     Raises:
         ConfigError: ``table`` is neither a name nor a table with a name.

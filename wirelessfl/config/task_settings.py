@@ -1,4 +1,4 @@
-"""Settings of each task: the run's, overridden by those in the task's table."""
+"""Settings of each task: the run's settings, overridden by the task's table."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def _value(settings: Settings, place: Place) -> Any:
 
 
 def typed_table(table: Mapping[str, Any], name: str, task: Settings) -> dict[str, Any]:
-    """A task's table with its name and its parsed values, so that equal settings compare equal.
+    """A task's table with its name and parsed values, so that equal settings compare equal.
 
     Args:
         table: the table as given.
@@ -67,7 +67,7 @@ def inherited(settings: Settings, table: Mapping[str, Any], task: Settings) -> d
 
     Args:
         settings: settings of the run.
-        table: the task's table; settings of choices that differ from the run's are left out.
+        table: the task's table; settings of choices that differ from the run's are skipped.
         task: settings of the task.
     """
     homes = _homes(dict(task), task.choices.schedule.per_task)
@@ -84,7 +84,7 @@ def inherited(settings: Settings, table: Mapping[str, Any], task: Settings) -> d
 def table_places(
     settings: Settings, tables: Mapping[str, Any], table: Mapping[str, Any]
 ) -> set[Place]:
-    """Table and key of each setting in a task's table, within ``tables`` of ``with_table``."""
+    """Table and key, in the result ``tables`` of ``with_table``, of each setting of a task."""
     homes = _homes(tables, settings.choices.schedule.per_task)
     return {homes[key] for key in table if key != "name"}
 
@@ -107,7 +107,7 @@ def _check_algorithm(algorithm: str, task: str) -> None:
 
 
 def _takes_several(tables: Mapping[str, Any], place: Place) -> bool:
-    """Whether a setting is a tuple, so that a flag without a comma gives a single entry."""
+    """Whether a setting is a tuple, so that a value without a comma is its only entry."""
     section, key = place
     if section in SECTIONS:
         return "tuple" in str(SECTIONS[section].model_fields[key].annotation)
@@ -117,14 +117,14 @@ def _takes_several(tables: Mapping[str, Any], place: Place) -> bool:
 
 
 def _chosen(table: Mapping[str, Any], tables: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Kind and table of each choice in which a task differs from the run."""
+    """Kind and new table of each choice in which a task differs from the run."""
     for kind in TASK_CHOICES:
         if kind in table and (kind == "algorithm" or tables[kind]["name"] != table[kind]):
             yield kind, {"name": table[kind]}
 
 
 def with_table(settings: Settings, table: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """The tables of a run that would train only this task.
+    """The tables of a run that trains only this task.
 
     Raises:
         ConfigError: the table has a setting that a task cannot override, or two costs per step.

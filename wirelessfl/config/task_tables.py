@@ -20,13 +20,13 @@ TASK_SETTINGS = {
 TASK_CHOICES = ("split", "model", "algorithm")
 """Kinds of choices that a task's table may override."""
 ENDLESS = 10**9
-"""Merges of a task that time or a target ends."""
+"""Number of merges of a task that a time limit or a target ends."""
 
 
 def parse_task(words: str) -> dict[str, Any]:
     """The table of ``--task mnist,model=mlp,target=0.93``.
 
-    The first word is the data set; a later word without = is appended to the previous value.
+    The first word is the data set. A later word without = is a further entry of the previous value.
 
     Raises:
         ConfigError: the words cannot be parsed.
@@ -50,23 +50,23 @@ def parse_task(words: str) -> dict[str, Any]:
         if not value:
             raise wrong
         if name in table:
-            raise ConfigError(f"task is {words!r}, which gives {name} twice.")
+            raise ConfigError(f"task is {words!r}: it sets {name} twice. Remove one.")
         table[name], last = value, name
     return table
 
 
 def task_names(tables: Iterable[Mapping[str, Any]], default: str) -> list[str]:
-    """Names of the tasks: each has its ``name`` or its data set, numbered if already taken.
+    """Names of the tasks: the ``name`` of a table or its data set, numbered if already taken.
 
     Raises:
-        ConfigError: two tasks are given the same name, or a name is not text.
+        ConfigError: two tables have the same ``name``, or a name is not a string.
     """
     names: list[str] = []
     for table in tables:
         key = "name" if "name" in table else "dataset"
         wanted = table.get(key, default)
         if not isinstance(wanted, str) or not wanted:
-            raise ConfigError(f"{key} of a task is {shown(wanted)}: give text.")
+            raise ConfigError(f"{key} of a task is {shown(wanted)}: give a string.")
         if key == "name" and wanted in names:
             raise ConfigError(f"two tasks are called {wanted!r}: give them different names.")
         name, number = wanted, 2

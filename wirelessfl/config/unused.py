@@ -1,6 +1,6 @@
-"""Finds settings without effect: they belong to unused choices, or other settings replace them.
+"""Finds settings without effect, which belong to unused choices or are replaced by other settings.
 
-A setting without effect is refused if given, even with its default value, and is not stored.
+If given, even with its default value, such a setting is refused. It is not stored.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from wirelessfl.wording import shown
 Place = tuple[str, str]
 """Table and key of a setting."""
 Found = Iterator[tuple[Place, str]]
-"""Settings without effect, with the reason: "conflicts with X=A, which ...: choose Y=B"."""
+"""Settings without effect, with reasons such as "conflicts with X=A, which ...: choose Y=B"."""
 
 RADIO = (
     "bandwidth_hz",
@@ -45,7 +45,7 @@ def unused(settings: Settings) -> dict[Place, str]:
 
 
 def refusal(settings: Settings, place: Place, reason: str) -> str:
-    """The message that refuses a setting without effect."""
+    """The error message for a setting without effect."""
     section, key = place
     table = getattr(settings, section)
     value = table[key] if isinstance(table, Mapping) else getattr(table, key)
@@ -55,7 +55,7 @@ def refusal(settings: Settings, place: Place, reason: str) -> str:
 
 
 def _kinds(settings: Settings) -> Found:
-    """Kinds of choices that the run does not have."""
+    """Settings of choices that the run does not have."""
     frame = settings.frame
     for kind in KINDS:
         table, reason = getattr(settings, kind), frame.why_not(kind)
@@ -64,7 +64,7 @@ def _kinds(settings: Settings) -> Found:
 
 
 def _fields(settings: Settings) -> Found:
-    """Settings that other settings of the same choice replace."""
+    """Settings without effect because of other settings of the same choice."""
     for kind, choice in vars(settings.choices).items():
         if choice is not None:
             yield from (((kind, key), reason) for key, reason in choice.unused().items())
@@ -117,7 +117,7 @@ def _schedule(settings: Settings) -> Found:
 
 
 def _star(settings: Settings) -> Found:
-    """Settings of cells, if the algorithm has one server."""
+    """Settings of cells, if the algorithm has a single server."""
     if settings.choices.algorithm.topology != "star":
         return
     reason = (
@@ -130,11 +130,11 @@ def _star(settings: Settings) -> Found:
 
 
 def _links(settings: Settings) -> Found:
-    """Network settings that the uplink, the latency model or the cost of a step replace."""
+    """Network settings without effect because of the uplink, latency model or cost of a step."""
     frame, network = settings.frame, settings.network
     if not frame.radio:
         name = settings.delays["name"] if settings.delays else ""
-        reason = f'conflicts with delays "{name}", which draws the whole time of a request: choose '
+        reason = f'conflicts with delays "{name}", which draws the total time of a request: choose '
         for key in (*RADIO, *COMPUTING, "downlink_mbps"):
             yield ("network", key), f'{reason}delays "wireless"'
     elif not frame.uplink.radio:
@@ -165,7 +165,7 @@ def _links(settings: Settings) -> Found:
 
 
 def _requests(settings: Settings) -> Found:
-    """Network settings of requests to clients and of rounds of tasks, if the run has none."""
+    """Settings of requests to clients and of rounds of tasks, if the run has none."""
     if settings.choices.algorithm.topology != "star":
         for key in ("drop_out", "availability", "busy_clients"):
             yield ("network", key), with_cells(settings.algorithm["name"])
@@ -231,7 +231,7 @@ def _algorithm(settings: Settings) -> Found:
 
 
 def _data(settings: Settings) -> Found:
-    """Settings of text for images, and settings of images for text."""
+    """Text settings of data sets without text, and image settings of data sets without images."""
     name = settings.data.dataset
     if settings.given.data is not None:
         for key in ("tokenizer", "max_length"):
@@ -248,12 +248,12 @@ def _data(settings: Settings) -> Found:
 
 @cache
 def _datasets_with(key: str) -> str:
-    """The data sets that take a setting of text, as part of a message."""
+    """The data sets that have a text setting, joined by "or"."""
     return " or ".join(name for name in dataset_names() if key in text_options(name))
 
 
 def _given(settings: Settings) -> Found:
-    """Settings that objects given from Python replace."""
+    """Settings that given Python objects replace."""
     given = settings.given
     if given.model is not None:
         yield ("model", "name"), "conflicts with model=..., which is given to wirelessfl.run"
@@ -269,7 +269,7 @@ def _given(settings: Settings) -> Found:
 
 RULES = (
     _given,
-    _schedule,  # before _kinds: "sessions" explains more than the choices that need it
+    _schedule,  # before _kinds: naming "sessions" explains more than naming its choices
     _kinds,
     _fields,
     _star,
@@ -282,7 +282,7 @@ RULES = (
 
 
 def kept_tables(settings: Settings, dropped: Collection[Place]) -> dict[str, Any]:
-    """The tables of all settings without the ``dropped`` ones."""
+    """The tables of all settings that are not in ``dropped``."""
     tables: dict[str, Any] = {}
     for section, values in settings.model_dump().items():
         if isinstance(values, Mapping):

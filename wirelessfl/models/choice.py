@@ -24,7 +24,7 @@ SETTINGS: Mapping[str, Any] = {
     "norm": Annotated[
         Literal["group", "batch"] | None,
         Field(
-            description="normalisation: group, or batch, with batch statistics in evaluation too "
+            description="normalisation: group, or batch (batch statistics also in evaluation) "
             "(default: group)"
         ),
     ],
@@ -37,7 +37,7 @@ SETTINGS: Mapping[str, Any] = {
     ],
     "lora_alpha": Annotated[
         float | None,
-        Field(gt=0, description="scale of the LoRA adapters times their rank (default: the rank)"),
+        Field(gt=0, description="LoRA alpha, the adapters' scale times rank (default: the rank)"),
     ],
 }
 """Settings of models, by the name of the callable's argument."""

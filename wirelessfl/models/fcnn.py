@@ -12,7 +12,7 @@ from wirelessfl.models.dropout import StreamDropout
 
 
 class FCNN(nn.Module):
-    """Linear and ReLU layers; 238,510 parameters on 28x28 images with 300 hidden neurons (HIST).
+    """Fully connected ReLU network; 238,510 parameters on 28x28 images with 300 neurons (HIST).
 
     Args:
         input_shape: shape of one sample, which is flattened.
@@ -46,7 +46,7 @@ class FCNN(nn.Module):
 
 
 class MLP(FCNN):
-    """Two hidden layers of 200 neurons: 199,210 parameters on 28x28 images, as in FedAST's paper.
+    """Two hidden layers of 200 neurons: 199,210 parameters on 28x28 images (FedAST paper).
 
     It is the "2NN" of McMahan et al. (AISTATS 2017). Arguments are those of ``FCNN``.
     """

@@ -8,7 +8,7 @@ from wirelessfl.models.fcnn import FCNN
 
 
 class LinearClassifier(FCNN):
-    """One linear layer without hidden layers: 7,850 parameters on 28x28 images with ten classes.
+    """Linear classifier: 7,850 parameters on 28x28 images with ten classes.
 
     Args:
         input_shape: shape of one sample, which is flattened.

@@ -1,1 +1,1 @@
-"""Runs: start, resume, folders on disk, sweeps, results and timelines."""
+"""Runs: starting, resuming, run directories, sweeps, results and timelines."""

@@ -16,14 +16,15 @@ import torch
 from wirelessfl.version import version
 
 ROWS_SCHEMA = 1
-"""Version of the row format: increased when a field is removed or changes its meaning."""
+"""Version of the row format; incremented when a field is removed or its meaning changes."""
 CHECKPOINT_LAYOUT = 4
-"""Version of checkpoints and ``config.toml``: increased when tensors, states or settings move."""
+"""Version of checkpoints and ``config.toml``; incremented when their entries are renamed or moved.
+"""
 NUMERICS = 1
-"""Version of the results: increased whenever the results of a run change on purpose.
+"""Version of the results; incremented whenever the results of a run are changed on purpose.
 
-Rows with equal ``numerics``, resolved settings and machine are equal bit for bit in all
-versions of the package. Rows with different ``numerics`` may differ in anything.
+Runs with equal ``numerics`` and resolved settings on the same machine have bit-identical rows in
+all versions of the package. With different ``numerics``, any value may differ.
 """
 PACKAGE = Path(__file__).parents[1]
 
@@ -36,8 +37,8 @@ def about(device: str) -> dict[str, Any]:
 
     Returns:
         ``wirelessfl``, ``python``, ``torch`` and ``numpy``: versions; ``commit`` of the package and
-        whether it is ``dirty``, both None outside of a git work tree; ``date`` in UTC, ISO 8601;
-        ``device`` and ``device_name``; ``rows_schema`` and ``numerics``.
+        whether its files are ``dirty``, both None outside a git work tree; ``date`` in UTC, ISO
+        8601; ``device`` and ``device_name``; ``rows_schema`` and ``numerics``.
     """
     return {
         "wirelessfl": version(),
@@ -57,7 +58,8 @@ def about(device: str) -> dict[str, Any]:
 def commit(package: Path) -> dict[str, Any]:
     """The commit of a package, and whether files of the three packages differ from it.
 
-    A work tree that ignores the package, for example around a virtual environment, does not count.
+    A work tree that ignores the package, e.g. one that contains the virtual environment, does not
+    count.
 
     Args:
         package: folder of the package.
@@ -75,7 +77,7 @@ def commit(package: Path) -> dict[str, Any]:
 
 def _git(folder: Path, *words: str) -> str | None:
     """Output of a git command; None if git fails or is not installed."""
-    # A git hook of another repository sets variables that would redirect git.
+    # In a git hook of another repository, variables would redirect git to that repository.
     environment = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
     environment["GIT_OPTIONAL_LOCKS"] = "0"
     try:
@@ -94,7 +96,7 @@ def _git(folder: Path, *words: str) -> str | None:
 
 
 def _device_name(device: str) -> str:
-    """Product name of the GPU or of the processor."""
+    """Product name of the GPU or the processor."""
     if device.startswith("cuda"):
         return torch.cuda.get_device_name(device)
     try:

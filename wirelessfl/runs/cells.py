@@ -12,30 +12,30 @@ from wirelessfl.schedules.events import Report
 from wirelessfl.setup import CellsSetup
 
 STATUS = ("version", "staleness_mean", "staleness_max", "updates")
-"""Fields of a row: merges, staleness since the previous row, and number of finished cell rounds."""
+"""Fields of rows: merges, staleness since the previous row, and number of finished cell rounds."""
 
 
 class CellsEngine(RoundsEngine):
-    """Asynchronous cells, as ``Progress`` drives them."""
+    """The engine of runs with asynchronous cells, see ``Progress``."""
 
     setup: CellsSetup
 
     def row(self, report: Report) -> tuple[Row, None]:
-        """Evaluate the cloud's model; a round is a merge."""
+        """Evaluate the cloud's model; ``round`` counts merges."""
         row, _ = super().row(report)
         return row | {name: report.status[name] for name in STATUS}, None
 
     def tensors(self) -> dict[str, Tensor]:
-        """Also the models that cells in training received."""
+        """Tensors of ``RoundsEngine``, and the models that training cells have received."""
         return super().tensors() | self.setup.regime.tensors()
 
     def snapshot(self) -> dict[str, Any]:
-        """Also the cells' work and its end times, and the metrics of the last merge."""
+        """State of ``RoundsEngine``, the cells' work and its end times, and the last metrics."""
         cells, metrics = self.setup.regime.snapshot(), self.setup.training.metrics
         return {**super().snapshot(), "cells": cells, "metrics": metrics}
 
     def restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
-        """Continue from a checkpoint, with the cells' work in progress."""
+        """Continue from a checkpoint, including the cells' work in progress."""
         self.setup.training.restore(tensors, state["totals"])
         self.setup.schedule.restore(state["schedule"])
         self.setup.regime.restore(tensors, state["cells"])

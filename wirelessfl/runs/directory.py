@@ -1,6 +1,6 @@
 """The folder of a run: ``config.toml``, ``about.json``, ``rows.jsonl`` and a checkpoint.
 
-Its files are valid at any time, even if the process is killed.
+Its files stay valid even if the process is killed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from wirelessfl.runs.about import CHECKPOINT_LAYOUT, NUMERICS, ROWS_SCHEMA, abou
 
 try:
     import fcntl
-except ImportError:  # not a POSIX system: run folders are not locked there
+except ImportError:  # not a POSIX system: folders of runs are not locked
     fcntl = None  # type: ignore[assignment]
 
 Row = dict[str, Any]
@@ -30,7 +30,7 @@ Row = dict[str, Any]
 
 @contextmanager
 def _replacing(path: Path) -> Iterator[Path]:
-    """Write a file under another name, and rename it when it is complete and on disk."""
+    """Yield a temporary name for a file; rename the complete file once it is on disk."""
     draft = path.with_name(path.name + ".part")
     try:
         yield draft
@@ -45,7 +45,7 @@ def check_writable(path: Path) -> None:
     """Check that a folder can be written or created.
 
     Raises:
-        ConfigError: it cannot.
+        ConfigError: it can be neither.
     """
     there = next(p for p in (path, *path.absolute().parents) if p.exists())
     if there.is_dir() and not os.access(there, os.W_OK):
@@ -69,7 +69,7 @@ class RunDirectory:
 
     @staticmethod
     def check_free(path: Path) -> None:
-        """Check that a folder is empty or missing, and can be written.
+        """Check that a folder is empty or missing, and writable.
 
         Raises:
             ConfigError: it is a file, not empty, or not writable.
@@ -96,7 +96,7 @@ class RunDirectory:
             path: the folder; created if it is missing.
             config: the configuration to store.
             new: whether the folder must not exist yet.
-            counted: further entries of ``about.json``: what was counted for the run.
+            counted: further entries of ``about.json``, such as counted step costs.
 
         Raises:
             ConfigError: the folder is not empty, or cannot be created.
@@ -136,10 +136,11 @@ class RunDirectory:
             ) from error
 
     def _check_version(self) -> None:
-        """Check that this version of the package can resume the checkpoint.
+        """Check that this version of the package can resume from the checkpoint.
 
         Raises:
-            ConfigError: the layout differs, the results would differ, or it is damaged.
+            ConfigError: the layout or the schema differs, the results would differ, or the
+                checkpoint is damaged.
         """
         state = self._state()
         if state is None:
@@ -150,17 +151,17 @@ class RunDirectory:
             age = "an earlier" if layout < CHECKPOINT_LAYOUT else "a later"
             raise ConfigError(
                 f"the run in {self.path} was started with {age} version of wirelessfl (checkpoint "
-                f"layout {layout}, this version reads {CHECKPOINT_LAYOUT}). {remedy}. It "
-                "names settings that this version does not have."
+                f"layout {layout}, this version reads {CHECKPOINT_LAYOUT}). {remedy}. That command "
+                "names the settings that this version does not have."
             )
         if state.get("schema") != ROWS_SCHEMA:
             raise ConfigError(
-                f"{self.path} has rows of schema {state.get('schema')}, and this version of "
+                f"{self.path} has rows of schema {state.get('schema')}, but this version of "
                 f"wirelessfl writes {ROWS_SCHEMA}. {remedy}"
             )
         if not state["finished"] and state["numerics"] != NUMERICS:
             raise ConfigError(
-                f"the run in {self.path} was started with numerics {state['numerics']}, and this "
+                f"the run in {self.path} was started with numerics {state['numerics']}, but this "
                 f"version of wirelessfl has {NUMERICS}: its results would differ. {remedy}"
             )
 
@@ -189,7 +190,7 @@ class RunDirectory:
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
-        """Lock the folder, so that no other process can work on the run.
+        """Lock the folder, so that no other process executes the run.
 
         Raises:
             ConfigError: another process has locked the folder.
@@ -205,12 +206,12 @@ class RunDirectory:
             yield
 
     def append(self, row: Row) -> None:
-        """Append one row; if the process is killed meanwhile, the next resume removes the rest."""
+        """Append one row; if the process is killed here, ``resume`` removes the incomplete line."""
         with self._rows_file.open("a", encoding="utf-8") as file:
             file.write(json.dumps(row) + "\n")
 
     def rows(self) -> list[Row]:
-        """All rows so far, without an incomplete last line.
+        """All rows, without an incomplete last line.
 
         Raises:
             ConfigError: a line is damaged.
@@ -229,7 +230,7 @@ class RunDirectory:
         return rows
 
     def save(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
-        """Write a checkpoint that covers all rows so far."""
+        """Write a checkpoint that covers all current rows."""
         size = 0
         if self._rows_file.exists():
             with self._rows_file.open("rb") as file:
@@ -241,7 +242,7 @@ class RunDirectory:
             save_file(contiguous, draft, metadata={"state": note})
 
     def load(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-        """Tensors and state of the checkpoint; None if there is no checkpoint yet.
+        """Tensors and state of the checkpoint; None if none has been written yet.
 
         Raises:
             ConfigError: the checkpoint is damaged.
@@ -253,10 +254,10 @@ class RunDirectory:
             return tensors, json.loads(file.metadata()["state"])
 
     def _state(self) -> dict[str, Any] | None:
-        """The checkpoint's state, without its tensors; None when none was written yet.
+        """State of the checkpoint without its tensors; None if none has been written yet.
 
         Raises:
-            ConfigError: it is damaged.
+            ConfigError: the checkpoint is damaged.
         """
         if not self._checkpoint_file.exists():
             return None
@@ -266,10 +267,10 @@ class RunDirectory:
 
     @contextmanager
     def _checkpoint(self) -> Iterator[Any]:
-        """The checkpoint, open.
+        """Open the checkpoint.
 
         Raises:
-            ConfigError: it is damaged.
+            ConfigError: the checkpoint is damaged.
         """
         try:
             with safe_open(self._checkpoint_file, framework="pt") as file:
@@ -281,15 +282,15 @@ class RunDirectory:
             ) from error
 
     def cut_rows(self, size: int) -> None:
-        """Truncate the rows to ``size`` bytes.
+        """Truncate the file of rows to ``size`` bytes.
 
         Raises:
-            ConfigError: there are fewer bytes.
+            ConfigError: the file has fewer bytes.
         """
         there = self._rows_file.stat().st_size if self._rows_file.exists() else 0
         if there < size:
             raise ConfigError(
-                f"{self._rows_file} has {there} bytes, and the checkpoint needs {size}: rows "
+                f"{self._rows_file} has {there} bytes, but the checkpoint needs {size}: rows "
                 f"are lost. Start a new run: wirelessfl run --config "
                 f"{self.path / 'config.toml'} --out NEW"
             )

@@ -1,4 +1,4 @@
-"""Choice of the engine of a run."""
+"""The engine of each kind of run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from wirelessfl.setup import AnySetup, CellsSetup, SessionsSetup, TasksSetup
 
 
 def engine_of(setup: AnySetup) -> Engine:
-    """Engine of a run: rounds of one model, sessions, asynchronous cells, or tasks."""
+    """The engine of a run: for rounds of one model, sessions, asynchronous cells, or tasks."""
     match setup:
         case TasksSetup():
             return TasksEngine(setup)

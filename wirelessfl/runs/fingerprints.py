@@ -1,4 +1,4 @@
-"""Short hashes of settings, model, data and network, which must match when a run resumes."""
+"""Short hashes of settings, model, data and network, which must match when a run is resumed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from wirelessfl.training.objective import Objective
 def check_fingerprint(
     directory: RunDirectory, state: dict[str, Any], fingerprint: dict[str, str]
 ) -> None:
-    """Check that settings and objects are those of the checkpoint's run.
+    """Check that settings and objects are those of the run that wrote the checkpoint.
 
     Raises:
         ConfigError: an entry of ``fingerprint`` differs; the message names it.
@@ -46,13 +46,13 @@ def model_fingerprint(objective: Objective) -> str:
     """Hash of a model's layers, frozen parameters and buffers."""
     module = objective.module
     frozen = [p for p in module.parameters() if not p.requires_grad]
-    keys = objective.dropout_keys  # these change in every step
+    keys = objective.dropout_keys  # buffers that change in every step
     buffers = [value for name, value in module.named_buffers() if name not in keys]
     return digest(str(module), objective.spec.shapes, *map(_array, [*frozen, *buffers]))
 
 
 def data_fingerprint(data: Dataset, client_samples: ClientSamples) -> str:
-    """Hash of a data set and its split, without computing samples that are drawn on demand."""
+    """Hash of a data set and its split; samples that are drawn on demand are not computed."""
     return digest(
         _array(_some(data.train_inputs)),
         _array(_some(data.test_inputs)),
@@ -63,7 +63,7 @@ def data_fingerprint(data: Dataset, client_samples: ClientSamples) -> str:
 
 
 def network_fingerprint(network: Network, stream: Stream) -> str:
-    """Hash of the values of a network."""
+    """Hash of a network's values and of a channel draw."""
     plain = [getattr(network, f.name) for f in fields(network) if f.name != "fading"]
     return digest(*plain, network.draw(stream.child("fingerprint")).h)
 

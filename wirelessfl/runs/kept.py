@@ -1,4 +1,4 @@
-"""Runs that are executed once and stored in a folder named by the hash of their settings."""
+"""Runs that are executed once, and stored in a folder named by the hash of their settings."""
 
 from __future__ import annotations
 
@@ -25,23 +25,24 @@ from wirelessfl.setup.given_objects import check_given
 def settings_hash(config: Config) -> str:
     """Hash of the settings that differ from their defaults, without paths.
 
-    A new setting with its default value does not change the hash, so older runs are still found.
+    A setting that is added later does not change the hash at its default value, so earlier runs are
+    still found.
 
     Raises:
         ConfigError: the settings need an object that must be passed to ``wirelessfl.run``.
     """
     check_given(config.given)
-    return hashlib.sha256(repr(sorted(_said(config).items())).encode()).hexdigest()[:16]
+    return hashlib.sha256(repr(sorted(_non_defaults(config).items())).encode()).hexdigest()[:16]
 
 
-def _said(config: Config) -> dict[str, Any]:
+def _non_defaults(config: Config) -> dict[str, Any]:
     """Settings that differ from their defaults, by section and name."""
-    said: dict[str, Any] = {}
+    found: dict[str, Any] = {}
     config = config.resolve()  # stored settings are resolved too
     for section, settings in config:
         if section == "task":
             if settings:
-                said["task"] = [_said_of_task(config, table) for table in settings]
+                found["task"] = [_task_non_defaults(config, table) for table in settings]
             continue
         if isinstance(settings, BaseModel):
             known = {name: info.default for name, info in type(settings).model_fields.items()}
@@ -54,12 +55,12 @@ def _said(config: Config) -> dict[str, Any]:
             continue
         for name, value in values.items():
             if name not in PLACES and known.get(name, MISSING) != value:
-                said[f"{section}.{name}"] = value
-    return said
+                found[f"{section}.{name}"] = value
+    return found
 
 
-def _said_of_task(config: Config, table: Mapping[str, Any]) -> dict[str, Any]:
-    """A task's table without values that equal those of the run."""
+def _task_non_defaults(config: Config, table: Mapping[str, Any]) -> dict[str, Any]:
+    """A task's table without values that equal the run's."""
     run = inherited(config, table, config.tasks[table["name"]])
     return {
         key: value for key, value in sorted(table.items()) if key not in run or value != run[key]
@@ -67,20 +68,21 @@ def _said_of_task(config: Config, table: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _same_settings(config: Config, folder: Path) -> bool:
-    """Whether the run in ``folder`` has these settings, even if defaults have changed since."""
+    """Whether the run in ``folder`` has these settings; its defaults may have been different."""
     _, stored = RunDirectory.open(folder)
-    return _learnt(config) == _learnt(stored) and config.run.seed == stored.run.seed
+    return _without_run(config) == _without_run(stored) and config.run.seed == stored.run.seed
 
 
-def _learnt(config: Config) -> dict[str, Any]:
+def _without_run(config: Config) -> dict[str, Any]:
     """Settings that differ from their defaults, without those of section ``run``."""
-    said = {name: value for name, value in _said(config).items() if not name.startswith("run.")}
-    if "task" in said:
-        said["task"] = [
+    settings = _non_defaults(config)
+    found = {name: value for name, value in settings.items() if not name.startswith("run.")}
+    if "task" in found:
+        found["task"] = [
             {name: value for name, value in table.items() if name not in TASK_SETTINGS["run"]}
-            for table in said["task"]
+            for table in found["task"]
         ]
-    return said
+    return found
 
 
 def kept_folder(config: Config, root: Path) -> Path:
@@ -101,12 +103,15 @@ def is_finished(config: Config, root: Path) -> bool:
 
 
 def kept_run(config: Config, root: Path, on_row: Callable[[Row], None] | None = None) -> RunResult:
-    """Execute the run with these settings: read it from disk, resume it, or start it.
+    """Read the run with these settings from disk, resume it, or start it.
 
     Args:
         config: the settings; ``out`` is ignored.
         root: folder of all runs.
         on_row: called with each row as it is written.
+
+    Raises:
+        ConfigError: the folder contains a run that was made with other default settings.
     """
     folder = kept_folder(config, root)
     if (folder / "config.toml").is_file():
@@ -120,16 +125,16 @@ def kept_run(config: Config, root: Path, on_row: Callable[[Row], None] | None = 
 
 
 def why_failed(config: Config, root: Path, on_row: Callable[[Row], None]) -> str:
-    """Execute the run with these settings, as ``kept_run`` does.
+    """Execute the run with these settings by ``kept_run``.
 
     Returns:
-        The reason of its failure in one line; an empty string if it has finished.
+        The reason for its failure, in one line; an empty string if it has finished.
     """
     try:
         kept_run(config, root, on_row)
     except (ConfigError, DataError, TrainingError) as error:
         return str(error) or type(error).__name__
-    except Exception as error:  # a user's classes can raise anything; other runs continue
+    except Exception as error:  # a user's class can raise any error; other runs continue
         lines = str(error).splitlines() or [""]
         return f"{type(error).__name__}: {lines[0]}"
     return ""

@@ -1,4 +1,4 @@
-"""Runs on a Ray cluster. Their folders are sent as data, so no shared file system is needed."""
+"""Runs on a Ray cluster; their folders are sent as data, so no shared file system is needed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def on_ray(
     address: str,
     tell: Callable[[int, Row], None],
 ) -> list[tuple[Config, str]]:
-    """Execute the runs of ``configs`` at ``places``; return failed runs with the reasons.
+    """Execute the runs with indices ``places``; return the failed runs with the reasons.
 
     Args:
         configs: settings of all runs.
@@ -96,7 +96,7 @@ def _cluster(ray: Any, address: str) -> Iterator[None]:
 
 
 def _make_packed(config: Config, packed: bytes) -> tuple[list[Row], bytes, str]:
-    """On the cluster, execute or resume a run; return its rows, packed folder and failure."""
+    """Execute or resume a run on the cluster; return its rows, packed folder and failure or ""."""
     torch.set_num_threads(1)
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as root:
@@ -118,12 +118,12 @@ def _pack(folder: Path) -> bytes:
 
 
 def _unpack(packed: bytes, folder: Path) -> None:
-    """Unpack into ``folder``; each file is replaced atomically."""
+    """Unpack a run's folder into ``folder``; each file is replaced atomically."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as draft:
         with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
             archive.extractall(draft, filter="data")
         folder.mkdir(exist_ok=True)
-        # The checkpoint last: it says how many rows it covers.
+        # The checkpoint comes last, because it refers to the rows.
         for file in sorted(Path(draft).iterdir(), key=lambda f: f.suffix == ".safetensors"):
             file.replace(folder / file.name)

@@ -1,4 +1,4 @@
-"""A run in progress: its event loop, rows and checkpoints."""
+"""Progress of a run: its event loop, rows and checkpoints."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RowCallback = Callable[[Row], None]
 
 
 class Engine(Protocol):
-    """The operations of a run that depend on its kind: rounds, sessions, cells or tasks."""
+    """The operations that differ between rounds, sessions, asynchronous cells and tasks."""
 
     @property
     def setup(self) -> Setup:
@@ -31,13 +31,13 @@ class Engine(Protocol):
         """Put the first events on the clock."""
 
     def row(self, report: Report) -> tuple[Row, Event | None]:
-        """Evaluate a model; return its row, and an event for the schedule, if any."""
+        """Evaluate a model; return its row, and an event for the schedule or None."""
 
     def tensors(self) -> dict[str, Tensor]:
-        """Tensors of the state, for a checkpoint."""
+        """The tensors of the state, for a checkpoint."""
 
     def snapshot(self) -> dict[str, Any]:
-        """The other state, as plain numbers, lists and strings."""
+        """The rest of the state, as numbers, strings, lists and dicts."""
 
     def restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
         """Continue from a checkpoint, and put the next events on the clock."""
@@ -46,17 +46,17 @@ class Engine(Protocol):
         """Set the run's folder."""
 
     def saved(self) -> None:
-        """Report that a checkpoint has been written."""
+        """Note that a checkpoint has been written."""
 
     def fingerprint(self) -> dict[str, str]:
-        """Short hashes of model, data and network, by their names in error messages."""
+        """Short hashes of model, data and network, by their description in error messages."""
 
     def params(self) -> dict[str, Tensor]:
-        """The current parameters by name."""
+        """The current parameters, by name."""
 
 
 class Progress:
-    """A run in progress: its state, rows and checkpoints.
+    """Executes a run, and writes its rows and checkpoints.
 
     If several processes share the clients, only the first one evaluates and writes.
     """
@@ -90,7 +90,7 @@ class Progress:
                 self.write_checkpoint()
 
     def _load(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-        """Load the checkpoint, check that it is this run's, and remove later rows."""
+        """Load the checkpoint, check that it belongs to this run, and remove later rows."""
         checkpoint = self.directory.load()
         if checkpoint is None:
             self.directory.cut_rows(0)
@@ -106,7 +106,7 @@ class Progress:
         self.engine.restore(tensors, state)
 
     def run(self) -> None:
-        """Run to the end from the current state."""
+        """Continue from the current state to the end."""
         setup = self.engine.setup
         with torch_settings(setup.limits.threads):
             simulate(
@@ -122,7 +122,7 @@ class Progress:
             self.write_checkpoint()
 
     def wall_seconds(self) -> float:
-        """Wall-clock seconds since the start of the run, without interruptions."""
+        """Wall-clock seconds of the run, without interruptions."""
         return self.wall_before + time.monotonic() - self.started
 
     def report(self, report: Report) -> Event | None:
@@ -146,7 +146,7 @@ class Progress:
         return answer
 
     def save(self) -> None:
-        """Write a checkpoint unless the last one is recent; this takes at most 1/20 of the time."""
+        """Write a checkpoint unless the last one is recent; takes at most 1/20 of the time."""
         if not self.leads:
             return
         wanted = self.engine.setup.limits.checkpoint_seconds
@@ -155,7 +155,7 @@ class Progress:
             self.write_checkpoint()
 
     def write_checkpoint(self) -> None:
-        """Write a checkpoint that covers all rows so far."""
+        """Write a checkpoint that covers all current rows."""
         begun = time.monotonic()
         state = {
             **self.engine.snapshot(),

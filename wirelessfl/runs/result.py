@@ -1,4 +1,4 @@
-"""The result of a run, and its summary."""
+"""The result of a run and its summary."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TO_TARGET = {
     "mib_to_target": "uplink_mib",
     "seconds_to_target": "sim_seconds",
 }
-"""Fields of a summary about reaching the target, and the fields of the row that they come from."""
+"""Fields of a summary about the target; values are read from these fields of a row."""
 
 
 @dataclass(frozen=True)
@@ -28,21 +28,21 @@ class RunResult:
     Args:
         config: settings with all automatic values resolved; ``given`` names the objects passed to
             ``wirelessfl.run``, which replace settings.
-        rows: one dict per evaluation: ``round``; ``sim_seconds``; ``uplink_mib``, ``downlink_mib``
-            and ``joules`` so far, mean over clients; ``backhaul_mib`` so far, mean over edge
-            servers; ``accuracy`` in [0, 1]; ``loss``, mean test cross-entropy, None if it is not
-            finite; with validation data ``validation_accuracy`` and ``validation_loss``, the same
-            on the held-out training samples; ``numerics``, the version of the results
+        rows: one dict per evaluation: ``round``; ``sim_seconds``; cumulative ``uplink_mib``,
+            ``downlink_mib`` and ``joules``, mean over clients; cumulative ``backhaul_mib``, mean
+            over edge servers; ``accuracy`` in [0, 1]; ``loss``, mean test cross-entropy, None if
+            not finite; with validation data ``validation_accuracy`` and ``validation_loss``, the
+            same on the held-out training samples; ``numerics``, the version of the results
             (``wirelessfl.runs.about``); ``wall_seconds`` since the start. Rows of tasks also have
             ``task``, ``version``, ``staleness_mean`` and ``staleness_max`` since the task's
             previous row, the number of active ``requests``, ``buffer``, ``allocation``, ``updates``
             and ``lost``. In rows of asynchronous cells ``round`` counts merges; they also have
             ``version``, ``staleness_mean``, ``staleness_max`` and ``updates``, the number of
             finished cell rounds. Rows of sessions have further fields, see docs/sessions.md.
-        params: final parameters by name, for ``module.load_state_dict(..., strict=False)``; tied
-            parameters under each of their names. For tasks given as tables, names start with the
+        params: final parameters by name, for ``module.load_state_dict(..., strict=False)``; a tied
+            parameter appears under each of its names. If tasks have tables, names start with the
             task's name and a dot.
-        directory: folder of the run; its ``about.json`` has version, commit, date and device.
+        directory: folder of the run; its ``about.json`` records version, commit, date and device.
     """
 
     config: Config
@@ -63,12 +63,12 @@ class RunResult:
         """Accuracy after each change of clients, see ``wirelessfl.runs.transitions``.
 
         Raises:
-            ValueError: the run has no sessions, or first rounds were not evaluated.
+            ValueError: the run has no sessions, or the first rounds of one were not evaluated.
         """
         return transitions(self.rows, first, tolerance)
 
     def summaries(self) -> list[dict[str, Any]]:
-        """One line per task, or the ``summary`` of a run of one model."""
+        """One summary per task, or only the ``summary`` of a run of one model."""
         configs, one = self.config.tasks, not self.config.task
         return [
             {
@@ -80,13 +80,13 @@ class RunResult:
         ] or [self.summary()]
 
     def summary(self) -> dict[str, Any]:
-        """One line of the final table: last row, best accuracy, and cost to reach the target.
+        """One line of the closing table: last row, best accuracy, and cost of reaching the target.
 
-        With a validation set, ``best_accuracy`` is the test accuracy of the row that is best on
-        validation samples, and the target is reached on these.
+        With a validation set, ``best_accuracy`` is the test accuracy of the row with the best
+        validation accuracy, and the validation accuracy must reach the target.
 
-        For several tasks: mean accuracy and loss, and the cost until all tasks have reached their
-        targets.
+        With several tasks, accuracy and loss are means over the tasks, and the cost counts until
+        all tasks have reached their targets.
         """
         if len(self.tasks) < 2:
             config = self.config.tasks[self.tasks[0]] if self.tasks else self.config
@@ -137,7 +137,7 @@ class RunResult:
         return {**summary, "directory": str(self.directory)}
 
     def _after_transitions(self) -> float | None:
-        """Mean accuracy of the first 10 rounds of sessions after the first; None if unknown."""
+        """Mean accuracy in the first 10 rounds of all sessions but the first; None if unknown."""
         try:
             found = self.transitions()
         except ValueError:
@@ -146,6 +146,6 @@ class RunResult:
 
 
 def _mean(values: list[float | None]) -> float | None:
-    """Mean of ``values``; None if one of them is None."""
+    """Mean of ``values``; None if any of them is None."""
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if len(known) == len(values) else None

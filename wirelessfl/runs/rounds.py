@@ -18,7 +18,7 @@ from wirelessfl.training.evaluate import Samples, deployed, evaluate
 
 
 class RoundsEngine:
-    """Rounds of one model, as ``Progress`` drives them."""
+    """The engine of runs of one model in rounds, see ``Progress``."""
 
     setup: RoundsSetup
 
@@ -26,7 +26,7 @@ class RoundsEngine:
         self.setup = setup
 
     def start(self) -> None:
-        """Start the first round; from a checkpoint, the round in progress starts again."""
+        """Start the first round, or after a checkpoint restart the interrupted round."""
         begin(self.setup.clock, self.setup.limits.max_seconds)
 
     def row(self, report: Report) -> tuple[Row, None]:
@@ -75,18 +75,18 @@ class RoundsEngine:
         }
 
     def restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
-        """Continue after the last round."""
+        """Continue after the last completed round."""
         self.setup.training.restore(tensors, state["totals"])
         self.setup.schedule.restore(state["schedule"])
         self.setup.clock.now = state["sim_seconds"]
         self.start()
 
     def attach(self, folder: Path) -> None:
-        """Set the run's folder for client states on disk."""
+        """Set the run's folder, for client states on disk."""
         self.setup.training.server.states.attach(folder)
 
     def saved(self) -> None:
-        """Report that a checkpoint covers the client states on disk."""
+        """Mark the client states on disk as covered by a checkpoint."""
         self.setup.training.server.states.saved()
 
     def fingerprint(self) -> dict[str, str]:
@@ -99,7 +99,7 @@ class RoundsEngine:
         }
 
     def params(self) -> dict[str, Tensor]:
-        """Parameters of the cloud's model by name."""
+        """Parameters of the cloud's model, by name."""
         return self.setup.model.objective.spec.named(
             self.setup.training.server.cloud["params"].cpu()
         )

@@ -1,4 +1,4 @@
-"""Start and resume runs."""
+"""Starts and resumes runs."""
 
 from __future__ import annotations
 
@@ -51,15 +51,14 @@ def run(
         config: settings, as a ``Config``, nested tables, or the path of a TOML file.
         model: replaces the configured model; training starts from its weights.
         data: replaces the configured data set.
-        network: replaces the configured network. Settings that it replaces must not be given too,
+        network: replaces the configured network. The settings that it replaces must not be given,
             not even with their default values: ``[fading]``, and all of ``[network]`` except
             ``coherence``, ``availability``, ``busy_clients``, ``drop_out``, ``downlink_mbps``,
-            ``backhaul_mbps``, and ``step_seconds`` with shifted-exponential
-            delays.
+            ``backhaul_mbps`` and, with shifted-exponential delays, ``step_seconds``.
         on_row: called with each row as it is written.
         on_note: called with each message for the user, one line each.
         shards: the processes that share the clients, from ``wirelessfl.training.shards.sharded``
-            in a script started by ``torchrun``; the first one writes the folder.
+            in a script started by ``torchrun``; the first process writes the folder.
 
     Raises:
         ConfigError: invalid settings; raised before anything is written.
@@ -72,7 +71,7 @@ def run(
     )
     given = GivenObjects(model, data, network)
     settings = configured(config, given)
-    if isinstance(config, str | Path):  # the file may come from a larger machine
+    if isinstance(config, str | Path):  # the file may be from a larger machine
         settings = fewer_workers(settings)
     out = settings.run.out
     if out is not None:
@@ -92,14 +91,14 @@ def resume(
     on_note: Callable[[str], None] | None = None,
     shards: Shards = ALONE,
 ) -> RunResult:
-    """Resume the interrupted run in the folder ``path``; a finished run is only read.
+    """Resume the interrupted run in the folder ``path``, or read a finished run.
 
     Args:
         path: folder of the run.
         model, data, network: the objects that were passed to ``run``, if any.
         on_row: called with each new row.
         on_note: called with each message for the user, one line each.
-        shards: as for ``run``; their number may differ from before.
+        shards: as for ``run``; the number of processes may differ from before.
 
     Raises:
         ConfigError: the folder is not a run directory or is damaged, its settings or the given
@@ -123,7 +122,7 @@ def resume(
     if config.given.names != given.marks.names:
         began = ", ".join(f"{name}=..." for name in config.given.names) or "no objects"
         raise ConfigError(
-            f"the run in {path} was started by wirelessfl.run with {began}, and resume got "
+            f"the run in {path} was started by wirelessfl.run with {began}, but resume got "
             f"{', '.join(f'{name}=...' for name in given.marks.names) or 'no objects'}: give the "
             "same arguments."
         )
@@ -202,7 +201,7 @@ def _new_directory(config: Config, counted: Mapping[str, Any]) -> RunDirectory:
                 return RunDirectory.create(path, config, new=True, counted=counted)
         except FileExistsError:
             pass  # another process created it between the two lines above
-    raise AssertionError("the loop over names is endless")
+    raise AssertionError("unreachable: the loop over names does not end")
 
 
 def _go(
@@ -213,7 +212,7 @@ def _go(
     *,
     resumed: bool = False,
 ) -> RunResult:
-    """Run the event loop to its end, from the folder's checkpoint or from the start."""
+    """Execute the run to its end, from the folder's checkpoint or from the start."""
     shards, engine = setup.shards, engine_of(setup)
     with ExitStack() as stack:
         shards.by_first(lambda: stack.enter_context(directory.at_work()))

@@ -16,7 +16,7 @@ from wirelessfl.training.evaluate import Samples
 
 
 class SessionsEngine(RoundsEngine):
-    """Rounds in sessions, as ``Progress`` drives them."""
+    """The engine of runs in sessions, see ``Progress``."""
 
     setup: SessionsSetup
 
@@ -25,36 +25,40 @@ class SessionsEngine(RoundsEngine):
         self._tested: dict[str, tuple[tuple[int, ...], Samples]] = {}
 
     def start(self) -> None:
-        """Start or resume sessions, and put the first change of clients on the clock."""
+        """Start or resume the rounds, and put the next change of clients on the clock."""
         super().start()
         self.setup.regime.attendance.start()
 
     def row(self, report: Report) -> tuple[Row, None]:
-        """Evaluate the cloud's model, by default on the labels of the present clients."""
+        """Evaluate the cloud's model, by default on the labels of present clients."""
         row, _ = super().row(report)
         return {**report.status, **row, **self.setup.regime.numbers()}, None
 
     def test_samples(self) -> Samples:
-        """Test inputs and labels, restricted to the tested labels.
+        """Test samples with tested labels.
 
         Raises:
-            DataError: the test set has no sample with these labels.
+            DataError: no test sample has a tested label.
         """
-        return self._of_present("test", super().test_samples(), "Add some")
+        return self._with_tested_labels("test", super().test_samples(), "Add some")
 
     def validation_samples(self) -> Samples | None:
-        """Likewise of those held out.
+        """Validation samples with tested labels; None without validation.
 
         Raises:
-            DataError: the validation set has none of them.
+            DataError: no validation sample has a tested label.
         """
         held = super().validation_samples()
         if held is None:
             return None
-        return self._of_present("validation", held, "Raise validation_fraction")
+        return self._with_tested_labels("validation", held, "Raise validation_fraction")
 
-    def _of_present(self, kind: str, samples: Samples, remedy: str) -> Samples:
-        """Those of the samples whose labels are tested."""
+    def _with_tested_labels(self, kind: str, samples: Samples, remedy: str) -> Samples:
+        """The samples whose labels are tested, cached for each ``kind``.
+
+        Raises:
+            DataError: no sample has a tested label.
+        """
         wanted, data = self.setup.regime.labels, self.setup.model.data
         if not self.setup.only_present_labels or not wanted:  # no client has joined yet
             return samples
@@ -73,22 +77,22 @@ class SessionsEngine(RoundsEngine):
         return kept[1]
 
     def tensors(self) -> dict[str, Tensor]:
-        """Model, server and client state, and what is stored about past sessions."""
+        """Model, server and client state, and the stored tensors of past sessions."""
         return self.setup.regime.tensors()
 
     def snapshot(self) -> dict[str, Any]:
-        """Also the state of the current session."""
+        """State of ``RoundsEngine``, and the state of the sessions."""
         return {**super().snapshot(), "sessions": self.setup.regime.snapshot()}
 
     def restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
-        """Continue after the last round, or before a session is opened."""
+        """Continue after the last completed round, or before the next session."""
         self.setup.regime.restore(tensors, state["sessions"], state["totals"])
         self.setup.schedule.restore(state["schedule"])
         self.setup.clock.now = state["sim_seconds"]
         self.start()
 
     def fingerprint(self) -> dict[str, str]:
-        """Also the hash of the recorded trace."""
+        """Hashes of ``RoundsEngine``, and of the recorded trace if there is one."""
         hashes, trace = super().fingerprint(), self.setup.trace
         if trace is None:
             return hashes

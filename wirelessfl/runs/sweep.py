@@ -1,6 +1,6 @@
 """Sweeps: many runs, each executed once and stored under the hash of its settings.
 
-Runs are executed one after the other, in several local processes, or on a Ray cluster.
+Runs are executed in sequence, in several local processes, or on a Ray cluster.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from wirelessfl.runs.result import RunResult
 from wirelessfl.runs.run import resume
 
 OnRow = Callable[[int, Row], None]
-"""Called with the index of a run in the list and each row that it writes."""
+"""Called with the index of a run and each row that it writes."""
 
 
 class Failure(NamedTuple):
@@ -44,7 +44,7 @@ class Failure(NamedTuple):
 
 
 class SweepError(TrainingError):
-    """Some runs of a sweep failed; the others are finished and stored.
+    """Runs of a sweep failed; the other runs are finished and stored.
 
     Args:
         failures: the failed runs with their reasons.
@@ -58,8 +58,8 @@ class SweepError(TrainingError):
                 f"{config.algorithm['name']} ({settings_hash(config)}, seed {config.run.seed}, "
                 f"cells {config.network.cells})"
             )
-        said = "; ".join(f"{', '.join(runs)}: {reason}" for reason, runs in by_reason.items())
-        super().__init__(f"{len(failures)} of the runs failed; the others are stored. {said}")
+        reasons = "; ".join(f"{', '.join(runs)}: {reason}" for reason, runs in by_reason.items())
+        super().__init__(f"{len(failures)} of the runs failed; the others are stored. {reasons}")
 
 
 def sweep(
@@ -70,9 +70,9 @@ def sweep(
     ray: str | None = None,
     on_row: OnRow | None = None,
 ) -> list[RunResult]:
-    """Execute the runs of ``configs``: each is read from ``root``, resumed, or started there.
+    """Execute the runs of ``configs``, or read or resume those that ``root`` already contains.
 
-    Equal settings are executed once. If a run fails, the others still run to their end.
+    Runs with equal settings are executed once. If a run fails, the others still run to their end.
 
     Args:
         configs: settings of each run.
@@ -80,7 +80,7 @@ def sweep(
         jobs: number of local processes; with more than one, each run uses one CPU thread.
         ray: address of a Ray cluster, or ``local`` to start one on this machine; ``jobs`` is then
             ignored.
-        on_row: called with each row as it is written.
+        on_row: called with the index of a run and each row as it is written.
 
     Returns:
         Results in the order of ``configs``.
@@ -94,7 +94,7 @@ def sweep(
         raise ConfigError(f"jobs is {jobs}: give a number of processes >= 1.")
     if launched()[1] > 1:
         raise ConfigError(
-            "torchrun shares the clients of one run between processes, and a sweep has many runs. "
+            "torchrun shares the clients of one run between processes, but a sweep has many runs. "
             "Start the sweep without torchrun, and use jobs or ray."
         )
     check_writable(root)
@@ -156,10 +156,10 @@ class _Child:
 
 
 def _make_one(config: Config, root: Path, pipe: Connection, environment: dict[str, str]) -> None:
-    """In a child process, execute a run on one thread; send its rows, then its failure or ""."""
-    os.environ.update(environment)  # the fork server has that of the time when it was started
+    """Execute a run on one thread of a child process; send its rows, then its failure or ""."""
+    os.environ.update(environment)  # the fork server may have an older one
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends this process
-    end_with_parent()  # the run on disk can be resumed
+    end_with_parent()  # the stored run can be resumed
     torch.set_num_threads(1)
     pipe.send(why_failed(config, root, pipe.send))
 

@@ -1,4 +1,4 @@
-"""A run of tasks, asynchronous or in rounds with a common end."""
+"""A run of tasks: asynchronous, or in common rounds."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from wirelessfl.units import MIB_PER_ELEMENT
 
 
 class TasksEngine:
-    """One or several tasks, as ``Progress`` drives them."""
+    """The engine of runs of one or several tasks, see ``Progress``."""
 
     def __init__(self, setup: TasksSetup) -> None:
         self.setup = setup
         self.reached: set[int] = set()
 
     def start(self) -> None:
-        """Put the start of the run on the clock."""
+        """Put the start of the run on the clock, and its end if there is a time limit."""
         begin(self.setup.clock, self.setup.limits.max_seconds)
 
     def row(self, report: Report) -> tuple[Row, Reached | None]:
@@ -66,7 +66,7 @@ class TasksEngine:
         return row, Reached(number)
 
     def tensors(self) -> dict[str, Tensor]:
-        """Models, and the updates in progress."""
+        """State of the models, and tensors of the work in progress."""
         found = {
             f"task{number}.{name}": value
             for number, learner in enumerate(self.setup.learners)
@@ -75,7 +75,7 @@ class TasksEngine:
         return found | self.setup.regime.tensors()
 
     def snapshot(self) -> dict[str, Any]:
-        """The other state."""
+        """State of the schedule, regime and tasks, and the shapes of the models' parameters."""
         return {
             "schedule": self.setup.schedule.snapshot(),
             "regime": self.setup.regime.snapshot(),
@@ -88,7 +88,7 @@ class TasksEngine:
         }
 
     def restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
-        """Continue from a checkpoint, with the active requests or with the next round."""
+        """Continue from a checkpoint, with the active requests or the next round."""
         for number, (learner, snapshot) in enumerate(
             zip(self.setup.learners, state["learners"], strict=True)
         ):
@@ -102,13 +102,13 @@ class TasksEngine:
             self.start()
 
     def attach(self, folder: Path) -> None:
-        """Set the run's folder for each task's client states on disk."""
+        """Set the run's folder, for each task's client states on disk."""
         for number, learner in enumerate(self.setup.learners):
             mark = f"task{number}-" if self.setup.titled else ""
             learner.server.states.attach(folder, mark)
 
     def saved(self) -> None:
-        """Report that a checkpoint covers the client states on disk."""
+        """Mark the client states on disk as covered by a checkpoint."""
         for learner in self.setup.learners:
             learner.server.states.saved()
 
@@ -126,7 +126,7 @@ class TasksEngine:
         }
 
     def params(self) -> dict[str, Tensor]:
-        """Parameters by name; names start with the task's name if tasks are given as tables."""
+        """Parameters by name; if tasks have tables, names start with the task's name."""
         found: dict[str, Tensor] = {}
         for name, model, learner in zip(
             self.setup.names, self.setup.models, self.setup.learners, strict=True

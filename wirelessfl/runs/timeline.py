@@ -1,4 +1,4 @@
-"""Timelines of tasks: which client trains which task, and when models are merged."""
+"""Timelines of tasks: which client trains which task, and when updates are merged."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 ROWS = 40
 """Maximum number of clients in a figure."""
 WHOLE = ("done", "under way")
-"""Work that is drawn solid; lost or cancelled work is hatched."""
+"""Work drawn in solid colour; lost or cancelled work is hatched."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Timeline:
     merges: list[Merged]
 
     def summary(self) -> list[dict[str, Any]]:
-        """By task, numbers of trainings by their end, number of merges, and staleness."""
+        """Per task, numbers of spans by outcome, number of merges, and their staleness."""
         lines = []
         for task, name in enumerate(self.tasks):
             how = Counter(span.how for span in self.spans if span.task == task)
@@ -73,10 +73,10 @@ class Timeline:
         return lines
 
     def draw(self, path: Path) -> list[Path]:
-        """Draw one line per client, with its work in the task's colour, and the merges on top.
+        """Draw the work of each client on one line in the tasks' colours, and the merges on top.
 
         Args:
-            path: path of the figure; .png and .pdf are written.
+            path: path of the figure; a .png and a .pdf file are written.
 
         Returns:
             The two files.
@@ -90,13 +90,13 @@ class Timeline:
         from matplotlib.patches import Patch
 
         clients = list(dict.fromkeys(s.client for s in sorted(self.spans, key=lambda s: s.begin)))
-        place = {client: i for i, client in enumerate(clients[:ROWS])}
-        tops = len(place)
+        line_of = {client: i for i, client in enumerate(clients[:ROWS])}
+        tops = len(line_of)
         for span in self.spans:
-            if span.client in place:
+            if span.client in line_of:
                 whole = span.how in WHOLE
                 panel.barh(
-                    place[span.client],
+                    line_of[span.client],
                     span.end - span.begin,
                     left=span.begin,
                     height=0.8,
@@ -147,10 +147,10 @@ class Timeline:
 
 
 def timeline(config: Config, seconds: float) -> Timeline:
-    """Simulate the first ``seconds`` of a run of tasks, with its clock and streams, not training.
+    """Simulate the first ``seconds`` of a run of tasks without training.
 
-    Times equal those of the run until the first decision that depends on a model: a task that
-    reaches its target, or a dynamic allocation.
+    Clock and random streams are the run's. Times equal the run's until the first decision that
+    depends on a model: a task reaches its target, or requests are reallocated dynamically.
 
     Args:
         config: settings of the run.
@@ -164,7 +164,7 @@ def timeline(config: Config, seconds: float) -> Timeline:
     config = configured(config)
     if config.regime != "tasks":
         raise ConfigError(
-            f"a timeline shows requests to clients or rounds of tasks: algorithm "
+            f"a timeline shows requests to clients or rounds of tasks, but algorithm "
             f"{config.algorithm['name']!r} with schedule {config.schedule['name']!r} has neither. "
             'Choose schedule "buffered" or "simultaneous", and an algorithm without cells.'
         )
@@ -173,8 +173,8 @@ def timeline(config: Config, seconds: float) -> Timeline:
     for task in config.tasks.values():
         if type(task.choices.algorithm).client_submodels is not Algorithm.client_submodels:
             raise ConfigError(
-                f"algorithm is {task.algorithm['name']!r}: it trains submodels, whose sizes a "
-                'timeline does not compute. Choose another algorithm, such as "fedavg".'
+                f"algorithm {task.algorithm['name']!r} trains submodels, whose sizes a timeline "
+                'does not compute. Choose another algorithm, such as "fedavg".'
             )
     stream, tasks = Stream(config.run.seed), config.tasks
     records = Records()
@@ -196,9 +196,9 @@ def timeline(config: Config, seconds: float) -> Timeline:
 
 
 def _counted(task: Config) -> tuple[Elements, StepCost | None]:
-    """Number of elements that cross the air and counted cost of a step, if delays depend on them.
+    """Number of transmitted elements and counted cost of a step; zero and None if not needed.
 
-    The names of data set and model are always checked.
+    They are needed if latencies depend on them. The names of data set and model are always checked.
 
     Raises:
         ConfigError: the data set or model is unknown, or no FLOPs are counted.

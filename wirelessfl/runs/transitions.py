@@ -18,12 +18,12 @@ class Transition:
 
     Args:
         session: the later session, from 1.
-        before: final accuracy of the earlier session on its own labels, in [0, 1].
+        before: final accuracy of the earlier session on its labels, in [0, 1].
         mean_accuracy: mean accuracy over the first evaluated rounds of the later session.
         drop: ``before`` minus the lowest accuracy of the initial model and the first rounds;
-            negative if all of these are better.
+            negative if all of these accuracies are higher.
         rounds_to_recover: rounds until the accuracy is at least ``before`` minus the tolerance; 0
-            if the initial model reaches it, None if no evaluated round does.
+            if the initial model reaches this accuracy, None if no evaluated round does.
     """
 
     session: int
@@ -38,12 +38,13 @@ def transitions(rows: Sequence[Row], first: int = 10, tolerance: float = 0.01) -
 
     Args:
         rows: all rows of a run in sessions, in order.
-        first: number of first rounds of a session that count; rounds without a row are skipped.
-        tolerance: accuracy below ``before`` that still counts as recovered, in [0, 1].
+        first: number of rounds at the start of a session to evaluate; rounds without a row are
+            skipped.
+        tolerance: deficit to ``before`` at which the accuracy counts as recovered, in [0, 1].
 
     Returns:
-        Transitions in the order of the sessions, without a last session that has no evaluated round
-        yet.
+        Transitions in the order of the sessions; a last session without evaluated rounds is left
+        out.
 
     Raises:
         ValueError: the run has no sessions, sessions are missing, the first rounds of a session
@@ -60,7 +61,7 @@ def transitions(rows: Sequence[Row], first: int = 10, tolerance: float = 0.01) -
             if later[-1]["session_round"] <= first:  # the run ended at the session's start
                 continue
             raise ValueError(
-                f"session {session} has no row of its rounds 1 to {first}: evaluate them with "
+                f"session {session} has no row for rounds 1 to {first}: evaluate them with "
                 "--eval-first."
             )
         enough = (row["session_round"] for row in later if row["accuracy"] >= before - tolerance)
@@ -82,13 +83,12 @@ def _by_session(rows: Sequence[Row]) -> list[list[Row]]:
         for name in FIELDS:
             if row.get(name) is None:
                 raise ValueError(
-                    f"row {number} has no {name!r}: the run has no sessions. Give rows of a run "
-                    "with --sessions."
+                    f"row {number} has no {name!r}: give evaluated rows of a run with --sessions."
                 )
         if not sessions or row["session"] != sessions[-1][0]["session"]:
             if row["session"] != len(sessions):
                 raise ValueError(
-                    f"row {number} belongs to session {row['session']}, and session "
+                    f"row {number} belongs to session {row['session']}, but session "
                     f"{len(sessions)} was expected: give all rows of a run in order."
                 )
             sessions.append([])

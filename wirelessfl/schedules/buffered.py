@@ -57,7 +57,7 @@ class Buffered(Schedule):
     ] = 96
     buffer: Annotated[
         int,
-        Field(ge=1, description="b_m, updates per merge; for asynchronous cells: cells per merge"),
+        Field(ge=1, description="b_m, updates (or asynchronous cells) per merge"),
     ] = 3
     fixed_buffer: Annotated[
         bool,
@@ -78,16 +78,16 @@ class Buffered(Schedule):
         float,
         Field(
             gt=0,
-            description="option D reallocates requests after every period * M * sum R_m updates, "
-            "M tasks",
+            description="option D reallocates requests every period * M * sum R_m updates (M "
+            "tasks)",
         ),
     ] = 0.75
     floor: Annotated[
         int,
         Field(
             ge=1,
-            description="minimum requests per task after a reallocation (an equal share if there "
-            "are too few)",
+            description="minimum requests per task after a reallocation (equal shares if there are "
+            "too few requests)",
         ),
     ] = 8
 

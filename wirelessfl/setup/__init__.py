@@ -32,13 +32,13 @@ def build(
     network: Network | None = None,
     shards: Shards = ALONE,
 ) -> AnySetup:
-    """Build everything that a run with these settings needs; writes no files.
+    """Build everything that a run with these settings needs, without writing files.
 
     Args:
         config: a configuration, nested tables of settings, or the path of a TOML file.
-        model: module trained instead of the configured model, from its present weights.
-        data: data set used instead of the configured data set.
-        network: network used instead of the configured network and the settings that describe it.
+        model: module to train instead of the configured model, from its current weights.
+        data: data set to use instead of the configured one.
+        network: network to use instead of the configured one.
         shards: the processes that share the clients.
 
     Raises:

@@ -27,7 +27,10 @@ OBJECTS: dict[str, tuple[type, str]] = {
         Network,
         "give a channels.Network; numbers of cells and clients are settings",
     ),
-    "shards": (Shards, "give what wirelessfl.training.shards.sharded() yields, or leave it out"),
+    "shards": (
+        Shards,
+        "give the object that wirelessfl.training.shards.sharded() yields, or leave it out",
+    ),
 }
 
 
@@ -35,10 +38,10 @@ def check_objects(**objects: object) -> None:
     """Refuse objects of the wrong type; None means not given.
 
     Args:
-        objects: arguments by name; those not in ``OBJECTS`` must be functions.
+        objects: arguments by name; arguments that are not in ``OBJECTS`` must be functions.
 
     Raises:
-        ConfigError: one is of the wrong type; the message names it.
+        ConfigError: an argument has the wrong type; the message names it.
     """
     for name, given in objects.items():
         if given is None and name != "shards":
@@ -57,7 +60,7 @@ def check_settings(config: object) -> None:
     """Raise unless ``config`` is a configuration, tables of settings or a path.
 
     Raises:
-        ConfigError: it is none of these.
+        ConfigError: it is of another type.
     """
     if not isinstance(config, Config | Mapping | str | PathLike):
         raise ConfigError(
@@ -67,10 +70,10 @@ def check_settings(config: object) -> None:
 
 
 def check_path(path: object) -> None:
-    """Raise unless ``path`` can be the path of a run directory.
+    """Raise unless ``path`` is a string or a path.
 
     Raises:
-        ConfigError: it is not.
+        ConfigError: it is of another type.
     """
     if not isinstance(path, str | PathLike):
         raise ConfigError(f"path is {shown(path)}: give the path of a run directory.")

@@ -15,10 +15,10 @@ from wirelessfl.training.shards import Shards
 
 
 def build_cells(config: Config, given: GivenObjects, shards: Shards) -> CellsSetup:
-    """Build a run with asynchronous cells on top of the setup of a run in rounds.
+    """Build a run with asynchronous cells; most parts are those of a run in rounds.
 
     Args:
-        config: the settings; ``rounds`` counts merges.
+        config: the settings; ``rounds`` is the number of merges.
         given: Python objects that replace settings.
         shards: the processes that share the clients; must be one.
 

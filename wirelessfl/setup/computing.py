@@ -1,4 +1,4 @@
-"""Resolved device, workers and threads of a run, and its workload."""
+"""Device, executor, workers and threads of a run, and its workload."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from wirelessfl.fork_server import fork_server
 from wirelessfl.processes import cores
 
 LONG_SECONDS = 10.0  # training time above which workers and replay pay off
-USUAL_STEP_SECONDS = 3e-4  # rough time of a local step, before the model is known
+USUAL_STEP_SECONDS = 3e-4  # rough time of a local step while the model is not known yet
 
 
 @dataclass(frozen=True)
 class Computing:
-    """Where a model is trained, with every automatic value resolved.
+    """How a model is trained on this machine, with every automatic value resolved.
 
     Args:
         device: device name for torch.
         executor: name of the executor.
         chunk: clients per batched training step.
-        replay: whether local steps are recorded once and replayed.
+        replay: whether local steps are recorded once and then replayed.
         workers: number of processes.
         threads: CPU threads per process.
     """
@@ -47,8 +47,8 @@ class Workload:
     """Amount of training in the whole run.
 
     Args:
-        cohort: clients that train together.
-        updates: client updates per merge.
+        cohort: number of clients that train together.
+        updates: number of client updates per merge.
         steps: local steps of one client over all merges.
         steady: whether step sizes are constant, so that recorded steps can be replayed.
     """
@@ -64,8 +64,8 @@ class Workload:
 
         Args:
             config: settings of the model.
-            cohort: clients that train together.
-            updates: client updates per merge; None for one per client of the cohort.
+            cohort: number of clients that train together.
+            updates: number of client updates per merge; None for one per client of the cohort.
         """
         training = config.training
         steps = config.total_rounds * (training.edge_rounds or 1) * training.local_steps
@@ -80,8 +80,8 @@ class Workload:
 def expect_workers(settings: RunSection, workload: Workload) -> None:
     """Start worker processes in the background if the run will probably use them.
 
-    Call it before loading data. The size of the model is not known yet, so the number of local
-    steps decides.
+    Call it before loading data. Only the number of local steps counts, because the size of the
+    model is not known yet.
     """
     workers = settings.workers or 1
     if workers == "auto" and cores() > 1 and not torch.cuda.is_available():
@@ -100,7 +100,7 @@ def check_workers(workers: int, threads: int, clients: int) -> None:
         return
     if workers > clients:
         raise ConfigError(
-            f"workers={workers} exceeds the {clients} clients that train at a time. Choose 1 to "
+            f"workers={workers} exceeds the {clients} clients that train at once. Choose 1 to "
             f"{clients}."
         )
     if workers * threads > cores():
@@ -117,16 +117,16 @@ def check_workers(workers: int, threads: int, clients: int) -> None:
 def default_threads(settings: RunSection) -> int:
     """CPU threads per process: one by default.
 
-    Models trained on CPUs are small: threads synchronise at every operation, so they gain little on
-    idle cores and stall on busy ones. Processes use the cores instead.
+    Models trained on CPUs are small. Threads synchronise at every operation, so they gain little on
+    idle cores and stall on busy ones; several processes use the cores better.
     """
     return settings.threads or 1
 
 
 def fewer_workers(config: Config) -> Config:
-    """Limit the workers of a run from another machine to the number of cores here.
+    """Limit the workers of a run, and of its tasks, to the cores of this machine.
 
-    The workers of its tasks are lowered too.
+    The configuration may be from a machine with more cores.
     """
     max_workers = max(cores() // default_threads(config.run), 1)
     workers = config.run.workers

@@ -27,8 +27,8 @@ class Dealt(NamedTuple):
 
     Args:
         client_samples: samples of each client.
-        groups: groups of clients that take turns in sessions; None without groups.
-        held_out: validation samples, which no client holds; None without validation.
+        groups: groups of clients that attend different sessions; None without groups.
+        held_out: indices of the validation samples, which no client has; None without validation.
     """
 
     client_samples: ClientSamples
@@ -38,7 +38,7 @@ class Dealt(NamedTuple):
 
 @dataclass(frozen=True)
 class Loaded:
-    """Cache of data sets and splits that tasks share: equal settings return the same objects."""
+    """Cache of data sets and splits: tasks with equal settings share the same objects."""
 
     data: dict[Any, Dataset] = field(default_factory=dict)
     splits: dict[Any, tuple[ClientSamples, IntArray | None]] = field(default_factory=dict)
@@ -75,7 +75,7 @@ class Loaded:
         network: Network,
         stream: Stream,
     ) -> Dealt:
-        """The samples of each client, the validation samples, and groups of clients, if any.
+        """The samples of each client, the validation samples if any, and the groups if any.
 
         Raises:
             ConfigError: settings conflict.
@@ -95,7 +95,7 @@ def given_dataset(settings: DataSection, data: Dataset) -> Dataset:
     """A data set given as an object, scaled to the configured range of pixels.
 
     Raises:
-        ConfigError: a range is set, and the data are not images.
+        ConfigError: a range other than the default is set, but the data are not images.
     """
     return _scaled(data, settings.pixels)
 
@@ -103,7 +103,7 @@ def given_dataset(settings: DataSection, data: Dataset) -> Dataset:
 def _held_out(
     settings: DataSection, split: Split, data: Dataset, stream: Stream
 ) -> IntArray | None:
-    """The validation samples, or None; a natural split holds out whole groups.
+    """Indices of the validation samples, or None; a natural split holds out whole groups.
 
     Raises:
         DataError: no samples would be held out, or none would be left.
@@ -122,7 +122,7 @@ def _dealt(
     stream: Stream,
     held: IntArray | None,
 ) -> ClientSamples:
-    """The samples of each client, without those held out."""
+    """The samples of each client, without the validation samples ``held``."""
     labels, natural, remaining = data.train_labels.numpy(), data.groups, None
     if held is not None:
         remaining = np.delete(np.arange(len(labels)), held)
@@ -144,7 +144,7 @@ def _dealt(
 
 
 def _scaled(data: Dataset, pixels: str) -> Dataset:
-    """Images scaled to the requested range of pixels.
+    """The data set with images scaled to the configured range of pixels.
 
     Raises:
         ConfigError: the data are not images in [-1, 1].
@@ -154,8 +154,8 @@ def _scaled(data: Dataset, pixels: str) -> Dataset:
     train, test = data.train_inputs, data.test_inputs
     if test.dtype != torch.float32 or test.dim() < 4 or bool((test.abs() > 1).any()):
         raise ConfigError(
-            f'pixels is "{pixels}", and the inputs of {data.name!r} are not images in [-1, 1]. '
-            "Leave it out."
+            f'pixels="{pixels}" conflicts with data set {data.name!r}, whose inputs are not images '
+            "in [-1, 1]: leave pixels out."
         )
     if pixels == "unit":
         return replace(data, train_inputs=(train + 1) / 2, test_inputs=(test + 1) / 2)

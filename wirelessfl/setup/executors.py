@@ -1,4 +1,4 @@
-"""Builds the executor of a model; the workload decides chunk, workers and replay."""
+"""Builds the executor of a model; the defaults of chunk, workers and replay suit the workload."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Trained:
         clients: number of registered clients.
         algorithm: client and server rule.
         penalties: all loss terms besides the cross-entropy, including those of warm starts.
-        comparing: name of the choice that compares features, for messages.
+        comparing: the choice whose loss compares features, as named in messages.
         workload: amount of training.
     """
 
@@ -76,7 +76,7 @@ class Trained:
         return self.workload.client_steps * self.step_seconds > LONG_SECONDS
 
     def two_steps(self, size: int) -> Job:
-        """A job of two steps of the first ``size`` clients, from the full model."""
+        """A job in which ``size`` clients train the full model for two steps."""
         who = np.arange(size) % self.clients
         none = np.zeros(size, dtype=np.int64)
         start = self.objective.spec.from_module(self.objective.module)
@@ -111,8 +111,8 @@ def build_executor(settings: RunSection, trained: Trained) -> tuple[Executor, Co
         batches = len(even_parts(trained.workload.cohort, chunk))
         if batches < workers:
             notes.append(
-                f"{batches} of {workers} workers have work, as {trained.workload.cohort} clients "
-                f"train in chunks of {chunk}: a smaller --chunk uses all."
+                f"only {batches} of {workers} workers are used, because {trained.workload.cohort} "
+                f"clients train in chunks of {chunk}. Choose a smaller --chunk to use all workers."
             )
         executor = WorkersExecutor(executor, workers, threads)
     found = Computing(str(device), kind.name, executor.chunk, replay, workers, threads)
@@ -120,7 +120,7 @@ def build_executor(settings: RunSection, trained: Trained) -> tuple[Executor, Co
 
 
 def _make(trained: Trained, kind: type[Executor], seed: int, chunk: int, replay: bool) -> Executor:
-    """An executor that trains ``chunk`` clients at a time."""
+    """An executor that trains ``chunk`` clients at once."""
     objective, data = trained.objective, trained.data
     if kind is LoopExecutor:
         return LoopExecutor(objective, data, chunk, seed=seed)
@@ -137,8 +137,8 @@ def _on_cpu(
 ) -> tuple[int, int, bool]:
     """Chunk, workers and replay on a CPU.
 
-    Nothing is timed unless ``--chunk tune`` asks for it. The number of workers depends on the
-    machine, so results must not depend on it.
+    Chunks are timed only with ``--chunk tune``. The number of workers depends on the machine, so
+    results must not depend on it.
 
     Raises:
         ConfigError: workers cannot train this model.
@@ -182,13 +182,13 @@ def _on_gpu(settings: RunSection, trained: Trained, kind: type[Executor]) -> tup
     device = trained.data.inputs.device
     if settings.workers not in (None, "auto", 1):
         raise ConfigError(
-            f"workers is {settings.workers}, and the device is {device}: workers run on "
-            "CPUs. Choose workers 1, or start several processes with torchrun."
+            f"workers={settings.workers} conflicts with device {device}: workers run on CPUs. "
+            "Choose workers 1, or start several processes with torchrun."
         )
     if settings.chunk == "tune":
         raise ConfigError(
-            f'chunk is "tune", and the device is {device}: only CPU runs time chunks. Give a '
-            "number, or leave it out."
+            f'chunk="tune" conflicts with device {device}: chunks are timed only on CPUs. Give a '
+            "number, or leave chunk out."
         )
     wanted = settings.replay or ("on" if trained.workload.steady else "off")
     replay = kind is not LoopExecutor and wanted == "on"
@@ -197,10 +197,10 @@ def _on_gpu(settings: RunSection, trained: Trained, kind: type[Executor]) -> tup
 
 
 def _gpu_chunk(objective: Objective, batch_size: int, device: torch.device) -> int:
-    """Number of clients that fit into the memory of a GPU; a step holds several copies of each.
+    """Number of clients that fit into the memory of a GPU; a step needs several copies of each.
 
-    The number depends on the device's total memory, not on what is currently free. A module that
-    trains few of its parameters may declare its memory per sample, ``bytes_per_sample``.
+    The number depends on the device's total memory, not on its free memory. A module that trains
+    few of its parameters may declare its memory per sample, ``bytes_per_sample``.
     """
     usable = int(0.8 * torch.cuda.get_device_properties(device).total_memory)
     of_client = 16 * 4 * objective.spec.size + batch_size * objective.bytes_per_sample
@@ -208,7 +208,7 @@ def _gpu_chunk(objective: Objective, batch_size: int, device: torch.device) -> i
 
 
 def _kind(name: str, trained: Trained) -> tuple[type[Executor], list[str]]:
-    """The requested executor class, or the fastest that can train the model.
+    """The requested executor class, or the fastest one that can train the model.
 
     Returns:
         The class, and messages for the user.
@@ -229,7 +229,7 @@ def _kind(name: str, trained: Trained) -> tuple[type[Executor], list[str]]:
     if name == "stacked" and features:
         raise ConfigError(
             'executor "stacked" cannot compare features of models, which the loss of '
-            f'{trained.comparing} does. Choose "vmap".'
+            f'{trained.comparing} requires. Choose "vmap".'
         )
     unstacked = alone or (
         "it has no features" if features else why_not_stacked(objective, trained.data)

@@ -1,4 +1,4 @@
-"""Python objects given to a run instead of settings, and their checks."""
+"""Python objects that replace settings of a run, and their checks."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class GivenObjects:
     """Python objects that replace settings of a run.
 
     Args:
-        model: module trained instead of the configured model, from its present weights.
-        data: data set used instead of the configured data set.
-        network: network used instead of the configured network and its settings.
+        model: module to train instead of the configured model, from its current weights.
+        data: data set to use instead of the configured one.
+        network: network to use instead of the configured one.
     """
 
     model: nn.Module | None = None
@@ -53,7 +53,7 @@ NOTHING = GivenObjects()
 def configured(
     config: Config | Mapping[str, Any] | str | Path, given: GivenObjects = NOTHING
 ) -> Config:
-    """The checked configuration of a run with these settings and given objects.
+    """The resolved configuration of a run with these settings and given objects.
 
     Args:
         config: a configuration, nested tables of settings, or the path of a TOML file.
@@ -63,8 +63,8 @@ def configured(
         The settings, resolved, with the objects marked in ``given``.
 
     Raises:
-        ConfigError: the settings need an object that is absent, an object replaces a setting that
-            is also given, or settings and network conflict.
+        ConfigError: an object that the settings need is missing, an object replaces a setting that
+            is also given, or settings conflict.
     """
     check_settings(config)
     if isinstance(config, Config):  # without defaults, since a given network may replace them
@@ -74,9 +74,9 @@ def configured(
     settings, marks = Settings(**checked_tables(tables)), given.marks
     check_given(settings.given, given)
     _check_replaced(tables, settings, given)
-    # The name of the given data set may be given too, e.g. for its published step time.
+    # The name of the given data set is allowed, e.g. for its published step time.
     loose = {("data", "dataset")} if given.data is not None else set[tuple[str, str]]()
-    if given.network is None:  # the configured network: its defaults count from now on
+    if given.network is None:  # from now on, defaults of the network count as given
         explicit = given_places(tables)
         tables["network"] = settings.network.model_dump()
         loose |= given_places(tables) - explicit
@@ -91,7 +91,7 @@ def check_given(marks: Given, given: GivenObjects = NOTHING) -> None:
         given: the given objects.
 
     Raises:
-        ConfigError: an object is absent, or the network has another size; the message names it.
+        ConfigError: an object is missing, or the network has another size; the message names it.
     """
     there = given.marks
     absent = [name for name in marks.names if getattr(there, name) is None]
@@ -99,23 +99,24 @@ def check_given(marks: Given, given: GivenObjects = NOTHING) -> None:
         objects = ", ".join(f"{name}=..." for name in absent)
         raise ConfigError(
             f"the settings belong to a run with {objects} given to wirelessfl.run, and do not "
-            f"describe {'it' if len(absent) == 1 else 'them'}: give the same from Python, "
+            f"describe {'it' if len(absent) == 1 else 'them'}: give the same "
+            f"{'object' if len(absent) == 1 else 'objects'} from Python, "
             f"wirelessfl.run(config, {objects})."
         )
     if marks.network is None or there.network is None or marks.network == there.network:
         return
     raise ConfigError(
         f"the settings belong to a network of {marks.network.clients} clients in "
-        f"{marks.network.cells} cells, and network=... has {there.network.clients} in "
+        f"{marks.network.cells} cells, but network=... has {there.network.clients} in "
         f"{there.network.cells}: give the same network, or leave out [given]."
     )
 
 
 def _check_replaced(tables: Mapping[str, Any], settings: Settings, given: GivenObjects) -> None:
-    """Refuse given settings that the given objects replace.
+    """Refuse settings that are given although a given object replaces them.
 
     Raises:
-        ConfigError: an object replaces settings; the message names all of them.
+        ConfigError: an object replaces given settings; the message names all of them.
     """
     places = given_places(tables)
     replaced: dict[str, list[str]] = {"model": [], "data": [], "network": []}
@@ -129,26 +130,26 @@ def _check_replaced(tables: Mapping[str, Any], settings: Settings, given: GivenO
         replaced["data"] = [f"dataset={settings.data.dataset}" for _ in keys]
     if given.network is not None:
         replaced["network"] = _replaced_by_network(settings, places)
-    for name, said in replaced.items():
-        if said:
+    for name, entries in replaced.items():
+        if entries:
             raise ConfigError(
-                f"{name}=... is given to wirelessfl.run and replaces {', '.join(said)}: leave "
-                f"{'this setting' if len(said) == 1 else 'these settings'} out, or the {name}."
+                f"{name}=... is given to wirelessfl.run and replaces {', '.join(entries)}: leave "
+                f"{'this setting' if len(entries) == 1 else 'these settings'} out, or the {name}."
             )
 
 
 def _replaced_by_network(settings: Settings, places: Collection[tuple[str, str]]) -> list[str]:
-    """Given settings that a given network replaces."""
+    """Given settings that a given network replaces, as ``name=value``."""
     radio = settings.frame.radio
     names = task_names(settings.task, settings.data.dataset)
-    said = [f"{key}={value}" for key, value in chosen(settings.network, radio).items()]
-    said += [
+    replaced = [f"{key}={value}" for key, value in chosen(settings.network, radio).items()]
+    replaced += [
         f"{'fading' if key == 'name' else key}={value}"
         for key, value in (settings.fading or {}).items()
         if ("fading", key) in places
     ]
     keys = replaced_by_network(radio)
-    return said + [
+    return replaced + [
         f"{key}={table[key]} of task {name!r}"
         for name, table in zip(names, settings.task, strict=True)
         for key in TASK_SETTINGS["network"]

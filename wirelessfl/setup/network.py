@@ -12,7 +12,7 @@ from wirelessfl.fading import FadingModel
 
 
 def build_network(settings: NetworkSection, stream: Stream, fading: FadingModel | None) -> Network:
-    """Build the network of Section VI-C of the HIST paper, changed by the settings.
+    """Build the network of Section VI-C of the HIST paper, modified by the settings.
 
     Args:
         settings: cells, clients and their radio.
@@ -25,8 +25,8 @@ def build_network(settings: NetworkSection, stream: Stream, fading: FadingModel 
     cells = settings.cells or 1
     if settings.slowdown != 1 and cells == 1:
         raise ConfigError(
-            f"slowdown is {settings.slowdown:g}, and there is one cell: slowdown applies to "
-            "the first half of several cells. Give --cells 2 or more, or leave it out."
+            f"slowdown={settings.slowdown:g} conflicts with cells=1: it applies to the first half "
+            "of several cells. Give --cells 2 or more, or leave slowdown out."
         )
     base = section_vi_c(cells, settings.clients, stream=stream.child("network"))
     cpu_hz, snr_db, cycles = base.cpu_hz, base.snr_db, settings.cycles_per_step

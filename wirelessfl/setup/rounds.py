@@ -30,7 +30,7 @@ from wirelessfl.training.shards import Shards
 
 
 def build_rounds(config: Config, given: GivenObjects, shards: Shards) -> RoundsSetup:
-    """Build a run of one model; its first round is planned as a check.
+    """Build a run of one model in rounds; as a check, its first round is planned.
 
     Args:
         config: the settings, resolved, with the given objects marked.
@@ -134,18 +134,18 @@ def _planner(
 def _checked_padding(
     config: Config, model: TrainedModel, planner: Planner, structure: Structure
 ) -> float | None:
-    """Largest padded fraction of a mixed-width batch; plans the first round as a check.
+    """Plan the first round (all, if planned ahead) as a check; return the largest padded fraction.
 
     Raises:
-        ConfigError: a round cannot be planned, or padding is requested and the model forbids it.
+        ConfigError: a round cannot be planned, or padding is requested but the model forbids it.
     """
     groups, per_round = model.groups, config.training.clients_per_round
     if groups is not None and per_round is not None:
         fewest = int(np.bincount(groups.group_of).min())
         if per_round > fewest:
             raise ConfigError(
-                f"clients_per_round is {per_round}, and there are {fewest} of the "
-                f"{planner.network.clients} clients in a session: choose 1 to {fewest}."
+                f"clients_per_round={per_round} exceeds the number of clients in a session, "
+                f"{fewest} of {planner.network.clients}: choose 1 to {fewest}."
             )
     first = planner.plan(0, None if groups is None else np.asarray(groups.group_of == 0))
     if planner.algorithm.plans_ahead and config.sessions.sessions is None:

@@ -27,8 +27,8 @@ def build_sessions(config: Config, given: GivenObjects, shards: Shards) -> Sessi
     """Build a run of one model in sessions; arguments as in ``build_rounds``.
 
     Raises:
-        ConfigError: as in ``build_rounds``, or the warm start draws new models but the model is a
-            given object.
+        ConfigError: as in ``build_rounds``, or the warm start draws new models although the model
+            is a given object.
     """
     rounds = build_rounds(config, given, shards)
     warm_start, sessions = config.choices.warm_start, config.sessions.sessions
@@ -36,15 +36,15 @@ def build_sessions(config: Config, given: GivenObjects, shards: Shards) -> Sessi
     assert sessions is not None
     if warm_start.draws and given.model is not None:
         raise ConfigError(
-            f'warm_start is "{warm_start.name}", which draws new models, and the model, '
-            f"{type(given.model).__name__}, is given. Name one that can be built, or choose "
-            "another warm start."
+            f'warm_start="{warm_start.name}" draws new models, but the model, '
+            f"{type(given.model).__name__}, is a given object. Name a model that can be built, or "
+            "choose another warm start."
         )
     model, evaluation = rounds.model, config.evaluation
     labels = _labels_of_clients(model)
 
     def draw(number: int) -> Tensor:
-        """New random parameters, drawn like the initial parameters."""
+        """Random parameters, drawn in the same way as the initial parameters."""
         stream = rounds.stream.child("session weights", number)
         module = configured_model(config.choices.model, model.data, stream)
         return model.objective.spec.from_module(module).to(model.start.device)
@@ -81,10 +81,10 @@ def build_sessions(config: Config, given: GivenObjects, shards: Shards) -> Sessi
 
 
 def _attendance(config: Config, rounds: RoundsSetup) -> Attendance:
-    """The clients present in each session, by the availability model.
+    """The clients present in each session, according to the availability model.
 
     Raises:
-        ConfigError: the trace cannot be read, or a session would have no client.
+        ConfigError: the trace cannot be read, or a session has no client.
     """
     presence, sessions = config.choices.presence, config.sessions.sessions
     assert presence is not None

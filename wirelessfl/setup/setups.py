@@ -31,7 +31,7 @@ class Limits:
     """When a run evaluates, saves and ends.
 
     Args:
-        max_seconds: simulated seconds until the run ends; None for no limit.
+        max_seconds: limit on simulated seconds; None for no limit.
         tick_seconds: simulated seconds between evaluations.
         checkpoint_seconds: minimum wall-clock seconds between checkpoints.
         threads: CPU threads per process.
@@ -62,7 +62,7 @@ class Setup:
         stream: randomness of the run.
         network: cells and clients.
         models: trained models, one per task.
-        clock: virtual seconds.
+        clock: virtual clock, in seconds.
         schedule: decides when clients get work and servers merge.
         regime: carries out the schedule's decisions.
         limits: when the run evaluates, saves and ends.
@@ -82,12 +82,12 @@ class Setup:
     notes: Sequence[str]
 
     def start_workers(self) -> None:
-        """Start the executors' processes, before a run directory exists."""
+        """Start the executors' processes; call it before creating the run directory."""
         for model in self.models:
             model.executor.start()
 
     def close(self) -> None:
-        """Release the executors' processes and memory."""
+        """End the executors' processes and release their memory."""
         for model in self.models:
             model.executor.close()
 
@@ -98,8 +98,8 @@ class RoundsSetup(Setup):
 
     Args:
         planner: plans rounds.
-        training: trains them.
-        tested: the submodel that is evaluated; None for the whole model.
+        training: trains the planned rounds.
+        tested: submodel to evaluate; None for the whole model.
     """
 
     planner: Planner
@@ -118,7 +118,7 @@ class SessionsSetup(RoundsSetup):
     """A run of one model in sessions.
 
     Args:
-        only_present_labels: whether only test samples with labels of present clients count.
+        only_present_labels: whether models are evaluated only on labels of present clients.
         trace: file of recorded joins and leaves; None without one.
     """
 
@@ -141,7 +141,7 @@ class TasksSetup(Setup):
     Args:
         names: task names.
         titled: whether tasks have tables; names of parameters then begin with the task's name.
-        learners: each task's model in training.
+        learners: training state of each task's model.
         elements: [tasks], number of transmitted values per whole model.
         targets: [tasks], accuracy at which each task ends; None for no target.
     """

@@ -1,4 +1,4 @@
-"""Cost of a full-model local step if CPU cycles are derived from its FLOPs."""
+"""Cost of a full-model local step in CPU cycles, from its number of FLOPs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class StepCost:
         model: class of the model.
         batch_size: samples per step.
         flops: counted FLOPs, see ``wirelessfl.training.flops``.
-        cycles: CPU cycles: ``cycles_per_flop`` times ``flops``.
+        cycles: number of CPU cycles, ``cycles_per_flop`` times ``flops``.
     """
 
     model: str
@@ -30,7 +30,7 @@ class StepCost:
 
     @property
     def note(self) -> str:
-        """A line for the user."""
+        """The cost as a message for the user."""
         return (
             f"a local step of {self.model} on {self.batch_size} samples takes {self.flops} FLOPs, "
             f"which is cycles_per_step={self.cycles!r}."
@@ -60,7 +60,7 @@ def counted_cost(
     flops = step_flops(objective, inputs, labels, batch_size)
     if flops == 0:
         raise ConfigError(
-            f"cycles_per_flop is {per_flop}, and torch counts no FLOPs in model {model}, which has "
+            f"cycles_per_flop is {per_flop}, but torch counts no FLOPs in model {model}, which has "
             "no matrix products or convolutions. Give cycles_per_step instead."
         )
     return StepCost(model, batch_size, flops, per_flop * flops)

@@ -1,4 +1,4 @@
-"""The partition and neurons of a model, for submodels."""
+"""The partition and the neurons of a model, from which submodels are formed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from wirelessfl.submodels.partition import Scheme
 from wirelessfl.training.trial import check_neurons, check_partition
 
 SAMPLES = 8
-"""Training samples on which submodels are validated."""
+"""Number of training samples used to validate submodels."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""Builds schedule, latency model and regime of a run of tasks, on one clock."""
+"""Builds schedule, latency model and regime of a run of tasks, with a common clock."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def build_times(
         models: model of each task.
         stream: the run's randomness.
         step_costs: [tasks], counted cost per step of each model; None if not counted.
-        records: optional recorder of clients' work and merges, instead of timed evaluations.
+        records: optional recorder of clients' work and merges; turns timed evaluations off.
     """
     clock, settings, tasks = Clock(), config.network, list(config.tasks.values())
     schedule, every = config.choices.schedule, config.evaluation.eval_every
@@ -109,15 +109,15 @@ def build_times(
 
 
 def _shares(given: Sequence[int | None], available: int) -> list[int]:
-    """Clients per task in a round: as given; tasks without a number divide the rest evenly."""
+    """Clients per task in a round; tasks without a given number divide the rest evenly."""
     left = available - sum(share or 0 for share in given)
-    open_ = [place for place, share in enumerate(given) if share is None]
+    open_ = [task for task, share in enumerate(given) if share is None]
     shares = [share or 0 for share in given]
     if open_:
         dealt = allocate_requests([1.0] * len(open_), left, floor=1).value
         assert dealt is not None, "checked with the configuration"
-        for place, count in zip(open_, dealt, strict=True):
-            shares[place] = int(count)
+        for task, count in zip(open_, dealt, strict=True):
+            shares[task] = int(count)
     return shares
 
 
@@ -161,7 +161,7 @@ def build_delays(
 
 
 def build_group_uploads(config: Config, network: Network, stream: Stream) -> GroupUploads | None:
-    """Build simultaneous uploads of groups; None if each client uploads when ready."""
+    """Build simultaneous uploads of groups; None if each client uploads as soon as it is ready."""
     uplink = config.choices.uplink
     if uplink.gives == "each":
         return None
@@ -170,12 +170,12 @@ def build_group_uploads(config: Config, network: Network, stream: Stream) -> Gro
 
 
 def task_stream(config: Config, name: str, stream: Stream) -> Stream:
-    """The random stream of a task; without tables, the stream of a run of one model."""
+    """The random stream of a task; without tables of tasks, the run's stream."""
     return stream.child("task", name) if config.task else stream
 
 
 def _step_seconds(table: Mapping[str, Any], network: Network, cost: StepCost | None) -> FloatArray:
-    """Seconds per step of a task, [clients]: from its table, or from the network."""
+    """Seconds per step of a task, [clients], from its counted cost, its table or the network."""
     if cost is not None:
         return np.asarray(cost.cycles / network.cpu_hz)
     if table.get("step_seconds") is not None:

@@ -35,12 +35,12 @@ MAX_TASKS_WITH_WORKERS = 2
 def build_tasks(config: Config, given: GivenObjects, shards: Shards) -> TasksSetup:
     """Build a run of tasks.
 
-    Tasks with the same data settings share the data and their split: a client holds the same
+    Tasks with the same data settings share the data and the split, so a client has the same
     samples for all of them.
 
     Args:
         config: the settings, resolved, with the given objects marked.
-        given: Python objects that replace settings; with tables of tasks, only the network.
+        given: Python objects that replace settings; with tables of tasks, only a network.
         shards: the processes that share the clients; must be one.
 
     Raises:
@@ -89,7 +89,7 @@ def build_tasks(config: Config, given: GivenObjects, shards: Shards) -> TasksSet
 
 
 def _check(config: Config, given: GivenObjects, shards: Shards) -> None:
-    """Refuse several processes, and a given model or data set with tables of tasks.
+    """Refuse several processes, and given models or data sets in runs with tables of tasks.
 
     Raises:
         ConfigError: there are several processes, or such an object is given.
@@ -103,7 +103,7 @@ def _check(config: Config, given: GivenObjects, shards: Shards) -> None:
     for name, thing in (("model", given.model), ("data", given.data)):
         if thing is not None and config.task:
             raise ConfigError(
-                f"{name} was given to wirelessfl.run, and the configuration has tasks: name it in "
+                f"{name}=... conflicts with the tables of tasks in the configuration: name it in "
                 'their tables, as "module:name".'
             )
 
@@ -183,7 +183,7 @@ def _learner(
 def _stored(config: Config, models: list[TrainedModel], learners: list[Learner]) -> Config:
     """The settings to store, with each task's resolved executor and storage of client state."""
     first, kinds = models[0].computing, {learner.server.states.kind for learner in learners}
-    # If tasks differ, "auto" stays: it depends only on their sizes.
+    # If tasks differ, "auto" is stored: it depends only on the sizes of their states.
     run: dict[str, Any] = {"client_states": kinds.pop()} if len(kinds) == 1 else {}
     if not config.task:
         return config.settled(run | first.settings())

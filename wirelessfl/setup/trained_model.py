@@ -1,4 +1,4 @@
-"""Builds one model of a run with its data, split and executor."""
+"""Builds one model of a run, with its data, split and executor."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class TrainedModel:
         algorithm: client and server rule.
         data: the data set.
         client_samples: samples of each client.
-        groups: groups of clients that take turns in sessions; None without groups.
+        groups: groups of clients that attend different sessions; None without groups.
         module: the model's torch module.
         objective: model and loss.
         start: initial parameters [P], on the device.
@@ -90,7 +90,7 @@ def build_model_of(
         network: cells and clients.
         workload: amount of training.
         given: Python objects that replace settings.
-        loaded: data sets and splits of previous models.
+        loaded: cache of data sets and splits.
         split_stream: randomness of the split.
         stream: randomness of initial weights and batches.
 
@@ -116,7 +116,7 @@ def build_model_of(
     device = find_device(config.run.device)
     module.to(device)
     inputs, labels = data.train_inputs.to(device), data.train_labels.to(device)
-    # No client can fill a larger batch; equal widths keep results independent of chunks.
+    # No client can fill a larger batch. Equal widths keep results independent of the chunk.
     batch_size = min(config.training.batch_size, int(samples.sizes.max()))
     source = BatchSource(samples, batch_size, stream)
     penalties, comparing = _penalties(config)
@@ -163,7 +163,7 @@ def _validation(data: Dataset, held: IntArray | None, device: torch.device) -> S
 
 
 def _penalties(config: Config) -> tuple[tuple[Penalty, ...], str]:
-    """All penalty terms of the clients' loss, and the name of the choice that compares features."""
+    """The penalty terms of the clients' loss, and the name of the choice that compares features."""
     algorithm, warm_start = config.choices.algorithm, config.choices.warm_start
     penalties, comparing = algorithm.penalties, f'algorithm "{config.algorithm["name"]}"'
     if warm_start is not None and config.warm_start is not None:

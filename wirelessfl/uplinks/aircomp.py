@@ -42,7 +42,7 @@ _BACKENDS: dict[str, Callable[[int | None], BeamformerBackend]] = {
 
 @dataclass(frozen=True)
 class AirComp(Uplink):
-    """Over-the-air sums (AirComp): noisy, but as fast for many clients as for one.
+    """Over-the-air computation: clients transmit at once, and the server receives a noisy sum.
 
     Each client sends one element of its update per symbol, precoded so that the signals add up to
     the weighted mean at the edge server, (22) to (25). Updates are sent in the unit that the
@@ -73,11 +73,11 @@ class AirComp(Uplink):
         Convention, Field(description="definition of power and noise, see docs/conventions.md")
     ] = "published"
     beamformer: Annotated[
-        Beamformer, Field(description="receive beamforming method, or a random direction")
+        Beamformer, Field(description="receive beamforming method; random draws a direction")
     ] = "anneal"
     beamformer_starts: Annotated[
         int | None,
-        Field(ge=1, description="random starts of the beamformer (default: the method's number)"),
+        Field(ge=1, description="random starts of the beamformer (default: the method's default)"),
     ] = None
     elements_per_symbol: Annotated[
         int,

@@ -32,11 +32,11 @@ class Fixed(Uplink):
     of_rounds: ClassVar[tuple[str, ...]] = ("wait",)
 
     rate_mbps: Annotated[
-        float, Field(ge=1e-6, description="rate of a client's link up and down, in Mbit/s")
+        float, Field(ge=1e-6, description="uplink and downlink rate per client, in Mbit/s")
     ] = 100.0
     wait: Annotated[
         Literal["mean", "slowest"],
-        Field(description="duration of unequal uploads: their mean (published), or the slowest"),
+        Field(description="duration of unequal uploads: their mean (as published), or the slowest"),
     ] = "mean"
 
     @property

@@ -22,7 +22,7 @@ class Average(WarmStart):
     """
 
     pilot_sessions: Annotated[
-        int, Field(ge=1, description="P, number of initial sessions, which train the pilot model")
+        int, Field(ge=1, description="P, number of initial sessions that train the pilot model")
     ] = 1
 
     def initial(self, opening: Opening) -> Initial:

@@ -27,7 +27,8 @@ class Continuous(WarmStart):
     distillation: Annotated[
         Literal["csrd", "logits"],
         Field(
-            description="distillation from the previous session's model: class relations or logits"
+            description="distillation from the previous session's model: class relations (csrd), "
+            "or logits"
         ),
     ] = "csrd"
     kl_weight: Annotated[float, Field(ge=0, description="weight of the distillation loss")] = 1.0

@@ -39,7 +39,7 @@ class Proposed(WarmStart):
     """
 
     pilot_sessions: Annotated[
-        int, Field(ge=1, description="P, number of initial sessions, which train the pilot model")
+        int, Field(ge=1, description="P, number of initial sessions that train the pilot model")
     ] = 1
     trial_rounds: Annotated[
         int, Field(ge=1, description="V, trial rounds from the pilot model before a session")
@@ -55,7 +55,7 @@ class Proposed(WarmStart):
     ] = None
     history_keep: Annotated[
         Literal["latest", "diverse"],
-        Field(description="past sessions to keep if there are more: the latest or most diverse"),
+        Field(description="past sessions to keep beyond --history: the latest, or most diverse"),
     ] = "latest"
 
     def unused(self) -> Mapping[str, str]:

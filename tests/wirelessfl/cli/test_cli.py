@@ -1,4 +1,4 @@
-"""The command line, as a user types it."""
+"""Commands with arguments as a user types them."""
 
 import json
 
@@ -11,7 +11,7 @@ SMALL = (
     "--batch-size 8 --threads 1"
 ).split()
 
-DEAD = ["--snr-db", "-300", "--bandwidth-hz", "1e-300"]  # a channel that carries nothing
+DEAD = ["--snr-db", "-300", "--bandwidth-hz", "1e-300"]  # a channel with a rate of zero
 
 
 def test_run_prints_a_table_and_json(tmp_path, capsys):
@@ -30,7 +30,7 @@ def test_run_prints_a_table_and_json(tmp_path, capsys):
     words = ["run", "--config", str(out / "config.toml"), "--seed", "9", "--out", str(second)]
     assert main([*words, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["directory"] == str(second)
-    third = tmp_path / "third"  # a star, which has no use for the file's cells
+    third = tmp_path / "third"  # fedavg is a star, so the file's cells are dropped
     words = ["run", "fedavg", "--config", str(out / "config.toml"), "--out", str(third)]
     assert main([*words, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["algorithm"] == "fedavg"
@@ -81,7 +81,9 @@ def test_run_prints_a_table_and_json(tmp_path, capsys):
         (["bench", "--repeats", "0"], "ConfigError: repeats is 0"),
     ],
 )
-def test_a_mistake_is_one_line_and_status_2(words, message, capsys, monkeypatch, tmp_path):
+def test_user_errors_print_one_line_and_return_status_2(
+    words, message, capsys, monkeypatch, tmp_path
+):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("WIRELESSFL_DATA", raising=False)
     assert main(words) == 2
@@ -91,7 +93,7 @@ def test_a_mistake_is_one_line_and_status_2(words, message, capsys, monkeypatch,
     assert not list(tmp_path.iterdir())
 
 
-def test_samples_are_used_again_where_that_is_asked(tmp_path):
+def test_samples_are_reused_only_with_the_flag(tmp_path):
     words = ["--split", "dirichlet", "--samples-per-client", "1000"]
     assert main(["run", "hist", *SMALL, *words, "--out", str(tmp_path / "once")]) == 2
     assert main(["run", "hist", *SMALL, *words, "--reuse", "--out", str(tmp_path / "again")]) == 0
@@ -106,8 +108,8 @@ def test_help_explains_flags_with_units(capsys, monkeypatch):
     text = capsys.readouterr().out
     for part in (
         "--bandwidth-hz X       bandwidth per cell, Hz [9e6]\n",
-        "--mask-sizes NAME      sizes of the cells' submodels",
-        "uniform, optimized [uniform]\n",
+        "--mask-sizes NAME      sizes of the cells' submodels: uniform, or optimized\n",
+        "for latency (19) [uniform]\n",
         "multiple access of the uplink: aircomp, fixed, ofdma,\n",
     ):
         assert part in text
@@ -118,7 +120,7 @@ def test_help_explains_flags_with_units(capsys, monkeypatch):
         main(["run", "ra-fed", "--help"])
     text = " ".join(capsys.readouterr().out.split())
     assert "--capacities X,..." in text
-    assert "[1,0.5,0.25,0.125]" in text  # as it is to be given
+    assert "[1,0.5,0.25,0.125]" in text  # in the format that the flag accepts
 
 
 @pytest.mark.parametrize(
@@ -130,13 +132,13 @@ def test_help_explains_flags_with_units(capsys, monkeypatch):
         (["fedbuff", "--schedule", "simultaneous"], "all [0]"),
     ],
 )
-def test_help_tells_the_defaults_that_a_name_stands_for(capsys, words, default):
+def test_help_shows_defaults_implied_by_the_algorithm(capsys, words, default):
     with pytest.raises(SystemExit):
         main(["run", *words, "--help"])
     assert default in " ".join(capsys.readouterr().out.split())
 
 
-def test_list_names_what_there_is(capsys):
+def test_list_prints_all_kinds_of_choices(capsys):
     assert main(["list"]) == 0
     text = capsys.readouterr().out
     for name in ("fedavg", "hfedavg", "hist", "fashion-mnist", "lenet5", "tdma", "ofdma"):
@@ -157,7 +159,7 @@ class Swapped(IID):
 
 
 @pytest.mark.parametrize("splits", ["iid,own_swapped:Swapped", "own_swapped:Swapped,iid"])
-def test_a_sweep_takes_the_flags_of_every_choice(splits, tmp_path, monkeypatch, capsys):
+def test_a_sweep_accepts_flags_of_every_listed_choice(splits, tmp_path, monkeypatch, capsys):
     (tmp_path / "own_swapped.py").write_text(OWN_SPLIT)
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
@@ -173,12 +175,12 @@ def test_a_sweep_names_the_flag_that_no_combination_uses(capsys):
     assert "mu='1' is a setting of local" in capsys.readouterr().err
 
 
-def test_a_stored_configuration_serves_other_commands(tmp_path, capsys):
+def test_other_commands_accept_a_stored_configuration(tmp_path, capsys):
     first = ["run", "hist", *SMALL, "--rounds", "1", "--out", str(tmp_path / "hist")]
     assert main(first) == 0
     stored = str(tmp_path / "hist" / "config.toml")
     out = tmp_path / "star"
-    # Settings of cells are those of the old algorithm.
+    # Settings of cells belong to the old algorithm, and are dropped.
     assert (
         main(["run", "fedast", "--config", stored, "--schedule", "buffered", "--out", f"{out}"])
         == 0
@@ -189,4 +191,4 @@ def test_a_stored_configuration_serves_other_commands(tmp_path, capsys):
     assert main(words) == 0
     assert (tmp_path / "work.pdf").exists()
     assert main([*words, "--out", "elsewhere"]) == 2
-    assert "out is elsewhere, and timeline trains nothing" in capsys.readouterr().err
+    assert "out=elsewhere conflicts with timeline" in capsys.readouterr().err

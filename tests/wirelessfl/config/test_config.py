@@ -25,8 +25,8 @@ def test_promised_flags_exist():
     assert not [flag for flag in PROMISED if flag not in homes]
 
 
-def test_a_copy_with_other_tables_is_resolved_anew():
-    """Choices, tasks and what follows from them are those of the new tables."""
+def test_a_copy_with_other_tables_is_resolved_again():
+    """Choices, tasks and the defaults derived from them are those of the new tables."""
     base = Config.from_flags("fedast", task=["digits,requests=4", "mnist"], target=0.5)
     copy = base.model_copy(update={"schedule": {"name": "buffered", "requests": 7}})
     assert [task.choices.schedule.active for task in copy.tasks.values()] == [4, 7]
@@ -40,7 +40,7 @@ def test_a_copy_with_other_tables_is_resolved_anew():
         star.model_copy(update={"algorithm": {"name": "fedavg", "lr": -1}})
 
 
-def test_a_configuration_that_is_not_resolved_has_tasks_and_moves(tmp_path):
+def test_an_unresolved_configuration_has_tasks_and_can_be_copied(tmp_path):
     plain = Config(algorithm="hist", network={"clients": 8})
     assert not plain.resolved
     assert plain.resolve() == Config.from_flags("hist", clients=8)
@@ -68,7 +68,7 @@ def test_toml_and_flags_and_tables_give_the_same_object(tmp_path):
     assert Config.from_flags("hist", **words) == flags
 
 
-def test_a_table_without_a_name_is_of_the_default():
+def test_a_table_without_a_name_belongs_to_the_default_choice():
     tables = {"uplink": {}, "split": {"shards": 3}, "model": {"dropout": 0.2}}
     config = Config.of({"algorithm": "hist", **tables})
     assert config == Config.from_flags("hist", shards=3, dropout=0.2)
@@ -125,7 +125,7 @@ def test_defaults_depend_on_the_topology():
         ("hist", {"cpu_hz": (3e9, 1e9)}, "LOW <= HIGH"),
     ],
 )
-def test_each_mistake_has_its_own_line(algorithm, flags, message):
+def test_each_mistake_has_its_own_message(algorithm, flags, message):
     with pytest.raises(ConfigError, match=message) as caught:
         Config.from_flags(algorithm, **flags)
     assert "\n" not in str(caught.value)
@@ -160,7 +160,7 @@ def test_unknown_keys_and_files_are_refused(tmp_path):
         ({"algorithm": "hist", "uplink": []}, r"uplink is \[\]: give a name"),
         ({"algorithm": "os:path"}, "algorithm 'os:path' is <module"),
         ({"algorithm": ":"}, "algorithm ':' cannot be imported"),
-        ({"algorithm": "wirelessfl.algorithms:Algorithm"}, "defines its methods is needed"),
+        ({"algorithm": "wirelessfl.algorithms:Algorithm"}, "that implements its methods"),
         ({"algorithm": "hist", "network": 3}, "network is 3"),
         (
             {"algorithm": "hist", "network": {"cells": True}},
@@ -171,7 +171,7 @@ def test_unknown_keys_and_files_are_refused(tmp_path):
         ({"algorithm": {"name": "hist", "size_cap": "1e400"}}, "size_cap is inf: give a finite"),
     ],
 )
-def test_nonsense_in_tables_is_explained(tables, message):
+def test_wrong_types_in_tables_are_explained(tables, message):
     with pytest.raises(ConfigError, match=message):
         Config.of(tables)
 
@@ -186,7 +186,7 @@ from wirelessfl.uplinks.tdma import Tdma
 
 @dataclass(frozen=True)
 class EachUpdate(FedAvg):
-    """Needs every client's own update, and has a setting named like another."""
+    """Needs each client's update, and has a setting with the name of another."""
     name = "each-update"
     payloads = (Payload("update", each=True),)
     clients: Annotated[int, Field(ge=1, description="of a different kind")] = 2
@@ -194,7 +194,7 @@ class EachUpdate(FedAvg):
 
 @dataclass(frozen=True)
 class OnlySums(Tdma):
-    """Adds on the air."""
+    """Delivers only sums."""
     name = "only-sums"
     gives = "sum"
 '''
@@ -208,7 +208,7 @@ def own(tmp_path, monkeypatch):
     return importlib.import_module("own_parts")
 
 
-def test_combinations_that_make_no_sense_name_both_settings(own):
+def test_conflicts_name_both_settings(own):
     each, sums = "own_parts:EachUpdate", "own_parts:OnlySums"
     with pytest.raises(ConfigError, match=rf'"{each}" needs each client.s update.*"{sums}"'):
         Config.of({"algorithm": each, "uplink": sums})
@@ -216,19 +216,19 @@ def test_combinations_that_make_no_sense_name_both_settings(own):
     Config.of({"algorithm": "fedavg", "uplink": sums})
 
 
-def test_clashing_names_get_their_owner_as_prefix(own):
+def test_flags_with_equal_names_are_prefixed_by_their_choice(own):
     homes = flag_homes({"algorithm": own.EachUpdate, "uplink": UPLINKS.find("tdma")})
     assert homes["clients"] == ("network", "clients")
     assert homes["each_update_clients"] == ("algorithm", "clients")
 
 
-def test_flags_win_over_a_file():
+def test_flags_override_a_file():
     tables = {"algorithm": "hist", "network": {"cells": 2, "clients": 10}}
     assert Config.of(tables_from_flags(tables, {"cells": 5})).network.cells == 5
     assert Config.of(tables_from_flags(tables, {"cells": 5})).network.clients == 10
 
 
-def test_optional_settings_survive_toml(own, tmp_path):
+def test_optional_settings_are_stored_and_read_back(own, tmp_path):
     config = Config.of({"algorithm": "own_parts:EachUpdate"})
     (tmp_path / "run.toml").write_text(config.to_toml())
     assert Config.from_toml(tmp_path / "run.toml") == config
@@ -236,8 +236,8 @@ def test_optional_settings_survive_toml(own, tmp_path):
     assert set_one.choices.algorithm.momentum == 0.5
 
 
-def test_an_algorithm_without_a_name_takes_that_of_its_file(tmp_path, monkeypatch):
-    """And so does not take its parent's place; equal names are an error."""
+def test_an_algorithm_without_a_name_is_named_after_its_file(tmp_path, monkeypatch):
+    """It does not replace its parent class; two classes with the same name are an error."""
     monkeypatch.syspath_prepend(tmp_path)
     code = "from wirelessfl.algorithms.fedavg import FedAvg\nclass Own(FedAvg):\n    pass\n"
     for folder in ("fl_folder", "fl_twice"):
@@ -251,7 +251,7 @@ def test_an_algorithm_without_a_name_takes_that_of_its_file(tmp_path, monkeypatc
         classes_in("fl_twice", Algorithm)
 
 
-def test_an_empty_table_chooses_nothing():
+def test_an_empty_table_equals_no_table():
     tables = {"algorithm": "fedavg", "sessions": {"sessions": 2}, "presence": {"overlap": 0.1}}
     assert Config.of({"algorithm": "fedavg", "delays": {}}).delays is None
     without = Config.merged(tables, {"schedule": "buffered"})  # drops all settings of presence
@@ -259,7 +259,7 @@ def test_an_empty_table_chooses_nothing():
     assert Config.of(tomllib.loads(without.to_toml())) == without
 
 
-def test_another_algorithm_drops_settings_of_the_old_one():
+def test_a_flag_for_another_algorithm_drops_settings_of_the_old_one():
     stored = tomllib.loads(Config.from_flags("hist", cells=2, edge_rounds=3, lr=0.5).to_toml())
     star = Config.merged(stored, {"algorithm": "fedavg", "seed": 4})
     assert star.algorithm["name"] == "fedavg"

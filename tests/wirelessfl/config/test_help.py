@@ -1,4 +1,4 @@
-"""The help of ``run``: the settings in use, all of them, or none."""
+"""Help pages of ``run``: the settings of an algorithm, all settings, or all algorithms."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ VALUES = {
     "padding": 0.1,
     "min_coverage": 1,
 }
-"""Values of flags without a default that are not numbers, or not any number."""
+"""Valid values of flags that have no default and do not accept 1."""
 
 
 @pytest.fixture
 def page(capsys, monkeypatch):
-    """The help of a command line, at 80 columns; nothing goes to stderr."""
+    """A function that returns the help page of a command at 80 columns; stderr stays empty."""
     monkeypatch.setenv("COLUMNS", "80")
 
     def read(*words: str) -> str:
@@ -54,7 +54,7 @@ def page(capsys, monkeypatch):
 
 
 def value(name: str, default: object) -> object:
-    """A value that a flag takes."""
+    """A valid value of a flag."""
     if isinstance(default, bool):
         return True
     return VALUES.get(name, 1 if default is None else default)
@@ -79,7 +79,7 @@ def test_help_of_an_algorithm_fits(page) -> None:
     ],
 )
 def test_help_shows_the_flags_that_the_run_takes(page, algorithm: str, flags) -> None:
-    """No more and no fewer: each flag is tried."""
+    """It shows exactly the flags that the configuration accepts; every flag is tried."""
     words = [f"--{key.replace('_', '-')}={v}" for key, v in flags.items() if key != "dataset"]
     shown = set(LINE.findall(page("run", algorithm, *words))) - OTHERS
     taken = set()
@@ -91,7 +91,7 @@ def test_help_shows_the_flags_that_the_run_takes(page, algorithm: str, flags) ->
             Config.from_flags(algorithm, **flags, **{flag.name: value(flag.name, flag.default)})
         except ConfigError as error:
             refused = re.match(f"{flag.name}=.*(conflicts with|needs|is a setting of)", str(error))
-            if refused is None:  # another value would do
+            if refused is None:  # only the value is wrong
                 taken.add(option)
         else:
             taken.add(option)

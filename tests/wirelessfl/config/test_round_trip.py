@@ -1,4 +1,4 @@
-"""Every setting of every choice comes back from TOML, and leaves with its choice."""
+"""Every setting of every choice is read back from TOML, and dropped together with its choice."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ VALUES: Mapping[str, Any] = {
     "overlap": 0.5,
     "unseen_labels": 1,
 }
-"""Values of settings whose defaults do not give one."""
+"""Values of settings for which none can be derived from the default."""
 NEEDS: Mapping[str, Mapping[str, Any]] = {
     "reuse": {"samples_per_client": 5},
     "shared_labels": {"overlap": 0.5},
@@ -56,7 +56,7 @@ NEEDS: Mapping[str, Mapping[str, Any]] = {
     "layers": {"algorithm": "hist"},
     "elements_per_symbol": {"convention": "physical"},
 }
-"""What a setting needs beside its choice."""
+"""Further settings that a setting needs."""
 CHOICE_NEEDS: Mapping[tuple[str, str], Mapping[str, Any]] = {
     ("presence", "arrivals"): {"arrival_rate": 1.0, "mean_stay": 2.0},
     ("presence", "trace"): {"trace": "/folder/trace.csv"},
@@ -72,7 +72,7 @@ TWO_TASKS = {"task": ["digits,name=a", "digits,name=b"]}
 
 
 def other_value(owner: type[Choice], name: str) -> Any:
-    """A value of a setting that is not its default."""
+    """A value of a setting that differs from its default."""
     if name in VALUES:
         return VALUES[name]
     (default,) = (entry.default for entry in fields(owner) if entry.name == name)
@@ -86,7 +86,7 @@ def other_value(owner: type[Choice], name: str) -> Any:
 
 
 def cases() -> Iterator[Any]:
-    """Kind, name and, one by one, its settings; None for the choice alone."""
+    """Kind, name and setting of each case; the setting None stands for the choice alone."""
     for kind, classes in CLASSES.items():
         for name, owner in classes.items():
             for setting in (None, *(entry.name for entry in fields(owner))):
@@ -112,7 +112,7 @@ OTHERS = {
 
 
 def made(kind: str, name: str, setting: str | None) -> tuple[Config, Any]:
-    """A configuration with a choice, and the value of one of its settings that is no default."""
+    """A configuration with a choice, and the value of its setting, which is not the default."""
     flags = {**KIND_NEEDS.get(kind, {}), **CHOICE_NEEDS.get((kind, name), {}), kind: name}
     value = None
     if setting is not None:
@@ -135,14 +135,14 @@ def made(kind: str, name: str, setting: str | None) -> tuple[Config, Any]:
 
 
 def plain(value: Any) -> Any:
-    """A value as TOML holds it."""
+    """A value as TOML represents it."""
     if isinstance(value, tuple):
         return list(value)
     return str(value) if isinstance(value, Path) else value
 
 
 @pytest.mark.parametrize(("kind", "name", "setting"), CASES)
-def test_every_setting_of_every_choice_comes_back(
+def test_every_setting_of_every_choice_is_stored_and_read_back(
     kind: str, name: str, setting: str | None
 ) -> None:
     config, value = made(kind, name, setting)
@@ -161,7 +161,7 @@ def test_every_setting_of_every_choice_comes_back(
 
 
 @pytest.mark.parametrize(("kind", "name", "setting"), CASES)
-def test_a_file_has_no_key_of_a_choice_not_taken(kind: str, name: str, setting: str | None) -> None:
+def test_a_file_has_only_keys_of_its_choices(kind: str, name: str, setting: str | None) -> None:
     config, _ = made(kind, name, setting)
     for section, table in tomllib.loads(config.to_toml()).items():
         if section in CLASSES:
@@ -172,7 +172,7 @@ def test_a_file_has_no_key_of_a_choice_not_taken(kind: str, name: str, setting: 
 
 
 def others(kind: str, config: Config) -> Iterator[str]:
-    """Choices that the same file may be read with."""
+    """Names of other choices with which the stored settings are valid."""
     for name in OTHERS[kind]:
         cells = name == "hist" and config.schedule["name"] != "rounds"
         tasks = kind == "schedule" and (name == "simultaneous") != bool(config.task)
@@ -184,7 +184,7 @@ def others(kind: str, config: Config) -> Iterator[str]:
 def test_a_flag_that_switches_a_choice_drops_its_settings(
     kind: str, name: str, setting: str | None
 ) -> None:
-    """The new choice is that of a run without a file, and the rest of the file counts."""
+    """The new choice equals that of a run without a file; other settings of the file are kept."""
     config, _ = made(kind, name, setting)
     stored = tomllib.loads(config.to_toml())
     for other in others(kind, config):

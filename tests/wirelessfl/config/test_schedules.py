@@ -1,4 +1,4 @@
-"""Schedules are choices: what names stand for, where settings go, and what does not go together."""
+"""Schedules: defaults implied by algorithms' names, settings and their tables, and conflicts."""
 
 import re
 import tomllib
@@ -33,18 +33,18 @@ SMALL = TIMES | {"clients": 6, "rounds": 2}
         ("fadamgc", Rounds(), None),
     ],
 )
-def test_names_of_methods_stand_for_a_schedule_and_an_assignment(name, schedule, assignment):
+def test_algorithm_names_imply_schedule_and_assignment(name, schedule, assignment):
     choices = Config.from_flags(name, **TIMES).choices
     assert (choices.schedule, choices.assignment) == (schedule, assignment)
     assert choices.algorithm.name == name
 
 
-def test_every_preset_is_of_an_algorithm():
+def test_every_preset_belongs_to_an_algorithm():
     assert set(PRESETS) < set(algorithm_classes())
 
 
-def test_what_a_name_stands_for_is_replaced_by_what_is_given():
-    """A setting alone replaces a setting; another schedule has its own defaults."""
+def test_given_settings_override_implied_defaults():
+    """A given setting replaces a single default; another schedule has its own defaults."""
     choices = Config.from_flags("fedbuff", **TIMES, requests=5).choices
     assert choices.schedule == Buffered(requests=5, buffer=10)
     choices = Config.of({"algorithm": "fedbuff", "schedule": {"buffer": 4}}).choices
@@ -58,7 +58,7 @@ def test_what_a_name_stands_for_is_replaced_by_what_is_given():
     assert choices.schedule == Buffered(requests=4)
 
 
-def test_flags_tables_and_toml_say_the_same(tmp_path):
+def test_flags_tables_and_toml_give_the_same_configuration(tmp_path):
     flags = Config.from_flags("scaffold", **TIMES, schedule="buffered", requests=4, buffer=2)
     tables = Config.of(
         {
@@ -78,7 +78,7 @@ def test_flags_tables_and_toml_say_the_same(tmp_path):
     assert cells.schedule == {"name": "buffered", "buffer": 2}
 
 
-def test_each_task_may_have_an_algorithm_of_its_own():
+def test_each_task_may_have_its_own_algorithm():
     config = Config.from_flags(
         "fedast",
         task=["digits,name=a", "digits,algorithm=scaffold,lr=0.3,requests=5,name=b"],
@@ -96,7 +96,7 @@ def test_each_task_may_have_an_algorithm_of_its_own():
         assert again.tasks == config.tasks
 
 
-def test_settings_of_what_is_not_chosen_are_refused_with_their_owner():
+def test_settings_of_other_choices_are_refused_with_their_owner():
     for flags, words in (
         (
             {"requests": 4},
@@ -160,9 +160,13 @@ def test_settings_of_what_is_not_chosen_are_refused_with_their_owner():
             {"budget": "deadline", "deadline": 1.0},
             '"ra-fed" plans its rounds in advance with these settings (budget deadline or',
         ),
-        ("ra-fed", {"min_coverage": 1}, 'schedule "buffered" has no such rounds'),
+        ("ra-fed", {"min_coverage": 1}, 'which conflicts with schedule "buffered": choose other'),
         ("fa-nt", {"variables": "one"}, "Choose variables 'two'. Or choose schedule"),
-        ("ram-fed", {"lr_schedule": "poly"}, 'lr_schedule is "poly", and algorithm "ram-fed"'),
+        (
+            "ram-fed",
+            {"lr_schedule": "poly"},
+            'lr_schedule="poly" conflicts with algorithm "ram-fed"',
+        ),
         ("fedavg", {"lr_schedule": "poly", "max_seconds": 9.0, "rounds": None}, "is unlimited"),
         *(
             (
@@ -224,18 +228,18 @@ def test_settings_of_what_is_not_chosen_are_refused_with_their_owner():
         (
             "fedavg",
             {"uplink": "aircomp", "delays": "shifted-exponential"},
-            'delays is "shifted-exponential", one draw for training and upload, and uplink',
+            'delays="shifted-exponential" conflicts with uplink "aircomp": it draws one time',
         ),
         ("fedast", {"option": "D"}, "option='D' needs several tasks: add tables of tasks, or"),
         (
             "fedasync",
             {"option": "D", "task": ["digits,name=a", "digits,name=b"]},
-            'of algorithm "fedasync" send their models, not updates',
+            'option="D" measures the spread of updates, but clients of algorithm "fedasync"',
         ),
         (
             "fedast",
             {"uplink": "aircomp", "option": "D", "task": ["digits,name=a", "digits,name=b"]},
-            'option is "D", which compares single',
+            'option="D" compares individual updates under schedule "buffered"',
         ),
         ("ram-fed", {"uplink": "aircomp"}, '"ram-fed" needs each client\'s update'),
         (
@@ -246,7 +250,7 @@ def test_settings_of_what_is_not_chosen_are_refused_with_their_owner():
         ),
     ],
 )
-def test_what_does_not_go_together_is_refused_in_a_line(algorithm, flags, words):
+def test_conflicts_are_refused_in_one_line(algorithm, flags, words):
     given = SMALL | {"schedule": "buffered"} | flags
     given = {key: value for key, value in given.items() if value is not None}
     with pytest.raises(ConfigError, match=re.escape(words)) as caught:
@@ -300,13 +304,13 @@ def test_what_does_not_go_together_is_refused_in_a_line(algorithm, flags, words)
         ),
     ],
 )
-def test_what_changes_nothing_under_a_schedule_is_refused(algorithm, schedule, flags, words):
+def test_settings_without_effect_under_a_schedule_are_refused(algorithm, schedule, flags, words):
     given = SMALL | {"schedule": schedule} | flags
     with pytest.raises(ConfigError, match=re.escape(words)):
         Config.from_flags(algorithm, **given)
 
 
-def test_what_changes_nothing_under_one_schedule_is_taken_under_others():
+def test_settings_are_accepted_under_schedules_that_use_them():
     for algorithm, flags in (
         ("fedbuff", {"schedule": "buffered", "staleness_exponent": 2.0}),
         ("fadamgc", {"schedule": "rounds", "uplink": "fixed", "wait": "slowest"}),
@@ -318,7 +322,7 @@ def test_what_changes_nothing_under_one_schedule_is_taken_under_others():
         Config.from_flags(algorithm, **(SMALL | flags))
 
 
-def test_a_copy_with_another_algorithm_has_the_schedule_of_its_name():
+def test_a_copy_with_another_algorithm_has_the_implied_schedule():
     for config in (Config.from_flags("fedavg"), Config.of({"algorithm": "fedavg"})):
         copy = config.model_copy(update={"algorithm": "sync-bayes-st"})
         assert copy == Config.from_flags("sync-bayes-st")
@@ -327,14 +331,14 @@ def test_a_copy_with_another_algorithm_has_the_schedule_of_its_name():
     assert (given.schedule["name"], given.schedule["requests"]) == ("buffered", 5)
 
 
-def test_a_table_without_a_name_is_of_what_the_algorithm_stands_for():
+def test_a_table_without_a_name_belongs_to_the_implied_choice():
     config = Config.of({"algorithm": "sync-ucb-st", "assignment": {"discount": 0.3}})
     assert config.assignment == {"name": "bandit", "discount": 0.3, "exploration": 0.1}
     config = Config.of({"algorithm": "fedbuff", "schedule": {"requests": 7}})
     assert (config.schedule["requests"], config.schedule["buffer"]) == (7, 10)
 
 
-def test_a_table_of_another_kind_is_refused_with_what_has_the_setting():
+def test_a_setting_in_the_wrong_table_is_refused_with_its_owner():
     with pytest.raises(ConfigError) as caught:
         Config.of({"algorithm": {"name": "fedast", "requests": 4}})
     assert str(caught.value) == (
@@ -353,15 +357,15 @@ class Halved(Rounds):
         return super().scheduler(tasks, replace(scope, rounds=[scope.rounds[0] // 2]))
 
 
-def test_rounds_of_ones_own_are_those_that_run(tmp_path):
+def test_a_users_schedule_is_used(tmp_path):
     mine = {"dataset": "digits", "schedule": f"{__name__}:Halved", "rounds": 6, "clients": 4}
     result = wirelessfl.run(Config.from_flags("fedavg", **mine, out=tmp_path / "run"))
     assert [row["round"] for row in result.rows] == [0, 1, 2, 3]
-    with pytest.raises(ConfigError, match=r'sessions is 2, and schedule ".*Halved" has no rule'):
+    with pytest.raises(ConfigError, match=r'sessions=2 conflicts with schedule ".*Halved"'):
         Config.from_flags("fedavg", **mine, sessions=2)
 
 
-def test_one_entry_of_a_list_may_stand_alone_in_a_task():
+def test_a_list_of_one_entry_needs_no_comma_in_a_task():
     task = "digits,algorithm=heterofl,capacities=0.5"
     config = Config.from_flags("fedavg", schedule="buffered", task=[task, "digits"])
     narrow, whole = (task.choices.algorithm for task in config.tasks.values())
@@ -386,8 +390,8 @@ def test_one_entry_of_a_list_may_stand_alone_in_a_task():
         ("hist", {"schedule": "buffered", "buffer": 2, "cells": 4}, 60),
     ],
 )
-def test_by_default_merges_take_the_updates_of_30_rounds(algorithm, flags, merges):
-    """30 n / b, rounded up; over cells 30 N / B."""
+def test_default_merges_use_the_updates_of_30_rounds(algorithm, flags, merges):
+    """The default is 30 n / b, rounded up, or 30 N / B with asynchronous cells."""
     config = Config.from_flags(algorithm, **flags)
     assert config.training.rounds == merges
     assert Config.of(tomllib.loads(config.to_toml())) == config

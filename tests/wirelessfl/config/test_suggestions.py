@@ -1,4 +1,4 @@
-"""What is misspelt or misplaced is told what was meant: in Python, TOML and on the command line."""
+"""Errors for misspelt and misplaced settings suggest names in Python, TOML and commands."""
 
 import re
 from typing import Annotated, Literal
@@ -78,7 +78,7 @@ LEAKS = re.compile(r"Input should|_parsing|extra_forbidden|valid (integer|number
             "[split]\nname = 'natural'\nreuse = 'maybe'",
             " reuse is 'maybe': give true or false.",
         ),
-        ("[data]\ndataset = 3", "data.dataset is 3: give text."),
+        ("[data]\ndataset = 3", "data.dataset is 3: give a string."),
         ("[run]\nout = 3", "run.out is 3: give a path."),
         ("[model]\nlayers = [3]", " layers[0] is 3: give names, separated by commas."),
         (
@@ -87,8 +87,10 @@ LEAKS = re.compile(r"Input should|_parsing|extra_forbidden|valid (integer|number
         ),
     ],
 )
-def test_toml(tables, message, tmp_path, capsys, monkeypatch):
-    """One line that names the setting and its value, the same from a file and the command line."""
+def test_errors_in_toml_name_setting_value_and_suggestion(
+    tables, message, tmp_path, capsys, monkeypatch
+):
+    """The message is one line, and is the same for ``Config.from_toml`` and the command."""
     monkeypatch.chdir(tmp_path)
     own = "[algorithm]" in tables
     name = "fedast" if "[[task]]" in tables else "hist"
@@ -120,7 +122,9 @@ def test_toml(tables, message, tmp_path, capsys, monkeypatch):
         (["bench", "engin"], "unknown value 'engin'. Do you mean 'engine'? Choose all,"),
     ],
 )
-def test_command_line(words, message, capsys, tmp_path, monkeypatch):
+def test_errors_on_the_command_line_suggest_the_nearest_name(
+    words, message, capsys, tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit) as stop:
         main(words)
@@ -152,7 +156,9 @@ def test_command_line(words, message, capsys, tmp_path, monkeypatch):
         ({"layers": "layers.1,layers.3"}, "not an nn.Linear of FCNN. Do you mean 'layers.4'?"),
     ],
 )
-def test_names_on_the_command_line(flags, message, capsys, tmp_path, monkeypatch):
+def test_unknown_names_on_the_command_line_get_suggestions(
+    flags, message, capsys, tmp_path, monkeypatch
+):
     monkeypatch.chdir(tmp_path)
     algorithm = flags.pop("algorithm", "hist")
     words = [word for flag, value in flags.items() for word in (f"--{flag}", value)]
@@ -163,7 +169,7 @@ def test_names_on_the_command_line(flags, message, capsys, tmp_path, monkeypatch
     assert not list(tmp_path.iterdir())
 
 
-def test_every_finding_is_told_once():
+def test_every_error_is_reported_once():
     with pytest.raises(ConfigError) as caught:
         Config.from_flags("hist", cells=0, clients=-1, cpu_hz=("a", "b"))
     assert str(caught.value) == (
@@ -179,12 +185,12 @@ def test_every_finding_is_told_once():
     )
 
 
-def test_splits_of_the_data_api():
+def test_unknown_splits_of_the_data_api_get_suggestions():
     with pytest.raises(DataError, match=r"'dirichelt' is unknown\. Do you mean 'dirichlet'"):
         split([0, 1], 1, kind="dirichelt", stream=Stream(1))
 
 
-def test_layers_take_a_text_or_a_list(config):
+def test_layers_accept_a_string_or_a_list(config):
     both = [config("hist", layers=own).model["layers"] for own in ("a, b", ["a", "b"], ("a", "b"))]
     assert both == [("a", "b")] * 3
     task = Config.from_flags(
@@ -216,10 +222,10 @@ def test_nearest_names_by_hand():
     ],
     ids=str,
 )
-def test_what_a_setting_takes_is_said_from_its_type(annotation, words):
+def test_accepted_values_are_described_from_the_type(annotation, words):
     assert needed(FieldInfo.from_annotation(annotation)) == words
 
 
-def test_values_are_shown_in_a_line():
+def test_shown_values_are_short_and_on_one_line():
     assert shown("a\nb") == r"'a\nb'"
     assert len(shown(list(range(1000)))) == 80

@@ -1,4 +1,4 @@
-"""Sweeps over choices: a setting varies where its choice is taken, and is refused where none is."""
+"""Sweeps over choices: settings vary only with their choice, and unused flags are refused."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def product(**values):
 
 
 def test_a_setting_varies_only_with_its_choice(tmp_path: Path, capsys) -> None:
-    """One run with the split iid, two with Dirichlet splits; six rows would repeat runs."""
+    """The split iid has one run for both values of alpha, the Dirichlet split one run per value."""
     out = tmp_path / "sweep"
     words = ["sweep", "fedavg", *SMALL, "--split", "iid,dirichlet", "--alpha", "0.5,1"]
     assert main([*words, "--json", "--out", str(out)]) == 0
@@ -39,7 +39,7 @@ def test_a_setting_varies_only_with_its_choice(tmp_path: Path, capsys) -> None:
     assert rows[0]["accuracy"] == rows[1]["accuracy"]
 
 
-def test_settings_that_a_combination_ignores_do_not_distinguish_it() -> None:
+def test_ignored_settings_do_not_change_the_hash() -> None:
     configs = combinations(FEDAVG, product(split=["iid", "dirichlet"], alpha=[0.1, 0.5]))
     assert [config.split for config in configs[:2]] == [
         Config.from_flags("fedavg", split="iid").split
@@ -75,7 +75,7 @@ def test_a_flag_that_no_combination_uses_is_refused(flags, message) -> None:
     assert str(refused.value).startswith(message)
 
 
-def test_the_command_says_which_flag_no_combination_uses(tmp_path, capsys, monkeypatch) -> None:
+def test_the_command_names_the_flag_that_no_combination_uses(tmp_path, capsys, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(["sweep", "fedavg", *SMALL, "--split", "iid,noniid", "--alpha", "0.1"]) == 2
     error = capsys.readouterr().err
@@ -84,7 +84,7 @@ def test_the_command_says_which_flag_no_combination_uses(tmp_path, capsys, monke
     assert not list(tmp_path.iterdir())
 
 
-def test_a_setting_of_one_schedule_among_several(tmp_path: Path, capsys) -> None:
+def test_a_setting_applies_only_to_the_schedule_that_has_it(tmp_path: Path, capsys) -> None:
     words = ["sweep", "fedavg", *SMALL, "--schedule", "rounds,buffered", "--requests", "4"]
     words += ["--eval-every", "1", "--buffer", "2", "--json"]
     assert main([*words, "--out", str(tmp_path / "sweep")]) == 0
@@ -96,13 +96,13 @@ def test_a_setting_of_one_schedule_among_several(tmp_path: Path, capsys) -> None
     assert rounds == Config.from_flags("fedavg", schedule="rounds")
 
 
-def test_sections_settings_that_a_combination_cannot_use_are_dropped_there() -> None:
+def test_settings_of_sections_are_dropped_where_they_have_no_effect() -> None:
     configs = combinations(FEDAVG, product(uplink=["tdma", "fixed"], snr_db=[10.0, 20.0]))
     assert [config.network.snr_db for config in configs] == [10.0, 20.0, None, None]
     assert len({settings_hash(config) for config in configs}) == 3
 
 
-def test_a_file_without_effect_is_refused_in_sweeps_too() -> None:
+def test_settings_without_effect_in_a_file_are_refused_in_sweeps() -> None:
     tables = {**FEDAVG, "network": {"cells": 2}}
     with pytest.raises(ConfigError, match=r"cells=2 conflicts with algorithm .fedavg."):
         combinations(tables, product(split=["iid", "noniid"], seed=[1, 2]))

@@ -1,4 +1,4 @@
-"""Settings of tasks: tables, flags and TOML that say the same, and what is refused in a line."""
+"""Tables of tasks: equal settings from tables, flags and TOML, and errors of one line."""
 
 import re
 
@@ -24,8 +24,8 @@ TWO = {
 }
 
 
-def test_equal_tables_are_one_run(tmp_path):
-    """Text or numbers, flags or TOML, defaults said or not: one hash, so that runs are found."""
+def test_equal_tables_have_the_same_hash(tmp_path):
+    """Strings or numbers, flags or TOML, explicit defaults or not: the hash is the same."""
     shared = {k: v for k, v in TWO.items() if k != "task"}
     one = Config.from_flags(
         "fedast", **shared, task=["digits,lr=0.05,hidden=30,20,name=a,step_seconds=0.1"]
@@ -40,12 +40,12 @@ def test_equal_tables_are_one_run(tmp_path):
         "fedast", **shared, task=["digits,lr=0.06,hidden=30,20,name=a,step_seconds=0.1"]
     )
     assert settings_hash(other) != settings_hash(one)
-    for _ in range(2):  # made, then found
+    for _ in range(2):  # executed, then read from disk
         found = kept_run(one, tmp_path / "kept")
     assert found.rows
 
 
-def test_runs_end_by_seconds_or_targets_before_they_end_by_merges():
+def test_merges_are_unlimited_with_a_time_limit_or_targets():
     table = "digits,step_seconds=0.1"
     shared = {"delays": "shifted-exponential", "task": [table]}
     assert Config.from_flags("fedast", **shared).training.rounds == 600  # 30 n / b
@@ -56,7 +56,7 @@ def test_runs_end_by_seconds_or_targets_before_they_end_by_merges():
     assert Config.from_flags("fedavg", max_seconds=9).training.rounds == 30
 
 
-def test_tables_flags_and_toml_say_the_same(tmp_path):
+def test_tables_flags_and_toml_give_the_same_tasks(tmp_path):
     by_flags = Config.from_flags("fedast", **TWO)
     file = tmp_path / "config.toml"
     file.write_text(by_flags.to_toml(), encoding="utf-8")
@@ -80,7 +80,7 @@ def test_tables_flags_and_toml_say_the_same(tmp_path):
         ("fedast", {"task": ["digits,modle=mlp"]}, "Do you mean 'model'"),
         ("fedast", {"task": ["digits,lr=0"]}, "task 'digits': lr is"),
         ("fedast", {"task": ["digits,lr="]}, "give DATASET,setting=value"),
-        ("fedast", {"task": ["digits,lr=1,lr=2"]}, "gives lr twice"),
+        ("fedast", {"task": ["digits,lr=1,lr=2"]}, "sets lr twice"),
         ("fedast", {"task": ["digits,"]}, "give DATASET,setting=value"),
         ("fedast", {"task": [{"dataset": 3}]}, "dataset of a task is 3"),
         ("fedast", {"task": [{"name": ""}]}, "name of a task is ''"),
@@ -89,7 +89,7 @@ def test_tables_flags_and_toml_say_the_same(tmp_path):
             {"clients_per_round": 3},
             'clients_per_round=3 conflicts with schedule "buffered", which does not sample clients',
         ),
-        ("fedast", {"busy_clients": 10}, "there are 9 clients"),
+        ("fedast", {"busy_clients": 10}, "busy_clients=10 exceeds the 9 clients"),
         ("fedbuff", {"task": TWO["task"][:1], "weighting": "samples"}, "not merge by a mean"),
         ("fedast", {"task": ["digits"]}, "has no published step time"),
         ("fedast", {"task": ["digits,name=a", "digits,name=a"]}, "two tasks are called 'a'"),
@@ -103,7 +103,7 @@ def test_tables_flags_and_toml_say_the_same(tmp_path):
         ("sync-st", {"availability": 0.2, "clients_per_round": 5, "task": []}, "are available"),
     ],
 )
-def test_what_does_not_go_together_is_refused_in_a_line(algorithm, more, words, tmp_path):
+def test_conflicts_are_refused_in_one_line(algorithm, more, words, tmp_path):
     settings = TWO | {"out": tmp_path / "run"} | more
     if settings["task"] == []:
         settings |= {"dataset": "digits", "step_seconds": 0.1}
@@ -122,14 +122,14 @@ def test_settings_of_tasks_are_refused_for_rounds_of_one_model(key):
 
 
 @pytest.mark.parametrize("said", ['[task]\ndataset = "digits"', "task = []"])
-def test_a_task_that_is_no_table_is_explained(tmp_path, said):
+def test_tasks_that_are_not_a_list_of_tables_are_explained(tmp_path, said):
     file = tmp_path / "config.toml"
     file.write_text(f'algorithm = "fedast"\n{said}\n', encoding="utf-8")
     with pytest.raises(ConfigError, match=r"\[\[task\]\]"):
         Config.from_toml(file)
 
 
-def test_a_sweep_over_what_every_task_has_is_refused(tmp_path, capsys, monkeypatch):
+def test_useless_sweeps_and_wrong_timelines_are_refused(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     words = ["sweep", "fedast", "--delays", "shifted-exponential", "--requests", "4,8"]
     assert main([*words, "--task", "digits,step_seconds=0.1,requests=5"]) == 2
@@ -137,7 +137,7 @@ def test_a_sweep_over_what_every_task_has_is_refused(tmp_path, capsys, monkeypat
     for more, said in (
         (["--task", "nosuch,step_seconds=0.1"], "data set 'nosuch' is unknown"),
         (["--task", "digits,step_seconds=0.1", "--picture", "a.txt"], "picture is a.txt"),
-        (["--task", "digits,step_seconds=0.1", "--out", "b"], "timeline trains nothing"),
+        (["--task", "digits,step_seconds=0.1", "--out", "b"], "out=b conflicts with timeline"),
         (["--task", "digits,step_seconds=0.1", "--seconds", "-1"], "seconds is -1.0"),
     ):
         assert main(["timeline", "fedast", "--delays", "shifted-exponential", *more]) == 2
@@ -145,6 +145,6 @@ def test_a_sweep_over_what_every_task_has_is_refused(tmp_path, capsys, monkeypat
     assert not list(tmp_path.iterdir())
 
 
-def test_given_data_say_nothing_of_tables(toy, tmp_path):
+def test_given_data_conflict_with_task_tables(toy, tmp_path):
     with pytest.raises(ConfigError, match="name it in their tables"):
         wirelessfl.run(Config.from_flags("fedast", **TWO, out=tmp_path / "run"), data=toy)

@@ -1,4 +1,4 @@
-"""Every flag under every choice: taken if it has an effect, else refused with the reason."""
+"""Every flag with every choice: accepted if it has an effect, otherwise refused with a reason."""
 
 from __future__ import annotations
 
@@ -75,12 +75,12 @@ SECTIONS: dict[str, Callable[[Run], bool]] = {
     "tokenizer": lambda run: run["dataset"] in TEXTS,
     "max_length": lambda run: run["dataset"] in TEXTS,
 }
-"""When flags of sections have an effect; others always have."""
+"""Conditions under which flags of sections have an effect; all others always have one."""
 FIELDS: dict[str, Callable[[Run], bool]] = {
     "layers": lambda run: run["algorithm"] == "hist",
     "reuse": lambda run: run["split"] == "natural",  # else it needs samples_per_client
-    "shared_labels": lambda run: False,  # needs an overlap
-    "option": lambda run: False,  # this and the next need several tasks
+    "shared_labels": lambda run: False,  # needs overlap > 0
+    "option": lambda run: False,  # this and the next four need several tasks
     "floor": lambda run: False,
     "fixed_buffer": lambda run: False,
     "spread_updates": lambda run: False,
@@ -94,7 +94,7 @@ FIELDS: dict[str, Callable[[Run], bool]] = {
     "staleness_exponent": lambda run: run["schedule"] == "buffered",
     "wait": lambda run: not tasks(run),
 }
-"""When settings of a choice have an effect, if it is taken."""
+"""Conditions under which settings of a taken choice have an effect; all others always have one."""
 VALUES = {
     "samples_per_client": 5,
     "min_samples": 2,
@@ -139,7 +139,7 @@ VALUES = {
     "history": 2,
     "deadline": 1.0,
 }
-"""Values of flags whose default is no value."""
+"""Values of flags whose default is None."""
 BASE = {
     "sessions": {"sessions": 4},
     "arrivals": {"arrival_rate": 1.0, "mean_stay": 2.0},
@@ -148,7 +148,7 @@ BASE = {
 
 
 def runs() -> dict[str, tuple[str, dict[str, Any]]]:
-    """An algorithm and flags that take each choice, by a name."""
+    """An algorithm and flags that take each choice, by a name of the case."""
     found: dict[str, tuple[str, dict[str, Any]]] = {
         f"algorithm {name}": (name, {}) for name in algorithm_classes()
     }
@@ -173,7 +173,7 @@ RUNS = runs()
 
 
 def has_effect(flag: Flag, config: Config) -> bool:
-    """Whether a flag should be taken beside the choices of a run."""
+    """Whether a flag has an effect in a run with these choices."""
     run = {kind: (getattr(config, kind) or {}).get("name") for kind in (*KINDS, "algorithm")}
     run |= {"sessions": config.sessions.sessions, "dataset": config.data.dataset}
     if flag.section in (*KINDS, "algorithm"):
@@ -199,7 +199,7 @@ def values(flag: Flag) -> list[Any]:
 REFUSED = r"(conflicts with|needs|is a setting of) .*(: |, or )(choose|give|leave|raise)"
 
 
-def test_table_names_existing_flags() -> None:
+def test_tables_name_existing_flags() -> None:
     assert {*SECTIONS, *FIELDS, *VALUES} <= FLAGS.keys()
 
 
@@ -234,14 +234,14 @@ def test_table_names_existing_flags() -> None:
         ("fedavg", {"overlap": 0.0}, "overlap=0.0 is a setting of presence and needs sessions"),
     ],
 )
-def test_reasons(algorithm: str, flags: dict[str, Any], message: str) -> None:
+def test_refusals_give_the_reason(algorithm: str, flags: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError) as refused:
         Config.from_flags(algorithm, **flags)
     assert str(refused.value).startswith(message)
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_every_flag_under_every_choice(name: str) -> None:
+def test_flags_are_refused_exactly_where_they_have_no_effect(name: str) -> None:
     algorithm, flags = RUNS[name]
     config = Config.from_flags(algorithm, **flags)
     for flag in FLAGS.values():

@@ -34,8 +34,8 @@ def halted(config, toy):
     return settings.run.out
 
 
-def test_a_folder_tells_what_its_run_is_made_with(config, toy):
-    """The file exists from before the first row to the end."""
+def test_a_folder_records_versions_commit_date_and_device(config, toy):
+    """The file is written before the first row, and does not change."""
     settings, seen = config(), []
     begun = datetime.now(UTC).replace(microsecond=0)
     result = wirelessfl.run(
@@ -63,14 +63,14 @@ def test_a_folder_tells_what_its_run_is_made_with(config, toy):
     ("algorithm", "flags"),
     [("hist", {}), ("fedast", {}), ("fedavg", {"sessions": 2, "split": "iid"})],
 )
-def test_every_row_names_its_numerics(config, toy, algorithm, flags):
+def test_every_row_has_the_version_of_the_results(config, toy, algorithm, flags):
     rows = wirelessfl.run(config(algorithm, **flags), data=toy).rows
     assert rows
     assert {row["numerics"] for row in rows} == {NUMERICS}
 
 
-def test_resuming_adds_to_what_was_told_first(config, toy, same):
-    """Also if the run was started with another version; a lost file is written without a past."""
+def test_resuming_adds_an_entry_to_about_json(config, toy, same):
+    """Entries of the original version are kept; a missing file then has only the new entry."""
     reference = wirelessfl.run(config(rounds=4), data=toy)
     out = halted(config, toy)
     first = {**read(out), "wirelessfl": "0.0.7", "numerics": 0}
@@ -91,7 +91,7 @@ def test_resuming_adds_to_what_was_told_first(config, toy, same):
 
 
 @pytest.mark.parametrize("junk", ["", "{", "[]", "3", '{"resumed": 4}'])
-def test_a_damaged_file_is_named(tmp_path, config, junk):
+def test_a_damaged_about_json_is_named(tmp_path, config, junk):
     directory = RunDirectory.create(tmp_path / "run", config())
     (directory.path / "about.json").write_text(junk)
     with pytest.raises(wirelessfl.ConfigError, match=r"about\.json is damaged: .*remove it"):
@@ -101,7 +101,7 @@ def test_a_damaged_file_is_named(tmp_path, config, junk):
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="no git")
 def test_the_commit_is_that_of_the_package(tmp_path, monkeypatch):
-    """In a work tree that contains it, clean or not; not in one that only surrounds it."""
+    """Commit and dirty flag are those of a work tree that tracks the package, otherwise None."""
 
     def git(*words):
         who = ["-c", "user.name=x", "-c", "user.email=x@y.z", "-c", "commit.gpgsign=false"]
@@ -130,7 +130,7 @@ def test_the_commit_is_that_of_the_package(tmp_path, monkeypatch):
     git("commit", "--quiet", "-m", "the packages")
     head = git("rev-parse", "HEAD")
     assert told() == (head, False)
-    (tmp_path / "notes.txt").write_text("not of the packages")
+    (tmp_path / "notes.txt").write_text("not part of the packages")
     assert told() == (head, False)
     monkeypatch.setenv("GIT_DIR", str(tmp_path / "elsewhere"))  # as in a hook
     (tmp_path / "channels" / "__init__.py").write_text("changed = True\n")

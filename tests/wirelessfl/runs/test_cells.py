@@ -1,4 +1,4 @@
-"""Runs of asynchronous cells: interrupted anywhere and resumed, rows by the clock, one process."""
+"""Runs with asynchronous cells: resuming, rows at simulated times, and a single process."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -42,7 +42,7 @@ def go(setup, directory, on_row=None):
     ],
 )
 def test_resumed_at_every_save_point(config, toy, uneven, same, halt_at, name, flags):
-    """Interrupted at each of its rows, with checkpoints as often as possible: bit for bit."""
+    """A run interrupted at any row and resumed is bit-identical to an uninterrupted run."""
 
     def setup():
         made = config(name, network=True, checkpoint_seconds=0, **under(2), **{"rounds": 4} | flags)
@@ -60,8 +60,8 @@ def test_resumed_at_every_save_point(config, toy, uneven, same, halt_at, name, f
         same(go(again, directory), reference)
 
 
-def test_rows_by_the_clock_and_an_end_by_the_clock(config, toy, uneven):
-    """Rows at multiples of the seconds, and at the limit; no merge after it."""
+def test_rows_and_end_at_simulated_times(config, toy, uneven):
+    """Rows come at multiples of eval_seconds and at max_seconds, and no merge follows."""
 
     def rows(**flags):
         made = config("hfedavg", network=True, **under(1), **flags)

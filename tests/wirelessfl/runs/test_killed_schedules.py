@@ -1,4 +1,4 @@
-"""kill -9 under every schedule: rows and models of the resumed run equal an uninterrupted one."""
+"""kill -9 under every schedule: the resumed run has the rows and models of an uninterrupted one."""
 
 import signal
 
@@ -36,7 +36,7 @@ REGIMES = {
 
 
 @pytest.mark.parametrize("regime", REGIMES)
-def test_a_killed_run_goes_on(regime, tmp_path, same, launcher, engine):
+def test_a_killed_run_resumes_with_the_same_results(regime, tmp_path, same, launcher, engine):
     algorithm, more = REGIMES[regime]
     flags = COMMON | more
     whole = wirelessfl.run(Config.from_flags(algorithm, **flags, out=tmp_path / "whole"))
@@ -46,5 +46,5 @@ def test_a_killed_run_goes_on(regime, tmp_path, same, launcher, engine):
     engine.wait_for_rows(killed, 8, process)
     process.send_signal(signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL
-    assert len(RunDirectory(killed).rows()) < ROUNDS, "work remains"
+    assert len(RunDirectory(killed).rows()) < ROUNDS, "the run ended before it was killed"
     same(wirelessfl.resume(killed), whole)

@@ -29,7 +29,7 @@ def run_flags(out):
 
 
 def test_killed_thrice_and_resumed_equals_uninterrupted(tmp_path, same, launcher, engine):
-    """kill -9 at three moments, one in the first round: equal to an uninterrupted run."""
+    """A run killed after rows 1, 20 and 50 and resumed equals an uninterrupted run."""
     whole = tmp_path / "whole"
     whole_process = launcher.start(*run_flags(whole))
     killed = tmp_path / "killed"
@@ -41,14 +41,14 @@ def test_killed_thrice_and_resumed_equals_uninterrupted(tmp_path, same, launcher
         assert process.poll() is None
         process.send_signal(signal.SIGKILL)
         assert process.wait() == -signal.SIGKILL
-        assert len(RunDirectory(killed).rows()) < 121, "no work was left"
+        assert len(RunDirectory(killed).rows()) < 121, "the run ended before it was killed"
     done = launcher.start("resume", killed, "--json")
     assert json.loads(done.communicate()[0])["round"] == 120
     assert done.wait() == whole_process.wait() == 0
     same(wirelessfl.resume(whole), wirelessfl.resume(killed))
 
 
-def test_resume_cuts_off_what_lies_behind_the_checkpoint(config, toy, same):
+def test_resume_removes_rows_after_the_checkpoint(config, toy, same):
     """Rows after the checkpoint, and an incomplete row, are removed and written again."""
     reference = wirelessfl.run(config(rounds=5), data=toy)
 
@@ -70,8 +70,8 @@ def test_resume_cuts_off_what_lies_behind_the_checkpoint(config, toy, same):
     same(wirelessfl.resume(settings.run.out, data=toy), reference)
 
 
-def test_stopped_in_the_first_round_row_0_stands_once(config, toy, same):
-    """At rows 0 and 1, with checkpoints as often as possible."""
+def test_row_0_is_not_repeated_after_an_early_interruption(config, toy, same):
+    """The run is interrupted at rows 0 and 1, with checkpoints as often as possible."""
     reference = wirelessfl.run(config(rounds=3), data=toy)
     for stop in (0, 1):
         settings = config(rounds=3, checkpoint_seconds=0)
@@ -85,7 +85,7 @@ def test_stopped_in_the_first_round_row_0_stands_once(config, toy, same):
         same(wirelessfl.resume(settings.run.out, data=toy), reference)
 
 
-def test_resume_before_the_first_checkpoint_starts_anew(config, toy, same):
+def test_resume_without_a_checkpoint_starts_again(config, toy, same):
     reference = wirelessfl.run(config(rounds=2), data=toy)
     settings = build(config(rounds=2), data=toy).config
     directory = RunDirectory.create(settings.run.out, settings)
@@ -101,7 +101,7 @@ def test_resuming_a_finished_run_changes_nothing(config, toy, same):
     assert after == before
 
 
-def test_an_interrupted_checkpoint_leaves_the_old_one(config, toy, monkeypatch):
+def test_a_failed_checkpoint_keeps_the_old_one(config, toy, monkeypatch):
     settings = config(rounds=2)
     directory = RunDirectory.create(settings.run.out, settings)
     directory.save({"x": torch.ones(3)}, {"note": 1})
@@ -119,8 +119,8 @@ def test_an_interrupted_checkpoint_leaves_the_old_one(config, toy, monkeypatch):
     assert not list(settings.run.out.glob("*.part"))
 
 
-def test_resume_wants_what_the_run_was_given(config, toy, same, network_of):
-    """A network, model or data set from Python must be given again, with the same content."""
+def test_resume_needs_the_given_objects(config, toy, same, network_of):
+    """A network or data set from Python must be given again, with the same content."""
     other = replace(toy, train_inputs=toy.train_inputs.flip(0))
     even, uneven = network_of([0, 0, 0, 1, 1, 1]), network_of([0, 0, 0, 0, 0, 1])
     reference = wirelessfl.run(config(network=True, rounds=4), data=toy, network=even)
@@ -138,7 +138,7 @@ def test_resume_wants_what_the_run_was_given(config, toy, same, network_of):
     for given, message in (
         (
             {},
-            r"was started by wirelessfl.run with data=..., network=..., and resume got no objects",
+            r"was started by wirelessfl.run with data=..., network=..., but resume got no objects",
         ),
         ({"data": toy}, "resume got data=..."),
         ({"data": toy, "network": uneven}, "the network's values are not those"),
@@ -166,7 +166,7 @@ def test_a_damaged_checkpoint_is_named(config, toy, junk):
         wirelessfl.resume(result.directory, data=toy)
 
 
-def test_lost_rows_are_named(config, toy, same):
+def test_missing_rows_are_reported(config, toy, same):
     settings = config(rounds=5, checkpoint_seconds=0)
 
     def halt(row):
@@ -178,7 +178,7 @@ def test_lost_rows_are_named(config, toy, same):
     rows = settings.run.out / "rows.jsonl"
     whole = rows.read_bytes()
     rows.write_bytes(whole[:40])
-    with pytest.raises(wirelessfl.ConfigError, match="has 40 bytes, and the checkpoint needs"):
+    with pytest.raises(wirelessfl.ConfigError, match="has 40 bytes, but the checkpoint needs"):
         wirelessfl.resume(settings.run.out, data=toy)
     assert rows.read_bytes() == whole[:40]
     rows.write_bytes(whole)
@@ -224,7 +224,7 @@ def test_frozen_parameters_and_test_data_are_compared(config, toy):
     assert wirelessfl.resume(halted, data=toy, model=frozen(1)).rows[-1]["round"] == 4
 
 
-def test_buffers_are_compared_also_those_that_are_not_stored(config, toy):
+def test_buffers_are_compared_even_if_not_persistent(config, toy):
     class Scaled(FCNN):
         def __init__(self, scale):
             super().__init__((12,), 4, hidden=(9, 8))
@@ -246,14 +246,14 @@ def test_buffers_are_compared_also_those_that_are_not_stored(config, toy):
     assert wirelessfl.resume(halted, data=toy, model=Scaled(1.0)).rows[-1]["round"] == 4
 
 
-def test_what_tuning_leaves_in_a_module_does_not_count(config, toy):
-    """Dropout keys change with every step, also in steps that only measure the chunk."""
+def test_dropout_keys_are_not_compared(config, toy):
+    """Dropout keys change in every step, including steps before the run."""
     settings = {"executor": "vmap", "chunk": None, "dropout": 0.5}
     halted = halted_run(lambda **k: config("hfedavg", **(k | settings)), toy)
     assert wirelessfl.resume(halted.run.out, data=toy).rows[-1]["round"] == 4
 
 
-def test_a_replayed_run_that_was_stopped_goes_on_bit_for_bit(config, toy, same):
+def test_an_interrupted_run_with_replay_resumes_bit_for_bit(config, toy, same):
     def make(**flags):
         return config("hist", executor="vmap", replay="on", chunk=2, **flags)
 
@@ -263,7 +263,7 @@ def test_a_replayed_run_that_was_stopped_goes_on_bit_for_bit(config, toy, same):
 
 
 def test_a_finished_run_needs_neither_data_nor_device(config, toy, same):
-    """Also if a later version has settings that its file does not contain."""
+    """It is read from its folder; a damaged row is reported."""
     result = wirelessfl.run(config(), data=toy)
     again = wirelessfl.resume(result.directory)
     same(again, result)
@@ -300,7 +300,7 @@ def test_a_folder_of_another_layout_or_numerics_is_refused(config, toy, finished
     file = directory.path / "config.toml"
     text = file.read_text()
     assert '[split]\nname = "noniid"' in text
-    file.write_text(text.replace("[split]", "[gone]"))  # whatever settings had been called
+    file.write_text(text.replace("[split]", "[gone]"))  # as if another version had other settings
     with pytest.raises(ConfigError, match=r"started with a later version of wirelessfl") as caught:
         wirelessfl.resume(settings.run.out, data=toy)
     assert "\n" not in str(caught.value)
@@ -309,12 +309,12 @@ def test_a_folder_of_another_layout_or_numerics_is_refused(config, toy, finished
     if finished:
         assert wirelessfl.resume(settings.run.out).rows
         return
-    with pytest.raises(ConfigError, match=r"started with numerics 0, and this version"):
+    with pytest.raises(ConfigError, match=r"started with numerics 0, but this version"):
         wirelessfl.resume(settings.run.out, data=toy)
 
 
-def test_settings_of_another_version_are_refused_by_the_name_of_their_file(tmp_path):
-    """In one line, by resume and in the search for finished runs."""
+def test_unknown_settings_in_a_stored_file_are_refused(tmp_path):
+    """``resume`` and ``kept_run`` name the file in one line; ``is_finished`` is False."""
     config = Config.from_flags("fedavg", rounds=1, local_steps=1, threads=1, clients=4)
     made = kept_run(config, tmp_path)
     file = made.directory / "config.toml"

@@ -1,4 +1,4 @@
-"""Rows by the clock between two merges of cells describe the last merge, also after a resume."""
+"""Rows at simulated times between merges of cells report the last merge, even after resuming."""
 
 import pytest
 
@@ -6,11 +6,11 @@ import wirelessfl
 
 
 class StoppedError(Exception):
-    """Represents any end of a process."""
+    """Interrupts a run."""
 
 
 def test_resumed_between_two_merges(config, toy, same):
-    """Interrupted at each row, most of which lie between merges, with many checkpoints."""
+    """A run interrupted at any row, mostly between merges, and resumed equals the whole run."""
     flags = {
         "local": "heterofl", "schedule": "buffered", "buffer": 2, "cells": 2, "edge_rounds": 1,
         "rounds": 2, "eval_seconds": 0.02, "checkpoint_seconds": 0, "step_seconds": 0.01,

@@ -1,4 +1,4 @@
-"""Runs on disk: equal seeds, contents of a folder, and clear errors before any work."""
+"""Runs on disk: reproducibility, contents of the folder, and errors before any work."""
 
 import json
 from dataclasses import replace
@@ -15,14 +15,14 @@ from wirelessfl.setup import build
 
 
 @pytest.mark.parametrize("algorithm", ["fedavg", "hfedavg", "hist"])
-def test_equal_seeds_are_identical_and_others_are_not(config, toy, algorithm, same, bare):
+def test_runs_with_equal_seeds_are_identical_and_others_differ(config, toy, algorithm, same, bare):
     first = wirelessfl.run(config(algorithm, dropout=0.3), data=toy)
     same(first, wirelessfl.run(config(algorithm, dropout=0.3), data=toy))
     other = wirelessfl.run(config(algorithm, dropout=0.3, seed=2), data=toy)
     assert bare(other.rows) != bare(first.rows)
 
 
-def test_rows_have_the_promised_fields(config, toy):
+def test_rows_have_the_documented_fields(config, toy):
     result = wirelessfl.run(config(rounds=4, eval_every=3), data=toy)
     assert [row["round"] for row in result.rows] == [0, 3, 4]
     for row in result.rows:
@@ -38,7 +38,7 @@ def test_rows_have_the_promised_fields(config, toy):
     assert wirelessfl.Config.from_toml(result.directory / "config.toml") == result.config
 
 
-def test_the_folder_holds_its_four_files_and_no_drafts(config, toy):
+def test_a_folder_contains_four_files_and_no_drafts(config, toy):
     result = wirelessfl.run(config(), data=toy)
     names = sorted(path.name for path in result.directory.iterdir())
     assert names == ["about.json", "checkpoint.safetensors", "config.toml", "rows.jsonl"]
@@ -62,7 +62,7 @@ def test_folders_in_use_are_refused_before_any_work(config, toy, tmp_path):
         wirelessfl.resume(tmp_path / "nothing")
 
 
-def test_impossible_settings_leave_no_folder_behind(config, toy):
+def test_impossible_settings_create_no_folder(config, toy):
     impossible = config("hist", mask_sizes="optimized", size_cap=1.0, cells=6)
     wide = torch.nn.Sequential(torch.nn.Linear(12, 10), torch.nn.ReLU(), torch.nn.Linear(10, 4))
     wide.fully_connected = ("0", "2")
@@ -94,7 +94,7 @@ def test_natural_clients_and_clients_of_one_sample(config, toy):
     assert result.rows[-1]["accuracy"] > result.rows[0]["accuracy"] + 0.2
 
 
-def test_long_runs_of_one_shape_are_replayed(config, toy):
+def test_long_runs_with_fixed_shapes_are_replayed(config, toy):
     def replay(algorithm="hfedavg", **flags):
         settings = config(algorithm, **({"executor": "vmap", "rounds": 10**6} | flags))
         return build(settings, data=toy).config.run.replay
@@ -106,12 +106,14 @@ def test_long_runs_of_one_shape_are_replayed(config, toy):
     assert replay(rounds=1, replay="on") == "on"
     assert replay(replay="off") == "off"
     assert replay(chunk=2) == "on"
-    assert replay(executor="stacked", replay="on") == "off"  # which does not need it
+    assert (
+        replay(executor="stacked", replay="on") == "off"
+    )  # stacked layers do not gain from replay
     with pytest.raises(wirelessfl.ConfigError, match="replay is 'perhaps'"):
         replay(replay="perhaps")
 
 
-def test_the_stacked_executor_refuses_what_it_would_train_otherwise(config, toy):
+def test_the_stacked_executor_refuses_modules_with_hooks(config, toy):
     def doubled():
         module = FCNN((12,), 4, hidden=(9, 8))
         module.layers[1].register_forward_hook(lambda layer, inputs, output: 2 * output)
@@ -129,7 +131,7 @@ def test_runs_without_a_folder_get_one_each(config, toy, tmp_path, monkeypatch):
     assert all(folder.parent == Path("runs") for folder in folders)
 
 
-def test_a_configuration_made_by_hand_is_completed(config, toy, tmp_path):
+def test_an_unresolved_configuration_is_completed(config, toy, tmp_path):
     by_hand = wirelessfl.Config(
         algorithm={"name": "hist"},
         uplink={"name": "tdma"},
@@ -149,42 +151,44 @@ def test_more_cells_than_neurons_are_refused(config, toy):
         wirelessfl.run(config(cells=6), data=toy, model=FCNN((12,), 4, hidden=(4,)))
 
 
-def test_a_diverging_run_goes_on_and_says_so_in_its_rows(config, toy):
+def test_a_diverging_run_continues_and_its_loss_is_none(config, toy):
     result = wirelessfl.run(config(lr=1e6, rounds=4), data=toy)
     assert result.rows[-1]["loss"] is None
     assert len(result.rows) == 5
 
 
-def test_threads_are_put_back(config, toy):
+def test_the_number_of_threads_is_restored(config, toy):
     before = torch.get_num_threads()
     wirelessfl.run(config(threads=1), data=toy)
     assert torch.get_num_threads() == before
 
 
-def test_a_module_with_its_own_dropout_runs_in_the_loop_and_says_so(config, toy, same):
-    def own():
+def test_a_module_with_nn_dropout_runs_in_the_loop_with_a_note(config, toy, same):
+    def with_dropout():
         torch.manual_seed(1)
         return torch.nn.Sequential(
             torch.nn.Linear(12, 16), torch.nn.ReLU(), torch.nn.Dropout(0.5), torch.nn.Linear(16, 4)
         )
 
     notes = []
-    first = wirelessfl.run(config("hfedavg"), data=toy, model=own(), on_note=notes.append)
+    first = wirelessfl.run(config("hfedavg"), data=toy, model=with_dropout(), on_note=notes.append)
     assert len(notes) == 1
     assert "global generator" in notes[0]
     assert first.config.run.executor == "loop"
-    same(first, wirelessfl.run(config("hfedavg"), data=toy, model=own()))
-    submodels = wirelessfl.run(config("hist", layers="0, 3"), data=toy, model=own())
+    same(first, wirelessfl.run(config("hfedavg"), data=toy, model=with_dropout()))
+    submodels = wirelessfl.run(config("hist", layers="0, 3"), data=toy, model=with_dropout())
     assert submodels.rows[-1]["accuracy"] > 0.4
     with pytest.raises(wirelessfl.ConfigError, match=r"replaces dropout=0\.5: leave this"):
-        wirelessfl.run(config("hfedavg", dropout=0.5), data=toy, model=own())
+        wirelessfl.run(config("hfedavg", dropout=0.5), data=toy, model=with_dropout())
     with pytest.raises(wirelessfl.ConfigError, match="model=resnet18, norm=batch: leave these"):
-        wirelessfl.run(config("hfedavg", model="resnet18", norm="batch"), data=toy, model=own())
+        wirelessfl.run(
+            config("hfedavg", model="resnet18", norm="batch"), data=toy, model=with_dropout()
+        )
     with pytest.raises(wirelessfl.ConfigError, match='Choose "loop"'):
-        wirelessfl.run(config("hfedavg", executor="vmap"), data=toy, model=own())
+        wirelessfl.run(config("hfedavg", executor="vmap"), data=toy, model=with_dropout())
 
 
-def test_a_run_that_diverges_says_so_once(config, toy):
+def test_divergence_is_reported_once(config, toy):
     notes = []
     settings = config("fedavg", lr=1e30, rounds=3)
     rows = wirelessfl.run(settings, data=toy, on_note=notes.append).rows

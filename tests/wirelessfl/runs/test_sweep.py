@@ -29,6 +29,7 @@ def bare(results):
 
 
 def test_the_hash_tells_settings_apart_and_nothing_else(tmp_path):
+    """The hash depends on the settings, but not on paths or on whether they are resolved."""
     base = settings_hash(Config.from_flags("hist"))
     assert base == settings_hash(Config.from_flags("hist", out=tmp_path, data_dir=tmp_path))
     assert base != settings_hash(Config.from_flags("hist", seed=2))
@@ -37,6 +38,7 @@ def test_the_hash_tells_settings_apart_and_nothing_else(tmp_path):
 
 
 def test_a_configuration_that_is_not_resolved_is_kept_like_its_resolved_one(tmp_path):
+    """An unresolved configuration finds the run of the resolved one."""
     tables = {
         "algorithm": "hist",
         "network": {"clients": 8},
@@ -50,7 +52,7 @@ def test_a_configuration_that_is_not_resolved_is_kept_like_its_resolved_one(tmp_
 
 
 def test_processes_give_the_rows_of_one_after_the_other(tmp_path):
-    """In the requested order, equal settings once, and a second sweep runs nothing."""
+    """Results come in the requested order; equal settings run once, and a repeated sweep none."""
     wanted = configs()
     wanted.append(wanted[0])
     seen = []
@@ -79,7 +81,7 @@ class Broken(FedAvg):
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_failures_keep_the_others(tmp_path, jobs, monkeypatch):
-    """Errors of this package and of a user's class, each reason once."""
+    """Errors of this package and of a user's class are reported, each reason once."""
     wanted = configs()
     bad = configs(seeds=(7, 8), dataset="mnist", data_dir=tmp_path / "nowhere")
     (tmp_path / "nowhere").write_text("a file where the data should be")
@@ -97,8 +99,9 @@ def test_failures_keep_the_others(tmp_path, jobs, monkeypatch):
     assert is_finished(wanted[1], tmp_path / "runs")
 
 
-@pytest.mark.skipif(not Path("/proc").is_dir(), reason="no /proc to find the process in")
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs /proc to find the process")
 def test_a_killed_process_is_told_with_its_exit_code_keeping_the_others(tmp_path, engine):
+    """The failure names the exit code of the killed process; the other run finishes."""
     long, short = configs(rounds=2000, seeds=(1,), eval_every=500), configs(seeds=(2,))
     killed = []
 
@@ -114,12 +117,13 @@ def test_a_killed_process_is_told_with_its_exit_code_keeping_the_others(tmp_path
         sweep([*long, *short], tmp_path, jobs=2)
     killer.join()
     assert len(killed) == 1
-    assert not is_finished(long[0], tmp_path)  # work remained
+    assert not is_finished(long[0], tmp_path)  # it was killed before its end
     assert is_finished(short[0], tmp_path)
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_mistake_of_the_caller_is_not_the_runs(tmp_path, jobs):
+    """An error in ``on_row`` is raised, and does not count as a failed run."""
 
     def on_row(place, row):
         raise KeyError("of the caller")
@@ -128,9 +132,10 @@ def test_a_mistake_of_the_caller_is_not_the_runs(tmp_path, jobs):
         sweep(configs(), tmp_path, jobs=jobs, on_row=on_row)
 
 
-@pytest.mark.skipif(not Path("/proc").is_dir(), reason="no /proc to find the process in")
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs /proc to find the process")
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 def test_its_processes_leave_with_a_sweep_that_is_killed(tmp_path, engine, how, launcher):
+    """The processes of a sweep end when the sweep is killed."""
     words = ["sweep", "hist", "--clients", "8", "--rounds", "2000", "--seed", "1,2", "--jobs", "2"]
     parent = launcher.start(*words, "--out", tmp_path)
     engine.wait_until(lambda: len(list(tmp_path.glob("*/rows.jsonl"))) == 2)
@@ -141,6 +146,7 @@ def test_its_processes_leave_with_a_sweep_that_is_killed(tmp_path, engine, how, 
 
 
 def test_nonsense_is_refused(tmp_path, monkeypatch):
+    """A file in the path of the root, torchrun, jobs=0 and a missing Ray are errors."""
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match="is not a folder"):
         sweep(configs(), tmp_path / "file" / "runs")
@@ -158,6 +164,7 @@ def test_nonsense_is_refused(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1", "127.0.0.1:many"])
 def test_a_cluster_that_does_not_answer_is_said_at_once(tmp_path, address):
+    """An address without a cluster is an error, without the retries of Ray."""
     pytest.importorskip("ray")
     with pytest.raises(ConfigError, match=f"ray is {address}: no cluster answers there"):
         sweep(configs(), tmp_path, ray=address)
@@ -195,6 +202,7 @@ COMMAND = ["sweep", "hist", "--clients", "8", "--local-steps", "2", "--rounds", 
 
 
 def test_the_command_runs_the_product_of_its_lists(tmp_path, capsys):
+    """The command runs all combinations of the listed values."""
     words = [*COMMAND, "--cells", "2,4", "--seed", "1,2", "--cpu-hz", "1e9,2e9"]
     assert main([*words, "--out", str(tmp_path), "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)
@@ -211,7 +219,7 @@ def test_the_command_runs_the_product_of_its_lists(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--cells", "2,9"], "cells is 9 and clients 8"),
+        (["--cells", "2,9"], "cells=9 exceeds clients=8"),
         (["--cells", "2,,4"], "cells is ''"),
         (["--cpu-hz", "1e9,2e9;1e9"], "cpu_hz"),
         (["--jobs", "0"], "jobs is 0"),
@@ -225,7 +233,7 @@ def test_all_settings_are_checked_before_the_first_run(tmp_path, capsys, words, 
 
 
 def test_runs_are_told_apart_by_what_is_not_a_default():
-    """So a setting that is added later, with its default value, still finds earlier runs."""
+    """A setting that is added later, at its default value, therefore keeps the hash."""
     plain = Config.from_flags("hist", clients=8)
     assert settings_hash(plain) == settings_hash(Config.from_flags("hist", clients=8, rounds=30))
     others = (
@@ -246,7 +254,7 @@ def test_runs_are_told_apart_by_what_is_not_a_default():
 
 
 def test_tasks_are_told_apart_by_what_the_run_does_not_say_for_them():
-    """What a table repeats of the run counts for nothing, unless it makes another choice."""
+    """Values that repeat the run's do not change the hash; naming an algorithm always does."""
     run = {"split": "dirichlet", "alpha": 0.5, "lr": 0.1, "clients": 8, "requests": 4}
 
     def hash_of(words):
@@ -267,13 +275,14 @@ def test_tasks_are_told_apart_by_what_the_run_does_not_say_for_them():
 
 
 def test_a_run_made_under_other_defaults_is_not_taken_for_this_one(tmp_path):
+    """A stored run whose settings differ, since defaults have changed, is refused."""
     config = Config.from_flags("fedavg", clients=4, rounds=1, local_steps=1, threads=1)
     folder = kept_run(config, tmp_path).directory
     assert is_finished(config, tmp_path)
     stored = (folder / "config.toml").read_text()
     assert "server_lr = 1.0" in stored
     (folder / "config.toml").write_text(stored.replace("server_lr = 1.0\n", ""))
-    assert is_finished(config, tmp_path), "made before there was the setting"
+    assert is_finished(config, tmp_path), "as if stored before the setting existed"
     (folder / "config.toml").write_text(stored.replace("server_lr = 1.0", "server_lr = 0.5"))
     assert not is_finished(config, tmp_path)
     with pytest.raises(ConfigError, match="contains a run made with other default settings"):

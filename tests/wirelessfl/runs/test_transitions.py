@@ -1,4 +1,4 @@
-"""Drops and recoveries from rows by hand, and by formula from any rows."""
+"""Drops and recoveries, checked by hand and, for random rows, by their definition."""
 
 import statistics
 from itertools import pairwise
@@ -37,7 +37,7 @@ def test_a_recovery_may_come_after_the_first_rounds():
     assert only == Transition(1, 0.8, pytest.approx(0.25), pytest.approx(0.7), 30)
 
 
-def test_a_session_that_has_only_begun_has_none():
+def test_a_session_without_trained_rounds_has_no_transition():
     assert transitions(rows_of({0: 0.1, 1: 0.8}, {0: 0.3})) == []
     assert transitions(rows_of({0: 0.1})) == []
     assert transitions([]) == []
@@ -47,7 +47,7 @@ def test_a_session_that_has_only_begun_has_none():
     st.lists(st.lists(st.floats(0, 1), min_size=2, max_size=15), min_size=2, max_size=5),
     st.integers(1, 20),
 )
-def test_what_holds_for_any_rows(sessions, first):
+def test_transitions_of_random_rows_match_their_definition(sessions, first):
     found = transitions(rows_of(*[dict(enumerate(own)) for own in sessions]), first=first)
     assert [own.session for own in found] == list(range(1, len(sessions)))
     for (before, own), one in zip(pairwise(sessions), found, strict=True):
@@ -64,19 +64,19 @@ def test_what_holds_for_any_rows(sessions, first):
     [
         (
             [{"round": 1, "accuracy": 0.5}],
-            "row 0 has no 'session': .* Give rows of a run with --sessions",
+            "row 0 has no 'session': give evaluated rows of a run with --sessions",
         ),
         ([{"session": 0, "session_round": 1, "accuracy": None}], "row 0 has no 'accuracy'"),
-        (rows_of({1: 0.5}, {1: 0.5})[1:], "row 0 belongs to session 1, and session 0 was"),
-        (rows_of({1: 0.5}, {0: 0.1, 20: 0.5}), "session 1 has no row of its rounds 1 to 10"),
+        (rows_of({1: 0.5}, {1: 0.5})[1:], "row 0 belongs to session 1, but session 0 was"),
+        (rows_of({1: 0.5}, {0: 0.1, 20: 0.5}), "session 1 has no row for rounds 1 to 10"),
     ],
     ids=["no sessions", "untested", "a session missing", "tested too rarely"],
 )
-def test_rows_that_say_nothing_are_refused(rows, said):
+def test_rows_without_transitions_are_refused(rows, said):
     with pytest.raises(ValueError, match=said):
         transitions(rows)
 
 
-def test_no_first_rounds_are_refused():
+def test_zero_first_rounds_are_refused():
     with pytest.raises(ValueError, match="first is 0"):
         transitions([], first=0)

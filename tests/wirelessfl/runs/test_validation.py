@@ -1,4 +1,4 @@
-"""Runs with a validation set: who has which samples, what rows say, and what decides."""
+"""Runs with a validation set: the split, fields of rows, targets and the best row."""
 
 import json
 from dataclasses import replace
@@ -48,7 +48,7 @@ def held_of(data, seed=1):
 
 
 def measured(setup, params, inputs, labels):
-    """Accuracy and mean cross-entropy, by the module itself."""
+    """Accuracy and mean cross-entropy, computed with the module."""
     module = setup.models[0].module
     logits = functional_call(module, params, (inputs,))
     right = (logits.argmax(-1) == labels).double().mean()
@@ -56,8 +56,8 @@ def measured(setup, params, inputs, labels):
 
 
 @pytest.mark.parametrize("name", SPLITS)
-def test_no_client_has_a_sample_that_is_held_out(config, toy, name):
-    """The others are dealt as before; what is held out depends on the seed, not on the split."""
+def test_no_client_has_a_held_out_sample(config, toy, name):
+    """Clients have all other samples; the seed, not the split, determines the held-out samples."""
     flags = {"split": name, "validation_fraction": FRACTION} | SPLITS[name]
     setup = build(config("hfedavg", **{"cells": 2} | flags), data=toy)
     model, held = setup.models[0], held_of(toy)
@@ -66,14 +66,14 @@ def test_no_client_has_a_sample_that_is_held_out(config, toy, name):
     assert torch.equal(model.validation.labels, toy.train_labels[held])
     samples = np.concatenate(model.client_samples[:])
     assert not np.isin(samples, held).any()
-    if "fixed sizes" not in name:  # which need not deal all
+    if "fixed sizes" not in name:  # these need not use all samples
         assert sorted(samples.tolist()) == sorted(set(range(240)) - set(held.tolist()))
     other = build(config("hfedavg", **{"cells": 2} | flags, seed=2), data=toy)
     assert not torch.equal(other.models[0].validation.inputs, model.validation.inputs)
 
 
 def test_a_natural_split_holds_out_whole_groups(config):
-    """Token ids of one byte stay so."""
+    """No client has samples of a held-out group, also for token ids in uint8."""
     plain = letters()
     data = Dataset(
         "roles", plain.train_inputs.to(torch.uint8), plain.train_labels,
@@ -95,15 +95,15 @@ def test_a_natural_split_holds_out_whole_groups(config):
 
 
 @pytest.mark.parametrize("regime", REGIMES)
-def test_rows_carry_accuracy_and_loss_on_what_is_held_out(config, toy, regime):
-    """As evaluated by hand; rows without a validation set have no such fields."""
+def test_rows_have_validation_accuracy_and_loss(config, toy, regime):
+    """They equal an evaluation by hand; without a validation set, rows lack these fields."""
     algorithm, flags = REGIMES[regime]
     flags = {"hidden": (8,)} | flags
     settings = config(algorithm, **flags, validation_fraction=FRACTION)
     setup = build(settings, data=toy)
     result = wirelessfl.run(settings, data=toy)
     row, held = result.rows[-1], held_of(toy)
-    if regime == "sessions":  # the labels of clients present, as of the test set
+    if regime == "sessions":  # only labels of present clients, as on the test set
         labels = toy.train_labels[held]
         held = held[np.isin(labels.numpy(), [2, 3])]
         assert 0 < len(held) < 36
@@ -117,8 +117,8 @@ def test_rows_carry_accuracy_and_loss_on_what_is_held_out(config, toy, regime):
     assert row.keys() - plain.keys() == {"validation_accuracy", "validation_loss"}
 
 
-def test_a_task_ends_by_validation_samples(config, toy):
-    """Test labels are wrong: by test accuracy no task would end."""
+def test_validation_accuracy_ends_a_task(config, toy):
+    """Test labels are wrong, so that the test accuracy never reaches the target."""
     wrong = replace(toy, test_labels=(toy.test_labels + 1) % 4)
     flags = REQUESTS | {"rounds": 60, "target": 0.9, "lr": 0.3}
     ended = wirelessfl.run(config("fedast", **flags, validation_fraction=FRACTION), data=wrong)
@@ -133,8 +133,8 @@ def test_a_task_ends_by_validation_samples(config, toy):
     assert endless.summary()["seconds_to_target"] is None
 
 
-def test_a_summary_selects_by_validation_samples(config, toy):
-    """The best row and the cost of the target; the accuracy told is that on test samples."""
+def test_a_summary_selects_by_validation_accuracy(config, toy):
+    """It selects the best row and the cost of the target; ``best_accuracy`` is on test samples."""
     wrong = replace(toy, test_labels=(toy.test_labels + 1) % 4)
     settings = config("fedavg", rounds=6, target=0.8, validation_fraction=FRACTION, lr=0.3)
     result = wirelessfl.run(settings, data=wrong)
@@ -161,8 +161,8 @@ def test_resumed_equals_uninterrupted(config, toy, same, halt_at, regime):
     same(wirelessfl.resume(settings.run.out, data=toy), whole)
 
 
-def test_tasks_share_what_is_held_out(tmp_path):
-    """With the same data settings; a task may have a fraction of its own, or none."""
+def test_tasks_share_validation_samples(tmp_path):
+    """Tasks with equal data settings share them; a task's table may set another fraction, or 0."""
     tables = ["digits,name=a,hidden=8", "digits,name=b,model=linear"]
     tables += ["digits,name=c,model=linear,validation_fraction=0.4"]
     tables += ["digits,name=d,model=linear,validation_fraction=0"]
@@ -183,8 +183,8 @@ def test_tasks_share_what_is_held_out(tmp_path):
     assert "validation_accuracy" not in result.summary()
 
 
-def test_a_session_whose_labels_are_not_held_out_is_one_error(config, toy):
-    """As of a test set without them."""
+def test_a_session_without_validation_samples_of_its_labels_is_refused(config, toy):
+    """Evaluating all labels avoids the error."""
     few = replace(toy, train_inputs=toy.train_inputs[:200], train_labels=toy.train_labels[:200])
     flags = {"sessions": 2, "split": "iid", "validation_fraction": 0.005}  # one sample
     with pytest.raises(DataError, match=r"no validation sample has .* Raise validation_fraction"):
@@ -198,8 +198,8 @@ def test_fractions_out_of_range_are_refused(fraction):
         Config.from_flags("fedavg", validation_fraction=fraction)
 
 
-def test_tables_show_what_selects(tmp_path, capsys):
-    """Of a run and of a sweep, whose rows a user compares."""
+def test_tables_show_validation_accuracy(tmp_path, capsys):
+    """The closing table of a run and the table of a sweep show it."""
     words = ["--clients", "4", "--rounds", "1", "--local-steps", "2", "--threads", "1"]
     words += ["--validation-fraction", "0.2", "--target", "0.01"]
     assert main(["run", "fedavg", *words, "--out", str(tmp_path / "run")]) == 0
@@ -214,7 +214,7 @@ def test_tables_show_what_selects(tmp_path, capsys):
     assert "validation accuracy 0.01" in " ".join(out.split())
 
 
-def test_curves_of_validation_are_drawn(config, toy):
+def test_curves_of_validation_accuracy_are_drawn(config, toy):
     result = wirelessfl.run(config("fedavg", validation_fraction=FRACTION), data=toy)
     _, (axes,) = new_figure()
     draw_curves(axes, {"run": [result.rows]}, "round", what="validation_accuracy")

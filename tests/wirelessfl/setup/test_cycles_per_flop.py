@@ -1,4 +1,4 @@
-"""Cycles per FLOP: what runs cost with it, what is stored of it, and what it conflicts with."""
+"""Cycles per FLOP: costs of runs, stored settings, and conflicts with other settings."""
 
 import json
 import tomllib
@@ -29,13 +29,13 @@ SMALL = {"clients": 6, "rounds": 2, "local_steps": 2, "batch_size": 8, "threads"
 
 
 def flops(batch, *sizes):
-    """Of a chain of linear layers, by hand."""
-    return sum((2 if place == 0 else 3) * 2 * batch * size for place, size in enumerate(sizes))
+    """FLOPs of a training step of a chain of linear layers, by hand."""
+    return sum((2 if layer == 0 else 3) * 2 * batch * size for layer, size in enumerate(sizes))
 
 
 @pytest.mark.parametrize("regime", REGIMES)
-def test_a_run_costs_what_it_does_with_these_cycles_per_step(regime, tmp_path, same):
-    """Seconds, joules and all else; the note and ``about.json`` say the numbers."""
+def test_cycles_per_flop_equal_the_same_cycles_per_step(regime, tmp_path, same):
+    """All rows and parameters are identical; a note and ``about.json`` report the counted cost."""
     algorithm, own = REGIMES[regime]
     step = flops(8, 64 * 16, 16 * 10)
     made, notes = [], []
@@ -52,8 +52,8 @@ def test_a_run_costs_what_it_does_with_these_cycles_per_step(regime, tmp_path, s
     assert "step_costs" not in json.loads((made[1].directory / "about.json").read_text())
 
 
-def test_a_step_takes_these_cycles_of_each_client(toy, config):
-    """By hand: H X FLOPs / F seconds, times kappa F^3 joules, beside a rate of 1 Gbit/s."""
+def test_latency_and_energy_follow_from_the_counted_cycles(toy, config):
+    """By hand: H X FLOPs / F seconds at kappa F^3 watts, and transfers at 1 Gbit/s."""
     settings = config("fedavg", cycles_per_flop=40.0, uplink="fixed", rate_mbps=1000.0, rounds=1)
     setup = build(settings, data=toy)
     network = build_network(settings.network, Stream(settings.run.seed), None)
@@ -76,7 +76,7 @@ TABLES = [
 
 
 def in_cycles(run_wide):
-    """The same tasks, each with its cycles per step."""
+    """The same tasks, with cycles per step instead of cycles per FLOP."""
     cycles = [
         run_wide * flops(8, 64 * 20, 20 * 10),
         7 * flops(4, 64 * 12, 12 * 10),
@@ -90,7 +90,7 @@ def in_cycles(run_wide):
     ("algorithm", "own"), [("fedast", {"requests": 4, "buffer": 2}), ("sync-st", {})]
 )
 def test_each_task_has_the_flops_of_its_model(algorithm, own, tmp_path, same):
-    """A task's table has its own factor; a timeline trains nothing, and has the same times."""
+    """A task's table may override the factor, and a timeline has the same times as the run."""
     own = SMALL | own | {"rounds": 4, "eval_every": 1}
     counted = Config.from_flags(
         algorithm, **own, task=TABLES, cycles_per_flop=PER_FLOP, out=tmp_path / "counted"
@@ -108,8 +108,8 @@ def test_each_task_has_the_flops_of_its_model(algorithm, own, tmp_path, same):
     ]  # fmt: skip
 
 
-def test_one_task_alone_may_be_counted(tmp_path):
-    """The others keep the run's default; the stored file is the same run."""
+def test_a_single_task_can_be_counted(tmp_path):
+    """Other tasks keep the default cost, and the stored file gives the same run."""
     tables = ["digits,hidden=12,name=a", "digits,hidden=12,name=b,cycles_per_flop=3"]
     config = Config.from_flags("sync-st", **SMALL, task=tables, out=tmp_path / "run")
     made = wirelessfl.run(config)
@@ -120,8 +120,8 @@ def test_one_task_alone_may_be_counted(tmp_path):
     assert costs[1]["flops"] == flops(8, 64 * 12, 12 * 10)
 
 
-def test_what_is_stored_is_the_factor(toy, config, same, halt_at):
-    """Not the cycles that follow from it: resume and the stored settings count again."""
+def test_the_factor_is_stored(toy, config, same, halt_at):
+    """The counted cycles are not stored; a resumed run counts FLOPs again."""
     settings = config("fedavg", cycles_per_flop=PER_FLOP, checkpoint_seconds=0, rounds=4)
     whole = wirelessfl.run(config("fedavg", cycles_per_flop=PER_FLOP, rounds=4), data=toy)
     stored = tomllib.loads((whole.directory / "config.toml").read_text())["network"]
@@ -134,7 +134,7 @@ def test_what_is_stored_is_the_factor(toy, config, same, halt_at):
     assert len(hashes) == 2
 
 
-def test_a_sweep_has_cycles_of_each_model(tmp_path, capsys):
+def test_a_sweep_can_vary_the_factor(tmp_path, capsys):
     words = ["sweep", "fedavg", "--clients", "4", "--rounds", "1", "--local-steps", "1"]
     words += ["--cycles-per-flop", "2,4", "--out", str(tmp_path / "sweep"), "--threads", "1"]
     assert main([*words, "--uplink", "fixed", "--rate-mbps", "1e9"]) == 0
@@ -151,7 +151,7 @@ def test_a_sweep_has_cycles_of_each_model(tmp_path, capsys):
 
 @pytest.mark.parametrize("other", [{"cycles_per_step": 1e6}, {"step_seconds": 0.1}])
 def test_two_costs_of_a_step_conflict(other):
-    """In the run, in a task's table, or across them; a default is no cost that was given."""
+    """Both in the run, both in a task's table, or one in each; defaults do not conflict."""
     ((key, value),) = other.items()
     one = rf"cycles_per_flop=2\.0 conflicts with {key}={value:g}, which replaces it: choose one of"
     two = rf"{key}={value} conflicts with cycles_per_flop=2, which replaces it: choose one of them"
@@ -164,14 +164,14 @@ def test_two_costs_of_a_step_conflict(other):
     assert Config.from_flags("fedavg", cycles_per_flop=2.0, step_seconds=None)
 
 
-def test_published_times_do_not_depend_on_the_model():
+def test_shifted_exponential_delays_refuse_the_factor():
     said = r'cycles_per_flop=2\.0 conflicts with delays "shifted-exponential"'
     with pytest.raises(ConfigError, match=said):
         Config.from_flags("fedast", cycles_per_flop=2.0, delays="shifted-exponential")
 
 
 class Scaled(nn.Module):
-    """Its products are element by element, of which torch counts none."""
+    """A model with only element-wise products, which torch does not count."""
 
     def __init__(self):
         super().__init__()
@@ -182,5 +182,5 @@ class Scaled(nn.Module):
 
 
 def test_a_model_without_counted_operations_is_refused(toy, config):
-    with pytest.raises(ConfigError, match=r"cycles_per_flop is 2\.0, and torch counts no FLOPs"):
+    with pytest.raises(ConfigError, match=r"cycles_per_flop is 2\.0, but torch counts no FLOPs"):
         build(config("fedavg", cycles_per_flop=2.0), data=toy, model=Scaled())

@@ -1,4 +1,4 @@
-"""A network, model or data set handed over: what it replaces, and what is stored of it."""
+"""Networks, models and data sets given as objects: replaced settings and stored marks."""
 
 import tomllib
 
@@ -52,7 +52,7 @@ REPLACED = {
     "switched_capacitance": 1e-28,
     "path_gain_db": (-3.0, 3.0),
 }
-"""A value of each of [network], the default where there is one."""
+"""A value of each setting of [network] that a network replaces; the default if there is one."""
 
 
 @pytest.fixture
@@ -72,8 +72,8 @@ def elsewhere(file, out):
 
 
 @pytest.mark.parametrize("algorithm", ["fedavg", "sync-st", "fedast"])
-def test_a_step_costs_what_the_given_network_says(config, toy, algorithm):
-    """The first update, by hand: H V_0 / F + 2 32 P / rate seconds, H V_0 kappa F^2 joules each."""
+def test_the_given_network_determines_the_cost_of_a_step(config, toy, algorithm):
+    """By hand, an update takes H V_0 / F + 2 32 P / rate seconds and H V_0 kappa F^2 joules."""
     network = Network(
         np.zeros(5, dtype=int), cpu_hz=2e9, snr_db=20, cycles_per_step=4e8,
         switched_capacitance=3e-28,
@@ -88,8 +88,8 @@ def test_a_step_costs_what_the_given_network_says(config, toy, algorithm):
     assert row["joules"] == pytest.approx(trainings / 5 * 3 * 4e8 * 3e-28 * 4e18)
 
 
-def test_tasks_have_step_costs_of_their_own(tmp_path, toy):
-    """Seconds of a step over each client's CPU speed, or as the table says."""
+def test_task_tables_override_the_cost_of_a_step(tmp_path, toy):
+    """A step takes its cycles over the client's CPU speed, or the seconds in the task's table."""
     cycles, seconds = "digits,name=b,cycles_per_step=1e8", "digits,name=c,step_seconds=.3"
     flags = {"clients": 4, "local_steps": 5, "threads": 1, "chunk": 2}
     for shared, tables, expected in (
@@ -108,7 +108,7 @@ def test_tasks_have_step_costs_of_their_own(tmp_path, toy):
         Config.from_flags("fedast", **flags, step_seconds=0.2, task=["digits", cycles])
 
 
-def test_every_network_setting_is_replaced_or_stands_beside():
+def test_every_network_setting_is_listed_as_replaced_or_kept():
     names = {*REPLACED, *BESIDE, *BESIDE_TASKS, *BESIDE_ROUNDS_OF_TASKS}
     assert names == set(NetworkSection.model_fields)
     for name, info in NetworkSection.model_fields.items():
@@ -118,7 +118,9 @@ def test_every_network_setting_is_replaced_or_stands_beside():
 
 @pytest.mark.parametrize("regime", ["rounds", "sessions", "tasks"])
 @pytest.mark.parametrize("key", [*REPLACED, *FADING])
-def test_what_a_network_replaces_is_refused_before_any_work(config, toy, star, regime, key):
+def test_settings_that_a_network_replaces_are_refused_before_any_work(
+    config, toy, star, regime, key
+):
     of_cells = key in OF_CELLS
     algorithm, flags = {
         "rounds": ("hfedavg" if of_cells else "fedavg", {}),
@@ -133,8 +135,8 @@ def test_what_a_network_replaces_is_refused_before_any_work(config, toy, star, r
     assert not settings.run.out.exists()
 
 
-def test_all_that_is_replaced_is_named_at_once(toy, star, tmp_path):
-    """From tables, a Config, or a copy of one; None does not count as given."""
+def test_the_error_names_all_replaced_settings(toy, star, tmp_path):
+    """Settings may come from tables, a Config or a copy of one; None does not count as given."""
     said = r"replaces clients=4, antennas=10: leave these settings out, or the network"
     tables = {"algorithm": "fedavg", "network": {"clients": 4, "antennas": 10, "snr_db": None}}
     with pytest.raises(ConfigError, match=said):
@@ -150,8 +152,8 @@ def test_all_that_is_replaced_is_named_at_once(toy, star, tmp_path):
     assert made.config.network.clients == 7
 
 
-def test_the_network_of_a_run_that_was_given_none_is_said(star, tmp_path):
-    """Its defaults count as given from then on, as in its file."""
+def test_a_finished_run_has_its_network_as_given_settings(star, tmp_path):
+    """The network's defaults then count as given, so that another network is refused."""
     made = wirelessfl.run(
         Config.from_flags("fedavg", rounds=1, local_steps=1, out=tmp_path / "run")
     )
@@ -160,8 +162,8 @@ def test_the_network_of_a_run_that_was_given_none_is_said(star, tmp_path):
             wirelessfl.run(config.with_run({"out": tmp_path / "other"}), network=star)
 
 
-def test_what_is_stored_is_what_is_trained(tmp_path):
-    """Also where a table was changed in place: tables are plain dicts."""
+def test_values_changed_in_place_are_used(tmp_path):
+    """Tables of choices are plain dicts, so a caller can change them."""
     config = Config.from_flags("fedavg", rounds=1, local_steps=1, clients=4, out=tmp_path / "run")
     config.algorithm["lr"] = 0.5
     other = Config.from_flags("fedavg", rounds=1, local_steps=1, clients=4, lr=0.5)
@@ -175,7 +177,7 @@ def test_what_is_stored_is_what_is_trained(tmp_path):
 
 @pytest.mark.parametrize("delays", ["wireless", "shifted-exponential"])
 def test_step_costs_in_task_tables_are_replaced_too(star, delays, tmp_path):
-    """But for beta, which is no property of a network; one draw has no cycles."""
+    """With shifted-exponential delays, step_seconds is beta, which a network does not replace."""
     shared = {"delays": delays, "rounds": 1, "threads": 1, "chunk": 2, "local_steps": 2}
     tables = ["digits,name=a,step_seconds=0.1", "digits,name=b,cycles_per_step=1e7"]
     shared_out = shared | {"out": tmp_path / "run"}
@@ -206,8 +208,8 @@ def test_step_costs_in_task_tables_are_replaced_too(star, delays, tmp_path):
         ("sync-st", BESIDE_ROUNDS_OF_TASKS),
     ],
 )
-def test_what_stands_beside_a_network_counts(config, toy, star, network_of, algorithm, flags):
-    """And is stored, while what is replaced is not."""
+def test_settings_kept_beside_a_network_are_stored(config, toy, star, network_of, algorithm, flags):
+    """Settings that the network replaces are not stored."""
     network = network_of([0, 0, 0, 0, 1, 1, 1, 1]) if algorithm == "hfedavg" else star
     result = wirelessfl.run(config(algorithm, network=True, **flags), data=toy, network=network)
     stored = tomllib.loads((result.directory / "config.toml").read_text())
@@ -224,7 +226,7 @@ def test_what_stands_beside_a_network_counts(config, toy, star, network_of, algo
     [
         ("fedavg", {"clients_per_round": 70}, "clients_per_round=70 conflicts with 60 clients"),
         ("fadamgc", {"tracking_clients": 70}, "tracking_clients=70 conflicts with 60"),
-        ("fedast", {"busy_clients": 70}, "busy_clients is 70, and there are 60 clients"),
+        ("fedast", {"busy_clients": 70}, "busy_clients=70 exceeds the 60 clients"),
         ("sync-st", {"availability": 0.9, "clients_per_round": 59}, "tasks need 59 clients"),
         (
             "fedavg",
@@ -236,10 +238,10 @@ def test_what_stands_beside_a_network_counts(config, toy, star, network_of, algo
         ),
     ],
 )  # fmt: skip
-def test_numbers_are_held_against_the_network_of_the_run(
+def test_limits_are_checked_against_the_given_network(
     config, toy, network_of, algorithm, flags, said
 ):
-    """70 clients are possible where 80 are given, and not of the 60 that are the default."""
+    """70 clients are accepted with a network of 80 clients, but not with 65 or the default 60."""
     settings = config(algorithm, network=True, rounds=1, split="iid", **flags)
     with pytest.raises(ConfigError, match=said):
         wirelessfl.run(settings, data=toy)
@@ -254,16 +256,16 @@ def test_numbers_are_held_against_the_network_of_the_run(
             timeline(settings, 1.0)
 
 
-def test_a_star_takes_one_cell(config, toy, network_of):
+def test_a_star_requires_one_cell(config, toy, network_of):
     for algorithm in ("fedavg", "fedast"):
-        with pytest.raises(ConfigError, match="is a star, and the network has 2 cells"):
+        with pytest.raises(ConfigError, match="is a star, but the network has 2 cells"):
             wirelessfl.run(config(algorithm, network=True), data=toy, network=network_of([0, 0, 1]))
 
 
-def test_stored_settings_do_not_pass_for_those_of_a_given_network(
+def test_stored_settings_cannot_be_used_without_the_given_objects(
     config, toy, star, same, tmp_path, capsys
 ):
-    """20 MHz and 4 antennas: the file says neither 9 MHz nor 10, and does not run without them."""
+    """The file has no settings that the network replaces, and is refused without the objects."""
     network = Network(np.zeros(7, dtype=int), cpu_hz=1e9, snr_db=15, bandwidth_hz=2e7, antennas=4)
     result = wirelessfl.run(config("fedavg", network=True), data=toy, network=network)
     file = result.directory / "config.toml"
@@ -306,14 +308,14 @@ def test_stored_settings_do_not_pass_for_those_of_a_given_network(
     assert other[-1]["sim_seconds"] != result.rows[-1]["sim_seconds"]
 
 
-def test_another_network_than_the_marked_one_is_refused(config, toy, star, tmp_path, network_of):
+def test_a_network_of_another_size_is_refused(config, toy, star, tmp_path, network_of):
     result = wirelessfl.run(config("fedavg", network=True), data=toy, network=star)
     again = elsewhere(result.directory / "config.toml", tmp_path / "again")
     with pytest.raises(ConfigError, match=r"a network of \d+ clients in 1 cells.* has 3 in"):
         wirelessfl.run(again, data=toy, network=network_of([0, 0, 0]))
 
 
-def test_settings_of_a_given_network_are_not_slipped_into_the_file(config, toy, star, tmp_path):
+def test_network_settings_added_to_the_file_are_refused(config, toy, star, tmp_path):
     result = wirelessfl.run(config("fedavg", network=True), data=toy, network=star)
     file = result.directory / "config.toml"
     edited = tmp_path / "edited.toml"
@@ -330,7 +332,7 @@ def test_settings_of_a_given_network_are_not_slipped_into_the_file(config, toy, 
         wirelessfl.run(edited, data=toy, network=star)
 
 
-def test_a_given_model_is_marked_and_its_settings_left_out(config, toy, same, tmp_path):
+def test_a_given_model_is_marked_and_its_settings_are_not_stored(config, toy, same, tmp_path):
     result = wirelessfl.run(config("hist", layers="layers.1,layers.4"), data=toy, model=model())
     file = result.directory / "config.toml"
     stored = tomllib.loads(file.read_text())
@@ -354,7 +356,7 @@ def test_a_given_model_is_marked_and_its_settings_left_out(config, toy, same, tm
         assert not settings.run.out.exists()
 
 
-def test_a_given_data_set_takes_no_name(config, toy):
+def test_a_given_data_set_conflicts_with_the_name_of_another(config, toy):
     settings = config("fedavg", dataset="digits")
     with pytest.raises(
         ConfigError, match=r"data=\.\.\. .* replaces dataset=digits: leave this sett"
@@ -363,15 +365,15 @@ def test_a_given_data_set_takes_no_name(config, toy):
     assert not settings.run.out.exists()
 
 
-def test_a_given_model_is_not_drawn_again_whatever_its_name(config, toy):
-    """Other weights of a class called fcnn are not those of the model of that name."""
+def test_warm_starts_that_draw_models_refuse_a_given_model(config, toy):
+    """They refuse it even if its class has the name of a configurable model, fcnn."""
     own = type("fcnn", (FCNN,), {})((12,), 4, hidden=(9, 8))
     settings = config("fedavg", sessions=4, split="iid", warm_start="random-pilot")
-    with pytest.raises(ConfigError, match="draws new models, and the model, fcnn, is given"):
+    with pytest.raises(ConfigError, match="draws new models, but the model, fcnn, is a given"):
         wirelessfl.run(settings, data=toy, model=own)
 
 
-def test_resume_wants_the_same_also_before_the_first_checkpoint(config, toy, star):
+def test_resume_needs_the_given_objects_even_without_a_checkpoint(config, toy, star):
     settings = build(config("fedavg", network=True), data=toy, network=star).config
     directory = wirelessfl.run(settings, data=toy, network=star).directory
     (directory / "checkpoint.safetensors").unlink()

@@ -1,4 +1,4 @@
-"""Objects of the wrong kind, from Python: one line that names the argument, before any work."""
+"""Python arguments of the wrong type: one line that names the argument, before any work."""
 
 import numpy as np
 import pytest
@@ -17,14 +17,14 @@ from wirelessfl.setup import build
 
 @pytest.fixture(autouse=True)
 def nothing_is_written(tmp_path, monkeypatch):
-    """Runs without a folder of their own would go to ``runs/`` here."""
+    """Run each test in an empty folder, and check that it stays empty."""
     monkeypatch.chdir(tmp_path)
     yield
     assert not list(tmp_path.iterdir())
 
 
 def told(call, kind, *parts):
-    """``call`` ends in one line that holds the parts in turn."""
+    """Check that ``call`` raises ``kind`` with one line that contains all ``parts``."""
     with pytest.raises(kind) as caught:
         call()
     text = str(caught.value)
@@ -45,7 +45,7 @@ CASES = [(name, thing) for name, things in OBJECTS.items() for thing in things]
 
 
 @pytest.mark.parametrize(("name", "thing"), CASES)
-def test_what_is_given_to_run_and_resume_and_build(name, thing):
+def test_wrong_objects_given_to_run_resume_and_build(name, thing):
     settings = Config.from_flags("fedavg", clients=4, rounds=1)
     if name not in ("on_row", "on_note"):
         told(lambda: build(settings, **{name: thing}), ConfigError, f"{name} is ", "give ")
@@ -57,7 +57,7 @@ def test_what_is_given_to_run_and_resume_and_build(name, thing):
 
 
 @pytest.mark.parametrize("thing", [None, 42, ["hist"], b"hist", FedAvg, torch.zeros(3, 3)])
-def test_settings_and_folders(thing):
+def test_wrong_settings_and_folders(thing):
     told(lambda: wirelessfl.run(thing), ConfigError, "config is ", "TOML file")
     told(lambda: build(thing), ConfigError, "config is ", "TOML file")
     told(lambda: timeline(thing, 1.0), ConfigError, "config is ", "TOML file")
@@ -99,11 +99,11 @@ def test_settings_and_folders(thing):
         ({"algorithm": "fedast", "task": [3]}, "task[0] is 3: give a table"),
     ],
 )
-def test_objects_in_tables(tables, message):
+def test_wrong_objects_in_tables(tables, message):
     told(lambda: Config.of(tables), ConfigError, message)
 
 
-def test_a_configuration_by_its_class_has_the_same_words():
+def test_the_constructor_raises_the_same_errors():
     told(Config, ConfigError, "no algorithm: name one")
     told(lambda: Config(algorithm="hist", trainng={}), ConfigError, "Do you mean 'training'?")
     assert Config.of(dict(Config(algorithm="hist"))) == Config.from_flags("hist")
@@ -129,7 +129,7 @@ X, Y = torch.rand(8, 3), torch.arange(8) % 4
         ({"pad_id": "x"}, ["pad_id is 'x'", "an integer"]),
     ],
 )
-def test_data_sets(change, parts):
+def test_wrong_data_sets(change, parts):
     given = {"train_inputs": X, "train_labels": Y, "test_inputs": X, "test_labels": Y}
     told(lambda: Dataset(**({"name": "own", "classes": 4} | given | change)), DataError, *parts)
 
@@ -144,13 +144,13 @@ def test_data_sets(change, parts):
         ({"labels": [[1], [1, 2]]}, "labels is [[1], [1, 2]]: give numbers"),
     ],
 )
-def test_splits(change, message):
+def test_wrong_arguments_of_splits(change, message):
     given = {"labels": [0, 1, 0, 1], "clients": 2, "kind": "dirichlet", "stream": Stream(1)}
     given |= change
     told(lambda: split(given.pop("labels"), given.pop("clients"), **given), DataError, message)
 
 
-def test_other_functions():
+def test_wrong_arguments_of_other_functions():
     told(lambda: load_dataset(3), ConfigError, "data set is 3")
     told(lambda: load_dataset("mnist", 3), ConfigError, "data_dir is 3")
     told(lambda: wirelessfl.model_mask_sizes(None, 3), ConfigError, "module is None", "Module")

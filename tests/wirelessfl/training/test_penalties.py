@@ -408,7 +408,7 @@ def test_the_executor_fits_the_terms(config, toy):
         settings = config(algorithm, **flags)
         assert build(settings, data=toy, model=toy_model()).config.run.executor == kind
     with pytest.raises(
-        ConfigError, match=r'"stacked" cannot compare .* algorithm "moon" does.*"vmap"'
+        ConfigError, match=r'"stacked" cannot compare .* algorithm "moon" requires.*"vmap"'
     ):
         build(config("moon", executor="stacked"), data=toy, model=toy_model())
 

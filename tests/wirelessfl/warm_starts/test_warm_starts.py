@@ -361,7 +361,10 @@ class Features(Base):
         ("Forgetful", "remember returned None. Return a value of type Past"),
         ("Strange", "penalties returned 1. Return entries of type Penalty"),
         ("Trial", "trial_model returned None"),
-        ("Features", 'executor "stacked" cannot compare .* warm_start "own_starts:Features" does'),
+        (
+            "Features",
+            'executor "stacked" cannot compare .* warm_start "own_starts:Features" requires',
+        ),
     ],
 )
 def test_return_values_of_custom_warm_starts_are_checked(
@@ -384,7 +387,10 @@ def test_return_values_of_custom_warm_starts_are_checked(
             {"warm_start": "proposed", "history_keep": "diverse"},
             "history_keep='diverse' needs history",
         ),
-        ({"warm_start": "average", "pilot_sessions": 5}, "pilot_sessions is 5, and there are 5"),
+        (
+            {"warm_start": "average", "pilot_sessions": 5},
+            "pilot_sessions=5 conflicts with sessions=5",
+        ),
         ({"similarity_scale": 3}, 'is a setting of warm start "proposed" or "random-pilot", and'),
         ({"warm_start": "proposd"}, "'proposd' is unknown. Do you mean 'proposed'. Choose average"),
         (

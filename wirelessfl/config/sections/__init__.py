@@ -11,7 +11,7 @@ from wirelessfl.config.sections.sessions import SessionsSection
 from wirelessfl.config.sections.training import TrainingSection
 
 PLACES = ("out", "data_dir")
-"""Settings of locations, which do not distinguish runs."""
+"""Settings that are paths; runs that differ only in these are equal."""
 SECTIONS: dict[str, type[Section]] = {
     "data": DataSection,
     "network": NetworkSection,

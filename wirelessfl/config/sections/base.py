@@ -1,4 +1,4 @@
-"""The base of all sections of a configuration."""
+"""Base class of the sections of a configuration."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from wirelessfl.errors import ConfigError
 
 
 class Section(BaseModel):
-    """A table of settings: immutable, and unknown keys are errors."""
+    """An immutable table of settings; unknown keys are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
     @model_validator(mode="before")
     @classmethod
-    def _no_yes_or_no(cls, given: Any) -> Any:
+    def _refuse_bools(cls, given: Any) -> Any:
         for key, value in given.items() if isinstance(given, Mapping) else ():
             if key in cls.model_fields:
                 refuse_bool(key, value, cls.model_fields[key].annotation)
@@ -26,7 +26,7 @@ class Section(BaseModel):
     def filled(self, **values: Any) -> Self:
         """A copy with derived values, which do not count as given in ``model_fields_set``.
 
-        A given value stays marked as given unless it is None, which stands for the default.
+        A replaced value still counts as given unless it was None, which means the default.
         """
         given = {
             name

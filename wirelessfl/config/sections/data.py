@@ -26,12 +26,13 @@ class DataSection(Section):
     )
     pixels: Literal["signed", "unit", "standard"] = Field(
         "signed",
-        description="range: [-1, 1] (signed), [0, 1] (unit), or standard",
+        description="pixel range: [-1, 1] (signed), [0, 1] (unit), or mean 0 and variance 1 "
+        "(standard)",
     )
     tokenizer: str | None = Field(
         None,
         description="tokenizer: a name on the hub or a folder (default: that of --pretrained)",
     )
     max_length: int | None = Field(
-        None, ge=1, description="tokens per text, cut or padded (default: 128)"
+        None, ge=1, description="tokens per text, truncated or padded (default: 128)"
     )

@@ -13,7 +13,7 @@ class EvaluationSection(Section):
     eval_every: int | None = Field(
         None,
         ge=1,
-        description="rounds or merges between evaluations (default: 1 round, 20 merges)",
+        description="rounds or merges between evaluations (default: 1 round or 20 merges)",
     )
     eval_seconds: float | None = Field(
         None,
@@ -23,12 +23,12 @@ class EvaluationSection(Section):
     eval_first: int = Field(
         0,
         ge=0,
-        description="number of rounds at the start of each session that are always evaluated",
+        description="rounds at the start of each session that are always evaluated",
     )
     target: float | None = Field(
         None,
         gt=0,
         le=1,
         description="target accuracy (on validation samples, if any): the summary reports the cost "
-        "of reaching it, and tasks end when they reach it",
+        "of reaching it, and a task ends when it reaches it",
     )

@@ -1,4 +1,4 @@
-"""Settings of cells, clients and their radio."""
+"""Settings of cells, clients and their radio links."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from wirelessfl.uplinks.base import Coherence
 
 
 class NetworkSection(Section):
-    """Cells, clients and their radio, with the defaults of Section VI-C of the HIST paper."""
+    """Cells, clients and radio links; defaults from Section VI-C of the HIST paper."""
 
     cells: int | None = Field(None, ge=1, description="number of cells (default: 4)")
     clients: int = Field(60, ge=1, description="total number of clients")
@@ -19,15 +19,15 @@ class NetworkSection(Section):
         0.0, ge=0, lt=1, description="correlation of neighbouring antennas"
     )
     snr_db: float | None = Field(
-        None, description="transmit SNR, dB (default: 30 and 40, half each)"
+        None, description="transmit SNR, dB (default: 30 in slow, 40 in fast cells)"
     )
     cpu_hz: tuple[float, float] | None = Field(
-        None, description="range of CPU speeds, Hz (default: 1-2, 2-4 GHz)"
+        None, description="CPU speeds, Hz (default: 1-2 GHz in slow, 2-4 in fast cells)"
     )
     slowdown: float = Field(
         1.0,
         ge=1,
-        description="slowdown of CPU and bandwidth in half the cells",
+        description="slowdown of CPUs and bandwidth in half the cells",
     )
     coherence: Coherence | None = Field(
         None, description="channel coherence interval (default: the uplink's)"
@@ -41,13 +41,13 @@ class NetworkSection(Section):
     step_seconds: float | None = Field(
         None,
         gt=0,
-        description="seconds per full-model step (default: CPU cycles over speed)",
+        description="seconds per full-model step (default: CPU cycles / CPU speed)",
     )
     transmit_power_w: float = Field(
         0.1, gt=0, description="transmit power per client, W (energy only, not the SNR)"
     )
     switched_capacitance: float = Field(
-        1e-28, ge=0, description="kappa: a CPU cycle at f Hz takes kappa f^2 joules"
+        1e-28, ge=0, description="kappa: a CPU cycle at f Hz uses kappa f^2 joules"
     )
     path_gain_db: tuple[float, float] | None = Field(
         None, description="range of mean channel gains, dB, e.g. --path-gain-db=-20,20 (default: 0)"

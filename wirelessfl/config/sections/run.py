@@ -1,4 +1,4 @@
-"""Settings of how a run is computed and where it is stored."""
+"""Settings of the computation of a run, and of its run directory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from wirelessfl.config.sections.base import Section
 
 
 def _count_or(word: str, unit: str, largest: int | None = None) -> BeforeValidator:
-    """A validator for a number of ``unit`` or ``word``, whose message names both."""
+    """A validator that accepts a number of ``unit`` or ``word``; its message names both."""
     limit = "1 or more" if largest is None else f"1 to {largest}"
 
     def check(given: Any) -> Any:
@@ -30,17 +30,17 @@ def _count_or(word: str, unit: str, largest: int | None = None) -> BeforeValidat
 
 
 class RunSection(Section):
-    """How the run is computed, and where its results are stored."""
+    """Seed, device, executor, processes and storage of a run."""
 
     seed: int = Field(1, ge=0, description="seed of all randomness")
     device: str = Field("auto", description="auto, cpu, cuda or cuda:N")
     executor: Literal["auto", "stacked", "vmap", "loop"] = Field(
         "auto",
-        description="how clients train: stacked or vmap (together), loop (one by one)",
+        description="how clients train: stacked or vmap (in batches), loop (one by one)",
     )
     chunk: Annotated[int | Literal["tune"] | None, _count_or("tune", "clients")] = Field(
         None,
-        description="clients that train at once, or tune to time them (default: by model size)",
+        description="clients per batch, or tune to find it by timing (default: by model size)",
     )
     padding: float | None = Field(
         None,
@@ -51,11 +51,11 @@ class RunSection(Section):
     )
     replay: Literal["on", "off"] | None = Field(
         None,
-        description="replay recorded local steps (default: auto)",
+        description="record local steps once and replay them (default: auto)",
     )
     workers: Annotated[int | Literal["auto"] | None, _count_or("auto", "processes", 1024)] = Field(
         None,
-        description="CPU processes, or auto for long runs (default: auto)",
+        description="number of CPU processes (default: auto, several for long runs)",
     )
     threads: int | None = Field(
         None, ge=1, le=1024, description="CPU threads per process (default: 1)"

@@ -1,4 +1,4 @@
-"""Settings of sessions, between which clients join and leave."""
+"""Settings of sessions."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ class SessionsSection(Section):
     """Sessions of ``rounds`` rounds each; clients join and leave between them."""
 
     sessions: int | None = Field(
-        None, ge=1, description="S, sessions of --rounds rounds each (default: none)"
+        None, ge=1, description="S, number of sessions of --rounds rounds (default: none)"
     )
     tested_labels: Literal["present", "all"] = Field(
-        "present", description="test samples: those with labels of present clients, or all"
+        "present", description="test samples: only labels of present clients, or all"
     )

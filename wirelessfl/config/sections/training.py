@@ -10,7 +10,7 @@ from wirelessfl.config.sections.base import Section
 
 
 class TrainingSection(Section):
-    """Length of training, and its steps."""
+    """Numbers of rounds and local steps, batch size, sampled clients and their weights."""
 
     local_steps: int = Field(20, ge=1, description="H, mini-batch steps per edge round")
     edge_rounds: int | None = Field(
@@ -20,10 +20,10 @@ class TrainingSection(Section):
         30,
         ge=1,
         description="T, global rounds (per session), or merges per task (default: 30 rounds, or "
-        "merges of as many updates; unlimited for tasks with --max-seconds or --target)",
+        "the same number of updates; unlimited for tasks with --max-seconds or --target)",
     )
     max_seconds: float | None = Field(
-        None, gt=0, description="simulated seconds until the run ends (default: none)"
+        None, gt=0, description="limit on simulated seconds (default: none)"
     )
     batch_size: int = Field(50, ge=1, description="samples per mini-batch")
     clients_per_round: int | None = Field(

@@ -23,7 +23,7 @@ TRIES = 1000
 
 @dataclass(frozen=True)
 class Dirichlet(OwnedSplit):
-    """Class shares of the clients drawn from Dir(alpha, ..., alpha) (Hsu et al., 2019).
+    """Each class is shared among the clients in Dirichlet(alpha) proportions (Hsu et al., 2019).
 
     For each class, client i gets the share q_i of its samples (as in Yurochkin et al., ICML 2019).
     Shares are redrawn until every client has ``min_samples``. With ``samples_per_client``, each
@@ -42,11 +42,11 @@ class Dirichlet(OwnedSplit):
     ] = None
     samples_per_client: Annotated[
         int | None,
-        Field(ge=1, description="number of samples per client (default: deal all samples)"),
+        Field(ge=1, description="number of samples of every client (default: split all samples)"),
     ] = None
     reuse: Annotated[
         bool,
-        Field(description="with --samples-per-client: use samples again once they run out"),
+        Field(description="reuse samples once they run out (needs --samples-per-client)"),
     ] = False
 
     def unused(self) -> Mapping[str, str]:

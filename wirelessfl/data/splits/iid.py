@@ -18,7 +18,7 @@ from wirelessfl.data.splits.base import OwnedSplit, Samples, blocks
 
 @dataclass(frozen=True)
 class IID(OwnedSplit):
-    """Equal random parts, whose sizes differ by at most one.
+    """Random split into equal parts, whose sizes differ by at most one sample.
 
     Args:
         samples_per_client: number of samples of every client; None to deal all samples.
@@ -29,11 +29,11 @@ class IID(OwnedSplit):
 
     samples_per_client: Annotated[
         int | None,
-        Field(ge=1, description="number of samples per client (default: deal all samples)"),
+        Field(ge=1, description="number of samples of every client (default: split all samples)"),
     ] = None
     reuse: Annotated[
         bool,
-        Field(description="with --samples-per-client: use samples again once they run out"),
+        Field(description="reuse samples once they run out (needs --samples-per-client)"),
     ] = False
 
     def unused(self) -> Mapping[str, str]:

@@ -35,7 +35,7 @@ class Natural(Split):
         int | None, Field(ge=1, description="minimum number of samples per client (default: 1)")
     ] = None
     reuse: Annotated[
-        bool, Field(description="let several clients have the same group of samples")
+        bool, Field(description="allow several clients to hold the same group of samples")
     ] = False
 
     def deal(self, samples: Samples, cell_of: IntArray, stream: Stream) -> Sequence[IntArray]:

@@ -15,7 +15,7 @@ from wirelessfl.units import BITS_PER_ELEMENT
 
 @dataclass(frozen=True)
 class Uncompressed(Compression):
-    """Clients receive the exact model, with 32 bits per element."""
+    """No compression: 32 bits per element."""
 
     identity: ClassVar[bool] = True
 

@@ -19,7 +19,7 @@ from wirelessfl.units import BITS_PER_ELEMENT
 
 @dataclass(frozen=True)
 class Quantisation(Compression):
-    """Round elements stochastically to ``compression_bits`` bits; unbiased up to float32 rounding.
+    """Stochastic rounding to a grid of ``compression_bits`` bits; unbiased up to float32.
 
     As in QSGD (Alistarh et al., NeurIPS 2017), each element is rounded to one of the two nearest
     levels, with probabilities that preserve its mean. Here the 2^(bits - 1) - 1 levels on each side

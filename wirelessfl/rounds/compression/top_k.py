@@ -18,7 +18,7 @@ from wirelessfl.units import BITS_PER_ELEMENT
 
 @dataclass(frozen=True)
 class TopK(Compression):
-    """Keep the k largest magnitudes of each node's vector, and zero the rest: w_2^2 <= 1 - k/P.
+    """Keep the k largest magnitudes and set the rest to zero; relative error w_2^2 <= 1 - k/P.
 
     Args:
         compression_keep: fraction of elements kept, in (0, 1]; k = round(compression_keep P), at
@@ -29,7 +29,7 @@ class TopK(Compression):
     """
 
     compression_keep: Annotated[
-        float, Field(gt=0, le=1, description="fraction of the model's elements that are sent")
+        float, Field(gt=0, le=1, description="fraction of the model's elements to send")
     ] = 0.1
 
     def __post_init__(self) -> None:

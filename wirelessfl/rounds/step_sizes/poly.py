@@ -33,7 +33,7 @@ class Decay:
 
 @dataclass(frozen=True)
 class Poly(StepSizes):
-    """Polynomial decay in each session of T rounds: lr ((1 - ratio) (1 - t/T)^power + ratio).
+    """Polynomial decay within a session of T rounds: lr ((1 - ratio) (1 - t/T)^power + ratio).
 
     Args:
         lr_ratio: ratio of the final to the initial step size.

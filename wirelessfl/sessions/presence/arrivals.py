@@ -33,7 +33,7 @@ class RandomArrivals(PresenceModel):
     ] = None
     initially_present: Annotated[
         int | None,
-        Field(ge=0, description="clients present at time 0 (default: arrival rate x mean stay)"),
+        Field(ge=0, description="clients present at the start (default: arrival rate x mean stay)"),
     ] = None
     presence_unit: Annotated[
         Literal["seconds", "rounds"], Field(description="unit of arrival times and stays")

@@ -37,7 +37,7 @@ class Labels(PresenceModel):
     ] = "split"
     unseen_labels: Annotated[
         int,
-        Field(ge=0, description="labels of a third group, present in the last session only"),
+        Field(ge=0, description="labels of a third group, which attends only the last session"),
     ] = 0
 
     def unused(self) -> Mapping[str, str]:
