@@ -1,5 +1,6 @@
 """Shared by all tests: hypothesis profiles, the order of tests, and common fixtures."""
 
+import gc
 import os
 import signal
 from pathlib import Path
@@ -11,6 +12,8 @@ from tests.launching import Launcher
 
 # For small problems on a busy machine, one thread is faster than several.
 os.environ["OMP_NUM_THREADS"] = "1"
+
+gc.disable()  # until all tests are collected
 
 # Tests kill processes but never cut the power, so files need not reach the disk.
 os.fsync = lambda file: None
@@ -32,6 +35,13 @@ LONG = (
 settings.register_profile("default", deadline=None, derandomize=True, max_examples=60)
 settings.register_profile("fuzz", deadline=None, max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+def pytest_collection_finish():
+    """Spare the garbage collector thousands of tests and modules that never become garbage."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(items):

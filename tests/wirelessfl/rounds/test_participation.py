@@ -173,7 +173,7 @@ def test_every_algorithm_runs(config, toy, name):
         (
             "fa-nt",
             {**SIXTY, "variables": "one", "clients_per_round": 5},
-            "it needs all clients to train and track",
+            "needs all 60 clients to train and track",
         ),
         ("hist", {"local": "fa-nt", "variables": "one"}, "variables='one' needs .*in cells"),
         ("hist", {"local": "hfedavg"}, "local is 'hfedavg', which has cells itself"),
