@@ -4,6 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
+# The tests start many interpreters, which start faster with compiled files.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test setup check gate-store gate product bench figures fuzz clean
 
 demo: $(READY)
