@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -15,8 +17,19 @@ from wirelessfl.data.dataset import Dataset
 _TEST_SHARE = 0.2
 
 
-@cache  # to parse the text file takes longer than a short run
+@cache
 def _pixels_and_labels() -> tuple[FloatArray, IntArray]:
+    """Pixels [n, 64] in 0..16 and labels [n].
+
+    To import scikit-learn takes longer than to train a small run, so its file is read directly
+    where it lies in the usual place.
+    """
+    package = find_spec("sklearn")
+    if package is not None and package.origin is not None:
+        file = Path(package.origin).parent / "datasets" / "data" / "digits.csv.gz"
+        if file.is_file():
+            table = np.loadtxt(file, delimiter=",")
+            return table[:, :-1], table[:, -1].astype(np.int64)
     from sklearn import datasets
 
     pixels, labels = datasets.load_digits(return_X_y=True)

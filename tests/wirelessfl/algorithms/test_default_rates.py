@@ -18,9 +18,9 @@ def reached(name, out):
     """Run with defaults until two consecutive rows exceed 80 %; returns the accuracy reached.
 
     Step sizes are constant, so a run that stops early is a prefix of the full run. All settings are
-    defaults except the number of evaluations (ten), the threads and the run directory.
+    defaults except the number of evaluations (fifteen), the threads and the run directory.
     """
-    every = wirelessfl.Config.from_flags(name).training.rounds // 10
+    every = wirelessfl.Config.from_flags(name).training.rounds // 15
     config = wirelessfl.Config.from_flags(name, eval_every=every, threads=1, out=out)
     accuracies = []
 

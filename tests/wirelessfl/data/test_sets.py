@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from wirelessfl.data import Dataset, dataset_names, load_dataset
+from wirelessfl.data import digits as digits_module
 from wirelessfl.data.cifar import CIFAR10, CIFAR100
 from wirelessfl.data.dataset import scale_pixels, widened
 from wirelessfl.errors import ConfigError, DataError
@@ -144,6 +145,15 @@ def test_digits_are_those_of_scikit_learn_split_by_class():
     np.testing.assert_array_equal(ours[np.lexsort(ours.T)], theirs[np.lexsort(theirs.T)])
     again = load_dataset("digits")
     assert torch.equal(again.test_inputs, digits.test_inputs)
+
+
+def test_digits_are_equal_if_scikit_learn_keeps_its_file_elsewhere(monkeypatch):
+    """The file is read directly only where it is in its usual place."""
+    usual = digits_module._pixels_and_labels.__wrapped__()
+    monkeypatch.setattr(digits_module, "find_spec", lambda name: None)
+    for one, other in zip(usual, digits_module._pixels_and_labels.__wrapped__(), strict=True):
+        assert one.dtype == other.dtype
+        np.testing.assert_array_equal(one, other)
 
 
 @pytest.mark.realdata
