@@ -24,7 +24,6 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 IMPORTED = (
     "torch.func",
-    "sklearn.datasets",
     "scipy.optimize",
     "matplotlib.figure",
     "wirelessfl.cli",
