@@ -147,7 +147,7 @@ def _value(section: Any, key: str) -> Any:
 
 
 def class_of(table: Mapping[str, Any]) -> type[Algorithm]:
-    """The class of the algorithm that a table names, with the algorithm inside its cells."""
+    """The class of the algorithm that a table names, combined with the one inside its cells."""
     local = table.get("local")
     if local is not None and not isinstance(local, str):
         raise ConfigError(f"local is {shown(local)}: give the name of an algorithm.")

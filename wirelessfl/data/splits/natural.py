@@ -21,8 +21,8 @@ class Natural(Split):
     """Natural groups of the data set, such as speakers, one per client.
 
     Clients get groups that are drawn at random from those with at least ``min_samples`` samples.
-    If there are fewer such groups than clients, ``reuse`` deals each of them repeatedly, equally
-    often to within one. Clients are sorted by group number.
+    If there are fewer such groups than clients, ``reuse`` deals each of them repeatedly; the
+    numbers of clients per group differ by at most one. Clients are sorted by group number.
 
     Args:
         min_samples: minimum number of samples per client; None for 1.
