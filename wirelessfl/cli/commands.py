@@ -37,7 +37,7 @@ def timeline(arguments: argparse.Namespace) -> int:
         raise ConfigError(f"picture is {arguments.picture}: name a .png or .pdf; both are written.")
     if "out" in flags:  # in a stored configuration, out is ignored
         raise ConfigError(
-            f"out={flags['out']} conflicts with timeline, which stores no run: leave --out out."
+            f"out={flags['out']} conflicts with timeline, which stores no run: omit --out."
         )
     found = simulated(config, arguments.seconds)
     if arguments.json:

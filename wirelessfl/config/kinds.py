@@ -51,7 +51,7 @@ DEFAULTS: Mapping[str, str] = {
 }
 """Default names. The algorithm determines the defaults of schedule and assignment."""
 MAX_OWNERS = 3
-"""Maximum number of choices named in a message, which only counts the others."""
+"""Maximum number of choices that a message names; it only counts the remaining ones."""
 
 Regime = Literal["rounds", "sessions", "tasks", "cells"]
 

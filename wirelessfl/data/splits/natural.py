@@ -52,8 +52,8 @@ class Natural(Split):
         if len(eligible) < (1 if self.reuse else clients):
             fewer = f"Use at most {len(eligible)} clients, or set reuse to deal groups again."
             raise DataError(
-                f"{clients} clients need as many groups with at least {required} samples, but "
-                f"only {len(eligible)} of {len(sizes)} groups have that many. "
+                f"only {len(eligible)} of {len(sizes)} groups have at least {required} samples, "
+                f"too few for {clients} clients. "
                 f"{fewer if len(eligible) else 'Lower min_samples.'}"
             )
         whole, rest = divmod(clients, len(eligible))
