@@ -121,10 +121,10 @@ def aircomp_mean(
 
 
 def through_the_air(updates: Any, gains: ComplexArray, elements_per_symbol: int = 1) -> Any:
-    """Noise-free received sum, from sum_i c_i x_i [elements].
+    """Compute the noise-free received sum [elements] from the symbols sum_i c_i x_i.
 
-    With one element per symbol this is the real part. With two, neighbouring elements share a
-    symbol (real and imaginary part); an odd last element has a symbol to itself.
+    With one element per symbol, the result is the real part. With two, neighbouring elements are
+    the real and imaginary part of a symbol; an odd last element has a symbol to itself.
 
     Args:
         updates: x [clients, elements], NumPy or torch.

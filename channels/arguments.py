@@ -65,7 +65,7 @@ def checked(error: type[Exception] = TypeError) -> Callable[[Function], Function
 
 
 def _needed(kinds: list[str], value: Any, names: dict[str, Any]) -> str:
-    """Describe what to give instead of ``value``; empty if ``value`` has one of ``kinds``."""
+    """Describe the accepted type for an error message; empty if ``value`` has one of ``kinds``."""
     if value is None and "None" in kinds:
         return ""
     for kind in kinds:

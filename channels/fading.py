@@ -62,8 +62,8 @@ class Rician:
     h_i = sqrt(K/(K+1)) e^(j phi_i) s(theta_i) + sqrt(1/(K+1)) L g_i,  g_i ~ CN(0, I),
 
     with s(theta)_m = e^(j pi m sin theta), the response of a uniform linear array with spacing of
-    half a wavelength. The angle theta_i ~ U(-90, 90) degrees is the client's direction; it is fixed
-    for a stream and does not depend on the index. The phase phi_i ~ U(0, 360) degrees changes over
+    half a wavelength. The angle theta_i ~ U(-90, 90) degrees is the client's direction; it depends
+    on the stream but not on the index. The phase phi_i ~ U(0, 360) degrees changes over
     centimetres of movement, so it is drawn for each index. Antenna correlation acts only on the
     scattered part.
 

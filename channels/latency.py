@@ -178,7 +178,7 @@ def transmit_joules(network: Network, airtime_seconds: ArrayLike) -> FloatArray:
             :func:`channels.airtime_seconds_per_bit`.
 
     Returns:
-        [..., clients], joules; 0 at power 0, also for infinite airtime.
+        [..., clients], joules; 0 at power 0, even for infinite airtime.
 
     Raises:
         ValueError: the shape does not fit, or a time is negative or NaN.

@@ -136,7 +136,7 @@ def aircomp_seconds_per_element(
 def airtime_seconds_per_bit(
     draw: ChannelDraw, scheme: Scheme, active: ArrayLike | None = None
 ) -> FloatArray:
-    """Airtime per bit in seconds: how long a client itself transmits, for computing energy.
+    """Airtime per bit in seconds: how long a client itself transmits, which determines its energy.
 
     It is 1 / R_i in both schemes: under ``tdma`` a client is silent in the other clients' slots;
     under ``ofdma`` it transmits continuously.

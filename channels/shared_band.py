@@ -1,4 +1,4 @@
-"""Uploads that share a band in continuous time: any upload slows the others down.
+"""Uploads that share a band in continuous time: each active upload slows the others down.
 
 In asynchronous training clients do not upload together. Each uploading client has a share of the
 band, as in :mod:`channels.links`; the share changes whenever another upload starts or ends
@@ -129,7 +129,7 @@ class SharedBand:
         }
 
     def restore(self, snapshot: Mapping[str, Any]) -> None:
-        """Replace the state by that of :meth:`snapshot`, including its rates."""
+        """Restore the state, including the rates, from the result of :meth:`snapshot`."""
         seconds = snapshot["seconds"]
         self._now = -np.inf if seconds is None else float(seconds)
         self._keys = [int(key) for key in snapshot["keys"]]

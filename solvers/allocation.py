@@ -91,8 +91,9 @@ def _greedy(weights: FloatArray, low: IntArray, quota: int) -> IntArray:
 def _head_start(weights: FloatArray, low: IntArray, quota: int) -> IntArray:
     """Requests that the greedy algorithm is certain to allocate; about three per task remain.
 
-    The requests k that save more than 1 / t^2 have k (k - 1) < (w t)^2, which implies k < w t + 1.
-    If there are at most ``quota`` of them over all tasks, the greedy algorithm allocates them all.
+    A task's k-th request saves w^2 / (k (k - 1)). This exceeds 1 / t^2 if and only if
+    k (k - 1) < (w t)^2, which implies k < w t + 1. If at most ``quota`` requests over all tasks
+    save more than 1 / t^2, the greedy algorithm allocates all of them.
     """
     room = quota - len(low) - 1
     above = weights > 0

@@ -73,7 +73,7 @@ class Certificate(ABC):
     """A method that proves bounds for given beamformers; derive a frozen dataclass.
 
     Attributes:
-        name: name of the method. It is not run after a backend of the same name.
+        name: name of the method; the certificate is skipped if the backend has the same name.
     """
 
     name: ClassVar[str]

@@ -157,8 +157,8 @@ class _Nodes(NamedTuple):
 class _Relaxation(NamedTuple):
     """The relaxed objective m^H S m + sum q with S = I - sum q_i h_i h_i^H.
 
-    It uses coordinates in which m^H S m is a squared norm and the root client's received signal is
-    real.
+    In its coordinates m^H S m is a squared norm, and the received signal of the root client, whose
+    phase is fixed, is real.
 
     Args:
         back: [antennas, antennas], m = back @ coordinates.
@@ -218,7 +218,7 @@ class _Relaxation(NamedTuple):
 
 
 def _split(nodes: _Nodes, received: Tensor, weight: Tensor) -> _Nodes:
-    """Split each node at the phase of the most violated client; full circles into three."""
+    """Split the phase interval of each node's most violated client; a full circle into three."""
     bound, low, width = nodes
     miss = weight * (1 - received.abs().square())
     weakest = torch.where(width > 1e-6, miss, -torch.inf).argmax(-1, keepdim=True)

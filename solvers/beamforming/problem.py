@@ -182,7 +182,7 @@ def _torch_type(dtype: Any) -> torch.dtype:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Run torch on one CPU thread: more change rounding and do not speed up small products."""
+    """Run torch on one CPU thread: more threads change rounding and do not help small products."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

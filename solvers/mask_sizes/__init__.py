@@ -1,4 +1,4 @@
-"""Mask sizes: number of units (neurons) that each cell trains, for the shortest rounds."""
+"""Mask sizes: how many units (neurons) each cell trains, chosen to minimise round latency."""
 
 from solvers.mask_sizes.backend import Found, MaskSizeBackend
 from solvers.mask_sizes.cvxpy import Cvxpy

@@ -71,8 +71,8 @@ def _too_many(sums: Floats, cells: Cells) -> Rows:
 def _water_levels(cells: Cells, quota: int) -> Floats:
     """Water levels [2, batch] of the continuous relaxation for quota and quota + N steps.
 
-    Newton's method finds them; its iterations are exact while the set of cells within their bounds
-    does not change. Since steps are integers, at most ``quota`` steps fit into the first level and
+    Newton's method finds them; it is exact once the set of cells strictly between their bounds no
+    longer changes. Since steps are integers, at most ``quota`` steps fit into the first level and
     at least ``quota`` into the second in nearly all cases. The caller checks this.
     """
     width = cells.seconds * cells.step

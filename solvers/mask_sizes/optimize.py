@@ -1,4 +1,4 @@
-"""Mask sizes: number of units (neurons) that each cell trains, for the shortest rounds."""
+"""Mask sizes: how many units (neurons) each cell trains, chosen to minimise round latency."""
 
 from __future__ import annotations
 
@@ -101,8 +101,8 @@ def optimize_mask_sizes(
         for a single problem. ``exact`` proves its optimum: the bound equals the objective. Results
         of the other backends are OPTIMAL if the gap is at most 1e-6, even if they stopped at the
         time limit, and otherwise FEASIBLE. An infeasible single problem has the value None; an
-        infeasible item of a batch has sizes -1. Their objective is infinite, and the message names
-        the constraint and the shortfall in units.
+        infeasible item of a batch has sizes -1. In both cases the objective is infinite, and the
+        message names the constraint and the shortfall in units.
 
     Raises:
         ValueError: a latency is not finite and positive, a bound or offset is negative or NaN,

@@ -17,7 +17,7 @@ LOCAL = FedAvg.name
 
 
 def algorithm_classes() -> dict[str, type[Algorithm]]:
-    """All algorithms in this folder, by name. Algorithms with cells run FedAvg inside them."""
+    """All algorithms in this folder, by name; those with cells run FedAvg inside each cell."""
     return {
         name: inside(found, FedAvg, LOCAL) if found.takes_local else found
         for name, found in _classes().items()

@@ -1,6 +1,6 @@
 """The interface of an algorithm: a client rule and a server rule over explicit state.
 
-An algorithm has no loop, clock, radio or device in it. Its dataclass fields are its settings: they
+An algorithm contains no loop, clock, radio or device. Its dataclass fields are its settings: they
 become command-line flags and keys of ``[algorithm]``, and ``Annotated[type, Field(...)]`` gives
 their limits and help text. ``docs/extending.md`` has the complete interface in one table.
 """
@@ -73,9 +73,9 @@ class Algorithm(ClientRule):
     def combine(
         self, cloud: State, nodes: State, submodels: Submodels, weights: Sequence[float]
     ) -> State:
-        """Merge the nodes' states, [nodes, P_max] by name, into the cloud's by averaging.
+        """Return the cloud's next state: the average of the nodes' states [nodes, P_max], by name.
 
-        The cloud's state is the model and, unless ``node_state``, the other server state.
+        The cloud's state is the model and, if ``node_state`` is false, all other server state.
         """
         return {name: submodels.merge(cloud[name], nodes[name], weights) for name in cloud}
 
@@ -123,7 +123,7 @@ class Algorithm(ClientRule):
         return None
 
     def tested(self, neurons: Callable[[], NeuronMap]) -> ClientSubmodels | None:
-        """The one submodel that is evaluated; None for the full model."""
+        """The submodel that is evaluated; None for the full model."""
         return None
 
     @property

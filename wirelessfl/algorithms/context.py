@@ -27,7 +27,7 @@ class DealingContext(Protocol):
 
     @property
     def number(self) -> int:
-        """Index of the round, from 0, or number of merges at the cloud until now."""
+        """Index of the round, from 0; or number of merges at the cloud, including this one."""
 
     @property
     def run_stream(self) -> Stream:

@@ -62,11 +62,11 @@ class FANT(Tracked, LocalAdam):
 
     @property
     def client_state(self) -> tuple[str, ...]:
-        """y_i; with one variable, z_i without its term in x_new, and the last model received."""
+        """y_i; with one variable, the last model received, and z_i without the term in x_new."""
         return (*super().client_state, *(("correction", "seen") if not self.tracked else ()))
 
     def begin(self, cohort: Cohort) -> State:
-        """Start with the correction y - y_i, or z_i, which is constant during the round."""
+        """Start with the round's constant correction: y - y_i, or z_i with one variable."""
         if self.tracked:
             correction = cohort.server[TRACKING] - cohort.kept[TRACKING]
         else:
@@ -82,7 +82,7 @@ class FANT(Tracked, LocalAdam):
         return params.sub_(direction.add_(state["correction"]), alpha=self.lr), state
 
     def keep(self, params: Tensor, state: State, cohort: Cohort) -> State:
-        """Keep y_i of tracking clients; with one variable, z_i without its term in x_new."""
+        """Keep y_i of tracking clients; with one variable, z_i without the term in x_new."""
         mean, kept = self._mean_step(params, cohort), super().keep(params, state, cohort)
         if not self.tracked:
             return {**kept, "correction": state["correction"] - mean, "seen": cohort.start.clone()}

@@ -52,7 +52,7 @@ class FedACG(FedAvg):
 
     @property
     def plain_sgd(self) -> bool:
-        """True without momentum and proximal term."""
+        """True if neither momentum nor the proximal term changes the local steps."""
         return self.momentum == self.beta == 0 and self._steps_like(FedACG)
 
     def merge(self, server: State, received: Received) -> State:

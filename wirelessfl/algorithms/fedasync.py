@@ -18,10 +18,10 @@ class FedAsync(TaskRule):
     """Asynchronous mixing of client models, weighted by staleness (Xie et al., 2019, Algorithm 1).
 
     x <- (1 - alpha_t) x + alpha_t x_i with alpha_t = alpha (staleness + 1)^-a. Clients send their
-    models instead of the changes.
+    models, not the changes.
 
     Args:
-        server_lr: weight alpha in (0, 1] of a client's model without staleness.
+        server_lr: weight alpha in (0, 1] of a client's model at staleness 0.
         staleness_exponent: a of the polynomial weight; 0 gives a constant weight.
     """
 

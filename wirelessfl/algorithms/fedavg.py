@@ -76,5 +76,5 @@ class FedAvg(Averaging):
 
     @property
     def plain_sgd(self) -> bool:
-        """True without momentum."""
+        """True if ``momentum`` is 0."""
         return self.momentum == 0 and self._steps_like(FedAvg)

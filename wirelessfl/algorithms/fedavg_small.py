@@ -26,11 +26,11 @@ class FedAvgSmall(Narrow, FedAvg):
     name = "fedavg-small"
 
     def choose(self, context: RoundContext, counts: IntArray) -> list[list[IntArray]]:
-        """Choose ordered masks."""
+        """Choose the first neurons of each layer (``ordered`` masks)."""
         return deal("ordered", context, counts)
 
     def levels(self, context: RoundContext) -> IntArray:
-        """Level of the smallest capacity, for all senders."""
+        """Width level of the smallest capacity, the same for all senders."""
         return np.full(len(context.senders), self._smallest(context.neurons()), dtype=np.int64)
 
     def tested(self, neurons: Callable[[], NeuronMap]) -> ClientSubmodels | None:

@@ -22,5 +22,5 @@ class FedRolex(Adaptive, FedAvg):
     name = "fedrolex"
 
     def choose(self, context: RoundContext, counts: IntArray) -> list[list[IntArray]]:
-        """Choose rolling masks."""
+        """Choose windows that start at the round's index (``rolling`` masks)."""
         return deal("rolling", context, counts)

@@ -23,5 +23,5 @@ class HeteroFL(Adaptive, FedAvg):
     name = "heterofl"
 
     def choose(self, context: RoundContext, counts: IntArray) -> list[list[IntArray]]:
-        """Choose ordered masks."""
+        """Choose the first neurons of each layer (``ordered`` masks)."""
         return deal("ordered", context, counts)

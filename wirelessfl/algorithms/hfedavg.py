@@ -16,8 +16,8 @@ class HFedAvg(Averaging):
 
     Args:
         local: algorithm that each cell runs instead of FedAvg: any algorithm with one server. Its
-            settings are available too. Edge servers hold its server state; the cloud averages only
-            the models.
+            settings are available too. Each edge server keeps the server state of that algorithm;
+            the cloud averages only the models.
     """
 
     name = "hfedavg"

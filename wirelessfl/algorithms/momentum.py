@@ -34,7 +34,7 @@ class GlobalMomentum(Algorithm):
 
     @property
     def sends(self) -> tuple[str, ...]:
-        """The names of the base algorithm, and d."""
+        """What the base algorithm sends, and d."""
         return (*super().sends, "momentum")
 
     def initial(self, params: Tensor) -> State:

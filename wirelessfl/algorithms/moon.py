@@ -36,12 +36,12 @@ class Moon(FedAvg):
 
     @property
     def penalties(self) -> tuple[Penalty, ...]:
-        """The terms of the base algorithm, and the contrastive term."""
+        """The base algorithm's penalties, and the contrastive term."""
         return (*super().penalties, Contrast(self.mu, self.tau))
 
     @property
     def client_state(self) -> tuple[str, ...]:
-        """The names of the base algorithm, and the previous model."""
+        """The base algorithm's client state, and the previous model."""
         return (*super().client_state, "previous")
 
     def keep(self, params: Tensor, state: State, cohort: Cohort) -> State:

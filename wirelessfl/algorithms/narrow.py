@@ -151,7 +151,7 @@ class Adaptive(Narrow):
 
     @property
     def plans_ahead(self) -> bool:
-        """True with a minimum coverage or widths from the channels, which may be infeasible."""
+        """True with a minimum coverage or widths from the channels: a round may be infeasible."""
         return self.min_coverage > 0 or not self.fixed_shapes
 
     def client_submodels(self, context: RoundContext) -> ClientSubmodels | None:

@@ -37,7 +37,7 @@ class Tracked(Algorithm):
 
     @property
     def payloads(self) -> tuple[Payload, ...]:
-        """The payloads of the base algorithm, and the change of y_i from tracking clients."""
+        """The base algorithm's payloads, and the change of y_i from tracking clients."""
         changes = (Payload(name, senders="tracking") for name in self.tracked)
         return (*super().payloads, *changes)
 

@@ -1,4 +1,4 @@
-"""Assignment rules: who trains which task in rounds of several tasks, one rule per file.
+"""Assignment rules, one per file: which clients train which task in rounds of several tasks.
 
 Files in this folder are discovered automatically.
 """
@@ -10,7 +10,7 @@ from wirelessfl.assignment.random import RandomAssignment
 from wirelessfl.registry import Kind
 
 ASSIGNMENTS: Kind[AssignmentRule] = Kind("assignment", __name__, AssignmentRule)
-"""All assignment rules: who trains which task."""
+"""All assignment rules, which choose the clients of each task."""
 
 __all__ = [
     "ASSIGNMENTS",

@@ -24,7 +24,7 @@ class Bandit(AssignmentRule):
     """Prefers clients with high or uncertain local losses (Bhuyan and Moharir, COMSNETS 2022).
 
     Args:
-        discount: weight of a loss after one round, relative to a new one.
+        discount: weight of a loss after one round, relative to that of a new loss.
         exploration: c of the exploration bonus (c log t / n)^(1/2).
     """
 
@@ -140,7 +140,7 @@ class BanditAssignment:
         }
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Continue from what :meth:`state` returned.
+        """Restore the state from the result of :meth:`state`.
 
         Raises:
             ValueError: the state has different numbers of clients or tasks.

@@ -63,7 +63,7 @@ class Assignment(Protocol):
         """State for a checkpoint: copies of numeric arrays by name."""
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Continue from what :meth:`state` returned, with the same choices."""
+        """Restore the result of :meth:`state`, so that later choices are the same."""
 
 
 @dataclass(frozen=True)

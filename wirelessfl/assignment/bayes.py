@@ -180,7 +180,7 @@ class BayesAssignment:
         }
 
     def restore(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Continue from what :meth:`state` returned.
+        """Restore the state from the result of :meth:`state`.
 
         Raises:
             ValueError: the state has different numbers of clients or tasks.

@@ -120,7 +120,7 @@ def _gpu() -> str:
 
 
 def _started(executors: Mapping[str, Executor]) -> dict[str, float]:
-    """Start the worker processes; returns the start-up seconds of each executor that has some."""
+    """Start the worker processes; returns the start-up seconds of each executor with workers."""
     return {
         name: seconds_of(executor.start)
         for name, executor in executors.items()

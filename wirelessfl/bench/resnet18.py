@@ -99,7 +99,7 @@ def resnet18_table(
 
 
 def plain_round(module: nn.Module, batches: Batches) -> Tensor:
-    """The sum of the clients' updates [P], each trained on its batches by torch.optim.SGD."""
+    """Train each client on its batches with torch.optim.SGD; returns the sum of the updates [P]."""
     total: Tensor | None = None
     before = _flat(module)
     for client_batches in batches:
@@ -120,7 +120,7 @@ def _flat(module: nn.Module) -> Tensor:
 
 
 def _chunk(step: Callable[[], Any], device: torch.device, clients: int) -> int:
-    """Number of clients that fit into half of the free memory, from the peak of plain steps."""
+    """Number of clients that fit into half of the free memory, given a plain step's peak."""
     if device.type != "cuda":
         return clients
     before = torch.cuda.memory_allocated(device)

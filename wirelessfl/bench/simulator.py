@@ -128,7 +128,7 @@ def _events(repeats: int, delays: str, tasks: int, clients: int, updates: int) -
 
 
 def _training(repeats: int, data_dir: Path | None, merges: int) -> Rows:
-    """Milliseconds per update, with clients one by one and with pending requests together."""
+    """Milliseconds per update, training clients one by one or all pending requests together."""
     x, y, _ = load_samples(data_dir)
     clients = 1000
     client_samples = split(

@@ -174,7 +174,7 @@ def submodel_bench(
         A table for each model, mixture of widths and executor. ``jobs`` is the number of batches of
         similar widths; ``percent_of_parameters`` is the trained fraction of all clients' full
         models, including padding; ``ratio_to_equal`` and ``ratio_to_masked`` are times relative to
-        those two methods in the same run.
+        "equal widths only" and "full model, masked" in the same run.
     """
     x, y = random_samples(clients * samples)
     data = client_data(x, y, clients)

@@ -23,7 +23,7 @@ def bench(what: str, repeats: int, data_dir: Path | None, as_json: bool, quick: 
         repeats: timed runs of each method; medians are reported.
         data_dir: folder of the data sets.
         as_json: whether to print JSON instead of tables.
-        quick: whether to use few clients and skip memory, only to test the benchmarks.
+        quick: whether to use few clients and not measure memory, only to test the benchmarks.
     """
     if repeats < 1:
         raise ConfigError(f"repeats is {repeats}: give a number >= 1.")

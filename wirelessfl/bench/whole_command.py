@@ -43,11 +43,12 @@ def command_bench(
         dataset: name of the data set.
         rounds: number of rounds.
         clients: number of clients, in a single cell.
-        others: number of busy processes that run beside the second table; 0 omits that table.
+        others: number of processes that keep the CPU busy while the second table is measured; 0
+            omits that table.
 
     Returns:
-        Tables by title: all rounds without load, and a quarter of them with load. The result is
-        empty if the data set is not available.
+        Tables by title: the first for all rounds without load, the second for a quarter of the
+        rounds under load. The result is empty if the data set is not available.
     """
     if dataset != "digits" and not find_place(dataset, data_dir).folder.is_dir():
         print(f"skipping whole commands: data set {dataset} is not available", file=sys.stderr)

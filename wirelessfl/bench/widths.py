@@ -31,10 +31,11 @@ _CASES = (
 def width_bench(repeats: int = 5) -> list[dict[str, object]]:
     """Measure the median seconds of ``fastest_widths`` and of HiGHS (from scipy) on each problem.
 
-    Seconds of the full model are log-uniform over [1, 100]; those of a level are at least its
-    fraction of the neurons. Each neuron must be covered by 9 of 10 clients, so that the optimum
-    does not depend only on the slowest client's smallest level. After one warm-up run each, runs of
-    the two are interleaved, so that load on the machine affects both. HiGHS is not run again on a
+    A client's seconds for the full model are log-uniform over [1, 100]; up to a tenth of them does
+    not depend on the width, and the rest is proportional to it. Each neuron must be covered by 9 of
+    10 clients, so that the optimum does not depend only on the slowest client's smallest level.
+    After one warm-up run each, runs of both methods are interleaved, so that load on the machine
+    affects both. HiGHS is not run again on a
     problem if it reaches its time limit of 5 s.
 
     Args:

@@ -22,8 +22,8 @@ def chosen_tables(
         words: the words after the command.
 
     Returns:
-        The tables, with the first of several values in a sweep; and all names of choices on the
-        command line, by kind.
+        The tables, which contain only the first of several names in a sweep; and all names of
+        choices on the command line, by kind.
 
     Raises:
         ConfigError: the file cannot be read.

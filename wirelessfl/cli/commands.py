@@ -24,7 +24,7 @@ OF_COMMANDS = ("config", "json", "command")
 
 
 def timeline(arguments: argparse.Namespace) -> int:
-    """Draw each client's work without training."""
+    """Plot each client's work over simulated time, without training."""
     from wirelessfl.cli.flags import given_flags
     from wirelessfl.config import Config
     from wirelessfl.runs.timeline import timeline as simulated
@@ -37,7 +37,7 @@ def timeline(arguments: argparse.Namespace) -> int:
         raise ConfigError(f"picture is {arguments.picture}: name a .png or .pdf; both are written.")
     if "out" in flags:  # in a stored configuration, out is ignored
         raise ConfigError(
-            f"out={flags['out']} conflicts with timeline, which stores no run: leave --out out."
+            f"out={flags['out']} conflicts with timeline, which stores no run: omit --out."
         )
     found = simulated(config, arguments.seconds)
     if arguments.json:
@@ -61,14 +61,14 @@ def run(arguments: argparse.Namespace) -> int:
     if "workers" not in flags:  # a stored configuration may be from a larger machine
         config = fewer_workers(config)
     with sharded() as shards:
-        if config.run.workers is None and shards.count == 1:  # the default of commands
+        if config.run.workers is None and shards.count == 1:  # the command line's default
             config = config.with_run({"workers": "auto"})
         _watch(config, shards, arguments.json, partial(run_settings, config))
     return 0
 
 
 def _tables(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The configuration file's tables, if there is one."""
+    """Tables of the configuration file; empty if no file is given."""
     from wirelessfl.config.tables import read_toml
 
     tables: dict[str, Any] = read_toml(arguments.config) if arguments.config else {}
@@ -127,7 +127,7 @@ def _close(result: RunResult, as_json: bool) -> None:
 
 
 def _changes(result: RunResult) -> list[Transition]:
-    """Accuracy after client changes; empty without sessions or evaluated first rounds."""
+    """Accuracy at each change of clients; empty unless sessions' first rounds were evaluated."""
     if result.config.sessions.sessions is None:
         return []
     try:

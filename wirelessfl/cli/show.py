@@ -86,9 +86,10 @@ TO_TARGET: dict[str, tuple[str, str]] = {
 def with_validation(
     columns: dict[str, tuple[str, str]], summaries: Sequence[dict[str, Any]]
 ) -> tuple[dict[str, tuple[str, str]], str]:
-    """Columns with validation accuracy if all runs have it, and the name of the target's metric.
+    """The closing table's columns, and the name of the metric that the target refers to.
 
-    It replaces wall-clock seconds: both do not fit into 80 characters.
+    If all runs have validation accuracy, it replaces wall-clock seconds, because both do not fit
+    into 80 characters.
     """
     if not all("validation_accuracy" in summary for summary in summaries):
         return columns, "accuracy"

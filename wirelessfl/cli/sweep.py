@@ -46,7 +46,7 @@ def sweep_command(arguments: argparse.Namespace, tables: dict[str, Any]) -> int:
     if arguments.jobs < 1:
         raise ConfigError(f"jobs is {arguments.jobs}: give at least 1.")
     flags = given_flags(arguments, OWN)
-    one = (*PLACES, "algorithm", "task")  # settings with one value; all tasks together are one
+    one = (*PLACES, "algorithm", "task")  # settings with one value; all tasks together count as one
     lists = {name: [value] if name in one else value for name, value in flags.items()}
     choices = [
         dict(zip(lists, values, strict=True)) for values in itertools.product(*lists.values())

@@ -159,7 +159,7 @@ def _check_full_participation(settings: Settings, together: int) -> None:
 
     Args:
         settings: settings of the run.
-        together: number of clients that are sure to train from the same model.
+        together: number of clients guaranteed to train from the same model.
 
     Raises:
         ConfigError: the algorithm needs more such clients.

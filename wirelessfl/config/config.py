@@ -1,4 +1,4 @@
-"""The configuration of a run: typed, checked, and equal whether from TOML, flags or Python.
+"""The configuration of a run: typed, checked, and the same from TOML, flags or Python.
 
 Field names are flag names (``data_dir`` is ``--data-dir``) and TOML keys; sections are TOML tables.
 """
@@ -37,7 +37,7 @@ class Config(Settings):
     """All settings of a run, with every default filled in and checked for conflicts.
 
     Create one with ``Config.of``, ``from_flags`` or ``from_toml``. ``Config(...)`` does not resolve
-    the settings; ``wirelessfl.run`` accepts it too.
+    the settings; ``wirelessfl.run`` accepts its result too.
     """
 
     _tasks: dict[str, Config] | None = PrivateAttr(None)

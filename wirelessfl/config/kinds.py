@@ -51,7 +51,7 @@ DEFAULTS: Mapping[str, str] = {
 }
 """Default names. The algorithm determines the defaults of schedule and assignment."""
 MAX_OWNERS = 3
-"""Maximum number of choices named in a message, which only counts the others."""
+"""Maximum number of choices that a message names; it only counts the remaining ones."""
 
 Regime = Literal["rounds", "sessions", "tasks", "cells"]
 
@@ -147,7 +147,7 @@ def _value(section: Any, key: str) -> Any:
 
 
 def class_of(table: Mapping[str, Any]) -> type[Algorithm]:
-    """The class of the algorithm that a table names, with the algorithm inside its cells."""
+    """The class of the algorithm that a table names, combined with the one inside its cells."""
     local = table.get("local")
     if local is not None and not isinstance(local, str):
         raise ConfigError(f"local is {shown(local)}: give the name of an algorithm.")

@@ -63,7 +63,7 @@ def tables_from_flags(
             refused.
 
     Raises:
-        ConfigError: such a flag, if ``dropped`` is None, or a table that is not one.
+        ConfigError: a flag is refused, or an entry of ``tables`` is not a table.
     """
     tables = {**tables, **{key: _renamed(tables, key, flags[key]) for key in NAMED if key in flags}}
     algorithm = tables.get("algorithm")
@@ -104,14 +104,14 @@ def flag_places(tables: Mapping[str, Any], flags: Mapping[str, Any]) -> dict[str
 
 
 def _renamed(tables: Mapping[str, Any], kind: str, name: Any) -> Any:
-    """The table of a choice if it already has this name; otherwise only the name."""
+    """The given table of a choice if it already has this name; otherwise only the name."""
     table = tables.get(kind)
     same = isinstance(table, Mapping) and table.get("name", DEFAULTS.get(kind)) == name
     return table if same and kind != "task" else name
 
 
 def _of_another(tables: Mapping[str, Any], flag: str, value: object) -> str:
-    """The message for a flag of a choice that is not taken; empty if no choice has the flag."""
+    """The message for a flag of a choice that is not selected; empty if no choice has the flag."""
     for kind, having in owners(flag):
         taken, title = tables.get(kind), words(kind)
         reason = Frame.of(tables).why_not(kind)

@@ -21,7 +21,7 @@ OF_ALGORITHMS = (("run", "padding"), ("run", "client_states"))
 
 
 def of_tasks(settings: Settings, place: Place) -> bool:
-    """Whether each task may override a setting."""
+    """Whether tasks may override a setting."""
     section, key = place
     per_task = settings.choices.schedule.per_task
     if section == "schedule":
@@ -84,7 +84,7 @@ def inherited(settings: Settings, table: Mapping[str, Any], task: Settings) -> d
 def table_places(
     settings: Settings, tables: Mapping[str, Any], table: Mapping[str, Any]
 ) -> set[Place]:
-    """Table and key, in the result ``tables`` of ``with_table``, of each setting of a task."""
+    """Table and key of each setting in a task's table; ``tables`` come from ``with_table``."""
     homes = _homes(tables, settings.choices.schedule.per_task)
     return {homes[key] for key in table if key != "name"}
 
@@ -107,7 +107,7 @@ def _check_algorithm(algorithm: str, task: str) -> None:
 
 
 def _takes_several(tables: Mapping[str, Any], place: Place) -> bool:
-    """Whether a setting is a tuple, so that a value without a comma is its only entry."""
+    """Whether a setting is a tuple; a string without a comma is then its only entry."""
     section, key = place
     if section in SECTIONS:
         return "tuple" in str(SECTIONS[section].model_fields[key].annotation)
@@ -127,7 +127,8 @@ def with_table(settings: Settings, table: Mapping[str, Any], name: str) -> dict[
     """The tables of a run that trains only this task.
 
     Raises:
-        ConfigError: the table has a setting that a task cannot override, or two costs per step.
+        ConfigError: the table has a setting that a task cannot override, or sets
+            ``cycles_per_step`` although ``step_seconds`` is set.
     """
     tables: dict[str, Any] = settings.model_dump(exclude={"task": True, "given": {"model", "data"}})
     tables["network"] = settings.network.model_dump(exclude_unset=True)

@@ -20,7 +20,7 @@ TASK_SETTINGS = {
 TASK_CHOICES = ("split", "model", "algorithm")
 """Kinds of choices that a task's table may override."""
 ENDLESS = 10**9
-"""Number of merges of a task that a time limit or a target ends."""
+"""Value of ``rounds`` that means unlimited, for tasks that end at a time limit or a target."""
 
 
 def parse_task(words: str) -> dict[str, Any]:

@@ -92,8 +92,8 @@ def _schedule(settings: Settings) -> Found:
         for key in schedule.of_clients:
             yield (
                 ("schedule", key),
-                f'conflicts with algorithm "{settings.algorithm["name"]}", whose cells are the '
-                f"requests under {title}: choose an algorithm without cells",
+                f'conflicts with algorithm "{settings.algorithm["name"]}", whose cells '
+                f"replace requests to clients under {title}: choose an algorithm without cells",
             )
     if schedule.work != "rounds":
         reason = f'conflicts with {title}, which has no sessions: choose schedule "rounds"'
@@ -106,7 +106,7 @@ def _schedule(settings: Settings) -> Found:
     if schedule.work == "requests":
         clients = "in which all clients of a cell train: choose"
         if settings.regime == "tasks":
-            clients = "which does not sample clients: choose requests, or"
+            clients = "which does not sample clients: set requests, or choose"
         yield (
             ("training", "clients_per_round"),
             f'conflicts with {title}, {clients} schedule "rounds"',

@@ -21,8 +21,8 @@ _TEST_SHARE = 0.2
 def _pixels_and_labels() -> tuple[FloatArray, IntArray]:
     """Pixels [n, 64] in 0..16 and labels [n].
 
-    To import scikit-learn takes longer than to train a small run, so its file is read directly
-    where it lies in the usual place.
+    Importing scikit-learn takes longer than a small training run, so its data file is read directly
+    if it is at the usual path.
     """
     package = find_spec("sklearn")
     if package is not None and package.origin is not None:
@@ -37,7 +37,7 @@ def _pixels_and_labels() -> tuple[FloatArray, IntArray]:
 
 
 def load_digits(data_dir: str | os.PathLike[str] | None = None) -> Dataset:
-    """Load 1797 handwritten digits, [n, 1, 8, 8] in [-1, 1]; a fixed fifth of each class is test.
+    """Load 1797 digits, [n, 1, 8, 8] in [-1, 1]; a fixed fifth of each class is the test set.
 
     Args:
         data_dir: not used; all data sets have this argument.

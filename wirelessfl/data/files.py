@@ -106,7 +106,7 @@ def find_place(
 
 
 def read_verified(file: Published, place: Place) -> bytes:
-    """Read and verify ``file`` from ``place``; returns its content, decompressed unless an archive.
+    """Read and verify ``file`` from ``place``; returns its content, decompressed except archives.
 
     A missing file is downloaded only to the cache, not to a folder that the user chose.
 

@@ -22,7 +22,7 @@ def deal_fixed_sizes(
 
     Every class (with ``alpha=None`` the whole set) is dealt in random order. With ``reuse`` it is
     shuffled and dealt again once it runs out, so no sample is used twice before all samples of its
-    class are used once.
+    class have been used once.
 
     Args:
         labels: [n].

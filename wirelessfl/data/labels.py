@@ -60,7 +60,7 @@ def checked_groups(
 
 
 def cells_of_clients(clients: int, cells: int, cell_of: ArrayLike | None) -> IntArray:
-    """The cell of each client, [clients]: ``cell_of`` if given, else ``cells`` even cells.
+    """The cell of each client, [clients]: ``cell_of`` if given, else an even split over ``cells``.
 
     Raises:
         DataError: ``cell_of`` does not list the sorted cells 0, 1, ... of ``clients`` clients, or

@@ -197,7 +197,7 @@ class TextData:
 
 
 def _files(folder: Path, names: tuple[str, ...], suffix: str) -> tuple[Path, ...]:
-    """The file of a part, its numbered files in the hub's layout, or none."""
+    """The file of a part, or its numbered files in the hub's layout; empty if not found."""
     for name in names:
         if (folder / f"{name}.{suffix}").is_file():
             return (folder / f"{name}.{suffix}",)

@@ -56,7 +56,7 @@ def hold_out(
 
 
 class RemainingSamples(ClientSamples):
-    """Clients' samples if some samples of the training set are held out.
+    """Clients' samples in a training set from which some samples are held out.
 
     Args:
         samples: each client's samples, as indices into ``remaining``.

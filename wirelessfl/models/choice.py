@@ -88,7 +88,7 @@ class GivenModel(ModelChoice):
 
 
 def _chosen(name: str, settings: Mapping[str, Any]) -> ModelChoice:
-    """A model with its settings, for pickles: its class is not an attribute of a module."""
+    """Unpickle a model with its settings, whose generated class cannot be imported by name."""
     return model_choice(name)(**settings)
 
 

@@ -1,8 +1,8 @@
 """LSTM that predicts the next character of a text: 819,920 parameters with 80 characters.
 
-Hochreiter and Schmidhuber, 1997; two layers of 256 after an embedding of 8, as in McMahan et al.
-(AISTATS 2017) and LEAF (Caldas et al., 2018). The layers are implemented here because torch's
-nn.LSTM does not run under vmap, which trains several clients at once.
+Hochreiter and Schmidhuber, 1997; two layers of width 256 after an embedding of size 8, as in
+McMahan et al. (AISTATS 2017) and LEAF (Caldas et al., 2018). The layers are implemented here
+because torch's nn.LSTM does not run under vmap, which trains several clients at once.
 """
 
 from __future__ import annotations

@@ -135,7 +135,7 @@ def test_settings_of_other_choices_are_refused_with_their_owner():
             "fedavg",
             {"clients_per_round": 3},
             'clients_per_round=3 conflicts with schedule "buffered", which does not sample '
-            'clients: choose requests, or schedule "rounds", or leave clients_per_round out.',
+            'clients: set requests, or choose schedule "rounds", or leave clients_per_round out.',
         ),
         (
             "fadamgc",
@@ -181,8 +181,9 @@ def test_settings_of_other_choices_are_refused_with_their_owner():
             (
                 "hfedavg",
                 {key: value},
-                f'{key}={value!r} conflicts with algorithm "hfedavg", whose cells are the requests '
-                f'under schedule "buffered": choose an algorithm without cells, or leave {key}',
+                f'{key}={value!r} conflicts with algorithm "hfedavg", whose cells replace '
+                'requests to clients under schedule "buffered": choose an algorithm without cells, '
+                f"or leave {key}",
             )
             for key, value in (("requests", 4), ("option", "D"))
         ),

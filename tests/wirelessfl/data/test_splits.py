@@ -338,7 +338,7 @@ def test_splits_depend_on_the_stream(kind):
         ),
         (
             {"kind": "natural", "groups": LABELS, "min_samples": 601, "reuse": True},
-            "at least 601 samples, but only 0 of .*Lower min_samples",
+            "only 0 of .* groups have at least 601 samples.*Lower min_samples",
         ),
         ({"labels": LABELS / 2}, "labels is float64"),
         ({"labels": LABELS.reshape(2, -1)}, r"labels is int64 \[2, 3000\]"),

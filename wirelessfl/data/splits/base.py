@@ -111,7 +111,7 @@ def by_owner(owner: IntArray, sizes: IntArray) -> list[IntArray]:
 
 
 def blocks(length: int, count: int) -> IntArray:
-    """Block of each element, [length], in ``count`` blocks whose sizes differ by at most one."""
+    """Block index of each element, [length]; the sizes of ``count`` blocks differ by at most 1."""
     return np.arange(length, dtype=np.int64) * count // length
 
 
@@ -135,7 +135,7 @@ def check_shards(samples: int, shards: int, cell_of: IntArray) -> int:
 
 
 def deal_shards(labels: NDArray[np.generic], clients: int, shards: int, stream: Stream) -> IntArray:
-    """The client of each sample, [n], if each gets ``shards`` random label shards."""
+    """Deal ``shards`` random label shards to each client; returns the client of each sample."""
     client_of_shard = stream.generator().permutation(shards * clients) // shards
     owner = np.empty(len(labels), dtype=np.int64)
     owner[np.argsort(labels, kind="stable")] = client_of_shard[

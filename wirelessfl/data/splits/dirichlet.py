@@ -50,7 +50,7 @@ class Dirichlet(OwnedSplit):
     ] = False
 
     def unused(self) -> Mapping[str, str]:
-        """``min_samples`` conflicts with ``samples_per_client``, and ``reuse`` needs it."""
+        """``samples_per_client`` conflicts with ``min_samples`` and is required for ``reuse``."""
         if self.samples_per_client is None:
             return without_sizes(None)
         return {"min_samples": f"conflicts with samples_per_client={self.samples_per_client}"}

@@ -55,5 +55,5 @@ class IID(OwnedSplit):
 
 
 def without_sizes(samples_per_client: int | None) -> Mapping[str, str]:
-    """Settings that need ``samples_per_client``, with the reason, if it is None; else none."""
+    """Settings without effect because ``samples_per_client`` is None, with the reason."""
     return {} if samples_per_client is not None else {"reuse": "needs samples_per_client"}

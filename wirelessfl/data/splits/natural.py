@@ -21,8 +21,8 @@ class Natural(Split):
     """Natural groups of the data set, such as speakers, one per client.
 
     Clients get groups that are drawn at random from those with at least ``min_samples`` samples.
-    If there are fewer such groups than clients, ``reuse`` deals each of them repeatedly, equally
-    often to within one. Clients are sorted by group number.
+    If there are fewer such groups than clients, ``reuse`` deals each of them repeatedly; the
+    numbers of clients per group differ by at most one. Clients are sorted by group number.
 
     Args:
         min_samples: minimum number of samples per client; None for 1.
@@ -52,8 +52,8 @@ class Natural(Split):
         if len(eligible) < (1 if self.reuse else clients):
             fewer = f"Use at most {len(eligible)} clients, or set reuse to deal groups again."
             raise DataError(
-                f"{clients} clients need as many groups with at least {required} samples, but "
-                f"only {len(eligible)} of {len(sizes)} groups have that many. "
+                f"only {len(eligible)} of {len(sizes)} groups have at least {required} samples, "
+                f"too few for {clients} clients. "
                 f"{fewer if len(eligible) else 'Lower min_samples.'}"
             )
         whole, rest = divmod(clients, len(eligible))
