@@ -28,7 +28,7 @@ def number_of(session: int, pilot_sessions: int = 1) -> int:
 
 
 def entered(results: Results, case: Case, number: int) -> list[Transition]:
-    """For each seed, the paper's transition ``number``; seeds whose runs end earlier are omitted.
+    """Each seed's transition with the paper's ``number``; runs that end earlier are omitted.
 
     Args:
         results: results of the study.
@@ -52,7 +52,7 @@ def last(case: Case) -> int:
 
 
 def spread(values: Sequence[float], places: int = 1) -> str:
-    """Mean and, for several values, sample standard deviation; a dash for none."""
+    """Format mean and, for several values, sample standard deviation; a dash for no values."""
     if not values:
         return "-"
     mean = f"{statistics.mean(values):.{places}f}"

@@ -29,7 +29,7 @@ NUMBERS |= {"similarity_scale": float}
 
 @dataclass(frozen=True)
 class Published:
-    """A number of a table and its settings; None if the table does not distinguish them.
+    """A number in a table, with its settings; None for those that the table does not distinguish.
 
     Args:
         dataset: name of the data set in this package.

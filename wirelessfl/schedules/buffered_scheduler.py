@@ -161,7 +161,7 @@ class BufferedScheduler:
         return decisions
 
     def _transmissions(self, number: int) -> list[Decision]:
-        """Let the clients that have waited longest transmit, if b_m of the task are ready."""
+        """Let the task's ready clients transmit in groups of b_m, longest waiting first."""
         task, found = self.tasks[number], list[Decision]()
         while len(task.held) >= task.buffer:
             found.append(Transmit(number, task.held[: task.buffer]))

@@ -51,7 +51,7 @@ class Trained:
         clients: number of registered clients.
         algorithm: client and server rule.
         penalties: all loss terms besides the cross-entropy, including those of warm starts.
-        comparing: the choice whose loss compares features, as named in messages.
+        comparing: algorithm or warm start whose loss compares features, as named in messages.
         workload: amount of training.
     """
 
@@ -223,7 +223,7 @@ def _kind(name: str, trained: Trained) -> tuple[type[Executor], list[str]]:
     features = need_features(trained.penalties)
     if features:
         with torch.no_grad(), torch.random.fork_rng():
-            objective.outputs(x, features=True)  # refuses a model without features
+            objective.outputs(x, features=True)  # raises if the model has no features
     if name == "loop":
         return LoopExecutor, []
     if name == "stacked" and features:

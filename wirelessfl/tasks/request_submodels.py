@@ -74,7 +74,7 @@ class RequestSubmodels:
         return self.neurons().parameters([len(layer) for layer in chosen]) / self.spec.size
 
     def shares(self, clients: IntArray, version: int) -> FloatArray:
-        """Fractions [clients] of the full model's parameters in a common round."""
+        """Fraction of the full model's parameters that each client trains in a common round."""
         found = self.of_round(clients, version)
         return np.ones(len(clients)) if found is None else found.lengths / self.spec.size
 
