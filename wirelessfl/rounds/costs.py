@@ -151,7 +151,7 @@ class Costs:
     def client_seconds(
         self, draws: ChannelDraw, length: FloatArray, elements: FloatArray
     ) -> FloatArray:
-        """Seconds of an edge round for clients with individual submodels; the brackets of (17).
+        """Seconds that clients with individual submodels need per edge round, the brackets in (17).
 
         Args:
             draws: channels of the participating clients, in blocks.
@@ -221,7 +221,7 @@ class Costs:
         length: FloatArray,
         node_length: float,
     ) -> Cost:
-        """Cost, given ``seconds`` [cells] and the submodels' parameters ``length`` [senders].
+        """Cost, given ``seconds`` [cells] and the number of parameters ``length`` [senders].
 
         ``node_length`` is the mean length over edge servers. Means are over all clients of the
         network, including those that do not participate.

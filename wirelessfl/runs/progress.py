@@ -146,7 +146,7 @@ class Progress:
         return answer
 
     def save(self) -> None:
-        """Write a checkpoint unless the last one is recent: they take at most 1/20 of the time."""
+        """Write a checkpoint unless one is recent; checkpoints take at most 1/20 of the time."""
         if not self.leads:
             return
         wanted = self.engine.setup.limits.checkpoint_seconds

@@ -116,7 +116,7 @@ class Server:
         return twin
 
     def at_nodes(self, submodels: Submodels, cloud: State | None = None) -> State:
-        """State of the nodes in their submodels, [nodes, P_max] by name, as new tensors.
+        """The nodes' state at the coordinates of their submodels, [nodes, P_max] by name; a copy.
 
         Args:
             submodels: submodel of each node.

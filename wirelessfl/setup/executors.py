@@ -197,7 +197,7 @@ def _on_gpu(settings: RunSection, trained: Trained, kind: type[Executor]) -> tup
 
 
 def _gpu_chunk(objective: Objective, batch_size: int, device: torch.device) -> int:
-    """Number of clients that fit into the memory of a GPU; a step needs several copies of each.
+    """Number of clients that fit into GPU memory; a step needs several copies of each model.
 
     The number depends on the device's total memory, not on its free memory. A module that trains
     few of its parameters may declare its memory per sample, ``bytes_per_sample``.

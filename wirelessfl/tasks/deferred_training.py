@@ -131,7 +131,7 @@ class DeferredTraining:
         return dict.fromkeys(n for n, r in self._pending.items() if n <= last.get(r.client, -1))
 
     def _possible(self) -> dict[int, None]:
-        """Pending requests that can train now, oldest first; one per client if these keep state."""
+        """Pending requests that can train now, oldest first; with client state, one per client."""
         if not self.local.rule.client_state:
             return dict.fromkeys(self._pending)
         first: dict[int, int] = {}

@@ -56,7 +56,7 @@ class Learner:
         local: local training of the clients.
         test: test data.
         stream: random stream of the task.
-        spread_updates: V, number of latest updates whose spread is measured; None if it is not.
+        spread_updates: V, number of latest updates whose spread is measured; None to measure none.
         validation: held-out training data, evaluated like test data; None for no validation.
     """
 

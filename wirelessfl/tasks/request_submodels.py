@@ -21,7 +21,7 @@ VERSIONS = 64  # maximum number of versions whose jointly assigned submodels are
 class RequestSubmodels:
     """Submodels of requests and of common rounds. The model's version is the round number.
 
-    The submodel of a client depends only on its number, the version, and named streams.
+    A submodel depends only on the client's number, the version, and named streams.
 
     Args:
         algorithm: algorithm that assigns the submodels.
