@@ -1,8 +1,7 @@
 """Child processes: on Linux they are forked from a server process that has done their imports.
 
-The server can be started early, e.g. while data are loading. If no server is available,
-child processes are spawned, and each of them imports PyTorch and this package again, which takes
-seconds.
+The server can be started early, e.g. while data are loading. If no server is available, child
+processes are spawned, and each of them imports PyTorch and this package again, which takes seconds.
 """
 
 from __future__ import annotations
