@@ -66,7 +66,7 @@ def draw_curves(
         legend: whether to draw a legend.
         median: whether to draw only the median over the seeds, for figures with many curves.
         styles: all labels in a fixed order, so that a label has the same colour and dashes in
-            several panels.
+            all panels.
         what: field of the rows on the vertical axis.
     """
     ends = []

@@ -1,7 +1,7 @@
 """Child processes: on Linux they are forked from a server process that has done their imports.
 
-The server can be started early, e.g. while data are loading. Where there is none, child processes
-are spawned, and each of them imports PyTorch and this package again, which takes seconds.
+The server can be started early, e.g. while data are loading. If no server is available, child
+processes are spawned, and each of them imports PyTorch and this package again, which takes seconds.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class ForkServer:
         return True
 
     def context(self, *modules: str) -> Any:
-        """The ``multiprocessing`` context that starts children: forked if possible, or spawned.
+        """The ``multiprocessing`` context that starts children: forked if possible, else spawned.
 
         Args:
             modules: see ``start``.

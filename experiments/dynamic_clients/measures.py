@@ -2,10 +2,11 @@
 
 The first session trains the pilot model. The next session has no past sessions, and the one after
 it has only one, so that Proposed and Average equal Previous there. The paper does not define its
-"first transition". We take it as the first one at which the warm starts can differ: with one pilot
-session, into session 3 of 0 to 5. The second leads into session 4, the third into 5. The published
-numbers agree with this assumption: Average is close to Proposed after the first transition, where
-one of two past models fits, and falls behind after the second, where one of three fits.
+"first transition". We take it as the first one at which the warm starts can differ. With one pilot
+session and sessions 0 to 5, it leads into session 3, the second transition into session 4, and the
+third into session 5. The published numbers agree with this assumption: Average is close to Proposed
+after the first transition, where one of two past models fits, and falls behind after the second,
+where one of three fits.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def number_of(session: int, pilot_sessions: int = 1) -> int:
 
 
 def entered(results: Results, case: Case, number: int) -> list[Transition]:
-    """For each seed, the paper's transition ``number``; seeds whose runs end earlier are omitted.
+    """Each seed's transition with the paper's ``number``; runs that end earlier are omitted.
 
     Args:
         results: results of the study.
@@ -52,7 +53,7 @@ def last(case: Case) -> int:
 
 
 def spread(values: Sequence[float], places: int = 1) -> str:
-    """Mean and, for several values, sample standard deviation; a dash for none."""
+    """Format mean and, for several values, sample standard deviation; a dash for no values."""
     if not values:
         return "-"
     mean = f"{statistics.mean(values):.{places}f}"

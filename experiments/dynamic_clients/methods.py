@@ -34,14 +34,14 @@ WITH_TRIALS = ("proposed", "random-pilot")
 
 
 class Rate(NamedTuple):
-    """The learning rate of a session decreases from ``lr`` to ``ratio`` times ``lr``."""
+    """Learning rate in a session, which decreases from ``lr`` to ``ratio`` times ``lr``."""
 
     lr: float
     ratio: float
 
 
 class Training(NamedTuple):
-    """Rounds per session on a data set, and rates of MOON, SCAFFOLD and the other algorithms."""
+    """Rounds per session, and learning rates by algorithm, for a data set."""
 
     rounds: int
     others: Rate
@@ -66,7 +66,7 @@ sessions. With momentum 0.9 and rate 0.05, SCAFFOLD learns nothing, and FedACG l
 
 
 def per_session(settings: Settings) -> int:
-    """Clients per session: registered clients form two groups, or three with unseen labels."""
+    """Clients per session, if two groups take turns, or three groups with unseen labels."""
     groups = 3 if settings.get("unseen_labels") else 2
     return int(settings["clients"]) // groups
 

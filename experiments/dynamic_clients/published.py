@@ -7,9 +7,10 @@ Assumptions:
 - Table 5 has the second and the fourth transition; the other tables start with the first one.
 - Continuous has the same numbers with all algorithms except SCAFFOLD on MNIST and Fashion-MNIST
   (Tables 3 and 5), and mostly similar ones on other data: it seems to replace the algorithm.
-- Some rows of Tables 8, 9 and 11 are printed twice: FedProx and FedAvg with two shards on MNIST
-  and Fashion-MNIST; FedProx on MNIST with overlapping halves has the numbers of CIFAR-100 with
-  halves; in Table 11, FedProx, FedAvg and MOON share columns, shifted by a transition.
+- Some numbers in Tables 8, 9 and 11 are printed twice. FedProx and FedAvg have the same numbers
+  with two shards on MNIST and Fashion-MNIST. FedProx on MNIST with overlapping halves has the
+  numbers of CIFAR-100 with halves. In Table 11, FedProx, FedAvg and MOON have the same numbers at
+  different transitions.
 - The baseline of Table 10 is "Average" in the text and "Previous" in the header; we use the latter.
 """
 
@@ -29,7 +30,7 @@ NUMBERS |= {"similarity_scale": float}
 
 @dataclass(frozen=True)
 class Published:
-    """A number of a table and its settings; None if the table does not distinguish them.
+    """A number in a table, with its settings; None for those that the table does not distinguish.
 
     Args:
         dataset: name of the data set in this package.

@@ -18,7 +18,7 @@ from wirelessfl.figures import draw_bars, new_figure, save_figure
 
 NUMBERS = (1, 2, 3)
 BELOW = 0.02
-"""The target is this much below the lowest accuracy of any warm start at the end of a session."""
+"""Difference between the lowest final accuracy of the warm starts in a session and the target."""
 UPLINKS = {"tdma": "TDMA", "aircomp": "AirComp"}
 Rows = list[dict[str, Any]]
 
@@ -64,7 +64,7 @@ def groups(results: Results) -> list[list[Case]]:
 
 
 def costs(results: Results, cases: Sequence[Case], number: int) -> dict[str, list[Cost | None]]:
-    """Costs of a transition by warm start, for each seed that all warm starts have."""
+    """Costs of a transition by warm start, one per seed that all warm starts share."""
     session = session_of(number)
     by_start = {case["warm_start"]: results.rows(case) for case in cases}
     seeds = list(zip(*by_start.values(), strict=False))

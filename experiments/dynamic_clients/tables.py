@@ -75,7 +75,7 @@ def lines_of(results: Results, table: int | None, numbers: Sequence[int]) -> lis
 
 
 def paper_of(table: int | None, case: Case, number: int) -> published.Published | None:
-    """The paper's number for a case after a transition, for the data set ``known_as`` returns."""
+    """The paper's number for a case after a transition, on the data set from ``known_as``."""
     if table is None:
         return None
     return published.find(
@@ -98,7 +98,7 @@ def known_as(table: int, dataset: str) -> str:
 
 
 def recovery(results: Results, numbers: Sequence[int]) -> str:
-    """Drop in points and rounds to recover, over all algorithms, settings and seeds."""
+    """Table of accuracy drops and rounds to recover, over all algorithms, settings and seeds."""
     head = ["data, clients", "warm start", "transition", "mean drop (points)"]
     head += ["median rounds to recover", "not recovered"]
     rows = []

@@ -20,7 +20,7 @@ AXIS_LABELS = {"round": "rounds to the target", "sim_seconds": "simulated second
 
 
 def curves(results: Results, out: Path) -> list[Path]:
-    """Figure 2: accuracy against rounds and simulated time, one file per data set; seed medians."""
+    """Figure 2: median accuracy over seeds against rounds and time, one file per data set."""
     pairs = dict.fromkeys((c["dataset"], c["local_steps"]) for c in results.where())
     sets = [pair for pair in pairs if pair[0] in PANELS][:2]
     files = []

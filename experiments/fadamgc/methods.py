@@ -16,14 +16,14 @@ SELECTIVE = ("fa-nt", "fadamgc")
 
 
 def with_tracking(settings: dict[str, Any]) -> dict[str, Any]:
-    """Settings with a default of S/2 tracking clients if the method tracks selectively."""
+    """Default to S/2 tracking clients if the method tracks selectively; otherwise set none."""
     if settings["algorithm"] in SELECTIVE:
         return {"tracking_clients": settings["clients_per_round"] // 2} | settings
     return {name: value for name, value in settings.items() if name != "tracking_clients"}
 
 
 def complete(settings: dict[str, Any], scale: str) -> dict[str, Any]:
-    """Settings with the learning rates of their method and data set, and its tracking clients."""
+    """Add the learning rates for the method and data set, and the number of tracking clients."""
     rates = tomllib.loads((SETTINGS / "rates.toml").read_text(encoding="utf-8"))[scale]
     by_method = rates.get(settings["dataset"], rates.get("any", {}))
     if settings["algorithm"] not in by_method:

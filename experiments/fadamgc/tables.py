@@ -49,7 +49,7 @@ PUBLISHED_WITHOUT_MEMORY = {
 
 
 def to_target(results: Results, case: Case, quantity: str = "round") -> list[float]:
-    """``quantity`` of the first row at the data set's target, for each seed that reaches it."""
+    """``quantity`` when the data set's target is reached, for each seed that reaches it."""
     hits = [first_reaching(rows, TARGETS[case["dataset"]]) for rows in results.rows(case)]
     return [hit[quantity] for hit in hits if hit is not None]
 

@@ -36,5 +36,5 @@ def compared(results: Results, case_filter: CaseFilter) -> list[Case]:
 
 
 def both(*draws: Draw) -> Draw:
-    """Draw the files of several functions."""
+    """Combine several drawing functions into one, which returns all of their files."""
     return lambda results, out: [file for draw in draws for file in draw(results, out)]

@@ -26,7 +26,7 @@ def runs(results: Results, case: Case) -> list[RunResult]:
 def to_target(
     results: Results, case: Case, name: str, quantity: str = "sim_seconds"
 ) -> list[float | None]:
-    """For each seed, ``quantity`` of the first row of a task at its target; None if not reached."""
+    """For each seed, ``quantity`` when a task first reaches its target; None if it does not."""
     hits = [first_reaching(run.rows_of(name), target(case, name)) for run in runs(results, case)]
     return [None if hit is None else float(hit[quantity]) for hit in hits]
 

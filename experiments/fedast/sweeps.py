@@ -109,7 +109,7 @@ def _line(
     name: str | None,
     place: int,
 ) -> None:
-    """Plot means over the seeds with a value, and ranges; hollow if some seeds have none."""
+    """Plot mean and range of the known values; markers are hollow if some seeds have none."""
     known = [(x, [v for v in values if v is not None]) for x, values in zip(at, seeds, strict=True)]
     part = {x for x, values in zip(at, seeds, strict=True) if None in values}
     known = [(x, values) for x, values in known if values]

@@ -27,17 +27,17 @@ CaseFilter = Callable[[Case], bool]
 
 
 def everything(case: Case) -> bool:
-    """All cases."""
+    """Accept all cases."""
     return True
 
 
 def against_sync(case: Case) -> bool:
-    """FedAST (D) and Sync-ST."""
+    """Accept FedAST (D) and Sync-ST."""
     return case["option"] == "D" or case["algorithm"] == "sync-st"
 
 
 def against_static(case: Case) -> bool:
-    """FedAST (D) and FedAST (S)."""
+    """Accept FedAST (D) and FedAST (S)."""
     return bool(case["algorithm"] == "fedast")
 
 
@@ -131,7 +131,7 @@ def identical(results: Results) -> str:
 
 
 def pairs(results: Results) -> list[tuple[str, int, Case | None, Case | None]]:
-    """FedAST and Sync-ST, by data set and number of copies."""
+    """Cases of FedAST and of Sync-ST for each data set and number of copies."""
     found: dict[tuple[str, int], dict[str, Case]] = {}
     for case in results.where():
         key = kinds(case)[0], len(names(case))

@@ -119,7 +119,7 @@ CENTRAL_STEPS = 100
 
 
 def complete(settings: Settings, scale: str) -> Settings:
-    """Settings of a run from those of a study: names, copies and levels become task tables."""
+    """Convert a study's settings to a run's: names, copies and levels become task tables."""
     settings = dict(settings)
     kinds, copies, level, shares, ratio, central = (
         settings.pop(name, default)

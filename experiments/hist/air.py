@@ -35,7 +35,7 @@ def fig7b(results: Results, out: Path) -> list[Path]:
 
 
 def fig7c(results: Results, out: Path) -> list[Path]:
-    """Simulated seconds to 80 % against the clients per cell, by algorithm and uplink."""
+    """Simulated seconds to 80 % against the number of clients per cell, by algorithm and uplink."""
     figure, (axes,) = new_figure(height=2.8)
     for place, label in enumerate(dict.fromkeys(map(_label, results.study.cases))):
         points = {
@@ -183,7 +183,7 @@ def _seconds(figure: Any, axes: Any, path: Path) -> list[Path]:
     axes.set_ylabel(f"simulated seconds to {TARGET:.0%}", fontsize=9)
     if axes.lines:
         place = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "ncols": 2}
-        axes.legend(fontsize=8, frameon=False, **place)  # above the axes, where no line can be
+        axes.legend(fontsize=8, frameon=False, **place)  # above the axes, where it hides no line
     return save_figure(figure, path)
 
 
@@ -200,7 +200,7 @@ def _beamformer_labels() -> list[str]:
 
 
 def _error(seeds: list[list[dict[str, Any]]], name: str) -> str:
-    """Mean over seeds and rounds, in units of the squared accumulated gradient."""
+    """Mean error over seeds and rounds, in units of the squared accumulated gradient."""
     values = [row[name] for run in seeds for row in run if row.get(name) is not None]
     return f"{statistics.mean(values):.3g}" if values else "-"
 

@@ -77,7 +77,7 @@ def schedule_label(case: Case) -> str:
 
 
 def accuracy_after(rows: Iterable[dict[str, Any]], seconds: float) -> float:
-    """Accuracy of the cloud's model at that time: that of the last row up to it."""
+    """Accuracy of the cloud's model at time ``seconds``: that of the last row until then."""
     return [float(row["accuracy"]) for row in rows if row["sim_seconds"] <= seconds][-1]
 
 
@@ -90,7 +90,7 @@ def mean_staleness(rows: Iterable[dict[str, Any]]) -> float:
 
 
 def _seconds_per_merge(rows: list[dict[str, Any]]) -> float:
-    """Mean over complete merges; a time limit may end a run between two merges."""
+    """Mean time between merges, without the incomplete one that a time limit may cut off."""
     last = next(row for row in rows if row["round"] == rows[-1]["round"])
     return float(last["sim_seconds"] / max(1, last["round"]))
 

@@ -193,7 +193,7 @@ def _rank(layer: np.ndarray, axis: int) -> np.ndarray:
 
 
 def to_target(results: Results, case: Case, quantity: str) -> list[float]:
-    """``quantity`` of the first row at 80 %, for each seed that reaches it."""
+    """``quantity`` when 80 % accuracy is first reached, for each seed that reaches it."""
     hits = [first_reaching(rows, TARGET) for rows in results.rows(case)]
     return [hit[quantity] for hit in hits if hit is not None]
 

@@ -216,7 +216,10 @@ def coverage(results: Results, out: Path) -> list[Path]:
 
 
 def radio(results: Results, out: Path) -> list[Path]:
-    """Accuracy against simulated seconds for several ways to choose widths: RA-Fed and RAM-Fed."""
+    """Accuracy against simulated seconds, one curve per choice of widths and reference method.
+
+    One panel for RA-Fed and one for RAM-Fed.
+    """
     cases = in_order(results.where())
     styles = list(dict.fromkeys(map(_curve, cases)))
     figure, axes = new_figure(columns=2, height=3.4)
@@ -237,7 +240,7 @@ REFERENCES = (REFERENCE, *OTHERS)
 
 
 def _curve(case: Case) -> str:
-    """Label of a curve: the choice of widths, and the method if not that of the panel."""
+    """Label of a curve: the choice of widths, and the method if it is not the panel's."""
     name = name_of(case)
     if case["algorithm"] in OURS:
         return name.removeprefix(f"{NAMES[case['algorithm']]}, ")

@@ -24,11 +24,11 @@ RANGE = (10, 90)
 
 
 class Frontier(NamedTuple):
-    """Durations of rounds.
+    """Durations of rounds in seconds.
 
     Args:
-        seconds: [rounds, S], of the fastest round for Gamma* = 1, ..., S.
-        full: [rounds], with full models.
+        seconds: [rounds, S], duration of the fastest round with coverage Gamma* = 1, ..., S.
+        full: [rounds], duration with full models.
     """
 
     seconds: FloatArray

@@ -64,7 +64,7 @@ def gains(
     """Final accuracy of a method minus the best of the others, in points, for each setting.
 
     A setting is a panel and a capacity for which all methods have runs; only common seeds count.
-    Full submodels are omitted, because all methods then train the same.
+    Full submodels are omitted, because all methods then train the same model.
     """
     found = []
     for cases in panels(results).values():

@@ -13,7 +13,7 @@ from wirelessfl.errors import ConfigError
 
 SETTINGS = Path(__file__).with_name("settings")
 REFERENCE = "fedavg"
-"""All clients train the full model, regardless of their capacity."""
+"""The method in which all clients train the full model, regardless of their capacity."""
 OTHERS = ("fedavg-small", "heterofl", "fedrolex")
 OURS = ("ra-fed", "ram-fed")
 METHODS = (*OTHERS, *OURS)
@@ -72,7 +72,7 @@ def _rates() -> dict[str, Any]:
 
 
 def share(case: Case) -> str:
-    """Capacity of the clients: one width for all, mixed widths, or a fraction of the parameters."""
+    """Label of the clients' capacity: a width, mixed widths, a share of parameters or a budget."""
     capacities = case["capacities"]
     if capacities is None:
         return "full" if case["budget"] is None else case["budget"]
@@ -86,7 +86,7 @@ def share(case: Case) -> str:
 
 
 def name_of(case: Case) -> str:
-    """The method, and its choice of widths if the network determines them."""
+    """Name of the method, with the budget that determines its widths, if any."""
     name = NAMES[case["algorithm"]]
     if case["budget"] == "deadline":
         return f"{name}, deadline {case['deadline']:g} s"
@@ -98,12 +98,12 @@ def name_of(case: Case) -> str:
 
 
 def dealt(case: Case) -> str:
-    """The label distribution."""
+    """Name of the label distribution."""
     if case["split"] == "dirichlet":
         return f"Dir({case['alpha']:g})"
     return f"{case['shards']} shards" if case["split"] == "noniid" else str(case["split"])
 
 
 def setting_of(case: Case) -> str:
-    """Data set, split and model."""
+    """Names of data set, split and model."""
     return f"{DATA[case['dataset']]}, {dealt(case)}, {case['model']}"

@@ -34,9 +34,10 @@ INDEX = f"{PREFIX}index"
 class AsynchronousCells:
     """Carries out the decisions of ``BufferedScheduler`` for the cells of one model.
 
-    Each cell is one request, numbered by the cell. It runs a global round of E edge rounds from the
-    cloud's model that it received, and then waits. When B cells have finished, the cloud changes
-    each coordinate by the weighted mean change of the finished cells that cover it,
+    Each cell has one request, whose number is the cell's index. The cell runs a global round of E
+    edge rounds from the cloud's model that it received, and then waits. When B cells have finished,
+    the cloud changes each coordinate by the weighted mean change of the finished cells that cover
+    it,
 
         x_k += sum_j w_j (returned_jk - sent_jk) / sum_j w_j,
 
@@ -59,16 +60,16 @@ class AsynchronousCells:
         self.rounds_done = [0] * cells
         """Number of merged rounds of each cell."""
         self.sent: dict[int, int] = {}
-        """Version of the model that each cell with work received, by cell."""
+        """Version of the model that each busy cell received, by cell."""
         self._models: dict[int, State] = {}
         self._asked = 0
 
     def happened(self, what: Event) -> Event:
-        """Return ``what``: every clock entry is an event."""
+        """Return the clock entry ``what``, which already is an event for the schedule."""
         return what
 
     def carry_out(self, decision: Decision) -> None:
-        """Issue or merge work of cells; discard all work at the end of the run."""
+        """Issue work to cells, merge finished cells, or discard all work at the end of the run."""
         match decision:
             case Ask(_, count):
                 self._asked += count
@@ -92,7 +93,7 @@ class AsynchronousCells:
             self.clock.after(seconds, Returned(cell, 0, server.version))
 
     def plan(self, cell: int) -> Plan:
-        """Plan the current round of a cell; it depends only on the cell's work and the settings."""
+        """Plan a cell's current round, which depends only on the cell's work and the settings."""
         return replace(
             self.planner.plan(
                 self.rounds_done[cell],

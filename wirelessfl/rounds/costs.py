@@ -50,7 +50,7 @@ class Cost:
     """Cost of a global round.
 
     Args:
-        seconds: [nodes], duration at each node: (18) before taking the maximum.
+        seconds: [nodes], duration at each node; their maximum (18) is the duration of the round.
         uplink_mib: uplink traffic, mean over clients.
         downlink_mib: downlink traffic, mean over clients.
         backhaul_mib: backhaul traffic in both directions, mean over edge servers.
@@ -66,7 +66,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Costs:
-    """Computes the costs of rounds; arrays [senders] contain the participating clients.
+    """Computes the costs of rounds; arrays [senders] have one entry per participating client.
 
     Args:
         algorithm: algorithm that defines the payloads.
@@ -151,7 +151,7 @@ class Costs:
     def client_seconds(
         self, draws: ChannelDraw, length: FloatArray, elements: FloatArray
     ) -> FloatArray:
-        """Seconds of an edge round for clients with individual submodels: the brackets in (17).
+        """Seconds that clients with individual submodels need per edge round, the brackets in (17).
 
         Args:
             draws: channels of the participating clients, in blocks.
@@ -169,7 +169,7 @@ class Costs:
         return np.asarray(steps[..., None, :] + upload)
 
     def max_seconds(self, draws: ChannelDraw, who: Participants, lengths: IntArray) -> FloatArray:
-        """Upper bound [senders, levels] of the round's seconds for submodels of ``lengths``.
+        """Upper bound [senders, levels] on the round's seconds for submodels of ``lengths``.
 
         With several channel draws, the bound uses each client's slowest draw.
         """
@@ -221,7 +221,7 @@ class Costs:
         length: FloatArray,
         node_length: float,
     ) -> Cost:
-        """Cost, given ``seconds`` [cells] and the submodels' parameters ``length`` [senders].
+        """Cost, given ``seconds`` [cells] and the number of parameters ``length`` [senders].
 
         ``node_length`` is the mean length over edge servers. Means are over all clients of the
         network, including those that do not participate.

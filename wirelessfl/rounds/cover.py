@@ -64,7 +64,7 @@ class Cover:
         return None if covered.all() else covered
 
     def metrics(self) -> dict[str, float]:
-        """Minimum number of clients per covered coordinate, and fraction of uncovered ones.
+        """Minimum number of clients per covered coordinate, and fraction of uncovered coordinates.
 
         The first is Gamma_q; its minimum over the rounds is Gamma*.
         """
@@ -73,7 +73,7 @@ class Cover:
         return {"coverage": float(fewest), "uncovered": 1 - len(covered) / self.count.numel()}
 
     def of_those_who_cover(self, received: Received) -> Received:
-        """Replace each mean by that over the clients that cover the coordinate; 0 if none does."""
+        """Change each mean to that of the clients that cover the coordinate; 0 if none does."""
         mean = {
             name: covered_mean(value, self.weight[name], 0.0)
             for name, value in received.mean.items()

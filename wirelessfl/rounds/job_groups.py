@@ -48,7 +48,7 @@ class JobGroup:
         submodels: submodels that they train.
         node: [rows], index in ``submodels`` of each client.
         servers: tensors sent to them, by name, one row per submodel.
-        apart: whether each client has its own submodel; otherwise it trains that of its node.
+        apart: whether each client has its own submodel; otherwise it trains its node's submodel.
     """
 
     rows: IntArray

@@ -105,7 +105,7 @@ class Planner:
         settings: local steps and edge rounds.
         stream: random stream of the run.
         participation: number of participating clients.
-        lr_share: returns the factor of the algorithm's step size for a round number.
+        lr_share: maps a round number to the factor of the algorithm's step size.
     """
 
     algorithm: Algorithm

@@ -24,7 +24,7 @@ class ModelRounds:
         self._due: list[int] = []
 
     def happened(self, what: Event) -> Event:
-        """Return ``what``: every clock entry is an event."""
+        """Return the clock entry ``what``, which already is an event for the schedule."""
         return what
 
     def carry_out(self, decision: Decision) -> None:

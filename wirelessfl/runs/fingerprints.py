@@ -52,7 +52,7 @@ def model_fingerprint(objective: Objective) -> str:
 
 
 def data_fingerprint(data: Dataset, client_samples: ClientSamples) -> str:
-    """Hash of a data set and its split; samples that are drawn on demand are not computed."""
+    """Hash of a data set and its split; does not compute samples that are generated on demand."""
     return digest(
         _array(_some(data.train_inputs)),
         _array(_some(data.test_inputs)),

@@ -1,4 +1,4 @@
-"""Runs that are executed once, and stored in a folder named by the hash of their settings."""
+"""Runs that are executed only once; the folder of each is named by the hash of its settings."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _task_non_defaults(config: Config, table: Mapping[str, Any]) -> dict[str, An
 
 
 def _same_settings(config: Config, folder: Path) -> bool:
-    """Whether the run in ``folder`` has these settings; its defaults may have been different."""
+    """Whether the run in ``folder`` has these settings; its hash ignores changes of defaults."""
     _, stored = RunDirectory.open(folder)
     return _without_run(config) == _without_run(stored) and config.run.seed == stored.run.seed
 

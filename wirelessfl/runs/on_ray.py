@@ -96,7 +96,7 @@ def _cluster(ray: Any, address: str) -> Iterator[None]:
 
 
 def _make_packed(config: Config, packed: bytes) -> tuple[list[Row], bytes, str]:
-    """Execute or resume a run on the cluster; return its rows, packed folder and failure or ""."""
+    """Execute or resume a run on the cluster; return rows, packed folder, and failure or ""."""
     torch.set_num_threads(1)
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as root:

@@ -49,7 +49,7 @@ class Engine(Protocol):
         """Note that a checkpoint has been written."""
 
     def fingerprint(self) -> dict[str, str]:
-        """Short hashes of model, data and network, by their description in error messages."""
+        """Short hashes of model, data and network, keyed by their names in error messages."""
 
     def params(self) -> dict[str, Tensor]:
         """The current parameters, by name."""
@@ -146,7 +146,7 @@ class Progress:
         return answer
 
     def save(self) -> None:
-        """Write a checkpoint unless the last one is recent; takes at most 1/20 of the time."""
+        """Write a checkpoint unless one is recent; checkpoints take at most 1/20 of the time."""
         if not self.leads:
             return
         wanted = self.engine.setup.limits.checkpoint_seconds

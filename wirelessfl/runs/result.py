@@ -80,7 +80,7 @@ class RunResult:
         ] or [self.summary()]
 
     def summary(self) -> dict[str, Any]:
-        """One line of the closing table: last row, best accuracy, and cost of reaching the target.
+        """One line of the summary table: last row, best accuracy, and cost of reaching the target.
 
         With a validation set, ``best_accuracy`` is the test accuracy of the row with the best
         validation accuracy, and the validation accuracy must reach the target.

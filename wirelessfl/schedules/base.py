@@ -19,7 +19,7 @@ class Scope:
 
     Args:
         rounds: [tasks], T_m, number of rounds or merges after which each task ends.
-        every: rounds, or merges of a task, between its rows; None for no rows by number.
+        every: rounds, or merges of a task, between its rows; None for no such rows.
         ticks: whether rows are written at fixed simulated times.
         senders: maximum number of concurrently busy clients, if all updates of a merge must be
             sent at the same time; None if each update is sent when it is ready.
@@ -77,7 +77,7 @@ class Schedule(Choice, ABC):
 
     @property
     def measured(self) -> int | None:
-        """V, number of latest updates of a task whose spread is measured; None if it is not."""
+        """V, number of latest updates of a task whose spread is measured; None to measure none."""
         return None
 
     @abstractmethod

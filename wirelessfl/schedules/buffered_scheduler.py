@@ -56,7 +56,7 @@ class BufferedScheduler:
             satisfy sum (b_m - 1) < ``gathering``, so that some task can always collect b_m
             updates; this also holds after the requests of an ended task are reallocated. New
             requests are then issued only at merges. None if each update is uploaded separately.
-        report_every: merges of a task between its rows; None for no rows by number.
+        report_every: merges of a task between its rows; None for no such rows.
         ticks: whether rows are written at fixed simulated times.
     """
 
@@ -161,7 +161,7 @@ class BufferedScheduler:
         return decisions
 
     def _transmissions(self, number: int) -> list[Decision]:
-        """Let the clients that have waited longest transmit, if b_m of the task are ready."""
+        """Let the task's ready clients transmit in groups of b_m, longest waiting first."""
         task, found = self.tasks[number], list[Decision]()
         while len(task.held) >= task.buffer:
             found.append(Transmit(number, task.held[: task.buffer]))

@@ -62,7 +62,7 @@ class SimultaneousScheduler:
 
     Args:
         rounds: T_m, rounds of each task.
-        report_every: rounds between rows; None for no rows by number.
+        report_every: rounds between rows; None for no such rows.
         ticks: whether rows are written at fixed simulated times.
     """
 

@@ -137,7 +137,7 @@ class InMemory(ClientStates):
 
 
 class Overlay(InMemory):
-    """Client states of trial rounds: writes are stored here, and other states read from ``below``.
+    """Client states of trial rounds: new states are stored here, others are read from ``below``.
 
     Args:
         below: underlying states, which do not change.

@@ -116,7 +116,7 @@ class Server:
         return twin
 
     def at_nodes(self, submodels: Submodels, cloud: State | None = None) -> State:
-        """State of the nodes in their submodels, [nodes, P_max] by name, as new tensors.
+        """The nodes' state at the coordinates of their submodels, [nodes, P_max] by name; a copy.
 
         Args:
             submodels: submodel of each node.
@@ -145,7 +145,7 @@ class Server:
         return Upload(senders, self.uplink, air, self._share(senders))
 
     def _share(self, senders: Senders) -> dict[str, Tensor]:
-        """By payload, [nodes, 1]: weight of its senders relative to all present clients."""
+        """By payload, [nodes, 1]: the senders' weight relative to that of all present clients."""
         share, device = {}, self.cloud["params"].device
         if self._present_weights is None:
             self._present_weights = self.weights.sums(np.flatnonzero(self.present))
@@ -160,7 +160,7 @@ class Server:
     def merge(self, rule: Algorithm, nodes: State, received: Received) -> State:
         """Return the next state of the nodes [nodes, P_max]; ``combine`` stores it.
 
-        The server's memory of the senders is stored here.
+        This call also stores the server's new memory of the senders.
 
         Args:
             rule: the algorithm, with the step size of the clients' training.

@@ -66,7 +66,7 @@ class Upload:
         """Start the reception of an upload.
 
         Args:
-            names: names of its random stream, below the senders' stream.
+            names: path of the upload's random stream below the senders' stream.
             draw: channel draw of this upload; None if clients upload at different times.
         """
         stream = self.air.stream.child(*names)

@@ -16,7 +16,8 @@ class ExtraCosts:
         extra_uploads: number of client uploads in trial rounds.
         extra_broadcasts: number of broadcasts of a model for a trial round, or of a teacher.
         extra_seconds: simulated seconds of trial rounds and teacher broadcasts.
-        extra_mib: uplink and downlink traffic of both, mean over registered clients.
+        extra_mib: uplink and downlink traffic of trial rounds and teacher broadcasts, mean over
+            registered clients.
         dropped: number of updates of clients that left during a round.
     """
 

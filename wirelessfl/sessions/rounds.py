@@ -65,7 +65,7 @@ class SessionRounds:
         clock: virtual clock.
         attendance: tracks which clients are present.
         warm_start: returns the initial model of each session.
-        draw: returns a newly drawn model, by number.
+        draw: maps a number to a newly drawn model.
         labels_of: returns the labels in the data of the given clients.
     """
 

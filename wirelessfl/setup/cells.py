@@ -27,8 +27,8 @@ def build_cells(config: Config, given: GivenObjects, shards: Shards) -> CellsSet
     """
     if shards.count > 1:
         raise ConfigError(
-            f"torchrun has started {shards.count} processes, and algorithm "
-            f'"{config.algorithm["name"]}" runs in one under schedule "{config.schedule["name"]}". '
+            f"torchrun has started {shards.count} processes, but algorithm "
+            f'"{config.algorithm["name"]}" with schedule "{config.schedule["name"]}" needs one. '
             "Start it without torchrun."
         )
     rounds = build_rounds(config, given, shards)

@@ -142,7 +142,7 @@ def fewer_workers(config: Config) -> Config:
 
 
 def find_device(name: str) -> torch.device:
-    """The device that a setting names.
+    """Return the device that the setting ``name`` selects.
 
     Raises:
         ConfigError: the device cannot be used.

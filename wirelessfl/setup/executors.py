@@ -51,7 +51,7 @@ class Trained:
         clients: number of registered clients.
         algorithm: client and server rule.
         penalties: all loss terms besides the cross-entropy, including those of warm starts.
-        comparing: the choice whose loss compares features, as named in messages.
+        comparing: algorithm or warm start whose loss compares features, as named in messages.
         workload: amount of training.
     """
 
@@ -197,7 +197,7 @@ def _on_gpu(settings: RunSection, trained: Trained, kind: type[Executor]) -> tup
 
 
 def _gpu_chunk(objective: Objective, batch_size: int, device: torch.device) -> int:
-    """Number of clients that fit into the memory of a GPU; a step needs several copies of each.
+    """Number of clients that fit into GPU memory; a step needs several copies of each model.
 
     The number depends on the device's total memory, not on its free memory. A module that trains
     few of its parameters may declare its memory per sample, ``bytes_per_sample``.
@@ -223,7 +223,7 @@ def _kind(name: str, trained: Trained) -> tuple[type[Executor], list[str]]:
     features = need_features(trained.penalties)
     if features:
         with torch.no_grad(), torch.random.fork_rng():
-            objective.outputs(x, features=True)  # refuses a model without features
+            objective.outputs(x, features=True)  # raises if the model has no features
     if name == "loop":
         return LoopExecutor, []
     if name == "stacked" and features:

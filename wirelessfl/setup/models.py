@@ -42,6 +42,6 @@ def _check_tokens(model: nn.Module, data: Dataset) -> None:
         if low < 0 or high >= vocabulary:
             raise ConfigError(
                 f"data set {data.name!r} has the token id {low if low < 0 else high} in its {part} "
-                f"samples, but the model knows 0 to {vocabulary - 1}. Choose the tokenizer of the "
-                "pretrained model, or another model."
+                f"samples, but the model accepts 0 to {vocabulary - 1}. Choose the tokenizer of "
+                "the pretrained model, or another model."
             )

@@ -134,7 +134,9 @@ def _planner(
 def _checked_padding(
     config: Config, model: TrainedModel, planner: Planner, structure: Structure
 ) -> float | None:
-    """Plan the first round (all, if planned ahead) as a check; return the largest padded fraction.
+    """Check that rounds can be planned, and return the largest padded fraction.
+
+    Plans the first round, or all rounds if the algorithm plans ahead.
 
     Raises:
         ConfigError: a round cannot be planned, or padding is requested but the model forbids it.

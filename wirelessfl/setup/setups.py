@@ -44,7 +44,7 @@ class Limits:
 
     @classmethod
     def of(cls, config: Config, threads: int) -> Limits:
-        """The limits that the settings give."""
+        """The limits in the settings."""
         return cls(
             max_seconds=config.training.max_seconds,
             tick_seconds=config.evaluation.eval_seconds or 1.0,

@@ -96,8 +96,8 @@ def _check(config: Config, given: GivenObjects, shards: Shards) -> None:
     """
     if shards.count > 1:
         raise ConfigError(
-            f"torchrun has started {shards.count} processes, and algorithm "
-            f'"{config.algorithm["name"]}" runs in one under schedule "{config.schedule["name"]}". '
+            f"torchrun has started {shards.count} processes, but algorithm "
+            f'"{config.algorithm["name"]}" with schedule "{config.schedule["name"]}" needs one. '
             'Start it without torchrun, or choose schedule "rounds".'
         )
     for name, thing in (("model", given.model), ("data", given.data)):

@@ -163,7 +163,7 @@ def _validation(data: Dataset, held: IntArray | None, device: torch.device) -> S
 
 
 def _penalties(config: Config) -> tuple[tuple[Penalty, ...], str]:
-    """The penalty terms of the clients' loss, and the name of the choice that compares features."""
+    """Penalty terms of the clients' loss, and the algorithm or warm start to name in messages."""
     algorithm, warm_start = config.choices.algorithm, config.choices.warm_start
     penalties, comparing = algorithm.penalties, f'algorithm "{config.algorithm["name"]}"'
     if warm_start is not None and config.warm_start is not None:

@@ -140,7 +140,7 @@ class ClientSubmodels:
         return held
 
     def _along(self, name: str, axis: int, held: Sequence[Tensor], clients: int) -> Tensor:
-        """Each client's neurons along an axis as 0/1; ones [clients, 1] if none are removable."""
+        """Per client, 0/1 for each neuron along an axis; ones [clients, 1] if none is removable."""
         layer, _ = self.neurons.by_axis.get((name, axis), (None, 1))
         return torch.ones(clients, 1, dtype=torch.float64) if layer is None else held[layer]
 

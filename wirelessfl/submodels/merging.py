@@ -1,4 +1,4 @@
-"""Merging of overlapping submodels: each coordinate is averaged over those that cover it."""
+"""Merging of submodels: each coordinate is averaged over the submodels that cover it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ def covered_mean(total: Tensor, weight: Tensor, uncovered: Tensor | float) -> Te
     """Weighted mean over the submodels that cover a coordinate.
 
     With equal weights this is RA-Fed's mean, (1/Gamma^i) times their sum. Disjoint submodels are
-    inserted at their positions, (7) of HIST; coordinates that all share are averaged.
+    inserted at their positions, (7) of HIST; coordinates that all submodels share are averaged.
 
     Args:
         total: [..., P], sum of weight times value over the covering submodels.

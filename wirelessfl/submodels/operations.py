@@ -32,7 +32,7 @@ RESHAPES = frozenset({"flatten", "view", "reshape", "squeeze", "unsqueeze"})  # 
 
 
 class Tracer(fx.Tracer):
-    """Tracer whose leaves are torch layers and ``StreamDropout``; it records a failing layer."""
+    """Tracer whose leaves are torch layers and ``StreamDropout``; records the layer that fails."""
 
     failed = ""
 

@@ -4,8 +4,8 @@ Every intermediate result has a group of neurons along its axis 1, or no group i
 the model's inputs. Linear layers and convolutions read a group and start a new one, sums join two
 groups, and operations on individual neurons preserve the group. All neurons of the output (the
 logits) must be kept, and all neurons of a group that is summed with inputs. Any other operation
-makes the group's neurons irremovable. This is an error at the end, unless all must be kept anyway
-(e.g. a softmax after the logits).
+makes the group's neurons irremovable, which raises an error at the end unless the whole group must
+be kept anyway (e.g. a softmax after the logits).
 """
 
 from __future__ import annotations

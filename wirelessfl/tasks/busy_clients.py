@@ -57,7 +57,7 @@ class BusyClients:
             self._requests[request.task, client] += 1
 
     def remove(self, request: Request, *, idle: bool) -> None:
-        """Remove a finished request; if its client becomes idle, the last entry replaces it."""
+        """Remove a finished request, and its client from the busy clients if it became idle."""
         client = request.client
         if idle:
             index, last = self._index.pop(client), self.all.pop()

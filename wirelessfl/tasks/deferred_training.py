@@ -76,7 +76,7 @@ class DeferredTraining:
         return version not in self._models
 
     def keep_model(self, version: int, broadcast: State) -> None:
-        """Store the tensors sent at this version, [1, P] by name, while requests need them."""
+        """Store the tensors sent at this version, [1, P] by name, until no request needs them."""
         self._models[version] = broadcast
 
     def add(self, number: int, request: Pending) -> None:
@@ -131,7 +131,7 @@ class DeferredTraining:
         return dict.fromkeys(n for n, r in self._pending.items() if n <= last.get(r.client, -1))
 
     def _possible(self) -> dict[int, None]:
-        """Pending requests that can train now, oldest first; one per client if there is state."""
+        """Pending requests that can train now, oldest first; with client state, one per client."""
         if not self.local.rule.client_state:
             return dict.fromkeys(self._pending)
         first: dict[int, int] = {}

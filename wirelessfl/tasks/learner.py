@@ -49,14 +49,14 @@ class EvaluationSet:
 class Learner:
     """A task's model at the server of a star, and the training of its clients.
 
-    The model's version is the round number of masks, step sizes and noise.
+    Masks, step sizes and noise use the model's version as the round number.
 
     Args:
         server: server of the model.
         local: local training of the clients.
         test: test data.
         stream: random stream of the task.
-        spread_updates: V, number of latest updates whose spread is measured; None if it is not.
+        spread_updates: V, number of latest updates whose spread is measured; None to measure none.
         validation: held-out training data, evaluated like test data; None for no validation.
     """
 
@@ -96,7 +96,7 @@ class Learner:
         return self.submodels.share(client, self.server.version)
 
     def shares(self, clients: IntArray) -> FloatArray:
-        """Fractions [clients] of the parameters in a common round of these clients."""
+        """Fraction of the model's parameters that each client would train in a common round."""
         return self.submodels.shares(clients, self.server.version)
 
     def issue(self, request: Request) -> None:

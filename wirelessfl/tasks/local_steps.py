@@ -24,7 +24,7 @@ class RequestWork:
         clients: [rows], client numbers.
         tracking: [rows] boolean, clients that send tracking terms.
         node: [rows], index of the model that each client receives.
-        submodels: these models, which are full models.
+        submodels: the models that ``node`` refers to, which are full models.
         client_submodels: submodel of each client; None for the full model.
         first_steps: [rows], number of earlier local steps of each client.
         fresh: [rows] boolean, clients that have never trained before.

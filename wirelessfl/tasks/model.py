@@ -45,7 +45,7 @@ class TaskModel(Protocol):
         """Fraction of the model's parameters that a request would train at a client now."""
 
     def shares(self, clients: IntArray) -> FloatArray:
-        """Fractions [clients] of the parameters in a common round of these clients."""
+        """Fraction of the model's parameters that each client would train in a common round."""
 
     def end(self) -> None:
         """End the task: drop its requests and updates."""

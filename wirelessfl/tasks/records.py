@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Span(NamedTuple):
-    """A client's work on a request. ``how`` is its end: done, lost, cancelled or under way."""
+    """A client's work on a request; ``how`` is done, lost, cancelled or under way."""
 
     task: int
     client: int

@@ -21,7 +21,7 @@ VERSIONS = 64  # maximum number of versions whose jointly assigned submodels are
 class RequestSubmodels:
     """Submodels of requests and of common rounds. The model's version is the round number.
 
-    The submodel of a client depends only on its number, the version, and named streams.
+    A submodel depends only on the client's number, the version, and named streams.
 
     Args:
         algorithm: algorithm that assigns the submodels.
@@ -74,7 +74,7 @@ class RequestSubmodels:
         return self.neurons().parameters([len(layer) for layer in chosen]) / self.spec.size
 
     def shares(self, clients: IntArray, version: int) -> FloatArray:
-        """Fractions [clients] of the full model's parameters in a common round."""
+        """Fraction of the full model's parameters that each client trains in a common round."""
         found = self.of_round(clients, version)
         return np.ones(len(clients)) if found is None else found.lengths / self.spec.size
 

@@ -25,8 +25,8 @@ class RoundTimes:
             enough updates have arrived. In a simultaneous transmission, the time at which clients
             that are not awaited stop.
         awaited: by task, [clients] boolean, clients whose updates are merged.
-        length: seconds until the last awaited update arrives and, if too few are left, until the
-            server knows that the others dropped out.
+        length: seconds until the last awaited update arrives and, if too few clients are left,
+            until the server knows that the others dropped out.
         lost: by task, number of clients that drop out.
         joules: energy of all clients for training and sending, until they are stopped.
         draws: by task, channel draw of the simultaneous transmission of the awaited clients; None

@@ -104,7 +104,7 @@ class TaskRounds:
         self._given: dict[int, TaskRound] = {}
 
     def happened(self, what: Event) -> Event:
-        """Return the entry: all entries of the clock are events."""
+        """Return the clock entry, which already is an event for the schedule."""
         return what
 
     def carry_out(self, decision: Decision) -> None:
@@ -203,7 +203,7 @@ class TaskRounds:
         self.assignment.learn(chosen, seconds, told if losses else None)
 
     def status(self, task: int) -> dict[str, Any]:
-        """Further fields of a task's row, from its last round or from its first allocation."""
+        """Further fields of a task's row, from its last round or, before that, its allocation."""
         clients, awaited = self.merged.get(task) or (self.allocation().get(task, 0), 0)
         return {
             "staleness_mean": 0.0,
@@ -227,7 +227,7 @@ class TaskRounds:
         return {f"assignment.{n}": torch.from_numpy(v) for n, v in self.assignment.state().items()}
 
     def snapshot(self) -> dict[str, Any]:
-        """State as plain numbers and lists; the round in progress is planned again."""
+        """State as plain numbers and lists, without the round in progress, which is replanned."""
         return {
             "now": self.clock.now,
             "running": self.running,

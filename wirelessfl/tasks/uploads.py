@@ -14,7 +14,7 @@ from wirelessfl.tasks.request import Request
 
 
 class Uploaded(NamedTuple):
-    """The next upload ends; outdated if ``change`` is not the number of the latest change."""
+    """The next upload ends. The event is outdated unless ``change`` is the latest change."""
 
     change: int
 

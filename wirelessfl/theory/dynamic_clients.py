@@ -18,8 +18,8 @@ wrong, in the following points.
 - (b): (14) drops the 1 / D_k of (13), and (15) has 1 / D_k instead of D_k / D. The correct factor
   is 1 / D. The printed term agrees with the end of the proof, and is D / D_k times too large.
 - (c): Theta is squared in the proof except in its last two displays. The weight 1 / D is correct.
-  In the statement the sum over rounds ends before the sum over their clients; in the proof it does
-  not.
+  In the statement the sum over rounds does not enclose the sum over their clients; in the proof it
+  does.
 - (16) has eta times (b1), but (24) uses half of that, which halves (c), (d) and the part of the
   gradient that Lambda covers. The slack in (21) compensates for it: always for (d) and Lambda, and
   for (c) if D_k > 2 and Theta is squared.

@@ -31,7 +31,7 @@ PRODUCTS = {aten.mm.default: aten.addmm_.default, aten.bmm.default: aten.baddbmm
 def record_descent(
     gradients: Program, inputs: Sequence[Tensor], parameters: int, lr: float
 ) -> Program:
-    """Record an in-place step of plain SGD; updates are fused into the products for gradients.
+    """Record an in-place step of plain SGD, fusing updates into the matrix products of gradients.
 
     Args:
         gradients: function of tensors, the parameters first, that returns a list of the parameters'

@@ -170,7 +170,7 @@ class Objective:
         return dict(zip(leaves, _derivatives(loss, leaves.values()), strict=True))
 
     def held_gradients(self, flat: Tensor, batch: Batch) -> dict[str, Tensor]:
-        """Gradients of ``loss`` for one client's ``flat`` [P], set in the module for the call."""
+        """Gradients of ``loss`` at one client's ``flat`` [P], which the call sets in the module."""
         with self.holding() as parameters:
             for name, value in self.spec.views(flat).items():
                 parameters[name].data = value

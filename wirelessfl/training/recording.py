@@ -121,7 +121,7 @@ def _item(tensors: Sequence[Tensor], i: int) -> Tensor:
 
 
 def tape_of(function: Program, inputs: Sequence[Tensor]) -> fx.GraphModule:
-    """``record`` as a graph, whose nodes have ``shape``, ``dtype`` and ``memory`` in their meta."""
+    """Record ``function`` as a graph; each node's meta has ``shape``, ``dtype`` and ``memory``."""
     # Each input gets its own memory, so views of different inputs are distinguished.
     copies = [
         torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=t.device) for t in inputs

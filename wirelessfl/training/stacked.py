@@ -102,7 +102,7 @@ def _pool_first(layers: list[Layer]) -> list[Layer]:
 
 
 def _images(layers: list[Layer]) -> bool:
-    """Whether the output of ``layers`` is images side by side."""
+    """Whether ``layers`` output images side by side."""
     known = [layer.gives_images for layer in layers if layer.gives_images is not None]
     return bool(known) and known[-1]
 

@@ -1,4 +1,4 @@
-"""Chunk size, the number of clients trained at once: by a rule or, on request, by a timing."""
+"""Chunk size, the number of clients trained at once: set by a rule or, on request, by timing."""
 
 from __future__ import annotations
 

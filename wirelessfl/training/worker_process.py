@@ -59,7 +59,7 @@ def views_in(memory: Tensor, shapes: Shapes) -> dict[str, Tensor]:
 
 
 def end_of(memory: Tensor, shapes: Shapes) -> Tensor:
-    """The end of ``memory``, as long as tensors of these shapes."""
+    """The last part of ``memory``, with room for exactly tensors of these shapes."""
     return memory[len(memory) - sum(map(math.prod, shapes.values())) :]
 
 

@@ -145,7 +145,7 @@ class WorkersExecutor(Executor):
         return [worker.process.pid or 0 for worker in self._workers]
 
     def train(self, job: Job) -> Iterator[Chunk]:
-        """Train the clients of ``job``; yields chunks in client order, whichever ends first.
+        """Train the clients of ``job``; yields chunks in client order, not as they finish.
 
         Raises:
             WorkerDiedError: a worker ended unexpectedly.

@@ -188,7 +188,7 @@ class AirReception(Reception):
         return updates * self.air.exchanged[self.air.node[part]]
 
     def _fill(self, node: IntArray | int) -> FloatArray:
-        """Factor that converts a root mean square over all elements to one over those sent."""
+        """Factor that converts a root mean square over all elements to one over sent elements."""
         if self.air.exchanged is None:
             return np.ones(())
         elements = self.air.exchanged.shape[1]

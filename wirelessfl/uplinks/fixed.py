@@ -15,7 +15,7 @@ from wirelessfl.uplinks.base import Uplink
 
 @dataclass(frozen=True)
 class Fixed(Uplink):
-    """Fixed-rate links, one per client, of equal rates up and down (Chen et al., 2025, Section 6).
+    """A fixed-rate link per client, equal in both directions (Chen et al., 2025, Section 6).
 
     A round takes (elements down + elements up) * 32 bit / rate, plus the time of the local steps.
 

@@ -119,7 +119,7 @@ class WarmStart(Choice, ABC):
     """Base class of all warm starts. Its dataclass fields are its settings, as for an algorithm."""
 
     draws: ClassVar[bool] = False
-    """Whether it uses newly drawn models."""
+    """Whether this warm start draws new models."""
 
     def trials(self, session: int) -> int:
         """V, number of trial rounds before ``session`` begins."""

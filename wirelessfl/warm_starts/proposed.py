@@ -55,7 +55,7 @@ class Proposed(WarmStart):
     ] = None
     history_keep: Annotated[
         Literal["latest", "diverse"],
-        Field(description="past sessions to keep beyond --history: the latest, or most diverse"),
+        Field(description="past sessions to store, up to --history: the latest, or most diverse"),
     ] = "latest"
 
     def unused(self) -> Mapping[str, str]:

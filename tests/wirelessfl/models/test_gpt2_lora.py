@@ -492,7 +492,7 @@ def test_tokens_of_another_vocabulary_are_refused(settings, base):
     strange = data.test_inputs.clone()
     strange[3, 2] = len(WORDS) + 2
     config = settings(**WITHOUT_DATA)
-    with pytest.raises(ConfigError, match=r"token id 16 in its test samples.*knows 0 to 15"):
+    with pytest.raises(ConfigError, match=r"token id 16 in its test samples.*accepts 0 to 15"):
         build(config, data=replace(data, test_inputs=strange))
 
 

@@ -157,5 +157,5 @@ def test_unsuitable_samples_and_options_are_errors():
     y = torch.zeros(8, dtype=torch.long)
     data = Dataset("few labels", x + 1, y, x + 1, y, 2)
     config = Config.from_flags("fedavg", model="lstm", clients=2, split="iid")
-    with pytest.raises(ConfigError, match=r"model knows 0 to 1.*or another model"):
+    with pytest.raises(ConfigError, match=r"model accepts 0 to 1.*or another model"):
         build(config, data=data)

@@ -78,5 +78,5 @@ def test_rows_and_end_at_simulated_times(config, toy, uneven):
 
 
 def test_several_processes_are_refused(config, toy):
-    with pytest.raises(ConfigError, match=r'3 processes, .* "hfedavg" runs in one under schedule'):
+    with pytest.raises(ConfigError, match=r'3 processes, .* "hfedavg" with schedule .* needs one'):
         build(config("hfedavg", **under(2)), data=toy, shards=Shards(0, 3))

@@ -45,11 +45,11 @@ class Quantisation(Compression):
 
     @property
     def levels(self) -> int:
-        """Levels on each side of 0."""
+        """Number of levels on each side of 0."""
         return (1 << (self.compression_bits - 1)) - 1
 
     def compress(self, flat: Tensor, spec: ParamSpec, stream: Stream) -> Tensor:
-        """[nodes, P]; tensors that are all zero or not finite do not change."""
+        """Round each parameter tensor; tensors that are all zero or not finite do not change."""
         draws = (stream.generator(node) for node in range(len(flat)))
         # Drawn on the CPU, so that all devices round identically.
         uniform = torch.stack(

@@ -39,7 +39,7 @@ class TopK(Compression):
             )
 
     def compress(self, flat: Tensor, spec: ParamSpec, stream: Stream) -> Tensor:
-        """[nodes, P]; ties keep the first elements. ``stream`` is not used."""
+        """Keep the k largest magnitudes; of equal ones the first. ``stream`` is not used."""
         count = max(1, round(self.compression_keep * spec.size))
         # NaN ranks first, like infinity, so that divergence stays visible.
         size = flat.abs().nan_to_num(nan=math.inf, posinf=math.inf)

@@ -22,10 +22,10 @@ class StepSizes(Choice, ABC):
 
     @abstractmethod
     def shares(self, rounds: int) -> Callable[[int], float]:
-        """Return a function from round number, from 0, to the factor of the step size.
+        """Return a function that maps a round number, from 0, to the factor of the step size.
 
         Args:
-            rounds: T, number of rounds per session, or of a run without sessions.
+            rounds: T, number of rounds of a session, or of a run without sessions.
         """
 
 

@@ -22,7 +22,7 @@ class TaskCosts:
     Args:
         dataset: name of its data set.
         local_steps: steps per request.
-        step_seconds: setting ``step_seconds``; None if a step takes cycles over CPU speed.
+        step_seconds: setting ``step_seconds``; None if a step takes its cycles / CPU speed.
         seconds: [clients], seconds per step of each client.
         elements: elements sent for a full model.
     """

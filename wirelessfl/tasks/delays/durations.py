@@ -64,7 +64,7 @@ class Delays(ABC):
 
     @property
     def wireless(self) -> Wireless | None:
-        """Rates and energy of uploads over a shared band; None if ``seconds`` includes them."""
+        """Rates and energy of uploads over a shared band; None if ``seconds`` includes uploads."""
         return None
 
     @abstractmethod
@@ -119,7 +119,7 @@ class ShiftedExponential(Delays):
 
 @dataclass(frozen=True, eq=False)
 class Wireless(Delays):
-    """CPU cycles over CPU speed, then an upload over a band shared by all concurrent uploads.
+    """Local steps at the CPU speed, then an upload over a band shared by all concurrent uploads.
 
     Args:
         network: CPU speeds and channels.
@@ -141,7 +141,7 @@ class Wireless(Delays):
 
     @property
     def wireless(self) -> Wireless:
-        """These delays: uploads share the band."""
+        """This object, because uploads share the band."""
         return self
 
     @cached_property
