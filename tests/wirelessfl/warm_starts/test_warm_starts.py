@@ -86,7 +86,7 @@ def test_non_finite_distances_have_weight_zero():
 
 @pytest.mark.parametrize("name", ["proposed", "average"])
 def test_diverged_sessions_are_ignored(name):
-    """A model with NaN gets no weight; if all have NaN, the latest model is used."""
+    """A model with NaNs gets no weight; if all models have NaNs, the latest model is used."""
     models, gradients, latest = vectors(3, 1), vectors(3, 2), vectors(1, 4)[0]
     models[0, 3] = math.nan
     start = WARM_STARTS.find(name)()
@@ -165,7 +165,7 @@ def test_past_is_restored_from_a_checkpoint():
 
 
 def test_zero_scale_is_average(config, toy):
-    """R = 0 gives the same rounds as Average, with the extra cost of trial rounds."""
+    """With R = 0, rounds equal those of "average"; the trial rounds add their cost."""
     proposed = wirelessfl.run(
         config("fedavg", **FLAGS, warm_start="proposed", similarity_scale=0), data=toy
     )
@@ -274,7 +274,7 @@ def test_trial_rounds_use_the_initial_step_size(config, toy):
 
 
 def test_teachers_use_the_downlink(config, toy):
-    """Each session but the first adds the MiB and seconds of one more model on the downlink."""
+    """Each session but the first costs the MiB and seconds of one additional downlink model."""
     rows = {}
     for name in ("previous", "continuous"):
         settings = config("fedavg", **FLAGS, warm_start=name, downlink_mbps=0.1)
@@ -291,7 +291,7 @@ def test_teachers_use_the_downlink(config, toy):
 
 
 def test_distillation_changes_the_training(config, toy):
-    """Both distillations differ from a run without a teacher, except in the first session."""
+    """Both kinds of distillation change the losses of all sessions except the first."""
     ends = {}
     for flags in (
         {"warm_start": "previous"},
