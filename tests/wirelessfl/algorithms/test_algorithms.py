@@ -32,7 +32,7 @@ def flat(result):
 
 
 def test_one_cell_is_fedavg(config, toy):
-    """With N = 1, T rounds of E edge rounds are bit-identical to T E rounds of FedAvg."""
+    """With one cell, 2 rounds of 3 edge rounds are bit-identical to 6 rounds of FedAvg."""
     star = wirelessfl.run(config("fedavg", rounds=6), data=toy, model=model())
     for algorithm in ("hist", "hfedavg"):
         one = config(algorithm, cells=1, edge_rounds=3, rounds=2)
@@ -53,7 +53,7 @@ def test_one_cell_is_fedavg(config, toy):
 )
 @pytest.mark.parametrize("hidden", [(10,), (9, 8, 7)])
 @pytest.mark.parametrize("weighting", ["uniform", "samples"])
-def test_against_algorithm_1_written_out(config, toy, algorithm, own, hidden, weighting):
+def test_hist_and_hfedavg_equal_a_reference_loop(config, toy, algorithm, own, hidden, weighting):
     """A client-by-client loop over (4) to (7) with masked full vectors gives the same model.
 
     Coordinates of several cells are averaged. Local hidden biases change in a client's steps, but

@@ -93,7 +93,7 @@ def test_fedprox_converges_to_its_fixed_point():
 
 
 @pytest.mark.parametrize("server_lr", [1.0, 0.6])
-def test_fedacg_written_out(server_lr):
+def test_fedacg_equals_a_reference_loop(server_lr):
     """FedACG equals a reference loop; the evaluated model is w, not the look-ahead model."""
     ahead, beta = 0.85, 0.3
     path, _, server = federate(
@@ -115,7 +115,7 @@ def test_fedacg_written_out(server_lr):
     assert torch.allclose(server["momentum"][0], m, atol=1e-12)
 
 
-def test_fedacg_without_its_two_terms_is_fedavg_bit_for_bit():
+def test_fedacg_without_acceleration_and_proximal_term_is_fedavg():
     for settings in ({}, {"momentum": 0.5}, {"server_lr": 0.7}):
         plain, _, _ = federate(FedAvg(lr=0.1, **settings), 20)
         same, _, _ = federate(FedACG(lr=0.1, acceleration=0.0, beta=0.0, **settings), 20)
@@ -204,7 +204,7 @@ def test_plain_sgd_is_true_only_for_plain_steps():
         assert algorithm.plain_sgd is plain, algorithm
 
 
-def test_tracking_reaches_the_optimum_of_the_mean():
+def test_tracking_algorithms_reach_the_optimum_of_the_mean_loss():
     for algorithm in (Scaffold(lr=0.1), ScaffoldM(lr=0.1, beta=0.5)):
         path, own, server = federate(algorithm, 400)
         assert error(path) < 1e-12
@@ -391,7 +391,7 @@ def test_fedadagrad_against_torch():
     assert torch.allclose(torch.stack(path), follow(adagrad, x, changes), atol=1e-12)
 
 
-def test_fedyogi_written_out():
+def test_fedyogi_equals_a_reference_loop():
     algorithm = FedYogi(lr=0.05, server_lr=0.1, eps=1e-2)
     path, changes = pseudo_gradients(algorithm, 30)
     x, m = torch.zeros(SIZE, dtype=torch.float64), torch.zeros(SIZE, dtype=torch.float64)

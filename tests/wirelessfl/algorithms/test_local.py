@@ -39,7 +39,7 @@ def flat(result):
     ("outer", "local"),
     [("hist", name) for name in ANYWHERE] + [("hfedavg", name) for name in LOCALS],
 )
-def test_one_cell_and_one_edge_round_is_the_algorithm_itself(config, toy, outer, local):
+def test_one_cell_and_one_edge_round_equal_the_inner_algorithm(config, toy, outer, local):
     """With N = E = 1 and equal chunks, the run is bit-identical to one of the inner algorithm."""
     payloads = find_algorithm(local)().payloads
     tracking = {"tracking_clients": 2} if any(p.senders == "tracking" for p in payloads) else {}
@@ -60,7 +60,7 @@ def test_hist_refuses_algorithms_with_client_submodels(config, local):
         config("hist", local=local)
 
 
-def test_over_the_air_one_cell_is_the_algorithm_itself(config, toy):
+def test_one_cell_over_the_air_equals_the_inner_algorithm(config, toy):
     flags = {"rounds": 3, "lr": 0.01, "uplink": "aircomp", "tracking_clients": 3}
     one = wirelessfl.run(
         config("hist", local="fadamgc", cells=1, edge_rounds=1, **flags), data=toy, model=model()
@@ -188,7 +188,7 @@ def test_air_errors_are_reported_per_payload(config, toy):
     assert "air_error_tracking" not in again[1]
 
 
-def test_settings_of_both_algorithms_are_flags(capsys, tmp_path):
+def test_settings_of_outer_and_inner_algorithm_are_flags(capsys, tmp_path):
     with pytest.raises(SystemExit):
         main(["run", "hist", "--local", "fadamgc", "--help"])
     text = capsys.readouterr().out

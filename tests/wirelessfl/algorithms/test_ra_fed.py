@@ -294,7 +294,7 @@ COHORTS = {
         ("fedrolex", {}),
     ],
 )
-def test_against_a_loop_written_out(config, toy, name, own, cohort):
+def test_submodel_algorithms_equal_a_reference_loop(config, toy, name, own, cohort):
     """Extracted submodels give the same model as masked parameters and gradients."""
     flags = COHORTS[cohort] | own | {"split": "dirichlet", "min_samples": 5, "lr": LR}
     flags |= {"capacities": (0.7, 0.5, 0.3), "local_steps": STEPS}

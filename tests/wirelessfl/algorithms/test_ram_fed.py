@@ -174,7 +174,7 @@ def test_memory_stays_in_units_of_gradients_if_the_step_size_decreases(config, t
 
 
 @pytest.mark.parametrize("who", ["algorithm", "local"])
-def test_a_sum_over_the_air_is_refused(config, who):
+def test_ram_fed_with_aircomp_is_refused(config, who):
     name, flags = "ram-fed", {}
     if who == "local":
         name, flags = "hfedavg", {"local": "ram-fed"}

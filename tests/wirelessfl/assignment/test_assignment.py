@@ -103,7 +103,7 @@ def test_random_sets_are_uniformly_drawn():
         counts[1, second] += 1
         together += {0, 1} <= set(first.tolist())
     for row, expected in zip(counts / rounds, (0.3, 0.2), strict=True):
-        error = math.sqrt(expected * (1 - expected) / rounds)  # at most 0.0073; 4 errors, 20 shares
+        error = math.sqrt(expected * (1 - expected) / rounds)  # at most 0.0073
         assert np.abs(row - expected).max() < 4 * error
     expected = 3 / 10 * 2 / 9
     error = math.sqrt(expected * (1 - expected) / rounds)

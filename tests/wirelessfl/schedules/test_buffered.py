@@ -160,7 +160,7 @@ plans = st.lists(
     st.integers(1, 6),
 )
 def test_invariants(plans, clients, dynamic, drop_out, busy, floor):
-    """The budget is kept, queues are consistent, and time is monotone; models check staleness."""
+    """The budget is kept, queues and staleness are consistent, and time never decreases."""
     budget = sum(plan[0] for plan in plans)
     seen = [0.0]
 
@@ -285,7 +285,7 @@ def test_clients_are_chosen_uniformly():
     _, regime, spans, _ = simulated([(30, 3, 10**6)], delays, 4500.0, clients=10)
     assert regime.requests.issued > 12_000
     counts = np.bincount([s.client for s in spans], minlength=10)
-    # Clients with long queues have more work left at the end: some tens of requests.
+    # Clients with long queues have some tens of unfinished requests at the end.
     assert np.abs(counts / counts.sum() - 0.1).max() < 0.01
 
 
@@ -354,18 +354,19 @@ def test_uploads_share_the_band_by_hand():
         expected = {1: first, 0: first + left0 - alone[1]}
     assert {s.client: s.end for s in spans[:2]} == pytest.approx(expected)
     network = delays.network
-    stopped = max(expected.values()) - min(expected.values())  # client 2 from first update to merge
+    # Client 2 starts at the first update and is stopped at the merge.
+    stopped = max(expected.values()) - min(expected.values())
     assert stopped < 2.5
     computing = [
         network.switched_capacitance[i] * network.cpu_hz[i] ** 3 * seconds
         for i, seconds in enumerate((1.0, 1.5, stopped))
     ]
-    sending = [network.transmit_power_w[i] * alone[i] for i in (0, 1)]  # each in its own slots only
+    sending = [network.transmit_power_w[i] * alone[i] for i in (0, 1)]  # only in their own slots
     assert regime.requests.joules == pytest.approx(sum(computing) + sum(sending))
 
 
 @pytest.mark.parametrize("uplink", ["tdma", "ofdma", "fixed"])
-def test_a_single_upload_takes_its_bits_over_the_rate(uplink):
+def test_a_single_upload_takes_bits_divided_by_rate(uplink):
     delays = wireless(uplink, clients=1, down=1e6)
     _, _, spans, _ = simulated([(1, 1, 1)], delays, 99.0, clients=1)
     bits = 32 * 1000

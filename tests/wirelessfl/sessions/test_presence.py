@@ -282,7 +282,7 @@ def test_invalid_traces_raise_and_name_the_file(tmp_path, text, message):
     assert "\n" not in str(caught.value)
 
 
-def test_files_that_cannot_be_read(tmp_path, monkeypatch):
+def test_unreadable_files_raise(tmp_path, monkeypatch):
     with pytest.raises(ConfigError, match=r"none\.csv cannot be read: No such file"):
         read_trace(tmp_path / "none.csv", 3)
     with pytest.raises(ConfigError, match="cannot be read: Is a directory"):

@@ -63,7 +63,7 @@ def test_schedule_by_hand():
     assert decided[0].round == 3
 
 
-def test_rows_of_the_first_rounds_and_every_fourth_round():
+def test_rows_are_reported_for_the_first_and_every_fourth_round():
     schedule = SessionsScheduler(1, 10, lambda session: 0, report_every=4, report_first=2)
     seen = reports(schedule.decide(Started())) + reports(schedule.decide(Present(1)))
     for number in range(10):
@@ -147,12 +147,12 @@ def test_changes_at_the_end_of_a_round_precede_the_next_session(config, toy, tra
     flags |= {"rounds": 2, "local_steps": 1}
     alone = wirelessfl.run(config("fedavg", **flags, trace=trace((0, 0, ""))), data=toy)
     end = next(row["sim_seconds"] for row in alone.rows if row["session_round"] == 2)
-    # Client 7's departure decides whether the next clock entry precedes that of the round's end.
+    # If client 7 leaves early, the other departures are put on the clock before the round's end.
     early = (7, 0, end / 4) if first else (7, 0, 0.9 * end)
     stays = [(c, 0, end) for c in range(3)] + [(c, end, "") for c in range(3, 7)] + [early]
     rows = wirelessfl.run(config("fedavg", **flags, trace=trace(*stays)), data=toy).rows
     at = {(row["session"], row["session_round"]): row for row in rows}
-    assert at[0, 2]["present"] == 0  # they left at its end, so their updates arrived
+    assert at[0, 2]["present"] == 0  # clients left when the round ended; their updates arrived
     assert at[0, 2]["dropped"] == 1  # the update of client 7
     assert [at[1, t]["present"] for t in range(3)] == [4, 4, 4]
 

@@ -19,7 +19,7 @@ def issued(number, task, client):
 
 @given(st.integers(1, 9), st.one_of(st.none(), st.integers(1, 9)), st.booleans(), STEPS)
 def test_choices_equal_a_reference_with_lists(clients, limit, idle_first, steps):
-    """Both choose the same clients while requests start and end, also after a restore."""
+    """``BusyClients`` and the reference choose the same clients, also after a restore."""
     busy = BusyClients(clients, limit, idle_first=idle_first)
     order, out = [], []  # busy clients in their order; requests by client, oldest first
     for number, (place, task, ends) in enumerate(steps):

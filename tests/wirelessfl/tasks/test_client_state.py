@@ -230,7 +230,7 @@ def test_cancelled_requests_do_not_change_states(task, name, room, monkeypatch):
 @pytest.mark.parametrize("name", RULES)
 @pytest.mark.parametrize("ahead", [False, True])
 def test_restoring_after_every_merge_is_bit_identical(task, name, ahead):
-    """Checkpoints after each merge are equal, with lost requests and with or without ``ahead``."""
+    """Restored and uninterrupted learners have the same state after each merge."""
     made = task()
 
     def each(learner):

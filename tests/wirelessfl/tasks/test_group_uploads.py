@@ -167,7 +167,7 @@ def test_one_task_with_all_clients_over_the_air_equals_rounds(tmp_path, toy):
 
 
 def test_two_resumed_tasks_are_bit_identical(tmp_path, toy):
-    """Resume from checkpoints with held updates, an active and queued transmissions."""
+    """The checkpoints include held updates, active transmissions and queued transmissions."""
     config = settings_of(snr_db=5.0, out=tmp_path / "run")
     plans = [TaskPlan(4, 3, 5), TaskPlan(4, 2, 7)]
 

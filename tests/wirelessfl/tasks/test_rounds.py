@@ -66,7 +66,7 @@ def test_a_round_takes_the_harmonic_sum():
 
 
 def test_stragglers_are_not_awaited():
-    """The mean round duration is that of the k-th of n clients (standard error 0.5 %)."""
+    """The mean round duration is that of the k-th fastest of n clients (standard error 0.5 %)."""
     regime, _ = rounds(Exponential(), (20,), first=12)
     plans = [regime.plan(number) for number in range(4000)]
     expected = arrival_seconds(arrival=12, requests=20, rate_hz=0.5)
@@ -120,7 +120,7 @@ def test_clients_of_an_ended_task_are_allocated_to_the_others():
 
 
 def test_availability_is_drawn_anew_for_each_round():
-    """With 12 of 40 clients available, a client trains in 90 of 300 rounds (deviation 8)."""
+    """With 12 of 40 clients available, a client trains in about 90 of 300 rounds (deviation 8)."""
     regime, _ = rounds(Exponential(), (6, 6), available=12)
     counts = np.zeros(40)
     for number in range(300):

@@ -59,7 +59,7 @@ def upload(task, clients, chosen):
         (0, {}, [7, 7, 7, 3.5, 3.5], 7, [1, 2, 5, 1.5, 2.5]),
         # Task 0 sends at 2, when client 2 is stopped; task 1 waits from 2.5 to 4 for the channel.
         (2, {}, [4, 4, 2, 5, 5], 5, [1, 2, 2, 1.5, 2.5]),
-        # Clients 1, 2 and 4 are stopped when another of their task is ready; task 1 sends at 3.
+        # Clients 1, 2, 4 are stopped when another client of the task is ready; task 1 sends at 3.
         (1, {}, [3, 1, 1, 4, 1.5], 4, [1, 1, 1, 1.5, 1.5]),
         # The server waits for client 2 until it drops out at 4.
         (0, {2: 4.0}, [6, 6, INF, 3.5, 3.5], 6, [1, 2, 4, 1.5, 2.5]),

@@ -240,7 +240,7 @@ def test_the_counts_in_rows_are_consistent(tmp_path):
     assert {name.partition(".")[0] for name in result.params} == {"digits", "slow"}
 
 
-def test_a_task_ends_at_its_target_and_the_run_with_the_last(tmp_path):
+def test_tasks_end_at_their_targets_and_the_run_with_the_last_task(tmp_path):
     tasks = [TWO["task"][0] + ",target=0.3", TWO["task"][1] + ",target=0.2"]
     settings = TWO | {"task": tasks, "rounds": 10_000, "max_seconds": 500.0, "server_lr": 0.5}
     result = wirelessfl.run(Config.from_flags("fedast", **settings, out=tmp_path / "run"))
@@ -256,7 +256,7 @@ def test_a_task_ends_at_its_target_and_the_run_with_the_last(tmp_path):
     assert summary["target"] == "of each task"
 
 
-def test_fedast_nobuffer_merges_each_update_after_a_reallocation(tmp_path):
+def test_fedast_nobuffer_keeps_buffers_of_one_after_a_reallocation(tmp_path):
     tasks = ["digits,requests=8,step_seconds=0.1,rounds=5,name=a", "digits,requests=8,name=b"]
     settings = TWO | {"task": tasks, "rounds": 40, "step_seconds": 0.2, "eval_every": 5}
     del settings["eval_seconds"]

@@ -63,7 +63,7 @@ def test_one_client_with_a_queue_of_ram_fed_requests(task):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("capacities", [(1.0,), (0.7, 0.5, 0.3)])
 def test_the_mean_memory_is_the_weighted_mean_over_all_clients(task, capacities, weighted):
-    """Clients may have several updates in a merge. For full models and submodels."""
+    """This also holds if a client has several updates in a merge, and for submodels."""
     made, samples = task(), np.array([5.0, 1.0, 2.0, 4.0]) if weighted else np.ones(4)
     weights = Weights(np.zeros(4, dtype=np.int64), samples)
     rule = RamFed(lr=LR, capacities=capacities, masks="random")

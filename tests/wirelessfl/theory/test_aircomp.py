@@ -82,6 +82,6 @@ def test_the_corrected_term_bounds_gradients_caused_by_noise(local_steps):
         (np.ones(5), r"mse has shape \[5\]: give one number, \[7\], or \[7, 5\]"),
     ],
 )
-def test_wrong_errors_are_named(mse, message):
+def test_invalid_errors_are_rejected(mse, message):
     with pytest.raises(ValueError, match=message):
         theorem_2(CONSTANTS, **RUN, mse=mse)

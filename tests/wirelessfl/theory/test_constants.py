@@ -195,7 +195,7 @@ def test_gradient_variance_is_that_over_all_batches(classifier, size):
     assert (found.gradient_variance == 0) == (size >= 5)
 
 
-def test_clients_with_the_same_data_do_not_differ(classifier):
+def test_clients_with_the_same_data_have_zero_deltas(classifier):
     module, _, inputs, labels = classifier
     clients = [np.arange(12)] * 4
     found = estimate_constants(
@@ -295,12 +295,12 @@ def test_points_are_by_default_those_of_an_sgd_path(regression):
         ({"points": [torch.full((4,), torch.nan)]}, "gradient of the loss is not finite"),
     ],
 )
-def test_wrong_arguments_are_named(regression, options, message):
+def test_invalid_arguments_are_rejected(regression, options, message):
     with pytest.raises(ValueError, match=message):
         estimate(regression, **({"points": regression[-1]} | options))
 
 
-def test_mismatched_data_are_named(regression):
+def test_mismatched_data_are_rejected(regression):
     module, inputs, labels, clients, points = regression
     with pytest.raises(ValueError, match="cell_of has 5 entries: give one for each of the 4"):
         estimate((module, inputs, labels, clients[:4], points), points)

@@ -217,12 +217,12 @@ def test_the_deviation_bounds_the_variance_of_gradients():
         ({"decrease": math.inf}, "decrease is inf"),
     ],
 )
-def test_wrong_constants_are_named(changes, message):
+def test_invalid_constants_are_rejected(changes, message):
     with pytest.raises(ValueError, match=message):
         replace(FIRST, **changes)
 
 
-def test_other_wrong_arguments_are_named():
+def test_other_invalid_arguments_are_rejected():
     with pytest.raises(ValueError, match="rounds is empty"):
         gradient_norm_bound([])
     with pytest.raises(ValueError, match=r"samples has shape \[0, 2\]"):

@@ -180,6 +180,6 @@ def test_the_bound_is_theorem_1_at_its_learning_rates(rounds, buffer, requests, 
         (lambda: fedast_corollary_1(**RUN | {"heterogeneity": -1}), "heterogeneity is -1"),
     ],
 )
-def test_errors(call, message):
+def test_invalid_arguments_are_rejected(call, message):
     with pytest.raises(ValueError, match=message):
         call()

@@ -80,7 +80,7 @@ def test_doubling_an_argument_scales_each_term_by_its_power(name):
     assert ratios == pytest.approx([2.0**power for power in POWERS[name]])
 
 
-def test_values_per_round_enter_by_their_mean():
+def test_only_the_mean_of_values_per_round_matters():
     varying = bound(largest_mask=[350, 400, 500, 350, 400, 500, 370], model_norm_sq=np.arange(7.0))
     assert varying == bound(largest_mask=410, model_norm_sq=3)
 
@@ -175,12 +175,12 @@ def test_a_mask_at_the_cap_has_partition_term_eps_th():
         ({"constants": Constants(0, 1, 1, 1)}, "smoothness is 0"),
     ],
 )
-def test_wrong_arguments_are_named(changes, message):
+def test_invalid_arguments_are_rejected(changes, message):
     with pytest.raises(ValueError, match=message):
         bound(**changes)
 
 
-def test_wrong_constants_and_caps_are_named():
+def test_invalid_constants_and_caps_are_rejected():
     with pytest.raises(ValueError, match="delta_1_sq is -1"):
         Constants(1, 1, -1, 1)
     with pytest.raises(ValueError, match="smoothness is inf"):

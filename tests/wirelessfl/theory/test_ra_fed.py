@@ -1,4 +1,4 @@
-"""The bounds of RA-Fed and RAM-Fed: hand calculations, limits, rates, and errors in print."""
+"""The bounds of RA-Fed and RAM-Fed: hand calculations, limits, rates, and known misprints."""
 
 import math
 from dataclasses import replace
@@ -188,7 +188,7 @@ def test_noise_and_heterogeneity_leave_a_floor():
 
 @pytest.mark.parametrize("scale", [0.3, 2.0])
 def test_the_rate_step_size_needs_a_minimum_number_of_rounds(scale):
-    """It is allowed if Q >= 256 c^2 L^2 T N (RA-Fed) or Q >= 16 c^2 L^2 T Gamma* (RAM-Fed)."""
+    """RA-Fed allows it if Q >= 256 c^2 L^2 T N, and RAM-Fed if Q >= 16 c^2 L^2 T Gamma*."""
     for least, limit in ((256 * 12, "ra_fed"), (16 * 4, "ram_fed")):
         rounds = least * scale**2 * 4 * 6
         for factor, fits in ((0.99, False), (1.01, True)):
@@ -264,7 +264,7 @@ def test_submodel_noise_bounds_the_error_of_clients_start_models(seed, grid):
         ({"initial_gap": -1e-9}, "initial_gap is -1e-09"),
     ],
 )
-def test_wrong_constants_are_named(changes, message):
+def test_invalid_constants_are_rejected(changes, message):
     with pytest.raises(ValueError, match=message):
         replace(RUN, **changes)
 
@@ -302,6 +302,6 @@ def test_wrong_constants_are_named(changes, message):
         (lambda: submodel_noise(0.1, math.inf), "compression_error is inf"),
     ],
 )
-def test_other_wrong_arguments_are_named(call, message):
+def test_other_invalid_arguments_are_rejected(call, message):
     with pytest.raises(ValueError, match=message):
         call()

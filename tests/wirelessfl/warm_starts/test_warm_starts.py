@@ -68,7 +68,7 @@ def test_distances_of_a_zero_gradient_are_finite():
 
 
 @given(st.lists(st.floats(0, 5), min_size=1, max_size=6), st.floats(0, 50))
-def test_weights_are_the_softmax(distances, scale):
+def test_weights_are_a_softmax_of_distances(distances, scale):
     weights = softmax_weights(distances, scale)
     whole = math.fsum(math.exp(-scale * (d - min(distances))) for d in distances)
     for weight, distance in zip(weights, distances, strict=True):
@@ -98,7 +98,7 @@ def test_diverged_sessions_are_ignored(name):
 
 
 @pytest.mark.parametrize("similarity", ["two_norm", "plain_two_norm", "inner_product"])
-def test_large_scale_selects_the_nearest_session_and_zero_the_mean(similarity):
+def test_a_large_scale_selects_the_nearest_session_and_scale_zero_the_mean(similarity):
     models, gradients = vectors(4, 1), vectors(4, 2)
     past = past_of(models, gradients)
     near = gradients[2] + 1e-3 * vectors(1, 3)[0]
@@ -131,7 +131,7 @@ def test_pilot_is_the_mean_of_the_first_models():
     assert past.stored_bytes == 4 * 10 * 3  # the pilot model, and model and gradient of session 3
 
 
-def test_history_keeps_the_latest_or_the_most_diverse():
+def test_history_keeps_the_latest_or_the_most_diverse_sessions():
     models = vectors(4, 1)
     east, north, west = torch.zeros(3, 10)
     east[0], north[1], west[0] = 1.0, 1.0, -1.0
