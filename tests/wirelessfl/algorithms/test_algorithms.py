@@ -1,4 +1,4 @@
-"""Algorithms against reference loops, and against each other where they must coincide."""
+"""Algorithms equal reference loops, and coincide with each other in special cases."""
 
 from dataclasses import dataclass
 
@@ -32,7 +32,7 @@ def flat(result):
 
 
 def test_one_cell_is_fedavg(config, toy):
-    """HIST and HFedAvg with N = 1 and E edge rounds equal FedAvg, bit for bit."""
+    """With one cell, 2 rounds of 3 edge rounds are bit-identical to 6 rounds of FedAvg."""
     star = wirelessfl.run(config("fedavg", rounds=6), data=toy, model=model())
     for algorithm in ("hist", "hfedavg"):
         one = config(algorithm, cells=1, edge_rounds=3, rounds=2)
@@ -53,11 +53,11 @@ def test_one_cell_is_fedavg(config, toy):
 )
 @pytest.mark.parametrize("hidden", [(10,), (9, 8, 7)])
 @pytest.mark.parametrize("weighting", ["uniform", "samples"])
-def test_against_algorithm_1_written_out(config, toy, algorithm, own, hidden, weighting):
-    """A client-by-client loop on masked full vectors, (4) to (7), gives the same model.
+def test_hist_and_hfedavg_equal_a_reference_loop(config, toy, algorithm, own, hidden, weighting):
+    """A client-by-client loop over (4) to (7) with masked full vectors gives the same model.
 
-    Shared coordinates are averaged. Local hidden biases change in a client's steps, but are never
-    sent.
+    Coordinates of several cells are averaged. Local hidden biases change in a client's steps, but
+    are never sent.
     """
     settings = config(
         algorithm,
@@ -126,7 +126,7 @@ def test_against_algorithm_1_written_out(config, toy, algorithm, own, hidden, we
 
 
 def test_partition_all_does_not_change_cross_blocks(config, toy):
-    """With partition "all" a weight between neurons of two cells does not change in that round."""
+    """With partition "all", weights between neurons of different cells do not change."""
     module = model((9, 9))
     settings = config("hist", partition="all", rounds=1)
     setup = build(settings, data=toy, model=module)
@@ -200,7 +200,7 @@ class Median(FedAvg):
 
 
 def test_an_algorithm_may_require_each_update(config, toy, monkeypatch):
-    """A median rule equals the median of six jobs with one client each."""
+    """The median rule's result equals the median of six updates, each trained in its own job."""
     monkeypatch.setattr(FIND, lambda name, local: Median)
     settings = config("fedavg", rounds=1)
     setup = build(settings, data=toy, model=model())
@@ -225,7 +225,7 @@ def test_an_algorithm_may_require_each_update(config, toy, monkeypatch):
 
 @dataclass(frozen=True)
 class CloudMomentum(HFedAvg):
-    """Server state includes the sum of all mean changes, which the cloud averages over cells."""
+    """Adds to the server state the sum of all mean changes; the cloud averages it over cells."""
 
     name = "cloud-momentum"
     node_state = False
@@ -238,7 +238,7 @@ class CloudMomentum(HFedAvg):
 
 
 def test_the_cloud_may_combine_server_state(config, toy, monkeypatch):
-    """With node_state False state is averaged over cells, so the sum is the model's change."""
+    """With ``node_state = False``, the sum, averaged over cells, equals the model's change."""
     monkeypatch.setattr(FIND, lambda name, local: CloudMomentum)
     setup = build(config("hfedavg"), data=toy, model=model())
     training, start = setup.training, setup.model.objective.spec.from_module(model())

@@ -1,4 +1,4 @@
-"""The rules of the FAdamGC family on quadratics, against algebra and against torch.optim."""
+"""Client and server update rules on quadratics, compared with algebra and torch.optim."""
 
 import numpy as np
 import pytest
@@ -73,7 +73,7 @@ def error(path):
 
 
 def test_fedavg_converges_to_its_biased_fixed_point():
-    """After K steps x_i = b_i + r_i (x - b_i) with r_i = (1 - lr a_i)^K; the mean converges."""
+    """K steps from x give x_i = b_i + r_i (x - b_i), where r_i = (1 - lr a_i)^K."""
     pull = 1 - (1 - 0.1 * CURVATURE) ** STEPS
     biased = (pull * MINIMUM).sum(0) / pull.sum(0)
     path, _, _ = federate(FedAvg(lr=0.1), 200)
@@ -82,7 +82,10 @@ def test_fedavg_converges_to_its_biased_fixed_point():
 
 
 def test_fedprox_converges_to_its_fixed_point():
-    """With curvature a_i + mu, x_i = x + (1 - r_i) a_i / (a_i + mu) (b_i - x)."""
+    """K steps from x give x_i = x + (1 - r_i) a_i / (a_i + mu) (b_i - x).
+
+    Here r_i = (1 - lr (a_i + mu))^K.
+    """
     mu = 0.7
     pull = (1 - (1 - 0.1 * (CURVATURE + mu)) ** STEPS) * CURVATURE / (CURVATURE + mu)
     path, _, _ = federate(FedProx(lr=0.1, mu=mu), 300)
@@ -90,8 +93,8 @@ def test_fedprox_converges_to_its_fixed_point():
 
 
 @pytest.mark.parametrize("server_lr", [1.0, 0.6])
-def test_fedacg_written_out(server_lr):
-    """Look-ahead, proximal term and momentum; the evaluated model is w, not the one sent."""
+def test_fedacg_equals_a_reference_loop(server_lr):
+    """FedACG equals a reference loop; the evaluated model is w, not the look-ahead model."""
     ahead, beta = 0.85, 0.3
     path, _, server = federate(
         FedACG(lr=0.05, acceleration=ahead, beta=beta, server_lr=server_lr), 4
@@ -112,7 +115,7 @@ def test_fedacg_written_out(server_lr):
     assert torch.allclose(server["momentum"][0], m, atol=1e-12)
 
 
-def test_fedacg_without_its_two_terms_is_fedavg_bit_for_bit():
+def test_fedacg_without_acceleration_and_proximal_term_is_fedavg():
     for settings in ({}, {"momentum": 0.5}, {"server_lr": 0.7}):
         plain, _, _ = federate(FedAvg(lr=0.1, **settings), 20)
         same, _, _ = federate(FedACG(lr=0.1, acceleration=0.0, beta=0.0, **settings), 20)
@@ -201,7 +204,7 @@ def test_plain_sgd_is_true_only_for_plain_steps():
         assert algorithm.plain_sgd is plain, algorithm
 
 
-def test_tracking_reaches_the_optimum_of_the_mean():
+def test_tracking_algorithms_reach_the_optimum_of_the_mean_loss():
     for algorithm in (Scaffold(lr=0.1), ScaffoldM(lr=0.1, beta=0.5)):
         path, own, server = federate(algorithm, 400)
         assert error(path) < 1e-12
@@ -210,7 +213,7 @@ def test_tracking_reaches_the_optimum_of_the_mean():
 
 
 def test_fadamgc_reaches_the_optimum_and_local_adam_does_not():
-    """With carried vhat it converges, up to rounding; with vhat reset in each round it stalls."""
+    """FAdamGC converges if vhat is carried over; if vhat is reset, a small error remains."""
     carried, _, _ = federate(FAdamGC(lr=0.05, vhat="carried"), 1000)
     reset, _, _ = federate(FAdamGC(lr=0.05), 1000)
     local, _, _ = federate(LocalAdam(lr=0.05, vhat="carried"), 1000)
@@ -223,7 +226,7 @@ def test_fadamgc_reaches_the_optimum_and_local_adam_does_not():
 
 
 def test_momentum_alone_keeps_the_bias_of_fedavg():
-    """At the fixed point d is the mean step, and clients still step towards their own minima."""
+    """At the fixed point, d is the mean step, but clients still step towards their own minima."""
     assert error(federate(FedAvgM(lr=0.1), 500)[0]) > 1e-3
     plain, _, _ = federate(FedAvg(lr=0.1), 50)
     same, _, _ = federate(FedAvgM(lr=0.1, beta=1.0), 50)
@@ -231,7 +234,7 @@ def test_momentum_alone_keeps_the_bias_of_fedavg():
 
 
 def test_momentum_is_the_mean_step_of_the_last_round():
-    """Two rounds computed by hand: d = (x_0 - x_1) / (K lr) for eta_g = 1."""
+    """The first two rounds equal a hand calculation with d = (x_0 - x_1) / (K lr)."""
     path, _, server = federate(FedAvgM(lr=0.05, beta=0.3), 1)
     d = -path[0] / (STEPS * 0.05)
     assert torch.allclose(server["momentum"][0], d, atol=1e-12)
@@ -242,7 +245,7 @@ def test_momentum_is_the_mean_step_of_the_last_round():
 
 
 class Untracked(FAdamGC):
-    """FAdamGC that keeps y = y_i = 0."""
+    """FAdamGC with y and y_i fixed at zero."""
 
     name = "untracked"
 
@@ -287,7 +290,10 @@ def test_local_adam_is_amsgrad_written_out():
 
 @pytest.mark.parametrize("server_lr", [1.0, 0.6, 1.3])
 def test_the_two_forms_of_fa_nt_agree(server_lr):
-    """They agree with full participation; for eta_g != 1 this requires the corrected (114)."""
+    """With full participation, both forms give the same models.
+
+    For eta_g != 1, this requires the corrected (114).
+    """
     two, _, _ = federate(FANT(lr=0.01, server_lr=server_lr), 40)
     one, _, _ = federate(FANT(lr=0.01, server_lr=server_lr, variables="one"), 40)
     assert torch.allclose(torch.stack(one), torch.stack(two), atol=1e-10)
@@ -298,21 +304,21 @@ def test_the_two_forms_of_fa_nt_agree(server_lr):
 
 
 def turns(t):
-    """Three random clients per round, one or two of which track."""
+    """Three random clients for round t, and which of them track (one or two)."""
     dice = np.random.default_rng(t)
     clients = np.sort(dice.permutation(CLIENTS)[:3])
     return clients, np.array([True, t % 2 == 0, False])
 
 
 @pytest.mark.parametrize("name", ["fadamgc", "scaffold", "scaffold-m", "fa-nt"])
-def test_the_servers_term_is_the_mean_of_all_clients_terms(name):
-    """For any participants and trackers y = (1/n) sum y_i, since both are 0 at first."""
+def test_the_servers_tracking_term_is_the_mean_over_all_clients(name):
+    """For any participants and trackers, y = (1/n) sum y_i, since all terms start at 0."""
     _, own, server = federate(find_algorithm(name)(lr=0.01), 25, turns)
     assert torch.allclose(server["tracking"][0], own["tracking"].mean(0), atol=1e-12)
     assert own["tracking"].any()
 
 
-def test_only_trackers_change_their_term():
+def test_only_tracking_clients_change_their_tracking_term():
     who = np.arange(3), np.array([True, False, False])
     _, own, _ = federate(FAdamGC(lr=0.01), 1, lambda t: who)
     assert own["tracking"][0].any()
@@ -322,7 +328,7 @@ def test_only_trackers_change_their_term():
 
 
 def pseudo_gradients(algorithm, rounds):
-    """The mean changes D of each round along the algorithm's path."""
+    """Run ``algorithm``; return the model and the mean change D of each round."""
     path, _, _ = federate(algorithm, rounds)
     starts = [torch.zeros(SIZE, dtype=torch.float64), *path[:-1]]
     pull = 1 - (1 - algorithm.lr * CURVATURE) ** STEPS
@@ -330,7 +336,7 @@ def pseudo_gradients(algorithm, rounds):
 
 
 def follow(optimizer, x, changes, prepare=lambda t: None):
-    """The path of a torch optimizer whose gradients are -D."""
+    """Models of a torch optimizer that receives -D of each round as its gradient."""
     path = []
     for t, change in enumerate(changes, start=1):
         prepare(t)
@@ -341,7 +347,7 @@ def follow(optimizer, x, changes, prepare=lambda t: None):
 
 
 def test_fedadam_against_torch():
-    """torch.optim.Adam agrees if v starts at eps^2 and its bias correction is undone."""
+    """FedAdam equals torch.optim.Adam with v_0 = eps^2 and without bias correction."""
     algorithm = FedAdam(lr=0.05, server_lr=0.1, eps=1e-2)
     path, changes = pseudo_gradients(algorithm, 30)
     x = torch.zeros(SIZE, dtype=torch.float64, requires_grad=True)
@@ -385,7 +391,7 @@ def test_fedadagrad_against_torch():
     assert torch.allclose(torch.stack(path), follow(adagrad, x, changes), atol=1e-12)
 
 
-def test_fedyogi_written_out():
+def test_fedyogi_equals_a_reference_loop():
     algorithm = FedYogi(lr=0.05, server_lr=0.1, eps=1e-2)
     path, changes = pseudo_gradients(algorithm, 30)
     x, m = torch.zeros(SIZE, dtype=torch.float64), torch.zeros(SIZE, dtype=torch.float64)

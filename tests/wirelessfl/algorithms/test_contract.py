@@ -1,4 +1,4 @@
-"""Units in which algorithms send payloads."""
+"""Units of the payloads that algorithms send."""
 
 from dataclasses import dataclass
 
@@ -10,14 +10,14 @@ from wirelessfl.training.payloads import Payload
 
 @dataclass(frozen=True)
 class InServerSteps(FedAvg):
-    """Defines its own unit for sending payloads over the air."""
+    """Defines its own unit for payloads."""
 
     def unit(self, payload, local_steps):
         return self.server_lr * local_steps
 
 
 def test_units_of_payloads():
-    """The unit is lr, 1, or the algorithm's own; other names are refused."""
+    """The unit is lr, 1, or defined by the algorithm; unknown unit names raise an error."""
     rule = FedAvg(lr=0.3, server_lr=0.5)
     assert rule.unit(Payload("update", unit="lr"), 7) == 0.3
     assert rule.unit(Payload("update"), 7) == 1.0

@@ -1,4 +1,4 @@
-"""Every algorithm's default rates train the default model on digits in the default rounds."""
+"""With default settings, every algorithm exceeds 80 % accuracy on digits."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from wirelessfl.algorithms import algorithm_classes
 
 REACHED = 0.8
 SAME_TRAINING = {"sync-bayes-st": "sync-st", "sync-ucb-st": "sync-st"}
-"""They differ only in the assignment of tasks to clients, so one task gives the same training."""
+"""These algorithms differ only in the assignment of tasks, which is the same for a single task."""
 
 
 class ReachedError(Exception):
@@ -15,7 +15,7 @@ class ReachedError(Exception):
 
 
 def reached(name, out):
-    """Run with defaults until two consecutive rows exceed 80 %; returns the accuracy reached.
+    """Run until two consecutive rows exceed 80 % accuracy; return the accuracy reached.
 
     Step sizes are constant, so a run that stops early is a prefix of the full run. All settings are
     defaults except the number of evaluations (fifteen), the threads and the run directory.

@@ -1,4 +1,4 @@
-"""Algorithms with one server inside the cells of HIST and HFedAvg, over OMA and over the air."""
+"""Single-server algorithms inside the cells of HIST and HFedAvg, over OMA and AirComp."""
 
 import pickle
 from dataclasses import fields
@@ -39,8 +39,8 @@ def flat(result):
     ("outer", "local"),
     [("hist", name) for name in ANYWHERE] + [("hfedavg", name) for name in LOCALS],
 )
-def test_one_cell_and_one_edge_round_is_the_algorithm_itself(config, toy, outer, local):
-    """With N = E = 1 and equal chunks, runs with partial participation are bit-identical."""
+def test_one_cell_and_one_edge_round_equal_the_inner_algorithm(config, toy, outer, local):
+    """With N = E = 1 and equal chunks, the run is bit-identical to one of the inner algorithm."""
     payloads = find_algorithm(local)().payloads
     tracking = {"tracking_clients": 2} if any(p.senders == "tracking" for p in payloads) else {}
     narrow = {"capacities": (0.5, 1.0)} if local in OWN else {}
@@ -60,7 +60,7 @@ def test_hist_refuses_algorithms_with_client_submodels(config, local):
         config("hist", local=local)
 
 
-def test_over_the_air_one_cell_is_the_algorithm_itself(config, toy):
+def test_one_cell_over_the_air_equals_the_inner_algorithm(config, toy):
     flags = {"rounds": 3, "lr": 0.01, "uplink": "aircomp", "tracking_clients": 3}
     one = wirelessfl.run(
         config("hist", local="fadamgc", cells=1, edge_rounds=1, **flags), data=toy, model=model()
@@ -86,7 +86,7 @@ def zero_tracking(training):
 
 @pytest.mark.parametrize("uplink", ["tdma", "aircomp"])
 def test_fadamgc_without_tracking_is_local_adam_in_hist(config, toy, uplink):
-    """With y = y_i = 0 before every edge round models are bit-identical, also over the air."""
+    """If y and y_i are reset to 0 before every edge round, both models are bit-identical."""
     flags = {"rounds": 3, "edge_rounds": 1, "lr": 0.01, "uplink": uplink}
     one = build(config("hist", local="fadamgc", **flags), data=toy, model=model())
     two = build(config("hist", local="local-adam", **flags), data=toy, model=model())
@@ -100,7 +100,7 @@ def test_fadamgc_without_tracking_is_local_adam_in_hist(config, toy, uplink):
 @pytest.mark.parametrize("uplink", ["tdma", "aircomp"])
 @pytest.mark.parametrize("local", ANYWHERE)
 def test_padding_stays_exactly_zero(config, toy, local, uplink):
-    """With cells of 3 and 4 neurons, padding of the narrower ones has no update and no state."""
+    """With cells of 3 and 4 neurons, updates and states are zero in the narrower cells' padding."""
     settings = config("hist", local=local, lr=0.01, uplink=uplink, edge_rounds=2, executor="vmap")
     setup = build(settings, data=toy, model=model())
     training, seen = setup.training, []
@@ -132,7 +132,7 @@ def test_padding_stays_exactly_zero(config, toy, local, uplink):
 
 
 def test_an_edge_server_tracks_its_own_clients_in_full_coordinates(config, toy):
-    """y_j is the mean of its clients' y_i at all coordinates, though a round covers only some."""
+    """y_j is the mean of the cell's y_i at all coordinates, although a round covers only some."""
     training = trained(
         build(config("hist", local="fadamgc", lr=0.01, edge_rounds=2), data=toy, model=model()), 5
     )
@@ -169,7 +169,7 @@ def test_all_tracking_algorithms_use_the_same_units():
 
 
 def test_air_errors_are_reported_per_payload(config, toy):
-    """With a single tracker, the two cells without one do not count as error-free."""
+    """With one tracking client, the two cells without one do not count as error-free."""
     flags = {"rounds": 30, "edge_rounds": 1, "lr": 0.01, "uplink": "aircomp"}
     flags["beamformer"] = "random"
     rows = {
@@ -188,7 +188,7 @@ def test_air_errors_are_reported_per_payload(config, toy):
     assert "air_error_tracking" not in again[1]
 
 
-def test_settings_of_both_algorithms_are_flags(capsys, tmp_path):
+def test_settings_of_outer_and_inner_algorithm_are_flags(capsys, tmp_path):
     with pytest.raises(SystemExit):
         main(["run", "hist", "--local", "fadamgc", "--help"])
     text = capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""RA-Fed and its variants against each other where they coincide, and against reference loops."""
+"""RA-Fed and its variants equal reference loops, and coincide in special cases."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -31,7 +31,7 @@ def flat(result):
 @pytest.mark.parametrize("per_round", [None, 4])
 @pytest.mark.parametrize("name", ["ra-fed", "heterofl", "fedrolex", "fedavg-small"])
 def test_full_submodels_are_fedavg(config, toy, name, per_round, weighting):
-    """Models are bit-identical for any participants; other numbers agree up to rounding."""
+    """With full submodels, models are bit-identical to FedAvg's; rows agree up to rounding."""
     flags = {"clients_per_round": per_round, "weighting": weighting}
     flags |= {"split": "dirichlet", "min_samples": 5, "server_lr": 0.7}
     full = wirelessfl.run(config("fedavg", **flags), data=toy, model=model())
@@ -48,7 +48,10 @@ def test_full_submodels_are_fedavg(config, toy, name, per_round, weighting):
 
 @pytest.mark.parametrize("weighting", ["uniform", "samples"])
 def test_ram_fed_with_full_submodels_and_participation_is_fedavg(config, toy, weighting):
-    """It agrees up to rounding; with partial participation, absent clients count too."""
+    """RAM-Fed and FedAvg agree up to rounding if all clients participate, but not otherwise.
+
+    RAM-Fed's mean includes the memory of absent clients.
+    """
     flags = {"weighting": weighting, "rounds": 6}
     flags |= {"split": "dirichlet", "min_samples": 5}
     for per_round, equal in ((None, True), (4, False)):
@@ -77,7 +80,7 @@ def test_partition_masks_are_hist(config, toy, weighting, overlap):
 
 
 class Constant:
-    """Stub of an executor: each client changes all its parameters by the same number."""
+    """Executor stub: a client changes all its parameters by the same number."""
 
     def __init__(self, change):
         self.change, self.chunk, self.seen = change, 2, []
@@ -91,7 +94,7 @@ class Constant:
 
 
 def by_neuron(spec, values):
-    """One value per hidden neuron and one for the output biases, from ``values`` [P]."""
+    """Reduce ``values`` [P] to one value per hidden neuron and one for the output biases."""
     into, bias, out, last = spec.views(values).values()
     for n, value in enumerate(bias):  # all parameters of a neuron have changed equally
         assert torch.allclose(into[n], value)
@@ -101,7 +104,7 @@ def by_neuron(spec, values):
 
 
 def trained(setup, number, who, chosen, change):
-    """Changes of a round in which clients ``who`` train neurons ``chosen``, by neuron.
+    """Change of each neuron in a round in which clients ``who`` train neurons ``chosen``.
 
     Client n changes each of its parameters by ``change[n]``.
     """
@@ -148,7 +151,7 @@ def prepared(config, toy, name, weighting):
     ],
 )
 def test_the_merge_by_hand(config, toy, weighting, first, second):
-    """A coordinate changes by the mean change of the clients that cover it, or not at all."""
+    """A coordinate changes by the mean change of the clients that cover it, if there are any."""
     setup = prepared(config, toy, "ra-fed", weighting)
     assert trained(setup, 0, *FIRST) == pytest.approx(first, rel=1e-6)
     assert setup.training.metrics == pytest.approx({"coverage": 1, "uncovered": 17 / 72})
@@ -156,10 +159,10 @@ def test_the_merge_by_hand(config, toy, weighting, first, second):
 
 
 def test_ram_feds_merge_by_hand(config, toy):
-    """u_n also counts at coordinates that client n does not cover.
+    """The mean of u_n includes every client, also at coordinates that it does not cover.
 
-    In units of the change, the mean of u_n is [1, 8/3, 7/3, 0, 5] after the first round;
-    weighted by samples it is [3/8, 18/8, 28/8, 0, 46/8].
+    In units of the model's change, the mean is [1, 8/3, 7/3, 0, 5] after the first round, and
+    [3/8, 18/8, 28/8, 0, 46/8] if clients are weighted by samples.
     """
     for weighting, first, second, mean in (
         (
@@ -186,7 +189,7 @@ def test_ram_feds_merge_by_hand(config, toy):
 
 
 def test_overlapping_submodels_are_averaged(config, toy):
-    """Three submodels have 4 of 12 neurons each, plus 2 of the next: 6 neurons are shared."""
+    """Three submodels have 4 of 12 neurons each, plus 2 of the next one's, so 6 are shared."""
     flags = {"masks": "partition", "mask_overlap": 0.5, "capacities": (1.0,)}
     settings = config("ra-fed", clients=3, **flags)
     setup = build(settings, data=toy, model=model((12,)))
@@ -217,7 +220,7 @@ def mask_of(spec, chosen):
 
 
 def written_out(setup, module, data, rounds, memory):
-    """Reference loop on masked full vectors: E edge rounds per cell, then the mean of cells."""
+    """Reference loop with masked full vectors: E edge rounds per cell, then the mean of cells."""
     training, planner, spec = setup.training, setup.planner, setup.model.objective.spec
     edge_rounds, clients = training.settings.edge_rounds, len(training.client_samples)
     by_samples = training.server.weights.samples is not None
@@ -291,8 +294,8 @@ COHORTS = {
         ("fedrolex", {}),
     ],
 )
-def test_against_a_loop_written_out(config, toy, name, own, cohort):
-    """Masks on parameters and gradients of the full model equal extracted submodels."""
+def test_submodel_algorithms_equal_a_reference_loop(config, toy, name, own, cohort):
+    """Extracted submodels give the same model as masked parameters and gradients."""
     flags = COHORTS[cohort] | own | {"split": "dirichlet", "min_samples": 5, "lr": LR}
     flags |= {"capacities": (0.7, 0.5, 0.3), "local_steps": STEPS}
     inside = "cells" in flags

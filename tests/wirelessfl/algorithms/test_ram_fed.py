@@ -24,7 +24,7 @@ def flat(result):
 
 
 class Dice:
-    """Stub of an executor that returns random changes."""
+    """Executor stub that returns random updates."""
 
     chunk = 5
 
@@ -37,7 +37,7 @@ class Dice:
 
 
 def mean_of_all(training, clients):
-    """The mean of all u_n in float64, weighted by samples if clients are."""
+    """Mean of u_n over ``clients`` in float64, with the server's client weights."""
     weights = training.server.weights.of(clients)
     total = torch.zeros(training.server.states.size, dtype=torch.float64)
     for client, weight in zip(clients, weights, strict=True):
@@ -50,7 +50,7 @@ def mean_of_all(training, clients):
 @pytest.mark.parametrize("weighting", ["uniform", "samples"])
 @pytest.mark.parametrize("local", [False, True])
 def test_the_incremental_mean_equals_the_mean_of_all_memories(config, toy, weighting, local):
-    """With partial participation and random masks, it agrees to 1e-5 after 100 rounds."""
+    """With partial participation and random masks, both agree to 1e-5 after 100 rounds."""
     flags = FLAGS | {"weighting": weighting, "split": "dirichlet", "min_samples": 5, "lr": 0.1}
     if local:
         flags |= {"cells": 2, "edge_rounds": 2, "local": "ram-fed", "clients_per_round": 4}
@@ -121,7 +121,7 @@ def test_in_sessions_the_mean_is_over_present_clients(config, toy):
 
 
 def test_the_mean_excludes_departed_clients(config, toy):
-    """Returning clients restore the mean; trial rounds on a branch do not change the memory."""
+    """If the clients return, the mean is restored. Trial rounds do not change the memory."""
     setup = build(config("ram-fed", **FLAGS | {"clients_per_round": None}), data=toy, model=model())
     training = setup.training
     for number in range(2):
@@ -174,7 +174,7 @@ def test_memory_stays_in_units_of_gradients_if_the_step_size_decreases(config, t
 
 
 @pytest.mark.parametrize("who", ["algorithm", "local"])
-def test_a_sum_over_the_air_is_refused(config, who):
+def test_ram_fed_with_aircomp_is_refused(config, who):
     name, flags = "ram-fed", {}
     if who == "local":
         name, flags = "hfedavg", {"local": "ram-fed"}

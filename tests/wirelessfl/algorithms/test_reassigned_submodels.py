@@ -29,7 +29,7 @@ def merges_of_cells(draw):
 
 @given(merges_of_cells())
 def test_reassigned_submodels_stay_disjoint_and_complete(case):
-    """In 20 merges with random durations sizes stay constant, and busy cells keep their neurons."""
+    """In 20 merges with random durations, sizes stay constant and busy cells keep their neurons."""
     cells, buffer, hidden, scheme, seed = case
     module = FCNN((5,), 3, hidden=(max(hidden[0], cells), *hidden[1:]))
     spec = ParamSpec.of(module)
@@ -93,8 +93,8 @@ def test_unsuitable_buffers_are_refused(name, settings, buffer, message):
     assert "\n" not in str(caught.value)
 
 
-def test_suitable_buffers():
-    """A merge combines 1 to all cells with full models, and 2 to all cells with submodels."""
+def test_suitable_buffers_are_accepted():
+    """With full models, 1 to all cells may be merged; with submodels, 2 to all cells."""
     for name, buffers in (("hfedavg", (1, 2, 3)), ("hist", (2, 3))):
         for buffer in buffers:
             find_algorithm(name)().check_merged_cells(buffer, 3)

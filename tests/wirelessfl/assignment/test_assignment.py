@@ -1,4 +1,4 @@
-"""Assignments give valid sets, and learned choices match brute force and synthetic clients."""
+"""Assignment of clients to tasks: valid sets, brute-force references, synthetic clients."""
 
 import math
 import warnings
@@ -43,7 +43,7 @@ def made_up(rng, chosen):
 
 @st.composite
 def runs(draw):
-    """Clients, tasks, and rounds of (available, shares)."""
+    """Numbers of clients and tasks, and rounds of (available clients, clients per task)."""
     clients, tasks = draw(st.integers(1, 12)), draw(st.integers(1, 4))
     rounds = []
     for _ in range(draw(st.integers(1, 8))):
@@ -73,7 +73,7 @@ def test_sets_are_disjoint_and_have_the_requested_sizes(kind, run):
 @pytest.mark.parametrize("kind", KINDS)
 @given(runs(), st.integers(0, 8))
 def test_a_restored_assignment_makes_the_same_choices(kind, run, cut):
-    """Choices depend on the state and the available clients, not on the order of these."""
+    """Choices are the same after a restore, and for any order of the available clients."""
     clients, tasks, rounds = run
     plain, cut_off = (KINDS[kind](clients, tasks) for _ in range(2))
     rng = np.random.default_rng(0)
@@ -94,7 +94,7 @@ def test_a_restored_assignment_makes_the_same_choices(kind, run, cut):
 
 
 def test_random_sets_are_uniformly_drawn():
-    """Each client, and one pair of clients, trains a task with the expected frequency."""
+    """Single clients and the pair (0, 1) are chosen for a task with the expected frequency."""
     rounds, assignment = 4000, RandomAssignment(STREAM)
     counts, together = np.zeros((2, 10)), 0
     for number in range(rounds):
@@ -103,7 +103,7 @@ def test_random_sets_are_uniformly_drawn():
         counts[1, second] += 1
         together += {0, 1} <= set(first.tolist())
     for row, expected in zip(counts / rounds, (0.3, 0.2), strict=True):
-        error = math.sqrt(expected * (1 - expected) / rounds)  # at most 0.0073; 4 errors, 20 shares
+        error = math.sqrt(expected * (1 - expected) / rounds)  # at most 0.0073
         assert np.abs(row - expected).max() < 4 * error
     expected = 3 / 10 * 2 / 9
     error = math.sqrt(expected * (1 - expected) / rounds)
@@ -111,7 +111,10 @@ def test_random_sets_are_uniformly_drawn():
 
 
 def rounds_of(assignment, durations, shares, rounds, seed=0):
-    """Durations of rounds, with clients within 20 % of their mean, and participation counts."""
+    """Simulate rounds; return their durations and the participation counts [tasks, clients].
+
+    A client's duration is within 20 % of its mean in ``durations``.
+    """
     rng, clients = np.random.default_rng(seed), durations.shape[1]
     took, times = [], np.zeros_like(durations)
     for number in range(rounds):
@@ -128,7 +131,7 @@ def rounds_of(assignment, durations, shares, rounds, seed=0):
 
 
 def test_bayes_prefers_fast_clients():
-    """With a quarter of the 40 clients slow, rounds become shorter than random ones.
+    """If a quarter of 40 clients are slow, rounds become shorter than with random sets.
 
     Random sets of 8 contain a slow client in 92 % of the rounds.
     """
@@ -169,7 +172,7 @@ def test_bayes_with_large_fairness_balances_participation():
 
 @given(runs())
 def test_rises_are_the_increases_of_the_participation_variance(run):
-    """Each round's rise equals the variance after it minus that before, summed over tasks."""
+    """The state's ``rises`` are the increases of the variance per round, summed over tasks."""
     clients, tasks, rounds = run
     assignment, rng = bayes(clients, tasks, history=99), np.random.default_rng(0)
     times, rises = np.zeros((tasks, clients)), []
@@ -216,7 +219,7 @@ def matern(a, b):
 
 
 def test_the_posterior_is_that_of_the_most_likely_grid_point():
-    """Mean and deviation equal those of the joint normal distribution, by plain inverses."""
+    """Mean and deviation equal those of a reference with explicit matrix inverses."""
     rng = np.random.default_rng(1)
     seen, asked = rng.normal(size=(25, 3)), rng.normal(size=(9, 3))
     values = np.sin(seen).sum(1) + 0.1 * rng.normal(size=25)
@@ -255,7 +258,7 @@ def test_expected_improvement_equals_its_integral(mean, deviation, best):
 
 
 def known(means, **settings):
-    """A bandit with four observations of each pair, with these mean losses [tasks, clients]."""
+    """A bandit with four observations of each pair and mean losses ``means`` [tasks, clients]."""
     assignment = bandit(means.shape[1], len(means), **settings)
     looks = np.full(means.shape, 4.0)
     assignment.restore({"losses": means * looks, "looks": looks, "rounds": np.array([9.0])})
@@ -264,7 +267,7 @@ def known(means, **settings):
 
 @given(st.integers(1, 8), st.integers(1, 3), st.integers(0, 2**32), st.data())
 def test_bandit_without_exploration_is_greedy(clients, tasks, seed, data):
-    """Choices equal those of taking the best remaining pair until all shares are full."""
+    """The bandit repeatedly takes the pair with the largest mean until all shares are full."""
     rng = np.random.default_rng(seed)
     means = rng.permutation(tasks * clients).reshape(tasks, clients) + 1.0
     available = np.flatnonzero(rng.random(clients) < 0.8)
@@ -281,7 +284,7 @@ def test_bandit_without_exploration_is_greedy(clients, tasks, seed, data):
 
 
 def test_bandit_indices_by_hand():
-    """Losses 3 and 1 with discount 1/2: n = t = 1/2 + 1, and the mean is (3/2 + 1) / n."""
+    """After losses 3 and 1 with discount 1/2, n = t = 1/2 + 1 and the mean is (3/2 + 1) / n."""
     assignment = bandit(2, 1, exploration=2.0, discount=0.5)
     for loss in (3.0, 1.0):
         assignment.learn([np.array([0])], [np.array([1.0])], [np.array([loss])])
@@ -290,7 +293,7 @@ def test_bandit_indices_by_hand():
 
 
 def test_bandit_sees_all_pairs_first():
-    """In four rounds, all 6 pairs of task 0 are observed, and none of task 1 twice."""
+    """In four rounds, each of task 0's 6 pairs is observed, and no pair of task 1 twice."""
     assignment, seen = bandit(6, 2, exploration=0.0), np.zeros((2, 6))
     for number in range(4):
         chosen = assignment.choose(number, np.arange(6), np.array([2, 1]))
@@ -305,7 +308,7 @@ def test_bandit_sees_all_pairs_first():
 
 @pytest.mark.parametrize("discount", [0.9, 1.0])
 def test_bandit_finds_high_losses_and_keeps_exploring(discount):
-    """Clients with high losses are chosen most; with a discount, all pairs are still explored.
+    """Clients with high losses are chosen most often; a discount keeps all pairs explored.
 
     Five of 20 clients have losses around 3, the others around 1. Over eight seeds, the fraction of
     choices with high losses is 0.76 with discount 0.9 (deviation 0.001), and 1 without discount;
@@ -365,7 +368,7 @@ def test_invalid_rounds_are_rejected(kind, available, shares, message):
 
 
 @pytest.mark.parametrize("kind", [bayes, bandit])
-def test_learners_reject_unknown_clients_and_other_numbers_of_tasks(kind):
+def test_learners_reject_unknown_clients_and_wrong_numbers_of_tasks(kind):
     with pytest.raises(ValueError, match=r"available contains client 4: .* >= 0 and < 4"):
         kind(4, 2).choose(0, np.array([0, 4]), np.array([1, 1]))
     with pytest.raises(ValueError, match="shares has 1 entries: give one for each of 2 tasks"):

@@ -1,4 +1,4 @@
-"""The buffered schedule and client queues without training: hand calculations, laws, invariants."""
+"""Buffered schedule and client queues, simulated without training."""
 
 import json
 from itertools import pairwise
@@ -24,7 +24,7 @@ from wirelessfl.uplinks import UPLINKS
 
 
 class Listed(Delays):
-    """Durations by request number."""
+    """Durations listed by request number; beyond the list, ``rest(task, number)``."""
 
     def __init__(self, *seconds, rest=None):
         self.listed, self.rest = seconds, rest
@@ -34,7 +34,7 @@ class Listed(Delays):
 
 
 class Watched(Untrained):
-    """Checks staleness: the merges between the issue of a request and the merge of its update."""
+    """Checks staleness, the number of merges between a request and the merge of its update."""
 
     def __init__(self, spreads=()):
         self.merges, self.at_issue, self.used = 0, {}, []
@@ -112,8 +112,8 @@ def test_a_schedule_by_hand():
     assert regime.versions == [2]
 
 
-def test_clients_and_requests_of_an_ended_task_go_to_the_others():
-    """Task 0 ends at t=1; client 0 stops and continues with task 1, which gets all requests."""
+def test_clients_and_requests_of_an_ended_task_are_reassigned():
+    """Task 0 ends at t=1. Client 0 starts its queued request of task 1, which gets all requests."""
     delays = Listed(2.0, 4.0, 3.0, 1.0, rest=lambda task, number: 50.0)
     clients = [0, 1, 0, 2]  # requests 0 and 1 of task 0, 2 of task 1, 3 at the end of task 0
     schedule, _, spans, _ = simulated(
@@ -138,7 +138,7 @@ def test_clients_and_requests_of_an_ended_task_go_to_the_others():
 
 
 def test_simultaneous_updates_arrive_in_the_order_of_their_requests():
-    """With equal durations, clients return in the order in which they received requests."""
+    """With equal durations, updates arrive in the order in which the requests were issued."""
     _, _, spans, merges = simulated(
         [(4, 4, 3)], Listed(rest=lambda *_: 1.0), 9.0, choose=lambda number: number % 4
     )
@@ -160,7 +160,7 @@ plans = st.lists(
     st.integers(1, 6),
 )
 def test_invariants(plans, clients, dynamic, drop_out, busy, floor):
-    """The budget, queues, staleness (checked by the models) and time are consistent."""
+    """The budget is kept, queues and staleness are consistent, and time never decreases."""
     budget = sum(plan[0] for plan in plans)
     seen = [0.0]
 
@@ -215,7 +215,10 @@ def requests_issued(regime):
 
 
 def test_dynamic_allocation_is_reached_gradually():
-    """0, 1 or 2 requests replace an update until R is proportional to sigma; R / b is constant."""
+    """Each update is replaced by 0 to 2 requests until R is proportional to sigma.
+
+    R / b stays constant.
+    """
     asked = []
 
     def check(schedule, requests):
@@ -244,7 +247,7 @@ def test_dynamic_allocation_is_reached_gradually():
 def test_a_buffer_fills_in_the_expected_time():
     """With exponential delays and no queues, a buffer fills in b / (R lambda) on average.
 
-    This is Section 4. 20,000 merges: standard error 0.3 %.
+    The formula is from Section 4; over 20,000 merges, the mean's standard error is 0.3 %.
     """
     requests, buffer = 24, 6
     delays = Listed(rest=lambda task, number: draws[number])
@@ -282,12 +285,12 @@ def test_clients_are_chosen_uniformly():
     _, regime, spans, _ = simulated([(30, 3, 10**6)], delays, 4500.0, clients=10)
     assert regime.requests.issued > 12_000
     counts = np.bincount([s.client for s in spans], minlength=10)
-    # Clients with long queues have more work left at the end: some tens of requests.
+    # Clients with long queues have some tens of unfinished requests at the end.
     assert np.abs(counts / counts.sum() - 0.1).max() < 0.01
 
 
 def test_drop_outs_are_counted_and_replaced():
-    """The set fraction of requests is lost, halfway through training on average, and replaced."""
+    """30 % of the requests are lost and replaced, on average after half of their duration."""
     delays = ShiftedExponential([1.0], np.ones(2000), Stream(2))
     schedule, _, spans, _ = simulated([(50, 5, 10**6)], delays, 800.0, clients=2000, drop_out=0.3)
     lost = schedule.tasks[0].lost
@@ -301,8 +304,8 @@ def test_drop_outs_are_counted_and_replaced():
     assert np.mean(gone) / np.mean(done) == pytest.approx(0.5, rel=0.05)
 
 
-def test_answers_at_merges_only():
-    """Requests are issued only at merges, except to replace a lost update."""
+def test_answers_at_merge():
+    """With ``answers_at_merge``, only merges and lost updates cause new requests."""
     out = []
 
     def check(schedule, requests):
@@ -326,7 +329,7 @@ def wireless(uplink, snr_db=20.0, elements=1000, clients=2, down=None):
 
 
 def test_uploads_share_the_band_by_hand():
-    """Two TDMA uploads have the full rate alone, and half of it while both are active."""
+    """A TDMA upload has the full rate alone, and half the rate while another one is active."""
     delays = wireless("tdma", elements=9_000_000, clients=4)
     one, two = (delays.received_snr(client, client) for client in (0, 1))
     alone = [
@@ -351,18 +354,19 @@ def test_uploads_share_the_band_by_hand():
         expected = {1: first, 0: first + left0 - alone[1]}
     assert {s.client: s.end for s in spans[:2]} == pytest.approx(expected)
     network = delays.network
-    stopped = max(expected.values()) - min(expected.values())  # client 2 from first update to merge
+    # Client 2 starts at the first update and is stopped at the merge.
+    stopped = max(expected.values()) - min(expected.values())
     assert stopped < 2.5
     computing = [
         network.switched_capacitance[i] * network.cpu_hz[i] ** 3 * seconds
         for i, seconds in enumerate((1.0, 1.5, stopped))
     ]
-    sending = [network.transmit_power_w[i] * alone[i] for i in (0, 1)]  # each in its own slots only
+    sending = [network.transmit_power_w[i] * alone[i] for i in (0, 1)]  # only in their own slots
     assert regime.requests.joules == pytest.approx(sum(computing) + sum(sending))
 
 
 @pytest.mark.parametrize("uplink", ["tdma", "ofdma", "fixed"])
-def test_a_single_upload_takes_its_bits_over_the_rate(uplink):
+def test_a_single_upload_takes_bits_divided_by_rate(uplink):
     delays = wireless(uplink, clients=1, down=1e6)
     _, _, spans, _ = simulated([(1, 1, 1)], delays, 99.0, clients=1)
     bits = 32 * 1000
@@ -394,7 +398,7 @@ def test_invariants_hold_with_a_shared_band(requests, uplink, seed):
 
 
 def test_restored_snapshots_continue_identically():
-    """Restored from snapshots into new objects, a run gives the same spans and merges."""
+    """New objects restored from a snapshot continue with the same spans and merges."""
 
     def fresh_run():
         clock, spans, merges = Clock(), [], []
@@ -438,7 +442,7 @@ def test_restored_snapshots_continue_identically():
 
 
 def test_ticks_and_deadlines():
-    """A tick reports all active tasks, and so does the deadline before it stops the run."""
+    """A tick and the deadline both report all active tasks; the deadline then stops the run."""
     schedule = BufferedScheduler(
         [TaskPlan(2, 1, 5), TaskPlan(1, 1, 5)], report_every=None, ticks=True
     )

@@ -1,4 +1,4 @@
-"""A server alone, and the same server in rounds and in tasks."""
+"""The server's merges, memory and restoration; rounds and tasks give the same model."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -93,7 +93,7 @@ def test_merge_receives_weights_share_steps_and_staleness():
 
 
 def test_memory_of_senders_is_returned_with_the_next_upload():
-    """It is first zero, then each sender's last payload; memory of trial rounds is discarded."""
+    """Memory is zero at first, then the sender's last payload; trial rounds do not change it."""
     server = server_of(Remembering(), samples=None)
     ones = torch.ones(2, 3)
     merged(server, [0, 2], ones)
@@ -122,7 +122,7 @@ def test_a_merge_that_drops_state_raises():
 
 
 def test_a_restored_server_equals_the_original():
-    """State of cloud and nodes, present clients, memory and version are restored."""
+    """The states of cloud and nodes, the present clients, memory and version are restored."""
     one, two = server_of(Remembering()), server_of(Remembering())
     one.leave(3)
     merged(one, [0, 2], torch.rand(2, 3))

@@ -1,4 +1,4 @@
-"""Weights of clients and nodes against reference sums."""
+"""Weights of clients and nodes equal reference sums."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from wirelessfl.server.weights import Weights
 
 @st.composite
 def cases(draw):
-    """Weights, the present clients, the participants, and which of these send."""
+    """Weights, samples per client, present clients, participants, and which of those send."""
     sizes = draw(st.lists(st.integers(1, 4), min_size=1, max_size=4))
     node_of = np.repeat(np.arange(len(sizes)), sizes)
     count = len(node_of)
@@ -25,7 +25,7 @@ def cases(draw):
 
 @given(cases())
 def test_weights_are_sums_over_clients(case):
-    """Weights within nodes, of nodes, and of senders relative to all present clients."""
+    """Checks weights within nodes, weights of nodes, and the share of participants and senders."""
     weights, each, there, clients, sends = case
     nodes = [np.flatnonzero(weights.node_of == node) for node in range(weights.nodes)]
     in_means = dict(zip(clients.tolist(), weights.in_means(clients), strict=True))

@@ -55,7 +55,7 @@ def test_server_means_cover_the_present_clients(config, toy):
     ],
 )
 def test_cells_and_tracking_in_sessions(config, toy, trace, name, flags, uplink):
-    """Runs with trial rounds learn; if a cell loses all its clients, the run continues."""
+    """Runs with trial rounds exceed 60 % accuracy; a run continues if a cell becomes empty."""
     common = FLAGS | {"rounds": 4, "lr": 0.02, "uplink": uplink, "edge_rounds": None} | flags
     if name == "hist":
         common["edge_rounds"] = 2
@@ -99,7 +99,7 @@ def test_server_means_are_recomputed_when_a_client_leaves(config, toy, trace):
 
 @pytest.mark.parametrize("local", ["fedavg", "fedacg"])
 def test_an_empty_cell_does_not_affect_the_cloud(config, toy, engine, trace, local):
-    """The cloud's model is that of the other cell, and the empty cell's state does not change."""
+    """The cloud uses the other cell's model, and the empty cell's state does not change."""
     flags = FLAGS | {"cells": 2, "edge_rounds": 2, "sessions": 1, "rounds": 4, "local": local}
     flags |= {"local_steps": 1, "batch_size": 1000, **ALL_DAY}
     stays = trace(*[(c, 0, "" if c < 4 else 1) for c in range(8)])
@@ -127,7 +127,7 @@ def test_an_empty_cell_does_not_affect_the_cloud(config, toy, engine, trace, loc
 
 
 def test_an_empty_cell_gets_the_smallest_submodel(config, toy, trace):
-    """Optimized mask sizes give a cell without clients no larger submodel than the other cell."""
+    """With optimized mask sizes, a cell without clients gets no larger submodel than the other."""
     flags = FLAGS | {"cells": 2, "edge_rounds": 2, "mask_sizes": "optimized"}
     stays = trace(*[(c, 0, "") for c in range(8)])
     setup = build(config("hist", **flags | ALL_DAY, trace=stays), data=toy)
@@ -138,8 +138,8 @@ def test_an_empty_cell_gets_the_smallest_submodel(config, toy, trace):
     assert whole.cost.seconds[1] > 0
 
 
-def test_trial_states_hide_the_states_below():
-    """A zero written in a trial hides the client's nonzero state, which does not change."""
+def test_states_written_in_a_trial_do_not_change_the_stored_states():
+    """In the trial, even a zero replaces a client's nonzero state."""
     below = InMemory(["tracking"], 3)
     below.put("tracking", 1, torch.ones(3))
     trial = Overlay(below)

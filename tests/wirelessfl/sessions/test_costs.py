@@ -44,7 +44,7 @@ def finished(config, toy):
 
 
 def round_seconds(network, channel, number, present, *, edge_rounds=1):
-    """(17), (18): seconds of the slowest client, with the present clients of a cell in TDMA."""
+    """Seconds of a round by (17) and (18), with TDMA among the present clients of a cell."""
     h = network.draw(channel, number).h.astype(complex)
     cells = []
     for cell in range(network.cells):
@@ -62,7 +62,7 @@ def round_seconds(network, channel, number, present, *, edge_rounds=1):
 
 @pytest.mark.parametrize("cells", [1, 2])
 def test_costs_of_trial_rounds(finished, cells):
-    """Each session but the first has one trial round of E edge rounds, over separate channels."""
+    """Each session but the first has a trial round of E edge rounds, with other channel draws."""
     edge_rounds = cells
     more = {"cells": cells, "edge_rounds": 2, "backhaul_mbps": BACKHAUL_BPS / 1e6}
     flags = {"warm_start": "proposed"}
@@ -127,7 +127,7 @@ def test_costs_of_teachers(finished, cells):
 
 
 def test_clients_that_leave_during_a_trial_are_counted(finished, trace):
-    """The update is dropped; uploads, bytes and seconds do not change."""
+    """The client's update is dropped, but uploads, bytes and seconds do not change."""
     flags = {"warm_start": "proposed", "presence": "trace", "sessions": 2}
     _, whole = finished("fedavg", **flags, trace=trace(*[(c, 0, "") for c in range(8)]))
     ends = [row for row in whole if row["session"] == 0][-1]["sim_seconds"]
@@ -143,7 +143,7 @@ def test_clients_that_leave_during_a_trial_are_counted(finished, trace):
 
 
 def test_warm_starts_receive_the_labels_of_the_previous_session(finished):
-    """They are the labels in the samples of the previous session's clients."""
+    """The labels are those in the samples of the previous session's clients."""
     told = []
 
     def watch(engine):

@@ -1,4 +1,4 @@
-"""Arrivals against the theory of a loss system, traces by hand, and common invariants."""
+"""Client presence: arrivals follow a loss system; traces by hand; invariants of both."""
 
 import csv
 import itertools
@@ -59,7 +59,7 @@ def erlang(load, servers):
     ("clients", "rate", "mean_stay"), [(5, 2.0, 1.5), (12, 0.5, 20.0), (1, 1.0, 1.0)]
 )
 def test_number_of_present_clients_follows_a_loss_system(clients, rate, mean_stay):
-    """Fractions of time with n clients, their mean, and the fraction of lost arrivals."""
+    """The distribution and mean of the number, and the fraction of lost arrivals, match theory."""
     law = erlang(rate * mean_stay, clients)
     begin, length = 10 * mean_stay, 400 * mean_stay
     shares, lost = [], []
@@ -89,7 +89,7 @@ def test_number_of_present_clients_follows_a_loss_system(clients, rate, mean_sta
 def test_arrival_rate_and_mean_stay():
     """Without lost arrivals, gaps and stays are exponential with the given means.
 
-    Stays that began in the last quarter are omitted, since only short ones have ended.
+    Stays that began in the last quarter are omitted, since only the short ones have ended.
     """
     presence = arrivals(clients=5000, rate=30.0, mean_stay=4.0, initially=120)
     changes = until(presence, 400.0)
@@ -282,7 +282,7 @@ def test_invalid_traces_raise_and_name_the_file(tmp_path, text, message):
     assert "\n" not in str(caught.value)
 
 
-def test_files_that_cannot_be_read(tmp_path, monkeypatch):
+def test_unreadable_files_raise(tmp_path, monkeypatch):
     with pytest.raises(ConfigError, match=r"none\.csv cannot be read: No such file"):
         read_trace(tmp_path / "none.csv", 3)
     with pytest.raises(ConfigError, match="cannot be read: Is a directory"):
@@ -320,7 +320,7 @@ def test_invalid_stays_raise(stays, clients, message):
     st.randoms(use_true_random=False),
 )
 def test_present_clients_equal_the_union_of_the_stays(clients, random):
-    """Stays between random times, some of which touch."""
+    """The stays are random, and some of a client's stays follow each other immediately."""
     stays = []
     for client, times in clients:
         times = sorted(set(times))

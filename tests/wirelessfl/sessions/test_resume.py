@@ -28,7 +28,7 @@ RESUMED = {
 
 @pytest.mark.parametrize("case", RESUMED)
 def test_resumed_run_equals_an_uninterrupted_run(config, toy, same, halt_at, case, copies):
-    """Resume from the folder at every row, including transitions, and after an interrupt."""
+    """Resume from a copy of the run directory at every row, and after a keyboard interrupt."""
     # A fixed chunk, since chunks chosen by timing may change the rounding.
     flags = FLAGS | RESUMED[case] | {"checkpoint_seconds": 0, "sessions": 3, "chunk": 3}
     name = "scaffold" if "scaffold" in case else "fedavg"

@@ -63,7 +63,7 @@ def test_schedule_by_hand():
     assert decided[0].round == 3
 
 
-def test_rows_of_the_first_rounds_and_every_fourth_round():
+def test_rows_are_reported_for_the_first_and_every_fourth_round():
     schedule = SessionsScheduler(1, 10, lambda session: 0, report_every=4, report_first=2)
     seen = reports(schedule.decide(Started())) + reports(schedule.decide(Present(1)))
     for number in range(10):
@@ -87,7 +87,7 @@ def test_groups_with_different_labels_alternate(config, toy):
 
 
 def test_updates_of_clients_that_leave_during_a_round_are_dropped(config, toy, engine, trace):
-    """Parameters equal rounds with the remaining clients; arrivals join the next session."""
+    """Parameters equal those of rounds without these clients; arrivals join the next session."""
     stays = trace(
         *[(c, 0, "") for c in range(4)],
         (4, 0, 1.5),  # dropped from round 1, then absent
@@ -116,7 +116,7 @@ def test_updates_of_clients_that_leave_during_a_round_are_dropped(config, toy, e
 
 
 def test_times_in_seconds_and_in_rounds_agree(config, toy, trace, bare):
-    """With rounds of constant length, equal times give the same rows."""
+    """If all rounds have the same length, traces in seconds and in rounds give the same rows."""
     stays = [(0, 0, ""), (1, 0, ""), (2, 0, 1.5), (3, 0.5, "")]
     flags = FLAGS | {"sessions": 2, "presence": "trace", "step_seconds": 0.5, "uplink": "fixed"}
     rounds = wirelessfl.run(
@@ -147,18 +147,18 @@ def test_changes_at_the_end_of_a_round_precede_the_next_session(config, toy, tra
     flags |= {"rounds": 2, "local_steps": 1}
     alone = wirelessfl.run(config("fedavg", **flags, trace=trace((0, 0, ""))), data=toy)
     end = next(row["sim_seconds"] for row in alone.rows if row["session_round"] == 2)
-    # Client 7's departure decides whether the next clock entry precedes that of the round's end.
+    # If client 7 leaves early, the other departures are put on the clock before the round's end.
     early = (7, 0, end / 4) if first else (7, 0, 0.9 * end)
     stays = [(c, 0, end) for c in range(3)] + [(c, end, "") for c in range(3, 7)] + [early]
     rows = wirelessfl.run(config("fedavg", **flags, trace=trace(*stays)), data=toy).rows
     at = {(row["session"], row["session_round"]): row for row in rows}
-    assert at[0, 2]["present"] == 0  # they left at its end, so their updates arrived
+    assert at[0, 2]["present"] == 0  # clients left when the round ended; their updates arrived
     assert at[0, 2]["dropped"] == 1  # the update of client 7
     assert [at[1, t]["present"] for t in range(3)] == [4, 4, 4]
 
 
 def test_time_limit_before_the_first_arrival(config, toy, trace):
-    """The run has one row for the initial model, and no rows between sessions."""
+    """The only row is that of the initial model; no rows are written between sessions."""
     late = trace((0, 5, ""))
     flags = FLAGS | {"presence": "trace", "local_steps": 1}
     rows = wirelessfl.run(config("fedavg", **flags, trace=late, max_seconds=1.0), data=toy).rows
@@ -198,7 +198,7 @@ def test_step_sizes_decay_within_each_session():
 
 
 def test_step_size_decay_by_hand(config, toy, engine):
-    """A run with full batches and one step per round equals steps of the decaying size."""
+    """With full batches and one step per round, a run is gradient descent with decaying steps."""
     settings = config(
         "fedavg", clients=4, rounds=3, local_steps=1, batch_size=1000, lr_schedule="poly",
         lr_ratio=0.2,

@@ -1,4 +1,4 @@
-"""Fixture for tasks with any algorithm, built from objects."""
+"""Fixture that builds a task of any algorithm from objects, without a full run."""
 
 from types import SimpleNamespace
 
@@ -22,14 +22,14 @@ STEPS = 3
 
 
 def issue(learner, number, client, *, lost=False):
-    """Send request ``number`` to a client now."""
+    """Send request ``number`` to a client, with the server's current model version."""
     version = learner.server.version
     learner.issue(Request(number, 0, client, version, 0.0, 1.0, lost_after=0.5 if lost else None))
 
 
 @pytest.fixture
 def task(config, toy):
-    """A factory of tasks on the toy data, and of the rounds that they are compared with.
+    """A factory of tasks on the toy data, and of synchronous rounds to compare them with.
 
     ``learner(algorithm)`` creates a new task with the executor and data of ``rounds``.
     """

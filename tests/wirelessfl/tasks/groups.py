@@ -1,4 +1,4 @@
-"""Simulations of requests with simultaneous transmissions, without training."""
+"""Helpers to simulate requests with simultaneous transmissions, without training."""
 
 import numpy as np
 
@@ -34,12 +34,12 @@ def network_of(clients):
 
 
 def elements_for(seconds):
-    """Number of elements whose transmission takes ``seconds``: one per subcarrier and symbol."""
+    """Number of elements sent in ``seconds``, with one element per subcarrier and symbol."""
     return round(seconds * SYMBOLS / SYMBOL_SECONDS)
 
 
 class Listed(Delays):
-    """Durations of local training by request number; busy clients use 1000 W throughout."""
+    """Durations of local training, listed by request number. Training clients consume 1000 W."""
 
     def __init__(self, *seconds, rest=None):
         self.listed, self.rest = seconds, rest
@@ -70,7 +70,7 @@ class Watched(Untrained):
 
 
 def made(plans, delays, *, clients, models, **options):
-    """Objects of a simulation: clock, schedule, regime, records."""
+    """Return the clock, schedule, regime and records of a new simulation."""
     names = ("busy_clients", "drop_out", "choose")
     of_requests = {name: options.pop(name) for name in names if name in options}
     clock, records = Clock(), Records()

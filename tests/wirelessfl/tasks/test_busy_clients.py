@@ -1,4 +1,4 @@
-"""The choice of a client for a request equals a reference with plain lists."""
+"""Clients are chosen for requests as by a reference implementation with plain lists."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,7 +19,7 @@ def issued(number, task, client):
 
 @given(st.integers(1, 9), st.one_of(st.none(), st.integers(1, 9)), st.booleans(), STEPS)
 def test_choices_equal_a_reference_with_lists(clients, limit, idle_first, steps):
-    """Choices are equal while requests start and end, and after a restore."""
+    """``BusyClients`` and the reference choose the same clients, also after a restore."""
     busy = BusyClients(clients, limit, idle_first=idle_first)
     order, out = [], []  # busy clients in their order; requests by client, oldest first
     for number, (place, task, ends) in enumerate(steps):
@@ -48,7 +48,7 @@ def test_choices_equal_a_reference_with_lists(clients, limit, idle_first, steps)
 
 
 def test_choosing_an_idle_client_does_not_scan_the_busy_ones():
-    """With 10^5 clients, half of them busy, a choice takes fewer than 20 look-ups."""
+    """With 10^5 clients, half of them busy, choosing one takes fewer than 20 look-ups."""
     busy = BusyClients(100_000, None, idle_first=True)
     for client in range(0, 100_000, 2):
         busy.add(issued(client, 0, client))

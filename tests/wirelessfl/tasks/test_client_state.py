@@ -1,4 +1,4 @@
-"""Client state follows each client's queue: reference loops, batching, checkpoints."""
+"""A client's queued requests update its state in order: reference loops, batching, checkpoints."""
 
 import itertools
 import json
@@ -23,7 +23,7 @@ RULES = {
 
 
 def gradient(made, params, client, step):
-    """Gradient of a client's mini-batch in local step ``step``, counted over all its requests."""
+    """Gradient of a client's mini-batch number ``step``, counted over all its requests."""
     data = made.model.executor.data
     batch = data.source.draw(np.array([client]), np.array([step]), 1)
     x, y = data.batch(batch.index[0][0][batch.weight[0][0] > 0])
@@ -34,7 +34,11 @@ def gradient(made, params, client, step):
 
 
 def scaffold_request(made, sent, client, first, own):
-    """A client's change of the model and its next c_i, from the received model and its state."""
+    """Train a SCAFFOLD client; return its model change and its next c_i.
+
+    ``sent`` is the received (model, c), ``first`` the number of the first local step, and ``own``
+    the client's current c_i.
+    """
     model, control = sent
     params, total = model.clone(), torch.zeros_like(model)
     for step in range(first, first + made.steps):
@@ -45,7 +49,7 @@ def scaffold_request(made, sent, client, first, own):
 
 
 def test_one_client_with_a_queue_of_scaffold_requests(task):
-    """Each of three queued requests uses the state after the previous one (R = 3, b = 2)."""
+    """With R = 3 and b = 2, each queued request starts from the c_i that the previous one left."""
     made = task(clients=1)
     learner = made.learner(Scaffold(lr=0.2))
     size = made.model.objective.spec.size
@@ -82,11 +86,11 @@ def story(made, learner, *, merges=8, lost=(), each=None, then=None):
 
     Args:
         lost: numbers of requests that are lost.
-        each: called after every returned update, to train ahead.
-        then: replaces the learner after a merge; None to keep it.
+        each: called with the learner after every returned update, to train requests early.
+        then: maps the learner to its replacement after each merge; None to keep it.
 
     Yields:
-        The learner after each merge, and the clients of the merge.
+        The learner after each merge, and the clients whose updates were merged.
     """
     dice, queues, held, numbers = np.random.default_rng(0), {}, [], itertools.count()
 
@@ -128,8 +132,12 @@ def assert_equal(one, other):
 
 
 @pytest.mark.parametrize("name", RULES)
-def test_results_do_not_depend_on_the_time_and_batches_of_training(task, name, monkeypatch):
-    """Training one by one on return, when needed, or many ahead is bit-identical."""
+def test_results_do_not_depend_on_when_and_in_which_batches_requests_train(task, name, monkeypatch):
+    """Server and client states are bit-identical for all four combinations.
+
+    Requests are trained as soon as updates return or only at the merge, and one at a time or
+    together with queued requests.
+    """
     made, jobs = task(), []
     train = made.model.executor.train
     made.model.executor.train = lambda job: (jobs.append(job), train(job))[1]
@@ -145,7 +153,7 @@ def test_results_do_not_depend_on_the_time_and_batches_of_training(task, name, m
         for _ in story(made, learner, lost=lost, each=each):
             last.append(state_of(learner))
             ahead += len(learner.deferred.states.snapshot()["left"])
-    assert ahead > 10  # trained before they return
+    assert ahead > 10  # requests that were trained before they returned
     assert max(len(job.clients) for job in jobs) == 4
     assert all(len(set(job.clients.tolist())) == len(job.clients) for job in jobs)
     for merge in range(8):
@@ -156,7 +164,7 @@ def test_results_do_not_depend_on_the_time_and_batches_of_training(task, name, m
 
 @pytest.mark.parametrize("name", ["scaffold", "fadamgc"])
 def test_the_tracking_term_is_the_mean_over_all_clients(task, name):
-    """After merges with repeated clients, y = (1/n) sum y_i over all n clients."""
+    """y = (1/n) sum y_i over all n clients, even if a client has several updates in a merge."""
     made = task()
     learner, twice = made.learner(RULES[name]), 0
     for _, clients in story(made, learner, merges=12):
@@ -171,7 +179,7 @@ def test_the_tracking_term_is_the_mean_over_all_clients(task, name):
 
 @pytest.mark.parametrize("name", RULES)
 def test_a_lost_request_leaves_no_state(task, name):
-    """After a lost request, the client's next one differs only in its batches."""
+    """A lost request uses up mini-batches, but does not change the client's state."""
     made = task()
     found = []
     for lost in (True, False):
@@ -185,7 +193,7 @@ def test_a_lost_request_leaves_no_state(task, name):
         learner.merge([1], [0])
         found.append(state_of(learner))
     assert_equal(*found)
-    # In its first training, a MOON client has no previous model to move away from.
+    # MOON's contrastive term is zero in a client's first request, which has no previous model.
     if name == "moon":
         plain = made.learner(FedAvg(lr=0.2))
         plain.steps_done[1] += made.steps
@@ -198,7 +206,7 @@ def test_a_lost_request_leaves_no_state(task, name):
 @pytest.mark.parametrize("name", RULES)
 @pytest.mark.parametrize("room", [1, 1 << 30])
 def test_cancelled_requests_do_not_change_states(task, name, room, monkeypatch):
-    """Requests that were trained ahead and then cancelled leave server and clients unchanged."""
+    """Cancelling requests that were already trained changes neither server nor client states."""
     monkeypatch.setattr(deferred_training, "RESULT_BYTES", room)
     made = task()
     made.model.executor.chunk = 1
@@ -222,7 +230,7 @@ def test_cancelled_requests_do_not_change_states(task, name, room, monkeypatch):
 @pytest.mark.parametrize("name", RULES)
 @pytest.mark.parametrize("ahead", [False, True])
 def test_restoring_after_every_merge_is_bit_identical(task, name, ahead):
-    """The state stays equal with lost requests, and with or without training ahead."""
+    """Restored and uninterrupted learners have the same state after each merge."""
     made = task()
 
     def each(learner):
@@ -230,7 +238,7 @@ def test_restoring_after_every_merge_is_bit_identical(task, name, ahead):
             learner.deferred.updates(learner.back)
 
     def restored(learner):
-        """A new learner that continues from a checkpoint."""
+        """A new learner, restored from a checkpoint of ``learner``."""
         other = made.learner(RULES[name])
         tensors = {key: value.clone() for key, value in learner.tensors().items()}
         other.restore(tensors, json.loads(json.dumps(learner.snapshot())))

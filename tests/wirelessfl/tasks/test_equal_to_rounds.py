@@ -1,4 +1,4 @@
-"""One request per client and version, merged together, equals a synchronous round."""
+"""Merging one request of every client in each version equals a synchronous round."""
 
 import numpy as np
 import pytest
@@ -40,7 +40,7 @@ ADAM = {
 
 
 def rounds_of(setup, number):
-    """Model and metrics after each of the first rounds."""
+    """Model and metrics after each of the first ``number`` synchronous rounds."""
     found = []
     for round_ in range(number):
         setup.training.train(setup.planner.plan(round_), setup.training.server.cloud)
@@ -67,7 +67,7 @@ def common_rounds(made, learner):
 
 @pytest.mark.parametrize("case", SGD | ADAM)
 def test_merges_of_all_clients_equal_rounds(task, case):
-    """Requests and rounds of tasks give the models and metrics of synchronous rounds."""
+    """Requests and task rounds both give the models and metrics of synchronous rounds."""
     name, flags = case.partition(",")[0], (SGD | ADAM)[case]
     made = task(clients=CLIENTS, flags=(name, flags))
     expected = rounds_of(made.rounds, MERGES)
@@ -87,7 +87,10 @@ def test_merges_of_all_clients_equal_rounds(task, case):
 
 @pytest.mark.parametrize("name", ["fedavg", "scaffold"])
 def test_merge_times_equal_those_of_rounds(task, name):
-    """Merges over separate links happen when rounds end; SCAFFOLD sends two vectors both ways."""
+    """With a separate link for each client, merges occur at the times at which rounds end.
+
+    SCAFFOLD sends two vectors in each direction.
+    """
     flags = {"uplink": "fixed", "rate_mbps": 0.5, "cycles_per_step": 1e7}
     made = task(clients=CLIENTS, flags=(name, flags))
     planner, learner, clock = made.rounds.planner, made.learner(), Clock()
@@ -128,7 +131,7 @@ def test_merge_times_equal_those_of_rounds(task, name):
     [("fedavg", {}), ("scaffold", {}), ("heterofl", {"capacities": (0.7, 0.5, 0.3)})],
 )
 def test_noise_over_the_air_equals_that_of_rounds(task, name, flags):
-    """With the same channel draws, models and metrics agree: noise is drawn by version."""
+    """With the same channel draws, models and metrics agree: noise depends on the version only."""
     made = task(clients=CLIENTS, flags=(name, {**flags, "uplink": "aircomp", "snr_db": 0.0}))
     expected, uplink = rounds_of(made.rounds, MERGES), made.rounds.training.server.uplink
     learners = [made.learner(uplink=uplink) for _ in range(2)]

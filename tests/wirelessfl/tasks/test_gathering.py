@@ -1,4 +1,4 @@
-"""Buffers of clients that transmit together can always fill: limits, laws, invariants."""
+"""With simultaneous transmissions, buffers can always fill: limits, statistics, invariants."""
 
 from itertools import pairwise
 
@@ -15,7 +15,7 @@ from wirelessfl.tasks.transmissions import busy_at_once, check_gathering
 
 @st.composite
 def settings_of_tasks(draw):
-    """Plans that ``check_gathering`` accepts: R, b, T of each task, clients, busy clients."""
+    """Settings that ``check_gathering`` accepts: task plans, clients, maximum of busy clients."""
     clients = draw(st.integers(1, 12))
     busy = draw(st.one_of(st.none(), st.integers(1, clients)))
     requests = draw(st.lists(st.integers(1, 9), min_size=1, max_size=3))
@@ -40,7 +40,7 @@ def settings_of_tasks(draw):
 
 @given(settings_of_tasks(), st.sampled_from([0.0, 0.2]), st.integers(1, 4), st.integers(0, 1000))
 def test_no_deadlock_and_invariants(sizes, drop_out, floor, seed):
-    """All tasks complete their merges, and the maximum number of clients is always busy."""
+    """All tasks complete their merges, and the number of busy clients is always the maximum."""
     plans, clients, busy = sizes
     limit = busy_at_once([plan[0] for plan in plans], clients, busy)
     budget = sum(plan[0] for plan in plans)
@@ -93,7 +93,7 @@ def test_no_deadlock_and_invariants(sizes, drop_out, floor, seed):
     assert merged == schedule.updates == sum(regime.returned)
 
 
-def test_beyond_the_limit_all_clients_wait_for_each_other():
+def test_buffers_beyond_the_limit_deadlock():
     """With three clients and b = 2 and 3, all clients hold updates, and no buffer can fill.
 
     One client holds an update of task 0, two hold updates of task 1.
@@ -156,7 +156,7 @@ def test_clients_are_chosen_uniformly_among_idle_ones():
 
 
 def test_lost_updates_are_replaced():
-    """All merges complete, and the set fraction of updates is lost (standard error < 0.005)."""
+    """All merges complete, and 30 % of the updates are lost (standard error below 0.5 %)."""
     schedule, _, _ = simulated(
         [(20, 5, 1500)],
         Listed(rest=lambda task, number: 1.0 + number % 3),
@@ -176,9 +176,10 @@ def test_lost_updates_are_replaced():
     [((10, 10), (5, 5), 10), ((4, 16), (4, 2), 10), ((2, 2, 8), (2, 2, 2), 4)],
 )
 def test_no_task_starves(requests, buffers, clients):
-    """All tasks keep merging, with queues at all clients and buffers at the limit.
+    """All tasks keep merging if all clients have queues and buffers have their maximum size.
 
-    If requests went to any busy client, those of one task would queue behind each other.
+    A task's requests are sent to different clients if possible. Otherwise they would queue behind
+    each other.
     """
     check_gathering(buffers, requests, clients, None)
     seconds = Stream(5).generator().exponential(1.0, 5000)

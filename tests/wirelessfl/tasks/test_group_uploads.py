@@ -1,4 +1,4 @@
-"""Tasks with simultaneous transmissions equal rounds of one model, and can be resumed."""
+"""Tasks with simultaneous transmissions: equality with rounds of one model, and resumption."""
 
 import json
 from types import SimpleNamespace
@@ -51,7 +51,7 @@ def settings_of(**flags):
 
 
 def made(config, data, streams):
-    """Objects of a run with one learner per stream, its delays, and its group uploads."""
+    """Objects of a run with one task per stream, its delays, and its group uploads."""
     setup = build(config, data=data)
     model, network = setup.models[0], setup.network
     algorithm, uplink, size = model.algorithm, config.choices.uplink, model.objective.spec.size
@@ -88,7 +88,7 @@ def made(config, data, streams):
 
 
 def requests_of(known, delays, uploads, plans, *, ticks=False, **options):
-    """A run with buffered requests."""
+    """Set up a run with buffered requests."""
     clock = Clock()
     gathering = busy_at_once([plan.requests for plan in plans], CLIENTS, None)
     schedule = BufferedScheduler(plans, gathering=gathering, ticks=ticks)
@@ -110,7 +110,7 @@ def run(made, save=lambda: None, tick_seconds=1.0):
 
 
 def assert_rounds(rows, learner, reference):
-    """Check that rows and model equal those of rounds of one model."""
+    """Check that the rows and the learner's model equal those of ``reference``."""
     assert len(rows) == len(reference.rows) == ROUNDS + 1
     for own, row in zip(rows, reference.rows, strict=True):
         assert own["round"] == row["round"]
@@ -122,7 +122,7 @@ def assert_rounds(rows, learner, reference):
 
 
 def noise_effect(reference, tmp_path, toy, **flags):
-    """Maximum difference between the parameters and those at a very high SNR."""
+    """Maximum absolute difference between the reference's parameters and those at 120 dB SNR."""
     flags |= {"snr_db": 120.0}
     exact = wirelessfl.run(settings_of(**flags, out=tmp_path / "exact"), data=toy)
     return max(
@@ -132,7 +132,7 @@ def noise_effect(reference, tmp_path, toy, **flags):
 
 @pytest.mark.parametrize("convention", ["published", "physical"])
 def test_full_buffers_over_the_air_equal_rounds(tmp_path, toy, convention):
-    """With b = R = n, rows and model equal those of rounds of all clients."""
+    """With b = R = n, rows and model equal those of synchronous rounds of all n clients."""
     flags = {"convention": convention, "snr_db": 0.0}
     reference = wirelessfl.run(settings_of(**flags, out=tmp_path / "rounds"), data=toy)
     assert noise_effect(reference, tmp_path, toy, convention=convention) > 1e-3
@@ -146,7 +146,7 @@ def test_full_buffers_over_the_air_equal_rounds(tmp_path, toy, convention):
 
 
 def test_one_task_with_all_clients_over_the_air_equals_rounds(tmp_path, toy):
-    """Rounds of one task, with one transmission of all clients each, equal rounds of one model."""
+    """Task rounds in which all clients transmit together equal synchronous rounds of one model."""
     reference = wirelessfl.run(settings_of(snr_db=0.0, out=tmp_path / "rounds"), data=toy)
     config = settings_of(snr_db=0.0, out=tmp_path / "tasks")
     known, delays, uploads = made(config, toy, [Stream(config.run.seed)])
@@ -167,7 +167,7 @@ def test_one_task_with_all_clients_over_the_air_equals_rounds(tmp_path, toy):
 
 
 def test_two_resumed_tasks_are_bit_identical(tmp_path, toy):
-    """Checkpoints contain held updates, a transmission in progress, and queued transmissions."""
+    """The checkpoints include held updates, active transmissions and queued transmissions."""
     config = settings_of(snr_db=5.0, out=tmp_path / "run")
     plans = [TaskPlan(4, 3, 5), TaskPlan(4, 2, 7)]
 

@@ -80,14 +80,14 @@ def logits(layers, x):
 
 
 def batch(part, client, step):
-    """Samples of a client's step, counted over all its requests; each epoch is reshuffled."""
+    """Sample indices of a client's mini-batch number ``step``; each epoch is reshuffled."""
     epoch, index = divmod(step, -(-len(part) // BATCH))
     shuffle = Stream(SEED).child("client", client, "batches").generator(epoch)
     return part[shuffle.permutation(len(part))[index * BATCH : (index + 1) * BATCH]]
 
 
 def trained(data, part, client, layers, first_step):
-    """Change of each layer in a client's local steps of SGD with weight decay."""
+    """Change of each layer after a client's local steps of SGD with weight decay."""
     own = [layer.clone() for layer in layers]
     for step in range(first_step, first_step + STEPS):
         rows = torch.from_numpy(batch(part, client, step))
@@ -104,7 +104,7 @@ def accuracy(data, layers):
 
 
 def asynchronous(data, ran, weigh, *, clients, requests, buffer, merges, drop_out=0.0):
-    """Buffered asynchronous training, request by request.
+    """Reference loop of buffered asynchronous training, which trains one request at a time.
 
     ``weigh`` maps the clients and staleness of a buffer's updates to their weights. Returns the
     model, the rows, and all updates in order of arrival.
@@ -179,7 +179,7 @@ def assert_same(ran, layers, rows):
 
 
 def versions_together(jobs):
-    """Maximum number of model versions that were trained in one batch."""
+    """Maximum number of model versions in one training job."""
     return max(len(set(job.node.tolist())) for job in jobs)
 
 
@@ -193,7 +193,7 @@ def even_weights(who, stale):
 
 @pytest.mark.parametrize("algorithm", ["fedbuff", "fedast"])
 def test_one_client_trains_several_versions_together(ran, toy, algorithm):
-    """Requests that wait in one client's queue while the model changes share a batch."""
+    """Requests of different versions in one client's queue are trained in the same job."""
     run = ran(algorithm, clients=1, requests=3, buffer=2, rounds=12)
     weigh = fedbuff_weights if algorithm == "fedbuff" else even_weights
     layers, rows, _ = asynchronous(toy, run, weigh, clients=1, requests=3, buffer=2, merges=12)
@@ -208,7 +208,7 @@ def test_one_client_trains_several_versions_together(ran, toy, algorithm):
     [("fedbuff", 0.0, {}), ("fedast", 0.3, {"weighting": "samples"})],
 )
 def test_clients_train_the_models_they_received(ran, toy, algorithm, drop_out, flags, executor):
-    """Batches mix clients and versions out of order, with and without lost requests."""
+    """Jobs mix clients and model versions in any order, with and without lost requests."""
     run = ran(
         algorithm, clients=5, requests=7, buffer=3, rounds=14, drop_out=drop_out,
         executor=executor, **flags,
@@ -232,9 +232,9 @@ def test_clients_train_the_models_they_received(ran, toy, algorithm, drop_out, f
 
 
 def test_spread_is_measured_over_the_latest_updates(ran, toy):
-    """At each measurement, sigma equals that of Algorithm 4 over the last V = 4 arrivals.
+    """Each measured sigma equals that of Algorithm 4 for the last V = 4 updates.
 
-    Settings accept option D only for several tasks, so it is set on the scheduler of one task.
+    Settings accept option D only for several tasks, so the test sets it on the scheduler.
     """
     seen = []
 
@@ -264,7 +264,7 @@ def test_spread_is_measured_over_the_latest_updates(ran, toy):
     [("uniform", 0.0, 1.0), ("samples", 0.0, 0.8), ("samples", 0.4, 1.0)],
 )
 def test_rounds_train_only_awaited_clients(ran, toy, weighting, drop_out, availability):
-    """The first two of four clients, or fewer after drop-outs, are merged and take local steps."""
+    """Only the first two of four clients, or fewer after drop-outs, train and are merged."""
     plans = []
 
     def watch(engine):

@@ -1,4 +1,4 @@
-"""Numbers of requests and returned updates of each task, from which bytes are counted."""
+"""Requests and returned updates are counted per task; byte counts are derived from them."""
 
 from channels.streams import Stream
 from wirelessfl.schedules import BufferedScheduler, Clock, TaskPlan
@@ -12,14 +12,14 @@ from wirelessfl.tasks.requests import Requests
 
 
 class Listed(Delays):
-    """Durations by request number."""
+    """Durations that depend on the request number only."""
 
     def seconds(self, task, client, number):
         return 1.0 + number * 7 % 5
 
 
 class Watched(Untrained):
-    """Records the numbers of its requests when they are issued and when they return."""
+    """Records the requests that are issued, with their tasks, and those that return."""
 
     def __init__(self):
         self.issued, self.back = [], []
@@ -37,7 +37,7 @@ def regime_of(tasks, clock, records=None):
 
 
 def test_requests_and_updates_are_counted_per_task():
-    """Three tasks have different requests and buffers, and the first ends before the others."""
+    """Three tasks have different R and b, and the first ends before the others."""
     clock, spans = Clock(), []
     regime, models = regime_of(3, clock, Records(spans))
     schedule = BufferedScheduler(

@@ -31,7 +31,7 @@ from wirelessfl.uplinks import UPLINKS
 
 
 class Exponential(Delays):
-    """Exponential durations with mean 2, by number of the training run."""
+    """Exponential durations with mean 2 s, indexed by the number of the training run."""
 
     def __init__(self, size=200_000):
         self.drawn = Stream(5).generator().exponential(2.0, size)
@@ -55,9 +55,9 @@ def rounds(delays, shares, *, first=0, clients=40, available=None, drop_out=0.0,
 
 
 def test_a_round_takes_the_harmonic_sum():
-    """If all clients are awaited, rounds take the harmonic sum of Section 4 on average.
+    """If all clients are awaited, the mean round duration is the harmonic sum of Section 4.
 
-    4000 rounds with a standard deviation of 2.5 s: standard error 0.6 %.
+    The durations' standard deviation is 2.5 s, so 4000 rounds have a standard error of 0.6 %.
     """
     regime, _ = rounds(Exponential(), (12, 8))
     lengths = [regime.plan(number).times.length for number in range(4000)]
@@ -66,7 +66,7 @@ def test_a_round_takes_the_harmonic_sum():
 
 
 def test_stragglers_are_not_awaited():
-    """Rounds take the k-th smallest of n exponential durations (4000 rounds: error 0.5 %)."""
+    """The mean round duration is that of the k-th fastest of n clients (standard error 0.5 %)."""
     regime, _ = rounds(Exponential(), (20,), first=12)
     plans = [regime.plan(number) for number in range(4000)]
     expected = arrival_seconds(arrival=12, requests=20, rate_hz=0.5)
@@ -99,7 +99,7 @@ def test_rounds_have_disjoint_sets_of_the_given_sizes(shares, first, number, dro
 
 
 def test_drop_outs_are_counted_and_rounds_end():
-    """The set fraction is lost in 2000 rounds of 20 clients (standard error 0.0023)."""
+    """With drop_out=0.3, 30 % of 40,000 updates are lost (standard error 0.23 %)."""
     regime, _ = rounds(Exponential(), (20,), drop_out=0.3)
     plans = [regime.plan(number) for number in range(2000)]
     lost = sum(plan.times.lost[0] for plan in plans)
@@ -108,7 +108,7 @@ def test_drop_outs_are_counted_and_rounds_end():
     assert all(plan.times.awaited[0].sum() == 20 - plan.times.lost[0] for plan in plans)
 
 
-def test_clients_of_an_ended_task_go_to_the_others():
+def test_clients_of_an_ended_task_are_allocated_to_the_others():
     regime, _ = rounds(Exponential(), (12, 6, 3), available=30)
     regime.carry_out(Cancel(0))
     assert regime.allocation() == {1: 14, 2: 7}
@@ -120,7 +120,7 @@ def test_clients_of_an_ended_task_go_to_the_others():
 
 
 def test_availability_is_drawn_anew_for_each_round():
-    """With 12 of 40 clients available, each trains in about 90 of 300 rounds (deviation 8)."""
+    """With 12 of 40 clients available, a client trains in about 90 of 300 rounds (deviation 8)."""
     regime, _ = rounds(Exponential(), (6, 6), available=12)
     counts = np.zeros(40)
     for number in range(300):
@@ -152,7 +152,7 @@ def test_the_schedule_makes_the_expected_decisions():
 
 
 def test_a_task_that_reaches_its_target_skips_the_next_round():
-    """The evaluation after a merge happens before the next round starts."""
+    """The model is evaluated before the next round starts."""
     regime, clock = rounds(Exponential(), (6, 6), records=Records())
     clock.after(0.0, Started())
     clock.at(40.0, Deadline())
@@ -171,7 +171,7 @@ def test_a_task_that_reaches_its_target_skips_the_next_round():
 
 @pytest.mark.parametrize("first", [0, 2])
 def test_uploads_of_a_round_share_the_band(first):
-    """TDMA uploads that start together end in order of length, at the times computed by hand."""
+    """TDMA uploads that start together end shortest first, at the times computed by hand."""
     network = section_vi_c(1, 4, stream=Stream(4))
     delays = Wireless(
         network,

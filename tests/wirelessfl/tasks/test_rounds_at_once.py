@@ -1,4 +1,4 @@
-"""Rounds of several tasks with simultaneous transmissions: hand calculations, channels, resume."""
+"""Rounds of several tasks with AirComp uploads: hand calculations, channel draws, resumption."""
 
 import json
 import math
@@ -35,7 +35,7 @@ INF = math.inf
 
 
 class Listed(Delays):
-    """Durations of local training by number of the training run."""
+    """Durations of local training, listed by the number of the training run."""
 
     def seconds(self, task, client, number):
         return TRAINING[number % 5]
@@ -59,7 +59,7 @@ def upload(task, clients, chosen):
         (0, {}, [7, 7, 7, 3.5, 3.5], 7, [1, 2, 5, 1.5, 2.5]),
         # Task 0 sends at 2, when client 2 is stopped; task 1 waits from 2.5 to 4 for the channel.
         (2, {}, [4, 4, 2, 5, 5], 5, [1, 2, 2, 1.5, 2.5]),
-        # Clients 1, 2 and 4 are stopped when another of their task is ready; task 1 sends at 3.
+        # Clients 1, 2, 4 are stopped when another client of the task is ready; task 1 sends at 3.
         (1, {}, [3, 1, 1, 4, 1.5], 4, [1, 1, 1, 1.5, 1.5]),
         # The server waits for client 2 until it drops out at 4.
         (0, {2: 4.0}, [6, 6, INF, 3.5, 3.5], 6, [1, 2, 4, 1.5, 2.5]),
@@ -116,7 +116,7 @@ def made(models, first, drop_out):
 
 @pytest.mark.parametrize(("first", "drop_out"), [(0, 0.5), (2, 0.0), (1, 0.4)])
 def test_channel_draws_are_indexed_by_merge(first, drop_out):
-    """A round in which all clients of a task drop out uses none of its channel draws."""
+    """A task whose clients all drop out of a round uses no channel draw in that round."""
     models = [Watched(2.0), Watched(1.0)]
     clock, schedule, regime, records = made(models, first, drop_out)
     clock.after(0.0, Started())
@@ -138,7 +138,7 @@ def test_channel_draws_are_indexed_by_merge(first, drop_out):
 
 
 def test_a_run_resumed_after_any_round_equals_an_uninterrupted_one():
-    """Spans, merges, joules and versions are identical."""
+    """Spans, merges, joules and model versions are identical."""
     clock, schedule, regime, records = made([Watched(2.0), Watched(1.0)], 0, 0.4)
     saved = []
 
@@ -164,7 +164,7 @@ def test_a_run_resumed_after_any_round_equals_an_uninterrupted_one():
 
 
 def test_an_ended_task_does_not_transmit():
-    """The next round trains only the other task, whose transmission does not wait."""
+    """After task 0 ends, rounds train only task 1, which transmits as soon as it is ready."""
     clock, _, regime, _ = made([Watched(2.0), Watched(1.0)], 0, 0.0)
     regime.carry_out(Cancel(0))
     regime.carry_out(Give(0))

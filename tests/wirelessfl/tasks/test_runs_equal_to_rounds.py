@@ -33,7 +33,10 @@ SGD = ("fedavg", "fedprox", "scaffold", "scaffold-m", "moon", "fedacg", "fedadam
 
 
 def ran(algorithm, schedule, data, out, **flags):
-    """Rows, final and initial parameters; request r goes to client r modulo their number."""
+    """Run to the end; return the rows, and the final and initial parameters.
+
+    Buffered request r is sent to client r modulo the number of clients.
+    """
     torch.manual_seed(3)
     model = FCNN((12,), 4, hidden=(10,))
     own = ALL_CLIENTS[schedule]
@@ -51,7 +54,10 @@ def ran(algorithm, schedule, data, out, **flags):
 @pytest.mark.parametrize("schedule", ["buffered", "simultaneous"])
 @pytest.mark.parametrize("algorithm", [*SGD, *ADAM])
 def test_merges_of_all_clients_equal_rounds(algorithm, schedule, toy, tmp_path):
-    """Rows agree to 1e-12; parameters to 1e-6, or with Adam clients to 1e-4 of their change."""
+    """Rows agree to 1e-12 and parameters to 1e-6.
+
+    With Adam clients, the parameters' error is at most 1e-4 of their total change.
+    """
     flags = {"lr": 0.005 if algorithm in ADAM else 0.05}
     flags |= {"capacities": (1.0,)} if algorithm == "ram-fed" else {}
     rounds, wanted, start = ran(algorithm, "rounds", toy, tmp_path / "rounds", **flags)

@@ -43,7 +43,7 @@ def flags(tmp_path, name, **more):
 
 
 def engine_run(config, data, choose=None):
-    """Run to the end, with clients from ``choose`` if given; return the engine and the rows."""
+    """Run to the end; return the engine and the rows. ``choose`` maps requests to clients."""
     engine = TasksEngine(build(config, data=data))
     if choose is not None:
         engine.setup.regime.requests.choose = choose
@@ -53,7 +53,7 @@ def engine_run(config, data, choose=None):
 
 
 def test_fedast_with_full_buffers_is_synchronous_fedavg(tmp_path, toy):
-    """With b = R = N and one request per client, rows and models are equal."""
+    """With b = R = N and one request per client, FedAST has the rows and model of FedAvg."""
     settings = flags(tmp_path, "fedavg", rounds=4, server_lr=0.7)
     reference = wirelessfl.run(Config.from_flags("fedavg", **settings), data=toy)
     settings = flags(tmp_path, "fedast", rounds=4, server_lr=0.7, requests=6, buffer=6)
@@ -69,7 +69,7 @@ def test_fedast_with_full_buffers_is_synchronous_fedavg(tmp_path, toy):
 
 
 def test_one_request_at_a_time_is_fedasync(tmp_path, toy):
-    """FedAST with b = R = 1 equals FedAsync whose weight is eta_s, for eta_s = 1 and 0.6."""
+    """With b = R = 1, FedAST with server rate eta_s equals FedAsync with weight eta_s."""
     for weight in (1.0, 0.6):
         ends = []
         for algorithm, buffer in (("fedast", {"buffer": 1}), ("fedasync", {})):
@@ -121,7 +121,7 @@ def plain(rows):
 
 @pytest.mark.parametrize("executor", ["stacked", "vmap", "loop"])
 def test_batched_training_gives_the_rows_of_single_clients(tmp_path, executor):
-    """All row fields except wall-clock time agree with training one client at a time."""
+    """Except for wall-clock time, rows equal those of training one client at a time."""
     alone = TWO | {"executor": "loop", "chunk": 1, "out": tmp_path / "alone"}
     one = wirelessfl.run(Config.from_flags("fedast", **alone))
     both = TWO | {"executor": executor, "out": tmp_path / "both"}
@@ -164,7 +164,7 @@ def case_flags(name):
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path, name):
-    """After two interruptions by an error, rows and models are bit-identical."""
+    """Rows and models are bit-identical after the run was interrupted twice by an error."""
     algorithm, settings = case_flags(name)
     whole = wirelessfl.run(Config.from_flags(algorithm, **settings, out=tmp_path / "whole"))
     count = len(whole.rows)
@@ -197,7 +197,7 @@ def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path, name):
 
 
 def test_the_chosen_chunk_and_executor_of_each_task_are_stored(tmp_path):
-    """The stored settings are those of the run, with chunk, executor and workers of each task."""
+    """The run directory's settings contain the chunk, executor and workers chosen per task."""
     settings = {k: v for k, v in TWO.items() if k not in ("chunk", "eval_seconds")}
     config = Config.from_flags("fedast", **settings, out=tmp_path / "run", eval_every=7)
     result = wirelessfl.run(config)
@@ -240,7 +240,7 @@ def test_the_counts_in_rows_are_consistent(tmp_path):
     assert {name.partition(".")[0] for name in result.params} == {"digits", "slow"}
 
 
-def test_a_task_ends_at_its_target_and_the_run_with_the_last(tmp_path):
+def test_tasks_end_at_their_targets_and_the_run_with_the_last_task(tmp_path):
     tasks = [TWO["task"][0] + ",target=0.3", TWO["task"][1] + ",target=0.2"]
     settings = TWO | {"task": tasks, "rounds": 10_000, "max_seconds": 500.0, "server_lr": 0.5}
     result = wirelessfl.run(Config.from_flags("fedast", **settings, out=tmp_path / "run"))
@@ -256,7 +256,7 @@ def test_a_task_ends_at_its_target_and_the_run_with_the_last(tmp_path):
     assert summary["target"] == "of each task"
 
 
-def test_fedast_nobuffer_merges_each_update_after_a_reallocation(tmp_path):
+def test_fedast_nobuffer_keeps_buffers_of_one_after_a_reallocation(tmp_path):
     tasks = ["digits,requests=8,step_seconds=0.1,rounds=5,name=a", "digits,requests=8,name=b"]
     settings = TWO | {"task": tasks, "rounds": 40, "step_seconds": 0.2, "eval_every": 5}
     del settings["eval_seconds"]
@@ -267,7 +267,7 @@ def test_fedast_nobuffer_merges_each_update_after_a_reallocation(tmp_path):
 
 
 def test_rows_of_option_s_count_all_requests_as_active(tmp_path):
-    """A request replaces an update before the row is written; row 0 follows the first requests."""
+    """Rows are written after the request that replaces an update; row 0, after the first ones."""
     settings = flags(tmp_path, "run", dataset="digits", rounds=20, requests=5, buffer=2)
     result = wirelessfl.run(Config.from_flags("fedast", **settings))
     assert {row["requests"] for row in result.rows[:-1]} == {5}
@@ -292,7 +292,7 @@ def test_a_task_that_diverges_does_not_stop_the_others(tmp_path):
 
 
 def test_updates_trained_ahead_are_bounded(tmp_path, monkeypatch):
-    """With a memory limit of one byte, at most one chunk is ready besides the needed updates."""
+    """With a memory limit of 1 byte, at most one chunk is stored besides the needed updates."""
     monkeypatch.setattr(deferred_training, "RESULT_BYTES", 1)
     settings = flags(tmp_path, "run", dataset="digits", requests=24, buffer=3, chunk=4, clients=30)
     engine = TasksEngine(build(Config.from_flags("fedast", **settings, rounds=20)))
@@ -310,7 +310,7 @@ def test_updates_trained_ahead_are_bounded(tmp_path, monkeypatch):
 
 
 def test_a_killed_run_of_tasks_can_be_resumed(tmp_path, same, launcher, engine):
-    """After kill -9 with active requests and updates trained ahead, the results are the same."""
+    """After kill -9, with active requests and updates trained early, the results are the same."""
     words = ["run", "fedast", "--option", "D"]
     for task in TWO["task"]:
         words += ["--task", task]
@@ -363,7 +363,7 @@ def test_fedasync_mixes_by_staleness():
 
 
 def test_spread_is_algorithm_4():
-    """The spread equals a hand calculation, does not depend on scale, and is None for zeros."""
+    """The spread equals a hand calculation, is invariant to scale, and is None for zero updates."""
     updates = torch.tensor([[1.0, 0.0], [3.0, 0.0], [2.0, 3.0]])
     # Mean (2, 1), squared 5; squares of the deviations 2, 2, 4.
     expected = (0.2 * 0.5 * 7 * (8 / 3) / 5) ** 0.5
@@ -378,7 +378,7 @@ def test_server_step_sizes_equal_the_setting():
 
 
 def test_weight_decay_is_part_of_the_gradient(tmp_path, toy):
-    """With weight decay lambda, steps follow g + lambda x in every executor."""
+    """In every executor, weight decay lambda adds lambda x to the gradient."""
     from wirelessfl.algorithms.task_rule import TaskRule
 
     class Written(TaskRule):
@@ -417,7 +417,7 @@ def test_weight_decay_is_part_of_the_gradient(tmp_path, toy):
 
 
 def test_clients_of_many_tasks_take_little_memory(tmp_path):
-    """With 10^5 clients and 10 tasks, data are shared, and step counts take 8 B each."""
+    """10 tasks with 10^5 clients share their data; a step count takes 8 B per task and client."""
     tasks = [f"digits,name=t{i},step_seconds=0.1" for i in range(10)]
     settings = TWO | {"task": tasks, "clients": 100_000, "max_seconds": 0.5}
     setup = build(Config.from_flags("fedast", **settings, out=tmp_path / "run"))
@@ -435,7 +435,7 @@ def test_clients_of_many_tasks_take_little_memory(tmp_path):
 
 
 def test_metrics_of_merges_are_in_the_rows(tmp_path, toy):
-    """Rows add the metrics of the last merge, with None for NaN, to the common fields."""
+    """Rows contain the metrics of the last merge besides the common fields; NaN becomes None."""
     config = Config.from_flags(
         "fedast", clients=4, requests=4, buffer=2, rounds=1, local_steps=1, batch_size=8,
         delays="shifted-exponential", step_seconds=0.1, threads=1, workers=1, chunk=2,

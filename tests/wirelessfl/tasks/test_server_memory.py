@@ -1,4 +1,4 @@
-"""RAM-Fed's memory follows the order of arrival: reference loops, and means over all clients."""
+"""RAM-Fed's memory with requests: reference loop in order of arrival, mean over all clients."""
 
 from dataclasses import replace
 
@@ -15,7 +15,7 @@ LR = 0.2
 
 
 def change(made, params, client, first):
-    """A client's change of the model in its local steps from step ``first`` on."""
+    """A client's model change in a request whose first local step has the number ``first``."""
     data, spec, before = made.model.executor.data, made.model.objective.spec, params
     for step in range(first, first + made.steps):
         batch = data.source.draw(np.array([client]), np.array([step]), 1)
@@ -27,7 +27,7 @@ def change(made, params, client, first):
 
 
 def test_one_client_with_a_queue_of_ram_fed_requests(task):
-    """The second of two updates in a merge is compared with the first (R = 3, b = 2)."""
+    """With R = 3 and b = 2, the second update of a merge is compared with the first one."""
     made = task(clients=1)
     learner = made.learner(RamFed(lr=LR, capacities=(1.0,), server_lr=0.7))
     size = made.model.objective.spec.size
@@ -63,7 +63,7 @@ def test_one_client_with_a_queue_of_ram_fed_requests(task):
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("capacities", [(1.0,), (0.7, 0.5, 0.3)])
 def test_the_mean_memory_is_the_weighted_mean_over_all_clients(task, capacities, weighted):
-    """This holds after merges with repeated clients, for full models and submodels."""
+    """This also holds if a client has several updates in a merge, and for submodels."""
     made, samples = task(), np.array([5.0, 1.0, 2.0, 4.0]) if weighted else np.ones(4)
     weights = Weights(np.zeros(4, dtype=np.int64), samples)
     rule = RamFed(lr=LR, capacities=capacities, masks="random")
@@ -88,7 +88,7 @@ def test_the_mean_memory_is_the_weighted_mean_over_all_clients(task, capacities,
 
 
 def test_the_rule_is_called_once_per_merge_of_distinct_clients(task):
-    """If a client has two updates in a merge, the rule is called twice."""
+    """If a client has two updates in a merge, the memory rule is called twice."""
     made, asked = task(), []
 
     class Counting(RamFed):

@@ -1,4 +1,4 @@
-"""Runs with client states on disk equal those in memory; each task with states has one log."""
+"""Runs with client states on disk and in memory are equal; each task with states has a log."""
 
 import pytest
 import torch
@@ -23,7 +23,7 @@ CASES = {
 
 
 class StoppedError(Exception):
-    """Represents an interruption of the process."""
+    """Stands for an interruption of the process."""
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -61,7 +61,7 @@ def test_runs_on_disk_and_in_memory_are_equal(tmp_path, case):
 
 
 def test_automatic_storage_is_stored_as_auto(tmp_path, monkeypatch):
-    """States beyond the memory limit go to disk, and the settings keep ``client_states="auto"``."""
+    """States beyond the memory limit are kept on disk, but the stored setting remains "auto"."""
     monkeypatch.setattr("wirelessfl.server.client_states.MEMORY_BYTES", 100)
     own = CASES["requests"][1] | {"requests": 6, "buffer": 2, "out": tmp_path / "run"}
     result = wirelessfl.run(Config.from_flags("fedavg", **FLAGS | own))

@@ -1,4 +1,4 @@
-"""A request uses the step size of its version, and a merge that of the current version."""
+"""A request uses the step size of its model version; a merge uses the current version's."""
 
 from dataclasses import dataclass
 
@@ -33,7 +33,7 @@ class Noting(FedAvg):
 
 
 def test_versions_that_are_merged_together_use_their_own_step_sizes(task, monkeypatch):
-    """Requests of versions 0 and 1 that are needed together are trained in one job each."""
+    """If a merge needs requests of versions 0 and 1, each version is trained in its own job."""
     monkeypatch.setattr(deferred_training, "RESULT_BYTES", 1)  # nothing is trained ahead
     made, jobs, changes = task(), [], {}
     made.model.executor.chunk = 1

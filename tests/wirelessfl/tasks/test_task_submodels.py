@@ -1,4 +1,4 @@
-"""Submodels of requests: choice by client and version, equality with masked training, costs."""
+"""Submodels of requests: dependence on client and version, masked reference, costs."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ WIDTH, LR = 12, 0.2
 
 
 def held(made, rule, client, version):
-    """Hidden neurons of a client's submodel, from the definition of the masks."""
+    """Hidden neurons of a client's submodel in ``version``, by the definition of the masks."""
     share = dealt_capacities(rule.capacities, 4, made.rounds.stream)[client]
     first = version if rule.name == "fedrolex" else 0
     return (first + np.arange(int(share * WIDTH))) % WIDTH
@@ -45,7 +45,7 @@ def mask_of(made, neurons):
 
 
 def masked_change(made, params, client, first, mask):
-    """A client's change of the full model with all other parameters fixed at zero."""
+    """A client's change of the full model, with parameters outside the mask fixed at zero."""
     data, spec = made.model.executor.data, made.model.objective.spec
     params = before = params * mask
     for step in range(first, first + made.steps):
@@ -59,7 +59,7 @@ def masked_change(made, params, client, first, mask):
 
 @pytest.mark.parametrize("kind", [HeteroFL, FedRolex])
 def test_requests_train_the_submodel_of_client_and_version(task, kind):
-    """Models equal masked training, with stale requests and repeated clients in merges."""
+    """Models equal those of masked training, with stale requests and repeated clients."""
     made, rule = task(hidden=(WIDTH,)), kind(lr=LR, capacities=CAPACITIES)
     learner, dice, jobs = made.learner(rule), np.random.default_rng(2), []
     train = made.model.executor.train
@@ -92,7 +92,7 @@ def test_requests_train_the_submodel_of_client_and_version(task, kind):
 
 
 def test_jointly_assigned_masks_are_assigned_among_all_clients(task):
-    """A request's mask is the client's mask in a round of all clients."""
+    """A request's mask is the one that its client would have in a round of all clients."""
     made = task(hidden=(WIDTH,))
     learner = made.learner(RaFed(lr=LR, capacities=(0.5, 0.25), masks="covered"))
     for version in (0, 3):
@@ -109,7 +109,7 @@ def test_jointly_assigned_masks_are_assigned_among_all_clients(task):
 
 
 def test_awaited_clients_train_the_submodels_of_their_round(task):
-    """Awaited clients train the submodels assigned among all clients of the round."""
+    """Submodels are assigned among all clients of a round, not only the awaited ones."""
     made = task(hidden=(WIDTH,))
     learner = made.learner(RaFed(lr=LR, capacities=(0.5,), masks="covered"))
     chosen, awaited = np.array([0, 1, 3]), np.array([1, 3])
@@ -145,7 +145,7 @@ def test_budgets_that_depend_on_round_durations_are_rejected(task, flags):
 
 
 def test_durations_and_counts_scale_with_the_submodel(task):
-    """With the same draws, requests take the submodel's fraction of the full model's time."""
+    """With the same draws, times and model counts are proportional to the submodel's size."""
     made = task(hidden=(WIDTH,))
     seconds = {}
     for rule in (HeteroFL(lr=LR, capacities=(1.0,)), HeteroFL(lr=LR, capacities=CAPACITIES)):

@@ -1,4 +1,4 @@
-"""Reports of rounds of two tasks to their assignment, and their counts, match hand calculations."""
+"""Rounds of two tasks report durations and losses to the assignment, as calculated by hand."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ class Seconds(Delays):
 
 
 class Told(RandomAssignment):
-    """Assigns the first half of the clients to task 0, the others to task 1; records reports."""
+    """Records reports. Assigns the first half of the clients to task 0, the others to task 1."""
 
     wants_losses = True
 
@@ -53,7 +53,10 @@ class Counted(Untrained):
 
 
 def test_losses_and_times_of_awaited_clients_are_reported():
-    """Two of three clients are awaited: 0 and 1 until 3 s for task 0, 5 and 4 until 9.3 s for 1."""
+    """Each task awaits two of its three clients.
+
+    Clients 0 and 1 complete task 0 at 3 s; clients 5 and 4 complete task 1 at 9.3 s.
+    """
     clock, assignment, models = Clock(), Told(), [Counted(-1), Counted(4)]
     merges = []
     regime = TaskRounds(
@@ -91,7 +94,7 @@ def test_losses_and_times_of_awaited_clients_are_reported():
 
 
 def test_without_losses_a_stopped_client_is_reported_with_the_round_duration():
-    """Times of all clients are reported; that of client 3 is 9.3 s, when it was stopped."""
+    """Durations of all clients are reported; client 3 is stopped at 9.3 s, when the round ends."""
     clock, assignment = Clock(), Told()
     assignment.wants_losses = False
     assignment.learn = lambda *told: assignment.told.append(told)

@@ -1,4 +1,4 @@
-"""Simultaneous transmissions of asynchronous requests: hand calculations, costs, resume."""
+"""Simultaneous transmissions of asynchronous requests: hand calculations, costs, resumption."""
 
 import json
 
@@ -39,14 +39,14 @@ def as_rows(spans):
 # 2.0: 0 and 1 send until 4.0. 2.5: 3 and 4 are ready, and send from 4.0, when the channel is free.
 # 4.0: merge of task 0; 5 and 6 go to clients 1 and 0 and train for 3 and 0.5 s, to 7.0 and 4.5.
 # 4.5: 6 is ready and waits for another request of task 0. 5.0: merge of task 1; 2 is ready, so 6
-# and 2 send from 5.0 to 7.0; 7 and 8 go to clients 3 and 4 and train for 9 s.
+# and 2 send until 7.0; 7 and 8 go to clients 3 and 4 and train for 9 s.
 # 7.0: merge of task 0, in which 2 is one merge old; 5 is ready.
 BY_HAND = Listed(1.0, 2.0, 5.0, 1.5, 2.5, 3.0, 0.5, rest=lambda task, number: 9.0)
 CLIENT_OF = [0, 1, 2, 3, 4, 1, 0, 3, 4, 2, 0]
 
 
 def test_two_tasks_take_turns_on_the_channel():
-    """Spans, merges, requests and joules match the hand calculation above."""
+    """Spans, merges, issued requests and joules match the hand calculation above."""
     models, asked = [Watched(2.0), Watched(1.0)], []
 
     def check(schedule, regime):
@@ -87,7 +87,7 @@ def test_two_tasks_take_turns_on_the_channel():
 
 
 def test_channel_draws_are_indexed_by_merge():
-    """Merge n of a task has channel draw n of the task, for the clients that sent."""
+    """Merge n of a task uses the task's channel draw n for the clients that sent."""
     models = [Watched(0.5), Watched(0.25)]
     simulated(
         [(6, 2, 9), (5, 3, 9)],
@@ -117,7 +117,7 @@ def test_channel_draws_are_indexed_by_merge():
     ],
 )
 def test_an_ended_task_frees_the_channel(at, expected):
-    """Requests of task 0 are cancelled when it ends, and task 1 can transmit."""
+    """When task 0 ends, its requests are cancelled, and task 1 can use the channel."""
     models = [Watched(2.0), Watched(1.0)]
     schedule, regime, records = simulated(
         [(3, 2, 99), (2, 2, 99, False)],
@@ -141,7 +141,7 @@ def test_an_ended_task_frees_the_channel(at, expected):
 
 
 def test_a_queued_transmission_of_an_ended_task_is_dropped():
-    """Task 1 waits for the channel from 2.5 s on, and ends at 3 s; task 0 is not affected."""
+    """Task 1 ends at 3 s, while its upload waits for the channel; task 0 is not affected."""
     models = [Watched(2.0), Watched(1.0)]
     _, regime, records = simulated(
         [(3, 2, 99, False), (2, 2, 99)],
@@ -161,7 +161,7 @@ def test_a_queued_transmission_of_an_ended_task_is_dropped():
 
 
 def test_a_group_upload_costs_as_much_as_a_round():
-    """Seconds and joules of a group equal the cost model's for a round of the same clients."""
+    """A group's seconds and joules equal those of a round of the same clients in the cost model."""
     network, steps = network_of(6), 4
     clients = np.array([0, 2, 3, 5])
     spec = ParamSpec.of(FCNN((30,), 4, hidden=(20,)))
@@ -194,7 +194,7 @@ def state_of(schedule, regime):
 
 
 def test_a_simulation_can_be_resumed_at_any_time():
-    """Checkpoints contain held updates, a transmission in progress, and queued transmissions."""
+    """Resume from every checkpoint, including some with held updates and queued transmissions."""
     kinds = set()
 
     def fresh_run():

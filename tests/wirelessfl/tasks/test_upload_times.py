@@ -1,4 +1,4 @@
-"""Uploads over a shared band: end times and joules equal a fluid reference with Shannon rates."""
+"""Uploads that share a band: end times and joules equal those of a fluid-flow reference."""
 
 import math
 from types import SimpleNamespace
@@ -21,7 +21,7 @@ BAND_HZ, DOWN_BPS = 2e6, 4e7
 STEPS, ELEMENTS, DOWN_ELEMENTS = (5, 3), (400_000, 250_000), (300_000, 500_000)
 WHOLE = np.ones((2, 4))
 PARTS = np.array([[1.0, 0.5, 0.3, 0.7], [0.4, 1.0, 0.2, 0.6]])
-"""[tasks, clients], fraction of the model's parameters that a client trains."""
+"""[tasks, clients], fraction of a task's model parameters that a client trains."""
 SNR_DB = np.array([3.0, 8.0, 0.0, 12.0])
 PATH_GAIN_DB = np.array([-4.0, 2.0, 1.0, -9.0])
 CPU_HZ = np.array([1.0e9, 1.4e9, 0.8e9, 2.0e9])
@@ -54,7 +54,7 @@ def snr_of(client, gain):
 
 
 def rate_of(uplink, snr, sharers):
-    """Bit/s of one of ``sharers`` concurrent uploads."""
+    """Shannon rate in bit/s of one of ``sharers`` concurrent uploads."""
     if uplink == "tdma":
         return BAND_HZ * math.log2(1 + snr) / sharers
     return BAND_HZ / sharers * math.log2(1 + sharers * snr)
@@ -83,7 +83,7 @@ def fluid(uplink, jobs, gains, stops=(), first=0, parts=WHOLE):
     Args:
         jobs: number -> (task, client), in order of issue, all at 0 s.
         gains: channel gains by number.
-        stops: (seconds, task), times at which tasks end.
+        stops: list of (seconds, task): a task ends after these seconds.
         first: number of finished uploads after which a task ends; 0 for no limit.
         parts: [tasks, clients], fraction of the model that a client trains.
 
@@ -97,7 +97,7 @@ def fluid(uplink, jobs, gains, stops=(), first=0, parts=WHOLE):
     now, joules, most = 0.0, 0.0, 0
 
     def compute_joules(number, seconds=math.inf):
-        """Energy of local training in the first ``seconds`` of a request, download included."""
+        """Joules of local training within ``seconds`` of the start of a request's download."""
         task, client = jobs[number]
         part = parts[task][client]
         down = part * 32 * DOWN_ELEMENTS[task] / DOWN_BPS
@@ -161,7 +161,10 @@ def fluid(uplink, jobs, gains, stops=(), first=0, parts=WHOLE):
 
 
 def asked(delays, jobs, stops=(), parts=WHOLE):
-    """The same with ``Requests``: end times by number, joules, and returned models by task."""
+    """Simulate the jobs with ``Requests``.
+
+    Returns end times by number, total joules, and the sizes of returned models, summed by task.
+    """
     clock, ends = Clock(), {}
     requests = Requests(clock, delays, 4, Stream(1), choose=lambda number: jobs[number][1])
     for task, _ in jobs.values():
@@ -179,11 +182,11 @@ def asked(delays, jobs, stops=(), parts=WHOLE):
 
 
 JOBS = {
-    "three at once": {0: (0, 0), 1: (0, 1), 2: (0, 2)},
-    "two behind one of task 1": {
+    "three clients": {0: (0, 0), 1: (0, 1), 2: (0, 2)},
+    "queues behind a request of task 1": {
         0: (1, 0), 1: (0, 1), 2: (0, 0), 3: (0, 2), 4: (0, 0), 5: (1, 2), 6: (0, 0),
     },
-    "four of two tasks, two behind others": {
+    "four clients, two tasks, two queued": {
         0: (0, 0), 1: (1, 1), 2: (0, 2), 3: (1, 3), 4: (1, 0), 5: (0, 1),
     },
 }  # fmt: skip
@@ -193,7 +196,7 @@ JOBS = {
 @pytest.mark.parametrize("uplink", ["tdma", "ofdma"])
 @pytest.mark.parametrize("parts", [WHOLE, PARTS], ids=["whole", "parts"])
 def test_uploads_of_requests_share_the_band(uplink, jobs, parts):
-    """End times and joules equal the reference, for full models and submodels."""
+    """End times and joules equal the reference's, for full models and submodels."""
     delays, gains = made(uplink)
     ends, joules = fluid(uplink, jobs, gains, parts=parts)
     assert len(ends) == len(jobs)
@@ -219,7 +222,7 @@ def test_cancelled_uploads_leave_the_band_to_the_others(uplink, jobs, at):
 
 
 def test_clients_use_energy_until_they_drop_out():
-    """Every client drops out at its drawn fraction of the training time."""
+    """Every client drops out after its drawn fraction of the request's duration."""
     delays, _ = made("tdma")
     clock, lost = Clock(), []
     requests = Requests(clock, delays, 4, Stream(1), drop_out=1.0, choose=lambda number: number)
@@ -240,9 +243,10 @@ def test_clients_use_energy_until_they_drop_out():
 @pytest.mark.parametrize("first", [0, 1])
 @pytest.mark.parametrize("uplink", ["tdma", "ofdma"])
 def test_uploads_of_a_round_share_the_band(uplink, first):
-    """Rounds of two tasks with two clients each equal the reference; for k = 1 one client stops.
+    """Rounds of two tasks with two clients each equal the reference.
 
-    Uplink counts contain awaited updates, downlink counts the models of all clients.
+    With k = 1, each task stops one of its clients. Uplink counts include only awaited updates,
+    downlink counts the models of all clients.
     """
     delays, gains = made(uplink)
     clock = Clock()

@@ -1,4 +1,4 @@
-"""Theorem 2 by hand, and its noise term against gradients caused by noise alone."""
+"""Theorem 2: hand calculations, and its noise term where only noise causes gradients."""
 
 import numpy as np
 import pytest
@@ -39,7 +39,7 @@ def test_errors_may_differ_by_round():
 
 @pytest.mark.parametrize("local_steps", [1, 8])
 def test_the_corrected_term_bounds_gradients_caused_by_noise(local_steps):
-    """On f(x) = L |x|^2 / 2, from its optimum, only receiver noise causes gradients.
+    """Runs start at the optimum of f(x) = L |x|^2 / 2, so only receiver noise causes gradients.
 
     An edge round is x -> (1 - gamma L)^H x + gamma z, so E|x|^2 converges to gamma^2 s^2 /
     (1 - (1 - gamma L)^(2H)). The standard error of the mean over the path is below 1 %.
@@ -82,6 +82,6 @@ def test_the_corrected_term_bounds_gradients_caused_by_noise(local_steps):
         (np.ones(5), r"mse has shape \[5\]: give one number, \[7\], or \[7, 5\]"),
     ],
 )
-def test_wrong_errors_are_named(mse, message):
+def test_invalid_errors_are_rejected(mse, message):
     with pytest.raises(ValueError, match=message):
         theorem_2(CONSTANTS, **RUN, mse=mse)

@@ -27,7 +27,7 @@ def half_squared_error(outputs, labels):
 
 @pytest.fixture
 def regression():
-    """A linear model w.x on 5 clients of different sizes, and three points."""
+    """A linear model w.x, the data of 5 clients of different sizes, and three points w."""
     random = STREAM.child("data").generator()
     inputs = random.standard_normal((31, 4)).astype(np.float32)
     labels = random.standard_normal(31).astype(np.float32)
@@ -111,7 +111,7 @@ class Bowl(nn.Module):
 
 
 def test_smoothness_is_a_magnitude():
-    """A negative eigenvalue may have the largest magnitude; a linear loss has 0."""
+    """L is the largest magnitude of all eigenvalues, even negative ones; 0 for a linear loss."""
     samples = torch.randn(6, 3, generator=torch.Generator().manual_seed(1))
     clients = [np.arange(3), np.arange(3, 6)]
 
@@ -178,7 +178,7 @@ def test_smoothness_of_a_network_is_that_of_its_hessian(classifier):
 
 @pytest.mark.parametrize("size", [1, 2, 4, 5, 9])
 def test_gradient_variance_is_that_over_all_batches(classifier, size):
-    """It equals the variance over all batches of five samples; a full batch has no variance."""
+    """sigma^2 is the variance over all batches from five samples; 0 for a full batch."""
     module, flat, inputs, labels = classifier
     client = np.array([0, 2, 3, 7, 11])
     found = estimate_constants(
@@ -195,7 +195,7 @@ def test_gradient_variance_is_that_over_all_batches(classifier, size):
     assert (found.gradient_variance == 0) == (size >= 5)
 
 
-def test_clients_with_the_same_data_do_not_differ(classifier):
+def test_clients_with_the_same_data_have_zero_deltas(classifier):
     module, _, inputs, labels = classifier
     clients = [np.arange(12)] * 4
     found = estimate_constants(
@@ -218,7 +218,7 @@ def test_the_module_is_unchanged(classifier):
 
 
 def test_sampled_clients_limit_two_of_the_constants(regression):
-    """With one sampled client, L and sigma^2 are that client's; the deltas use all clients."""
+    """With one sampled client, L and sigma^2 are those of one client; deltas use all clients."""
     points = regression[-1][:1]
     every = estimate(regression, points)
     one = estimate(regression, points, clients_sampled=1)
@@ -295,12 +295,12 @@ def test_points_are_by_default_those_of_an_sgd_path(regression):
         ({"points": [torch.full((4,), torch.nan)]}, "gradient of the loss is not finite"),
     ],
 )
-def test_wrong_arguments_are_named(regression, options, message):
+def test_invalid_arguments_are_rejected(regression, options, message):
     with pytest.raises(ValueError, match=message):
         estimate(regression, **({"points": regression[-1]} | options))
 
 
-def test_mismatched_data_are_named(regression):
+def test_mismatched_data_are_rejected(regression):
     module, inputs, labels, clients, points = regression
     with pytest.raises(ValueError, match="cell_of has 5 entries: give one for each of the 4"):
         estimate((module, inputs, labels, clients[:4], points), points)

@@ -1,4 +1,4 @@
-"""The bound for dynamic clients: by hand, and against simulated rounds on quadratics."""
+"""The bound for dynamic clients: hand calculations, and simulated rounds on quadratics."""
 
 import math
 from dataclasses import replace
@@ -46,7 +46,7 @@ SECOND = RoundConstants(
 
 
 def test_every_term_by_hand():
-    """Two rounds with different clients in exact arithmetic; beta eta is 1/2 in both."""
+    """Terms equal exact fractions for two rounds of different clients, with beta eta = 1/2."""
     half, fifth = Fraction(1, 2), Fraction(1, 5)
     over = [1 / (1 - half), 1 / (1 - fifth)]
     by_hand = {
@@ -71,7 +71,10 @@ def test_every_term_by_hand():
 
 
 def test_every_corrected_term_by_hand():
-    """In the first round e is 7/3, so V = 2/3 (2/7)^2 + 1/3 (4/7)^2 = 8/49."""
+    """Terms equal exact fractions.
+
+    In the first round, e = 7/3, so V = 2/3 (2/7)^2 + 1/3 (4/7)^2 = 8/49.
+    """
     half, fifth, e = Fraction(1, 2), Fraction(1, 5), Fraction(7, 3)
     over = [1 / (1 - half), 1 / (1 - fifth)]
     noise = Fraction(3, 4) * 25 * 9 / (2 * 7)
@@ -132,7 +135,7 @@ def test_the_condition_by_hand():
 
 @pytest.mark.parametrize(("fewest", "positive"), [(1, True), (2, True), (3, True), (4, False)])
 def test_the_printed_condition_limits_the_fewest_steps_to_three(fewest, positive):
-    """The limit is 1 / (1 - sqrt(1/2)) = 3.41; other clients may take any number of steps."""
+    """At least one client must take fewer than 1 / (1 - sqrt(1/2)) = 3.41 steps."""
     assert (condition([fewest, 9]).value > 0) == positive
     assert condition([fewest, 9], corrected=True).value > 0
 
@@ -145,7 +148,7 @@ def test_the_published_five_steps_violate_the_printed_condition():
 
 
 def test_uneven_steps_leave_less_room_for_drift():
-    """For 1 and 2 steps V = 1/9, so 2 V (zeta_1 - 1) reaches Lambda = 1/2 at zeta_1 = 3.25."""
+    """For 1 and 2 steps, V = 1/9, so 2 V (zeta_1 - 1) reaches Lambda = 1/2 at zeta_1 = 3.25."""
     assert condition([1, 2], corrected=True, zeta_1=3.2).value > 0
     assert condition([1, 2], corrected=True, zeta_1=3.3).value == 0
 
@@ -156,7 +159,7 @@ def test_uneven_steps_leave_less_room_for_drift():
     st.floats(0.05, 0.95),
 )
 def test_the_corrected_condition_is_what_the_proof_needs(clients, zeta_1, share):
-    """At the limit, uneven steps and drift add up to Lambda, and 1/(1 - q) <= 3/2."""
+    """At the largest step size, uneven steps and drift add up to Lambda, and 1/(1 - q) <= 3/2."""
     samples, steps = np.array(clients).T
     beta, most = 2.0, int(steps.max())
     eta = largest_step_size(
@@ -182,7 +185,7 @@ def test_the_corrected_condition_is_what_the_proof_needs(clients, zeta_1, share)
 
 
 def test_the_deviation_bounds_the_variance_of_gradients():
-    """(13) holds for f = beta/2 ||w - d||^2, but not with the sample variance."""
+    """(13) holds for f = beta/2 ||w - d||^2 with this deviation, not with the sample variance."""
     data = Stream(1, ("data",)).generator().standard_normal((9, 3, 2))
     sum_sq = sum(((one - data.mean(0)) ** 2).sum() for one in data)
     assert data_deviation(data) == pytest.approx(math.sqrt(sum_sq))
@@ -214,12 +217,12 @@ def test_the_deviation_bounds_the_variance_of_gradients():
         ({"decrease": math.inf}, "decrease is inf"),
     ],
 )
-def test_wrong_constants_are_named(changes, message):
+def test_invalid_constants_are_rejected(changes, message):
     with pytest.raises(ValueError, match=message):
         replace(FIRST, **changes)
 
 
-def test_other_wrong_arguments_are_named():
+def test_other_invalid_arguments_are_rejected():
     with pytest.raises(ValueError, match="rounds is empty"):
         gradient_norm_bound([])
     with pytest.raises(ValueError, match=r"samples has shape \[0, 2\]"):
@@ -243,7 +246,7 @@ def loss(w, data):
 
 
 def trained(w, data, batches, steps, eta, random):
-    """Models after one round from w [runs, d]: (7) for each client, weighted by its samples."""
+    """Models after one round from w [runs, d]: clients train by (7), weighted by samples."""
     total = sum(map(len, data))
     merged = np.zeros_like(w)
     for own, batch, number in zip(data, batches, steps, strict=True):
@@ -256,10 +259,10 @@ def trained(w, data, batches, steps, eta, random):
 
 
 def measured(rounds, start, runs, random, drift_share, corrected):
-    """Mean squared gradient norms [runs], the bound of each run [runs], and the mean bound.
+    """Return mean squared gradient norms [runs], the bound of each run [runs], and the mean bound.
 
-    ``rounds`` contains (data, batches, steps); the step size is just below its limit. The bound of
-    a run uses that run's decrease of the loss instead of the mean; the bound is linear in it.
+    ``rounds`` contains (data, batches, steps); the step size is just below its limit. The bound is
+    linear in the decrease of the loss; a run's bound uses the decrease in that run.
     """
     w = np.tile(start, (runs, 1))
     norms, falls, constants = [], [], []
@@ -359,7 +362,8 @@ def test_uneven_steps_break_the_printed_bound():
 def test_the_sample_variance_breaks_the_printed_bound():
     """A single client starts at its optimum, and steps on single samples move it away.
 
-    Its squared distance is beta eta / 2 of the variance, up to a relative error of beta eta.
+    The mean squared distance converges to beta eta / 2 times the variance, up to a relative error
+    of beta eta.
     """
     random = Stream(3, ("alone",)).generator()
     data = random.standard_normal((100, 2))

@@ -1,4 +1,4 @@
-"""FedAST: round durations against simulated clients, and its bound by hand and from Theorem 1."""
+"""FedAST: round durations match simulations; the bound equals that of Theorem 1."""
 
 import math
 from fractions import Fraction
@@ -23,7 +23,7 @@ def mean_and_error(samples):
 
 @pytest.mark.parametrize(("buffer", "requests", "rate"), [(3, 24, 0.5), (1, 7, 2.0), (20, 5, 1.0)])
 def test_buffer_seconds_against_simulation(buffer, requests, rate):
-    """Requests are reissued; the mean time between server rounds is over independent runs."""
+    """Requests are reissued immediately; the time between rounds is averaged over runs."""
     rng, runs, rounds = np.random.default_rng(1), 400, 30
     # A request returns at the cumulative sums of its delays; ``turns`` suffices for all buffers.
     turns = 6 * buffer * rounds // requests + 40
@@ -65,7 +65,10 @@ def test_round_times_by_hand():
 
 @given(st.lists(st.integers(0, 300), min_size=1, max_size=6).filter(any), st.floats(0.01, 100))
 def test_the_straggler_effect_grows_as_the_logarithm(tasks, rate):
-    """It is log n plus Euler's constant plus less than 1 / (2 n), as the paper approximates."""
+    """Measured in mean delays, a round takes log n plus Euler's constant plus O(1 / n).
+
+    The last term is positive and less than 1 / (2 n).
+    """
     everyone = sum(tasks)
     excess = rate * synchronous_round_seconds(requests=tasks, rate_hz=rate) - math.log(everyone)
     assert 0 < excess - np.euler_gamma < 0.5 / everyone + 1e-12
@@ -81,7 +84,7 @@ def test_waiting_times_add_up(requests, data):
 
 
 def test_shifted_exponential_draws():
-    """Mean 3 beta, standard deviation 2 beta, minimum beta, and the distribution function."""
+    """Draws have mean 3 beta, deviation 2 beta, minimum beta, and ``cdf`` as distribution."""
     law, number = ShiftedExponential(0.148), 200_000
     draws = law.quantile(np.random.default_rng(4).random(number))
     by_hand = 0.148 + np.random.default_rng(5).exponential(2 * 0.148, number)
@@ -119,7 +122,7 @@ RUN = {
 
 
 def test_the_bound_by_hand():
-    """Terms and minimum rounds in exact arithmetic, with sqrt(T b tau) = 120."""
+    """Terms and minimum rounds equal exact fractions, with sqrt(T b tau) = 120."""
     bound = fedast_corollary_1(**RUN)
     by_hand = {
         "initial_gap": Fraction(15, 120),
@@ -141,7 +144,7 @@ def test_the_bound_by_hand():
     st.integers(0, 30),
 )
 def test_the_bound_is_theorem_1_at_its_learning_rates(rounds, buffer, requests, steps, staleness):
-    """The terms equal (4) at the corollary's learning rates, and the conditions are the same."""
+    """Terms and condition equal those of (4) at the corollary's learning rates."""
     changes = {"rounds": rounds, "buffer": buffer, "requests": requests, "local_steps": steps}
     bound = fedast_corollary_1(**RUN | changes | {"largest_staleness": staleness})
     smooth, local, spread, gap = 3.0, 11.0, 2.0, 5.0
@@ -177,6 +180,6 @@ def test_the_bound_is_theorem_1_at_its_learning_rates(rounds, buffer, requests, 
         (lambda: fedast_corollary_1(**RUN | {"heterogeneity": -1}), "heterogeneity is -1"),
     ],
 )
-def test_errors(call, message):
+def test_invalid_arguments_are_rejected(call, message):
     with pytest.raises(ValueError, match=message):
         call()

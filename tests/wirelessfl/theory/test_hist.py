@@ -1,4 +1,4 @@
-"""Theorem 1 by hand, by scaling arguments, and against HIST simulated on quadratics."""
+"""Theorem 1: hand calculations, scaling of its terms, and HIST simulated on quadratics."""
 
 import math
 from dataclasses import dataclass, replace
@@ -39,7 +39,7 @@ def bound(constants=CONSTANTS, **changes):
 
 
 def test_every_term_by_hand():
-    """In exact arithmetic, with N = 3 and N~ = 1/2 + 1/3 + 1/6 = 1."""
+    """Terms equal exact fractions, with N = 3 and N~ = 1/2 + 1/3 + 1/6 = 1."""
     by_hand = {
         "initial_gap": Fraction(4 * 23 * 4, 7 * 5 * 2),
         "gradient_noise": Fraction(100 * 1 * 3 * 11, 4),
@@ -80,7 +80,7 @@ def test_doubling_an_argument_scales_each_term_by_its_power(name):
     assert ratios == pytest.approx([2.0**power for power in POWERS[name]])
 
 
-def test_values_per_round_enter_by_their_mean():
+def test_only_the_mean_of_values_per_round_matters():
     varying = bound(largest_mask=[350, 400, 500, 350, 400, 500, 370], model_norm_sq=np.arange(7.0))
     assert varying == bound(largest_mask=410, model_norm_sq=3)
 
@@ -97,7 +97,7 @@ def test_a_subclass_may_add_a_term():
 
 
 def test_the_four_limits_by_hand():
-    """With N = 4, N~ = 1/2 + 1/2 + 1/4 + 1/4 = 3/2, E = 5, H = 3, L = 7."""
+    """The example has N = 4, N~ = 1/2 + 1/2 + 1/4 + 1/4 = 3/2, E = 5, H = 3 and L = 7."""
     limit = step_size_limit(edge_rounds=5, local_steps=3, cell_sizes=(2, 2, 4, 4), smoothness=7)
     assert limit.descent == pytest.approx(1 / (45 * 2 * 5 * 3 * 7))
     assert limit.noise == pytest.approx(1.5 / (4 * 3 * 7))
@@ -175,12 +175,12 @@ def test_a_mask_at_the_cap_has_partition_term_eps_th():
         ({"constants": Constants(0, 1, 1, 1)}, "smoothness is 0"),
     ],
 )
-def test_wrong_arguments_are_named(changes, message):
+def test_invalid_arguments_are_rejected(changes, message):
     with pytest.raises(ValueError, match=message):
         bound(**changes)
 
 
-def test_wrong_constants_and_caps_are_named():
+def test_invalid_constants_and_caps_are_rejected():
     with pytest.raises(ValueError, match="delta_1_sq is -1"):
         Constants(1, 1, -1, 1)
     with pytest.raises(ValueError, match="smoothness is inf"):
@@ -196,7 +196,11 @@ def test_wrong_constants_and_caps_are_named():
 
 @dataclass(frozen=True)
 class Quadratics:
-    """``hessian`` A [d, d]; ``slopes`` b_i, one array [n_j, d] per cell; ``variance`` sigma^2."""
+    """Client losses x^T A x / 2 - b_i^T x.
+
+    ``hessian`` is A [d, d], ``slopes`` contains b_i as one array [n_j, d] per cell, and
+    ``variance`` is sigma^2 of the gradients.
+    """
 
     hessian: np.ndarray
     slopes: list
@@ -222,9 +226,10 @@ class Quadratics:
 
 
 def simulate(problem, masks, edge_rounds, local_steps, step_size, start, random):
-    """Run Algorithm 1 with ``masks`` [rounds, cells, d]; mean ||grad f||^2, and all ||x^t||^2.
+    """Run Algorithm 1 with ``masks`` [rounds, cells, d].
 
-    Every client's gradient is A x - b_i plus noise of total variance sigma^2.
+    Every client's gradient is A x - b_i plus noise of total variance sigma^2. Returns the mean of
+    ||grad f||^2 over all edge rounds, and ||x^t||^2 of every round.
     """
     d, slope = len(start), problem.cell_slopes.mean(0)
     deviation = math.sqrt(problem.variance / d)
@@ -276,13 +281,13 @@ def test_hist_on_random_quadratics_stays_below_the_bound(seed):
 
 
 def far_from_the_optimum():
-    """One step from 0, far from the optimum: only the initial gap bounds the gradient."""
+    """With one step from 0, far from the optimum, only the initial gap bounds the gradient."""
     problem = Quadratics(np.eye(2), [np.ones((1, 2)), np.ones((1, 2))])
     return "initial_gap", problem, 1, 1, 0.01, np.zeros(2)
 
 
 def cells_that_disagree():
-    """Each cell has zero gradient on its half at 0, and a gradient only on the other half."""
+    """At 0, a cell's gradient is zero on its own half of the model, but not on the other half."""
     problem = Quadratics(np.eye(2), [np.array([[0.0, 1.0]]), np.array([[1.0, 0.0]])])
     return "partition", problem, 4000, 10, 2e-4, np.zeros(2)
 
@@ -297,8 +302,8 @@ def halves_that_belong_together():
 @pytest.mark.parametrize(
     "case", [far_from_the_optimum, cells_that_disagree, halves_that_belong_together]
 )
-def test_the_bound_holds_only_with_its_term(case):
-    """Two cells of one client with fixed masks: without the named term the bound is violated."""
+def test_the_bound_fails_without_the_term_of_the_case(case):
+    """Each case has two cells of one client with fixed masks, and names the term that it needs."""
     term, problem, rounds, h, gamma, start = case()
     masks = np.tile(np.eye(2), (rounds, 1, 1))
     measured, norms = simulate(problem, masks, 1, h, gamma, start, None)

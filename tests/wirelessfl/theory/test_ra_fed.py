@@ -1,4 +1,4 @@
-"""The bounds of RA-Fed and RAM-Fed by hand, and their limits, rates and errors."""
+"""The bounds of RA-Fed and RAM-Fed: hand calculations, limits, rates, and known misprints."""
 
 import math
 from dataclasses import replace
@@ -58,7 +58,7 @@ def test_every_term_of_ra_fed_by_hand():
 
 
 def test_every_printed_term_of_ram_fed_by_hand():
-    """In exact arithmetic, with gamma^2 T^2 = 1/40000 and N / Gamma* L^2 = 12."""
+    """Printed terms equal exact fractions; gamma^2 T^2 = 1/40000 and N / Gamma* L^2 = 12."""
     tau, moved = 19, Fraction(1, 40_000)
     by_hand = {
         "initial_gap": Fraction(2 * 5 * 1200, 6 * 50),
@@ -72,7 +72,7 @@ def test_every_printed_term_of_ram_fed_by_hand():
 
 
 def test_every_term_of_ram_fed_by_hand():
-    """In exact arithmetic, with the factor L^2 in T_2 and 8 w^2 in T_5."""
+    """Corrected terms equal exact fractions, with the factor L^2 in T_2 and 8 w^2 in T_5."""
     tau, x_sq = 19, Fraction(1, 10_000)
     by_hand = {
         "initial_gap": Fraction(2 * 5 * 1200, 6 * 50),
@@ -88,7 +88,10 @@ def test_every_term_of_ram_fed_by_hand():
 
 
 def test_ram_fed_with_several_ages_by_hand():
-    """It equals the proof's 3 T_2 + 2 T_3, derived separately for each block of coordinates."""
+    """Apart from the initial gap, the bound is 3 T_2 + 2 T_3 of the proof.
+
+    T_2 and T_3 are derived separately for each block of coordinates with the same age.
+    """
     r, l_sq, d, sigma, delta, g, norm = 3, 4, 2, 7, 11, 17, 13
     moved, w = Fraction(1, 40_000), Fraction(3, 4)
     step = moved * g * (3 * (d + r + r * d) + d)  # T_6 + T_7, a step of the server
@@ -103,7 +106,7 @@ def test_ram_fed_with_several_ages_by_hand():
 
 
 def test_printed_bounds_differ_only_by_the_known_errors():
-    """Without submodel noise RA-Fed's bound equals the printed one; RAM-Fed's only at L = 1."""
+    """Without submodel noise, RA-Fed's bound equals the printed one; RAM-Fed's only if L = 1."""
     clean = replace(RUN, noise=0.0)
     assert ra_fed_bound(clean, step_size=STEP) == ra_fed_bound(clean, step_size=STEP, printed=True)
     for smoothness, sign in ((0.5, -1), (1.0, 0), (2.0, 1)):
@@ -138,7 +141,7 @@ def test_the_limits_are_those_of_the_proof(steps, clients, data, smoothness):
 
 
 def at_its_rate(coverage, steps, rounds, noise=0.0, delta_sq=None):
-    """RA-Fed's bound at c = 1/8; delta^2 = 3 / (T Q) unless given."""
+    """RA-Fed's bound at the rate's step size with c = 1/8; delta^2 = 3 / (T Q) by default."""
     run = replace(
         RUN,
         coverage=coverage,
@@ -185,7 +188,7 @@ def test_noise_and_heterogeneity_leave_a_floor():
 
 @pytest.mark.parametrize("scale", [0.3, 2.0])
 def test_the_rate_step_size_needs_a_minimum_number_of_rounds(scale):
-    """It is within the limits from Q = 256 c^2 L^2 T N and 16 c^2 L^2 T Gamma* on."""
+    """RA-Fed allows it if Q >= 256 c^2 L^2 T N, and RAM-Fed if Q >= 16 c^2 L^2 T Gamma*."""
     for least, limit in ((256 * 12, "ra_fed"), (16 * 4, "ram_fed")):
         rounds = least * scale**2 * 4 * 6
         for factor, fits in ((0.99, False), (1.01, True)):
@@ -199,7 +202,7 @@ GROWING = ("clients", "smoothness", "gradient_variance", "delta_sq", "noise", "m
 
 @pytest.mark.parametrize("name", [*GROWING, "initial_gap", "rounds", "coverage"])
 def test_the_bounds_are_monotone_in_each_argument(name):
-    """The bound decreases with rounds and coverage, and increases with every other argument."""
+    """Both bounds decrease with rounds and coverage, and increase with every other argument."""
     value = getattr(RUN, name)
     more = replace(RUN, **{name: value + 1})
     for bound in (
@@ -261,7 +264,7 @@ def test_submodel_noise_bounds_the_error_of_clients_start_models(seed, grid):
         ({"initial_gap": -1e-9}, "initial_gap is -1e-09"),
     ],
 )
-def test_wrong_constants_are_named(changes, message):
+def test_invalid_constants_are_rejected(changes, message):
     with pytest.raises(ValueError, match=message):
         replace(RUN, **changes)
 
@@ -299,6 +302,6 @@ def test_wrong_constants_are_named(changes, message):
         (lambda: submodel_noise(0.1, math.inf), "compression_error is inf"),
     ],
 )
-def test_other_wrong_arguments_are_named(call, message):
+def test_other_invalid_arguments_are_rejected(call, message):
     with pytest.raises(ValueError, match=message):
         call()

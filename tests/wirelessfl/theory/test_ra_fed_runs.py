@@ -1,4 +1,4 @@
-"""The bounds of RA-Fed and RAM-Fed against reference loops of both algorithms on quadratics.
+"""The bounds of RA-Fed and RAM-Fed hold for reference loops of both algorithms on quadratics.
 
 F_n(x) = (x - a_n)^T A (x - a_n) / 2, so L is the largest eigenvalue of A, and
 ||grad F_n - grad F|| = ||A (a_n - mean a)|| at all models. Every array of models is [runs, d].
@@ -25,7 +25,7 @@ RUNS = 100
 
 @dataclass
 class Quadratics:
-    """A [d, d], a [N, d], and sigma^2, a gradient's noise variance over all d coordinates."""
+    """``hessian`` A [d, d], ``optima`` a [N, d], and ``variance`` sigma^2 of a gradient's noise."""
 
     hessian: np.ndarray
     optima: np.ndarray
@@ -55,7 +55,7 @@ class Quadratics:
         return (self.slope(x) * (x - self.optima.mean(0))).sum(1) / 2
 
     def train(self, n, x, mask, steps, gamma, random):
-        """Delta [runs, d] of client n from x, and the largest E||gradient||^2 on its path."""
+        """Train client n from x; return Delta [runs, d] and the largest E||gradient||^2."""
         local, largest = x.copy(), 0.0
         for _ in range(steps):
             gradient = (local - self.optima[n]) @ self.hessian
@@ -69,7 +69,7 @@ class Quadratics:
 
 @dataclass
 class Measured:
-    """Measurements per run and round, and the largest relative errors and gradients."""
+    """Quantities measured in the runs, from which the bounds' constants are computed."""
 
     left: np.ndarray  # [runs], mean over rounds of the squared gradient norm that is bounded
     norms: np.ndarray  # [rounds, runs], ||theta_q||^2
@@ -81,7 +81,7 @@ class Measured:
     ages: int = 1
 
     def constants(self, problem, masks, steps, one):
-        """Constants of run ``one``; the bounds are linear in its gap and norms."""
+        """Constants of run ``one``, with the gap and norms of that run."""
         return SubmodelRun(
             rounds=len(self.norms),
             local_steps=steps,
@@ -97,7 +97,7 @@ class Measured:
 
 
 def ra_fed(problem, masks, steps, gamma, start, random, grid=0.0):
-    """Run RA-Fed with ``masks`` [rounds, clients, d]; models are rounded to steps of ``grid``."""
+    """Run RA-Fed with ``masks`` [rounds, clients, d]; sent models are rounded to ``grid``."""
     x, left, norms, errors = start, [], [], np.zeros(2)
     gap = problem.gap(start)
     for now in masks:
@@ -171,14 +171,14 @@ def ram_fed_bound_of(seen, problem, masks, steps, gamma, one):
 
 
 def check(bounds, left):
-    """Assert that the mean distance to the bound exceeds three standard errors."""
+    """Assert that the runs' mean is more than three standard errors below the bound."""
     assert all(bound.holds for bound in bounds)
     room = np.array([bound.total for bound in bounds]) - left
     assert 3 * room.std(ddof=1) / math.sqrt(len(room)) < room.mean()
 
 
 def rolling_then_random(random, filling, rounds, clients, d):
-    """``filling`` rounds in which all clients cover all coordinates, then random masks."""
+    """Rolling masks until all clients have covered all coordinates, then random masks."""
     masks = random.random((filling + rounds, clients, d)) < 0.6
     q, n, i = np.ogrid[:filling, :clients, :d]
     masks[:filling] = (i - q - n) % d < 2
@@ -186,7 +186,10 @@ def rolling_then_random(random, filling, rounds, clients, d):
 
 
 def whole_clients(random, filling, rounds, clients, d):
-    """Full models, so one age per client; after ``filling`` rounds, random halves take part."""
+    """Full models, so that a client's coordinates have one age.
+
+    After ``filling`` rounds, each client takes part with probability 1/2.
+    """
     takes_part = random.random((filling + rounds, clients, 1)) < 0.5
     takes_part[:filling] = True
     return np.broadcast_to(takes_part, (filling + rounds, clients, d)).copy()
@@ -259,25 +262,29 @@ HALVES = np.eye(2, dtype=bool)
 
 
 def far_from_the_optimum():
-    """One step from 0, far from the optimum: only the initial gap bounds the gradient."""
+    """With one step from 0, far from the optimum, only the initial gap bounds the gradient."""
     return "initial_gap", Quadratics(np.eye(2), np.ones((2, 2))), HALVES, 1, np.zeros(2)
 
 
 def halves_that_belong_together():
-    """Clients have equal losses, but each half is optimal when the other half is zero."""
+    """Both clients have the same loss.
+
+    Training starts where each half of the model is optimal if the other half is zero, which is
+    not the joint optimum.
+    """
     hessian = np.array([[1.0, 0.5], [0.5, 1.0]])
     optima = np.tile(np.linalg.solve(hessian, np.ones(2)), (2, 1))
     return "submodel_noise", Quadratics(hessian, optima), HALVES, 300, np.ones(2)
 
 
 def clients_that_disagree():
-    """Each client has zero gradient on its half at 0, and a gradient only on the other half."""
+    """At 0, a client's gradient is zero on its own half of the model, but not on the other half."""
     optima = np.array([[0.0, -2.0], [-2.0, 0.0]])
     return "data_heterogeneity", Quadratics(np.eye(2), optima), HALVES, 300, np.zeros(2)
 
 
 def noise_at_the_optimum():
-    """Full models that start at every client's optimum."""
+    """Training of full models starts at the optimum of every client."""
     problem = Quadratics(np.eye(2), np.zeros((2, 2)), variance=1.0)
     return "gradient_noise", problem, np.ones((2, 2), dtype=bool), 300, np.zeros(2)
 
@@ -291,8 +298,8 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_ra_feds_bound_holds_only_with_its_term(case):
-    """Two clients with fixed masks: without the named term the bound is violated."""
+def test_ra_feds_bound_fails_without_the_term_of_the_case(case):
+    """Each case has two clients with fixed masks, and names the term that it needs."""
     term, problem, masks, rounds, start = case()
     random = Stream(0, ("terms",)).generator()
     masks = np.tile(masks, (rounds, 1, 1))
@@ -307,8 +314,8 @@ def test_ra_feds_bound_holds_only_with_its_term(case):
     ("case", "rounds", "gamma"),
     [(far_from_the_optimum, 2, 1e-3), (halves_that_belong_together, 2000, 2e-3)],
 )
-def test_ram_feds_bound_holds_only_with_its_term(case, rounds, gamma):
-    """Without the named term the bound is violated; clients swap halves, so memory fills."""
+def test_ram_feds_bound_fails_without_the_term_of_the_case(case, rounds, gamma):
+    """The two clients swap halves in each round, so that their memory is filled."""
     term, problem, _, _, start = case()
     random = Stream(0, ("terms",)).generator()
     masks = np.stack([HALVES[::-1], HALVES] * (rounds // 2 + 1))
@@ -320,7 +327,7 @@ def test_ram_feds_bound_holds_only_with_its_term(case, rounds, gamma):
 
 
 def test_memory_that_is_never_filled_breaks_ram_feds_bound():
-    """With fixed halves, the memory of a client never contains the other's coordinates.
+    """With fixed masks, a client's memory never contains the coordinates of the other half.
 
     The models stay at 0, where grad F is (1, 1) and submodel noise is 0. All other terms of the
     bound vanish with the step size and the number of rounds. RA-Fed's bound contains delta instead.

@@ -68,7 +68,7 @@ def test_distances_of_a_zero_gradient_are_finite():
 
 
 @given(st.lists(st.floats(0, 5), min_size=1, max_size=6), st.floats(0, 50))
-def test_weights_are_the_softmax(distances, scale):
+def test_weights_are_a_softmax_of_distances(distances, scale):
     weights = softmax_weights(distances, scale)
     whole = math.fsum(math.exp(-scale * (d - min(distances))) for d in distances)
     for weight, distance in zip(weights, distances, strict=True):
@@ -86,7 +86,7 @@ def test_non_finite_distances_have_weight_zero():
 
 @pytest.mark.parametrize("name", ["proposed", "average"])
 def test_diverged_sessions_are_ignored(name):
-    """A model with NaN gets no weight; if all have NaN, the latest model is used."""
+    """A model with NaNs gets no weight; if all models have NaNs, the latest model is used."""
     models, gradients, latest = vectors(3, 1), vectors(3, 2), vectors(1, 4)[0]
     models[0, 3] = math.nan
     start = WARM_STARTS.find(name)()
@@ -98,7 +98,7 @@ def test_diverged_sessions_are_ignored(name):
 
 
 @pytest.mark.parametrize("similarity", ["two_norm", "plain_two_norm", "inner_product"])
-def test_large_scale_selects_the_nearest_session_and_zero_the_mean(similarity):
+def test_a_large_scale_selects_the_nearest_session_and_scale_zero_the_mean(similarity):
     models, gradients = vectors(4, 1), vectors(4, 2)
     past = past_of(models, gradients)
     near = gradients[2] + 1e-3 * vectors(1, 3)[0]
@@ -131,7 +131,7 @@ def test_pilot_is_the_mean_of_the_first_models():
     assert past.stored_bytes == 4 * 10 * 3  # the pilot model, and model and gradient of session 3
 
 
-def test_history_keeps_the_latest_or_the_most_diverse():
+def test_history_keeps_the_latest_or_the_most_diverse_sessions():
     models = vectors(4, 1)
     east, north, west = torch.zeros(3, 10)
     east[0], north[1], west[0] = 1.0, 1.0, -1.0
@@ -165,7 +165,7 @@ def test_past_is_restored_from_a_checkpoint():
 
 
 def test_zero_scale_is_average(config, toy):
-    """R = 0 gives the same rounds as Average, with the extra cost of trial rounds."""
+    """With R = 0, rounds equal those of "average"; the trial rounds add their cost."""
     proposed = wirelessfl.run(
         config("fedavg", **FLAGS, warm_start="proposed", similarity_scale=0), data=toy
     )
@@ -274,7 +274,7 @@ def test_trial_rounds_use_the_initial_step_size(config, toy):
 
 
 def test_teachers_use_the_downlink(config, toy):
-    """Each session but the first adds the MiB and seconds of one more model on the downlink."""
+    """Each session but the first costs the MiB and seconds of one additional downlink model."""
     rows = {}
     for name in ("previous", "continuous"):
         settings = config("fedavg", **FLAGS, warm_start=name, downlink_mbps=0.1)
@@ -291,7 +291,7 @@ def test_teachers_use_the_downlink(config, toy):
 
 
 def test_distillation_changes_the_training(config, toy):
-    """Both distillations differ from a run without a teacher, except in the first session."""
+    """Both kinds of distillation change the losses of all sessions except the first."""
     ends = {}
     for flags in (
         {"warm_start": "previous"},
