@@ -71,7 +71,7 @@ def mask_label(case):
 
 
 def to_target(results, field, **wanted):
-    """``field`` of the first row with 80 %; 0 if there is none."""
+    """``field`` of the first row with at least 80 % accuracy; 0 if there is none."""
     (case,) = results.where(**wanted)
     values = [row[field] for row in results.rows(case)[0] if row["accuracy"] >= 0.8]
     return values[0] if values else 0

@@ -24,9 +24,11 @@ class FANT(Tracked, LocalAdam):
     its change.
 
     With one variable, z_i = y - y_i, clients send only their models, and update z_i when they
-    receive the next model: z_i <- z_i + [(x - x_new)/eta_g - (x - x_i)] / (K eta_l). ((114) as
-    printed has eta_g = 1 and diverges for other values.) Both forms are equal if all clients train
-    and track in every round; the second raises an error otherwise.
+    receive the next model: z_i <- z_i + [(x - x_new)/eta_g - (x - x_i)] / (K eta_l). (This corrects
+    (114), which assumes eta_g = 1 and diverges for other values.)
+
+    The two forms are equivalent if all clients train and track in every round; variables="one"
+    raises an error otherwise.
 
     Args:
         variables: "two" for y and y_i, "one" for z_i alone.

@@ -37,18 +37,18 @@ class Tracked(Algorithm):
 
     @property
     def payloads(self) -> tuple[Payload, ...]:
-        """The base algorithm's payloads, and the change of y_i from tracking clients."""
+        """The base algorithm's payloads, plus the change of y_i from tracking clients."""
         changes = (Payload(name, senders="tracking") for name in self.tracked)
         return (*super().payloads, *changes)
 
     @property
     def sends(self) -> tuple[str, ...]:
-        """The names of the base algorithm, and y."""
+        """What the base algorithm's server sends, plus y."""
         return (*super().sends, *self.tracked)
 
     @property
     def client_state(self) -> tuple[str, ...]:
-        """The names of the base algorithm, and y_i."""
+        """The base algorithm's client state, plus y_i."""
         return (*super().client_state, *self.tracked)
 
     @property

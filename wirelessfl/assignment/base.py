@@ -127,7 +127,9 @@ def checked_round(
 def checked_values(
     name: str, chosen: list[IntArray], values: list[FloatArray] | None, *, min_value: float
 ) -> list[FloatArray]:
-    """Return ``values`` as float64; check one finite value >= ``min_value`` per chosen client.
+    """Return ``values`` as float64, after checking them.
+
+    Each chosen client must have exactly one value, finite and >= ``min_value``.
 
     Raises:
         ValueError: a value is missing, not finite, or below ``min_value``.

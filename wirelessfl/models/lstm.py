@@ -55,7 +55,7 @@ class LSTMLayer(nn.Module):
 
 
 class LSTM(nn.Module):
-    """Embedding of 8, LSTM layers, and a linear layer on the last hidden state.
+    """Embedding of size 8, LSTM layers, and a linear layer on the last hidden state.
 
     Args:
         input_shape: (length,), token ids below ``classes``.

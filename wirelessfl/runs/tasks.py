@@ -22,7 +22,7 @@ from wirelessfl.units import MIB_PER_ELEMENT
 
 
 class TasksEngine:
-    """The engine of runs of one or several tasks, see ``Progress``."""
+    """Engine for runs with one or more tasks; see ``Progress``."""
 
     def __init__(self, setup: TasksSetup) -> None:
         self.setup = setup

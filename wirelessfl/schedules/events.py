@@ -224,7 +224,10 @@ class Cancel:
 
 @dataclass(frozen=True)
 class Measure:
-    """Measure the spread of the latest updates of these tasks; ``Measured`` answers immediately."""
+    """Measure the spread of the latest updates of these tasks.
+
+    The reply, ``Measured``, follows immediately.
+    """
 
     tasks: tuple[int, ...]
 

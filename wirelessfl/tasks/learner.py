@@ -262,7 +262,7 @@ class Learner:
         }
 
     def snapshot(self) -> dict[str, Any]:
-        """The remaining state, as plain numbers and lists."""
+        """The state that ``tensors`` does not contain, as plain numbers and lists."""
         return {
             "ahead": self.deferred.snapshot(),
             "back": self.back,

@@ -19,7 +19,7 @@ State = dict[str, Tensor]
 
 @dataclass(frozen=True)
 class Cohort:
-    """Clients that train together; the leading axis of every tensor is the clients.
+    """Clients that train together; the leading axis of every tensor indexes clients.
 
     A rule must not depend on client indices, because a GPU replays the same operations for other
     clients.

@@ -116,7 +116,11 @@ class _Descent:
             self.graph.call_function(aten.sub_.Tensor, (parameter, gradient), {"alpha": self.lr})
 
     def _can_fuse(self, product: fx.Node) -> bool:
-        """Whether the node is a product of non-parameters that, like them, is not written later."""
+        """Whether the node is a matrix product that can be fused into an update.
+
+        No factor may be a parameter, and neither the product nor its factors may be overwritten
+        later.
+        """
         if product.target not in PRODUCTS:
             return False
         factors = {memory_of(factor) for factor in product.all_input_nodes}

@@ -82,7 +82,7 @@ class TensorExecutor(Executor):
         return recording
 
     def _program(self, job: Job, tensors: Tensors) -> Tensors:
-        """Run the steps of a job with the settings of ``job`` on the given ``tensors``."""
+        """Run the local steps on ``tensors``, with the rule, spec and penalties of ``job``."""
         server, kept = (
             {n.removeprefix(kind): v for n, v in tensors.items() if n.startswith(kind)}
             for kind in ("server.", "kept.")

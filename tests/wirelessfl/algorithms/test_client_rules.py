@@ -269,7 +269,10 @@ def test_fadamgc_without_tracking_is_local_adam_bit_for_bit(beta2, vhat):
 
 
 def test_local_adam_is_amsgrad_written_out():
-    """Two rounds of one client: m from 0, v and (reset) vhat from v_i, no bias correction."""
+    """Two rounds of one client, without bias correction.
+
+    In each round m starts at 0, and v and vhat start at v_i (vhat="reset").
+    """
     path, own, _ = federate(
         LocalAdam(lr=0.1, beta1=0.8, beta2=0.5, eps=1e-3),
         2,

@@ -146,7 +146,7 @@ def test_an_edge_server_tracks_its_own_clients_in_full_coordinates(config, toy):
 
 
 def test_second_moments_of_local_biases_are_kept(config, toy):
-    """At hidden biases that are never sent, y_i is zero and v_i is not."""
+    """For hidden biases, which are never sent, y_i stays zero but v_i does not."""
     settings = config("hist", local="fadamgc", hidden_biases="local", lr=0.01)
     training = trained(build(settings, data=toy, model=model()), 2)
     spec = training.executor.objective.spec

@@ -1,4 +1,4 @@
-"""Benchmark of widths: both backends run on their problems and give the same answer."""
+"""Width benchmark: both backends solve its problems and give the same answers."""
 
 import itertools
 import statistics

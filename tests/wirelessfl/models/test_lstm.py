@@ -76,7 +76,7 @@ def test_it_equals_torchs_lstm(width, layers):
 
 
 def test_number_and_shapes_of_parameters():
-    """A layer has four gates, each with weights of inputs and states and with two biases."""
+    """A layer has four gates, each with input weights, recurrent weights and two biases."""
     model = build_model("lstm", (80,), 80, dropout=0, stream=Stream(1))
     first, second = (4 * 256 * (inputs + 256 + 2) for inputs in (8, 256))
     assert sum(p.numel() for p in model.parameters()) == 80 * 8 + first + second + 257 * 80

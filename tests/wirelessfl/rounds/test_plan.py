@@ -114,7 +114,7 @@ def test_optimized_masks_are_never_slower(hidden):
 
 
 def test_optimized_masks_take_slow_links_into_account():
-    """If a backhaul equal for all cells dominates the latency, sizes are equal."""
+    """If backhaul latency is the same for all cells and dominates, all cells get equal sizes."""
     module = FCNN((12,), 4, hidden=(40,))
     slow = planner("hist", module, cells=4, mask_sizes="optimized", back=1e3)
     plan = slow.plan(0)
@@ -219,7 +219,10 @@ def test_cost_of_two_payloads():
 
 
 def test_model_mask_sizes_equal_those_of_the_planner():
-    """``model_mask_sizes`` gives the planner's sizes for equal channels, and neurons by layer."""
+    """For the same channel draw, ``model_mask_sizes`` gives the planner's sizes.
+
+    ``neurons`` converts sizes into neurons per layer.
+    """
     module = LeNet5((1, 28, 28), 10)
     maker = planner("hist", module, cells=4, mask_sizes="optimized", uplink="ofdma")
     plan = maker.plan(2)

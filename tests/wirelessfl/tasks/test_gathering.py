@@ -139,14 +139,14 @@ def test_buffers_at_the_limit_are_accepted(buffers, requests, clients, busy):
 
 
 def test_clients_are_chosen_uniformly_among_idle_ones():
-    """With one busy client of 10, each gets a tenth of 2000 requests (standard error 0.0067)."""
+    """With one active request, each of 10 clients gets a tenth of 2000 (standard error 0.0067)."""
     _, regime, records = simulated(
         [(1, 1, 2000)], Listed(rest=lambda *_: 1.0), 1e9, clients=10, models=[Watched(0.1)]
     )
     assert regime.requests.issued == 2000
     counts = np.bincount([s.client for s in records.spans], minlength=10)
     assert np.abs(counts / counts.sum() - 0.1).max() < 0.021
-    # With five busy clients, all sets of five are equally likely: each client is in half of them.
+    # With five active requests, each client is in half of the equally likely sets of five.
     _, regime, records = simulated(
         [(5, 5, 800)], Listed(rest=lambda *_: 1.0), 1e9, clients=10, models=[Watched(0.1)]
     )

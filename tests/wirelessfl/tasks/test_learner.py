@@ -1,7 +1,7 @@
-"""Training of tasks equals reference loops with their own queues, mini-batches and merges.
+"""Task training matches reference loops with their own queues, mini-batches and merges.
 
-The loops use autograd, and no code of the learner, the requests or the executors. They draw
-durations, clients and batches again from the named streams, and train a request when its update
+The loops use autograd and share no code with the learner, the requests or the executors. They
+redraw durations, clients and batches from the named streams, and train a request when its update
 arrives.
 """
 

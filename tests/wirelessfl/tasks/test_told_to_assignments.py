@@ -40,7 +40,7 @@ class Told(RandomAssignment):
 
 
 class Counted(Untrained):
-    """Losses are 10 client + number of completed rounds; that of client ``lost`` is NaN."""
+    """A client's loss is 10 * client + the number of trained rounds, or NaN for ``lost``."""
 
     def __init__(self, lost):
         self.trained, self.lost = [], lost

@@ -31,7 +31,10 @@ STEP_SECONDS = (np.array([0.2, 0.24, 0.3, 0.36]), np.array([0.5, 0.1, 0.4, 0.2])
 
 
 def made(uplink):
-    """Durations of two tasks on four clients, and the gains of their uploads, drawn again."""
+    """Latency model of two tasks on four clients, and the channel gains of their uploads.
+
+    The gains are redrawn here from the same stream.
+    """
     network = Network(
         [0] * 4,
         cpu_hz=CPU_HZ,

@@ -293,7 +293,11 @@ def cells_that_disagree():
 
 
 def halves_that_belong_together():
-    """Cells have equal losses, but each half is optimal if the other is zero: A_jj x_j = b_j."""
+    """Both cells have the same loss.
+
+    Training starts where each half of the model is optimal if the other half is zero
+    (A_jj x_j = b_j), which is not the joint optimum.
+    """
     hessian = np.array([[1.0, 0.5], [0.5, 1.0]])
     problem = Quadratics(hessian, [np.ones((1, 2)), np.ones((1, 2))])
     return "model_norm", problem, 300, 1, 0.01, np.ones(2)

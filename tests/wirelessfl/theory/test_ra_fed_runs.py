@@ -117,7 +117,10 @@ def ra_fed(problem, masks, steps, gamma, start, random, grid=0.0):
 
 
 def ram_fed(problem, masks, steps, gamma, start, random, filling):
-    """Run RAM-Fed, measured from round ``filling`` on, when memory must be full."""
+    """Run RAM-Fed and measure from round ``filling`` on.
+
+    By then every memory entry must have been written.
+    """
     x, clients = start, masks.shape[1]
     memory = np.zeros((clients, *x.shape))
     written = np.full(masks.shape[1:], -1)

@@ -11,7 +11,10 @@ from wirelessfl.config.sections.base import Section
 
 
 def _count_or(word: str, unit: str, largest: int | None = None) -> BeforeValidator:
-    """A validator that accepts a number of ``unit`` or ``word``; its message names both."""
+    """Validator for a count from 1 to ``largest`` or the string ``word``.
+
+    ``unit`` names the counted objects in the error message.
+    """
     limit = "1 or more" if largest is None else f"1 to {largest}"
 
     def check(given: Any) -> Any:
