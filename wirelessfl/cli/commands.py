@@ -97,7 +97,7 @@ def resume(arguments: argparse.Namespace) -> int:
 
 
 def _watch(config: Config, shards: Shards, as_json: bool, start: Callable[..., RunResult]) -> None:
-    """Execute a run, and show its progress and closing table."""
+    """Execute a run, and show its progress and summary table."""
     from wirelessfl.cli.show import progress
 
     if shards.rank > 0:

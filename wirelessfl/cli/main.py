@@ -94,7 +94,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     resume = subparsers.add_parser("resume", help="resume an interrupted run")
     resume.set_defaults(command=commands.resume)
     resume.add_argument("directory", type=Path, metavar="DIR", help="run directory")
-    resume.add_argument("--json", action="store_true", help="print the closing table as JSON")
+    resume.add_argument("--json", action="store_true", help="print the summary table as JSON")
     listing = subparsers.add_parser(
         "list", help="list algorithms, data sets, models, uplinks, schedules and other choices"
     )

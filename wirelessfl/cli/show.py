@@ -1,4 +1,4 @@
-"""Output of the command line: progress bars and closing tables."""
+"""Output of the command line: progress bars and summary tables."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ TO_TARGET: dict[str, tuple[str, str]] = {
 def with_validation(
     columns: dict[str, tuple[str, str]], summaries: Sequence[dict[str, Any]]
 ) -> tuple[dict[str, tuple[str, str]], str]:
-    """The closing table's columns, and the name of the metric that the target refers to.
+    """The summary table's columns, and the name of the metric that the target refers to.
 
     If all runs have validation accuracy, it replaces wall-clock seconds, because both do not fit
     into 80 characters.

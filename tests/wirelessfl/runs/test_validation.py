@@ -199,7 +199,7 @@ def test_fractions_out_of_range_are_refused(fraction):
 
 
 def test_tables_show_validation_accuracy(tmp_path, capsys):
-    """The closing table of a run and the table of a sweep show it."""
+    """The summary table of a run and the table of a sweep show it."""
     words = ["--clients", "4", "--rounds", "1", "--local-steps", "2", "--threads", "1"]
     words += ["--validation-fraction", "0.2", "--target", "0.01"]
     assert main(["run", "fedavg", *words, "--out", str(tmp_path / "run")]) == 0
