@@ -1,4 +1,4 @@
-"""Tables of tasks: equal settings from tables, flags and TOML, and errors of one line."""
+"""Tables of tasks: equal settings from tables, flags and TOML; one-line errors."""
 
 import re
 
@@ -25,7 +25,7 @@ TWO = {
 
 
 def test_equal_tables_have_the_same_hash(tmp_path):
-    """Strings or numbers, flags or TOML, explicit defaults or not: the hash is the same."""
+    """Tables as strings or numbers, from flags or TOML, with or without defaults, are equal."""
     shared = {k: v for k, v in TWO.items() if k != "task"}
     one = Config.from_flags(
         "fedast", **shared, task=["digits,lr=0.05,hidden=30,20,name=a,step_seconds=0.1"]
