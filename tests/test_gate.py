@@ -170,7 +170,7 @@ def test_failed_runs_and_wrong_resumes_are_reported(monkeypatch, tmp_path, capsy
     assert check(tmp_path, "bad") == 2
 
 
-def test_bits_are_compared():
+def test_outcomes_are_compared_bitwise():
     """NaN equals NaN; 0.0 differs from -0.0 and from 0; wall-clock times are ignored."""
     rows = [{"loss": math.nan, "round": 0, "wall_seconds": 1.0}]
     outcome = Outcome(rows, {"w": torch.tensor([math.nan, 0.0, 1.0]), "b": torch.tensor(2.0)})

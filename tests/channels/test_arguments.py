@@ -154,7 +154,7 @@ def test_all_numeric_types_are_accepted():
         area([1], scal=2)
 
 
-def test_a_valid_value_does_not_make_its_type_pass():
+def test_values_are_checked_after_a_valid_one_of_the_type():
     """An invalid list or array is rejected even after a valid one of the same type."""
 
     @checked()

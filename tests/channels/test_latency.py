@@ -116,7 +116,7 @@ def test_latency_equals_17_and_18(draw, steps, edge_rounds, seed, everyone):
 
 
 @given(draws(), st.integers(0, 99))
-def test_clients_of_a_cell_may_differ(draw, seed):
+def test_submodels_of_a_cell_may_differ_in_size_and_steps(draw, seed):
     """Submodel sizes and steps may differ between the clients of a cell."""
     network, rng = draw.network, np.random.default_rng(seed)
     parameters = rng.integers(0, D + 1, network.clients)

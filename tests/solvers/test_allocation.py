@@ -72,7 +72,7 @@ def test_no_split_costs_less(problem):
 
 
 @given(st.lists(WEIGHTS, min_size=1, max_size=8), st.integers(0, 900), st.data())
-def test_the_head_start_changes_nothing(weights, total, data):
+def test_bulk_allocation_equals_plain_greedy(weights, total, data):
     """Allocating most requests in bulk gives the same result as plain greedy."""
     floors = data.draw(st.lists(st.integers(0, 200), min_size=len(weights), max_size=len(weights)))
     solution = allocate_requests(weights, total, floor=floors)

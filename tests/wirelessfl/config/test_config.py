@@ -19,7 +19,7 @@ PROMISED = (
 ).split()
 
 
-def test_promised_flags_exist():
+def test_common_flags_exist():
     tables = {"algorithm": "hist", "split": "dirichlet", "model": "fcnn"}
     homes = flag_homes(chosen_classes(named_tables(tables))) | {kind: kind for kind in KINDS}
     assert not [flag for flag in PROMISED if flag not in homes]

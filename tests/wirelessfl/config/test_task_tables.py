@@ -129,7 +129,7 @@ def test_tasks_that_are_not_a_list_of_tables_are_explained(tmp_path, said):
         Config.from_toml(file)
 
 
-def test_useless_sweeps_and_wrong_timelines_are_refused(tmp_path, capsys, monkeypatch):
+def test_sweeps_without_effect_and_invalid_timelines_are_refused(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     words = ["sweep", "fedast", "--delays", "shifted-exponential", "--requests", "4,8"]
     assert main([*words, "--task", "digits,step_seconds=0.1,requests=5"]) == 2

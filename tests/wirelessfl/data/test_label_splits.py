@@ -63,7 +63,7 @@ def test_two_shards_of_two_labels(request_):
 
 
 @given(requests(min_labels=25))
-def test_two_shards_of_two_batches_of_many_labels(request_):
+def test_many_labels_form_batches(request_):
     """If labels outnumber shards, they form batches, and each client has two of the batches."""
     labels, clients, stream = request_
     counts = dealt(labels, clients, "two-shard", stream)

@@ -70,7 +70,7 @@ def test_noniid_clients_hold_whole_shards(request_):
         assert abs(len(part) - shards * size) < shards
 
 
-def test_two_shards_hold_few_labels():
+def test_clients_with_two_shards_have_at_most_two_labels():
     """Shards of 100 have one label if each label has 600 samples, so clients have at most two."""
     counts = label_counts(split(LABELS, 30, kind="noniid", stream=STREAM), LABELS)
     assert ((counts > 0).sum(axis=0) <= 2).all()
@@ -272,7 +272,7 @@ def test_natural_draws_from_the_groups_that_are_large_enough():
 
 
 @pytest.mark.parametrize("clients", [1, 3, 4, 7, 8, 11])
-def test_natural_groups_may_be_dealt_again(clients):
+def test_natural_groups_may_be_reused(clients):
     """With reuse, the four groups that are large enough have equally many clients, to within 1."""
     groups = np.array([5, 1, 1, 3, 3, 3, 2, 2, 8, 8])
     settings = {"kind": "natural", "groups": groups, "min_samples": 2, "stream": STREAM}

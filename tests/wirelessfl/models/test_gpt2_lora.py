@@ -335,7 +335,7 @@ def test_workers_share_the_base(settings, same):
     same(alone, together)
 
 
-def test_a_kept_run_is_found_again(settings, tmp_path):
+def test_a_finished_gpt2_run_is_not_repeated(settings, tmp_path):
     """``kept_run`` finds the finished run, although the tokenizer is not among the flags."""
     config = settings(rounds=1)
     assert config.data.tokenizer == config.model["pretrained"]

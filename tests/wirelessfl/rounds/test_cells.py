@@ -79,7 +79,7 @@ def ran(config, data, *, model=None, network=None):
         ("hfedavg", {"compression": "quantisation", "lr_schedule": "poly"}, None),
     ],
 )
-def test_merging_all_cells_at_once_equals_synchronous_rounds(config, toy, name, flags, tolerance):
+def test_merging_all_cells_together_equals_synchronous_rounds(config, toy, name, flags, tolerance):
     """With B = N, times are equal and parameters agree with those of synchronous rounds.
 
     The tolerance is 1e-6, or a relative 1e-4 of the change with Adam.

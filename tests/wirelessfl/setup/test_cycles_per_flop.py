@@ -108,7 +108,7 @@ def test_each_task_has_the_flops_of_its_model(algorithm, own, tmp_path, same):
     ]  # fmt: skip
 
 
-def test_a_single_task_can_be_counted(tmp_path):
+def test_one_task_may_use_cycles_per_flop(tmp_path):
     """Cycles per FLOP may be set for one task; the others keep the default cost.
 
     The stored file gives the same run.

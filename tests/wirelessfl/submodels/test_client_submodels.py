@@ -298,7 +298,7 @@ def test_models_with_group_norms_train_in_batches_of_equal_widths(config):
     )
 
 
-def test_a_submodel_is_the_narrow_model(config, toy):
+def test_a_submodel_equals_a_narrow_model(config, toy):
     """A submodel of the first neurons has the logits of a narrow network with their parameters."""
     module = model((8, 4))
     setup = build(config("heterofl", capacities=(0.5,)), data=toy, model=module)
