@@ -104,7 +104,7 @@ def test_bars_of_figures_4_and_6_are_the_first_rows_with_80_percent(found, figur
 
 
 def test_traffic_is_rounds_times_true_bytes(found):
-    """Traffic is E uploads per round of the exact submodel size, about 1/N of the model."""
+    """Traffic is E uploads per round of the exact submodel; HIST's has 1/N of the neurons."""
     for case in found["fig3"].where():
         neurons = 300 / case["cells"] if case["algorithm"] == "hist" else 300
         size = neurons * (64 + 1 + 10) + 10
@@ -143,7 +143,7 @@ def test_optimized_masks_take_fewer_seconds_than_uniform_ones_and_hfedavg_most(f
 
 
 def test_the_partition_schemes_are_drawn_from_real_masks(found, figures):
-    """With ``alternate`` a cell owns each weight; with ``all`` no cell owns off-diagonal blocks."""
+    """``alternate`` puts each weight in one cell; ``all`` puts off-diagonal blocks in none."""
     (half,) = found["fig8"].where(cells=4, partition="alternate")
     (all_layers,) = found["fig8"].where(cells=4, partition="all")
     for layer in figures_module.owners(half):

@@ -133,7 +133,7 @@ def test_every_backend_returns_valid_solutions(backend: str) -> None:
 def test_branch_and_bound_finds_the_optimum_from_a_bad_start(seed: int) -> None:
     """Random starts lead to the optimum, with repeated channels too.
 
-    Channels repeat because those of ignored clients are replaced by copies of another client's.
+    Channels repeat where ignored clients are replaced.
     """
     h = torch.from_numpy(rayleigh(seed, 7, 3))
     for channels in (h, torch.cat([h, h[:4]]), h[[0, 1, 2, 2, 2, 3, 3]]):

@@ -77,7 +77,7 @@ def test_a_user_defined_backend_works():
 
 
 def test_a_user_defined_backend_solves_batches():
-    """In a batch, an infeasible item and an item with a proof of optimality have their status."""
+    """The second problem is infeasible, and the bound proves the third solution optimal."""
     seconds = np.array([[1.0, 2.0], [1.0, 1.0], [3.0, 3.0]])
     cap = np.array([[9.0], [4.0], [9.0]])
     mine = optimize_mask_sizes(seconds, 10, cap=cap, backend=Even(bound=15.0))

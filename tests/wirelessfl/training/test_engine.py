@@ -55,7 +55,7 @@ def unusual():
 
 
 def shared_memory():
-    """A chain in which a ReLU changes a view of an activation's output."""
+    """A chain in which a ReLU reads the output of an earlier activation through a view."""
     return nn.Sequential(
         nn.Conv2d(1, 3, 3),
         nn.Tanh(),

@@ -120,7 +120,7 @@ def test_a_recorded_step_equals_sgd(loss, flipped):
 
 
 def test_updates_are_fused_with_the_products():
-    """One fused product updates the weight; no other operation has a result of its size."""
+    """One fused product updates the weight, without a separate product, scaling or subtraction."""
 
     def loss(w, b, x):
         return F.linear(x, w, b).relu().square().mean()
