@@ -1,4 +1,4 @@
-"""Shared by all tests: hypothesis profiles, the order of tests, and common fixtures."""
+"""Hypothesis profiles, the order of tests, and fixtures for all tests."""
 
 import gc
 import os
@@ -38,7 +38,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
 def pytest_collection_finish():
-    """Spare the garbage collector thousands of tests and modules that never become garbage."""
+    """Exclude tests and modules, which live until the end, from garbage collection."""
     gc.collect()
     gc.freeze()
     gc.enable()
@@ -58,7 +58,7 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(scope="session")
 def launcher(tmp_path_factory):
-    """Starts commands in separate processes."""
+    """The launcher, which starts commands in separate processes."""
     launcher = Launcher(tmp_path_factory.mktemp("launched"))
     yield launcher
     launcher.close()

@@ -24,7 +24,7 @@ ACCURACY = "test accuracy (%)"
 
 @contextmanager
 def recorded(laid_out: bool = True) -> Iterator[dict[str, Figure]]:
-    """Collect the figures saved inside the context, by file name; of equal names, the first.
+    """Collect the figures saved inside the context, by file name; the first one of each name.
 
     Each figure is written once, as a .png file of low resolution. Both output files are tested in
     tests/wirelessfl/test_figures.py.

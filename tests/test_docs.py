@@ -25,7 +25,7 @@ def blocks(page):
 
 
 def run_blocks(page):
-    """Write the files of a page to the current folder, as a user would, and run its examples."""
+    """Write the files of a page to the current folder, and run its examples there."""
     for language, file, code in page:
         if file:
             Path(file).write_text(code)
@@ -36,7 +36,7 @@ def run_blocks(page):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page):
-    """Local targets of links and images exist."""
+    """The local targets of links and images exist."""
     text = page.read_text(encoding="utf-8")
     targets = re.findall(r"\]\(([^)#]+)", text) + re.findall(r'src="([^"]+)"', text)
     for target in targets:
@@ -45,7 +45,7 @@ def test_links_lead_somewhere(page):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_files_that_a_page_names_are_there(page):
-    """Pages give the path from the root or from a package, or only the file name."""
+    """A named file exists: by its path from the root or a package, or by its name alone."""
     missing = [
         name
         for name in re.findall(r"`([\w/]+\.py)[:`]", page.read_text(encoding="utf-8"))
@@ -72,7 +72,7 @@ def test_the_readme_examples_run(tmp_path, monkeypatch, capsys):
 
 
 def test_the_extension_examples_run(tmp_path, monkeypatch, launcher):
-    """Files and examples are in the current folder, where a user would put them."""
+    """The examples run with their files in the current folder, as for a user."""
     monkeypatch.chdir(tmp_path)
     commands = 0
     small = ["--clients", "4", "--rounds", "1", "--local-steps", "1", "--threads", "1"]
@@ -136,7 +136,7 @@ def test_the_examples_of_tasks_run(tmp_path, monkeypatch, capsys):
 
 
 def test_the_example_of_submodels_runs(tmp_path, monkeypatch, capsys):
-    """Widths with the shortest rounds reach the target in less time than the full model."""
+    """The fastest widths reach the target in less simulated time than the full model."""
     monkeypatch.chdir(tmp_path)
     run_blocks(blocks(ROOT / "docs" / "submodels.md"))
     full, fastest = re.findall(r"60 % after \d+ rounds, (\S+) s", capsys.readouterr().out)
@@ -169,7 +169,7 @@ def test_the_examples_of_sessions_run(tmp_path, monkeypatch, capsys):
 
 
 def test_the_solver_studies_run_and_draw(tmp_path, launcher):
-    """Each study runs in a separate process and has at most 20 lines, as the README promises."""
+    """Each study runs separately and has at most 20 lines, as the README promises."""
     found = [(file, code) for _, file, code in blocks(ROOT / "docs" / "solvers.md") if file]
     assert len(found) == 5
     for file, code in found:
@@ -194,7 +194,7 @@ def table_below(heading):
 
 
 def test_the_attributes_of_modules_are_those_of_the_table():
-    """The table of a model's optional attributes lists all of them with their defaults."""
+    """The table lists all optional attributes of models with their defaults."""
     from wirelessfl.models.declared import Declared
 
     defaults = {name: default.strip("`") for name, _, default in table_below("## A model")}
@@ -202,7 +202,7 @@ def test_the_attributes_of_modules_are_those_of_the_table():
 
 
 def test_the_contract_of_algorithms_is_that_of_the_table():
-    """The table lists every public name, its arguments, and whether it is required."""
+    """The table lists all public names of algorithms with arguments, and which are required."""
     from wirelessfl.algorithms import Algorithm
 
     rows = table_below("### The contract")
@@ -222,7 +222,7 @@ def test_the_contract_of_algorithms_is_that_of_the_table():
 
 
 def test_the_algorithms_of_the_docs_are_fedavg_where_they_should_be(tmp_path, monkeypatch):
-    """MyFedAvg, and FedProx with mu = 0, equal the built-in FedAvg; with mu > 0 FedProx differs."""
+    """MyFedAvg, and FedProx with mu = 0, equal FedAvg; FedProx with mu > 0 does not."""
     import torch
 
     import wirelessfl

@@ -20,11 +20,11 @@ EXPERIMENT = re.compile(r"python -m (experiments\.\w+) ([^`\n]+)")
 
 
 class ReadError(Exception):
-    """Raised instead of training; its argument is the configuration, or all of a sweep."""
+    """Raised instead of training, with the configuration or a sweep's configurations."""
 
 
 def commands(page):
-    """The commands in plain blocks, with continued lines joined, without comments and output."""
+    """The commands in plain blocks, one per line, without comments and output."""
     for language, file, code in FENCED.findall(page.read_text(encoding="utf-8")):
         if not (language or file):
             for line in code.replace("\\\n", "").splitlines():
@@ -53,7 +53,7 @@ def untrained(monkeypatch):
 
 @pytest.mark.parametrize(("page", "words"), CASES, ids=lambda value: getattr(value, "name", None))
 def test_commands_build_their_configuration(page, words, tmp_path, monkeypatch, untrained):
-    """Commands that train get a valid configuration; a resumed run is created on the same page."""
+    """Commands that train have valid settings; resumed runs are created on the same page."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     for _, file, code in FENCED.findall(page.read_text(encoding="utf-8")):
@@ -73,7 +73,7 @@ def test_commands_build_their_configuration(page, words, tmp_path, monkeypatch, 
 
 
 def test_the_pages_have_commands():
-    """Guards against a parser that finds no commands."""
+    """The parser finds commands; otherwise the other tests would pass without checking any."""
     assert sum(page.name == "README.md" for page, _ in CASES) >= 10
     assert {page.name for page, _ in CASES} >= {"extending.md", "schedules.md", "submodels.md"}
 
@@ -83,7 +83,7 @@ def test_the_pages_have_commands():
     sorted({found for page in PAGES for found in EXPERIMENT.findall(page.read_text("utf-8"))}),
 )
 def test_experiments_are_known(module, line, monkeypatch, capsys):
-    """Name and flags are checked before --help ends the command."""
+    """Names and flags of experiments are valid; --help is added so that nothing runs."""
     words = [word for word in shlex.split(line, comments=True) if word not in ("...", "…")]
     monkeypatch.setattr(sys, "argv", [module, *words, "--help"])
     # runpy warns if another test has already imported the module.

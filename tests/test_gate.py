@@ -81,7 +81,7 @@ def test_equal_results_pass(stored, capsys):
 
 
 def test_differences_of_one_ulp_in_a_row_and_in_a_parameter_are_found(store, capsys):
-    """Two configurations differ and are reported in one line each; the third passes."""
+    """Differences of one ulp are found: two configurations fail, and the third passes."""
     rows = json.loads((store / "given-model.json").read_text())["rows"]
     loss = rows[2]["loss"]
     rows[2]["loss"] = math.nextafter(loss, 0)
@@ -106,7 +106,7 @@ def test_differences_of_one_ulp_in_a_row_and_in_a_parameter_are_found(store, cap
 
 
 def test_incomparable_results_are_refused(store, tmp_path, capsys):
-    """Nothing is stored, or it was stored with another processor, package or ``numerics``."""
+    """Results are not compared if none are stored, or if processor, packages or numerics differ."""
     only = "given-model"
     file = store / f"{only}.json"
     text = file.read_text()
@@ -170,8 +170,8 @@ def test_failed_runs_and_wrong_resumes_are_reported(monkeypatch, tmp_path, capsy
     assert check(tmp_path, "bad") == 2
 
 
-def test_bits_are_compared():
-    """NaN equals NaN, 0.0 differs from -0.0, and 0 from 0.0; wall-clock times are ignored."""
+def test_outcomes_are_compared_bitwise():
+    """NaN equals NaN; 0.0 differs from -0.0 and from 0; wall-clock times are ignored."""
     rows = [{"loss": math.nan, "round": 0, "wall_seconds": 1.0}]
     outcome = Outcome(rows, {"w": torch.tensor([math.nan, 0.0, 1.0]), "b": torch.tensor(2.0)})
 
@@ -196,7 +196,7 @@ def test_bits_are_compared():
 
 
 def test_every_registered_name_is_covered(configs):
-    """Algorithms, also inside cells, other choices, and models; configurations have file names."""
+    """All algorithms (inside cells too), choices and models occur; names are valid file names."""
     for section, classes in CLASSES.items():
         tables = [table for config in configs if (table := getattr(config, section))]
         assert set(classes()) == {table["name"] for table in tables}
@@ -223,7 +223,7 @@ def choices(hint):
 
 
 def test_every_value_and_every_setting_is_covered(configs):
-    """Every value of a choice occurs; every setting differs from its default somewhere."""
+    """Every value of a choice occurs, and every setting has a value other than its default."""
     missing = set()
     for section, model in SECTIONS.items():
         for key, info in model.model_fields.items():

@@ -1,4 +1,4 @@
-"""There are no import cycles between files or folders, and imports only go to lower layers."""
+"""There are no import cycles, and no module imports from a higher layer."""
 
 import re
 import tomllib
@@ -9,7 +9,7 @@ from tests.imports.graph import cycles, folders, imports, layer_of
 
 
 def test_no_import_cycles_between_files():
-    """Includes imports for type checking and imports inside functions."""
+    """There are none even with imports for type checking and inside functions."""
     assert cycles(imports()) == []
 
 
@@ -19,7 +19,7 @@ def test_no_import_cycles_between_folders():
 
 
 def test_imports_go_down():
-    """No module imports from a higher layer; docs/architecture.md shows the same layers."""
+    """Modules import from no higher layer, and docs/architecture.md has the same layers."""
     upwards = [
         f"{module} -> {other}"
         for module, others in imports().items()
@@ -56,7 +56,7 @@ def test_modules_that_mypy_skips_are_not_imported():
 
 
 def test_cycles_are_found():
-    """In a graph with one cycle of three nodes and one of two."""
+    """In a graph with cycles of three and of two nodes, both are found."""
     graph = {
         "a": frozenset("b"),
         "b": frozenset("c"),

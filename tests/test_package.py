@@ -1,4 +1,4 @@
-"""The distribution: a wheel of three packages that works alone and imports quickly."""
+"""The wheel has three packages, works without the checkout, and imports quickly."""
 
 import os
 import shutil
@@ -22,7 +22,7 @@ def python(*words, cwd, path, **kwargs):
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
-    """The unpacked wheel, outside the checkout; it contains no files of an earlier build."""
+    """The unpacked wheel outside the checkout, without files of an earlier build."""
     folder = tmp_path_factory.mktemp("wheel")
     sources = folder / "sources"
     for package in ("channels", "solvers", "wirelessfl"):
@@ -70,7 +70,7 @@ def test_the_wheel_runs_outside_the_checkout(installed, tmp_path):
     ids=["channels and solvers", "wirelessfl"],
 )
 def test_imports_stay_quick(absent, tmp_path):
-    """After importing each package in turn, in one process, slow modules are not loaded."""
+    """Importing the packages, one after another, loads no slow modules."""
     lines = ["import importlib, sys"]
     for package, names in absent.items():
         lines.append(f"importlib.import_module({package!r})")
@@ -80,7 +80,7 @@ def test_imports_stay_quick(absent, tmp_path):
 
 
 def test_a_copy_without_metadata_has_an_unknown_version(tmp_path):
-    """``-S`` hides the installed distributions."""
+    """The version is unknown with ``-S``, which hides installed distributions."""
     (tmp_path / "wirelessfl").mkdir()
     for name in ("__init__.py", "version.py"):
         copy = tmp_path / "wirelessfl" / name
@@ -91,7 +91,7 @@ def test_a_copy_without_metadata_has_an_unknown_version(tmp_path):
 
 
 def test_a_foreign_package_named_channels_is_reported(tmp_path):
-    """The error names its folder and suggests a separate environment."""
+    """The error names the foreign package's folder and suggests a separate environment."""
     (tmp_path / "channels.py").write_text("version = 'another project'")
     path = f"{tmp_path}{os.pathsep}{ROOT}"
     for words in (["-m", "wirelessfl", "list"], ["-c", "import wirelessfl; wirelessfl.run"]):

@@ -22,7 +22,7 @@ def test_all_refusals_name_two_choices_and_a_remedy(valid):
 
 
 def test_every_compatible_pair_of_choices_runs(valid):
-    """The runs are a subset of the valid combinations that contains every pair of choices."""
+    """Every pair of compatible choices occurs in a run."""
     some = pairwise(valid)
     covered = set().union(*(combination.pairs for combination in some))
     assert covered == set().union(*(combination.pairs for combination in valid))

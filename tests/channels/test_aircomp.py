@@ -1,6 +1,6 @@
-"""Over-the-air sums: Monte Carlo checks of the formulas and a symbol-level reference.
+"""Over-the-air sums match Monte Carlo estimates and a symbol-level reference.
 
-Tolerances are at least three standard errors, which each test states.
+Each test states its standard error; tolerances are at least three of them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def channels_and_beamformer(seed: int = 0) -> tuple[NDArray[Any], NDArray[Any]]:
 
 
 def updates(elements: int, seed: int = 0) -> NDArray[np.float64]:
-    """Elements with unequal scales and means, like accumulated gradients."""
+    """Updates [clients, elements] with unequal scales and means, as after gradient accumulation."""
     rng = np.random.default_rng(seed)
     size = np.array([0.1, 1.0, 3.0, 0.5, 2.0, 1.0])[:, None]
     return size * (rng.standard_normal((CLIENTS, elements)) + 0.5)
@@ -62,7 +62,7 @@ def test_estimate_is_unbiased_with_predicted_variance(convention: Any, weights: 
 
 
 def test_predicted_error_matches_closed_form() -> None:
-    """The predicted error equals (25), or its physical counterpart, for the weakest client."""
+    """The predicted error equals (25), or its physical counterpart, at the weakest client."""
     h, a = channels_and_beamformer()
     x, snr = updates(50), 10**0.5
     gain = np.abs(h @ a.conj()) ** 2
@@ -88,8 +88,9 @@ def test_predicted_error_matches_closed_form() -> None:
 def test_sum_matches_symbol_level_simulation(convention: Any) -> None:
     """Precoders, noise variance and power match a simulation of (22).
 
-    The simulation applies precoding, channels, noise per antenna and combining by a / nu. Over 2e5
-    elements, the error's power has a standard error of 0.32 %, a client's power one below 0.5 %.
+    The simulation applies precoding, channels, noise at each antenna, and combining by a / nu. With
+    2e5 elements, the standard error is 0.32 % for the error's power and below 0.5 % for a client's
+    power.
     """
     h, a = channels_and_beamformer(3)
     x, snr_db = updates(200_000, 1), -3.0
@@ -140,7 +141,7 @@ def test_only_the_physical_convention_limits_power(convention: Any) -> None:
 def test_predicted_error_with_imperfect_channels(
     convention: Any, csi_error: float, phase_error: float
 ) -> None:
-    """The mean error of 2000 draws equals the predicted error within 3 standard errors."""
+    """The mean error of 2000 draws equals the prediction, within 3 standard errors."""
     h, a = channels_and_beamformer(4)
     x = updates(64, 2)
     options: dict[str, Any] = {
@@ -164,7 +165,7 @@ def test_predicted_error_with_imperfect_channels(
 
 
 def test_phase_error_mixes_the_two_elements_of_a_symbol() -> None:
-    """Two elements per symbol are the real and imaginary part of the received sum of c x."""
+    """A complex symbol carries two elements; the received pair is the complex sum of c_i x_i."""
     h, a = channels_and_beamformer()
     x = updates(7)
     options: dict[str, Any] = {"snr_db": 300.0, "phase_error": 0.5, "stream": Stream(2)}
@@ -190,7 +191,7 @@ def test_torch_input_and_reproducibility() -> None:
 
 
 def test_a_silent_client_does_not_limit_the_others() -> None:
-    """A client with zero updates or zero weight does not limit the others' power."""
+    """A client with zero updates or zero weight does not reduce the power of the other clients."""
     h, a = channels_and_beamformer()
     x = updates(30)
     weakest = int(np.abs(h @ a.conj()).argmin())
@@ -205,7 +206,7 @@ def test_a_silent_client_does_not_limit_the_others() -> None:
 
 
 def test_upload_time_does_not_depend_on_the_number_of_clients() -> None:
-    """Any number of clients uploads B / Delta_f elements per t_s (HIST, (34) and (35))."""
+    """In t_s seconds, B / Delta_f elements are sent for any number of clients ((34), (35))."""
     draw = section_vi_c(4, 60, stream=Stream(1)).draw(Stream(2))
     seconds = aircomp_seconds_per_element(draw)
     np.testing.assert_allclose(seconds, 1e-3 / 14 / (9e6 / 15e3))
@@ -257,7 +258,7 @@ def test_invalid_input_is_named(change: dict[str, Any], message: str) -> None:
 
 
 def test_small_and_large_updates_keep_their_scale() -> None:
-    """Power and error are right even if squares overflow or underflow in single precision."""
+    """Power and error are correct even if squares overflow or underflow in single precision."""
     h, a = channels_and_beamformer()
     for factor in (1e-24, 1e20):
         x = (factor * updates(50)).astype(np.float32)
@@ -278,7 +279,7 @@ def test_scales_and_sums_reject_invalid_arguments() -> None:
 
 
 def test_a_client_has_the_same_channel_error_in_any_subset() -> None:
-    """Channel errors depend on the client's index, not on its row or the other clients."""
+    """A client's channel error depends on its index, not on its row or on the other clients."""
     h, a = channels_and_beamformer()
     errors: dict[str, Any] = {"csi_error": 0.1, "phase_error": 0.3, "stream": Stream(4)}
     whole = air_sum(h, a, WEIGHTS, np.ones(6), clients=np.arange(10, 16), **errors)

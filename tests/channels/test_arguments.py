@@ -1,4 +1,4 @@
-"""Public functions of channels and solvers name an argument of the wrong type."""
+"""Public functions of channels and solvers reject wrong types and name the argument."""
 
 import inspect
 from fractions import Fraction
@@ -154,8 +154,8 @@ def test_all_numeric_types_are_accepted():
         area([1], scal=2)
 
 
-def test_a_valid_value_does_not_make_its_type_pass():
-    """After a valid list or array, an invalid one of the same type is still rejected."""
+def test_values_are_checked_after_a_valid_one_of_the_type():
+    """An invalid list or array is rejected even after a valid one of the same type."""
 
     @checked()
     def area(sides: "ArrayLike", scale: "float" = 1.0) -> "float":  # noqa: F821

@@ -1,4 +1,4 @@
-"""Fading: Monte Carlo power and correlation match definitions that are written out here."""
+"""Monte Carlo power and correlation of fading models match their definitions."""
 
 import numpy as np
 import pytest
@@ -35,7 +35,7 @@ def correlation_by_definition(antennas, rho):
 
 @pytest.mark.parametrize("rho", [0.0, 0.9, 0.5 - 0.6j])
 def test_rayleigh_has_the_given_correlation(rho):
-    """E[h h^H] = R and E[h h^T] = 0; standard error at most 1/sqrt(2e5) = 0.0023."""
+    """E[h h^H] = R and E[h h^T] = 0; the standard error is at most 1/sqrt(2e5) = 0.0023."""
     antennas = 4
     h = Rayleigh().draw(STREAM, 0, ALL_CLIENTS, correlation_root(antennas, rho))
     assert h.dtype == np.complex64
@@ -49,7 +49,7 @@ def test_rayleigh_has_the_given_correlation(rho):
 
 
 def test_rayleigh_power_is_exponential():
-    """P(|h|^2 > x) = e^-x; standard error of a probability below 0.5/sqrt(2e5) = 0.0011."""
+    """P(|h|^2 > x) = e^-x; the standard error is below 0.5/sqrt(2e5) = 0.0011."""
     power = np.abs(Rayleigh().draw(STREAM, 1, ALL_CLIENTS, np.eye(1))[:, 0]) ** 2
     for x in (0.1, 0.7, 1.0, 3.0):
         assert abs((power > x).mean() - np.exp(-x)) < 0.004
@@ -57,7 +57,7 @@ def test_rayleigh_power_is_exponential():
 
 @pytest.mark.parametrize("k_db", [-100.0, -3.0, 6.0, 100.0])
 def test_rician_moments(k_db):
-    """Power per antenna has mean 1 and variance (2K+1)/(K+1)^2."""
+    """The power per antenna has mean 1 and variance (2K+1)/(K+1)^2."""
     k = 10 ** (k_db / 10)
     h = Rician(k_db).draw(STREAM, 0, ALL_CLIENTS, correlation_root(3, 0.4))
     assert h.dtype == np.complex64
@@ -71,7 +71,7 @@ def test_rician_moments(k_db):
 
 
 def test_line_of_sight_is_a_plane_wave_from_a_fixed_angle():
-    """At K = 100 dB the scattered part has amplitude 1e-5; the phase changes with the block."""
+    """With K = 100 dB, h is a plane wave; its angle is fixed, its phase changes between blocks."""
     first, second = (
         Rician(100.0).draw(STREAM, index, np.arange(500), np.eye(6)) for index in (0, 1)
     )
@@ -113,7 +113,7 @@ def test_root_squares_to_the_definition(antennas, rho):
 
 @given(st.integers(0, 700), st.integers(1, 12), st.integers(0, 3), st.integers(0, 99))
 def test_correlate_is_a_matrix_product_rounded_per_client(clients, antennas, kind, seed):
-    """For any root, a client's channel is bit-identical whichever other clients are given."""
+    """For any root, the result for a client is bit-identical in every subset of the clients."""
     rng = np.random.default_rng(seed)
     root = rng.standard_normal((antennas, antennas, 2)).view(complex)[..., 0]
     root = [root, np.tril(root).real, np.eye(antennas), np.diag(root.diagonal())][kind]
@@ -148,7 +148,7 @@ def test_fading_models_are_recognised():
 
 
 def test_path_loss_by_hand():
-    """At 1 km the loss is 15.3 + 3 * 37.6 = 128.1 dB, the constant of TR 36.942."""
+    """At 1 km the loss is 15.3 + 37.6 * 3 = 128.1 dB, as in TR 36.942."""
     assert np.allclose(path_loss_db([1.0, 1000.0, 2000.0]), [15.3, 128.1, 128.1 + 37.6 * 0.30103])
     free_space = path_loss_db(40.0, exponent=2, reference_db=30, reference_m=4)
     assert free_space == pytest.approx(50)

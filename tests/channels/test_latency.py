@@ -59,7 +59,7 @@ def activity_of(network, seed):
 
 
 def rate_by_hand(draw, i, *, share=1.0):
-    """Bit/s of client i at full power in a fraction ``share`` of the band."""
+    """Rate in bit/s of client i at full power in a fraction ``share`` of the band."""
     network = draw.network
     norm = sum(abs(complex(x)) ** 2 for x in draw.h[i])
     snr = 10 ** (network.snr_db[i] / 10) * norm / share
@@ -67,7 +67,10 @@ def rate_by_hand(draw, i, *, share=1.0):
 
 
 def edge_round_by_hand(draw, cell, parameters, steps, scheme, sends, bits=32):
-    """Seconds of (17) from a loop over clients; ``parameters`` and ``steps`` are per client."""
+    """Seconds of an edge round by (17), computed client by client.
+
+    ``parameters`` and ``steps`` have one value per client.
+    """
     network, slowest = draw.network, 0.0
     senders = [i for i in range(network.clients) if network.cell_of[i] == cell and sends[i]]
     for i in senders:
@@ -113,8 +116,8 @@ def test_latency_equals_17_and_18(draw, steps, edge_rounds, seed, everyone):
 
 
 @given(draws(), st.integers(0, 99))
-def test_clients_of_a_cell_may_differ(draw, seed):
-    """Parameters and steps may differ within a cell; each parameter has 8 bits."""
+def test_submodels_of_a_cell_may_differ_in_size_and_steps(draw, seed):
+    """Submodel sizes and steps may differ between the clients of a cell."""
     network, rng = draw.network, np.random.default_rng(seed)
     parameters = rng.integers(0, D + 1, network.clients)
     steps = rng.integers(0, 9, network.clients)
@@ -134,7 +137,10 @@ def test_clients_of_a_cell_may_differ(draw, seed):
 
 @given(draws(), st.integers(0, 99))
 def test_a_sub_network_has_the_seconds_and_joules_of_its_clients(draw, seed):
-    """They are bit-identical to those of the whole network; a cell without clients takes 0 s."""
+    """Seconds and joules of a sub-network are bit-identical to those in the whole network.
+
+    A cell without clients takes 0 s.
+    """
     network = draw.network
     active = activity_of(network, seed)
     some, part = np.flatnonzero(active), draw.of(np.flatnonzero(active))
@@ -187,7 +193,10 @@ def test_batched_rounds_equal_single_rounds():
 
 
 def test_rate_by_hand():
-    """10 MHz, SNR 20 dB, gain 0.63: log2(1 + 63) = 6 bit/s/Hz; a tiny SNR loses no precision."""
+    """With 10 MHz, SNR 20 dB and gain 0.63 the rate is 10 MHz * log2(1 + 63) = 60 Mbit/s.
+
+    A tiny SNR loses no precision.
+    """
     assert snr_linear(20.0) == pytest.approx(100)
     assert rate_bps(1e7, 100, 0.63) == pytest.approx(6e7, rel=1e-12)
     assert rate_bps(1.0, 1e-18, 1.0) == pytest.approx(1e-18 / math.log(2), rel=1e-12)
@@ -226,7 +235,10 @@ def unit_draw():
 
 
 def test_seconds_per_bit_of_each_scheme(unit_draw):
-    """TDMA takes n/R; OFDMA has bandwidth B/n at n times the SNR; a zero channel takes forever."""
+    """n clients take n/R with TDMA; with OFDMA each has the band B/n at n times the SNR.
+
+    If the channel is zero, the time is infinite.
+    """
     inf = math.inf
     tdma = tdma_seconds_per_bit(unit_draw)
     assert tdma == pytest.approx([3e-6, 1.5e-6, inf, 1e-6])
@@ -263,7 +275,7 @@ def test_schemes_agree_with_one_client_per_cell(draw):
 
 @given(draws())
 def test_ofdma_is_never_slower_than_tdma(draw):
-    """Bernoulli's inequality: n log2(1 + s) >= log2(1 + n s)."""
+    """n log2(1 + s) >= log2(1 + n s), by Bernoulli's inequality."""
     assert (ofdma_seconds_per_bit(draw) <= tdma_seconds_per_bit(draw) * (1 + 1e-12)).all()
 
 
@@ -279,7 +291,7 @@ def test_empty_uploads_take_no_time(unit_draw):
 
 
 def test_energy_by_hand(unit_draw):
-    """20 steps of half a model are 1e7 cycles; kappa f^2 is 2e-10 or 8e-10 J per cycle."""
+    """20 steps on half of the model take 1e7 cycles, at kappa f^2 = 2e-10 or 8e-10 J per cycle."""
     network = unit_draw.network
     assert compute_seconds(network, 20, 0.5) == pytest.approx([0.01, 0.005, 0.01, 0.01])
     joules = compute_joules(network, 20, [0.5, 0.25])

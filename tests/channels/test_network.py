@@ -1,4 +1,4 @@
-"""Networks: validation, cells, sub-networks and reproducible draws."""
+"""Networks are validated, divided into cells and sub-networks, and drawn reproducibly."""
 
 import dataclasses
 import doctest
@@ -140,7 +140,7 @@ def test_draws_depend_on_stream_and_index_only(changes):
 
 @st.composite
 def networks(draw):
-    """A network with different values per client and cell, and some of its clients."""
+    """A network whose values differ between clients and cells, and a subset of its clients."""
     sizes = draw(st.lists(st.integers(1, 9), min_size=1, max_size=5))
     clients, rng = sum(sizes), np.random.default_rng(draw(st.integers(0, 2**32)))
     network = Network(
@@ -160,7 +160,7 @@ def networks(draw):
 
 @given(networks(), st.integers(0, 2**40))
 def test_a_sub_network_draws_rows_of_the_whole_draw(case, index):
-    """Channels and gains are bit-identical, also for nested sub-networks and subsets of a draw."""
+    """Draws for nested sub-networks and subsets of a draw are bit-identical to the full draw."""
     network, some = case
     whole, part = network.draw(STREAM, index), network.of(some)
     fewer = some[::2]
@@ -181,7 +181,7 @@ def test_a_sub_network_draws_rows_of_the_whole_draw(case, index):
 
 @given(networks())
 def test_a_sub_network_keeps_values_and_cells_of_its_clients(case):
-    """Cells may become empty; ``over_cells`` then gives 0 for them."""
+    """Clients keep their values and cells; ``over_cells`` gives 0 for a cell without clients."""
     network, some = case
     part = network.of(some)
     assert (part.clients, part.cells) == (len(some), network.cells)
@@ -199,7 +199,7 @@ def test_a_sub_network_keeps_values_and_cells_of_its_clients(case):
 
 
 def test_replace_keeps_the_client_indices_of_a_sub_network():
-    """A modified sub-network of client 2 draws the channels of client 2, not of client 0."""
+    """A modified sub-network with only client 2 still draws the channels of client 2."""
     network = small(cell_of=[0, 0, 0], fading=Rician(5.0))
     changed = dataclasses.replace(network.of([2]), snr_db=3.0)
     assert np.array_equal(changed.draw(STREAM).h, network.draw(STREAM).h[2:])
@@ -261,7 +261,10 @@ def test_a_draw_accepts_measured_channels():
 
 @pytest.mark.parametrize(("cells", "clients"), [(1, 5), (2, 300), (4, 600), (5, 603)])
 def test_section_vi_c(cells, clients):
-    """The first floor(N/2) cells are slow; standard error of the mean < 0.58/sqrt(120) = 0.053."""
+    """The first floor(N/2) cells are slow; CPU speeds and SNRs are in the published ranges.
+
+    The standard error of a mean CPU speed is below 0.58/sqrt(120) = 0.053 GHz.
+    """
     network = section_vi_c(cells, clients, stream=Stream(3))
     assert (network.cells, network.clients, network.antennas) == (cells, clients, 10)
     assert network.bandwidth_hz.tolist() == [9e6] * cells
@@ -281,7 +284,7 @@ def test_section_vi_c(cells, clients):
 
 
 def test_mean_gain_of_section_vi_c_is_the_number_of_antennas():
-    """||h||^2 has mean M = 10 and variance 10; over 6000 draws the standard error is 0.041."""
+    """||h||^2 has mean M = 10 and variance 10; the mean of 6000 draws has standard error 0.041."""
     gain = section_vi_c(clients=60, stream=STREAM).draws(STREAM, range(100)).gain
     assert abs(gain.mean() - 10) < 0.15
 

@@ -1,4 +1,4 @@
-"""A shared band matches hand computation, small time steps and a separate fluid model."""
+"""Upload times in a shared band match hand computation, small time steps and a fluid model."""
 
 import json
 import math
@@ -26,13 +26,13 @@ def tdma(clients):
 
 
 def ofdma(clients):
-    """Full power in 1/n of the band: each client has more than 1/n of its full rate."""
+    """Seconds per bit with full power in 1/n of the band: more than 1/n of a client's full rate."""
     n, snr = len(clients), RATES[clients]
     return n / np.log2(1 + n * snr)
 
 
 def uneven(clients):
-    """An asymmetric rule: rates depend on the order in which uploads started."""
+    """Seconds per bit of an asymmetric rule: rates depend on the order of the uploads' starts."""
     return (1 + np.arange(len(clients))) / RATES[clients]
 
 
@@ -49,7 +49,7 @@ def drain(band):
 
 
 def play(band, starts, cancelled=()):
-    """Run uploads (seconds, key, bits, client) and cancellations (seconds, key).
+    """Simulate uploads (seconds, key, bits, client) and cancellations (seconds, key).
 
     Returns the completion times by key.
     """
@@ -68,7 +68,7 @@ def play(band, starts, cancelled=()):
 
 @st.composite
 def uploads(draw, most=6):
-    """Uploads with distinct or equal start times, one per client; some are cancelled."""
+    """One upload per client, with distinct or equal start times, and some cancellations."""
     number = draw(st.integers(1, most))
     gaps = st.one_of(st.just(0.0), st.floats(0, 5), st.integers(0, 3).map(float))
     seconds = np.cumsum([draw(gaps) for _ in range(number)]).tolist()
@@ -84,7 +84,7 @@ def uploads(draw, most=6):
 
 
 def fluid(pace, starts, cancelled):
-    """Reference: an event loop that updates the remaining bits of each upload, in dictionaries."""
+    """Reference: an event loop that tracks the remaining bits of each upload in dictionaries."""
     now, left, client_of, ends = 0.0, {}, {}, {}
     changes = [(s, key, bits, client) for s, key, bits, client in starts]
     changes = sorted(changes + [(s, key, None, None) for s, key in cancelled], key=lambda c: c[0])
@@ -122,7 +122,7 @@ def test_completion_times_match_a_fluid_model(pace, problem):
 
 @pytest.mark.parametrize("pace", PACES)
 def test_completion_times_match_small_time_steps(pace):
-    """The reference integrates rates over steps of 1 ms; each change is up to one step late."""
+    """Times match integration in steps of 1 ms, which applies each change up to one step late."""
     rng = np.random.default_rng(5)
     starts = [
         (s, i, b, i)
@@ -150,9 +150,10 @@ def test_completion_times_match_small_time_steps(pace):
 
 
 def test_two_uploads_by_hand():
-    """At 1 bit/s, 10 bits start at 0 s and 4 bits at 2 s: the second upload ends at 10 s.
+    """At 1 bit/s, 10 bits start at 0 s and 4 bits at 2 s: the uploads end at 14 s and 10 s.
 
-    Both then share the band for 8 s, with 4 bits each; the 4 bits that remain end at 14 s.
+    From 2 s to 10 s they share the band equally and send 4 bits each. The remaining 4 bits of the
+    first upload take 4 s.
     """
     band = SharedBand(lambda clients: np.full(len(clients), float(len(clients))))
     band.start(0.0, 1, 10.0)
@@ -182,7 +183,7 @@ def test_one_upload_takes_its_bits_times_seconds_per_bit(now, bits, pace):
 
 @given(uploads(), st.sampled_from(sorted(PACES)))
 def test_no_bit_is_lost(problem, pace):
-    """The integral of the rates plus the bits left by cancelled uploads equals all bits."""
+    """The integral of the rates, plus the unsent bits of cancelled uploads, equals all bits."""
     starts, cancelled = problem
     carried, sent, dropped = 0.0, sum(bits for _, _, bits, _ in starts), 0.0
     band, now, speed = SharedBand(PACES[pace]), 0.0, 0.0
@@ -223,7 +224,7 @@ def test_equal_uploads_end_together_in_order_of_their_starts(clients, bits):
 
 
 def test_all_uploads_finish_despite_rounding():
-    """1000 uploads of random sizes all end, although the clock resolves only 1e-10 s at 1e6 s."""
+    """1000 uploads of random sizes all end, although times near 1e6 s are rounded to 1e-10 s."""
     rng = np.random.default_rng(2)
     band = SharedBand(lambda clients: 1e-9 * len(clients) * (1 + clients % 7 / 3))
     starts = [
@@ -257,7 +258,10 @@ def test_a_restored_band_continues_without_a_difference(problem, cut):
 
 
 def test_an_empty_and_a_blocked_band_are_restored():
-    """A blocked band has an upload at rate 0; stored rates apply until the next change."""
+    """An empty band, and one with an upload at rate 0, can be restored.
+
+    Restored rates apply until the next change.
+    """
     band = SharedBand(lambda clients: np.where(clients == 1, np.inf, 2.0))
     other = SharedBand(lambda clients: np.ones(len(clients)))  # used from the next change on
     other.restore(json.loads(json.dumps(band.snapshot(), allow_nan=False)))
@@ -275,7 +279,7 @@ def test_an_empty_and_a_blocked_band_are_restored():
 
 @pytest.mark.parametrize("scheme", [tdma_seconds_per_bit, ofdma_seconds_per_bit])
 def test_the_band_of_a_network(scheme):
-    """The docstring's example in two cells gives the completion times computed by hand."""
+    """With the rates of a network with two cells, completion times equal those by hand."""
     network = Network([0, 0, 0, 1], cpu_hz=1e9, snr_db=[0, 10, 5, 3], bandwidth_hz=[1e6, 2e6])
     draw = network.draw(Stream(3))
     band = SharedBand(lambda clients: scheme(draw, np.isin(np.arange(4), clients))[clients])

@@ -1,4 +1,4 @@
-"""Named streams: equal names give equal draws, and different names give different draws."""
+"""Named streams: equal names give equal draws; different names give different draws."""
 
 import numpy as np
 import pytest
@@ -53,7 +53,7 @@ def test_names_of_different_types_or_lengths_differ():
     ],
 )
 def test_draws_do_not_change_between_versions(stream, index, key, key_of_minus_index, draws):
-    """Draws equal stored values of the first version."""
+    """Keys and draws equal stored values of the first version."""
     assert stream.key(index) == key
     assert stream.key(-index) == key_of_minus_index
     assert stream.generator(index).integers(0, 2**63, 2).tolist() == draws
@@ -78,14 +78,14 @@ def test_names_and_indices_of_other_types_are_rejected(make, message):
 
 @pytest.mark.parametrize("index", [-1, 2**64])
 def test_generator_indices_are_below_2_to_the_64(index):
-    """Larger indices would repeat earlier ones; keys have no such limit."""
+    """Larger indices would repeat the draws of smaller ones and are refused; keys may be larger."""
     with pytest.raises(ValueError, match=f"index is {index}: give an integer from 0 to 2"):
         Stream(1).generator(index)
     assert Stream(1).key(index) != Stream(1).key(index % 2**64)
 
 
 def test_draws_are_uniform():
-    """10^5 numbers from 1000 events have the mean and variance of U(0, 1); standard error 9e-4."""
+    """10^5 numbers from 1000 indices have mean and variance of U(0, 1); standard error 9e-4."""
     draws = np.concatenate([Stream(0, ("u",)).generator(i).random(100) for i in range(1000)])
     assert abs(draws.mean() - 0.5) < 4e-3
     assert abs(draws.var() - 1 / 12) < 2e-3

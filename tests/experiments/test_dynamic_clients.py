@@ -1,4 +1,4 @@
-"""The dynamic-clients paper: published tables, settings, and tables of hand-written rows."""
+"""The dynamic-clients paper: published tables and settings; tables of hand-written rows."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -36,7 +36,7 @@ NOT_RUN = {"table1", "table2", "table4", "table6", "table7", "table10", "table11
 
 @pytest.mark.parametrize("table", range(1, 15))
 def test_published_tables_are_whole(table):
-    """Published tables have all values, without duplicates and with known names."""
+    """Published tables contain every value once, under known names."""
     rows = published.read(table)
     assert len(rows) == COUNTS[table]
     assert len({replace(row, mean=0.0, std=None) for row in rows}) == len(rows)
@@ -94,7 +94,7 @@ def test_published_values_of_other_splits(table, wanted, mean):
 
 
 def test_published_values_by_scale_and_what_is_not_told_apart():
-    """Values are found by R; no match gives None, and an ambiguous search raises an error."""
+    """Published values are found by R; no match gives None, an ambiguous search an error."""
     found = published.find(13, dataset="cifar100", algorithm="fedprox", similarity_scale=150.0,
                            transition=3)  # fmt: skip
     assert found.mean == 59.68
@@ -104,7 +104,7 @@ def test_published_values_by_scale_and_what_is_not_told_apart():
 
 
 def _alike(case):
-    """A key that ignores numbers of the split and of the warm start."""
+    """A key for a case that ignores numeric settings of the split and the warm start."""
     numbers = {"alpha", "overlap", "similarity_scale", "trial_rounds", "history"}
     return repr({name: value for name, value in case.settings.items() if name not in numbers})
 
@@ -164,14 +164,14 @@ def found(out, figures):
 
 
 def test_everything_is_written(found, out):
-    """Every experiment writes its table, and no run is missing."""
+    """Every experiment writes its table without missing runs."""
     for name in found:
         assert "\n|---|" in (out / f"{name}.md").read_text()
         assert not found[name].missing
 
 
 def test_the_figures_show_the_rows(found, figures):
-    """One panel per algorithm, one line per warm start, and a mark at the start of a session."""
+    """Figures have one panel per algorithm, one line per warm start and marked session starts."""
     results = found["fig2"]
     assert titles(figures["fig2"]) == [
         f"digits, overlap 0, Dir(1), {name}" for name in ("FedAvg", "FedACG")
@@ -202,7 +202,7 @@ def test_the_figures_show_the_rows(found, figures):
 
 
 def test_the_rows_behind_the_tables(found):
-    """Warm starts agree up to session 2 and differ later; trial rounds are counted."""
+    """Warm starts give equal rows up to session 2, not after it; trial rounds are counted."""
     results = found["table3"]
     runs = {c["warm_start"]: results.rows(c)[0] for c in results.where(algorithm="fedavg")}
     accuracies = {
@@ -256,7 +256,7 @@ HAND = {
 
 
 def test_transitions_of_the_paper_are_numbered_from_the_first_that_can_differ():
-    """With one pilot session, the paper's transition 1 leads into session 3."""
+    """With one pilot session, the paper's transition 1 is the one into session 3."""
     assert [session_of(n) for n in (1, 2, 3)] == [3, 4, 5]
     assert [number_of(session_of(n, 2), 2) for n in (1, 2)] == [1, 2]
     results = results_of(HAND)
@@ -269,7 +269,7 @@ def test_transitions_of_the_paper_are_numbered_from_the_first_that_can_differ():
 
 
 def test_comparison_has_the_paper_beside_it():
-    """The comparison shows measured and published means and gains, and the rounds to recover."""
+    """The table compares measured and published means and gains, and shows rounds to recover."""
     text = tables.comparison(3)(results_of(HAND))
     assert "| Fashion-MNIST (linear), 20 | overlap 0, Dir(0.3) | FedAvg | 1 | 2 |" in text
     assert "| 86.2 ± 1.8 (88.2 ± 0.1) | 72.5 ± 3.5 (79.5 ± 0.6) |" in text
@@ -283,7 +283,7 @@ def test_comparison_has_the_paper_beside_it():
 
 
 def test_other_data_than_the_paper_is_named():
-    """A note names the published data set if the runs use another one."""
+    """A note names the published data set if the runs use a different one."""
     text = tables.comparison(2)(results_of(HAND))
     assert "| 86.2 ± 1.8 (68.3 ± 0.3) |" in text
     assert "numbers in parentheses are for AG News" in text
@@ -304,7 +304,7 @@ def test_variants_have_their_costs():
 
 
 def test_costs_to_a_common_accuracy():
-    """From 0.7, 0.88 takes two rounds and a trial round; from 0.8, 0.8 takes the trial round."""
+    """Costs to reach an accuracy from the first row of a session, including a trial round."""
     results = results_of(HAND)
     (cases,) = radio.groups(results)
     assert radio.common_target([run.rows for run in HAND["previous"]], 3) == pytest.approx(0.88)

@@ -1,4 +1,4 @@
-"""FAdamGC's tables and figures at scale smoke, and its run-time model against published times."""
+"""FAdamGC: tables and figures at scale smoke; modelled against published times."""
 
 import pytest
 
@@ -29,7 +29,7 @@ def test_everything_is_written(found, out):
 
 
 def test_the_figures_show_the_rows(found, figures):
-    """Cost figures show the first row at the target, one marker per case that reaches it."""
+    """Cost figures show each case's first row at the target with one marker."""
     assert set(figures) == {name for name, e in EXPERIMENTS.items() if e.draw is not None}
     results = found["fig2"]
     rows = {NAMES[case["algorithm"]]: results.rows(case)[0] for case in results.where()}
@@ -65,7 +65,10 @@ def test_the_figures_show_the_rows(found, figures):
 
 
 def test_the_rows_behind_table_2(found):
-    """All seven methods run; traffic is that of their transfers if half of the sample tracks."""
+    """All seven methods run, and their traffic is the number of their transfers.
+
+    In selective tracking, half of the sampled clients track.
+    """
     results = found["table2"]
     assert tuple(case["algorithm"] for case in results.where()) == METHODS
     size = 22_510  # parameters of 64-300-10
@@ -82,7 +85,7 @@ def test_the_rows_behind_table_2(found):
 
 
 def test_seconds_per_round_match_the_published_ones(out):
-    """Within 5 % of minutes / rounds of Table 2, for 44.7 MB; the largest deviation is 3.1 %."""
+    """For 44.7 MB, modelled times per round are within 5 % of Table 2 (3.1 % at most)."""
     published = {
         "fedavg-m": 10.8, "scaffold-m": 17.4, "fedadam": 7.2, "local-adam": 7.2, "fa-nt": 12.6,
         "fadamgc": 12.6,
@@ -112,7 +115,7 @@ def test_language_fits_three_and_a_half_transfers_better_than_four():
 
 
 def test_parameters_of_adapters_and_head(tmp_path):
-    """The formula agrees with a real GPT-2 of the same width with 2 of its 12 layers."""
+    """The formula for GPT-2 agrees with a model of the same width with 2 of its 12 layers."""
     transformers = pytest.importorskip("transformers")
     base = transformers.GPT2Config(n_layer=2, vocab_size=50, n_positions=8)
     transformers.GPT2LMHeadModel(base).save_pretrained(tmp_path)

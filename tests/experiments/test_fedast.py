@@ -1,4 +1,4 @@
-"""FedAST's tables and figures at scale smoke, and its settings against the paper's."""
+"""FedAST: tables and figures at scale smoke; settings of scale paper."""
 
 import pytest
 
@@ -24,7 +24,7 @@ def found(out, figures):
 
 
 def test_tables_are_written(found, out):
-    """Every experiment writes a Markdown table, and no run is missing."""
+    """Every experiment writes a Markdown table without missing runs."""
     for name in DRAWN:
         assert "\n|---|" in "\n" + (out / f"{name}.md").read_text()
         assert not found[name].missing
@@ -83,7 +83,7 @@ def test_lines_against_a_setting_are_means_of_the_seeds(found, figures):
 
 
 def test_the_rows_behind_the_comparison(found):
-    """Six methods run; their times, gains and staleness follow from their rows."""
+    """Six methods run; the table's times, gains and staleness follow from their rows."""
     results = found["comparison"]
     by_label = {tasks.label(case): case for case in results.where()}
     assert list(by_label) == [
@@ -118,7 +118,7 @@ def test_the_rows_behind_the_comparison(found):
 
 
 def test_staleness_grows_with_the_number_of_requests(found):
-    """In Figure 3, where one case is centralised training."""
+    """In Figure 3, 8 requests give more staleness than 2; one case is centralised training."""
     results = found["fig3"]
     cases = results.where()
     few, many = (
@@ -159,7 +159,7 @@ def test_every_study_loads_at_every_scale():
 
 
 def test_settings_of_scale_paper_are_the_published_ones():
-    """Section 5.1, Appendix C and Tables 1 and 3: four tasks with targets at three levels."""
+    """Four tasks with targets at three levels, as in Section 5.1, Appendix C and Tables 1 and 3."""
     for study, targets in (
         ("heterogeneous", (0.93, 0.82, 0.63, 0.42)),
         ("higher", (0.96, 0.85, 0.66, 0.45)),
@@ -224,7 +224,7 @@ def test_settings_of_the_other_figures():
 
 
 def test_a_case_prints_the_command_that_repeats_it():
-    """The flags of its command give the same tasks as its configuration."""
+    """The printed command has flags that give the same tasks as the case's configuration."""
     case = PAPER.study("heterogeneous", "paper").cases[2]
     words = case.command.split()[3:]
     flags = {}

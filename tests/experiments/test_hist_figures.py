@@ -1,4 +1,4 @@
-"""The HIST paper's figures and tables at scale smoke, against the rows of their runs."""
+"""The HIST paper's figures and tables at scale smoke agree with the rows of their runs."""
 
 import shutil
 
@@ -31,7 +31,7 @@ def found(out, figures):
 
 
 def test_everything_is_written_and_nothing_is_run_twice(found, out, capsys, figures):
-    """Every table and figure is written; repeating a command does not rerun its runs."""
+    """Every table and figure is written; repeating a command repeats no run."""
     for name in EXPERIMENTS:
         assert (out / f"{name}.md").read_text().startswith("| ")
     assert set(figures) >= {name for name, e in EXPERIMENTS.items() if e.draw is not None}
@@ -48,7 +48,7 @@ def rows_of(results, label, **wanted):
 
 
 def test_figures_3_and_5_are_the_rows_of_their_runs(found, figures):
-    """One panel per split; the target is marked."""
+    """Figures 3 and 5 show their rows, one panel per split, and mark the target."""
     splits = {"noniid": "fully non-i.i.d.", "cell-iid": "cells i.i.d."}
     assert titles(figures["fig3"]) == [f"{text}, learning rate 0.1" for text in splits.values()]
     for panel, split in zip(figures["fig3"].axes, splits, strict=True):
@@ -104,7 +104,7 @@ def test_bars_of_figures_4_and_6_are_the_first_rows_with_80_percent(found, figur
 
 
 def test_traffic_is_rounds_times_true_bytes(found):
-    """E uploads per round of the true submodel; HIST with N cells sends about 1/N."""
+    """Traffic is E uploads per round of the exact submodel; HIST's has 1/N of the neurons."""
     for case in found["fig3"].where():
         neurons = 300 / case["cells"] if case["algorithm"] == "hist" else 300
         size = neurons * (64 + 1 + 10) + 10
@@ -143,7 +143,7 @@ def test_optimized_masks_take_fewer_seconds_than_uniform_ones_and_hfedavg_most(f
 
 
 def test_the_partition_schemes_are_drawn_from_real_masks(found, figures):
-    """With ``alternate`` each weight has one cell; with ``all`` off-diagonal blocks have none."""
+    """``alternate`` puts each weight in one cell; ``all`` puts off-diagonal blocks in none."""
     (half,) = found["fig8"].where(cells=4, partition="alternate")
     (all_layers,) = found["fig8"].where(cells=4, partition="all")
     for layer in figures_module.owners(half):
@@ -179,7 +179,7 @@ def test_the_partition_schemes_are_drawn_from_real_masks(found, figures):
 
 
 def test_local_biases_are_not_sent(found):
-    """Exchanging hidden biases adds the traffic of these biases."""
+    """If hidden biases are exchanged, they add to the traffic."""
     results = found["ablations"]
     for dropout in (0.5, 0.0):
         sent = {}
@@ -210,7 +210,7 @@ def test_targets_are_compared_round_by_round_with_the_paper(found):
 
 
 def test_missing_runs_are_said_and_cases_come_in_order(tmp_path, capsys):
-    """Tables list missing runs, and runs with one seed of the core comparison run first."""
+    """Tables list missing runs; the core comparison with one seed runs first."""
     for name in {e.study for e in EXPERIMENTS.values()}:
         for scale in SCALES:
             study = PAPER.study(name, scale)
@@ -231,7 +231,7 @@ def test_missing_runs_are_said_and_cases_come_in_order(tmp_path, capsys):
 def test_an_interrupted_study_is_drawn_from_what_is_there(
     name, which, found, out, tmp_path, redrawn
 ):
-    """A single run, the first or the last planned, gives a figure and a note on missing runs."""
+    """With only the first or last planned run, the figure shows it and missing runs are listed."""
     study = PAPER.study(EXPERIMENTS[name].study, "smoke")
     config = study.planned()[which].config
     kept = kept_folder(config, out / "runs")
@@ -292,7 +292,10 @@ def test_the_panels_of_figure_7_say_what_their_axes_are(found, figures):
 
 
 def test_air_errors_are_those_predicted_and_fall_with_the_snr(found):
-    """Realised errors are means over 3 rounds, 5 uploads, 4 cells and about 4,700 elements."""
+    """Realised errors are near the predicted ones and fall with the SNR.
+
+    They are means over 3 rounds, 5 uploads, 4 cells and about 4,700 elements.
+    """
     realised = {}
     for case in found["fig7a"].where(uplink="aircomp"):
         (rows,) = found["fig7a"].rows(case)
@@ -311,7 +314,7 @@ def test_air_errors_are_those_predicted_and_fall_with_the_snr(found):
 
 
 def test_seconds_over_oma_are_planned_for_every_snr(found):
-    """They equal those of the run at its SNR, and grow at a lower one. AirComp's are constant."""
+    """OMA's planned seconds equal those of a run and fall with the SNR; AirComp's are constant."""
     results = found["fig7b"]
     (case,) = results.where(uplink="tdma", algorithm="hist")
     (rows,) = results.rows(case)
@@ -324,7 +327,7 @@ def test_seconds_over_oma_are_planned_for_every_snr(found):
 
 
 def test_a_cloud_that_does_not_wait_merges_sooner(found, figures):
-    """Slow cells take at least 10 times as long, so B cells finish long before all of them."""
+    """Slow cells take at least 10 times as long, so merging after B cells saves most time."""
     results = found["cells"]
     for panel in figures["cells"].axes:
         name = panel.get_title().partition(",")[0]
@@ -349,7 +352,7 @@ def test_a_cloud_that_does_not_wait_merges_sooner(found, figures):
 
 
 def test_oma_grows_with_the_clients_and_the_air_does_not(found):
-    """Seconds over OMA grow with the clients per cell; seconds over the air hardly grow."""
+    """Seconds over OMA increase with the clients per cell; those over the air hardly change."""
     seconds = {
         (c["algorithm"], c["uplink"], c["clients"]): found["fig7c"].rows(c)[0][-1]["sim_seconds"]
         for c in found["fig7c"].where()

@@ -1,4 +1,4 @@
-"""RA-Fed's experiments: settings, figures and rows at scale smoke, tables of hand-written rows."""
+"""RA-Fed: settings, figures and rows at scale smoke; tables of hand-written rows."""
 
 import argparse
 from types import SimpleNamespace
@@ -39,7 +39,7 @@ def test_every_configuration_can_be_read_at_every_scale():
 
 
 def test_the_core_comparison_comes_first():
-    """Ranks: one seed of the core comparison, further widths, other data and models, more seeds."""
+    """The order is: one seed of the core comparison, other widths, other data sets, more seeds."""
     ranks = {}
     for run in PAPER.study("widths", "small").planned():
         config = run.config
@@ -66,7 +66,7 @@ def test_the_core_comparison_comes_first():
 
 
 def test_settings_depend_on_each_other():
-    """``complete`` derives min_coverage and the rate, and drops settings of other splits."""
+    """``complete`` derives min_coverage and lr, and removes settings of other splits."""
     given = {"algorithm": "ra-fed", "model": "mlp", "split": "noniid", "alpha": 0.3, "shards": 2}
     given |= {"capacities": [0.3], "masks": "covered", "clients_per_round": 10}
     found = complete(given, "small")
@@ -89,7 +89,7 @@ def found(out, figures):
 
 
 def test_everything_is_written_and_found_again(found, out):
-    """Every experiment writes its table; stored runs give the same rows again."""
+    """Every experiment writes its table; reading the stored runs gives the same rows."""
     for name in EXPERIMENTS:
         assert "\n|---|" in (out / f"{name}.md").read_text()
         assert not found[name].missing
@@ -109,7 +109,7 @@ def points(panel):
 
 
 def test_the_figures_show_the_rows(found, figures):
-    """Every case is drawn once, with labelled axes and a complete legend."""
+    """Every case is drawn once; axes are labelled, and the legend is complete."""
     assert set(figures) >= {"widths", "coverage", "heterogeneity", "radio"}
     for name in ("widths", "coverage", "heterogeneity"):
         results = found[name]
@@ -149,7 +149,7 @@ def test_the_figures_show_the_rows(found, figures):
 
 
 def test_curves_of_the_radio_are_the_rows(found, figures):
-    """Each panel shows the accuracies of one method and the references against simulated time."""
+    """Panels show accuracy against simulated time, for one method and the references each."""
     results = found["radio"]
     for panel, others in zip(figures["radio"].axes, ("ram-fed", "ra-fed"), strict=True):
         assert panel.get_xlabel() == AGAINST["sim_seconds"]
@@ -201,7 +201,7 @@ def test_the_rows_behind_the_widths(found):
 
 
 def test_the_rows_behind_the_coverage(found):
-    """Covered masks reach the required coverage S beta; random masks have a minimum of 1."""
+    """Covered masks reach the required coverage S beta; with random masks the minimum is 1."""
     results = found["coverage"]
     for case in results.where():
         (rows,), (beta,) = results.rows(case), case["capacities"]
@@ -219,7 +219,7 @@ def test_the_rows_behind_the_coverage(found):
 
 
 def test_the_rows_behind_the_masks(found):
-    """Ordered masks of one width are equal, so all clients cover the same coordinates."""
+    """Ordered masks of equal width are the same, so all clients cover the same coordinates."""
     results = found["masks"]
     cases = {(case["algorithm"], case["masks"]): case for case in results.where()}
     assert set(cases) == {(a, m) for a in ("ra-fed", "ram-fed") for m in ("ordered", "static")}
@@ -245,7 +245,7 @@ def test_the_rows_behind_the_heterogeneity(found):
 
 
 def test_the_rows_behind_the_radio(found):
-    """Narrower submodels shorten rounds; a deadline is met with less than a neuron to spare."""
+    """Narrower submodels shorten rounds; with a deadline, rounds take just less than it."""
     results = found["radio"]
     seconds = {
         name_of(case): round_seconds(results.rows(case)[0], case["max_seconds"])
@@ -264,7 +264,7 @@ def test_the_rows_behind_the_radio(found):
 
 
 def test_the_frontier_is_what_the_solver_says_of_the_run(out, figures):
-    """It equals the duration of rounds planned by RA-Fed; Gamma* = S requires full models."""
+    """The frontier equals RA-Fed's planned round times; Gamma* = S requires full models."""
     case = PAPER.study("radio", "smoke").cases[0]
     points = frontier(case.config(1), 5)
     assert points.seconds.shape == (5, 10)
@@ -330,7 +330,7 @@ def test_measures_by_hand():
 
 
 def test_claims_by_hand():
-    """Gains use the seeds that all methods have, and omit full submodels."""
+    """Gains use seeds that all methods have, and exclude runs with full models."""
     at = {"fedavg-small": 0.5, "heterofl": 0.6, "fedrolex": 0.7, "ra-fed": 0.75, "ram-fed": 0.65}
     runs = {(name, (0.5,)): [rows_of(0, a), rows_of(0, a + 0.1)] for name, a in at.items()}
     runs["ram-fed", (0.5,)].pop()

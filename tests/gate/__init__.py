@@ -1,4 +1,4 @@
-"""The gate: results of many small runs, stored before a change and compared bitwise after it."""
+"""The gate: stores results of many small runs before a change, and compares them afterwards."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""``python -m tests.gate store``, change the engine, ``python -m tests.gate check``."""
+"""Run ``python -m tests.gate store`` before a change and ``... check`` after it."""
 
 import sys
 

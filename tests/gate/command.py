@@ -1,4 +1,4 @@
-"""The command line of the gate: store, then check."""
+"""The gate's command line: ``store`` and ``check``."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Checking:
 
 
 def _ran(name: str) -> tuple[Outcome | None, str | None]:
-    """Run a configuration; returns its outcome, and a failure or a difference after resuming."""
+    """Run a configuration; returns the outcome, and the failure or difference after resuming."""
     try:
         first, *others = run(CONFIGURATIONS[name])
     except Exception as error:  # the other configurations continue
@@ -142,7 +142,7 @@ def check(folder: Path, names: Sequence[str], jobs: int, console: Console) -> in
 
 
 def _check_numerics(stored: Stored | None, verdict: Verdict) -> None:
-    """Refuse to compare rows whose values of ``numerics`` differ.
+    """Raise unless both outcomes have the same value of ``numerics`` in their rows.
 
     Raises:
         IncomparableError: the values differ.
@@ -156,7 +156,7 @@ def _check_numerics(stored: Stored | None, verdict: Verdict) -> None:
 
 
 def _report(verdict: Verdict, console: Console) -> bool:
-    """Print the finding of a verdict in one line; returns whether there is one."""
+    """Print a verdict's finding, if there is one, in one line; returns whether there is one."""
     if verdict.finding is not None:
         _print(console, f"{verdict.name}: {verdict.finding}")
     return verdict.finding is not None

@@ -44,7 +44,7 @@ def _of_rows(
 
 
 def _text(row: Mapping[str, Any], key: str) -> str:
-    """A value as JSON, which is exact for floats, and in which NaN equals NaN."""
+    """The value as JSON: exact for floats, and all NaNs are equal."""
     return json.dumps(row[key], sort_keys=True) if key in row else "nothing"
 
 
@@ -77,5 +77,8 @@ def _kind(tensor: Tensor | None) -> str:
 
 
 def _bytes(tensor: Tensor) -> Tensor:
-    """[elements, bytes per element]: as bytes, NaN equals NaN, and 0.0 differs from -0.0."""
+    """The elements as bytes [elements, bytes per element], in which -0.0 differs from 0.0.
+
+    All NaNs are equal.
+    """
     return tensor.contiguous().reshape(-1, 1).view(torch.uint8)

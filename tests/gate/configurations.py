@@ -53,7 +53,7 @@ class Configuration:
 
 
 def one(algorithm: str, how: How = "whole", **flags: Any) -> Configuration:
-    """A configuration whose objects are ``given_data``, ``given_model`` and ``given_network``."""
+    """A configuration with ``given_data``, ``given_model`` and ``given_network`` as its objects."""
     objects = {
         name: flags.pop(f"given_{name}")
         for name in ("data", "model", "network")

@@ -45,13 +45,13 @@ def colour_images() -> Dataset:
 
 
 def points() -> Dataset:
-    """Points with nine features, from twelve natural clients."""
+    """Points with nine features, divided among twelve natural clients."""
     inputs = torch.from_numpy(Stream(7, ("points",)).generator().standard_normal((240, 9)))
     return _dataset("points", inputs.float(), 4, groups=np.arange(180) % 12)
 
 
 def called_mnist() -> Dataset:
-    """The data set ``points`` named mnist, for which there is a published step time."""
+    """The data set ``points`` under the name mnist, which has a published step time."""
     return replace(points(), name="mnist")
 
 
@@ -69,7 +69,7 @@ def tokens() -> Dataset:
 
 
 class Residual(nn.Module):
-    """A network with a residual connection: not a chain of layers, so it trains under vmap."""
+    """A network with a residual connection; it is not a chain of layers and trains under vmap."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -89,7 +89,7 @@ def residual() -> nn.Module:
 
 
 def batch_norm() -> nn.Module:
-    """A model that mixes the samples of a batch, so that clients train one at a time."""
+    """A model with batch norm, which mixes samples, so that clients train one after another."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(7)
         norm = nn.BatchNorm1d(8, track_running_stats=False)
@@ -110,7 +110,7 @@ def uneven_network() -> Network:
 
 
 def stays(folder: Path) -> dict[str, Any]:
-    """A trace of clients that join and leave, in rounds."""
+    """A file with a trace of clients that join and leave; times are in rounds."""
     table = [(client, 0, "") for client in range(4)]
     table += [(4, 0, 1.5), (5, 0, 2.5), (6, 1.2, ""), (7, 3.1, 5.5)]
     lines = ["client,join,leave", *(",".join(map(str, stay)) for stay in table)]
@@ -120,7 +120,7 @@ def stays(folder: Path) -> dict[str, Any]:
 
 
 def plays(folder: Path) -> dict[str, Any]:
-    """A play with three roles, in the format of the data set ``shakespeare``."""
+    """A file with a play with three roles, in the format of the data set ``shakespeare``."""
     speeches = [f"ROLE {role}:\n{LINES[(role + n) % 3]}" for n in range(12) for role in range(3)]
     (folder / "shakespeare").mkdir()
     (folder / "shakespeare" / "input.txt").write_text("\n\n".join(speeches) + "\n")

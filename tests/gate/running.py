@@ -22,7 +22,7 @@ TORCHRUN += ["--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0", "-m", "
 
 @dataclass(frozen=True)
 class Outcome:
-    """Results of a run: rows in the order of writing, and parameters by name."""
+    """Results of a run: its rows in order, and its parameters by name."""
 
     rows: list[dict[str, Any]]
     params: dict[str, Tensor]

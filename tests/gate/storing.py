@@ -96,7 +96,7 @@ def _processor() -> str:
 
 
 def settings_of(configuration: Configuration) -> Any:
-    """A configuration as JSON values, to detect whether it has changed since it was stored."""
+    """The configuration as JSON, to detect changes since it was stored."""
     plain = {
         "algorithm": configuration.algorithm,
         "how": configuration.how,
@@ -138,5 +138,5 @@ def read_outcome(folder: Path, name: str, stored: Stored) -> Outcome:
 
 
 def numerics(rows: list[dict[str, Any]]) -> int | None:
-    """The value of ``numerics`` in the rows; None if they have no such field."""
+    """The value of ``numerics`` in the rows; None if the rows lack this field."""
     return next((row["numerics"] for row in rows if "numerics" in row), None)

@@ -1,1 +1,1 @@
-"""The import graph, read from the sources: checked by tests, and drawn as a figure."""
+"""The import graph of the sources, which tests check and which can be drawn as a figure."""

@@ -50,13 +50,13 @@ Graph = Mapping[str, frozenset[str]]
 
 @cache
 def files() -> dict[str, Path]:
-    """Every file of the packages, by module."""
+    """All files of the packages, by module name."""
     return {_module(path): path for name in PACKAGES for path in (ROOT / name).rglob("*.py")}
 
 
 @cache
 def imports() -> dict[str, frozenset[str]]:
-    """The modules of these packages that each module imports, including inside functions."""
+    """The modules of these packages that each module imports, also inside functions."""
     return {module: frozenset(_imported(module, path)) for module, path in files().items()}
 
 
@@ -103,7 +103,7 @@ def folders() -> dict[str, frozenset[str]]:
 
 
 def cycles(graph: Graph) -> list[list[str]]:
-    """Groups of nodes that reach each other, found by Tarjan's algorithm."""
+    """Groups of nodes on common cycles (strongly connected components, by Tarjan's algorithm)."""
     index: dict[str, int] = {}
     low: dict[str, int] = {}
     stack: list[str] = []

@@ -1,1 +1,1 @@
-"""The product of all choices: every combination runs or is refused with a one-line reason."""
+"""All combinations of choices: each runs, or is refused with a one-line reason."""

@@ -12,7 +12,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "combinations.md"
 
 
 def main() -> int:
-    """Return exit code 1 if a combination neither runs nor is refused correctly."""
+    """Run all combinations and write the page; returns 1 if a run or a refusal is wrong."""
     every = combinations()
     shown = track(every, "combinations", disable=not sys.stderr.isatty())
     bad = [f"{combination}: {found}" for combination in shown if (found := wrong(combination))]

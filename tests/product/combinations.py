@@ -49,7 +49,7 @@ SESSIONS = {
 
 @dataclass(frozen=True)
 class Combination:
-    """One choice of each kind.
+    """One algorithm, schedule and uplink, with or without sessions.
 
     Args:
         algorithm: name of the algorithm.
@@ -102,7 +102,7 @@ class Combination:
 
 @cache
 def _refusal(combination: Combination) -> str | None:
-    """Cached, because resolving settings takes milliseconds."""
+    """The reason for a refusal, cached because resolving settings takes milliseconds."""
     try:
         combination.config()
     except ConfigError as error:
@@ -136,7 +136,7 @@ def pairwise(valid: Iterable[Combination]) -> list[Combination]:
 
 
 def table(all_of_them: Sequence[Combination]) -> str:
-    """The page of valid combinations: the uplinks of each algorithm, and the refusals."""
+    """The page with the valid combinations (the uplinks of each algorithm) and the refusals."""
     refused = {combination: combination.refusal() for combination in all_of_them}
     columns = [(name, False) for name in sorted(KINDS["schedule"].classes())] + [("rounds", True)]
     runs: dict[tuple[str, ...], list[str]] = {}
@@ -192,7 +192,7 @@ algorithm, the schedule and the uplink.
 
 
 def _of_any(reason: str, combination: Combination) -> str:
-    """A message with the names of the refused choices replaced by A, S and U."""
+    """The message with the names of algorithm, schedule and uplink replaced by A, S and U."""
     for letter, name in zip(
         "ASU", (combination.algorithm, combination.schedule, combination.uplink), strict=True
     ):
@@ -201,7 +201,7 @@ def _of_any(reason: str, combination: Combination) -> str:
 
 
 def _values(found: Iterable[Combination], kind: str) -> str:
-    """The names of a kind in these combinations."""
+    """The names of this kind in the combinations, or "all"."""
     names = sorted({str(getattr(combination, kind)) for combination in found})
     known = algorithm_classes() if kind == "algorithm" else KINDS[kind].classes()
     return "all" if len(names) == len(known) else _names(names)

@@ -1,4 +1,4 @@
-"""Allocation of requests matches brute force, plain greedy and examples by hand."""
+"""Allocation of requests matches brute force, plain greedy and hand-computed examples."""
 
 import heapq
 from fractions import Fraction
@@ -28,7 +28,7 @@ def problems(draw, tasks=4, total=14):
 
 
 def cost(weights, requests):
-    """Sum of w^2 / R in exact arithmetic; None for infinity."""
+    """Sum of w^2 / R in exact arithmetic; None if it is infinite."""
     terms = [
         Fraction(w) ** 2 / r if r else None for w, r in zip(weights, requests, strict=True) if w
     ]
@@ -36,7 +36,7 @@ def cost(weights, requests):
 
 
 def plain_greedy(weights, total, floors):
-    """Allocate one request at a time to the task with the largest saving."""
+    """Allocate one request at a time, to the task whose cost decreases most."""
     requests = [max(f, w > 0) for w, f in zip(weights, floors, strict=True)]
     shares = [w / 2.0**500 for w in weights] if any(weights) else [1.0 for _ in weights]
     while sum(requests) < total:
@@ -72,7 +72,7 @@ def test_no_split_costs_less(problem):
 
 
 @given(st.lists(WEIGHTS, min_size=1, max_size=8), st.integers(0, 900), st.data())
-def test_the_head_start_changes_nothing(weights, total, data):
+def test_bulk_allocation_equals_plain_greedy(weights, total, data):
     """Allocating most requests in bulk gives the same result as plain greedy."""
     floors = data.draw(st.lists(st.integers(0, 200), min_size=len(weights), max_size=len(weights)))
     solution = allocate_requests(weights, total, floor=floors)
@@ -137,7 +137,7 @@ def test_invalid_arguments_are_rejected(arguments, error, message):
 
 @pytest.mark.parametrize("total", [40, 1000, 10**6, 2**50])
 def test_cost_does_not_grow_with_the_total(monkeypatch, total):
-    """For any total, at most four requests per task are allocated one by one."""
+    """Whatever the total, at most four requests per task are allocated one by one."""
     replaced, replace = [], heapq.heapreplace
     heap = SimpleNamespace(
         heapify=heapq.heapify,

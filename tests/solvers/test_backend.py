@@ -1,4 +1,4 @@
-"""Backends given by name or as objects: error messages and their remedies."""
+"""Backends by name or as objects: error messages state the remedy."""
 
 import pytest
 
@@ -51,7 +51,7 @@ def test_other_unknown_arguments_raise_the_usual_error():
 
 
 def test_every_exported_name_can_be_loaded():
-    """The packages export their classes; beamforming loads them on first use."""
+    """Every exported class can be loaded; beamforming loads its backends on first use."""
     for package in (solvers.beamforming, solvers.mask_sizes):
         for name in package.__all__:
             assert getattr(package, name) is not None

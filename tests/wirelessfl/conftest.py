@@ -1,4 +1,4 @@
-"""Small problems whose runs take a fraction of a second, and a plain training loop."""
+"""Small problems that train in a fraction of a second, and a plain training loop."""
 
 import copy
 import os
@@ -45,7 +45,7 @@ PATHS = {
 
 
 def make_dataset(samples=240, features=12, classes=4, seed=0):
-    """Gaussian classes around random centres, which an FCNN learns in a few rounds."""
+    """Gaussian classes with random centres, which an FCNN learns in a few rounds."""
     random = Stream(seed, ("toy",)).generator()
     centres = random.standard_normal((classes, features))
     labels = np.tile(np.arange(classes), samples // classes + 60)
@@ -61,9 +61,9 @@ def toy():
 
 @pytest.fixture
 def config(tmp_path):
-    """Factory of configurations for the toy data from flags; each has a new output folder.
+    """Factory of configurations for the toy data, each with a new output folder.
 
-    ``network=True`` leaves out cells and clients, which a given network determines.
+    ``network=True`` omits cells and clients, which the given network determines.
     """
     made = []
 
@@ -121,7 +121,7 @@ def updates(executor, job):
 
 
 def plain_loop(module, data, job, lr, **options):
-    """Train a deep copy of the module for each client with torch.optim.SGD, batch by batch."""
+    """Train a copy of the module for each client with torch.optim.SGD, batch by batch."""
     changes = []
     batches = job.batches(data.source)
     x, y = data.inputs, data.labels
@@ -140,7 +140,7 @@ def plain_loop(module, data, job, lr, **options):
 
 
 def full_batch_round(training, spec, module, data, params, clients, lr):
-    """One FedAvg round with a full-batch step per client, written out."""
+    """One FedAvg round with a full-batch step per client, in plain PyTorch."""
     changes = []
     for client in clients:
         rows = training.client_samples[client]
@@ -159,7 +159,7 @@ def wait_until(condition, seconds=60.0):
 
 
 def wait_for_rows(folder, rows, process):
-    """Wait until the run of ``process`` has written ``rows`` rows; fail if it ends earlier."""
+    """Wait until a run has written ``rows`` rows; fail if ``process`` ends earlier."""
     file = folder / "rows.jsonl"
 
     def written():
@@ -170,7 +170,7 @@ def wait_for_rows(folder, rows, process):
 
 
 def holder(file):
-    """Id of the process that has ``file`` open: a run locks its folder by its configuration."""
+    """Id of the process that has ``file`` open, such as the configuration that a run locks."""
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             if str(file) in {os.readlink(fd) for fd in (entry / "fd").iterdir()}:
@@ -182,7 +182,7 @@ def holder(file):
 
 @pytest.fixture(scope="session")
 def engine():
-    """Helpers for tests of executors: jobs on random data, and a plain loop to compare with."""
+    """Helpers for tests of executors: jobs on random data, and a plain loop as reference."""
     return SimpleNamespace(
         samples=samples,
         samples_of=samples_of,
@@ -200,7 +200,7 @@ def engine():
 
 @pytest.fixture(params=PATHS)
 def path(request):
-    """Name of an executor variant; tests run with each of them."""
+    """Name of an executor variant; a test that uses it runs with each variant."""
     return request.param
 
 
@@ -223,13 +223,13 @@ def without_wall(rows):
 
 @pytest.fixture(scope="session")
 def bare():
-    """Function that removes wall-clock time, which differs between equal runs, from rows."""
+    """Function that removes wall-clock times, which differ between equal runs, from rows."""
     return without_wall
 
 
 @pytest.fixture(scope="session")
 def same():
-    """Function that asserts bit-identical rows and parameters, apart from wall-clock time."""
+    """Function that asserts bit-identical rows and parameters, except for wall-clock times."""
 
     def check(first, second):
         assert without_wall(first.rows) == without_wall(second.rows)
@@ -267,14 +267,14 @@ def halt_at():
 
 
 class Copies(list):
-    """Copies of a run's folder after each row: what a kill at that time would leave."""
+    """A list of copies of a run's folder, one per row, as a kill after that row would leave it."""
 
     def __init__(self, parent):
         super().__init__()
         self.parent = parent
 
     def of(self, folder):
-        """A row callback that copies ``folder``."""
+        """Return a row callback that copies ``folder``."""
 
         def on_row(row):
             self.append(shutil.copytree(folder, self.parent / f"copy{len(self)}"))

@@ -1,4 +1,4 @@
-"""Curves and bars: the drawn values are those of the rows."""
+"""Curves and bars show the values of the rows."""
 
 import pytest
 from matplotlib.figure import Figure
@@ -20,7 +20,7 @@ RUNS = {"A": [rows(0.1, 0.3, 0.8), rows(0.3, 0.5, 0.6, 0.9, step=2)], "B": [rows
 
 @pytest.mark.parametrize("against", LABELS)
 def test_curves_are_means_over_seeds_with_their_range(against):
-    """Curves are in percent and end with the shortest run; axes have units, and lines labels."""
+    """Curves are in percent and end with the shortest run; axes have units, lines have labels."""
     _, (panel,) = new_figure()
     draw_curves(panel, RUNS, against, target=0.7, floor=0.15)
     assert (panel.get_xlabel(), panel.get_ylabel()) == (LABELS[against], "test accuracy (%)")
@@ -39,7 +39,7 @@ def test_curves_are_means_over_seeds_with_their_range(against):
 
 
 def test_medians_losses_and_common_ends():
-    """Medians have no shaded range; the axis ends at 1.2 times the end of the shortest curve."""
+    """Medians have no shaded range; the axis ends 20 % beyond the shortest curve."""
     _, (panel,) = new_figure()
     three = {"A": [rows(0.1, 0.2), rows(0.2, 0.3), rows(0.9, 0.9)], "B": [rows(0.1, 0.2, 0.3)]}
     draw_curves(panel, three, "round", median=True, what="loss", common=True, legend=False)

@@ -1,4 +1,4 @@
-"""Receive beamforming matches closed forms, brute force, duality and the exact method."""
+"""Receive beamformers match closed forms, brute force, duality bounds and the exact method."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ENDLESS = BranchAndBound(time_limit_seconds=math.inf)  # results do not depend o
 
 
 def rayleigh(seed: int, *shape: int, path_gain_db: float = 0.0) -> Channels:
-    """CN(0, I) channels with path gains within +-``path_gain_db``."""
+    """CN(0, I) channels with random path gains between -``path_gain_db`` and +``path_gain_db``."""
     rng = np.random.default_rng(seed)
     h = rng.standard_normal((*shape, 2)).view(complex)[..., 0] / np.sqrt(2)
     gain = rng.uniform(-path_gain_db, path_gain_db, (*shape[:-1], 1))
@@ -32,7 +32,7 @@ def rayleigh(seed: int, *shape: int, path_gain_db: float = 0.0) -> Channels:
 
 
 def min_gain(h: Channels, a: Channels) -> NDArray[np.float64]:
-    """min_i |a^H h_i|^2, from a loop over clients."""
+    """min_i |a^H h_i|^2, by a loop over the clients."""
     each = [np.abs((a.conj() * h[..., i, :]).sum(-1)) ** 2 for i in range(h.shape[-2])]
     return np.min(each, axis=0)
 
@@ -54,7 +54,7 @@ def test_one_antenna_has_the_gain_of_the_weakest_client() -> None:
 
 @pytest.mark.parametrize("clients", [2, 3])
 def test_duality_is_tight_for_up_to_three_clients(clients: int) -> None:
-    """The semidefinite relaxation has a rank-one solution then (Huang and Palomar, 2010)."""
+    """Then the semidefinite relaxation has a rank-one solution (Huang and Palomar, 2010)."""
     solution = optimize_beamformer(rayleigh(3, 20, clients, 4), certificate="sdr")
     assert solution.gap.max() < 1e-3
     assert np.median(solution.gap) < 1e-6
@@ -62,7 +62,7 @@ def test_duality_is_tight_for_up_to_three_clients(clients: int) -> None:
 
 
 def test_orthogonal_clients_share_evenly() -> None:
-    """Orthogonal channels of norms r_i: the optimum is 1 / sum 1 / r_i^2."""
+    """For orthogonal channels with norms r_i, the optimum is 1 / sum_i (1 / r_i^2)."""
     norms = np.array([1.0, 2.0, 0.5])
     unitary = np.linalg.qr(rayleigh(4, 6, 6))[0]
     solution = optimize_beamformer(norms[:, None] * unitary[:3])
@@ -70,7 +70,7 @@ def test_orthogonal_clients_share_evenly() -> None:
 
 
 def test_branch_and_bound_matches_a_grid_search() -> None:
-    """With two antennas, every beamformer is (cos u, sin u e^jv) up to a common phase."""
+    """The grid covers all beamformers of two antennas, (cos u, sin u e^jv) up to a phase."""
     u, v = np.meshgrid(np.linspace(0, np.pi / 2, 400), np.linspace(0, 2 * np.pi, 800))
     grid = np.stack([np.cos(u) + 0j, np.sin(u) * np.exp(1j * v)], -1).reshape(-1, 2)
     for seed in range(4):
@@ -116,7 +116,7 @@ def test_the_scale_of_the_channels_does_not_matter(factor: float, backend: str) 
 
 @pytest.mark.parametrize("backend", BEAMFORMER_BACKENDS)
 def test_every_backend_returns_valid_solutions(backend: str) -> None:
-    """Values have unit norm and the stated objective; it is below its own and the exact bound."""
+    """Beamformers have unit norm and the reported objective, which is within all bounds."""
     h = rayleigh(6, 2, 2, 5, 3)
     solution = optimize_beamformer(h, backend=backend)
     np.testing.assert_allclose(np.linalg.norm(solution.value, axis=-1), 1, rtol=1e-12)
@@ -131,7 +131,10 @@ def test_every_backend_returns_valid_solutions(backend: str) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_branch_and_bound_finds_the_optimum_from_a_bad_start(seed: int) -> None:
-    """Starts are random; repeated channels arise where ignored clients are replaced."""
+    """Random starts lead to the optimum, with repeated channels too.
+
+    Channels repeat where ignored clients are replaced.
+    """
     h = torch.from_numpy(rayleigh(seed, 7, 3))
     for channels in (h, torch.cat([h, h[:4]]), h[[0, 1, 2, 2, 2, 3, 3]]):
         start = torch.from_numpy(rayleigh(seed + 100, 3))
@@ -169,7 +172,10 @@ def test_a_far_stronger_client_has_no_effect(spread: float, backend: str) -> Non
 
 @pytest.mark.parametrize("readings", [0, 3])
 def test_bounds_hold_at_the_time_limit(monkeypatch: pytest.MonkeyPatch, readings: int) -> None:
-    """A fake clock advances by 0.1 s per reading, so the result does not depend on the load."""
+    """At the time limit, the bounds are valid.
+
+    A fake clock advances by 0.1 s per reading, so that the result does not depend on the load.
+    """
     ticks = itertools.count()
     clock = SimpleNamespace(monotonic=lambda: 0.1 * next(ticks))
     monkeypatch.setattr("solvers.beamforming.branch_and_bound.time", clock)
@@ -186,7 +192,7 @@ def test_bounds_hold_at_the_time_limit(monkeypatch: pytest.MonkeyPatch, readings
 @settings(max_examples=40)
 @given(st.integers(1, 6), st.integers(1, 5), st.integers(0, 10**6))
 def test_bounds_hold_for_every_beamformer(clients: int, antennas: int, seed: int) -> None:
-    """No random beamformer exceeds the bounds, and "sdr" is at least as tight as the default."""
+    """No random beamformer exceeds a bound, and "sdr" is at least as tight as the default."""
     h = rayleigh(seed, clients, antennas, path_gain_db=20)
     a = rayleigh(seed + 1, 2000, antennas)
     a /= np.linalg.norm(a, axis=-1, keepdims=True)
@@ -209,7 +215,10 @@ def test_status_depends_on_the_gap_only(certificate: Any) -> None:
 
 
 def test_array_types_and_batches() -> None:
-    """NumPy and torch, both precisions and any batch give equal results of the input's type."""
+    """NumPy and torch, both precisions and any batch shape give equal results.
+
+    Results have the type of the input.
+    """
     h = rayleigh(9, 2, 3, 8, 4)
     double = optimize_beamformer(h)
     assert double.value.shape == (2, 3, 4)
@@ -241,7 +250,7 @@ def test_scales_divide_the_channels() -> None:
 
 
 def test_few_or_repeated_clients() -> None:
-    """Beamformers are combinations of the channels; repeated clients change nothing."""
+    """Beamformers are in the span of the channels; repeating clients changes no objective."""
     h = rayleigh(11, 3, 10)
     solution = optimize_beamformer(h, certificate="sdr")
     assert solution.status is Status.OPTIMAL
@@ -268,7 +277,7 @@ def test_read_only_and_strided_channels_are_accepted() -> None:
 
 
 def test_a_zero_channel_gives_status_zero() -> None:
-    """The value is still a good beamformer for the other clients."""
+    """With a zero channel, the beamformer is still good for the other clients."""
     h = rayleigh(12, 3, 5, 4)
     h[1, 2] = 0
     h[2] = 0

@@ -1,4 +1,4 @@
-"""Beamforming backends: names match objects, settings are checked, user classes work."""
+"""Beamforming backends by name, as objects and as user classes; their settings are checked."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_settings_are_checked(kind: Any, settings: dict[str, Any], message: str)
 
 
 def test_backends_are_immutable() -> None:
-    """They can therefore be shared, compared, hashed and pickled."""
+    """Backends are immutable, so they can be shared, compared, hashed and pickled."""
     method: Any = BranchAndBound(time_limit_seconds=5, start=Anneal(starts=16, seed=3))
     with pytest.raises(FrozenInstanceError):
         method.time_limit_seconds = 10
@@ -120,7 +120,7 @@ def test_backends_are_immutable() -> None:
 
 @dataclass(frozen=True)
 class Blend(BeamformerBackend):
-    """Principal direction of weighted channels; each round raises the weakest clients' weight."""
+    """Principal direction of weighted channels; each round increases the weakest's weight."""
 
     name = "blend"
 
@@ -150,7 +150,7 @@ def test_a_user_defined_backend_works() -> None:
 
 
 def test_beamformers_of_a_backend_may_have_any_norm() -> None:
-    """They are normalised; branch and bound would otherwise claim too large a gain."""
+    """Beamformers are normalised; otherwise branch and bound would overstate the gain."""
     h = channels(6, 2, 5, 3)
     one, long = (Blend(length=length) for length in (1.0, 3.0))
     for options in ({}, {"certificate": "exact"}):
@@ -166,7 +166,7 @@ def test_beamformers_of_a_backend_may_have_any_norm() -> None:
 
 @dataclass(frozen=True)
 class TraceBound(Certificate):
-    """The mean of ||h_i||^2, a bound above the minimum, with a message."""
+    """A certificate with a message; its bound, the mean of ||h_i||^2, is loose."""
 
     name = "trace_bound"
 
@@ -176,7 +176,7 @@ class TraceBound(Certificate):
 
 
 def test_a_user_defined_certificate_works() -> None:
-    """The bound is never looser than min ||h_i||^2, and messages are joined."""
+    """The reported bound is at most min ||h_i||^2, and messages are joined."""
     h = channels(7, 3, 5, 3)
     plain = optimize_beamformer(h, backend=Blend())
     mine = optimize_beamformer(h, backend=Blend(), certificate=TraceBound())
@@ -202,7 +202,7 @@ def test_beamformers_of_the_wrong_shape_are_named() -> None:
 
 @dataclass(frozen=True)
 class Bare(BeamformerBackend):
-    """A backend that returns beamformers without a Found."""
+    """A backend that returns a bare array of beamformers instead of a Found."""
 
     name = "bare"
 

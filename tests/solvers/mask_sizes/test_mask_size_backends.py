@@ -1,4 +1,4 @@
-"""Mask-size backends: names match objects, settings are checked, user classes work."""
+"""Mask-size backends by name, as objects and as user classes; their settings are checked."""
 
 from dataclasses import dataclass
 
@@ -48,7 +48,7 @@ def test_the_exact_method_has_no_settings():
 
 @dataclass(frozen=True)
 class Even(MaskSizeBackend):
-    """Even shares; the first cells get the remainder."""
+    """Equal sizes; the first cells get the remainder."""
 
     name = "even"
     batches = True
@@ -77,7 +77,7 @@ def test_a_user_defined_backend_works():
 
 
 def test_a_user_defined_backend_solves_batches():
-    """The second problem is infeasible; the bound proves that the third is optimal."""
+    """The second problem is infeasible, and the bound proves the third solution optimal."""
     seconds = np.array([[1.0, 2.0], [1.0, 1.0], [3.0, 3.0]])
     cap = np.array([[9.0], [4.0], [9.0]])
     mine = optimize_mask_sizes(seconds, 10, cap=cap, backend=Even(bound=15.0))
@@ -113,7 +113,7 @@ def test_sizes_that_violate_bounds_or_sum_are_rejected():
 
 @dataclass(frozen=True)
 class Fixed(MaskSizeBackend):
-    """A backend that returns fixed steps."""
+    """A backend that returns given steps."""
 
     name = "fixed"
     batches = True
@@ -146,7 +146,7 @@ def test_no_steps_give_status_unknown():
 
 @dataclass(frozen=True)
 class Cheapest(ProgramBackend):
-    """A program backend that gives all units to the first cell, and may be unavailable."""
+    """A program backend that gives all units to the first cell; it can be made unavailable."""
 
     name = "cheapest"
     missing = False
@@ -168,7 +168,7 @@ class Unavailable(Cheapest):
 
 
 def test_a_user_defined_program_backend_works():
-    """Without a bound from the backend, the bound is 0 and the status FEASIBLE."""
+    """If the backend gives no bound, the bound is 0 and the status FEASIBLE."""
     mine = optimize_mask_sizes([1.0, 1000.0], 10, backend=Cheapest(time_limit_seconds=1))
     assert mine.value.tolist() == [10, 0]
     assert mine.objective == 10.0

@@ -1,4 +1,4 @@
-"""Exact mask sizes match brute force and a greedy method, and pass an optimality check."""
+"""Exact mask sizes match brute force and greedy allocation, and satisfy optimality conditions."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def check_feasible(problem, sizes):
 
 @given(problems())
 def test_no_split_is_faster(problem):
-    """The objective exactly equals that of brute force over all splits of small problems."""
+    """On small problems, the objective exactly equals that of brute force over all splits."""
     solution = problem.solve()
     best = min(map(problem.slowest, problem.splits()), default=None)
     if best is None:
@@ -105,7 +105,7 @@ def test_no_split_is_faster(problem):
 
 
 def greedy(problem):
-    """Allocate steps one by one to the cell with the smallest next latency; optimal for min-max."""
+    """Allocate one step at a time to the cell with the smallest next latency, which is optimal."""
     step = problem.granularity
     sizes = [-(-int(np.ceil(low)) // step) * step for low in problem.lower]
 
@@ -135,7 +135,7 @@ def test_larger_problems_match_greedy(problem):
 
 
 def count_ended(seconds, offset, cap, level):
-    """Maximum number of units in [0, cap] with c p + b <= level, by integer bisection."""
+    """Maximum p of each cell in [0, cap] with c p + b <= level, by integer bisection."""
     low, high = np.zeros_like(cap), cap
     while (low < high).any():
         middle = (low + high + 1) // 2
@@ -145,7 +145,7 @@ def count_ended(seconds, offset, cap, level):
 
 
 def check_certificate(seconds, offset, cap, total, solution):
-    """Assert that no smaller float64 reaches the quota, or that the longest offset is attained."""
+    """Assert that no latency below the objective allows all units, or that it is an offset."""
     sizes, objective = solution.value, solution.objective
     assert sizes.sum() == total
     assert (sizes >= 0).all()
@@ -159,7 +159,7 @@ def check_certificate(seconds, offset, cap, total, solution):
 @pytest.mark.parametrize("kind", ["plain", "capped", "offsets", "ratios", "equal", "huge offsets"])
 @pytest.mark.parametrize("cells", [3, 700])
 def test_optimality_for_large_totals(kind, cells):
-    """Totals are too large for the other references; all cases of the bracket occur."""
+    """Solutions satisfy optimality conditions where totals are too large for brute force."""
     rng = np.random.default_rng(cells)
     for _ in range(10):
         power = {"ratios": 3, "equal": 0}.get(kind, 0.5)
@@ -190,7 +190,7 @@ def test_optimality_for_a_million_cells():
     st.sampled_from([0.0, 0.3, 1e3, 1e9, 1e15]), st.sampled_from([1, 3]), st.integers(0, 2**32 - 1)
 )
 def test_counts_are_right_despite_rounding(offset, step, seed):
-    """Levels equal a latency or are one float64 off, so that divisions round wrongly."""
+    """``Cells.ended`` is right at levels within one float64 of a latency, where divisions round."""
     rng = np.random.default_rng(seed)
     seconds, offset = rng.uniform(0.1, 1, (2, 50)), offset * rng.uniform(1, 2, (2, 50))
     low, high = rng.integers(0, 10, (2, 50)), rng.integers(10, 10**7, (2, 50))
@@ -206,7 +206,7 @@ def test_counts_are_right_despite_rounding(offset, step, seed):
 
 
 def test_steps_of_equal_latency_are_not_listed():
-    """2^40 units whose latency is negligible beside the offset are counted, not listed."""
+    """2^40 steps with the same rounded latency are counted, not listed one by one."""
     for total in (2**40, 2**40 - 1):
         solution = optimize_mask_sizes([1e-40, 3e-40, 1.0], total, offset_seconds=[1.0, 1.0, 0.0])
         assert solution.value.tolist() == [total, 0, 0]
@@ -235,7 +235,7 @@ def test_one_cell_may_get_several_leftover_units():
 
 @given(st.lists(problems(cells=(3, 3), total=(12, 12)), min_size=1, max_size=6))
 def test_batch_equals_single(items):
-    """Sizes are equal too, although optima are not unique."""
+    """In a batch, each problem has the same sizes as alone, although optima are not unique."""
     items = [item._replace(granularity=items[0].granularity) for item in items]
     seconds, offset, cap, lower = (
         np.array([getattr(item, name) for item in items])[None]

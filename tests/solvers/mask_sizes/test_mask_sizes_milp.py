@@ -1,4 +1,4 @@
-"""Mask sizes: mixed-integer programs confirm the exact method; errors of their backends."""
+"""Mixed-integer programs confirm the exact mask sizes; errors of their backends are handled."""
 
 import sys
 from types import SimpleNamespace
@@ -24,7 +24,7 @@ def needs_licence():
 
 
 def random_problem(seed):
-    """Problem with random cells, ratios, scale, offsets, bounds and granularity; often feasible."""
+    """A random problem with ratios, offsets, bounds and granularity; it is often feasible."""
     rng = np.random.default_rng(seed)
     cells = int(rng.integers(2, 20)) if seed % 25 else int(rng.integers(100, 201))
     power = rng.choice([0.3, 1.0, 3.0])
@@ -44,7 +44,7 @@ def random_problem(seed):
 
 
 def compare(backend, seeds):
-    """Assert that optima agree to a relative 1e-9; return the number of feasible problems."""
+    """Assert that optima agree within a relative 1e-9; returns the number of feasible problems."""
     feasible = 0
     for seed in seeds:
         seconds, total, given = random_problem(seed)
@@ -74,7 +74,7 @@ def test_highs_and_cvxpy_agree(backend):
 
 @pytest.mark.parametrize("backend", ["gurobi", "highs", "cvxpy"])
 def test_optima_far_below_the_median_latency_are_found(backend):
-    """Cheap cells get all units; scaled by the median, the optimum would be below tolerances."""
+    """The optimum uses only cheap cells; scaled by the median it would be below tolerances."""
     if backend == "gurobi":
         needs_licence()
     for seed in range(4):
@@ -86,7 +86,7 @@ def test_optima_far_below_the_median_latency_are_found(backend):
 
 @pytest.mark.parametrize("backend", ["gurobi", "highs", "cvxpy"])
 def test_totals_beyond_the_tolerances_are_rejected(backend):
-    """The limit applies to steps, not units; infeasible problems never reach the backend."""
+    """The limit applies to steps, not units; infeasible problems are reported as such first."""
     if backend == "gurobi":
         needs_licence()
     message = rf"total is 10000000000, .*1e\+09 steps .*{backend}.* Use backend 'exact'"
@@ -112,7 +112,7 @@ def assert_valid(solution, exact):
     [("gurobi", [153, *range(60)]), ("highs", range(20)), ("cvxpy", range(12))],
 )
 def test_wrong_answers_are_never_called_optimal(backend, seeds):
-    """With 1e9 steps, backends may be wrong: Gurobi by 36 % with a gap of 0 (seed 153)."""
+    """With 1e9 steps, backends may be wrong: Gurobi is off by 36 % with a gap of 0 (seed 153)."""
     if backend == "gurobi":
         needs_licence()
     optimal = 0
@@ -166,7 +166,10 @@ def claim(monkeypatch, steps, share, finished):
 def test_claims_of_a_backend_are_checked(
     monkeypatch, steps, share, status, objective, bound, finished
 ):
-    """The optimum is 6 s. The gap alone decides the status, whether or not the backend finished."""
+    """The status follows from the computed gap, even if the backend claims to have finished.
+
+    The optimum is 6 s.
+    """
     claim(monkeypatch, steps, share, finished)
     solution = optimize_mask_sizes([1.0, 2.0], 9, backend=Highs(time_limit_seconds=1))
     assert solution.status is status
@@ -178,7 +181,7 @@ def test_claims_of_a_backend_are_checked(
 
 @pytest.mark.parametrize("finished", [True, False])
 def test_a_bound_above_the_objective_is_replaced(monkeypatch, finished):
-    """The optimum is 5.3 s, with 53 and 1 units; a backend finds 6 s and claims a bound of 8 s."""
+    """A backend finds 6 s and claims a bound of 8 s, although the optimum is 5.3 s."""
     seconds = [0.1, 3.0] + [10.0] * 8
     claim(monkeypatch, [52, 2] + [0] * 8, 8 / 6, finished)
     solution = optimize_mask_sizes(seconds, 54, backend="highs")
@@ -190,7 +193,7 @@ def test_a_bound_above_the_objective_is_replaced(monkeypatch, finished):
 
 
 def test_no_feasible_steps_give_status_unknown(monkeypatch):
-    """The status does not depend on the bound; steps with a wrong total do not count."""
+    """If steps are missing or have a wrong total, the status is UNKNOWN, whatever the bound."""
     for steps in (None, [5, 3]):
         claim(monkeypatch, steps, 6.0, finished=False)
         solution = optimize_mask_sizes([1.0, 2.0], 9, backend="highs")
@@ -209,7 +212,7 @@ def test_backends_are_silent(backend, capfd):
 
 @pytest.mark.parametrize("kind", [Highs, Cvxpy], ids=["highs", "cvxpy"])
 def test_results_at_the_time_limit_are_valid(kind):
-    """Half a second may or may not suffice for 1000 cells; a nanosecond gives no solution."""
+    """Half a second may suffice for 1000 cells or not; a nanosecond gives no solution."""
     seconds = np.random.default_rng(1).uniform(0.1, 10, 1000)
     best = optimize_mask_sizes(seconds, 75_000).objective
     solution = optimize_mask_sizes(seconds, 75_000, backend=kind(time_limit_seconds=0.5))
@@ -244,7 +247,7 @@ def test_the_size_limit_of_the_licence_is_explained():
 
 @pytest.fixture
 def fresh_backends():
-    """Clear the caches of available backends before and after the test."""
+    """Clear the caches of available backends, before and after the test."""
     caches = (find_obstacle, find_solver)
     for cache in caches:
         cache.cache_clear()

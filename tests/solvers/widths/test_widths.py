@@ -1,4 +1,4 @@
-"""Widths match brute force, a mixed-integer program, explicit masks and examples by hand."""
+"""Widths match brute force, a mixed-integer program, explicit masks and hand-computed examples."""
 
 from itertools import product
 
@@ -16,7 +16,7 @@ SECONDS = st.one_of(st.integers(0, 5).map(float), st.floats(0, 3))  # ties, and 
 
 @st.composite
 def problems(draw, clients=5, levels=4):
-    """Seconds [clients, levels] and neurons [layers, levels]; some steps of either are 0."""
+    """Seconds [clients, levels] and neurons [layers, levels], non-decreasing in the level."""
     clients, levels = draw(st.integers(1, clients)), draw(st.integers(1, levels))
     row = st.lists(SECONDS, min_size=levels, max_size=levels).map(sorted)
     layer = st.lists(st.integers(1, 9), min_size=levels, max_size=levels).map(sorted)
@@ -33,13 +33,13 @@ def covers(neurons, levels, coverage):
 
 
 def choices(seconds):
-    """All combinations of the clients' levels."""
+    """All combinations of one level per client."""
     clients, levels = seconds.shape
     return [np.array(choice) for choice in product(range(levels), repeat=clients)]
 
 
 def dealt_masks(widths, full):
-    """Masks [clients, full] of these widths: each client starts where the previous one ended."""
+    """Circular masks [clients, full]: each client's arc starts where the previous one ended."""
     masks, begin = np.zeros((len(widths), full), dtype=bool), 0
     for mask, width in zip(masks, widths, strict=True):
         mask[(begin + np.arange(width)) % full] = True
@@ -57,7 +57,7 @@ def random_problem(seed):
 
 @given(problems(), st.integers(1, 6))
 def test_no_choice_of_levels_is_faster(problem, coverage):
-    """Objectives equal brute force; no client could take a larger level in the same time."""
+    """Objectives equal brute force; no client could have a higher level in the same time."""
     seconds, neurons = problem
     solution = fastest_widths(seconds, neurons, coverage)
     enough = [k for k in choices(seconds) if covers(neurons, k, coverage)]
@@ -79,7 +79,7 @@ def test_no_choice_of_levels_is_faster(problem, coverage):
 
 @given(problems(), SECONDS.filter(bool))
 def test_no_choice_of_levels_within_the_deadline_covers_more(problem, deadline):
-    """Objectives equal brute force, and all clients have their largest level in time."""
+    """Objectives equal brute force; each client has the highest level that meets the deadline."""
     seconds, neurons = problem
     solution = widths_by_deadline(seconds, neurons, deadline)
     in_time = [k for k in choices(seconds) if slowest(seconds, k) <= deadline]
@@ -98,7 +98,7 @@ def test_no_choice_of_levels_within_the_deadline_covers_more(problem, deadline):
 
 @given(problems(clients=12, levels=6))
 def test_frontier_equals_single_problems(problem):
-    """Higher coverage also takes at least as long."""
+    """The frontier equals separate solutions; higher coverage never takes less time."""
     seconds, neurons = problem
     frontier = coverage_frontier(seconds, neurons)
     singles = [fastest_widths(seconds, neurons, g + 1) for g in range(len(seconds))]
@@ -117,7 +117,7 @@ def test_frontier_equals_single_problems(problem):
 
 @given(problems(clients=12, levels=6), st.data())
 def test_less_time_does_not_suffice(problem, data):
-    """Just before the objective, a client is still at level 0 or the coverage is too low."""
+    """In any shorter time, some client has no level or the coverage is too low."""
     seconds, neurons = problem
     coverage = data.draw(st.integers(1, len(seconds)))
     objective = fastest_widths(seconds, neurons, coverage).objective
@@ -127,7 +127,7 @@ def test_less_time_does_not_suffice(problem, data):
 
 @given(problems(clients=12, levels=6), st.data())
 def test_masks_attain_the_coverage_of_each_neuron(problem, data):
-    """Circular masks reach the guaranteed coverage; one more would take longer."""
+    """Circular masks reach the guaranteed coverage; higher coverage would take longer."""
     seconds, neurons = problem
     coverage = data.draw(st.integers(1, len(seconds)))
     solution = fastest_widths(seconds, neurons, coverage)
@@ -148,7 +148,7 @@ def test_masks_attain_the_coverage_of_each_neuron(problem, data):
 
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=3), st.integers(1, 4))
 def test_masks_exist_if_and_only_if_the_widths_add_up(widths, coverage):
-    """Brute force over all masks of up to three clients on four neurons confirms the condition."""
+    """The condition on widths is exact: brute force over all masks on four neurons confirms it."""
     masks = [list(product([0, 1], repeat=4)) for _ in widths]
     fits = ([m for m in ms if sum(m) == w] for ms, w in zip(masks, widths, strict=True))
     max_coverage = max(np.sum(choice, axis=0).min() for choice in product(*fits))
@@ -157,7 +157,7 @@ def test_masks_exist_if_and_only_if_the_widths_add_up(widths, coverage):
 
 @pytest.mark.parametrize("seed", range(40))
 def test_a_mixed_integer_program_agrees(seed):
-    """HiGHS, with one binary variable per client and level, finds the same objective."""
+    """A program with one binary variable per client and level, solved by HiGHS, agrees."""
     seconds, neurons, coverage = random_problem(seed)
     clients, levels = seconds.shape
     one_each = sparse.kron(sparse.eye(clients), np.ones((1, levels)))
@@ -193,7 +193,7 @@ def test_the_order_of_clients_does_not_matter(problem, data):
 
 
 def test_by_hand():
-    """Levels of three clients, the last one slow, with a layer of 8 neurons."""
+    """Three clients, the last of them slow, with a layer of 8 neurons."""
     seconds = [[1, 2, 4], [1, 2, 4], [3, 6, 12]]
 
     def widths(coverage):
@@ -223,7 +223,7 @@ def test_solutions_do_not_share_memory():
 
 
 def test_cost_grows_with_the_logarithm_of_the_levels(monkeypatch):
-    """Halving three million times counts neurons at most 23 times; the frontier counts once."""
+    """For 3e6 levels, bisection counts neurons at most 23 times, and the frontier only once."""
     rng = np.random.default_rng(0)
     seconds, neurons = rng.random((10_000, 300)).cumsum(1), np.arange(1, 301)
     calls, kept = [], Levels.kept

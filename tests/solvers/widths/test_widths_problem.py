@@ -1,4 +1,4 @@
-"""Widths: messages for invalid and infeasible problems, and torch input."""
+"""Widths: error messages for invalid and infeasible problems, and torch input."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Fake timings with known values, from which tests compute the expected tables."""
+"""Fake timings with known values, from which tests compute expected tables."""
 
 import itertools
 
@@ -9,7 +9,7 @@ from wirelessfl.bench import gpu, timing
 
 @pytest.fixture
 def known_times(monkeypatch):
-    """Timed calls take 1, 2, 3, ... seconds and are not executed; warm-up calls are."""
+    """Timed calls are not executed and take 1, 2, 3, ... seconds; warm-up calls are executed."""
     numbers = itertools.count(1)
     for module in (timing, gpu):
         monkeypatch.setattr(module, "seconds_of", lambda _: float(next(numbers)))
@@ -17,7 +17,7 @@ def known_times(monkeypatch):
 
 @pytest.fixture
 def take_turns():
-    """Expected seconds of interleaved methods by name, after ``begun`` earlier timings."""
+    """Factory of the expected seconds of interleaved methods, after ``begun`` earlier timings."""
 
     def make(ways, repeats, begun=0):
         return {

@@ -1,4 +1,4 @@
-"""Benchmark of beamforming: values of its columns."""
+"""Beamforming benchmark: values of its columns."""
 
 import itertools
 import time
@@ -12,7 +12,7 @@ from wirelessfl.bench.beamforming import _Case
 
 
 def test_rows(monkeypatch):
-    """Ratios are at most 1, exact cases are certified, and speeds follow from a fake clock."""
+    """Ratios are at most 1, exact cases have certificates, and speeds match a fake clock."""
     cases = (_Case(3, 6, exact=True), _Case(4, 6, path_gain_db=20, factor=1e-8))
     monkeypatch.setattr(beamforming, "_CASES", cases)
     numbers = itertools.count()

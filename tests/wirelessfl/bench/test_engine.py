@@ -1,4 +1,4 @@
-"""Benchmark of local training with few clients: its tables, and equal work of all methods."""
+"""Training benchmark with few clients: its tables, and equal work of all methods."""
 
 import json
 from pathlib import Path
@@ -75,7 +75,10 @@ def test_tables(no_data, monkeypatch, known_times, take_turns):
 
 
 def test_flop_counts():
-    """Three times the forward pass: 2 FLOP per sample and weight (W1) or use of a weight (W2)."""
+    """A step counts three forward passes, of 2 FLOP per sample and use of a weight.
+
+    W1 uses each weight once per sample.
+    """
     steps = workloads.CLIENTS * workloads.STEPS * workloads.BATCH
     first, second = workloads.workloads().values()
     assert first.flop == pytest.approx(3 * 2 * steps * (784 * 300 + 300 * 10), rel=1e-3)
@@ -86,7 +89,7 @@ def test_flop_counts():
 
 @pytest.mark.parametrize("name", ["W1", "W2"])
 def test_all_ways_end_where_a_loop_on_the_same_batches_ends(name):
-    """Executors match a reference loop on the same batches; the plain loop draws its own."""
+    """Executors match a reference loop on the same batches; the plain loop draws other ones."""
     work = workloads.workloads()[name]
     objective = Objective.of(work.module)
     x, y = torch.rand(2000, 1, 28, 28), torch.arange(2000) % 10
@@ -114,7 +117,7 @@ def test_all_ways_end_where_a_loop_on_the_same_batches_ends(name):
 
 
 def test_the_plain_loop_takes_h_steps_of_few_samples_too():
-    """With 60 samples per client, 20 steps of batch size 50 take ten passes over the data."""
+    """The plain loop takes all steps, in several passes, if clients have only 60 samples."""
     module = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(784, 10))
     x, y = torch.rand(120, 1, 28, 28), torch.arange(120) % 10
     data, calls = workloads.client_data(x, y, 2), []
@@ -124,7 +127,7 @@ def test_the_plain_loop_takes_h_steps_of_few_samples_too():
 
 
 def test_submodels_are_hists():
-    """Submodels of the cells partition the hidden neurons, as in HIST."""
+    """The cells' submodels partition the hidden neurons, as in HIST."""
     objective = Objective.of(workloads.workloads()["W1"].module)
     job = workloads.submodel_job(objective, 8, 4)
     assert isinstance(job.spec, ParamSpec)
@@ -155,7 +158,7 @@ print(memory.peak_added(work, [os.getpid()]))
 
 @pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="no /proc")
 def test_peaks_count_what_is_added_and_not_what_stood_there(tmp_path, launcher):
-    """The peak includes what the call allocates, but not memory allocated before.
+    """The peak is the memory that the call adds to what was allocated before.
 
     It is measured in a separate process, because idle pages may be reclaimed during the call.
     """
@@ -167,7 +170,10 @@ def test_peaks_count_what_is_added_and_not_what_stood_there(tmp_path, launcher):
 
 
 def test_the_gpu_table_runs_its_recordings_here(known_times):
-    """On the CPU: the bandwidth is the minimum bytes of a round, divided by the median time."""
+    """The GPU table, computed on the CPU, has the expected bandwidths.
+
+    A row's bandwidth is the minimum traffic of a round, in bytes, divided by the median time.
+    """
     x, y = torch.rand(2000, 1, 28, 28), torch.arange(2000) % 10
     tables = gpu.gpu_tables(x, y, 2, 3, torch.device("cpu"))
     bandwidth, begun = 2 * 256e6, 5  # 256 MB read and written; the best of five takes 1 s
@@ -188,7 +194,7 @@ def test_the_gpu_table_runs_its_recordings_here(known_times):
 
 
 def test_the_resnet_table_runs_its_ways_here(known_times, take_turns):
-    """The GPU benchmark on the CPU, with a narrow model and few steps."""
+    """The ResNet-18 benchmark runs on the CPU with a narrow model and few steps."""
     few = {"clients": 2, "steps": 2, "samples": 4, "width": 2}
     ((title, rows),) = resnet18.resnet18_table(torch.device("cpu"), 3, **few).items()
     assert "ResNet-18 on cpu" in title
@@ -203,7 +209,7 @@ def test_the_resnet_table_runs_its_ways_here(known_times, take_turns):
 
 
 def test_the_resnet_loop_does_the_engines_work():
-    """The plain ResNet loop and the executor give the same updates on the same batches."""
+    """The plain ResNet loop and the executor compute equal updates on equal batches."""
     torch.manual_seed(0)
     module = ResNet18((3, 32, 32), 10, width=2)
     x, y = torch.rand(8, 3, 32, 32), torch.arange(8)
@@ -219,7 +225,7 @@ def test_the_resnet_loop_does_the_engines_work():
 
 
 def test_as_many_clients_train_at_once_as_fit(monkeypatch):
-    """If a plain step needs 3 GB, 13 clients fit into half of 80 GB; the chunk is at least 1."""
+    """If a client's step needs 3 GB, 13 clients fit into half of 80 GB; the minimum is one."""
     known = {"memory_allocated": 10**9, "max_memory_allocated": 4 * 10**9}
     for name, value in known.items():
         monkeypatch.setattr(torch.cuda, name, lambda _, v=value: v)
@@ -232,7 +238,7 @@ def test_as_many_clients_train_at_once_as_fit(monkeypatch):
 
 
 def test_json_and_quick(no_data, monkeypatch, capsys):
-    """``--json`` prints all columns, ``--quick`` marks titles, and tables omit empty columns."""
+    """``--json`` prints all columns, and tables omit empty ones; ``--quick`` is noted in titles."""
     known = {"table": [{"method": "known", "seconds": 1.0, "empty": None}]}
     monkeypatch.setattr(engine, "engine_bench", lambda *_, **__: known)
     assert main(["bench", "engine", "--quick", "--json"]) == 0

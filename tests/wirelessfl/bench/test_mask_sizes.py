@@ -1,4 +1,4 @@
-"""Benchmark of mask sizes: its rows, including those of unavailable backends."""
+"""Mask-size benchmark: its rows, including those of unavailable backends."""
 
 import statistics
 
@@ -9,7 +9,7 @@ from wirelessfl.bench import mask_sizes
 
 
 def test_rows(monkeypatch):
-    """Rows have median times without warm-up; an unavailable backend has one row with a note."""
+    """Rows have median times without warm-up; unavailable backends have one row with a note."""
     monkeypatch.setattr(mask_sizes, "_LIMIT_SECONDS", 0.3)
     monkeypatch.setattr(
         mask_sizes,

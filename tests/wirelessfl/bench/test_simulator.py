@@ -1,4 +1,4 @@
-"""Benchmark of the simulator with few updates: its tables."""
+"""Simulator benchmark with few updates: its tables."""
 
 import itertools
 import statistics
@@ -11,7 +11,7 @@ from wirelessfl.bench.executors import PLAIN
 
 
 def test_tables(monkeypatch, known_times, take_turns):
-    """Rates and ratios match fake clocks, and the state's memory is bounded."""
+    """Rates and ratios match fake clocks; the memory of the state is bounded."""
     nowhere = type("Place", (), {"folder": workloads.Path("/nowhere")})
     monkeypatch.setattr(workloads, "find_place", lambda *_: nowhere)
     monkeypatch.setattr(simulator, "WorkersExecutor", lambda inner, count: inner)  # slow to start

@@ -1,4 +1,4 @@
-"""Benchmark of clients with different widths: its rows, and equal work of all methods."""
+"""Submodel benchmark with different widths: its rows, and equal work of all methods."""
 
 import json
 
@@ -16,7 +16,7 @@ CLIENTS = 8
 
 
 def test_rows(monkeypatch, known_times, take_turns):
-    """Batches, trained parameters and ratios for each limit on padding, with fake timings."""
+    """Numbers of batches, trained parameters and ratios are right for each padding limit."""
     few = {name: way for name, way in submodels.engines().items() if name != FAST}
     monkeypatch.setattr(submodels, "engines", lambda: few)  # workers take seconds to start
     tables = submodels.submodel_bench(repeats=3, clients=CLIENTS, steps=1, samples=20)
@@ -47,7 +47,7 @@ def test_rows(monkeypatch, known_times, take_turns):
 @pytest.mark.parametrize("kind", [StackedExecutor, VmapExecutor])
 @pytest.mark.parametrize("name", ["MLP", "LeNet-5"])
 def test_all_paddings_give_the_same_updates(name, kind):
-    """Updates do not depend on padding, and are zero outside each client's submodel."""
+    """Updates do not depend on padding and are zero outside a client's submodel."""
     x, y = workloads.random_samples(20 * CLIENTS)
     objective, data = Objective.of(submodels.models()[name]), workloads.client_data(x, y, CLIENTS)
     executor = kind(objective, data, 3)

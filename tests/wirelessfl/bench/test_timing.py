@@ -1,4 +1,4 @@
-"""Timing: interleaved calls after a warm-up, rates, and thread counts."""
+"""Timing: interleaved calls after a warm-up, rates, and numbers of threads."""
 
 import pytest
 import torch

@@ -11,7 +11,7 @@ from wirelessfl.bench import widths
 
 
 def test_rows(monkeypatch):
-    """Median times and ratios follow from a fake clock; HiGHS stops at its time limit."""
+    """Median times and ratios match a fake clock; HiGHS stops at its time limit."""
     monkeypatch.setattr(widths, "_LIMIT_SECONDS", 0.3)
     highs, numbers = widths.highs_widths, itertools.count()
 

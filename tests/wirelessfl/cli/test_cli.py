@@ -1,4 +1,4 @@
-"""Commands with arguments as a user types them."""
+"""The command line, with arguments as a user would type them."""
 
 import json
 

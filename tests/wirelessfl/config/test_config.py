@@ -1,4 +1,4 @@
-"""Settings: the same object from TOML, flags and Python; one clear error for each mistake."""
+"""Settings: equal objects from TOML, flags and Python; one clear error per mistake."""
 
 import importlib
 import tomllib
@@ -19,14 +19,14 @@ PROMISED = (
 ).split()
 
 
-def test_promised_flags_exist():
+def test_common_flags_exist():
     tables = {"algorithm": "hist", "split": "dirichlet", "model": "fcnn"}
     homes = flag_homes(chosen_classes(named_tables(tables))) | {kind: kind for kind in KINDS}
     assert not [flag for flag in PROMISED if flag not in homes]
 
 
 def test_a_copy_with_other_tables_is_resolved_again():
-    """Choices, tasks and the defaults derived from them are those of the new tables."""
+    """A copy with new tables derives its choices, tasks and defaults from them."""
     base = Config.from_flags("fedast", task=["digits,requests=4", "mnist"], target=0.5)
     copy = base.model_copy(update={"schedule": {"name": "buffered", "requests": 7}})
     assert [task.choices.schedule.active for task in copy.tasks.values()] == [4, 7]
@@ -237,7 +237,7 @@ def test_optional_settings_are_stored_and_read_back(own, tmp_path):
 
 
 def test_an_algorithm_without_a_name_is_named_after_its_file(tmp_path, monkeypatch):
-    """It does not replace its parent class; two classes with the same name are an error."""
+    """Such a class does not replace its parent; two classes with the same name are an error."""
     monkeypatch.syspath_prepend(tmp_path)
     code = "from wirelessfl.algorithms.fedavg import FedAvg\nclass Own(FedAvg):\n    pass\n"
     for folder in ("fl_folder", "fl_twice"):

@@ -1,4 +1,4 @@
-"""Help pages of ``run``: the settings of an algorithm, all settings, or all algorithms."""
+"""Help pages of ``run``: settings of an algorithm, all settings, and all algorithms."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ VALUES = {
 
 @pytest.fixture
 def page(capsys, monkeypatch):
-    """A function that returns the help page of a command at 80 columns; stderr stays empty."""
+    """A function that returns a command's help page at 80 columns and asserts an empty stderr."""
     monkeypatch.setenv("COLUMNS", "80")
 
     def read(*words: str) -> str:
@@ -79,7 +79,7 @@ def test_help_of_an_algorithm_fits(page) -> None:
     ],
 )
 def test_help_shows_the_flags_that_the_run_takes(page, algorithm: str, flags) -> None:
-    """It shows exactly the flags that the configuration accepts; every flag is tried."""
+    """For each flag, the help page shows it if and only if the configuration accepts it."""
     words = [f"--{key.replace('_', '-')}={v}" for key, v in flags.items() if key != "dataset"]
     shown = set(LINE.findall(page("run", algorithm, *words))) - OTHERS
     taken = set()

@@ -1,4 +1,4 @@
-"""Every setting of every choice is read back from TOML, and dropped together with its choice."""
+"""Every setting of every choice is read back from TOML, and dropped if its choice changes."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def other_value(owner: type[Choice], name: str) -> Any:
 
 
 def cases() -> Iterator[Any]:
-    """Kind, name and setting of each case; the setting None stands for the choice alone."""
+    """Kind, name and setting of each case; None stands for a choice without settings."""
     for kind, classes in CLASSES.items():
         for name, owner in classes.items():
             for setting in (None, *(entry.name for entry in fields(owner))):
@@ -112,7 +112,7 @@ OTHERS = {
 
 
 def made(kind: str, name: str, setting: str | None) -> tuple[Config, Any]:
-    """A configuration with a choice, and the value of its setting, which is not the default."""
+    """A configuration with this choice, and the value of the setting, which is not the default."""
     flags = {**KIND_NEEDS.get(kind, {}), **CHOICE_NEEDS.get((kind, name), {}), kind: name}
     value = None
     if setting is not None:
@@ -135,7 +135,7 @@ def made(kind: str, name: str, setting: str | None) -> tuple[Config, Any]:
 
 
 def plain(value: Any) -> Any:
-    """A value as TOML represents it."""
+    """The value as TOML represents it."""
     if isinstance(value, tuple):
         return list(value)
     return str(value) if isinstance(value, Path) else value
@@ -172,7 +172,7 @@ def test_a_file_has_only_keys_of_its_choices(kind: str, name: str, setting: str 
 
 
 def others(kind: str, config: Config) -> Iterator[str]:
-    """Names of other choices with which the stored settings are valid."""
+    """Names of other choices of the kind that are valid with the stored settings."""
     for name in OTHERS[kind]:
         cells = name == "hist" and config.schedule["name"] != "rounds"
         tasks = kind == "schedule" and (name == "simultaneous") != bool(config.task)
@@ -184,7 +184,7 @@ def others(kind: str, config: Config) -> Iterator[str]:
 def test_a_flag_that_switches_a_choice_drops_its_settings(
     kind: str, name: str, setting: str | None
 ) -> None:
-    """The new choice equals that of a run without a file; other settings of the file are kept."""
+    """The new choice has its own defaults; other settings of the file are kept."""
     config, _ = made(kind, name, setting)
     stored = tomllib.loads(config.to_toml())
     for other in others(kind, config):

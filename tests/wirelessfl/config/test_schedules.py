@@ -1,4 +1,4 @@
-"""Schedules: defaults implied by algorithms' names, settings and their tables, and conflicts."""
+"""Schedules: defaults implied by algorithms, settings and tables; conflicts."""
 
 import re
 import tomllib
@@ -44,7 +44,7 @@ def test_every_preset_belongs_to_an_algorithm():
 
 
 def test_given_settings_override_implied_defaults():
-    """A given setting replaces a single default; another schedule has its own defaults."""
+    """A given setting replaces one implied default; a given schedule replaces all of them."""
     choices = Config.from_flags("fedbuff", **TIMES, requests=5).choices
     assert choices.schedule == Buffered(requests=5, buffer=10)
     choices = Config.of({"algorithm": "fedbuff", "schedule": {"buffer": 4}}).choices
@@ -350,7 +350,7 @@ def test_a_setting_in_the_wrong_table_is_refused_with_its_owner():
 
 @dataclass(frozen=True)
 class Halved(Rounds):
-    """Half of the rounds."""
+    """A schedule with half of the requested rounds."""
 
     name = "halved"
 
@@ -392,7 +392,7 @@ def test_a_list_of_one_entry_needs_no_comma_in_a_task():
     ],
 )
 def test_default_merges_use_the_updates_of_30_rounds(algorithm, flags, merges):
-    """The default is 30 n / b, rounded up, or 30 N / B with asynchronous cells."""
+    """The default number is 30 n / b, or 30 N / B with asynchronous cells, rounded up."""
     config = Config.from_flags(algorithm, **flags)
     assert config.training.rounds == merges
     assert Config.of(tomllib.loads(config.to_toml())) == config

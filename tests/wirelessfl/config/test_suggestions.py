@@ -1,4 +1,4 @@
-"""Errors for misspelt and misplaced settings suggest names in Python, TOML and commands."""
+"""Errors for misspelt and misplaced settings suggest names, in Python, TOML and commands."""
 
 import re
 from typing import Annotated, Literal
@@ -90,7 +90,7 @@ LEAKS = re.compile(r"Input should|_parsing|extra_forbidden|valid (integer|number
 def test_errors_in_toml_name_setting_value_and_suggestion(
     tables, message, tmp_path, capsys, monkeypatch
 ):
-    """The message is one line, and is the same for ``Config.from_toml`` and the command."""
+    """The message is one line, the same for ``Config.from_toml`` and for the command."""
     monkeypatch.chdir(tmp_path)
     own = "[algorithm]" in tables
     name = "fedast" if "[[task]]" in tables else "hist"

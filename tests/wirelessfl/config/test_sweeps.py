@@ -1,4 +1,4 @@
-"""Sweeps over choices: settings vary only with their choice, and unused flags are refused."""
+"""Sweeps over choices: settings vary only with their choice; flags without effect are refused."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def product(**values):
 
 
 def test_a_setting_varies_only_with_its_choice(tmp_path: Path, capsys) -> None:
-    """The split iid has one run for both values of alpha, the Dirichlet split one run per value."""
+    """With two values of alpha, there is one run with split iid, and two with Dirichlet splits."""
     out = tmp_path / "sweep"
     words = ["sweep", "fedavg", *SMALL, "--split", "iid,dirichlet", "--alpha", "0.5,1"]
     assert main([*words, "--json", "--out", str(out)]) == 0

@@ -1,4 +1,4 @@
-"""Tables of tasks: equal settings from tables, flags and TOML, and errors of one line."""
+"""Tables of tasks: equal settings from tables, flags and TOML; one-line errors."""
 
 import re
 
@@ -25,7 +25,7 @@ TWO = {
 
 
 def test_equal_tables_have_the_same_hash(tmp_path):
-    """Strings or numbers, flags or TOML, explicit defaults or not: the hash is the same."""
+    """Tables as strings or numbers, from flags or TOML, with or without defaults, are equal."""
     shared = {k: v for k, v in TWO.items() if k != "task"}
     one = Config.from_flags(
         "fedast", **shared, task=["digits,lr=0.05,hidden=30,20,name=a,step_seconds=0.1"]
@@ -129,7 +129,7 @@ def test_tasks_that_are_not_a_list_of_tables_are_explained(tmp_path, said):
         Config.from_toml(file)
 
 
-def test_useless_sweeps_and_wrong_timelines_are_refused(tmp_path, capsys, monkeypatch):
+def test_sweeps_without_effect_and_invalid_timelines_are_refused(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     words = ["sweep", "fedast", "--delays", "shifted-exponential", "--requests", "4,8"]
     assert main([*words, "--task", "digits,step_seconds=0.1,requests=5"]) == 2

@@ -1,4 +1,4 @@
-"""Every flag with every choice: accepted if it has an effect, otherwise refused with a reason."""
+"""With every choice, a flag is accepted if it has an effect, and otherwise refused."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ BASE = {
 
 
 def runs() -> dict[str, tuple[str, dict[str, Any]]]:
-    """An algorithm and flags that take each choice, by a name of the case."""
+    """An algorithm and flags for each choice, by name of the case."""
     found: dict[str, tuple[str, dict[str, Any]]] = {
         f"algorithm {name}": (name, {}) for name in algorithm_classes()
     }
@@ -185,7 +185,7 @@ def has_effect(flag: Flag, config: Config) -> bool:
 
 
 def values(flag: Flag) -> list[Any]:
-    """The default, if there is one, and another value."""
+    """The flag's default, if it has one, and a different value."""
     kind, default = str(flag.annotation), flag.default
     if default is None:
         return [VALUES[flag.name]]

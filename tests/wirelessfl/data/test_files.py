@@ -1,4 +1,4 @@
-"""Folders of data sets, and downloads that are stored completely or not at all."""
+"""Folders of data sets; downloads are stored completely or not at all."""
 
 import gzip
 import hashlib
@@ -39,7 +39,7 @@ def whole(body: bytes) -> Answer:
 
 
 def broken_off(handler: BaseHTTPRequestHandler) -> None:
-    """A response that announces all bytes, sends half and closes the connection."""
+    """Send a response with its full length, but close the connection after half of it."""
     handler.send_response(200)
     handler.send_header("Content-Length", str(len(PACKED)))
     handler.end_headers()
@@ -119,7 +119,7 @@ def test_a_file_decompressed_by_the_server_is_accepted(server, file, place):
 
 
 def test_concurrent_downloads_do_not_interfere(server, file, place):
-    """Four concurrent downloads succeed, and one file remains."""
+    """Four concurrent downloads succeed and leave one file."""
     server.answers["/toy-ubyte.gz"] = whole(PACKED)
     results: list[bytes] = []
     threads = [
@@ -178,7 +178,7 @@ def test_an_unwritable_cache_is_a_data_error(server, file, cache):
 
 
 def test_an_interrupted_download_leaves_nothing_behind(server, file, place):
-    """Ctrl-C during a download removes the partial file."""
+    """After Ctrl-C during a download, the partial file is removed."""
     seen: list[list[str]] = []
     main = threading.main_thread().ident
     assert main is not None
@@ -261,7 +261,7 @@ def test_wirelessfl_data_that_is_not_a_folder_is_an_error(cache, tmp_path, monke
 
 
 def test_an_mnist_like_data_set_is_downloaded_and_cached(server, cache):
-    """Load four small IDX files with MNIST's loader."""
+    """MNIST's loader loads and caches four small IDX files."""
     rng = np.random.default_rng(1)
     contents = []
     for samples in (6, 3):

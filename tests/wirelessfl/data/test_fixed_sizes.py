@@ -24,7 +24,7 @@ LABELS = np.random.default_rng(0).permutation(np.repeat(np.arange(10), 600))
     st.integers(0, 99),
 )
 def test_fixed_sizes_with_reuse(clients, samples, kind, seed):
-    """Sizes are as requested; samples of a class are used equally often, to within one."""
+    """Parts have the requested sizes; numbers of uses differ by at most 1 within a class."""
     labels = Stream(seed, ("labels",)).generator().integers(0, 4, 80)
     parts = split(
         labels,
@@ -82,7 +82,7 @@ def test_fixed_sizes_mix_classes_per_client():
 
 
 def reference(labels, clients, samples, alpha, stream):
-    """Reference: concatenate shuffled passes over each class and cut them into parts."""
+    """Reference implementation: cut concatenated shuffled passes over each class into parts."""
 
     def deck(own, passes, shuffles):
         shuffled = [own[shuffles.child(i).generator().permutation(len(own))] for i in passes]
@@ -113,7 +113,7 @@ def reference(labels, clients, samples, alpha, stream):
     st.integers(0, 99),
 )
 def test_parts_on_demand_equal_the_reference(clients, samples, alpha, seed):
-    """Access in any order, by slices and after pickling gives the parts of the reference."""
+    """Parts equal the reference in any order of access, by slices and after pickling."""
     rng = np.random.default_rng(seed)
     labels = rng.integers(0, 4, rng.integers(1, 90)) * 3
     stream = Stream(seed, ("split",))
@@ -140,7 +140,7 @@ def test_parts_on_demand_equal_the_reference(clients, samples, alpha, seed):
 
 
 def test_parts_of_many_blocks_of_clients_equal_the_reference():
-    """600 clients in three blocks, with counts above 255."""
+    """Parts of 600 clients (three blocks), with counts above 255, equal the reference."""
     stream = Stream(5)
     parts = split(
         LABELS,
@@ -157,7 +157,7 @@ def test_parts_of_many_blocks_of_clients_equal_the_reference():
 
 
 def test_a_hundred_thousand_clients_take_little_memory():
-    """Memory grows neither with the samples per client nor with the number of accessed parts."""
+    """Memory does not grow with the samples per client or the number of accessed parts."""
     labels = np.repeat(np.arange(10), 6000)
     parts = split(
         labels,

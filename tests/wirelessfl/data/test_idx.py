@@ -1,4 +1,4 @@
-"""IDX files: written arrays are read back, and damage is named."""
+"""IDX files: written arrays are read back, and damaged files give clear errors."""
 
 import struct
 

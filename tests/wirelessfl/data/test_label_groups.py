@@ -1,4 +1,4 @@
-"""Groups of clients with label sets: the published rule, presence, and their samples."""
+"""Groups of clients with label sets: the published rule, presence, and division of samples."""
 
 from decimal import Decimal
 from itertools import pairwise
@@ -24,7 +24,7 @@ networks = st.lists(st.integers(3, 6), min_size=1, max_size=4).map(
 
 
 def tenths_rule(labels, tenths):
-    """G = floor(10 L / (20 - t)) and floor(G t / 10) for an overlap of t tenths, in integers."""
+    """The published rule in integers, for an overlap of t tenths: labels per group, and shared."""
     count = 10 * labels // (20 - tenths)
     return count, count * tenths // 10
 
@@ -52,7 +52,7 @@ def test_consecutive_sessions_overlap_by_the_published_rule(labels, tenths, unse
 
 @given(st.integers(1, 12), st.integers(0, 10_000))
 def test_overlaps_are_interpreted_as_decimal_numbers(labels, ten_thousandths):
-    """Four-decimal overlaps follow the rule in integers; the remedy in an error message works."""
+    """Overlaps with four decimals follow the rule exactly; values that errors suggest work."""
     scale = 10_000
     overlap = float(Decimal(ten_thousandths) / scale)
     count = scale * labels // (2 * scale - ten_thousandths)
@@ -74,7 +74,7 @@ def test_overlaps_are_interpreted_as_decimal_numbers(labels, ten_thousandths):
 
 
 def test_label_sets_of_ten_labels_as_in_the_paper():
-    """By hand: 5 labels per group with 0 or 1 shared, 7 with 4, 8 with 6, 10 with 10."""
+    """By hand, groups have 5 labels (0 or 1 shared), 7 (4), 8 (6) or 10 (10)."""
     found = {o: label_groups(10, [0, 0], overlap=o).labels for o in (0, 0.2, 0.6, 0.8, 1)}
     ranges = {0: (5, 5), 0.2: (5, 4), 0.6: (7, 3), 0.8: (8, 2), 1: (10, 0)}
     for overlap, (count, start) in ranges.items():
@@ -101,7 +101,7 @@ def test_two_groups_alternate_and_a_third_is_present_last():
 
 @st.composite
 def requests(draw):
-    """Samples of some labels, possibly not all, and groups of clients in cells."""
+    """Samples with labels, some of which no group may have, and groups of clients in cells."""
     cell_of = draw(networks)
     classes = draw(st.integers(6, 20))
     unseen = draw(st.integers(0, 2))
@@ -113,13 +113,13 @@ def requests(draw):
 
 
 def owned(parts, groups, group):
-    """Samples of the group's clients, sorted, with duplicates."""
+    """Samples of a group's clients, sorted, including duplicates."""
     return np.sort(np.concatenate([parts[i] for i in np.flatnonzero(groups.group_of == group)]))
 
 
 @given(requests(), st.sampled_from(["iid", "noniid", "cell-iid", "half", "dirichlet"]))
 def test_samples_of_the_groups_labels_are_dealt_once(request_, kind):
-    """Samples go to the group with their label; shared labels are divided in halves."""
+    """Samples go to the group that has their label; those of shared labels are halved."""
     labels, groups, cell_of, stream = request_
     settings = {"kind": kind, "cell_of": cell_of, "alpha": 5.0, "stream": stream}
     assume(kind != "half" or min(map(len, groups.labels)) > 1)
@@ -151,7 +151,7 @@ def test_both_groups_may_have_all_samples_of_shared_labels(request_):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_group_is_split_like_any_clients(kind):
-    """Without shared labels, the parts equal those of ``split`` on the group's samples."""
+    """A group's parts equal those of ``split`` on the samples of the group's labels."""
     cell_of = even_cells(12, 3)
     labels = LABELS * 2 + np.arange(len(LABELS)) % 2
     groups = label_groups(20, cell_of, overlap=0)
@@ -167,7 +167,7 @@ def test_a_group_is_split_like_any_clients(kind):
 
 
 def test_cells_share_their_groups_samples_evenly():
-    """With uneven cells, cell-iid gives each of three cells a third of a group's samples."""
+    """With cell-iid, each of three uneven cells has a third of a group's samples."""
     groups = label_groups(10, CELL_OF, overlap=0.6)
     parts = split_groups(LABELS, groups, kind="cell-iid", cell_of=CELL_OF, stream=STREAM)
     sizes = np.array([len(part) for part in parts])
@@ -177,7 +177,7 @@ def test_cells_share_their_groups_samples_evenly():
 
 
 def test_groups_may_be_absent_from_a_cell():
-    """Manual groups: a cell without clients of a group gets none of its samples."""
+    """A cell without clients of a group gets none of the group's samples."""
     groups = LabelGroups(np.array([0, 0, 1, 1]), ((0, 1), (2, 3)))
     settings = {"kind": "cell-iid", "cell_of": [0, 0, 1, 1], "shards": 1, "stream": STREAM}
     parts = split_groups([0, 1, 2, 3] * 5, groups, **settings)

@@ -1,4 +1,4 @@
-"""Splits by labels: which labels each client has, and how many samples of each."""
+"""Splits by labels: each client's labels, and its number of samples of each."""
 
 from collections import Counter
 
@@ -25,7 +25,7 @@ def balanced(labels, each):
 
 @st.composite
 def requests(draw, min_labels=1, min_clients=1):
-    """Labels with gaps in their numbers, each with at least as many samples as shards."""
+    """Labels, not numbered consecutively, each with enough samples for all shards."""
     clients = draw(st.integers(min_clients, 12))
     labels = draw(st.integers(min_labels, 30))
     rng = np.random.default_rng(draw(st.integers(0, 1000)))
@@ -35,7 +35,7 @@ def requests(draw, min_labels=1, min_clients=1):
 
 
 def dealt(labels, clients, kind, stream):
-    """Counts [labels, clients] of a split, which is checked to deal every sample once."""
+    """Counts [labels, clients] of a split, after checking that it deals every sample once."""
     parts = split(labels, clients, kind=kind, stream=stream)
     np.testing.assert_array_equal(np.sort(np.concatenate(parts)), np.arange(len(labels)))
     assert all(np.all(np.diff(part) > 0) for part in parts)
@@ -51,7 +51,7 @@ def spread(values, axis=None):
 
 @given(requests(min_labels=2))
 def test_two_shards_of_two_labels(request_):
-    """Clients have two labels; numbers of shards per label and shard sizes differ by at most 1."""
+    """Each client has two labels; labels have equal numbers of equal shards, to within 1."""
     labels, clients, stream = request_
     counts = dealt(labels, clients, "two-shard", stream)
     assume(len(counts) <= 2 * clients)
@@ -63,8 +63,8 @@ def test_two_shards_of_two_labels(request_):
 
 
 @given(requests(min_labels=25))
-def test_two_shards_of_two_batches_of_many_labels(request_):
-    """More labels than shards: labels with the same clients form a batch; a client has two."""
+def test_many_labels_form_batches(request_):
+    """If labels outnumber shards, they form batches, and each client has two of the batches."""
     labels, clients, stream = request_
     counts = dealt(labels, clients, "two-shard", stream)
     assume(len(counts) > 2 * clients)
@@ -80,7 +80,7 @@ def test_two_shards_of_two_batches_of_many_labels(request_):
 
 
 def test_two_shards_with_the_numbers_of_the_paper():
-    """10 labels: two shards per label, two labels per client; 100 labels: 20 per client."""
+    """With 10 labels, each has two shards and each client two labels; with 100, clients have 20."""
     labels = balanced(10, 60)
     counts = label_counts(split(labels, 10, kind="two-shard", stream=STREAM), labels)
     np.testing.assert_array_equal(np.sort(counts, axis=1)[:, -3:], [[0, 30, 30]] * 10)
@@ -94,7 +94,7 @@ def test_two_shards_with_the_numbers_of_the_paper():
 
 @pytest.mark.parametrize("labels", [2, 3, 10])
 def test_two_shards_pair_labels_at_random(labels):
-    """40 splits over 6 clients: all pairs of labels occur, and those of client 0 vary."""
+    """In 40 splits over 6 clients, all pairs of labels occur, and client 0 has various ones."""
     samples = balanced(labels, 30)
     pairs, of_first = set(), set()
     for number in range(40):
@@ -123,7 +123,7 @@ def test_halves_of_clients_have_halves_of_labels(request_):
 
 @given(requests(min_labels=3, min_clients=2))
 def test_halves_of_clients_overlap_in_few_labels(request_):
-    """Each half of the clients has 60 % of the labels and half of the samples of shared ones."""
+    """Each half of the clients has 60 % of the labels; samples of shared labels are halved."""
     labels, clients, stream = request_
     counts = dealt(labels, clients, "partial-overlap", stream)
     total = len(counts)
@@ -145,7 +145,7 @@ def test_halves_of_clients_overlap_in_few_labels(request_):
 
 @pytest.mark.parametrize("labels", [10, 100])
 def test_halves_and_distinct_labels_with_the_numbers_of_the_paper(labels):
-    """Labels per client, of 10 or 100: half 5 or 50, partial-overlap 6 or 60, distinct 1 or 10."""
+    """Clients have 1/2 (half), 6/10 (partial-overlap) or 1/10 (distinct) of the labels."""
     samples = balanced(labels, 40)
 
     def held(kind):
@@ -175,7 +175,7 @@ def test_partial_overlap_shares_at_least_one_label(labels, each, common):
 
 @pytest.mark.parametrize("kind", ["half", "partial-overlap"])
 def test_halves_of_clients_are_drawn_at_random(kind):
-    """20 splits over 4 clients: each of the three pairings occurs."""
+    """In 20 splits over 4 clients, each of the three divisions into pairs occurs."""
     samples, mates = balanced(10, 20), set()
     for number in range(20):
         parts = split(samples, 4, kind=kind, stream=STREAM.child(number))
@@ -208,7 +208,7 @@ def test_even_parts_are_even_in_total_and_per_label(labels, parts, seed):
 
 @pytest.mark.parametrize("kind", LABEL_SPLITS)
 def test_labels_of_clients_are_drawn_at_random(kind):
-    """The first client's labels differ between streams; cells do not matter."""
+    """The first client's labels depend on the stream, but not on the cells."""
     samples = balanced(10, 20)
     parts = [split(samples, 6, kind=kind, stream=STREAM.child(number)) for number in range(8)]
     assert len({tuple(np.unique(samples[part[0]]).tolist()) for part in parts}) > 1

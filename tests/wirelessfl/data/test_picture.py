@@ -1,4 +1,4 @@
-"""The plot of a split shows the correct counts."""
+"""The plot of a split shows the split's counts."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Data sets: shapes, ranges, values and verification."""
+"""Data sets: shapes, ranges, values and checksums."""
 
 import gzip
 import io
@@ -148,7 +148,7 @@ def test_digits_are_those_of_scikit_learn_split_by_class():
 
 
 def test_digits_are_equal_if_scikit_learn_keeps_its_file_elsewhere(monkeypatch):
-    """The file is read directly only where it is in its usual place."""
+    """Pixels and labels are the same if the file is not in its usual place."""
     usual = digits_module._pixels_and_labels.__wrapped__()
     monkeypatch.setattr(digits_module, "find_spec", lambda name: None)
     for one, other in zip(usual, digits_module._pixels_and_labels.__wrapped__(), strict=True):
@@ -170,7 +170,7 @@ def test_real_files_are_the_published_ones(name, real_data):
 
 @pytest.mark.realdata
 def test_the_decompressed_content_is_verified(real_data, tmp_path):
-    """Recompressed and plain copies are accepted; one flipped byte of the content is an error."""
+    """Recompressed and plain copies are accepted; one flipped byte in the content is an error."""
     folder = tmp_path / "fashion-mnist"
     shutil.copytree(real_data / "fashion-mnist", folder)
     images = folder / "t10k-images-idx3-ubyte.gz"
@@ -282,7 +282,7 @@ def test_cifar_archives_are_checked(small_cifar, tmp_path):
 
 
 def test_nothing_in_an_archive_is_executed_or_extracted(tmp_path):
-    """Members are read by name; a hostile path in the archive is ignored."""
+    """Files in an archive are read by name, and a hostile path is ignored."""
     cifar = replace(CIFAR100, train_records=2, test_records=2)
     home = tmp_path / "cifar100"
     home.mkdir()

@@ -1,4 +1,4 @@
-"""Shakespeare: roles, windows within the parts of a role, LEAF's files, and damage."""
+"""Shakespeare: roles, windows of a role's text, LEAF's files, and damaged files."""
 
 import json
 
@@ -53,7 +53,7 @@ def write_leaf(folder, **users):
 
 
 def leaf(*texts):
-    """A user's data from texts of 81 characters."""
+    """A user's data in LEAF's format, from strings of 81 characters."""
     return {"x": [text[:80] for text in texts], "y": [text[80:] for text in texts]}
 
 
@@ -65,7 +65,7 @@ def test_letters_are_the_eighty_of_leaf_and_others_are_spaces():
 
 
 def test_speeches_belong_to_the_heading_above_them():
-    """A colon within a speech does not start a role; a blank line does not end a speech."""
+    """Colons within a speech do not start a role, and blank lines do not end a speech."""
     for text in (PLAY, "\ufeff\n\n" + PLAY.replace("\n", "\r\n")):
         assert roles_of(text, "play") == {
             "First Citizen": "Speak, speak.\nOne word\nmore, good citizens.",
@@ -88,7 +88,7 @@ def test_windows_are_all_that_fit_with_the_next_character_as_label():
 
 
 def test_windows_of_a_small_play(tmp_path):
-    """A role of 500 characters has 320 training and 20 test windows; one of 379 is omitted."""
+    """A role of 500 characters has 320 training and 20 test windows; one of 379 is skipped."""
     rng = np.random.default_rng(0)
     long, other = ("".join(rng.choice(list(LETTERS[12:]), size)) for size in (500, 380))
     first, second = long[:200], long[201:]
@@ -164,7 +164,7 @@ def test_missing_and_damaged_files_are_named(tmp_path):
 
 @pytest.mark.realdata
 def test_the_real_plays_have_as_many_windows_as_their_roles_allow(real_data):
-    """Numbers of windows equal those of a separate parser."""
+    """Numbers of windows equal those of a separate parser of the plays."""
     if not (real_data / "shakespeare" / "input.txt").is_file():
         pytest.skip(f"no shakespeare in {real_data}")
     data = load_shakespeare(real_data)

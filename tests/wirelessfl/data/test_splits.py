@@ -1,4 +1,4 @@
-"""Splits: properties over many sizes, and statistics with stated standard errors."""
+"""Splits: properties for many sizes, and statistics with stated standard errors."""
 
 import hashlib
 
@@ -19,7 +19,7 @@ LABELS = np.random.default_rng(0).permutation(np.repeat(np.arange(10), 600))
 
 @st.composite
 def requests(draw):
-    """Labels and settings that are possible for all kinds but natural."""
+    """Labels and settings that are valid for all kinds except natural."""
     clients = draw(st.integers(1, 12))
     cells = draw(st.integers(1, clients))
     shards = draw(st.integers(1, 3))
@@ -58,7 +58,7 @@ def test_iid_sizes_differ_by_at_most_one(request_):
 
 @given(requests())
 def test_noniid_clients_hold_whole_shards(request_):
-    """In the order of labels, a client's samples form at most ``shards`` runs."""
+    """Sorted by label, a client's samples form at most ``shards`` runs."""
     labels, settings = request_
     clients, shards = settings["clients"], settings["shards"]
     rank = np.argsort(np.argsort(labels, kind="stable"))
@@ -70,8 +70,8 @@ def test_noniid_clients_hold_whole_shards(request_):
         assert abs(len(part) - shards * size) < shards
 
 
-def test_two_shards_hold_few_labels():
-    """600 samples per label, shards of 100: a shard has one label, so a client has at most 2."""
+def test_clients_with_two_shards_have_at_most_two_labels():
+    """Shards of 100 have one label if each label has 600 samples, so clients have at most two."""
     counts = label_counts(split(LABELS, 30, kind="noniid", stream=STREAM), LABELS)
     assert ((counts > 0).sum(axis=0) <= 2).all()
     assert set(np.unique(counts)) == {0, 100, 200}
@@ -104,7 +104,7 @@ SHARES = {
 
 @pytest.mark.parametrize(("kind", "clients", "cells"), SHARES)
 def test_splits_do_not_change_between_versions(kind, clients, cells):
-    """Digests are constant, and equal for even cells given as ``cells`` or ``cell_of``."""
+    """Digests equal stored ones, whether even cells are given as ``cells`` or as ``cell_of``."""
     for given_cells in ({"cells": cells}, {"cell_of": even_cells(clients, cells)}):
         parts = split(LABELS, clients, kind=kind, stream=STREAM, **given_cells)
         content = b"|".join([*(part.astype("<i8").tobytes() for part in parts), b""])
@@ -114,7 +114,7 @@ def test_splits_do_not_change_between_versions(kind, clients, cells):
 
 @given(st.lists(st.integers(1, 6), min_size=1, max_size=4), st.integers(1, 3), st.integers(0, 100))
 def test_cell_iid_follows_uneven_cells(sizes, shards, extra):
-    """Each cell has an equal part of the samples, cut into the shards of its own clients."""
+    """Cells have equal parts of the samples, each cut into shards for the cell's clients."""
     cell_of = np.repeat(np.arange(len(sizes)), sizes)
     labels = np.random.default_rng(extra).integers(0, 5, shards * max(sizes) * len(sizes) + extra)
     parts = split(
@@ -153,9 +153,10 @@ def test_cell_iid_with_one_cell_is_noniid(request_):
 
 
 def test_cells_have_equal_label_counts_with_cell_iid_but_not_with_noniid():
-    """Counts are hypergeometric: 1500 of 6000 samples, 600 per label; mean 150, sd 10.06.
+    """Cells have 150 of the 600 samples of a label, within 5 sd, only with cell-iid.
 
-    With 40 counts, one is outside the tolerance of 5 sd with probability 2e-5.
+    Counts are hypergeometric (1500 of 6000 samples; sd 10.06). With 40 counts, one is outside 5 sd
+    with probability 2e-5.
     """
     sd = np.sqrt(1500 * 0.1 * 0.9 * (6000 - 1500) / 5999)
 
@@ -169,11 +170,11 @@ def test_cells_have_equal_label_counts_with_cell_iid_but_not_with_noniid():
 
 
 def test_dirichlet_proportions_have_the_mean_and_variance_of_theory():
-    """q_i of Dir(alpha, K): mean 1/K, variance (K-1) / (K^2 (K alpha + 1)).
+    """Proportions from Dir(alpha, K) have mean 1/K and variance (K-1) / (K^2 (K alpha + 1)).
 
-    200 splits of 10 classes give 2000 draws of a client's share. The mean has standard error
-    sd / sqrt(2000) = 0.0056 (tolerance 0.02); the variance, sampled over all 4 clients, has
-    relative standard error below 0.02 (tolerance 0.1, rounding to samples adds 1e-5).
+    200 splits of 10 classes give 2000 draws of a client's share. The mean has standard error sd /
+    sqrt(2000) = 0.0056 (tolerance 0.02). The variance, over all 4 clients, has a relative standard
+    error below 0.02 (tolerance 0.1; rounding to samples adds 1e-5).
     """
     clients, alpha = 4, 0.5
     shares = np.concatenate(
@@ -192,7 +193,7 @@ def test_dirichlet_proportions_have_the_mean_and_variance_of_theory():
 
 
 def test_dirichlet_with_a_large_alpha_is_nearly_even_and_with_a_small_one_is_not():
-    """alpha = 1e6 and 10 clients: a share of 600 has sd 600 sqrt(0.09 / 1e7) = 0.06 samples."""
+    """With alpha = 1e6 and 10 clients, a client's part of 600 samples has sd 0.06."""
     even = label_counts(split(LABELS, 10, kind="dirichlet", alpha=1e6, stream=STREAM), LABELS)
     assert np.abs(even - 60).max() <= 2
     skewed = label_counts(split(LABELS, 10, kind="dirichlet", alpha=0.1, stream=STREAM), LABELS)
@@ -200,9 +201,9 @@ def test_dirichlet_with_a_large_alpha_is_nearly_even_and_with_a_small_one_is_not
 
 
 def test_dirichlet_is_fair_when_classes_have_fewer_samples_than_there_are_clients():
-    """100 classes of 5 over 50 clients: a client gets 1 sample of a class with probability 0.1.
+    """With 100 classes of 5 samples and 50 clients, clients have 10 samples on average (sd 3).
 
-    Its total has mean 10 and sd 3; one of 50 totals is off by 4.5 sd with probability below 1e-3.
+    The probability that one of 50 totals is off by 4.5 sd is below 1e-3.
     """
     labels = np.repeat(np.arange(100), 5)
     sizes = [len(p) for p in split(labels, 50, kind="dirichlet", alpha=1e8, stream=STREAM)]
@@ -223,7 +224,7 @@ def test_dirichlet_gives_every_client_the_minimum(seed, min_samples):
 
 
 def test_dirichlet_redraws_until_every_client_has_the_minimum():
-    """The split changes only if the minimum exceeds the smallest client of the first draw."""
+    """The split is redrawn if and only if the first draw has a client below the minimum."""
     loose = split(LABELS, 20, kind="dirichlet", alpha=0.2, stream=STREAM)
     smallest = min(map(len, loose))
 
@@ -271,8 +272,8 @@ def test_natural_draws_from_the_groups_that_are_large_enough():
 
 
 @pytest.mark.parametrize("clients", [1, 3, 4, 7, 8, 11])
-def test_natural_groups_may_be_dealt_again(clients):
-    """The four groups that are large enough are dealt equally often, to within one."""
+def test_natural_groups_may_be_reused(clients):
+    """With reuse, the four groups that are large enough have equally many clients, to within 1."""
     groups = np.array([5, 1, 1, 3, 3, 3, 2, 2, 8, 8])
     settings = {"kind": "natural", "groups": groups, "min_samples": 2, "stream": STREAM}
     parts = split(np.zeros(10, int), clients, reuse=True, **settings)
@@ -352,7 +353,7 @@ def test_impossible_requests_are_errors(settings, message):
 
 
 def test_a_minimum_that_shards_cannot_meet_is_an_error():
-    """Shard sizes differ by one, so it depends on the draw whether the minimum is met."""
+    """Shards differ by one sample, so it depends on the draw whether a client has the minimum."""
     assert sorted(map(len, split([0] * 7, 3, kind="noniid", stream=STREAM))) == [2, 2, 3]
     labels = [0] * 10
     for seed in range(20):  # 10 samples in 6 shards of 1 or 2: a client may get only 2

@@ -1,4 +1,4 @@
-"""Data sets of texts: published formats, difficult content, damage, and the token cache."""
+"""Data sets of texts: published formats, unusual characters, damage, and the token cache."""
 
 import json
 import os
@@ -21,7 +21,7 @@ PAD = 0
 
 @pytest.fixture(scope="module")
 def words(tmp_path_factory):
-    """A tokenizer of single characters, so that texts can be decoded."""
+    """A tokenizer with one token per character, so that texts can be decoded."""
     from tokenizers import Regex, Tokenizer, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
 
@@ -45,7 +45,7 @@ def cache(tmp_path, monkeypatch):
 
 @pytest.fixture
 def tokenised(monkeypatch):
-    """Number of tokenised texts in each call."""
+    """A list of the number of texts in each call of the tokenizer."""
     counts = []
     real = tokens.Tokenizer.tokens
 
@@ -118,7 +118,7 @@ def test_long_texts_are_cut_on_the_right_and_short_ones_padded(tmp_path, words):
 
 
 def test_few_broken_rows_of_qqp_are_left_out_and_counted(tmp_path, words):
-    """As in the published file, in which tabs and line breaks in texts break rows."""
+    """A row broken by a line break in a text, as in the published file, is skipped and counted."""
     rows = [f"{i}\t1\t2\tq {i}\tp\t{i % 2}" for i in range(2000)]
     rows[700] = '"\tWas it so?\t0'
     write(tmp_path / "qqp" / "train.tsv", QQP + "\n".join(rows) + "\n")
@@ -338,7 +338,7 @@ def test_absent_files_are_named(tmp_path, words, monkeypatch):
 
 
 def test_texts_are_tokenised_once(tmp_path, words, tokenised, cache):
-    """The second load gives the same result without transformers."""
+    """The second load reads the cached tokens and gives the same result."""
     write_sst2(tmp_path)
     first, second = (load("sst2", tmp_path, words) for _ in range(2))
     assert tokenised == [3]
@@ -385,7 +385,7 @@ def test_a_damaged_cache_is_rebuilt(tmp_path, words, tokenised, cache):
 
 
 def test_without_a_writable_cache(tmp_path, words, tokenised, cache, monkeypatch):
-    """Tokens are cached next to the data; if that fails too, texts are tokenised each time."""
+    """Tokens are then cached next to the data or, if that fails too, computed each time."""
     write_sst2(tmp_path)
     cache.parent.write_text("a file where the folder should be")
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""TinyImageNet: reading from folders and the zip, and messages for damaged files."""
+"""TinyImageNet: reading from folders and the zip file, and errors for damaged files."""
 
 import io
 import shutil
@@ -21,7 +21,7 @@ TEST = {"val_1.JPEG": "n03", "val_0.JPEG": "n01"}
 
 
 def colour(wnid: str, number: int) -> tuple[int, int, int]:
-    """A colour per image; a JPEG of one colour is exact up to rounding."""
+    """The colour of an image; a JPEG of a single colour is exact up to rounding."""
     return (40 * int(wnid[1:]), 30 * number + 20, 200)
 
 
@@ -33,7 +33,7 @@ def jpeg(shade: tuple[int, int, int] | int, size: tuple[int, int] = (64, 64)) ->
 
 
 def write(root: Path) -> None:
-    """Write a tiny data set in the published format; val_0 is grey."""
+    """Write a tiny data set in the published format; its image val_0 is grey."""
     for wnid, count in TRAIN.items():
         images = root / "train" / wnid / "images"
         images.mkdir(parents=True)
@@ -97,7 +97,7 @@ def test_images_have_the_correct_order_labels_and_colours(layout, home, tmp_path
 
 
 def test_pixels_are_those_of_the_jpeg(root, tmp_path):
-    """Rows, columns and channels keep their order; the image varies along all of them."""
+    """An image that varies along all axes is read without transposition."""
     steps = np.arange(64)
     picture = np.stack(np.broadcast_arrays(4 * steps[:, None], 2 * steps, steps[:, None]), -1)
     path = root / "train/n02/images/n02_1.JPEG"
@@ -110,7 +110,7 @@ def test_pixels_are_those_of_the_jpeg(root, tmp_path):
 
 
 def damage(name):
-    """A change to the files, and the expected message."""
+    """A change that damages the files, and the expected message."""
     image = "train/n01/images/n01_1.JPEG"
 
     def annotate(text):
@@ -202,7 +202,7 @@ def test_a_damaged_zip_is_named(home, tmp_path):
 
 
 def test_absent_files_are_explained(home, tmp_path, monkeypatch):
-    """The message gives the address; without a published checksum nothing is downloaded."""
+    """The error gives the download address; there is no download without a published checksum."""
     address = r"http://cs231n\.stanford\.edu/tiny-imagenet-200\.zip"
     with pytest.raises(DataError, match=rf"neither wnids.txt.*not downloaded.*{address} and"):
         load_dataset("tinyimagenet", tmp_path)

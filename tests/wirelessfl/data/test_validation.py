@@ -1,4 +1,4 @@
-"""Validation sets: which samples are held out, and which remain for the clients."""
+"""Validation sets: held-out samples and the samples that remain for clients."""
 
 import pickle
 
@@ -58,7 +58,7 @@ def test_groups_are_held_out_whole(groups, fraction, seed):
 
 
 def test_every_sample_and_group_may_be_held_out():
-    """400 draws of 3 of 10 hold out each equally often, within 5 standard errors of 9.2."""
+    """In 400 draws of 3 of 10, each is held out 120 times, within 5 standard errors of 9.2."""
     single, whole = np.zeros(10), np.zeros(10)
     for seed in range(400):
         single[hold_out(10, 0.3, Stream(seed))] += 1
@@ -83,7 +83,7 @@ def test_impossible_fractions_are_refused(samples, fraction, groups, message):
 
 
 def test_clients_get_only_remaining_samples():
-    """For listed samples and samples computed on demand, after pickling."""
+    """Parts, listed or computed on demand, refer to remaining samples only, also after pickling."""
     labels = np.arange(90) % 3
     held = hold_out(90, 0.2, STREAM)
     remaining = np.delete(np.arange(90), held)

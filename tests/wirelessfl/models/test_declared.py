@@ -1,4 +1,4 @@
-"""Attributes that a module may declare."""
+"""Attributes that a module may declare for training."""
 
 from torch import nn
 

@@ -1,4 +1,4 @@
-"""GPT-2 with LoRA: trained parameters, input of the head, and runs on texts."""
+"""GPT-2 with LoRA: trained parameters, input of the head, and training on texts."""
 
 import logging
 import re
@@ -123,13 +123,16 @@ def test_only_adapters_and_head_are_trained(base):
 
 
 def test_the_trained_fraction_is_the_published_one():
-    """1.9 % of GPT-2's parameters (FAdamGC, Section 5): 12 layers of 768, 124,439,808 in total."""
+    """LoRA trains 1.9 % of GPT-2's parameters (FAdamGC, Section 5).
+
+    GPT-2 has 12 layers of width 768 and 124,439,808 parameters.
+    """
     adapters, head, whole = 12 * 64 * (768 + 3 * 768), 20 * 768, 124_439_808
     assert round(100 * (adapters + head) / (whole + adapters + head), 1) == 1.9
 
 
 def test_the_untrained_model_is_the_base_with_a_linear_head(base):
-    """B is initially zero, so logits equal those of transformers' GPT-2 on unpadded texts."""
+    """B is initially zero, so logits equal those of transformers' GPT-2 without padding."""
     from transformers import GPT2Model
 
     model = make(base).eval()
@@ -144,7 +147,7 @@ def test_the_untrained_model_is_the_base_with_a_linear_head(base):
 
 
 def test_adapters_add_their_product_scaled_by_alpha_over_rank(base):
-    """Attention with W + alpha/r (B A)^T merged into the weights gives the same logits."""
+    """Logits equal those of a GPT-2 with alpha/r (B A)^T added to its attention weights."""
     model, merged = make(base, lora_alpha=5.0), make(base, lora_alpha=5.0)
     torch.manual_seed(3)
     for one, two in zip(model.network.transformer.h, merged.network.transformer.h, strict=True):
@@ -199,7 +202,7 @@ def test_clients_can_train_under_vmap(base):
 
 
 def test_a_step_can_be_recorded(base):
-    """A step can be recorded, so tests of recorded steps do not use the fallback."""
+    """A step can be recorded, so other tests really compare recorded steps."""
     objective = Objective.of(make(base))
     params = [
         p.detach() for n, p in objective.module.named_parameters() if n in objective.spec.shapes
@@ -228,7 +231,7 @@ def test_dropout_acts_on_the_adapters_only(base):
 
 
 def test_declared_memory_per_sample_matches_autograd(base, monkeypatch):
-    """Memory that autograd stores per batch is within a factor of 4 of the declared memory."""
+    """The memory that autograd stores for a batch is within a factor of 4 of the declared one."""
     kept = {}
 
     def keep(tensor):
@@ -287,7 +290,7 @@ def settings(base, data_dir, tmp_path):
 
 @pytest.mark.parametrize("dropout", [0.0, 0.2])
 def test_executors_agree(settings, dropout):
-    """The loop and vmap, recorded or in chunks, agree to 1e-5 after three rounds."""
+    """After three rounds, the loop and vmap (recorded or in chunks) agree to 1e-5."""
     variants = [
         {"executor": "loop"},
         {"executor": "vmap"},
@@ -332,8 +335,8 @@ def test_workers_share_the_base(settings, same):
     same(alone, together)
 
 
-def test_a_kept_run_is_found_again(settings, tmp_path):
-    """Resolved settings include tokenizer and length, and identify the finished run."""
+def test_a_finished_gpt2_run_is_not_repeated(settings, tmp_path):
+    """``kept_run`` finds the finished run, although the tokenizer is not among the flags."""
     config = settings(rounds=1)
     assert config.data.tokenizer == config.model["pretrained"]
     kept_run(config, tmp_path / "kept")
@@ -345,7 +348,7 @@ def test_a_kept_run_is_found_again(settings, tmp_path):
 
 
 def test_a_stored_configuration_repeats_the_run(settings, base, same):
-    """The tokenizer defaults to the model's, and is stored in the configuration."""
+    """The tokenizer defaults to the model's and is stored, so a run from the file is the same."""
     first = wirelessfl.run(settings(rounds=1))
     assert first.config.data.tokenizer == str(base)
     again = Config.from_toml(first.directory / "config.toml")
@@ -429,7 +432,7 @@ def test_damaged_or_foreign_bases_are_named(base, tmp_path):
 
 
 def test_a_head_for_other_classes_is_replaced(base, tmp_path):
-    """A base's head is replaced even with the right size: its weights come from the stream."""
+    """The head is always new, even if the base has one of the right size."""
     from transformers import GPT2ForSequenceClassification
 
     folder = copy_of(base, tmp_path)
@@ -448,7 +451,7 @@ def test_a_base_in_half_precision_is_trained_in_single(base, tmp_path):
 
 
 def test_the_hub_is_contacted_only_if_needed_and_its_absence_explained(base, monkeypatch, capsys):
-    """Downloaded files are used without the hub; otherwise a failure of the hub is explained."""
+    """Downloaded files are used without the hub; if the hub is needed, its failure is explained."""
     import huggingface_hub
 
     calls = []
@@ -497,7 +500,7 @@ def test_tokens_of_another_vocabulary_are_refused(settings, base):
 
 
 def test_the_data_set_of_the_docs_runs(base, tmp_path, monkeypatch):
-    """The documented command with a small base and sizes."""
+    """The documented command runs, with a small base and few steps."""
     page = (Path(__file__).parents[3] / "docs" / "language.md").read_text(encoding="utf-8")
     (code,) = re.findall(r"```python file=my_texts\.py\n(.*?)```", page, re.DOTALL)
     command = re.findall(r"^wirelessfl (run .*my_texts:moods.*)$", page, re.MULTILINE)[0]

@@ -1,4 +1,4 @@
-"""The LSTM against torch's nn.LSTM, training by all executors, and unsuitable samples."""
+"""The LSTM: agreement with torch's nn.LSTM, all executors, and unsuitable samples."""
 
 import pytest
 import torch
@@ -56,7 +56,7 @@ def small(hidden=(4, 3), seed=0):
 
 @pytest.mark.parametrize(("width", "layers"), [(256, 2), (7, 1), (5, 3)])
 def test_it_equals_torchs_lstm(width, layers):
-    """Logits, gradients and the initial weights' range equal those of nn.LSTM."""
+    """Logits, gradients and the range of initial weights equal those of nn.LSTM."""
     torch.manual_seed(1)
     model = LSTM((20,), 80, hidden=(width,) * layers)
     reference = TorchLSTM(model, width)
@@ -88,7 +88,7 @@ def test_number_and_shapes_of_parameters():
 
 
 def test_executors_equal_the_plain_loop(engine):
-    """Two clients with two steps each, one with a padded batch; one-byte inputs too."""
+    """Updates agree for two steps of two clients, a padded batch and one-byte inputs."""
     module = small()
     x, y = letters(5)
     source = BatchSource(engine.samples_of([3, 2]), 3, Stream(2))
@@ -115,7 +115,7 @@ def test_evaluation_accepts_bytes_and_uses_small_batches():
 
 
 def test_it_learns_to_copy_the_last_letter(tmp_path):
-    """After training with Adam, accuracy exceeds 90 %; guessing gives 20 %."""
+    """After training with Adam, its accuracy exceeds 90 %; guessing would give 20 %."""
     x, _ = letters(400)
     y = x[:, -1].clone()
     data = Dataset("copy", x[:300].byte(), y[:300], x[300:].byte(), y[300:], LETTERS)

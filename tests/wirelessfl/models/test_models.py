@@ -41,7 +41,10 @@ def test_sizes_are_the_published_ones(name, shape, parameters):
     ids=["mlp", "linear", "fedast-cnn"],
 )
 def test_executors_equal_the_plain_loop(make, shape, engine):
-    """Two clients with two steps, one with a padded batch; hidden neurons can be partitioned."""
+    """Updates agree for two steps of two clients and a padded batch.
+
+    The models' hidden neurons can be partitioned.
+    """
     torch.manual_seed(0)
     module = make(shape, 4)
     data = engine.training_data(shape, [3, 2], batch_size=3)
@@ -115,7 +118,7 @@ def keys(client, step):
 
 
 def test_dropout_keeps_and_scales_the_requested_fraction():
-    """Fraction of kept elements over 4e5 draws (standard error 7e-4), for three probabilities."""
+    """Over 4e5 draws, the fraction of kept elements is 1 - p (standard error 7e-4)."""
     for p in (0.2, 0.5, 0.9):
         layer = StreamDropout(p)
         masks = []
@@ -131,7 +134,7 @@ def test_dropout_keeps_and_scales_the_requested_fraction():
 
 
 def test_dropout_masks_are_independent_across_clients_steps_and_layers():
-    """Two independent masks of 10^4 bits agree on half of the bits; standard error 0.5 %."""
+    """Any two masks of 10^4 bits agree on half of the bits (standard error 0.5 %)."""
     first = StreamDropout(0.5)
     first.key = keys(1, 0)
     reference = first(torch.ones(100, 100)) > 0

@@ -1,4 +1,4 @@
-"""ResNet-18: published size, scope of its normalisations, training by all executors."""
+"""ResNet-18: published size, scope of normalisations, and training by all executors."""
 
 import pytest
 import torch
@@ -29,7 +29,7 @@ def narrow(size=32, **options):
 
 @pytest.mark.parametrize("norm", ["group", "batch"])
 def test_it_has_the_published_number_of_parameters(norm):
-    """By hand: 20 convolutions without bias, a scale and shift per channel, and the head."""
+    """The count by hand: 20 convolutions without bias, a scale and shift per channel, the head."""
     pairs = [(3, 64), *[(64, 64)] * 4]
     for width in (64, 128, 256):
         pairs += [(width, 2 * width), *[(2 * width, 2 * width)] * 3]
@@ -54,7 +54,7 @@ def test_all_blocks_work_on_the_same_maps_at_both_sizes(size):
 
 
 def test_a_block_adds_its_input_to_two_convolutions():
-    """With its last scale set to zero, a block computes relu(x) or relu(shortcut(x))."""
+    """If its last scale is zero, a block computes relu(x) or relu(shortcut(x))."""
     x = torch.randn(2, 4, 32, 32)
     first, third = narrow().blocks[0], narrow().blocks[2]
     for block, expected in ((first, x), (third, third.shortcut(x))):
@@ -63,7 +63,7 @@ def test_a_block_adds_its_input_to_two_convolutions():
 
 
 def test_only_batch_normalisation_mixes_samples():
-    """Logits depend on the batch only with batch normalisation, in evaluation too."""
+    """Only with batch normalisation do a sample's logits depend on the batch, in evaluation too."""
     x = torch.randn(6, 3, 32, 32)
     for norm, alone in (("group", True), ("batch", False)):
         model = narrow(norm=norm)
@@ -73,7 +73,10 @@ def test_only_batch_normalisation_mixes_samples():
 
 
 def test_only_batch_normalisation_trains_one_client_at_a_time():
-    """Includes the full width, at which rounding may flip a ReLU and change many gradients."""
+    """The check is right at full width too, where rounding may flip a ReLU.
+
+    A flipped ReLU changes many gradients.
+    """
     y = torch.tensor([1, 2, 3, 0])
     for size, width in ((32, 4), (64, 4), (64, 64)):
         torch.manual_seed(2)
@@ -88,7 +91,7 @@ def test_only_batch_normalisation_trains_one_client_at_a_time():
 
 @pytest.mark.parametrize(("norm", "size"), [("group", 32), ("group", 64), ("batch", 32)])
 def test_executors_equal_the_plain_loop(norm, size, engine):
-    """Two clients with two steps each, one with a padded batch."""
+    """Updates agree for two steps of two clients and a padded batch."""
     module = narrow(size, norm=norm)
     data = engine.training_data((3, size, size), [3, 2], batch_size=3)
     task, job = engine.job_for(module, data, lr=0.01, steps=2)

@@ -1,4 +1,4 @@
-"""Asynchronous cells compared with synchronous rounds and with a reference loop."""
+"""Asynchronous cells match synchronous rounds and a reference loop."""
 
 import heapq
 from types import SimpleNamespace
@@ -40,7 +40,7 @@ OVER_THE_AIR = {"uplink": "aircomp", "beamformer": "random"}
 
 
 class CloudMoments(FedAdam):
-    """FedAdam at edge servers, whose moments the cloud combines like the model."""
+    """FedAdam at edge servers; the cloud averages their moments like the model."""
 
     node_state = False
 
@@ -79,8 +79,11 @@ def ran(config, data, *, model=None, network=None):
         ("hfedavg", {"compression": "quantisation", "lr_schedule": "poly"}, None),
     ],
 )
-def test_merging_all_cells_at_once_equals_synchronous_rounds(config, toy, name, flags, tolerance):
-    """With B = N, times are equal and parameters agree to 1e-6, or 1e-4 of the change with Adam."""
+def test_merging_all_cells_together_equals_synchronous_rounds(config, toy, name, flags, tolerance):
+    """With B = N, times are equal and parameters agree with those of synchronous rounds.
+
+    The tolerance is 1e-6, or a relative 1e-4 of the change with Adam.
+    """
     rounds = ran(config(name, rounds=4, backhaul_mbps=1.0, **flags), toy)
     cells = ran(config(name, rounds=4, backhaul_mbps=1.0, **flags, **under(3)), toy)
     difference = (rounds.params - cells.params).norm()
@@ -117,14 +120,14 @@ def batch(part, client, step):
 
 
 def masks_of(neurons, like):
-    """Mask of each layer: 1 at parameters that a cell with these hidden neurons trains."""
+    """Masks by layer: 1 for the parameters of a cell with these hidden neurons, otherwise 0."""
     masks = [torch.zeros_like(layer) for layer in like]
     masks[0][neurons], masks[1][neurons], masks[2][:, neurons], masks[3][:] = 1, 1, 1, 1
     return masks
 
 
 def cell_round(data, parts, model, masks, clients, first_steps, lr):
-    """E edge rounds of SGD on the masked model, each followed by a sample-weighted mean."""
+    """E edge rounds of SGD on the masked model, each ending with a sample-weighted mean."""
     layers = [layer * mask for layer, mask in zip(model, masks, strict=True)]
     weight = np.array([len(parts[client]) for client in clients], dtype=np.float64)
     for edge_round in range(EDGE_ROUNDS):
@@ -220,7 +223,7 @@ def small_model():
     ("name", "buffer"), [("hfedavg", 1), ("hfedavg", 3), ("hist", 2), ("hist", 3)]
 )
 def test_cells_of_unequal_speed_match_the_reference_loop(config, toy, name, buffer):
-    """Merge times, staleness, submodels, costs and parameters equal those of the loop."""
+    """Merge times, staleness, submodels, costs and parameters equal the reference loop's."""
     merges = 9
     network = Network(CELL_OF, cpu_hz=CPU_HZ, snr_db=20)
     settings = config(name, network=True, rounds=merges, lr=LR, **LOOP, **under(buffer))

@@ -1,4 +1,4 @@
-"""Compression: top-k against a sort; mean and variance of rounding; bits computed by hand."""
+"""Compression: top-k against sorting, mean and variance of rounding, bits by hand."""
 
 import math
 from fractions import Fraction
@@ -33,7 +33,7 @@ def spec_of(*shapes):
 
 
 def tensors(flat, spec):
-    """Split a model into its tensors [nodes, elements], in float64."""
+    """The tensors [nodes, elements] of models [nodes, P], in float64."""
     flat = flat.double().numpy()
     ends = np.cumsum([math.prod(shape) for shape in spec.shapes.values()])
     return np.split(flat, ends[:-1], axis=1)
@@ -41,7 +41,7 @@ def tensors(flat, spec):
 
 @st.composite
 def models(draw):
-    """Models [nodes, P] and their spec: many magnitudes, ties, zeros and empty tensors."""
+    """Models [nodes, P] and their spec, with ties, zeros, empty tensors and many magnitudes."""
     shapes = draw(st.lists(st.sampled_from([(), (1,), (3,), (2, 4), (0, 3)]), max_size=4))
     spec = spec_of(*shapes, (2,))
     nodes = draw(st.integers(1, 3))
@@ -80,7 +80,7 @@ def test_top_k_error_bound(model, keep):
 
 
 def test_top_k_by_hand():
-    """Top-k selects across tensors, and keeps the first two of three equal magnitudes."""
+    """Top-k ranks all tensors together; of three equal magnitudes it keeps the first two."""
     flat = torch.tensor([[1.0, -2.0, 2.0, 0.5, -3.0, 2.0], [0.0, 0.0, 0.0, 0.0, 0.0, 0.0]])
     after = TopK(0.5).compress(flat, spec_of((2,), (4,)), STREAM)
     assert after.tolist() == [[0, -2, 2, 0, -3, 0], [0] * 6]
@@ -122,7 +122,7 @@ DRAWS = 20_000
 
 
 def rounded(bits):
-    """x [P], step of each element [P], and independent draws of C(x) [draws, P], one per node."""
+    """A vector x [P], the step of each element [P], and independent roundings C(x) [draws, P]."""
     x = torch.tensor([value for own in VALUES for value in own])
     step = [max(map(abs, own)) / (2 ** (bits - 1) - 1) for own in VALUES for _ in own]
     after = Quantisation(bits).compress(x.repeat(DRAWS, 1), SPEC, STREAM)
@@ -131,7 +131,7 @@ def rounded(bits):
 
 @pytest.mark.parametrize("bits", [2, 3, 5, 16])
 def test_rounding_is_unbiased(bits):
-    """The tolerance is four standard errors, each at most step / (2 sqrt(draws))."""
+    """The mean is x within four standard errors, each at most step / (2 sqrt(draws))."""
     x, step, after = rounded(bits)
     error = step / (2 * math.sqrt(DRAWS))
     assert (np.abs(after.mean(0) - x) <= 4 * error + 4 * ULP * np.abs(x)).all()
@@ -155,7 +155,7 @@ def test_variance_by_formula(bits):
 
 
 def test_variance_with_two_bits_by_hand():
-    """With one level, elements at 0.1, 0.4 and 0.25 of the scale have variance frac (1 - frac)."""
+    """Elements at 0.1, 0.4 and 0.25 of the scale have variance frac (1 - frac) scale^2."""
     flat = torch.tensor([[10.0, 1.0, -4.0, 2.5]]).repeat(DRAWS, 1)
     after = Quantisation(2).compress(flat, spec_of((4,)), STREAM)
     assert set(after[:, 1].tolist()) == {0.0, 10.0}
@@ -167,7 +167,7 @@ def test_variance_with_two_bits_by_hand():
 
 
 def test_elements_round_independently():
-    """A fraction of 0.3 +- 4 standard errors sqrt(0.21 / n) = 0.0046 is rounded up."""
+    """The fraction of 10^4 elements rounded up is 0.3 +- 4 standard errors of 0.0046."""
     flat = torch.full((1, 10_001), 0.3)
     flat[0, 0] = 1.0
     after = Quantisation(2).compress(flat, spec_of((10_001,)), STREAM)[0, 1:]
@@ -218,7 +218,7 @@ def test_results_use_new_memory_and_inputs_do_not_change(model, bits, keep):
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
 def test_non_finite_values_are_kept(bad):
-    """A non-finite value stays visible, and does not affect other tensors and nodes."""
+    """Non-finite values are kept and do not affect other tensors or nodes."""
     flat = torch.tensor([[0.3, 1.0, 2.0, 0.5], [0.3, 1.0, 2.0, 0.5]])
     spec = spec_of((2,), (2,))
     hurt = flat.clone()
@@ -251,7 +251,7 @@ def test_devices_give_bit_identical_results(device):
 
 
 def test_relative_error_by_hand():
-    """The maximum over nodes with errors 0, 3/5 and 1; a zero model has error 0."""
+    """The reported error is the maximum over nodes (0, 3/5 and 1); a zero model has error 0."""
     before = torch.tensor([[0.0, 0.0], [3.0, 4.0], [1.0, 2.0]])
     after = torch.tensor([[0.0, 0.0], [0.0, 4.0], [0.0, 0.0]])
     assert relative_error(before[:1], after[:1]) == 0.0
@@ -263,7 +263,7 @@ def test_relative_error_by_hand():
 
 
 def test_bits_by_hand():
-    """32 bits per value, 10 per index of 1000 elements or 1 in a bitmap; 32 per tensor's scale."""
+    """Bits are 32 per value and per scale, and per index 10 (1000 elements) or a bitmap's 1."""
     spec = spec_of((900,), (50, 2))
     assert TopK(0.05).bits_per_element(spec) == pytest.approx(0.05 * 42)
     assert TopK(0.5).bits_per_element(spec) == pytest.approx(17)
@@ -302,7 +302,7 @@ def test_compression_bits_must_be_an_integer():
 
 
 def test_settings_select_the_compression():
-    """Each method accepts only its own settings."""
+    """Each method is selected by name, and accepts only its own settings."""
 
     def made(**flags):
         return Config.from_flags("fedavg", **flags).choices.compression

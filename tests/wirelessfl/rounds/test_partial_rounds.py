@@ -1,4 +1,4 @@
-"""Rounds with partial participation: costs, memory, drawn channels and selection of clients."""
+"""Partial participation: costs, memory, channel draws and the selection of clients."""
 
 import tracemalloc
 from dataclasses import dataclass, replace
@@ -50,7 +50,7 @@ CASES = {
 @pytest.mark.parametrize("uplink", ["tdma", "ofdma", "aircomp", "fixed"])
 @pytest.mark.parametrize("case", CASES)
 def test_costs_do_not_depend_on_the_channels_of_other_clients(config, toy, case, uplink):
-    """A plan's costs are bit-identical to those from channel draws of all clients."""
+    """Costs are bit-identical to those computed with channels of all clients."""
     name, flags = CASES[case]
     star = name in ("fedavg", "fadamgc", "ra-fed")
     if uplink == "aircomp" and "tracking_clients" in flags:
@@ -104,7 +104,7 @@ class Counted(Rayleigh):
 
 @pytest.mark.parametrize("uplink", ["tdma", "aircomp"])
 def test_only_channels_of_participants_are_drawn(config, toy, uplink):
-    """Partial rounds draw the participants' channels, full rounds those of all clients."""
+    """With partial participation, only the participants' channels are drawn."""
     settings = config("hfedavg", network=True, clients_per_round=9, rounds=3, uplink=uplink)
     asked = []
     made = network(fading=Counted(asked=(asked,)))
@@ -138,7 +138,7 @@ def test_a_plan_needs_no_memory_for_other_clients(config, toy):
 
 @pytest.mark.parametrize("options", [{}, {"csi_error": 0.05, "phase_error_deg": 5.0}])
 def test_aircomp_uses_only_the_channels_of_the_senders(options):
-    """Channel draws of all clients, of the senders, and of a superset give the same result."""
+    """Results are equal for channels of all clients, of the senders, and of a superset."""
     made, clients = network((4, 3, 4)), np.array([1, 2, 4, 6, 8, 10])
     node = made.cell_of[clients]
     whole = made.draw(Stream(5))
@@ -178,7 +178,7 @@ def test_clients_that_leave_do_not_change_the_channels_of_others(config, toy):
 
 @pytest.mark.parametrize(("size", "asked", "tracking"), [(5, 2, 1), (6, 4, 2), (4, 4, 2)])
 def test_every_set_of_clients_is_equally_likely(size, asked, tracking):
-    """Sets of clients and trackers are uniform over 4000 rounds, to four standard deviations."""
+    """Over 4000 rounds, clients and trackers are uniform within four standard deviations."""
     made, counts = network((size,)), {}
     for t in range(4000):
         who = draw_participants(made, asked, tracking, Stream(t))
@@ -196,7 +196,7 @@ def test_every_set_of_clients_is_equally_likely(size, asked, tracking):
 
 
 def test_only_present_clients_are_drawn():
-    """Each cell's share is proportional to its number of present clients."""
+    """Cells have participants in proportion to their present clients."""
     made = network((6, 6, 6))
     present = np.isin(np.arange(18), [1, 2, 3, 5, 12, 13, 14, 17])
     seen = set()

@@ -1,4 +1,4 @@
-"""Participants and trackers of rounds: reference rounds, sampling, and invalid settings."""
+"""Sampling of participants and trackers, against reference rounds; invalid settings."""
 
 import numpy as np
 import pytest
@@ -33,7 +33,7 @@ SIXTY = {"clients": 60}
 @pytest.mark.parametrize("weighting", ["uniform", "samples"])
 @pytest.mark.parametrize("name", ["fadamgc", "scaffold"])
 def test_partial_rounds_match_a_reference_loop(config, toy, name, weighting):
-    """Four rounds with S of n clients and S_tilde trackers equal a plain loop (Algorithm 1)."""
+    """Four rounds with S of n clients and S_tilde trackers equal a plain loop of Algorithm 1."""
     settings = config(
         name, **SAMPLED, rounds=4, lr=0.02, server_lr=0.8, weighting=weighting, split="dirichlet",
         min_samples=5,
@@ -97,7 +97,7 @@ def test_full_participation_is_the_default(config, toy, same):
 
 
 def test_clients_participate_equally_often(network_of):
-    """In 400 rounds with 3 of 10 clients, each participates 120 times, standard deviation 9."""
+    """With 3 of 10 clients in 400 rounds, each has 120 rounds (standard deviation 9)."""
     network, stream = network_of(np.zeros(10, dtype=int)), Stream(5)
     asked, tracked = np.zeros(10), np.zeros(10)
     for t in range(400):
@@ -123,7 +123,7 @@ def test_participants_are_proportional_to_the_clients_of_cells(network_of):
 
 @pytest.mark.parametrize(("sampled", "tracking"), [(5, 2), (7, 1), (11, 3)])
 def test_random_rounding_is_unbiased(network_of, sampled, tracking):
-    """Over 1000 rounds all clients participate equally often, to four standard deviations."""
+    """Over 1000 rounds, clients participate equally often, within four standard deviations."""
     network = network_of(np.repeat([0, 1, 2, 3], [5, 5, 6, 4]))
     asked, tracked = np.zeros(20), np.zeros(20)
     for t in range(1000):
@@ -213,7 +213,7 @@ def test_clients_per_round_is_checked_against_a_given_network(config, toy, netwo
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("executor", ["stacked", "vmap", "loop"])
 def test_executors_chunks_and_workers_agree(config, toy, executor, workers):
-    """Results agree to 1e-5; a large eps limits the rounding errors of Adam's square roots."""
+    """Results agree to 1e-5; the large eps limits rounding errors of Adam's square roots."""
     flags = dict(SAMPLED, lr=0.01, eps=1e-2)
     settings = config("fadamgc", **flags, executor=executor, chunk=2, workers=workers)
     reference = config("fadamgc", **flags, executor="stacked", chunk=5)
@@ -223,7 +223,7 @@ def test_executors_chunks_and_workers_agree(config, toy, executor, workers):
 
 
 def test_recorded_steps_use_the_current_client_states(config, toy):
-    """Recorded steps give the same parameters as unrecorded ones when other clients train."""
+    """With different participants per round, recorded and unrecorded steps give equal results."""
     settings = config("fadamgc", **SAMPLED, lr=0.01, executor="vmap", chunk=2, workers=1)
     setup = build(settings, data=toy, model=model())
     setup.training.executor.recorded = True

@@ -1,4 +1,4 @@
-"""Costs of a round: (17), (18), traffic and energy by hand; mask sizes that reduce latency."""
+"""Costs of a round by hand ((17), (18), traffic, energy), and optimised mask sizes."""
 
 from dataclasses import dataclass, replace
 
@@ -40,7 +40,7 @@ def planner(algorithm, module, down=None, back=None, **flags):
 @pytest.mark.parametrize("uplink", ["tdma", "ofdma"])
 @pytest.mark.parametrize("sizes", ["uniform", "optimized"])
 def test_latency_equals_17_and_18_client_by_client(uplink, sizes):
-    """Seconds equal scalar Python for LeNet-5, whose 3,506 shared parameters all cells train."""
+    """Latencies equal scalar Python for LeNet-5, in which cells share 3,506 parameters."""
     plan_maker = planner("hist", LeNet5((1, 28, 28), 10), cells=4, uplink=uplink, mask_sizes=sizes)
     network = plan_maker.network
     for number in range(3):
@@ -66,7 +66,7 @@ def test_latency_equals_17_and_18_client_by_client(uplink, sizes):
 
 
 def test_traffic_by_hand():
-    """Traffic is E x 4 bytes x |submodel|, including shared layers, or x |model| for HFedAvg."""
+    """HIST sends E submodels, with shared layers, per round; HFedAvg sends E full models."""
     lenet = LeNet5((1, 28, 28), 10)
     hist = planner("hist", lenet, cells=2).plan(0).cost
     assert hist.uplink_mib == pytest.approx(5 * 4 * (3506 + 60 * 341) / 2**20)
@@ -92,7 +92,7 @@ def test_energy_by_hand():
 
 
 def test_links_with_a_rate_take_time():
-    """The downlink adds E x bits / rate, and the backhaul 2 x bits / rate once per round."""
+    """Each round adds E downlink transfers, and one backhaul transfer in each direction."""
     module = FCNN((12,), 4, hidden=(10,))
     free = planner("hfedavg", module, cells=2).plan(0).cost.seconds
     slow = planner("hfedavg", module, cells=2, down=1e5, back=2e5).plan(0).cost.seconds
@@ -125,7 +125,7 @@ def test_optimized_masks_take_slow_links_into_account():
 
 
 def test_objective_of_the_mask_size_problem_is_the_latency_of_the_plan():
-    """c_j p_j + b_j of the solver's problem is the latency of the assigned submodels."""
+    """The solver's latency c_j p_j + b_j equals that of the plan with p_j neurons."""
     module = LeNet5((1, 28, 28), 10)
     maker = planner("hist", module, cells=4, mask_sizes="optimized")
     plan = maker.plan(0)
@@ -143,7 +143,7 @@ def test_objective_of_the_mask_size_problem_is_the_latency_of_the_plan():
 
 
 def test_granularity_divides_all_partitioned_layers():
-    """For layers of 40 and 10 neurons, sizes are multiples of 4 and 1."""
+    """With layers of 40 and 10 neurons, the granularity is 4 (1 in the second layer)."""
     module = FCNN((12,), 4, hidden=(40, 9, 10))
     partition = make_partition(module, ParamSpec.of(module))
     assert [layer.width for layer in partition.layers] == [40, 10]
@@ -158,7 +158,7 @@ def test_granularity_divides_all_partitioned_layers():
 
 
 def test_impossible_sizes_name_the_constraint():
-    """A cap of 2.5, floored to 2, is too small to split ten neurons among four cells."""
+    """The error names the cap of 2, with which four cells cannot hold ten neurons."""
     module = FCNN((12,), 4, hidden=(10,))
     with pytest.raises(ConfigError, match=r"mask sizes: .*cap.*2"):
         planner("hist", module, cells=4, mask_sizes="optimized", size_cap=1.0).plan(0)
@@ -175,7 +175,7 @@ def test_channels_depend_only_on_the_round_number():
 
 
 def test_coherence_interval_is_a_round_or_an_edge_round():
-    """With one channel draw per edge round, a cell's seconds sum E different edge rounds."""
+    """With one draw per edge round, a cell's seconds are the sum over E different channels."""
     module = FCNN((12,), 4, hidden=(10,))
     flags = {"cells": 2, "edge_rounds": 3}
     slow = planner("hfedavg", module, **flags).plan(4)
@@ -238,7 +238,7 @@ def test_model_mask_sizes_equal_those_of_the_planner():
 
 
 def test_granularity_is_one_if_it_is_too_coarse_for_the_cap():
-    """With multiples of 12 under the cap of 20, nine cells would get only 9 x 12 < 120 neurons."""
+    """With granularity 12 and cap 20, nine cells could have only 9 x 12 < 120 neurons."""
     module = FCNN((12,), 4, hidden=(120, 20, 50))
     partition = make_partition(module, ParamSpec.of(module))
     problem = mask_size_problem(partition, np.ones(9), size_cap=1.5)
@@ -249,7 +249,7 @@ def test_granularity_is_one_if_it_is_too_coarse_for_the_cap():
 
 @dataclass(frozen=True)
 class Wire(Uplink):
-    """An uplink that ignores the channel, and so returns no block axis."""
+    """An uplink that ignores the channel, so that its times have no axis for blocks."""
 
     name = "wire"
 
@@ -273,7 +273,7 @@ def test_cost_with_an_uplink_that_ignores_the_channel(coherence, config):
 
 @pytest.mark.parametrize("coherence", ["round", "edge-round"])
 def test_slowdown_applies_to_the_first_half_of_the_cells(coherence):
-    """The first 2 of 5 cells take ten times as long; the others do not change."""
+    """The first 2 of 5 cells take ten times as long; the times of the others are unchanged."""
     module, flags = FCNN((12,), 4, hidden=(10,)), {"cells": 5, "coherence": coherence}
     even = planner("hfedavg", module, **flags).plan(3).cost.seconds
     slow = planner("hfedavg", module, slowdown=10.0, **flags).plan(3).cost.seconds

@@ -1,4 +1,4 @@
-"""Costs of rounds with client submodels, by hand; widths for a deadline or minimum latency."""
+"""Costs of rounds with client submodels by hand; widths for a deadline or minimum latency."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ def model():
 
 @pytest.fixture
 def make(config, toy):
-    """A factory of setups."""
+    """Factory of training setups."""
 
     def made(name="ra-fed", **flags):
         if "budget" not in flags:
@@ -33,7 +33,7 @@ def make(config, toy):
 
 
 def client_seconds(setup, plan, block, client, length, *, uplink, senders, down=0.0):
-    """(17) for one client whose submodel has ``length`` parameters, in scalar Python."""
+    """Seconds of one client with ``length`` parameters by (17), in scalar Python."""
     network = setup.planner.network
     h = plan.draws.of([client]).h[block, 0].astype(complex)
     gain = float((np.abs(h) ** 2).sum())
@@ -46,14 +46,14 @@ def client_seconds(setup, plan, block, client, length, *, uplink, senders, down=
 
 
 def lengths_of(plan):
-    """Number of parameters |p_n| of each client, from its number of neurons."""
+    """Number of parameters |p_n| by client, from its number of neurons."""
     held = zip(plan.clients.tolist(), plan.client_submodels.chosen, strict=True)
     return {client: 17 * len(own[0]) + 4 for client, own in held}
 
 
 @pytest.mark.parametrize("uplink", ["tdma", "ofdma"])
 def test_seconds_bytes_and_joules_by_hand(make, uplink):
-    """Costs use each client's |p_n|; bytes and joules are means over six clients; four train."""
+    """Costs use the size |p_n| of each participant; bytes and joules are means over all clients."""
     setup = make(uplink=uplink, clients_per_round=4)
     network = setup.planner.network
     for number in range(3):
@@ -87,7 +87,7 @@ def test_rows_accumulate_the_costs_of_rounds(config, toy):
 
 
 def test_cells_wait_for_their_slowest_client(make):
-    """A cell's seconds are the sum over edge rounds of its slowest client, plus the backhaul."""
+    """A cell's seconds sum its slowest client's time over edge rounds, and the backhaul's."""
     flags = {"cells": 2, "edge_rounds": 3, "local": "ra-fed", "coherence": "edge-round"}
     setup = make("hfedavg", downlink_mbps=0.5, backhaul_mbps=2.0, **flags)
     plan = setup.planner.plan(0)
@@ -122,7 +122,7 @@ def test_cells_wait_for_their_slowest_client(make):
 )
 @pytest.mark.parametrize("name", ["ra-fed", "fedavg"])
 def test_compression_reduces_only_the_downlink(config, toy, name, options, bits):
-    """Bits include the scales of 4 tensors, 10-bit indices of 514 elements, or a bitmap."""
+    """Downlink bits include scales of 4 tensors, and 10-bit indices or a bitmap."""
     own = {"capacities": (1.0, 0.5, 0.2)} if name == "ra-fed" else {}
     free, paid = (
         build(config(name, **own, **flags), data=toy, model=model()).planner
@@ -142,7 +142,7 @@ def test_compression_reduces_only_the_downlink(config, toy, name, options, bits)
 
 
 def test_aircomp_uploads_the_union_of_the_submodels(make):
-    """The duration is (34) for the union of a cell's submodels; bytes count each client's own."""
+    """Air time, (34), is that of a cell's union of submodels; bytes count each client's own."""
     flags = {"cells": 2, "edge_rounds": 2, "local": "ra-fed", "cycles_per_step": 1e-3}
     setup = make("hfedavg", uplink="aircomp", capacities=(0.5, 0.3, 0.1), **flags)
     plan, cell_of = setup.planner.plan(0), setup.planner.network.cell_of
@@ -163,7 +163,7 @@ def test_aircomp_uploads_the_union_of_the_submodels(make):
 @pytest.mark.parametrize("uplink", ["tdma", "ofdma"])
 @pytest.mark.parametrize("name", ["ra-fed", "heterofl", "fedrolex"])
 def test_widths_by_deadline_are_maximal(make, name, uplink):
-    """Every round meets the deadline, and one more neuron would exceed it."""
+    """Every round meets the deadline, and with one more neuron it would not."""
     deadline = 0.0032
     flags = {"budget": "deadline", "uplink": uplink, "clients_per_round": 5}
     setup = make(name, deadline=deadline, rounds=5, downlink_mbps=40.0, **flags)
@@ -187,7 +187,7 @@ def test_widths_by_deadline_are_maximal(make, name, uplink):
 
 @pytest.mark.parametrize("uplink", ["tdma", "aircomp"])
 def test_latency_of_levels_is_computed_in_batches(make, monkeypatch, uplink):
-    """Batches are limited to ``MAX_AT_ONCE`` entries, and do not change the result."""
+    """Batches have at most ``MAX_AT_ONCE`` entries, and the result equals that of one batch."""
     setup = make("ra-fed", uplink=uplink, clients=7, clients_per_round=4, downlink_mbps=1.0)
     draws, costs = setup.planner.network.draws(Stream(1), [0]), setup.planner.costs
     who = Participants(np.array([1, 2, 4, 6]), np.ones(4, bool))
@@ -207,7 +207,7 @@ def test_latency_of_levels_is_computed_in_batches(make, monkeypatch, uplink):
 
 
 def test_deadline_holds_with_one_channel_per_edge_round(make):
-    """Widths are chosen for the slowest edge round, so that rounds meet the deadline."""
+    """Widths are chosen for the slowest edge round, so that every round meets the deadline."""
     flags = {"cells": 2, "edge_rounds": 3, "local": "ra-fed", "coherence": "edge-round"}
     fading = {"antennas": 1, "cycles_per_step": 1e3}  # the channel dominates
     for uplink, deadline, more in (("tdma", 1.5e-3, fading), ("aircomp", 0.012, {})):
@@ -223,7 +223,7 @@ def test_deadline_holds_with_one_channel_per_edge_round(make):
     ("name", "coverage_wanted"), [("ra-fed", 1), ("ra-fed", 3), ("ram-fed", 4)]
 )
 def test_fastest_widths_are_optimal(make, name, coverage_wanted):
-    """The planned seconds equal the solver's objective, and masks "covered" reach the coverage."""
+    """Planned seconds equal the solver's objective, and "covered" masks reach the coverage."""
     flags = {"budget": "fastest", "min_coverage": coverage_wanted, "masks": "covered"}
     setup = make(name, rounds=6, clients_per_round=5, **flags)
     planner = setup.planner
@@ -251,7 +251,7 @@ def test_fastest_widths_are_optimal(make, name, coverage_wanted):
 
 
 def test_each_cell_reaches_the_minimum_coverage(make):
-    """Each cell is covered separately, and faster cells train more neurons in the same time."""
+    """Each cell is covered separately; in the same time, faster cells train more neurons."""
     flags = {"budget": "fastest", "min_coverage": 2, "masks": "covered"}
     setup = make("hfedavg", local="ra-fed", cells=2, clients=7, rounds=3, **flags)
     planner, training = setup.planner, setup.training
@@ -283,7 +283,7 @@ def test_each_cell_reaches_the_minimum_coverage(make):
 
 
 def test_error_names_the_cell_with_too_little_coverage(make):
-    """Three clients with half of the neurons each cover 45 of the required 60."""
+    """Three clients with half of the 30 neurons each have 45 in total, but 60 are required."""
     flags = {"capacities": (0.5,), "masks": "covered", "min_coverage": 2, "cells": 2}
     with pytest.raises(ConfigError, match="of the 3 clients of cell 0 in round 1, but min_cov"):
         make("hfedavg", local="ra-fed", **flags)

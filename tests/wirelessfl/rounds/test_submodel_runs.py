@@ -1,4 +1,4 @@
-"""Runs with client submodels: resume, over-the-air uplink, compression, and invalid settings."""
+"""Runs with client submodels: resuming, over-the-air uplink, compression, invalid settings."""
 
 import math
 
@@ -42,7 +42,7 @@ RESUMED = {
 
 @pytest.mark.parametrize("case", RESUMED)
 def test_resumed_run_equals_an_uninterrupted_run(config, toy, same, halt_at, case, copies):
-    """Resume from the run directory after each row, and after an interrupt."""
+    """A run resumed after any row, or after an interrupt, equals an uninterrupted run."""
     name, own = RESUMED[case]
     # A fixed chunk, since chunks chosen by timing may change the rounding.
     flags = {"rounds": 4, "chunk": 3, "checkpoint_seconds": 0}
@@ -79,9 +79,9 @@ def test_aircomp_without_noise_equals_error_free_links(config, toy):
 
 
 def test_noise_variance_by_covering_weight(config, toy):
-    """Noise variance is inversely proportional to the squared covering weight.
+    """The noise variance of a coordinate is inversely proportional to its squared covering weight.
 
-    Each weight has over 1000 elements, so that a variance's standard error is 4.5 %.
+    At least 1000 coordinates have each weight, so the variance has a standard error of 4.5 %.
     """
     flags = {"clients": 4, "rounds": 1, "masks": "partition", "mask_overlap": 1.0}
     flags |= {"weighting": "samples", "split": "dirichlet", "min_samples": 5}
@@ -115,7 +115,7 @@ def test_noise_variance_by_covering_weight(config, toy):
 
 
 def test_uncovered_coordinates_receive_no_noise(config, toy):
-    """Uncovered coordinates do not change, and the reported error counts only covered ones."""
+    """Uncovered coordinates do not change, and the reported error excludes them."""
     flags = {"uplink": "aircomp", "capacities": (0.3,), "rounds": 1}
     flags |= {"convention": "physical"}
     loud, clear = (
@@ -147,7 +147,7 @@ COMPRESSED = {
 
 @pytest.mark.parametrize("name", ["fedavg", "ra-fed", "hist"])
 def test_compression_error_is_within_its_bounds(config, toy, name):
-    """The error of top-k is at most sqrt(1 - k/P), and that of quantisation decreases with bits."""
+    """Top-k's error is at most sqrt(1 - k/P); quantisation's decreases with the bits."""
     flags = {"rounds": 2 if name == "hist" else 3}
     flags |= {"capacities": (1.0, 0.5)} if name == "ra-fed" else {}
     clear = wirelessfl.run(config(name, **flags), data=toy, model=model())
@@ -168,7 +168,7 @@ def test_compression_error_is_within_its_bounds(config, toy, name):
 
 
 def test_clients_start_from_the_compressed_model(config, toy):
-    """theta_{n,0} = C(theta) (.) m_n, and the server adds the change from there."""
+    """Clients start from C(theta) (.) m_n, and the server adds their changes from there."""
     flags = {"capacities": (1.0, 0.5), "local_steps": 1, "compression": "top-k"}
     setup = build(config("ra-fed", compression_keep=0.4, **flags), data=toy, model=model())
     training, spec, seen = setup.training, setup.model.objective.spec, []
@@ -244,7 +244,7 @@ def test_invalid_settings_raise_a_one_line_error(config, case):
 
 
 def test_models_without_hidden_neurons_raise(config, toy):
-    """The message names the model or its unsupported layer, and nothing is written."""
+    """The message names the model or its unsupported layer, and no run folder is created."""
     letters = torch.arange(400).view(-1, 4) % 5
     texts = Dataset("letters", letters, letters[:, 0], letters[:20], letters[:20, 0], 5)
     lstm = build_model("lstm", (4,), 5, dropout=0, stream=Stream(1), hidden=(6,))
@@ -307,7 +307,7 @@ NARROW = (1.0,) * 8 + (0.1,)
     ],
 )
 def test_partitions_without_a_channel_raise_before_anything_is_written(config, flags, number):
-    """A client's part of a convolution may have no channels, depending on the participants."""
+    """With some participants, a client gets no channels of a convolution; the error names both."""
     x = torch.zeros(36, 1, 28, 28)
     data = Dataset("images", x, torch.arange(36) % 4, x[:4], torch.arange(4), 4)
     lenet = build_model("lenet5", (1, 28, 28), 4, dropout=0, stream=Stream(1))

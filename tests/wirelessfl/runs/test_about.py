@@ -1,4 +1,4 @@
-"""Versions, commit, date and device in a run's folder."""
+"""A run's folder records versions, commit, date and device."""
 
 import json
 import os
@@ -35,7 +35,7 @@ def halted(config, toy):
 
 
 def test_a_folder_records_versions_commit_date_and_device(config, toy):
-    """The file is written before the first row, and does not change."""
+    """The file is written before the first row and does not change afterwards."""
     settings, seen = config(), []
     begun = datetime.now(UTC).replace(microsecond=0)
     result = wirelessfl.run(
@@ -70,7 +70,7 @@ def test_every_row_has_the_version_of_the_results(config, toy, algorithm, flags)
 
 
 def test_resuming_adds_an_entry_to_about_json(config, toy, same):
-    """Entries of the original version are kept; a missing file then has only the new entry."""
+    """Existing entries are kept; if the file is missing, it gets only the new entry."""
     reference = wirelessfl.run(config(rounds=4), data=toy)
     out = halted(config, toy)
     first = {**read(out), "wirelessfl": "0.0.7", "numerics": 0}
@@ -101,7 +101,7 @@ def test_a_damaged_about_json_is_named(tmp_path, config, junk):
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="no git")
 def test_the_commit_is_that_of_the_package(tmp_path, monkeypatch):
-    """Commit and dirty flag are those of a work tree that tracks the package, otherwise None."""
+    """Commit and dirty flag are recorded only if a work tree tracks the package."""
 
     def git(*words):
         who = ["-c", "user.name=x", "-c", "user.email=x@y.z", "-c", "commit.gpgsign=false"]

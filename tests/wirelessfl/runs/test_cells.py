@@ -1,4 +1,4 @@
-"""Runs with asynchronous cells: resuming, rows at simulated times, and a single process."""
+"""Runs with asynchronous cells: resuming, rows at simulated times, one process only."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -16,7 +16,7 @@ from wirelessfl.training.shards import Shards
 
 @pytest.fixture
 def uneven():
-    """Four cells of unequal speed."""
+    """A network of four cells with unequal speed."""
     cpu_hz = [1e9, 2e9, 1.1e9, 3e8, 4e8, 7e8, 9e8]
     return Network([0, 0, 0, 1, 1, 2, 3], cpu_hz=cpu_hz, snr_db=20)
 
@@ -42,7 +42,7 @@ def go(setup, directory, on_row=None):
     ],
 )
 def test_resumed_at_every_save_point(config, toy, uneven, same, halt_at, name, flags):
-    """A run interrupted at any row and resumed is bit-identical to an uninterrupted run."""
+    """A run interrupted at any row and resumed is bit-identical to an uninterrupted one."""
 
     def setup():
         made = config(name, network=True, checkpoint_seconds=0, **under(2), **{"rounds": 4} | flags)
@@ -61,7 +61,7 @@ def test_resumed_at_every_save_point(config, toy, uneven, same, halt_at, name, f
 
 
 def test_rows_and_end_at_simulated_times(config, toy, uneven):
-    """Rows come at multiples of eval_seconds and at max_seconds, and no merge follows."""
+    """There are rows at multiples of eval_seconds and at max_seconds, where the run ends."""
 
     def rows(**flags):
         made = config("hfedavg", network=True, **under(1), **flags)

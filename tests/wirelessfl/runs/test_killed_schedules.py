@@ -1,4 +1,4 @@
-"""kill -9 under every schedule: the resumed run has the rows and models of an uninterrupted one."""
+"""A run resumed after kill -9 equals an uninterrupted one, for every schedule."""
 
 import signal
 

@@ -1,4 +1,4 @@
-"""Resuming runs: same rows and parameters as an uninterrupted run, and clear errors."""
+"""Resumed runs have the rows and parameters of uninterrupted runs; errors are clear."""
 
 import json
 import os
@@ -71,7 +71,7 @@ def test_resume_removes_rows_after_the_checkpoint(config, toy, same):
 
 
 def test_row_0_is_not_repeated_after_an_early_interruption(config, toy, same):
-    """The run is interrupted at rows 0 and 1, with checkpoints as often as possible."""
+    """Runs interrupted at rows 0 and 1, with a checkpoint after each, have one row 0."""
     reference = wirelessfl.run(config(rounds=3), data=toy)
     for stop in (0, 1):
         settings = config(rounds=3, checkpoint_seconds=0)
@@ -120,7 +120,7 @@ def test_a_failed_checkpoint_keeps_the_old_one(config, toy, monkeypatch):
 
 
 def test_resume_needs_the_given_objects(config, toy, same, network_of):
-    """A network or data set from Python must be given again, with the same content."""
+    """To resume, a network or data set from Python must be given again with equal content."""
     other = replace(toy, train_inputs=toy.train_inputs.flip(0))
     even, uneven = network_of([0, 0, 0, 1, 1, 1]), network_of([0, 0, 0, 0, 0, 1])
     reference = wirelessfl.run(config(network=True, rounds=4), data=toy, network=even)
@@ -247,7 +247,7 @@ def test_buffers_are_compared_even_if_not_persistent(config, toy):
 
 
 def test_dropout_keys_are_not_compared(config, toy):
-    """Dropout keys change in every step, including steps before the run."""
+    """A checkpoint with different dropout keys, which change in every step, is accepted."""
     settings = {"executor": "vmap", "chunk": None, "dropout": 0.5}
     halted = halted_run(lambda **k: config("hfedavg", **(k | settings)), toy)
     assert wirelessfl.resume(halted.run.out, data=toy).rows[-1]["round"] == 4
@@ -263,7 +263,7 @@ def test_an_interrupted_run_with_replay_resumes_bit_for_bit(config, toy, same):
 
 
 def test_a_finished_run_needs_neither_data_nor_device(config, toy, same):
-    """It is read from its folder; a damaged row is reported."""
+    """The result is read from the run's folder; a damaged row is reported."""
     result = wirelessfl.run(config(), data=toy)
     again = wirelessfl.resume(result.directory)
     same(again, result)
@@ -314,7 +314,7 @@ def test_a_folder_of_another_layout_or_numerics_is_refused(config, toy, finished
 
 
 def test_unknown_settings_in_a_stored_file_are_refused(tmp_path):
-    """``resume`` and ``kept_run`` name the file in one line; ``is_finished`` is False."""
+    """Errors of ``resume`` and ``kept_run`` name the file; ``is_finished`` returns False."""
     config = Config.from_flags("fedavg", rounds=1, local_steps=1, threads=1, clients=4)
     made = kept_run(config, tmp_path)
     file = made.directory / "config.toml"

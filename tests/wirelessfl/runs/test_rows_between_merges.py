@@ -1,4 +1,4 @@
-"""Rows at simulated times between merges of cells report the last merge, even after resuming."""
+"""Rows between merges of cells report the last merge, even after resuming."""
 
 import pytest
 
@@ -10,7 +10,7 @@ class StoppedError(Exception):
 
 
 def test_resumed_between_two_merges(config, toy, same):
-    """A run interrupted at any row, mostly between merges, and resumed equals the whole run."""
+    """A run interrupted at any row, often between merges, and resumed equals the whole run."""
     flags = {
         "local": "heterofl", "schedule": "buffered", "buffer": 2, "cells": 2, "edge_rounds": 1,
         "rounds": 2, "eval_seconds": 0.02, "checkpoint_seconds": 0, "step_seconds": 0.01,

@@ -1,4 +1,4 @@
-"""Runs on disk: reproducibility, contents of the folder, and errors before any work."""
+"""Runs on disk: reproducibility, contents of the folder, and errors before training."""
 
 import json
 from dataclasses import replace
@@ -72,7 +72,7 @@ def test_impossible_settings_create_no_folder(config, toy):
 
 
 def test_uneven_cells_of_a_network_get_equal_shares_of_the_data(config, toy, network_of):
-    """cell-iid splits the training set into equal parts, one per cell."""
+    """cell-iid divides the training set into equal parts, one for each cell."""
     setup = build(
         config(network=True, split="cell-iid"), data=toy, network=network_of([0, 0, 0, 0, 0, 1])
     )
@@ -83,7 +83,7 @@ def test_uneven_cells_of_a_network_get_equal_shares_of_the_data(config, toy, net
 
 
 def test_natural_clients_and_clients_of_one_sample(config, toy):
-    """Groups of the data become clients; one of them has a single sample."""
+    """Each group of the data becomes a client, even a group with a single sample."""
     groups = np.minimum(np.arange(len(toy.train_labels)) // 40, 5)
     groups[-1] = 6
     natural = replace(toy, groups=groups)

@@ -1,4 +1,4 @@
-"""Sweeps: the same runs in sequence, in processes and on Ray; failures do not stop the others."""
+"""Sweeps: equal runs in sequence, in processes and on Ray; a failure does not stop the others."""
 
 import json
 import os
@@ -29,7 +29,7 @@ def bare(results):
 
 
 def test_the_hash_tells_settings_apart_and_nothing_else(tmp_path):
-    """The hash depends on the settings, but not on paths or on whether they are resolved."""
+    """The hash depends on all settings, but not on paths or on whether they are resolved."""
     base = settings_hash(Config.from_flags("hist"))
     assert base == settings_hash(Config.from_flags("hist", out=tmp_path, data_dir=tmp_path))
     assert base != settings_hash(Config.from_flags("hist", seed=2))
@@ -38,7 +38,7 @@ def test_the_hash_tells_settings_apart_and_nothing_else(tmp_path):
 
 
 def test_a_configuration_that_is_not_resolved_is_kept_like_its_resolved_one(tmp_path):
-    """An unresolved configuration finds the run of the resolved one."""
+    """``kept_run`` finds the run of an unresolved configuration under its resolved settings."""
     tables = {
         "algorithm": "hist",
         "network": {"clients": 8},
@@ -52,7 +52,7 @@ def test_a_configuration_that_is_not_resolved_is_kept_like_its_resolved_one(tmp_
 
 
 def test_processes_give_the_rows_of_one_after_the_other(tmp_path):
-    """Results come in the requested order; equal settings run once, and a repeated sweep none."""
+    """Results have the requested order; equal settings run once, and a repeated sweep runs none."""
     wanted = configs()
     wanted.append(wanted[0])
     seen = []
@@ -81,7 +81,7 @@ class Broken(FedAvg):
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_failures_keep_the_others(tmp_path, jobs, monkeypatch):
-    """Errors of this package and of a user's class are reported, each reason once."""
+    """Errors of this package and of a user's class are reported once per reason."""
     wanted = configs()
     bad = configs(seeds=(7, 8), dataset="mnist", data_dir=tmp_path / "nowhere")
     (tmp_path / "nowhere").write_text("a file where the data should be")
@@ -101,7 +101,7 @@ def test_failures_keep_the_others(tmp_path, jobs, monkeypatch):
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs /proc to find the process")
 def test_a_killed_process_is_told_with_its_exit_code_keeping_the_others(tmp_path, engine):
-    """The failure names the exit code of the killed process; the other run finishes."""
+    """The failure gives the exit code of the killed process, and the other run finishes."""
     long, short = configs(rounds=2000, seeds=(1,), eval_every=500), configs(seeds=(2,))
     killed = []
 
@@ -123,7 +123,7 @@ def test_a_killed_process_is_told_with_its_exit_code_keeping_the_others(tmp_path
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_mistake_of_the_caller_is_not_the_runs(tmp_path, jobs):
-    """An error in ``on_row`` is raised, and does not count as a failed run."""
+    """An error raised by ``on_row`` is not reported as a failed run."""
 
     def on_row(place, row):
         raise KeyError("of the caller")
@@ -146,7 +146,7 @@ def test_its_processes_leave_with_a_sweep_that_is_killed(tmp_path, engine, how, 
 
 
 def test_nonsense_is_refused(tmp_path, monkeypatch):
-    """A file in the path of the root, torchrun, jobs=0 and a missing Ray are errors."""
+    """A root below a file, torchrun, jobs=0 and a missing Ray are refused."""
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match="is not a folder"):
         sweep(configs(), tmp_path / "file" / "runs")
@@ -164,7 +164,7 @@ def test_nonsense_is_refused(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1", "127.0.0.1:many"])
 def test_a_cluster_that_does_not_answer_is_said_at_once(tmp_path, address):
-    """An address without a cluster is an error, without the retries of Ray."""
+    """An address without a cluster is an error at once, without Ray's retries."""
     pytest.importorskip("ray")
     with pytest.raises(ConfigError, match=f"ray is {address}: no cluster answers there"):
         sweep(configs(), tmp_path, ray=address)
@@ -183,7 +183,10 @@ print(json.dumps([result.rows for result in results]))
 
 
 def test_a_local_ray_gives_the_same_rows(tmp_path, launcher):
-    """In a separate process: Ray leaves its own threads and sockets behind."""
+    """A sweep on a local Ray gives the same rows as one without Ray.
+
+    It runs in a separate process, because Ray leaves threads and sockets behind.
+    """
     pytest.importorskip("ray")
     script = tmp_path / "script.py"
     script.write_text(ON_RAY)
@@ -233,7 +236,7 @@ def test_all_settings_are_checked_before_the_first_run(tmp_path, capsys, words, 
 
 
 def test_runs_are_told_apart_by_what_is_not_a_default():
-    """A setting that is added later, at its default value, therefore keeps the hash."""
+    """Only settings that differ from defaults change the hash, so new settings can be added."""
     plain = Config.from_flags("hist", clients=8)
     assert settings_hash(plain) == settings_hash(Config.from_flags("hist", clients=8, rounds=30))
     others = (
@@ -254,7 +257,7 @@ def test_runs_are_told_apart_by_what_is_not_a_default():
 
 
 def test_tasks_are_told_apart_by_what_the_run_does_not_say_for_them():
-    """Values that repeat the run's do not change the hash; naming an algorithm always does."""
+    """Values equal to the run's do not change the hash; naming an algorithm always does."""
     run = {"split": "dirichlet", "alpha": 0.5, "lr": 0.1, "clients": 8, "requests": 4}
 
     def hash_of(words):
@@ -275,7 +278,7 @@ def test_tasks_are_told_apart_by_what_the_run_does_not_say_for_them():
 
 
 def test_a_run_made_under_other_defaults_is_not_taken_for_this_one(tmp_path):
-    """A stored run whose settings differ, since defaults have changed, is refused."""
+    """A stored run with the same hash is refused if changed defaults gave it other settings."""
     config = Config.from_flags("fedavg", clients=4, rounds=1, local_steps=1, threads=1)
     folder = kept_run(config, tmp_path).directory
     assert is_finished(config, tmp_path)

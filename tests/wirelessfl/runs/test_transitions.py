@@ -1,4 +1,4 @@
-"""Drops and recoveries, checked by hand and, for random rows, by their definition."""
+"""Drops and recoveries by hand and, for random rows, by their definition."""
 
 import statistics
 from itertools import pairwise
@@ -11,7 +11,7 @@ from wirelessfl.runs.transitions import Transition, transitions
 
 
 def rows_of(*sessions):
-    """Rows of sessions from ``{session_round: accuracy}``."""
+    """Rows of sessions from ``{round of the session: accuracy}``."""
     return [
         {"session": s, "session_round": t, "accuracy": accuracy}
         for s, own in enumerate(sessions)

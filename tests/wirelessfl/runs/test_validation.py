@@ -1,4 +1,4 @@
-"""Runs with a validation set: the split, fields of rows, targets and the best row."""
+"""Runs with a validation set: held-out samples, row fields, targets and the best row."""
 
 import json
 from dataclasses import replace
@@ -48,7 +48,7 @@ def held_of(data, seed=1):
 
 
 def measured(setup, params, inputs, labels):
-    """Accuracy and mean cross-entropy, computed with the module."""
+    """Accuracy and mean cross-entropy, computed by calling the module."""
     module = setup.models[0].module
     logits = functional_call(module, params, (inputs,))
     right = (logits.argmax(-1) == labels).double().mean()
@@ -57,7 +57,7 @@ def measured(setup, params, inputs, labels):
 
 @pytest.mark.parametrize("name", SPLITS)
 def test_no_client_has_a_held_out_sample(config, toy, name):
-    """Clients have all other samples; the seed, not the split, determines the held-out samples."""
+    """Clients have all other samples; held-out samples depend on the seed, not on the split."""
     flags = {"split": name, "validation_fraction": FRACTION} | SPLITS[name]
     setup = build(config("hfedavg", **{"cells": 2} | flags), data=toy)
     model, held = setup.models[0], held_of(toy)
@@ -73,7 +73,7 @@ def test_no_client_has_a_held_out_sample(config, toy, name):
 
 
 def test_a_natural_split_holds_out_whole_groups(config):
-    """No client has samples of a held-out group, also for token ids in uint8."""
+    """Clients have no samples of held-out groups, even if inputs are token ids in uint8."""
     plain = letters()
     data = Dataset(
         "roles", plain.train_inputs.to(torch.uint8), plain.train_labels,
@@ -96,7 +96,7 @@ def test_a_natural_split_holds_out_whole_groups(config):
 
 @pytest.mark.parametrize("regime", REGIMES)
 def test_rows_have_validation_accuracy_and_loss(config, toy, regime):
-    """They equal an evaluation by hand; without a validation set, rows lack these fields."""
+    """Both fields equal an evaluation by hand; without a validation set they are absent."""
     algorithm, flags = REGIMES[regime]
     flags = {"hidden": (8,)} | flags
     settings = config(algorithm, **flags, validation_fraction=FRACTION)
@@ -118,7 +118,10 @@ def test_rows_have_validation_accuracy_and_loss(config, toy, regime):
 
 
 def test_validation_accuracy_ends_a_task(config, toy):
-    """Test labels are wrong, so that the test accuracy never reaches the target."""
+    """A task ends when its validation accuracy reaches the target.
+
+    Test labels are wrong, so that test accuracy never does.
+    """
     wrong = replace(toy, test_labels=(toy.test_labels + 1) % 4)
     flags = REQUESTS | {"rounds": 60, "target": 0.9, "lr": 0.3}
     ended = wirelessfl.run(config("fedast", **flags, validation_fraction=FRACTION), data=wrong)
@@ -134,7 +137,10 @@ def test_validation_accuracy_ends_a_task(config, toy):
 
 
 def test_a_summary_selects_by_validation_accuracy(config, toy):
-    """It selects the best row and the cost of the target; ``best_accuracy`` is on test samples."""
+    """Validation accuracy selects the best row and the cost of the target.
+
+    ``best_accuracy`` is that row's test accuracy.
+    """
     wrong = replace(toy, test_labels=(toy.test_labels + 1) % 4)
     settings = config("fedavg", rounds=6, target=0.8, validation_fraction=FRACTION, lr=0.3)
     result = wirelessfl.run(settings, data=wrong)
@@ -162,7 +168,7 @@ def test_resumed_equals_uninterrupted(config, toy, same, halt_at, regime):
 
 
 def test_tasks_share_validation_samples(tmp_path):
-    """Tasks with equal data settings share them; a task's table may set another fraction, or 0."""
+    """Tasks with equal data settings share validation samples; each may set its own fraction."""
     tables = ["digits,name=a,hidden=8", "digits,name=b,model=linear"]
     tables += ["digits,name=c,model=linear,validation_fraction=0.4"]
     tables += ["digits,name=d,model=linear,validation_fraction=0"]
@@ -184,7 +190,7 @@ def test_tasks_share_validation_samples(tmp_path):
 
 
 def test_a_session_without_validation_samples_of_its_labels_is_refused(config, toy):
-    """Evaluating all labels avoids the error."""
+    """The run is refused unless all labels are evaluated."""
     few = replace(toy, train_inputs=toy.train_inputs[:200], train_labels=toy.train_labels[:200])
     flags = {"sessions": 2, "split": "iid", "validation_fraction": 0.005}  # one sample
     with pytest.raises(DataError, match=r"no validation sample has .* Raise validation_fraction"):
@@ -199,7 +205,7 @@ def test_fractions_out_of_range_are_refused(fraction):
 
 
 def test_tables_show_validation_accuracy(tmp_path, capsys):
-    """The summary table of a run and the table of a sweep show it."""
+    """The summary table of a run and the table of a sweep have a column for it."""
     words = ["--clients", "4", "--rounds", "1", "--local-steps", "2", "--threads", "1"]
     words += ["--validation-fraction", "0.2", "--target", "0.01"]
     assert main(["run", "fedavg", *words, "--out", str(tmp_path / "run")]) == 0

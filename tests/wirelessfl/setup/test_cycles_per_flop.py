@@ -1,4 +1,4 @@
-"""Cycles per FLOP: costs of runs, stored settings, and conflicts with other settings."""
+"""Cycles per FLOP: costs of runs, stored settings, and conflicts."""
 
 import json
 import tomllib
@@ -29,13 +29,13 @@ SMALL = {"clients": 6, "rounds": 2, "local_steps": 2, "batch_size": 8, "threads"
 
 
 def flops(batch, *sizes):
-    """FLOPs of a training step of a chain of linear layers, by hand."""
+    """FLOPs of a training step of linear layers, by hand."""
     return sum((2 if layer == 0 else 3) * 2 * batch * size for layer, size in enumerate(sizes))
 
 
 @pytest.mark.parametrize("regime", REGIMES)
 def test_cycles_per_flop_equal_the_same_cycles_per_step(regime, tmp_path, same):
-    """All rows and parameters are identical; a note and ``about.json`` report the counted cost."""
+    """Rows and parameters are identical; a note and ``about.json`` report the counted cycles."""
     algorithm, own = REGIMES[regime]
     step = flops(8, 64 * 16, 16 * 10)
     made, notes = [], []
@@ -53,7 +53,7 @@ def test_cycles_per_flop_equal_the_same_cycles_per_step(regime, tmp_path, same):
 
 
 def test_latency_and_energy_follow_from_the_counted_cycles(toy, config):
-    """By hand: H X FLOPs / F seconds at kappa F^3 watts, and transfers at 1 Gbit/s."""
+    """Training takes H X FLOPs / F seconds at kappa F^3 watts, for X cycles per FLOP."""
     settings = config("fedavg", cycles_per_flop=40.0, uplink="fixed", rate_mbps=1000.0, rounds=1)
     setup = build(settings, data=toy)
     network = build_network(settings.network, Stream(settings.run.seed), None)
@@ -76,7 +76,7 @@ TABLES = [
 
 
 def in_cycles(run_wide):
-    """The same tasks, with cycles per step instead of cycles per FLOP."""
+    """The tables of tasks with the equivalent cycles per step."""
     cycles = [
         run_wide * flops(8, 64 * 20, 20 * 10),
         7 * flops(4, 64 * 12, 12 * 10),
@@ -90,7 +90,7 @@ def in_cycles(run_wide):
     ("algorithm", "own"), [("fedast", {"requests": 4, "buffer": 2}), ("sync-st", {})]
 )
 def test_each_task_has_the_flops_of_its_model(algorithm, own, tmp_path, same):
-    """A task's table may override the factor, and a timeline has the same times as the run."""
+    """Tasks may override the factor, and a timeline has the same times as the run."""
     own = SMALL | own | {"rounds": 4, "eval_every": 1}
     counted = Config.from_flags(
         algorithm, **own, task=TABLES, cycles_per_flop=PER_FLOP, out=tmp_path / "counted"
@@ -108,8 +108,11 @@ def test_each_task_has_the_flops_of_its_model(algorithm, own, tmp_path, same):
     ]  # fmt: skip
 
 
-def test_a_single_task_can_be_counted(tmp_path):
-    """Other tasks keep the default cost, and the stored file gives the same run."""
+def test_one_task_may_use_cycles_per_flop(tmp_path):
+    """Cycles per FLOP may be set for one task; the others keep the default cost.
+
+    The stored file gives the same run.
+    """
     tables = ["digits,hidden=12,name=a", "digits,hidden=12,name=b,cycles_per_flop=3"]
     config = Config.from_flags("sync-st", **SMALL, task=tables, out=tmp_path / "run")
     made = wirelessfl.run(config)
@@ -121,7 +124,7 @@ def test_a_single_task_can_be_counted(tmp_path):
 
 
 def test_the_factor_is_stored(toy, config, same, halt_at):
-    """The counted cycles are not stored; a resumed run counts FLOPs again."""
+    """The file has the factor but not the counted cycles; a resumed run counts FLOPs again."""
     settings = config("fedavg", cycles_per_flop=PER_FLOP, checkpoint_seconds=0, rounds=4)
     whole = wirelessfl.run(config("fedavg", cycles_per_flop=PER_FLOP, rounds=4), data=toy)
     stored = tomllib.loads((whole.directory / "config.toml").read_text())["network"]
@@ -151,7 +154,7 @@ def test_a_sweep_can_vary_the_factor(tmp_path, capsys):
 
 @pytest.mark.parametrize("other", [{"cycles_per_step": 1e6}, {"step_seconds": 0.1}])
 def test_two_costs_of_a_step_conflict(other):
-    """Both in the run, both in a task's table, or one in each; defaults do not conflict."""
+    """They conflict in the run, in a task's table, or with one in each; defaults do not count."""
     ((key, value),) = other.items()
     one = rf"cycles_per_flop=2\.0 conflicts with {key}={value:g}, which replaces it: choose one of"
     two = rf"{key}={value} conflicts with cycles_per_flop=2, which replaces it: choose one of them"
@@ -171,7 +174,7 @@ def test_shifted_exponential_delays_refuse_the_factor():
 
 
 class Scaled(nn.Module):
-    """A model with only element-wise products, which torch does not count."""
+    """A model with element-wise products only, which torch does not count."""
 
     def __init__(self):
         super().__init__()

@@ -1,4 +1,4 @@
-"""Networks, models and data sets given as objects: replaced settings and stored marks."""
+"""Networks, models and data sets given as objects: replaced settings and stored files."""
 
 import tomllib
 
@@ -66,14 +66,14 @@ def model():
 
 
 def elsewhere(file, out):
-    """The settings in a file, for a run in another folder."""
+    """The configuration in a file, with a different output folder."""
     config = Config.from_toml(file)
     return config.with_run({"out": out})
 
 
 @pytest.mark.parametrize("algorithm", ["fedavg", "sync-st", "fedast"])
 def test_the_given_network_determines_the_cost_of_a_step(config, toy, algorithm):
-    """By hand, an update takes H V_0 / F + 2 32 P / rate seconds and H V_0 kappa F^2 joules."""
+    """An update takes H V_0 / F + 2 32 P / rate seconds and H V_0 kappa F^2 joules, by hand."""
     network = Network(
         np.zeros(5, dtype=int), cpu_hz=2e9, snr_db=20, cycles_per_step=4e8,
         switched_capacitance=3e-28,
@@ -89,7 +89,7 @@ def test_the_given_network_determines_the_cost_of_a_step(config, toy, algorithm)
 
 
 def test_task_tables_override_the_cost_of_a_step(tmp_path, toy):
-    """A step takes its cycles over the client's CPU speed, or the seconds in the task's table."""
+    """A step takes its task's cycles divided by the CPU speed, or its task's seconds."""
     cycles, seconds = "digits,name=b,cycles_per_step=1e8", "digits,name=c,step_seconds=.3"
     flags = {"clients": 4, "local_steps": 5, "threads": 1, "chunk": 2}
     for shared, tables, expected in (
@@ -136,7 +136,7 @@ def test_settings_that_a_network_replaces_are_refused_before_any_work(
 
 
 def test_the_error_names_all_replaced_settings(toy, star, tmp_path):
-    """Settings may come from tables, a Config or a copy of one; None does not count as given."""
+    """The error names settings from tables, a Config or a copy of one, unless they are None."""
     said = r"replaces clients=4, antennas=10: leave these settings out, or the network"
     tables = {"algorithm": "fedavg", "network": {"clients": 4, "antennas": 10, "snr_db": None}}
     with pytest.raises(ConfigError, match=said):
@@ -153,7 +153,10 @@ def test_the_error_names_all_replaced_settings(toy, star, tmp_path):
 
 
 def test_a_finished_run_has_its_network_as_given_settings(star, tmp_path):
-    """The network's defaults then count as given, so that another network is refused."""
+    """A finished run's configuration counts all network settings as given.
+
+    A network passed with this configuration is therefore refused.
+    """
     made = wirelessfl.run(
         Config.from_flags("fedavg", rounds=1, local_steps=1, out=tmp_path / "run")
     )
@@ -163,7 +166,7 @@ def test_a_finished_run_has_its_network_as_given_settings(star, tmp_path):
 
 
 def test_values_changed_in_place_are_used(tmp_path):
-    """Tables of choices are plain dicts, so a caller can change them."""
+    """A run uses values that were changed in the plain dict of a choice."""
     config = Config.from_flags("fedavg", rounds=1, local_steps=1, clients=4, out=tmp_path / "run")
     config.algorithm["lr"] = 0.5
     other = Config.from_flags("fedavg", rounds=1, local_steps=1, clients=4, lr=0.5)
@@ -177,7 +180,10 @@ def test_values_changed_in_place_are_used(tmp_path):
 
 @pytest.mark.parametrize("delays", ["wireless", "shifted-exponential"])
 def test_step_costs_in_task_tables_are_replaced_too(star, delays, tmp_path):
-    """With shifted-exponential delays, step_seconds is beta, which a network does not replace."""
+    """A network replaces step costs of tasks, except with shifted-exponential delays.
+
+    Then step_seconds is the delay's parameter beta.
+    """
     shared = {"delays": delays, "rounds": 1, "threads": 1, "chunk": 2, "local_steps": 2}
     tables = ["digits,name=a,step_seconds=0.1", "digits,name=b,cycles_per_step=1e7"]
     shared_out = shared | {"out": tmp_path / "run"}
@@ -209,7 +215,7 @@ def test_step_costs_in_task_tables_are_replaced_too(star, delays, tmp_path):
     ],
 )
 def test_settings_kept_beside_a_network_are_stored(config, toy, star, network_of, algorithm, flags):
-    """Settings that the network replaces are not stored."""
+    """The stored file has settings kept beside a network, not those that the network replaces."""
     network = network_of([0, 0, 0, 0, 1, 1, 1, 1]) if algorithm == "hfedavg" else star
     result = wirelessfl.run(config(algorithm, network=True, **flags), data=toy, network=network)
     stored = tomllib.loads((result.directory / "config.toml").read_text())
@@ -241,7 +247,7 @@ def test_settings_kept_beside_a_network_are_stored(config, toy, star, network_of
 def test_limits_are_checked_against_the_given_network(
     config, toy, network_of, algorithm, flags, said
 ):
-    """70 clients are accepted with a network of 80 clients, but not with 65 or the default 60."""
+    """Limits such as 70 clients are valid for a network of 80, but not of 65 or the default 60."""
     settings = config(algorithm, network=True, rounds=1, split="iid", **flags)
     with pytest.raises(ConfigError, match=said):
         wirelessfl.run(settings, data=toy)
@@ -265,7 +271,7 @@ def test_a_star_requires_one_cell(config, toy, network_of):
 def test_stored_settings_cannot_be_used_without_the_given_objects(
     config, toy, star, same, tmp_path, capsys
 ):
-    """The file has no settings that the network replaces, and is refused without the objects."""
+    """The file lacks the settings that the network replaced, and is refused without a network."""
     network = Network(np.zeros(7, dtype=int), cpu_hz=1e9, snr_db=15, bandwidth_hz=2e7, antennas=4)
     result = wirelessfl.run(config("fedavg", network=True), data=toy, network=network)
     file = result.directory / "config.toml"
@@ -366,7 +372,7 @@ def test_a_given_data_set_conflicts_with_the_name_of_another(config, toy):
 
 
 def test_warm_starts_that_draw_models_refuse_a_given_model(config, toy):
-    """They refuse it even if its class has the name of a configurable model, fcnn."""
+    """The model is refused even if its class is named like a configurable model, fcnn."""
     own = type("fcnn", (FCNN,), {})((12,), 4, hidden=(9, 8))
     settings = config("fedavg", sessions=4, split="iid", warm_start="random-pilot")
     with pytest.raises(ConfigError, match="draws new models, but the model, fcnn, is a given"):

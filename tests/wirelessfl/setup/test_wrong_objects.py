@@ -1,4 +1,4 @@
-"""Python arguments of the wrong type: one line that names the argument, before any work."""
+"""Arguments of the wrong type give a one-line error that names the argument, before any work."""
 
 import numpy as np
 import pytest
@@ -24,7 +24,7 @@ def nothing_is_written(tmp_path, monkeypatch):
 
 
 def told(call, kind, *parts):
-    """Check that ``call`` raises ``kind`` with one line that contains all ``parts``."""
+    """Assert that ``call`` raises ``kind`` with a one-line message that contains all ``parts``."""
     with pytest.raises(kind) as caught:
         call()
     text = str(caught.value)

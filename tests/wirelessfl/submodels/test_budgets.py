@@ -1,4 +1,4 @@
-"""Levels have floor(r W) neurons; budgets select the largest; capacities are assigned evenly."""
+"""Levels of width, the largest level within a budget, and the assignment of capacities."""
 
 from collections import Counter
 from fractions import Fraction
@@ -17,7 +17,7 @@ from wirelessfl.submodels.neurons import NeuronMap, Neurons, Slot
 
 
 def chain(inputs, hidden, classes):
-    """A fully connected network with biases; ``hidden`` lists (width, blocks)."""
+    """Neurons of a fully connected network with biases; ``hidden`` lists (width, blocks)."""
     widths = [inputs, *(width for width, _ in hidden), classes]
     shapes = {}
     for i, (read, made) in enumerate(pairwise(widths)):
@@ -32,7 +32,7 @@ def chain(inputs, hidden, classes):
 
 
 def convolution():
-    """3x3 kernels on 8x8 pixels, pooled to 4x4: each channel has 16 inputs of the last layer."""
+    """A convolution on 8x8 pixels, pooled to 4x4: each channel is 16 inputs of the last layer."""
     shapes = {"conv.weight": (6, 3, 3, 3), "conv.bias": (6,), "fc.weight": (5, 96), "fc.bias": (5,)}
     slots = (Slot("conv.weight", 0), Slot("conv.bias", 0), Slot("fc.weight", 1, 16))
     layers = (Neurons("conv", 6, slots, 2),)
@@ -55,7 +55,10 @@ SHARES = st.one_of(
 
 @given(chains(), SHARES)
 def test_a_width_ratio_keeps_its_floor_of_every_layer(neurons, share):
-    """Widths are b * max(1, floor(r W/b)), where r within 1e-9 of a fraction is that fraction."""
+    """A layer of b blocks keeps b * max(1, floor(r W/b)) neurons.
+
+    A ratio r within 1e-9 of a fraction counts as that fraction.
+    """
     levels = levels_of(neurons)
     near = Fraction(share).limit_denominator(14)  # no block is wider
     ratio = near if abs(float(near) - share) < 1e-9 else Fraction(share)
@@ -100,7 +103,7 @@ def multiplied(neurons, widths):
 
 @pytest.mark.parametrize("neurons", [chain(7, [(10, 1), (6, 2)], 3), convolution()])
 def test_costs_are_those_of_the_shapes(neurons):
-    """Costs equal a count over shapes: biases multiply nothing, kernels once per pixel."""
+    """Costs equal counts from shapes: no multiplications by biases, one kernel use per pixel."""
     levels = levels_of(neurons)
     for widths, parameters, multiplications in zip(
         levels.widths, levels.parameters, levels.multiplications, strict=True
@@ -121,7 +124,7 @@ def test_costs_are_those_of_the_shapes(neurons):
 @pytest.mark.parametrize("budget", ["bytes", "flops"])
 @given(neurons=chains(), share=SHARES)
 def test_a_budget_selects_the_largest_submodel(budget, neurons, share):
-    """The level equals brute force over all levels; the fraction in the error is accepted."""
+    """The level equals brute force; if no level fits, the budget named in the error does."""
     levels = levels_of(neurons)
     costs = [
         neurons.parameters(widths) if budget == "bytes" else multiplied(neurons, widths)
@@ -139,7 +142,7 @@ def test_a_budget_selects_the_largest_submodel(budget, neurons, share):
 
 
 def test_a_budget_below_the_smallest_submodel_is_refused():
-    """One of 100 neurons needs two weights, its bias and the output's: 4 of 301 parameters."""
+    """The smallest submodel has two weights and two biases, 4 of 301 parameters."""
     levels = levels_of(chain(1, [(100, 1)], 1))
     assert levels.parameters[[0, -1]].tolist() == [4, 301]
     with pytest.raises(ConfigError) as caught:
@@ -153,7 +156,7 @@ def test_a_budget_below_the_smallest_submodel_is_refused():
 
 
 def test_budgets_above_one_are_absolute_bytes_and_flops():
-    """k neurons of 100 need 3 k + 1 parameters of 4 bytes and 2 k multiplications of 2 FLOPs."""
+    """Of 100 neurons, k need 3 k + 1 parameters of 4 bytes and 2 k multiplications of 2 FLOPs."""
     levels = levels_of(chain(1, [(100, 1)], 1))
     for neurons in (1, 7, 100):
         assert levels.within("bytes", 4 * (3 * neurons + 1)) == neurons - 1
@@ -195,7 +198,7 @@ def test_capacities_are_assigned_evenly_and_reproducibly(capacities, clients, se
 
 
 def test_capacities_are_assigned_at_random():
-    """Over 4000 seeds client 0 gets each of four capacities equally often (standard error .007)."""
+    """Over 4000 seeds, client 0 gets each of four capacities equally often (std. error 0.007)."""
     first = Counter(dealt_capacities([1, 0.5, 0.25, 0.125], 8, Stream(s))[0] for s in range(4000))
     assert len(first) == 4
     assert all(abs(n / 4000 - 0.25) < 0.035 for n in first.values())

@@ -1,4 +1,4 @@
-"""Client submodels train like the masked full model, however clients are batched."""
+"""Client submodels train like the masked full model, for any batching of clients."""
 
 import copy
 
@@ -49,7 +49,7 @@ def images(shape, samples=60, classes=4):
 
 
 def full_masks(spec, kept):
-    """Mask [P] of 0 and 1 from the kept entries of each parameter's first two axes."""
+    """Mask [P] of 0 and 1: ``kept`` has the kept indices of each parameter's first two axes."""
     mask = torch.zeros(spec.size)
     for name, view in spec.views(mask).items():
         first, second = kept[name]
@@ -58,7 +58,7 @@ def full_masks(spec, kept):
 
 
 def kept_of_lenet(conv1, conv2, fc1, fc2):
-    """Kept entries by parameter; each channel of ``conv2`` has 4x4 pixels, the inputs of fc1."""
+    """Kept indices by parameter; each channel of ``conv2`` is 16 inputs of ``fc1``."""
     inputs, classes = np.arange(1), np.arange(4)
     pixels = (16 * conv2[:, None] + np.arange(16)).reshape(-1)
     held = {
@@ -88,7 +88,7 @@ def size_of_fcnn(a, b):
 @pytest.mark.parametrize("padding", [0.0, 1.0])
 @pytest.mark.parametrize("kind", ["fcnn", "lenet5"])
 def test_submodels_train_as_the_full_model_under_masks(config, toy, kind, padding):
-    """Updates equal those of the masked full model; job tensors have the submodel's size."""
+    """Updates equal those of the masked full model; tensors of a job have the submodel's size."""
     module, data = (lenet(), images((1, 28, 28))) if kind == "lenet5" else (model(), toy)
     size = size_of_lenet if kind == "lenet5" else size_of_fcnn
     flags = {"capacities": (1.0, 0.5, 0.3), "padding": padding, "lr": LR}
@@ -168,7 +168,7 @@ EXECUTIONS = [
 
 @pytest.mark.parametrize("name", ["ra-fed", "ram-fed"])
 def test_batches_chunks_and_executors_agree(config, toy, name):
-    """After three rounds, parameters agree to 1e-5, and seconds and MiB are equal."""
+    """After three rounds, parameters agree to 1e-5; seconds and MiB are equal."""
     flags = {"clients": 10, "clients_per_round": 8, "capacities": (1.0, 0.7, 0.4, 0.2)}
     reference = wirelessfl.run(config(name, **flags), data=toy, model=model())
     assert reference.config.run.padding == 0.1
@@ -182,7 +182,7 @@ def test_batches_chunks_and_executors_agree(config, toy, name):
 
 
 def test_processes_agree(config, toy):
-    """Two worker processes give the parameters and seconds of one process."""
+    """Two worker processes give the same parameters and seconds as one process."""
     flags = {"capacities": (1.0, 0.5), "chunk": 2}
     one, two = (
         wirelessfl.run(config("ram-fed", workers=n, **flags), data=toy, model=model())
@@ -193,7 +193,7 @@ def test_processes_agree(config, toy):
 
 
 def test_padding_of_batches_is_within_the_limit(config, toy):
-    """Every client is in one batch, and each batch's padded fraction is at most the limit."""
+    """Each client is in one batch, and no batch's padded fraction exceeds the limit."""
     flags = {"clients": 80, "capacities": (1.0, 0.8, 0.7, 0.5, 0.3, 0.2, 0.1)}
     setup = build(config("ra-fed", **flags, split="iid"), data=toy, model=model())
     own, number = setup.planner.plan(0).client_submodels, {}
@@ -216,7 +216,7 @@ def test_padding_of_batches_is_within_the_limit(config, toy):
 
 
 def test_coverage_of_nodes_is_the_sum_over_client_masks(config, toy):
-    """Weights and counts per node equal sums over clients' masks; full coverage is exactly 1."""
+    """Weights and counts of a node are sums over its clients' masks; full weight is exactly 1."""
     flags = {"cells": 2, "local": "ra-fed", "capacities": (0.5, 0.2), "clients": 7}
     setup = build(config("hfedavg", **flags), data=toy, model=model())
     plan = setup.planner.plan(0)
@@ -235,9 +235,9 @@ def test_coverage_of_nodes_is_the_sum_over_client_masks(config, toy):
 
 @pytest.mark.parametrize("kind", ["fcnn", "lenet5", "resnet18"])
 def test_coverage_agrees_with_the_index_of_each_submodel(kind):
-    """Coverage equals that of the submodels' indices, with pixels, kernels, norms and sums.
+    """Coverage equals that from submodel indices, for pixels, kernels, norms and residual sums.
 
-    A node without clients and a client of weight 0 cover nothing.
+    A node without clients covers nothing; neither does a client of weight 0.
     """
     module, shape = {
         "fcnn": (model(), (12,)),
@@ -265,7 +265,7 @@ def test_coverage_agrees_with_the_index_of_each_submodel(kind):
 
 
 def test_models_with_group_norms_train_in_batches_of_equal_widths(config):
-    """Padding channels would affect a group norm, so requesting padding is an error."""
+    """Padding channels would change group norms, so requesting padding is an error."""
     data = images((3, 32, 32), samples=30, classes=10)
 
     def resnet():
@@ -298,8 +298,8 @@ def test_models_with_group_norms_train_in_batches_of_equal_widths(config):
     )
 
 
-def test_a_submodel_is_the_narrow_model(config, toy):
-    """A narrow network with the first neurons' parameters gives the submodel's logits."""
+def test_a_submodel_equals_a_narrow_model(config, toy):
+    """A submodel of the first neurons has the logits of a narrow network with their parameters."""
     module = model((8, 4))
     setup = build(config("heterofl", capacities=(0.5,)), data=toy, model=module)
     own, objective = setup.planner.plan(0).client_submodels.of(np.array([0])), setup.model.objective

@@ -1,4 +1,4 @@
-"""Insufficient coverage raises an error that names the neurons."""
+"""Insufficient coverage raises an error that names the neurons concerned."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from wirelessfl.submodels.neurons import Neurons
 
 
 def refusal(held):
-    """Message of ``check_coverage`` for a layer of 300 neurons and the clients' sets ``held``."""
+    """Error of ``check_coverage`` for a layer of 300 neurons; ``held`` lists clients' neurons."""
     layers = [Neurons("layers.0", 2, ()), Neurons("layers.1", 300, ())]
     chosen = [[np.arange(2), np.array(sorted(mine), np.int64)] for mine in held]
     with pytest.raises(ConfigError) as caught:
@@ -34,7 +34,7 @@ def test_insufficient_coverage_is_refused_with_ranges_of_neurons():
 
 
 def test_enough_coverage_passes():
-    """``covered`` masks whose sizes sum to twice the layer's width cover each neuron twice."""
+    """``covered`` masks with twice the layer's width in total cover every neuron twice."""
     layers = [Neurons("a", 10, ()), Neurons("b", 6, (), 3)]
     counts = np.array([[5, 3], [7, 6], [8, 3]])
     clients = np.arange(3)

@@ -1,4 +1,4 @@
-"""The plot of masks shows the masks of ``deal_masks``."""
+"""The plot of masks agrees with ``deal_masks``."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from wirelessfl.submodels import Dealing, Neurons, coverage, deal_masks, draw_ma
 
 
 def test_panels_show_masks_and_coverage(tmp_path):
-    """Panels show masks of ``deal_masks`` and their coverage; crosses mark uncovered neurons."""
+    """Panels show the masks and coverage of ``deal_masks``; crosses mark uncovered neurons."""
     counts, width, path = [6, 3, 3], 12, tmp_path / "masks.png"
     figure = draw_masks(counts, width, path, kinds=("ordered", "covered"), rounds=2, seed=4)
     assert path.read_bytes().startswith(b"\x89PNG")

@@ -35,7 +35,7 @@ def layer(width, blocks=1, name="hidden"):
 
 @st.composite
 def cases(draw):
-    """Random layers, valid counts, and a round."""
+    """Random layers, valid numbers of neurons per client, and a round."""
     shapes = draw(
         st.lists(st.tuples(st.integers(1, 12), st.integers(1, 3)), min_size=1, max_size=3)
     )
@@ -54,7 +54,7 @@ def listed(chosen):
 
 
 def by_block(neurons, layer):
-    """The neurons of each block, with indices relative to the block."""
+    """The neurons of each block, as indices within the block."""
     size = layer.width // layer.blocks
     return [neurons[neurons // size == b] - b * size for b in range(layer.blocks)]
 
@@ -86,7 +86,7 @@ def test_ordered_masks_are_the_first_neurons(case):
 
 
 def test_rolling_masks_follow_the_window_of_fedrolex():
-    """Three of 5 neurons are 0-2, 1-3, 2-4, then wrap around; two blocks of 3 roll separately."""
+    """Three of 5 neurons are 0-2, 1-3, 2-4, then wrap around; blocks roll separately."""
     windows = [[0, 1, 2], [1, 2, 3], [2, 3, 4], [0, 3, 4], [0, 1, 4], [0, 1, 2]]
     paired = [[0, 1, 3, 4], [1, 2, 4, 5], [0, 2, 3, 5], [0, 1, 3, 4], [1, 2, 4, 5], [0, 2, 3, 5]]
     for number in range(6):
@@ -99,7 +99,7 @@ def test_rolling_masks_follow_the_window_of_fedrolex():
 
 @given(cases())
 def test_rolling_masks_keep_every_neuron_equally_often_per_cycle(case):
-    """Over W/b rounds, a client with n neurons keeps each neuron of the layer in n/b rounds."""
+    """Over W/b rounds, a client with n of W neurons in b blocks keeps each in n/b rounds."""
     layers, counts, deal = case
     for i, one in enumerate(layers):
         seen = np.zeros((len(deal.clients), one.width), dtype=int)
@@ -114,8 +114,8 @@ def test_rolling_masks_keep_every_neuron_equally_often_per_cycle(case):
 def test_neurons_and_pairs_are_kept_equally_often(kind):
     """Masks are uniform subsets: P(neuron) = n/W = 0.4, P(pair) = n(n-1)/(W(W-1)) = 0.1.
 
-    With 4000 draws the standard errors are 0.0077 and 0.0047; the tolerance is five of them. Arcs
-    of a common circle are uniform subsets too, so the second client is checked.
+    With 4000 draws the standard errors are 0.0077 and 0.0047; the tolerance is five of them. The
+    second client is checked: its arc of a randomly ordered circle must be uniform too.
     """
     draws, width, count = 4000, 5, 2
     held = np.zeros((draws, width), dtype=bool)
@@ -132,7 +132,7 @@ def test_neurons_and_pairs_are_kept_equally_often(kind):
 
 @pytest.mark.parametrize("kind", ["random", "covered", "partition", "static"])
 def test_masks_are_drawn_independently(kind):
-    """Masks differ between rounds (except static ones), clients, layers and blocks."""
+    """Masks differ between clients, layers and blocks, and (except static ones) between rounds."""
     layers = [layer(60, name="a"), layer(60, name="b"), layer(120, 2, name="c")]
     counts = np.array([[20, 20, 40]] * 3)
     first = deal_masks(kind, layers, counts, dealing(0))
@@ -149,7 +149,7 @@ def test_masks_are_drawn_independently(kind):
 
 @given(cases(), st.data())
 def test_static_masks_nest(case, data):
-    """A client's smaller static mask is a subset of its larger one, even from another round."""
+    """In every round, a client's smaller static mask is a subset of its larger one."""
     layers, counts, deal = case
     smaller = [
         [
@@ -179,7 +179,7 @@ def test_masks_do_not_depend_on_the_other_participants(kind, case):
 
 @given(cases())
 def test_covered_masks_maximise_the_minimum_coverage(case):
-    """Coverage is floor or ceil of sum/width; no other kind has a higher minimum."""
+    """``covered`` masks have the highest minimum coverage possible, floor(total / width)."""
     layers, counts, deal = case
     total = counts.sum(0)
     for kind in BY_COUNTS:
@@ -196,7 +196,7 @@ def test_covered_masks_maximise_the_minimum_coverage(case):
 
 @given(st.data())
 def test_partitions_without_overlap_are_those_of_hist(data):
-    """Each layer's neurons are shuffled and divided in proportion to the sizes."""
+    """Each layer's neurons are shuffled and divided in proportion to the clients' sizes."""
     widths = data.draw(st.lists(st.integers(1, 30), min_size=1, max_size=3))
     cuts = sorted(data.draw(st.lists(st.integers(0, max(widths)), max_size=4)))
     sizes = np.diff([0, *cuts, max(widths)])
@@ -214,7 +214,7 @@ def test_partitions_without_overlap_are_those_of_hist(data):
 
 @given(cases())
 def test_partition_masks_have_the_requested_overlap(case):
-    """Overlap adds the next round(overlap * n) neurons on the circle, up to the whole block."""
+    """A mask of n neurons is extended by round(overlap * n) neurons, up to the whole block."""
     layers, counts, deal = case
     disjoint = deal_masks("partition", layers, counts, replace(deal, overlap=0.0))
     wider = deal_masks("partition", layers, counts, deal)
@@ -230,7 +230,7 @@ def test_partition_masks_have_the_requested_overlap(case):
 
 @pytest.mark.parametrize(("overlap", "shared"), [(0.0, 0), (0.2, 2), (0.5, 5), (1.0, 10)])
 def test_adjacent_partition_masks_share_neurons(overlap, shared):
-    """Of four masks of 10 neurons, only neighbours on the circle share neurons."""
+    """Of four masks of 10 neurons on a circle, only neighbouring masks share neurons."""
     deal = dealing(clients=range(4), overlap=overlap)
     parts = [set(mine[0]) for mine in deal_masks("partition", [layer(40)], [[1]] * 4, deal)]
     for a, b in combinations(range(4), 2):

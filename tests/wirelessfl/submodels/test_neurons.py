@@ -1,4 +1,4 @@
-"""Neurons found by tracing: submodels without some of them compute the correct function."""
+"""Neurons are found by tracing, and models without some of them compute the right function."""
 
 import math
 
@@ -32,12 +32,12 @@ def weights(module):
 
 
 def entries(neurons, slot):
-    """Positions of the given neurons on the slot's axis."""
+    """Indices of the given neurons on the slot's axis."""
     return (neurons[:, None] * slot.repeat + torch.arange(slot.repeat)).flatten()
 
 
 def some(layer, share=0.5, seed=0):
-    """Random sorted neurons of ``layer``, the same number from each block."""
+    """Random neurons of ``layer``, sorted, with the same number in each block."""
     torch.manual_seed(seed)
     size = layer.width // layer.blocks
     each = max(1, int(size * share))
@@ -67,7 +67,7 @@ def silenced(found, tensors, kept):
 
 
 def check_omitted_neurons(module, *shape):
-    """A submodel's logits equal the full model's with the omitted neurons' weights set to zero."""
+    """Assert that omitting neurons gives the logits of the full model with their weights zero."""
     torch.manual_seed(1)
     for parameter in module.parameters():  # initial ones and zeros of norms would hide errors
         nn.init.normal_(parameter, std=0.3)
@@ -137,7 +137,7 @@ def test_sizes_are_those_of_a_smaller_model():
 
 @pytest.mark.parametrize("make", [LeNet5, ResNet18])
 def test_multiplications_are_those_of_the_layers(make):
-    """The computed number equals a count by hooks: output pixels times entries of the weight."""
+    """The number equals a count by hooks: output pixels times the weight's elements."""
     shape = (1, 28, 28) if make is LeNet5 else (3, 32, 32)
     module = LeNet5(shape, CLASSES) if make is LeNet5 else ResNet18(shape, CLASSES, width=8)
     neurons = found(module, *shape)
@@ -159,7 +159,7 @@ def test_multiplications_are_those_of_the_layers(make):
 
 
 def test_channels_of_a_residual_network():
-    """Batch norms act on each channel separately, so an omitted channel stays zero in sums."""
+    """Channels of a stage are omitted together; batch norms keep an omitted channel zero."""
     module = ResNet18((3, 32, 32), CLASSES, norm="batch", width=4)
     neurons = check_omitted_neurons(module, 3, 32, 32)
     stages = ["conv", "blocks.2.conv2", "blocks.4.conv2", "blocks.6.conv2"]
@@ -172,7 +172,7 @@ def test_channels_of_a_residual_network():
 
 
 def test_a_submodel_of_a_residual_network_is_one_of_smaller_width():
-    """The outputs equal those of a ResNet18 built with the smaller width."""
+    """Outputs equal those of a ResNet18 that is built with the smaller width."""
     torch.manual_seed(0)
     large = ResNet18((3, 32, 32), CLASSES, width=8)
     for parameter in large.parameters():
@@ -202,7 +202,7 @@ class Grouped(nn.Module):
 
 
 def test_blocks_preserve_the_groups_of_norms():
-    """In a submodel, each group is normalised over its kept channels."""
+    """In a submodel, each group of a norm contains its kept channels only."""
     torch.manual_seed(0)
     module = Grouped()
     for parameter in module.parameters():
@@ -326,7 +326,7 @@ def test_channels_are_all_kept_if_each_is_a_group_of_a_norm():
 
 
 class Restless(nn.Module):
-    """A module that draws random numbers, counts calls, stores state and changes its input."""
+    """A module with side effects: it draws numbers, counts calls, and changes its input."""
 
     def __init__(self):
         super().__init__()

@@ -1,4 +1,4 @@
-"""Models whose neurons cannot be omitted raise a one-line error that states the reason."""
+"""Models whose neurons cannot be omitted raise a one-line error with the reason."""
 
 import pytest
 import torch
@@ -137,7 +137,7 @@ def test_a_model_whose_neurons_cannot_be_omitted_is_refused(name):
 
 
 def test_models_of_texts():
-    """The built-in LSTM cannot be traced; an embedding is accepted and keeps all its columns."""
+    """The built-in LSTM cannot be traced; embeddings are accepted and keep all columns."""
     tokens = torch.zeros(3, 5, dtype=torch.long)
     module = LSTM((5,), 8, hidden=(4,))
     with pytest.raises(ConfigError, match=r"model LSTM, layer 'layers\.0', cannot be traced"):

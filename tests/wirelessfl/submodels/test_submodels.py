@@ -50,7 +50,7 @@ def splits(draw):
 
 @given(splits())
 def test_partition_masks_are_disjoint_and_complete(case):
-    """In every partitioned layer the masks are disjoint and their union is all neurons, (3)."""
+    """In every partitioned layer, masks are disjoint and their union is all neurons, (3)."""
     _, partition, sizes, seed = case
     cells = dealt(partition, sizes, seed)
     for i, layer in enumerate(partition.layers):
@@ -62,7 +62,10 @@ def test_partition_masks_are_disjoint_and_complete(case):
 
 @given(splits())
 def test_coverage_of_parameters(case):
-    """Shared parameters are in every submodel, partitioned ones in one (``all``: at most one)."""
+    """Submodels all have the shared parameters; each partitioned one is in one submodel.
+
+    With ``all``, a partitioned parameter is in at most one.
+    """
     spec, partition, sizes, seed = case
     submodels = extract(partition, dealt(partition, sizes, seed))
     index = submodels.index
@@ -101,7 +104,7 @@ def test_merging_gathered_submodels_restores_the_model(case):
 
 @given(splits(), st.lists(st.integers(1, 5), min_size=4, max_size=4))
 def test_merge_is_the_weighted_mean_over_covering_nodes(case, weights):
-    """The merge equals a weighted mean written out over each coordinate's contributions."""
+    """Each coordinate is the weighted mean over nodes that cover it, computed separately."""
     spec, partition, sizes, seed = case
     submodels = extract(partition, dealt(partition, sizes, seed))
     random = Stream(seed).generator(1)
@@ -125,7 +128,7 @@ def test_merge_is_the_weighted_mean_over_covering_nodes(case, weights):
 @pytest.mark.parametrize("scheme", ["alternate", "all"])
 @pytest.mark.parametrize("model", ["fcnn", "deep", "lenet5"])
 def test_extracted_and_masked_training_give_the_same_iterates(model, scheme):
-    """After ten SGD steps (5), each cell's submodel equals the masked full model."""
+    """After ten SGD steps (5), a cell's extracted submodel equals the masked full model."""
     torch.manual_seed(0)
     shape = (1, 28, 28) if model == "lenet5" else (9,)
     module = {

@@ -1,4 +1,4 @@
-"""Mini-batches follow their definition."""
+"""Mini-batches pass over each client's samples in random order."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from wirelessfl.training.batches import BatchSource
 
 @given(st.integers(1, 12), st.integers(1, 30), st.integers(0, 50), st.integers(1, 25))
 def test_each_pass_is_a_permutation_of_the_samples(size, batch_size, first, steps):
-    """Batches depend only on the step, and those of a pass permute the client's samples."""
+    """The batches of a pass permute the client's samples, and depend only on the step."""
     own = np.arange(size) * 3 + 5
     source = BatchSource([own], batch_size, Stream(1))
     batches = source.draw(np.array([0]), np.array([first]), steps)

@@ -1,4 +1,4 @@
-"""Every executor agrees with the conftest's plain PyTorch loop on the same batches."""
+"""Every executor agrees with a plain PyTorch loop (``plain_loop``) on the same batches."""
 
 from dataclasses import dataclass, replace
 
@@ -21,7 +21,7 @@ from wirelessfl.training.vmapped import VmapExecutor
 
 
 class Residual(nn.Module):
-    """A model that is not a chain of layers."""
+    """A model with a residual connection, which is not a chain of layers."""
 
     def __init__(self):
         super().__init__()
@@ -55,7 +55,7 @@ def unusual():
 
 
 def shared_memory():
-    """A chain with activations whose output is reused through a view by a later ReLU."""
+    """A chain in which a ReLU reads the output of an earlier activation through a view."""
     return nn.Sequential(
         nn.Conv2d(1, 3, 3),
         nn.Tanh(),
@@ -88,7 +88,7 @@ CHAINS = ["fcnn", "lenet5", "cifar-cnn", "unusual", "shared memory"]
 
 @dataclass(frozen=True)
 class Momentum(FedAvg):
-    """A rule other than plain SGD: heavy ball, with weight decay as a gradient correction."""
+    """A rule that is not plain SGD: heavy-ball momentum, and weight decay in ``gradient``."""
 
     def begin(self, cohort):
         return {"m": torch.zeros_like(cohort.start)}
@@ -104,7 +104,7 @@ class Momentum(FedAvg):
 @pytest.mark.parametrize("rule", [FedAvg, Momentum])
 @pytest.mark.parametrize("name", MODELS)
 def test_every_path_equals_the_plain_loop(name, rule, engine):
-    """Updates of clients with 5 to 50 samples (padded batches, several passes) agree to 5e-6."""
+    """Updates agree to 5e-6 for clients with 5 to 50 samples: padded batches, several passes."""
     torch.manual_seed(0)
     make, shape = MODELS[name]
     module = make()
@@ -163,7 +163,7 @@ def hooked():
 
 
 def test_chains_whose_stacked_gradients_differ_are_detected(engine):
-    """Some modules look like chains but are not; their gradients are compared before training."""
+    """Modules that look like chains but are not are found by comparing gradients."""
     for module, shape, why in (
         (FCNN((9,), 4), (9,), None),
         (hooked(), (9,), "a different gradient"),
@@ -186,7 +186,7 @@ def test_chains_whose_stacked_gradients_differ_are_detected(engine):
 @pytest.mark.parametrize("recorded", [False, True])
 @pytest.mark.parametrize("kind", [VmapExecutor, StackedExecutor])
 def test_unequal_widths_train_in_one_batch(kind, recorded, engine):
-    """Cells of 1, 4 and 8 neurons get the same updates as alone, and padding stays zero."""
+    """Cells of 1, 4 and 8 neurons have the same updates together as alone; padding stays zero."""
     module = FCNN((9,), 4, hidden=(13,), dropout=0.3)
     data = engine.training_data((9,), [20, 30, 5, 50])
     partition = make_partition(module, Objective.of(module).spec)
@@ -215,7 +215,7 @@ def test_unequal_widths_train_in_one_batch(kind, recorded, engine):
 
 
 def test_recordings_are_reused_and_their_number_is_bounded(engine):
-    """Chunks of one shape share a recording; at most eight are stored; replays are correct."""
+    """Chunks of equal shape share a recording, at most eight are kept, and results are correct."""
     module = FCNN((9,), 4, hidden=(13,))
     data = engine.training_data((9,), [20] * 12)
     task, job = engine.job_for(module, data)
@@ -232,7 +232,7 @@ def test_recordings_are_reused_and_their_number_is_bounded(engine):
 
 @pytest.mark.parametrize("kind", [VmapExecutor, StackedExecutor])
 def test_memory_is_bounded_by_the_chunk(kind, monkeypatch, engine):
-    """Tensors of the executor contain at most one chunk of clients."""
+    """The executor's tensors never have more clients than a chunk."""
     data = engine.training_data((9,), [10] * 20)
     task, job = engine.job_for(FCNN((9,), 4, hidden=(13,)), data)
     executor, seen = kind(task, data, chunk=6), []

@@ -1,4 +1,4 @@
-"""FLOPs of a step equal counts by hand: 2 m n k for each product of [m, k] and [k, n]."""
+"""FLOPs of a step equal counts by hand; a product of [m, k] and [k, n] counts 2 m n k."""
 
 import pytest
 import torch
@@ -16,7 +16,7 @@ def count(module, shape, batch=7, samples=20, classes=4):
 
 
 def layers(batch, *sizes):
-    """FLOPs of linear layers: forward, weight gradient and (after the first) input gradient."""
+    """FLOPs of linear layers: forward, weight gradient and, except in the first, input gradient."""
     return sum((2 if i == 0 else 3) * 2 * batch * size for i, size in enumerate(sizes))
 
 
@@ -58,14 +58,14 @@ class Attending(nn.Module):
 
 @pytest.mark.parametrize("batch", [1, 7, 50])
 def test_fully_connected_layers(batch):
-    """The count is exact for batches smaller and larger than the 20 samples."""
+    """The count is exact for batch sizes below and above the number of samples, 20."""
     assert count(LinearClassifier((12,), 4), (12,), batch) == layers(batch, 12 * 4)
     fcnn = FCNN((12,), 4, hidden=(9, 8), dropout=0.3)
     assert count(fcnn, (12,), batch) == layers(batch, 12 * 9, 9 * 8, 8 * 4)
 
 
 def test_convolutions():
-    """LeNet-5 on 28 x 28 pixels has outputs of 24 x 24 and 8 x 8, and kernels of 5 x 5."""
+    """LeNet-5 on 28 x 28 pixels: 5 x 5 kernels with outputs of 24 x 24 and 8 x 8 pixels."""
     dense = 3 * 2 * 7 * (256 * 120 + 120 * 84 + 84 * 10)
     first = 2 * 2 * 7 * 24 * 24 * 6 * 25
     second = 3 * 2 * 7 * 8 * 8 * 16 * 6 * 25
@@ -77,7 +77,7 @@ def test_each_use_of_a_tied_weight_counts():
 
 
 def test_frozen_layers_have_no_weight_gradient():
-    """A frozen first layer counts its forward pass; a frozen second one its input gradient too."""
+    """Frozen layers count no weight gradient, and a frozen first layer only its forward pass."""
     for frozen, expected in ((0, 108 + 2 * 72 + 3 * 32), (1, 2 * 108 + 2 * 72 + 3 * 32)):
         module = nn.Sequential(nn.Linear(12, 9), nn.ReLU(), nn.Linear(9, 8), nn.Linear(8, 4))
         for parameter in module[2 * frozen].parameters():
@@ -86,7 +86,7 @@ def test_frozen_layers_have_no_weight_gradient():
 
 
 def test_models_of_texts():
-    """The built-in LSTM counts 4 gates per token; the embedding counts zero."""
+    """The built-in LSTM has 4 gates per token; its embedding counts nothing."""
     module = LSTM((5,), 11, hidden=(6,))
     x, y = torch.randint(0, 11, (20, 5), dtype=torch.uint8), torch.arange(20) % 11
     found = step_flops(Objective.of(module), x, y, 7)

@@ -1,4 +1,4 @@
-"""Models whose clients cannot train together are detected, and unsuitable models are refused."""
+"""Models that cannot train several clients together are detected; unsuitable ones are refused."""
 
 import pytest
 import torch
@@ -39,7 +39,7 @@ def batchnorm():
 
 
 def test_models_that_vmap_does_not_support_train_in_the_loop(engine):
-    """Batch norm would include padding; vmap cannot branch on values; the reasons are given."""
+    """Models with batch norm, or that branch on values, train in the loop; the reason is given."""
     x, y = engine.samples((9,))
     for module, reason in ((batchnorm(), "mixes the samples"), (Branches(), "under vmap")):
         assert check_model(Objective.of(module), x[:4], y[:4], 4) is None
@@ -66,7 +66,7 @@ def test_modules_that_do_not_fit_the_data_are_refused(engine):
 
 
 def test_parameters_accessed_other_than_by_name_are_refused():
-    """Such parameters would be shared by all clients and would never change."""
+    """A parameter that forward reads from a list is refused: all clients would share it."""
 
     class Hidden(nn.Module):
         def __init__(self):

@@ -1,4 +1,4 @@
-"""Loss terms that compare models agree with NumPy, and their training with plain autograd."""
+"""Penalties that compare models match NumPy, and training with them matches plain autograd."""
 
 import copy
 import pickle
@@ -80,7 +80,7 @@ def test_plain_distillation_is_the_divergence_from_the_teacher():
 
 @given(st.sets(st.integers(0, 5)), st.integers(0, 10_000))
 def test_relation_distillation_written_out(old, seed):
-    """The loss equals its formula for any set of old classes."""
+    """For any set of old classes, the loss equals its formula."""
     student, teacher = normal(7, 6, seed=seed), normal(7, 6, seed=seed + 1, scale=3.0)
     labels = torch.arange(7) % 6
     found = RelationDistillation(0.5, tuple(old)).loss(
@@ -104,7 +104,7 @@ def test_without_old_classes_relation_distillation_is_the_cross_entropy():
 
 @pytest.mark.parametrize("penalty", [PLAIN, RELATION, RelationDistillation(1.0, (0, 1, 2, 3))])
 def test_a_teacher_that_is_sure_gives_finite_gradients(penalty):
-    """Gradients are finite even if the teacher's probabilities underflow to zero."""
+    """Gradients are finite even if probabilities of the teacher underflow to zero."""
     student = torch.zeros(4, 4, requires_grad=True)
     teacher = torch.eye(4).roll(1, 0) * 1e4
     penalty.loss(Outputs(student), {"teacher": Outputs(teacher)}, torch.arange(4)).sum().backward()
@@ -113,7 +113,7 @@ def test_a_teacher_that_is_sure_gives_finite_gradients(penalty):
 
 
 def branched():
-    """A model that is not a chain; the linear layer that runs last is defined first."""
+    """A model that is not a chain; the linear layer that is called last is defined first."""
 
     class Branched(nn.Module):
         def __init__(self):
@@ -152,9 +152,9 @@ class Keeping(FedAvg):
 
 
 def case(engine, name, penalties, *, decay=0.0, steps=5):
-    """A job whose clients have previous models; client 3 trains for the first time.
+    """A job whose clients have previous models, except client 3, which trains for the first time.
 
-    Each of two groups has a separate model and teacher.
+    There are two groups, with different models and teachers.
     """
     torch.manual_seed(0)
     make, shape = MODELS[name]
@@ -180,7 +180,7 @@ def case(engine, name, penalties, *, decay=0.0, steps=5):
 
 @dataclass(frozen=True)
 class Own:
-    """Returns the clients' previous models, as ``Job.recall``."""
+    """Stands in for ``Job.recall``: returns the clients' previous models."""
 
     previous: torch.Tensor
 
@@ -203,7 +203,7 @@ def run(model, x):
 
 
 def term_by_hand(penalty, model, x, y, job, row):
-    """The term's mean over a batch without padding, computed on copies of the model."""
+    """Mean of the penalty over a batch without padding, computed on copies of the model."""
     sent, teacher = (job.servers[name][job.node[row]] for name in ("params", "teacher"))
     logits, z = run(model, x)
     if isinstance(penalty, Contrast):
@@ -252,7 +252,7 @@ STACKED = ("stacked 2", "stacked 2, recorded")
 )
 @pytest.mark.parametrize("name", MODELS)
 def test_every_path_descends_the_loss_with_its_terms(name, penalties, decay, engine):
-    """Updates with padded batches and per-client anchors agree with autograd to 5e-6."""
+    """Updates agree with autograd to 5e-6, for padded batches and different anchors per client."""
     steps = 2 if name == "lenet5" else 5
     module, data, task, job = case(engine, name, penalties, decay=decay, steps=steps)
     expected = train_by_hand(module, data, job, penalties)
@@ -267,7 +267,7 @@ def test_every_path_descends_the_loss_with_its_terms(name, penalties, decay, eng
 
 
 def test_workers_train_with_terms(engine):
-    """Worker processes pass servers' additional tensors and the clients' state to penalties."""
+    """Penalties in worker processes receive the server's other tensors and the clients' state."""
     _, data, task, job = case(engine, "fcnn", (CONTRAST, PLAIN))
     inner = VmapExecutor(task, data, 2)
     executor = WorkersExecutor(inner, 2)
@@ -278,7 +278,7 @@ def test_workers_train_with_terms(engine):
 
 
 def test_teachers_run_without_dropout(path, engine):
-    """The student's dropout masks do not affect the teacher's outputs."""
+    """The teacher's outputs do not depend on the student's dropout masks."""
     module = FCNN((9,), 4, hidden=(40, 20), dropout=0.5)
     data = engine.training_data((9,), SIZES)
     task, job = engine.job_for(module, data, steps=1)
@@ -305,7 +305,7 @@ def test_teachers_run_without_dropout(path, engine):
 
 
 def test_a_recording_is_made_for_its_terms(engine):
-    """An executor that has recorded one penalty is also correct without it or with others."""
+    """An executor that has recorded steps with one penalty is correct with others and with none."""
     _, data, task, job = case(engine, "fcnn", (PLAIN,))
     for executor in (
         VmapExecutor(task, data, 5, flat=True),
@@ -338,7 +338,7 @@ def toy_model():
 
 
 def plain_moon(setup, rounds):
-    """Global models of MOON, computed by autograd on copies of the model, client by client."""
+    """MOON's global models after each round, by autograd on copies of the model."""
     training, spec = setup.training, setup.model.objective.spec
     source, data = training.executor.data.source, training.executor.data
     x, kept, path = training.server.cloud["params"].clone(), {}, []
@@ -372,7 +372,10 @@ def plain_moon(setup, rounds):
 
 
 def test_moon_keeps_each_clients_last_model(config, toy):
-    """With two of six clients per round, absent clients keep their models; new ones have none."""
+    """Absent clients keep their previous models, and new clients have none.
+
+    Two of six clients participate in each round.
+    """
     settings = config("moon", mu=5.0, tau=0.5, clients_per_round=2, rounds=6)
     expected, kept = plain_moon(build(settings, data=toy, model=toy_model()), 6)
     setup = build(settings, data=toy, model=toy_model())

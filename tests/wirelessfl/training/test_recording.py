@@ -1,4 +1,4 @@
-"""Recorded programs compute the same numbers as the recorded functions."""
+"""Recorded programs give the same results as the functions that they record."""
 
 import pytest
 import torch
@@ -18,7 +18,7 @@ def normal(*shape, seed=0):
 
 
 def by_autograd(loss):
-    """Gradients with respect to all inputs except the last, the data."""
+    """Gradients with respect to all inputs but the last, which is the data."""
 
     def gradients(*tensors):
         leaves = [tensor.detach().requires_grad_() for tensor in tensors[:-1]]
@@ -29,7 +29,7 @@ def by_autograd(loss):
 
 
 def product_of_weights(v, w, x):
-    """The gradient of each parameter depends on the other parameter."""
+    """A function whose gradient for each parameter depends on the other parameter."""
     return (x @ v @ w).square().mean()
 
 
@@ -42,7 +42,7 @@ def tied(v, w, x):
 
 
 def overwriting(v, w, x):
-    """In-place operations write to the inputs and outputs of products afterwards."""
+    """A function that overwrites inputs and outputs of its matrix products in place."""
     hidden = F.relu(x @ v, inplace=True)
     return (hidden @ w).mul_(2.0).add_(1.0).square().mean()
 
@@ -52,12 +52,12 @@ def unused(v, w, x):
 
 
 def shared_memory(v, w, x):
-    """Gradients pass through slices and expanded views of the weights."""
+    """A function of slices and expanded views of the weights."""
     return ((x @ v[:, :4].contiguous()) * w[0, :4].expand(len(x), 4)).square().mean()
 
 
 def of_each_other(v, w, x):
-    """The gradient of each parameter is the other parameter, transposed."""
+    """A function whose gradient for each parameter is the other parameter, transposed."""
     return (v * w.t()[: len(v)]).sum() + 0.0 * x.sum()
 
 
@@ -66,7 +66,7 @@ def scalar_views(v, w, x):
 
 
 class FrozenRow(torch.autograd.Function):
-    """A matrix product whose gradient is modified through a view afterwards."""
+    """A matrix product whose backward pass sets a row of the weight gradient to zero."""
 
     @staticmethod
     def forward(ctx, x, w):
@@ -101,7 +101,7 @@ LOSSES = [
 @pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.__name__)
 @pytest.mark.parametrize("flipped", [False, True])
 def test_a_recorded_step_equals_sgd(loss, flipped):
-    """Repeated replays on values other than the recorded ones agree with autograd to 1e-5."""
+    """Replays on new values agree with autograd to 1e-5."""
     v = normal(6, 6, seed=1)
     w = normal(6, 6, seed=2)
     if flipped:  # column-major memory
@@ -120,7 +120,7 @@ def test_a_recorded_step_equals_sgd(loss, flipped):
 
 
 def test_updates_are_fused_with_the_products():
-    """A weight is updated by one fused product, without other operations of its size."""
+    """One fused product updates the weight, without a separate product, scaling or subtraction."""
 
     def loss(w, b, x):
         return F.linear(x, w, b).relu().square().mean()
@@ -168,7 +168,7 @@ def test_indexing_and_attention_are_recorded():
 
 
 class Padded(nn.Module):
-    """A model of tokens with a padding token, whose embedding is not trained."""
+    """A model of tokens whose embedding of the padding token is not trained."""
 
     def __init__(self):
         super().__init__()

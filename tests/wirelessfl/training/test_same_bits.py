@@ -1,4 +1,4 @@
-"""Equal settings give bit-identical results, whatever the timing, load or number of workers."""
+"""Equal settings give bit-identical results for any timing, load and number of workers."""
 
 import subprocess
 import sys
@@ -39,7 +39,7 @@ REGIMES = {
 
 @contextmanager
 def loaded():
-    """Run three processes that keep the cores busy."""
+    """Run three processes that keep the cores busy during the test."""
     endless = [sys.executable, "-ISEc", "while True: pass"]  # quick to start
     busy = [subprocess.Popen(endless) for _ in range(3)]
     try:
@@ -71,7 +71,7 @@ def test_a_run_under_load_is_bit_identical(tmp_path, same, algorithm, how):
 @pytest.mark.parametrize("executor", ["stacked", "vmap", "loop"])
 @pytest.mark.parametrize("algorithm", ["hist", "ram-fed"])
 def test_runs_with_one_and_two_workers_are_bit_identical(tmp_path, same, algorithm, executor):
-    """Chunks and padding do not depend on the number of processes."""
+    """Results do not depend on the number of workers, since chunks and padding do not."""
     flags = SMALL | {"clients": 6, "rounds": 2, "executor": executor}
     if algorithm == "ram-fed":
         flags |= {"budget": "width", "capacities": (0.3, 0.5, 0.6, 0.7, 0.9, 1.0)}

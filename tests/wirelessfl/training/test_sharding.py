@@ -1,4 +1,4 @@
-"""Processes that share the clients of every round produce the same rows as one process."""
+"""Processes that divide the clients of every round produce the rows of a single process."""
 
 import json
 import os
@@ -28,7 +28,7 @@ SMALL = ["--local-steps", "3", "--threads", "1", "--chunk", "2", "--lr", "0.05"]
 
 @pytest.fixture
 def together(launcher):
-    """A function that runs two processes to the end in the environment that torchrun sets."""
+    """A function that runs a command in two processes, as torchrun does, and waits for both."""
 
     def make(*words, check=True, **options):
         with socket.socket() as free:
@@ -51,7 +51,7 @@ def together(launcher):
 
 
 def said(done):
-    """Class names of the errors on stderr."""
+    """Class names of the errors printed to stderr."""
     return re.findall(r"^(\w*Error): ", done.stderr, re.MULTILINE)
 
 
@@ -60,7 +60,10 @@ def rows_of(out):
 
 
 def assert_same(out, other):
-    """Compare accuracy and loss to 1e-5, AirComp errors to a relative 1e-4, the rest exactly."""
+    """Assert equal rows: accuracy and loss to 1e-5, AirComp errors to a relative 1e-4.
+
+    All other values must be identical.
+    """
     for one, two in zip(rows_of(out), rows_of(other), strict=True):
         assert one.keys() == two.keys()
         for name, value in one.items():
@@ -120,7 +123,7 @@ def test_two_processes_give_the_rows_of_one(case, tmp_path, capsys, together):
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="no /proc to find the process in")
 def test_a_run_of_two_that_is_killed_goes_on(tmp_path, capsys, engine, together):
-    """A run under torchrun can be resumed after one of its two processes was killed."""
+    """If one of two processes under torchrun is killed, the run can be resumed."""
     words = ["hist", "--clients", "6", "--cells", "3", "--rounds", "30", *SMALL]
     words += ["--eval-every", "5", "--checkpoint-seconds", "0"]
     out, whole = tmp_path / "killed", tmp_path / "whole"
@@ -154,7 +157,7 @@ sys.stdout.write(f"rank {os.environ['RANK']} left {left} threads\\n")
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="no /proc to find threads in")
 def test_the_connection_ends_with_the_run(tmp_path, together):
-    """No thread of the process group remains; it could abort the process at exit."""
+    """The process group leaves no thread that could abort the process at exit."""
     script = tmp_path / "script.py"
     script.write_text(THREADS)
     words = ["run", "fedavg", "--clients", "2", "--rounds", "1", *SMALL]
@@ -189,9 +192,9 @@ class Failing(FedAvg):
 
 
 def test_what_only_one_process_sees_is_said_once(tmp_path, together):
-    """An edited configuration is reported once, and so is a client that fails in rank 1.
+    """Errors in one process are reported once: an edited configuration, or a failing client.
 
-    In the second case rank 0 reports that a process has ended.
+    If a client in rank 1 fails, rank 0 reports that a process has ended.
     """
     words = ["fedavg", "--clients", 2, "--rounds", 2, *SMALL]
     out = tmp_path / "out"
@@ -211,7 +214,7 @@ def test_what_only_one_process_sees_is_said_once(tmp_path, together):
 
 
 def test_sessions_are_shared_too(tmp_path, together):
-    """Sessions with trial rounds and client state give the rows of one process."""
+    """Sessions with trial rounds and client state give the rows of a single process."""
     words = ["run", "scaffold", "--dataset", "digits", "--clients", "8", "--sessions", "4"]
     words += ["--rounds", "2", "--split", "iid", "--warm-start", "proposed", *SMALL]
     together(*words, "--out", tmp_path / "two")

@@ -1,4 +1,4 @@
-"""Tied parameters train as one in every executor; unsupported ties are refused at the start."""
+"""Tied parameters train as one parameter in every executor; unsupported ties are refused."""
 
 import copy
 
@@ -43,7 +43,7 @@ def layer_twice():
 
 
 class Autoencoder(nn.Module):
-    """A tied parameter that belongs to no layer, and is used both plain and transposed."""
+    """A model with a tied parameter outside any layer, used both plain and transposed."""
 
     def __init__(self):
         super().__init__()
@@ -65,7 +65,7 @@ def made(make):
 
 @pytest.mark.parametrize("kind", TIED)
 def test_every_executor_equals_torch_on_the_module(kind, path, engine):
-    """Updates agree with ``plain_loop``, which trains copies of the module with their ties."""
+    """Updates agree with those of ``plain_loop``, whose copies of the module keep its ties."""
     module = made(TIED[kind])
     data = engine.training_data((12,), [20, 5, 50, 16, 33])
     objective, job = engine.job_for(module, data, lr=0.05)
@@ -213,7 +213,10 @@ def test_parameters_that_cannot_be_trained_are_refused_at_the_start(case, config
 
 
 def test_parameters_may_be_disjoint_views_of_one_tensor():
-    """Columns or halves of a tensor are accepted (as in cuDNN's RNNs), and frozen integers too."""
+    """Columns or halves of one tensor (as in cuDNN's RNNs) are not ties.
+
+    A frozen integer parameter is accepted too.
+    """
     memory = torch.randn(12, 24)
     module = Chain()
     module[0].weight = nn.Parameter(memory[:, ::2])

@@ -1,4 +1,4 @@
-"""The chunk size chosen by timing."""
+"""The chunk size is chosen by timing."""
 
 import pytest
 

@@ -56,7 +56,7 @@ def one_thread():
 
 
 def test_workers_equal_their_executor_bit_for_bit(work, engine, one_thread):
-    """The same two processes train several jobs of different sizes."""
+    """Two worker processes are bit-identical to one, for several jobs of different sizes."""
     task, data, job = work
     for inner in (
         StackedExecutor(task, data, 2),
@@ -112,7 +112,7 @@ def test_a_consumer_that_stops_half_way_leaves_nothing_behind(work, engine):
 @posix
 @pytest.mark.parametrize("idle", [True, False])
 def test_a_killed_worker_is_noticed_with_its_exit_code(work, engine, idle):
-    """The worker is killed between jobs, or during an unfinished job."""
+    """The error gives the exit code of a worker killed between jobs or during a job."""
     task, data, job = work
     executor = WorkersExecutor(StackedExecutor(task, data, 1), 2)
     engine.updates(executor, job)
@@ -143,7 +143,7 @@ def busy_ticks(pid):
 
 
 def children(pid):
-    """Worker processes of the run ``pid``, the children of its fork server."""
+    """Ids of the worker processes of the run ``pid``, which are children of its fork server."""
     parents, servers = {}, []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
@@ -163,9 +163,9 @@ LONG += ["--chunk", 1, "--threads", 1, "--checkpoint-seconds", 0]
 
 @pytest.fixture
 def long_run(tmp_path, engine, launcher):
-    """A command-line run with two workers, stopped in the middle of its training.
+    """A command-line run with two workers that is stopped (SIGSTOP) in its training.
 
-    It continues with SIGCONT: until then it cannot finish, however busy the machine is.
+    It cannot finish before SIGCONT, however busy the machine is.
     """
     out = tmp_path / "run"
     process = launcher.start("run", "hist", *LONG, "--workers", 2, "--out", out, session=True)
@@ -227,7 +227,7 @@ class TestCommandLine:
 
 
 def test_the_number_of_workers_is_resolved_and_stored(config, toy):
-    """Runs from Python use one worker by default; ``auto`` uses one if the run is short."""
+    """Runs from Python have one worker by default, and so has a short run with ``auto``."""
     for workers in (None, "auto", 1):
         settings = config(rounds=1, workers=workers)
         assert build(settings, data=toy).config.run.workers == 1
@@ -288,7 +288,7 @@ def test_a_program_from_standard_input_has_no_workers(tmp_path):
 
 
 class Layer(nn.Linear):
-    """A substitute for a layer defined in an interactive session."""
+    """A layer that a test moves to ``__main__``, as if defined in an interactive session."""
 
 
 def test_a_part_of_a_model_that_a_session_defines_is_found(engine, monkeypatch):
@@ -304,7 +304,7 @@ def test_a_part_of_a_model_that_a_session_defines_is_found(engine, monkeypatch):
 
 
 def test_without_a_fork_server_workers_are_spawned(work, engine, one_thread, monkeypatch):
-    """Workers are spawned if the fork server's socket cannot be created (path too long)."""
+    """Workers are spawned if the path of the fork server's socket is too long."""
 
     def fail():
         raise OSError("AF_UNIX path too long")

@@ -1,4 +1,4 @@
-"""Uplink aircomp: received values and costs, compared with formulas and other uplinks."""
+"""Uplink aircomp: received values and costs match formulas and other uplinks."""
 
 import json
 
@@ -124,7 +124,7 @@ def test_unsent_elements_are_received_as_zero():
 
 
 def test_predicted_error_equals_the_mean_over_many_uploads():
-    """100 uploads with imperfect CSI; the tolerance is three standard errors of their mean."""
+    """The mean error of 100 uploads with imperfect CSI is predicted within 3 standard errors."""
     uplink = AirComp(
         convention="physical",
         elements_per_symbol=2,
@@ -160,7 +160,7 @@ def test_zero_updates():
 
 
 def test_vanishing_and_diverged_updates():
-    """A tiny update acts like zeros; an update with NaN is received as NaN."""
+    """A tiny update gives the same errors as a zero update; an update with NaN gives NaN."""
     uplink = AirComp(convention="physical")
     faint, air = updates(), air_round()
     faint[1] *= 1e-30
@@ -188,7 +188,7 @@ def test_a_zero_channel_raises():
 
 
 def test_seconds_and_bytes(config):
-    """Seconds are |p_j| t_s / (B / Delta_f), (34); ``physical`` sends 4 bytes for the scale."""
+    """Seconds are |p_j| t_s / (B / Delta_f), (34); ``physical`` adds 4 bytes for the scale."""
     plans = {}
     for name, options in (
         ("tdma", {}),
@@ -219,7 +219,7 @@ def test_seconds_and_bytes(config):
 
 
 def test_mask_sizes_over_the_air():
-    """The solver's costs are c_j = max_i H V_0 / (F_i d) + t_s / (B / Delta_f), (36)."""
+    """Costs are c_j = max_i H V_0 / (F_i d) + t_s / (B / Delta_f), (36), for each parameter."""
     draw = section_vi_c(4, 60, stream=Stream(1)).draw(Stream(2))
     problem = model_mask_sizes(FCNN((784,), 10), draw, uplink="aircomp", local_steps=20)
     network, d, g = draw.network, 238_510, 784 + 1 + 10
@@ -266,7 +266,7 @@ def test_resumed_run_equals_an_uninterrupted_run(config, toy, same):
 
 
 def test_padding_stays_zero_under_noise(config, toy):
-    """With 20 neurons in three cells, submodels are padded, and the padding stays zero."""
+    """With 20 neurons in three cells, submodels are padded; the padding receives no noise."""
     flags = {"uplink": "aircomp", "snr_db": 10.0, "hidden": (20,), "rounds": 2}
     setup = build(config("hist", **flags), data=toy)
     plan = setup.planner.plan(0)

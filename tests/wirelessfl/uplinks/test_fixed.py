@@ -1,4 +1,4 @@
-"""Fixed-rate links: seconds and bytes of the payloads of each algorithm, up and down."""
+"""Fixed-rate links: seconds and bytes for the downlink and uplink payloads of each algorithm."""
 
 import numpy as np
 import pytest
@@ -29,7 +29,7 @@ TRANSFERS = {
 
 @pytest.mark.parametrize("name", TRANSFERS)
 def test_seconds_and_bytes_by_hand(config, toy, name):
-    """Seconds are K t_grad + (down + up) 32 P / rate; MiB are means over all clients."""
+    """Seconds are K t_grad + (down + up) 32 P / rate; MiB are divided by the number of clients."""
     settings = config(name, clients_per_round=2, uplink="fixed", rate_mbps=8, step_seconds=0.25)
     setup = build(settings, data=toy)
     down, up = TRANSFERS[name]
@@ -42,7 +42,7 @@ def test_seconds_and_bytes_by_hand(config, toy, name):
 
 @pytest.mark.parametrize(("wait", "up"), [("mean", 1.25), ("slowest", 2)])
 def test_selective_tracking_sends_less(config, toy, wait, up):
-    """One of four clients tracks: 1.25 uploads on average, and 2 for the slowest."""
+    """If one of four clients tracks, the mean is 1.25 uploads and the maximum 2."""
     settings = config(
         "fadamgc", clients_per_round=4, tracking_clients=1, uplink="fixed", wait=wait,
         rate_mbps=8, step_seconds=0.25,
@@ -57,7 +57,7 @@ def test_selective_tracking_sends_less(config, toy, wait, up):
 
 
 def test_mean_upload_is_per_cell(config, toy):
-    """With one tracker among four clients in two cells, cells have 3.5 and 3 transfers."""
+    """With one tracker in two cells of two clients, the cells have 3.5 and 3 mean transfers."""
     settings = config(
         "hfedavg", local="fadamgc", cells=2, clients_per_round=4, tracking_clients=1,
         edge_rounds=1, uplink="fixed", rate_mbps=8, step_seconds=1e-9,
@@ -76,7 +76,7 @@ def test_separate_downlink_rate(config, toy):
 
 @pytest.mark.parametrize("uplink", ["tdma", "ofdma", "aircomp"])
 def test_cost_of_tracking_over_wireless_uplinks(config, toy, uplink):
-    """Two vectors take twice the seconds and joules of one; clients without tracking send one."""
+    """Sending two vectors doubles seconds and joules; clients that do not track send one."""
     flags = {"uplink": uplink, "cpu_hz": (1e15, 1e15), "switched_capacitance": 0}
     one = build(config("local-adam", **flags), data=toy).planner.plan(0).cost
     two = build(config("fadamgc", **flags), data=toy).planner.plan(0).cost
@@ -89,7 +89,7 @@ def test_cost_of_tracking_over_wireless_uplinks(config, toy, uplink):
 
 
 def test_only_participants_share_the_band(config, toy):
-    """With half of the clients, TDMA uploads take half as long."""
+    """With half of the clients participating, TDMA uploads take half as long."""
     flags = {"snr_db": 30, "cpu_hz": (1e15, 1e15), "antennas": 64}
     all_of_them = build(config("fedavg", **flags), data=toy).planner.plan(0).cost.seconds
     half = build(config("fedavg", **flags, clients_per_round=3), data=toy).planner

@@ -1,4 +1,4 @@
-"""Uplinks: received values against reference sums, and discovery of uplinks."""
+"""Uplinks: received values match reference sums, and user-defined uplinks are found."""
 
 import numpy as np
 import pytest
@@ -66,7 +66,7 @@ def test_uplinks_are_discovered_in_their_folder():
 
 
 def test_airtime_counts_only_a_clients_own_transmission():
-    """With TDMA and four clients per cell, an upload takes four times the client's airtime."""
+    """With TDMA and four clients per cell, a client transmits for a quarter of the upload time."""
     draw = section_vi_c(2, 8, stream=Stream(1)).draw(Stream(1))
     tdma, ofdma = UPLINKS.find("tdma")(), UPLINKS.find("ofdma")()
     upload = tdma.seconds_per_bit(draw)
