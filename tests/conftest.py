@@ -21,15 +21,22 @@ os.fsync = lambda file: None
 # Some tests send SIGINT, which may be ignored if the tests run in the background.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-LONG = (
-    "experiments",
+PROCESSES = (
+    "wirelessfl/runs/test_sweep.py",
     "wirelessfl/training/test_workers.py",
     "wirelessfl/training/test_sharding.py",
-    "wirelessfl/runs",
-    "wirelessfl/sessions",
+    "wirelessfl/training/test_same_bits.py",
+    "wirelessfl/runs/test_killed_schedules.py",
+    "wirelessfl/runs/test_resume.py",
+    "wirelessfl/runs/test_about.py",
+    "wirelessfl/sessions/test_resume.py",
+    "wirelessfl/tasks/test_runs_of_tasks.py",
+    "wirelessfl/bench/test_engine.py",
     "test_docs.py",
-    "wirelessfl/bench",
+    "test_package.py",
 )
+"""Files whose tests start processes. One worker runs them all: their waits leave a core idle."""
+LONG = (*PROCESSES, "experiments")
 """Slow files and folders. They run first, so that all cores are busy until the end."""
 
 settings.register_profile("default", deadline=None, derandomize=True, max_examples=60)
@@ -54,6 +61,21 @@ def pytest_collection_modifyitems(items):
         return next(found, len(first))
 
     items.sort(key=place)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Distribute tests by file, and those of ``PROCESSES`` together."""
+    from xdist.scheduler import LoadFileScheduling
+
+    processes = {f"tests/{name}" for name in PROCESSES}
+
+    class Scheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid):
+            file = super()._split_scope(nodeid)
+            return "processes" if file in processes else file
+
+    return Scheduling(config, log)
 
 
 @pytest.fixture(scope="session")
