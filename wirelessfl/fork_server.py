@@ -21,6 +21,29 @@ PRELOADED = (
     *(f"wirelessfl.training.{name}" for name in ("worker_process", "stacked", "vmapped")),
 )
 """Modules that workers of a run import."""
+CHILD = "wirelessfl child"
+"""Name of child processes."""
+UNGUARDED_CODE = 77
+"""Exit code of a child process whose script starts children when it is imported."""
+
+
+def unguarded(instead: str) -> str:
+    """The message for a script that starts children when it is imported.
+
+    Args:
+        instead: the setting that needs no child processes.
+    """
+    return (
+        "child processes could not start, because each of them imports your script again: put the "
+        f'code that starts them below `if __name__ == "__main__":`, or choose {instead}.'
+    )
+
+
+def leave_if_child() -> None:
+    """Exit if this process is a child that is importing the script that starts children."""
+    process = multiprocessing.current_process()
+    if process.name == CHILD and getattr(process, "_inheriting", False):
+        os._exit(UNGUARDED_CODE)
 
 
 class ForkServer:

@@ -18,6 +18,7 @@ from channels import Network
 from wirelessfl.config import Config
 from wirelessfl.data import Dataset
 from wirelessfl.errors import ConfigError, DataError, TrainingError
+from wirelessfl.fork_server import leave_if_child
 from wirelessfl.runs.about import about
 from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.runs.engines import engine_of
@@ -32,7 +33,7 @@ from wirelessfl.setup.given_objects import GivenObjects, configured
 from wirelessfl.submodels import ParamSpec
 from wirelessfl.training.shards import ALONE, Shards
 from wirelessfl.training.torch_settings import torch_settings
-from wirelessfl.training.workers import WorkerDiedError, leave_if_worker
+from wirelessfl.training.workers import WorkerDiedError
 
 
 def run(
@@ -65,7 +66,7 @@ def run(
         DataError: missing or damaged data; raised before anything is written.
         TrainingError: the training of a client failed.
     """
-    leave_if_worker()
+    leave_if_child()
     check_objects(
         model=model, data=data, network=network, on_row=on_row, on_note=on_note, shards=shards
     )
@@ -104,7 +105,7 @@ def resume(
         ConfigError: the folder is not a run directory or is damaged, its settings or the given
             objects differ from those of the original run, or another process is using it.
     """
-    leave_if_worker()
+    leave_if_child()
     check_path(path)
     check_objects(
         model=model, data=data, network=network, on_row=on_row, on_note=on_note, shards=shards

@@ -19,7 +19,13 @@ import torch
 
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError, TrainingError
-from wirelessfl.fork_server import fork_server
+from wirelessfl.fork_server import (
+    CHILD,
+    UNGUARDED_CODE,
+    fork_server,
+    leave_if_child,
+    unguarded,
+)
 from wirelessfl.processes import end_with_parent, launched
 from wirelessfl.runs.directory import Row, check_writable
 from wirelessfl.runs.kept import kept_folder, settings_hash, why_failed
@@ -87,9 +93,11 @@ def sweep(
 
     Raises:
         ConfigError: ``jobs`` < 1, ``root`` cannot be written, Ray or its cluster is not available,
-            or ``torchrun`` has started several processes.
+            ``torchrun`` has started several processes, or a script starts the sweep when it is
+            imported by the processes of the sweep.
         SweepError: runs failed.
     """
+    leave_if_child()
     if jobs < 1:
         raise ConfigError(f"jobs is {jobs}: give a number of processes >= 1.")
     if launched()[1] > 1:
@@ -143,7 +151,7 @@ class _Child:
         self.place = place
         self.pipe, theirs = context.Pipe(duplex=False)
         given = config, root, theirs, dict(os.environ)
-        self.process: BaseProcess = context.Process(target=_make_one, args=given)
+        self.process: BaseProcess = context.Process(target=_make_one, args=given, name=CHILD)
         self.process.start()
         theirs.close()
 
@@ -181,6 +189,8 @@ def _in_processes(
                     message = child.pipe.recv()
                 except EOFError:
                     child.process.join()
+                    if child.process.exitcode == UNGUARDED_CODE:
+                        raise ConfigError(unguarded("jobs=1")) from None
                     message = f"its process ended with exit code {child.process.exitcode}"
                 if isinstance(message, dict):
                     tell(child.place, message)

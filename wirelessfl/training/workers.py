@@ -5,8 +5,6 @@ Pipes carry only small messages; parameters and payloads are exchanged through s
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 import pickle
 import shutil
 import signal
@@ -21,7 +19,13 @@ import torch
 from torch import Tensor
 
 from wirelessfl.errors import ConfigError, TrainingError
-from wirelessfl.fork_server import fork_server, ignoring_interrupts
+from wirelessfl.fork_server import (
+    CHILD,
+    UNGUARDED_CODE,
+    fork_server,
+    ignoring_interrupts,
+    unguarded,
+)
 from wirelessfl.training.executor import KEPT, Chunk, Executor, Job, even_parts
 from wirelessfl.training.rules import ClientRule
 from wirelessfl.training.worker_process import Order, Shapes, SharedMemory, end_of, serve, views_in
@@ -30,28 +34,14 @@ SLOTS = 2  # result slots per worker: it trains the next chunk while one result 
 SERVERS = 16  # memory reserved for servers' tensors, in models; their number is not yet known
 SHARED_MEMORY = Path("/dev/shm")
 GRACE_SECONDS = 5.0
-UNGUARDED = (
-    "worker processes could not start, because each of them imports your script again: put the "
-    'code that starts the run below `if __name__ == "__main__":`, or choose workers=1.'
-)
 BROKEN = (
     "worker processes could not start; their error is printed above. Check that they can import "
     "everything that the model and the algorithm need, or choose workers=1."
 )
-UNGUARDED_CODE = 77
-"""Exit code of a worker whose script starts workers when it is imported."""
-NAME = "wirelessfl worker"
 
 
 class WorkerDiedError(TrainingError):
     """A worker process ended unexpectedly or was killed."""
-
-
-def leave_if_worker() -> None:
-    """End this process if it is a worker that is importing the script that starts workers."""
-    process = multiprocessing.current_process()
-    if process.name == NAME and getattr(process, "_inheriting", False):
-        os._exit(UNGUARDED_CODE)
 
 
 class Worker:
@@ -61,7 +51,7 @@ class Worker:
         context = fork_server.context()
         self.pipe, theirs = context.Pipe()
         self.process = context.Process(
-            target=serve, args=(theirs, executor, threads), daemon=True, name=NAME
+            target=serve, args=(theirs, executor, threads), daemon=True, name=CHILD
         )
         try:
             with ignoring_interrupts():
@@ -99,7 +89,7 @@ class Worker:
             self.process.join(GRACE_SECONDS)
             code = self.process.exitcode
             if not self.ready and code in (1, UNGUARDED_CODE):
-                raise ConfigError(BROKEN if code == 1 else UNGUARDED) from None
+                raise ConfigError(BROKEN if code == 1 else unguarded("workers=1")) from None
             how = f"exit code {code}"
             if code is not None and code < 0:
                 how += f", {signal.Signals(-code).name}"

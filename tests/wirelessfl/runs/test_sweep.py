@@ -145,6 +145,28 @@ def test_its_processes_leave_with_a_sweep_that_is_killed(tmp_path, engine, how, 
     engine.wait_until(lambda: not any(Path(f"/proc/{child}").exists() for child in children))
 
 
+UNGUARDED = """
+from pathlib import Path
+from wirelessfl.config import Config
+from wirelessfl.runs.sweep import sweep
+small = {"clients": 2, "rounds": 1, "local_steps": 1, "threads": 1, "chunk": 2}
+sweep([Config.from_flags("fedavg", seed=s, **small) for s in (1, 2)], Path("runs"), jobs=2)
+"""
+
+
+def test_a_script_without_a_main_guard_gets_one_error(tmp_path, launcher):
+    """Each process of the sweep imports the script, which must not start another sweep."""
+    script = tmp_path / "script.py"
+    script.write_text(UNGUARDED)
+    process = launcher.start(script=script, cwd=tmp_path)
+    _, errors = process.communicate()
+    assert process.wait() != 0
+    assert (
+        errors.strip().splitlines()[-1].endswith('`if __name__ == "__main__":`, or choose jobs=1.')
+    )
+    assert not list(tmp_path.glob("runs/*"))
+
+
 def test_nonsense_is_refused(tmp_path, monkeypatch):
     """A root below a file, torchrun, jobs=0 and a missing Ray are refused."""
     (tmp_path / "file").write_text("")
