@@ -35,7 +35,7 @@ def run_blocks(page):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_lead_somewhere(page):
+def test_links_have_existing_targets(page):
     """The local targets of links and images exist."""
     text = page.read_text(encoding="utf-8")
     targets = re.findall(r"\]\(([^)#]+)", text) + re.findall(r'src="([^"]+)"', text)
@@ -44,7 +44,7 @@ def test_links_lead_somewhere(page):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_files_that_a_page_names_are_there(page):
+def test_files_named_on_pages_exist(page):
     """A named file exists: by its path from the root or a package, or by its name alone."""
     missing = [
         name
@@ -221,7 +221,7 @@ def test_the_contract_of_algorithms_is_that_of_the_table():
     )
 
 
-def test_the_algorithms_of_the_docs_are_fedavg_where_they_should_be(tmp_path, monkeypatch):
+def test_the_documented_algorithms_reduce_to_fedavg(tmp_path, monkeypatch):
     """MyFedAvg, and FedProx with mu = 0, equal FedAvg; FedProx with mu > 0 does not."""
     import torch
 

@@ -35,7 +35,7 @@ NOT_RUN = {"table1", "table2", "table4", "table6", "table7", "table10", "table11
 
 
 @pytest.mark.parametrize("table", range(1, 15))
-def test_published_tables_are_whole(table):
+def test_published_tables_are_complete(table):
     """Published tables contain every value once, under known names."""
     rows = published.read(table)
     assert len(rows) == COUNTS[table]
@@ -93,7 +93,7 @@ def test_published_values_of_other_splits(table, wanted, mean):
     assert mean == (None if found is None else found.mean)
 
 
-def test_published_values_by_scale_and_what_is_not_told_apart():
+def test_published_values_by_scale_and_indistinct_settings():
     """Published values are found by R; no match gives None, an ambiguous search an error."""
     found = published.find(13, dataset="cifar100", algorithm="fedprox", similarity_scale=150.0,
                            transition=3)  # fmt: skip
@@ -268,7 +268,7 @@ def test_transitions_of_the_paper_are_numbered_from_the_first_that_can_differ():
     assert spread([]) == "-"
 
 
-def test_comparison_has_the_paper_beside_it():
+def test_the_comparison_shows_the_papers_numbers():
     """The table compares measured and published means and gains, and shows rounds to recover."""
     text = tables.comparison(3)(results_of(HAND))
     assert "| Fashion-MNIST (linear), 20 | overlap 0, Dir(0.3) | FedAvg | 1 | 2 |" in text
@@ -282,14 +282,14 @@ def test_comparison_has_the_paper_beside_it():
     assert "parentheses" not in plain
 
 
-def test_other_data_than_the_paper_is_named():
+def test_data_sets_other_than_the_papers_are_named():
     """A note names the published data set if the runs use a different one."""
     text = tables.comparison(2)(results_of(HAND))
     assert "| 86.2 ± 1.8 (68.3 ± 0.3) |" in text
     assert "numbers in parentheses are for AG News" in text
 
 
-def test_variants_have_their_costs():
+def test_costs_of_variants():
     """The table of variants shows accuracies, extra rounds, uploads and memory."""
     results = results_of({"proposed": HAND["proposed"]}, similarity_scale=100.0, trial_rounds=3)
     text = tables.variants(13)(results)

@@ -209,7 +209,7 @@ def test_targets_are_compared_round_by_round_with_the_paper(found):
     assert tables.targets(found["table2"]).count("\n") == 2 + 8
 
 
-def test_missing_runs_are_said_and_cases_come_in_order(tmp_path, capsys):
+def test_missing_runs_are_listed_and_cases_are_ordered(tmp_path, capsys):
     """Tables list missing runs; the core comparison with one seed runs first."""
     for name in {e.study for e in EXPERIMENTS.values()}:
         for scale in SCALES:
@@ -228,7 +228,7 @@ def test_missing_runs_are_said_and_cases_come_in_order(tmp_path, capsys):
 
 @pytest.mark.parametrize("name", [n for n, e in EXPERIMENTS.items() if e.draw is not None])
 @pytest.mark.parametrize("which", [0, -1])
-def test_an_interrupted_study_is_drawn_from_what_is_there(
+def test_an_interrupted_study_is_drawn_from_its_finished_runs(
     name, which, found, out, tmp_path, redrawn
 ):
     """With only the first or last planned run, the figure shows it and missing runs are listed."""
@@ -246,7 +246,7 @@ def test_an_interrupted_study_is_drawn_from_what_is_there(
     assert (tmp_path / f"{name}.png").is_file()
 
 
-def test_a_finished_run_is_not_made_again_and_equal_ones_are_made_once(tmp_path):
+def test_finished_and_duplicate_runs_are_executed_once(tmp_path):
     """Equal runs are executed once, and a finished run is not repeated."""
     config = Config.from_flags("hist", clients=8, rounds=1, local_steps=1, threads=1)
     make_runs([Planned("a", config, 2), Planned("b", config, 1)], tmp_path)
@@ -256,13 +256,13 @@ def test_a_finished_run_is_not_made_again_and_equal_ones_are_made_once(tmp_path)
     assert (folder / "rows.jsonl").stat().st_mtime_ns == before
 
 
-def test_bad_words_are_one_line(tmp_path, capsys):
+def test_invalid_arguments_give_one_line(tmp_path, capsys):
     """An invalid argument gives a one-line error and exit status 2."""
     assert PAPER.main(["fig3", "--scale", "smoke", "--out", str(tmp_path), "--jobs", "0"]) == 2
     assert "jobs is 0" in capsys.readouterr().err
 
 
-def test_the_panels_of_figure_7_say_what_their_axes_are(found, figures):
+def test_the_axes_of_figure_7_are_labelled(found, figures):
     (panel,) = figures["fig7a"].axes
     rows = rows_of(
         found["fig7a"],
@@ -326,7 +326,7 @@ def test_seconds_over_oma_are_planned_for_every_snr(found):
     assert max(ends) < planned[1]
 
 
-def test_a_cloud_that_does_not_wait_merges_sooner(found, figures):
+def test_asynchronous_cells_merge_sooner(found, figures):
     """Slow cells take at least 10 times as long, so merging after B cells saves most time."""
     results = found["cells"]
     for panel in figures["cells"].axes:
@@ -351,7 +351,7 @@ def test_a_cloud_that_does_not_wait_merges_sooner(found, figures):
     assert [accuracy_after(rows, at) for at in (0, 1.9, 2, 9)] == [0.1, 0.1, 0.5, 0.4]
 
 
-def test_oma_grows_with_the_clients_and_the_air_does_not(found):
+def test_oma_latency_grows_with_the_clients_and_aircomp_latency_does_not(found):
     """Seconds over OMA increase with the clients per cell; those over the air hardly change."""
     seconds = {
         (c["algorithm"], c["uplink"], c["clients"]): found["fig7c"].rows(c)[0][-1]["sim_seconds"]

@@ -263,7 +263,7 @@ def test_the_rows_behind_the_radio(found):
     assert "RAM-Fed, deadline 0.15 s" in tables.timed(results)
 
 
-def test_the_frontier_is_what_the_solver_says_of_the_run(out, figures):
+def test_the_frontier_equals_the_solvers(out, figures):
     """The frontier equals RA-Fed's planned round times; Gamma* = S requires full models."""
     case = PAPER.study("radio", "smoke").cases[0]
     points = frontier(case.config(1), 5)

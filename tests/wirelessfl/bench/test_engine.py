@@ -88,7 +88,7 @@ def test_flop_counts():
 
 
 @pytest.mark.parametrize("name", ["W1", "W2"])
-def test_all_ways_end_where_a_loop_on_the_same_batches_ends(name):
+def test_all_methods_end_at_the_parameters_of_a_plain_loop(name):
     """Executors match a reference loop on the same batches; the plain loop draws other ones."""
     work = workloads.workloads()[name]
     objective = Objective.of(work.module)
@@ -116,7 +116,7 @@ def test_all_ways_end_where_a_loop_on_the_same_batches_ends(name):
     assert (plain - expected / 2).norm() < 0.5 * plain.norm()  # the same samples in another order
 
 
-def test_the_plain_loop_takes_h_steps_of_few_samples_too():
+def test_the_plain_loop_takes_all_steps_on_few_samples():
     """The plain loop takes all steps, in several passes, if clients have only 60 samples."""
     module = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(784, 10))
     x, y = torch.rand(120, 1, 28, 28), torch.arange(120) % 10
@@ -126,7 +126,7 @@ def test_the_plain_loop_takes_h_steps_of_few_samples_too():
     assert len(calls) == 2 * workloads.STEPS
 
 
-def test_submodels_are_hists():
+def test_submodels_are_those_of_hist():
     """The cells' submodels partition the hidden neurons, as in HIST."""
     objective = Objective.of(workloads.workloads()["W1"].module)
     job = workloads.submodel_job(objective, 8, 4)
@@ -157,7 +157,7 @@ print(memory.peak_added(work, [os.getpid()]))
 
 
 @pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="no /proc")
-def test_peaks_count_what_is_added_and_not_what_stood_there(tmp_path, launcher):
+def test_peaks_count_only_memory_added_by_the_call(tmp_path, launcher):
     """The peak is the memory that the call adds to what was allocated before.
 
     It is measured in a separate process, because idle pages may be reclaimed during the call.
@@ -169,7 +169,7 @@ def test_peaks_count_what_is_added_and_not_what_stood_there(tmp_path, launcher):
     assert parameters < memory.peak_mb("W1", FAST, 2) < 200
 
 
-def test_the_gpu_table_runs_its_recordings_here(known_times):
+def test_the_gpu_table_runs_on_a_cpu(known_times):
     """The GPU table, computed on the CPU, has the expected bandwidths.
 
     A row's bandwidth is the minimum traffic of a round, in bytes, divided by the median time.
@@ -193,7 +193,7 @@ def test_the_gpu_table_runs_its_recordings_here(known_times):
             begun += 3
 
 
-def test_the_resnet_table_runs_its_ways_here(known_times, take_turns):
+def test_the_resnet_table_runs_on_a_cpu(known_times, take_turns):
     """The ResNet-18 benchmark runs on the CPU with a narrow model and few steps."""
     few = {"clients": 2, "steps": 2, "samples": 4, "width": 2}
     ((title, rows),) = resnet18.resnet18_table(torch.device("cpu"), 3, **few).items()
@@ -208,7 +208,7 @@ def test_the_resnet_table_runs_its_ways_here(known_times, take_turns):
     assert [row["chunk"] for row in rows] == [None, None, 2]
 
 
-def test_the_resnet_loop_does_the_engines_work():
+def test_the_resnet_loop_trains_like_the_engine():
     """The plain ResNet loop and the executor compute equal updates on equal batches."""
     torch.manual_seed(0)
     module = ResNet18((3, 32, 32), 10, width=2)
@@ -224,7 +224,7 @@ def test_the_resnet_loop_does_the_engines_work():
     assert torch.allclose(workloads.trained(executor, job)[0], plain, atol=1e-5)
 
 
-def test_as_many_clients_train_at_once_as_fit(monkeypatch):
+def test_the_number_of_concurrent_clients_fits_in_memory(monkeypatch):
     """If a client's step needs 3 GB, 13 clients fit into half of 80 GB; the minimum is one."""
     known = {"memory_allocated": 10**9, "max_memory_allocated": 4 * 10**9}
     for name, value in known.items():

@@ -28,7 +28,7 @@ def bare(results):
     ]
 
 
-def test_the_hash_tells_settings_apart_and_nothing_else(tmp_path):
+def test_the_hash_depends_on_settings_but_not_on_paths(tmp_path):
     """The hash depends on all settings, but not on paths or on whether they are resolved."""
     base = settings_hash(Config.from_flags("hist"))
     assert base == settings_hash(Config.from_flags("hist", out=tmp_path, data_dir=tmp_path))
@@ -37,7 +37,7 @@ def test_the_hash_tells_settings_apart_and_nothing_else(tmp_path):
     assert base == settings_hash(Config(algorithm="hist"))
 
 
-def test_a_configuration_that_is_not_resolved_is_kept_like_its_resolved_one(tmp_path):
+def test_an_unresolved_configuration_is_stored_like_the_resolved_one(tmp_path):
     """``kept_run`` finds the run of an unresolved configuration under its resolved settings."""
     tables = {
         "algorithm": "hist",
@@ -51,7 +51,7 @@ def test_a_configuration_that_is_not_resolved_is_kept_like_its_resolved_one(tmp_
     assert kept_run(Config.of(tables), tmp_path).directory == first.directory
 
 
-def test_processes_give_the_rows_of_one_after_the_other(tmp_path):
+def test_processes_give_the_rows_of_sequential_runs(tmp_path):
     """Results have the requested order; equal settings run once, and a repeated sweep runs none."""
     wanted = configs()
     wanted.append(wanted[0])
@@ -80,7 +80,7 @@ class Broken(FedAvg):
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_failures_keep_the_others(tmp_path, jobs, monkeypatch):
+def test_other_runs_finish_if_some_fail(tmp_path, jobs, monkeypatch):
     """Errors of this package and of a user's class are reported once per reason."""
     wanted = configs()
     bad = configs(seeds=(7, 8), dataset="mnist", data_dir=tmp_path / "nowhere")
@@ -100,7 +100,7 @@ def test_failures_keep_the_others(tmp_path, jobs, monkeypatch):
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs /proc to find the process")
-def test_a_killed_process_is_told_with_its_exit_code_keeping_the_others(tmp_path, engine):
+def test_a_killed_process_is_reported_with_its_exit_code(tmp_path, engine):
     """The failure gives the exit code of the killed process, and the other run finishes."""
     long, short = configs(rounds=2000, seeds=(1,), eval_every=500), configs(seeds=(2,))
     killed = []
@@ -122,7 +122,7 @@ def test_a_killed_process_is_told_with_its_exit_code_keeping_the_others(tmp_path
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_a_mistake_of_the_caller_is_not_the_runs(tmp_path, jobs):
+def test_an_error_in_on_row_is_not_a_failed_run(tmp_path, jobs):
     """An error raised by ``on_row`` is not reported as a failed run."""
 
     def on_row(place, row):
@@ -134,7 +134,7 @@ def test_a_mistake_of_the_caller_is_not_the_runs(tmp_path, jobs):
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs /proc to find the process")
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
-def test_its_processes_leave_with_a_sweep_that_is_killed(tmp_path, engine, how, launcher):
+def test_processes_end_with_a_killed_sweep(tmp_path, engine, how, launcher):
     """The processes of a sweep end when the sweep is killed."""
     words = ["sweep", "hist", "--clients", "8", "--rounds", "2000", "--seed", "1,2", "--jobs", "2"]
     parent = launcher.start(*words, "--out", tmp_path)
@@ -167,7 +167,7 @@ def test_a_script_without_a_main_guard_gets_one_error(tmp_path, launcher):
     assert not list(tmp_path.glob("runs/*"))
 
 
-def test_nonsense_is_refused(tmp_path, monkeypatch):
+def test_invalid_arguments_are_refused(tmp_path, monkeypatch):
     """A root below a file, torchrun, jobs=0 and a missing Ray are refused."""
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match="is not a folder"):
@@ -185,7 +185,7 @@ def test_nonsense_is_refused(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1", "127.0.0.1:many"])
-def test_a_cluster_that_does_not_answer_is_said_at_once(tmp_path, address):
+def test_an_unreachable_cluster_is_reported_immediately(tmp_path, address):
     """An address without a cluster is an error at once, without Ray's retries."""
     pytest.importorskip("ray")
     with pytest.raises(ConfigError, match=f"ray is {address}: no cluster answers there"):
@@ -257,7 +257,7 @@ def test_all_settings_are_checked_before_the_first_run(tmp_path, capsys, words, 
     assert not out.exists()
 
 
-def test_runs_are_told_apart_by_what_is_not_a_default():
+def test_the_hash_contains_only_non_default_settings():
     """Only settings that differ from defaults change the hash, so new settings can be added."""
     plain = Config.from_flags("hist", clients=8)
     assert settings_hash(plain) == settings_hash(Config.from_flags("hist", clients=8, rounds=30))
@@ -278,7 +278,7 @@ def test_runs_are_told_apart_by_what_is_not_a_default():
     assert settings_hash(Config.from_flags("hist", clients=8, out="x")) == settings_hash(plain)
 
 
-def test_tasks_are_told_apart_by_what_the_run_does_not_say_for_them():
+def test_the_hash_ignores_task_settings_equal_to_the_runs():
     """Values equal to the run's do not change the hash; naming an algorithm always does."""
     run = {"split": "dirichlet", "alpha": 0.5, "lr": 0.1, "clients": 8, "requests": 4}
 
@@ -299,7 +299,7 @@ def test_tasks_are_told_apart_by_what_the_run_does_not_say_for_them():
     assert len({plain, *map(hash_of, others)}) == 1 + len(others)
 
 
-def test_a_run_made_under_other_defaults_is_not_taken_for_this_one(tmp_path):
+def test_a_run_with_other_defaults_is_not_reused(tmp_path):
     """A stored run with the same hash is refused if changed defaults gave it other settings."""
     config = Config.from_flags("fedavg", clients=4, rounds=1, local_steps=1, threads=1)
     folder = kept_run(config, tmp_path).directory

@@ -59,7 +59,7 @@ def test_contrast_is_equation_3():
         assert float(found[row]) == pytest.approx(expected, rel=1e-12)
 
 
-def test_features_that_are_all_zero_have_no_direction():
+def test_zero_features_give_finite_contrast():
     own, other = torch.zeros(2, 3, requires_grad=True), normal(2, 3).float()
     outputs = {"global": Outputs(own, other), "previous": Outputs(own, 0 * other)}
     found = Contrast(1.0, 0.5).loss(Outputs(own, own), outputs, torch.zeros(2, dtype=torch.long))
@@ -103,7 +103,7 @@ def test_without_old_classes_relation_distillation_is_the_cross_entropy():
 
 
 @pytest.mark.parametrize("penalty", [PLAIN, RELATION, RelationDistillation(1.0, (0, 1, 2, 3))])
-def test_a_teacher_that_is_sure_gives_finite_gradients(penalty):
+def test_a_one_hot_teacher_gives_finite_gradients(penalty):
     """Gradients are finite even if probabilities of the teacher underflow to zero."""
     student = torch.zeros(4, 4, requires_grad=True)
     teacher = torch.eye(4).roll(1, 0) * 1e4
@@ -251,7 +251,7 @@ STACKED = ("stacked 2", "stacked 2, recorded")
     "penalties", [(CONTRAST,), (PLAIN,), (RELATION,), (PLAIN, RELATION), (CONTRAST, PLAIN)], ids=str
 )
 @pytest.mark.parametrize("name", MODELS)
-def test_every_path_descends_the_loss_with_its_terms(name, penalties, decay, engine):
+def test_every_path_minimises_the_loss_with_its_terms(name, penalties, decay, engine):
     """Updates agree with autograd to 5e-6, for padded batches and different anchors per client."""
     steps = 2 if name == "lenet5" else 5
     module, data, task, job = case(engine, name, penalties, decay=decay, steps=steps)
@@ -318,7 +318,7 @@ def test_a_recording_is_made_for_its_terms(engine):
             assert torch.allclose(engine.updates(executor, own), expected, atol=1e-6)
 
 
-def test_terms_are_equal_by_their_settings_and_go_to_other_processes():
+def test_terms_compare_by_settings_and_can_be_pickled():
     for penalty in (CONTRAST, PLAIN, RELATION):
         again = pickle.loads(pickle.dumps(penalty))
         assert again == penalty
@@ -401,7 +401,7 @@ def test_moon_keeps_each_clients_last_model(config, toy):
     assert not torch.allclose(without.training.server.cloud["params"], expected[-1], atol=1e-3)
 
 
-def test_the_executor_fits_the_terms(config, toy):
+def test_the_executor_supports_the_terms(config, toy):
     for algorithm, flags, kind in (
         ("moon", {}, "vmap"),
         ("hist", {"local": "moon"}, "vmap"),

@@ -79,7 +79,7 @@ def assert_same(out, other):
 
 
 @given(st.integers(0, 50), st.integers(1, 9))
-def test_shares_are_disjoint_whole_and_even(clients, count):
+def test_shares_are_disjoint_complete_and_even(clients, count):
     shares = [Shards(rank, count).share(clients) for rank in range(count)]
     together = np.concatenate([np.arange(clients)[share] for share in shares])
     assert together.tolist() == list(range(clients))
@@ -122,7 +122,7 @@ def test_two_processes_give_the_rows_of_one(case, tmp_path, capsys, together):
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="no /proc to find the process in")
-def test_a_run_of_two_that_is_killed_goes_on(tmp_path, capsys, engine, together):
+def test_a_killed_torchrun_run_can_be_resumed(tmp_path, capsys, engine, together):
     """If one of two processes under torchrun is killed, the run can be resumed."""
     words = ["hist", "--clients", "6", "--cells", "3", "--rounds", "30", *SMALL]
     words += ["--eval-every", "5", "--checkpoint-seconds", "0"]
@@ -168,7 +168,7 @@ def test_the_connection_ends_with_the_run(tmp_path, together):
     ]
 
 
-def test_a_mistake_is_said_once_and_leaves_nothing(tmp_path, together):
+def test_invalid_settings_are_reported_once_and_leave_no_folder(tmp_path, together):
     out = tmp_path / "out"
     for words in (["--cells", 99], ["--dataset", "mnist", "--data-dir", tmp_path / "none"]):
         done = together("run", "hist", *words, "--out", out, check=False)
@@ -191,7 +191,7 @@ class Failing(FedAvg):
 """
 
 
-def test_what_only_one_process_sees_is_said_once(tmp_path, together):
+def test_errors_of_one_process_are_reported_once(tmp_path, together):
     """Errors in one process are reported once: an edited configuration, or a failing client.
 
     If a client in rank 1 fails, rank 0 reports that a process has ended.
@@ -213,7 +213,7 @@ def test_what_only_one_process_sees_is_said_once(tmp_path, together):
     assert "Traceback" not in done.stderr
 
 
-def test_sessions_are_shared_too(tmp_path, together):
+def test_two_processes_give_the_sessions_of_one(tmp_path, together):
     """Sessions with trial rounds and client state give the rows of a single process."""
     words = ["run", "scaffold", "--dataset", "digits", "--clients", "8", "--sessions", "4"]
     words += ["--rounds", "2", "--split", "iid", "--warm-start", "proposed", *SMALL]

@@ -75,7 +75,7 @@ def test_workers_equal_their_executor_bit_for_bit(work, engine, one_thread):
         assert not any(map(alive, pids))
 
 
-def test_a_failure_in_a_worker_is_told_and_ends_them(work, engine):
+def test_a_failure_in_a_worker_is_raised_and_ends_all_workers(work, engine):
     task, data, job = work
     data.inputs[24] = float("nan")  # a sample of client 1
     executor = WorkersExecutor(LoopExecutor(task, data), 2)
@@ -84,7 +84,7 @@ def test_a_failure_in_a_worker_is_told_and_ends_them(work, engine):
     assert executor.pids == []
 
 
-def test_any_exception_names_its_place(work, engine):
+def test_exceptions_in_workers_name_client_round_and_line(work, engine):
     task, data, job = work
     inner = VmapExecutor(task, data, 2)
     executor = WorkersExecutor(inner, 2)
@@ -97,7 +97,7 @@ def test_any_exception_names_its_place(work, engine):
     assert executor.pids == []
 
 
-def test_a_consumer_that_stops_half_way_leaves_nothing_behind(work, engine):
+def test_closing_the_iterator_early_ends_the_workers(work, engine):
     task, data, job = work
     executor = WorkersExecutor(StackedExecutor(task, data, 1), 2)
     chunks = executor.train(job)
@@ -111,7 +111,7 @@ def test_a_consumer_that_stops_half_way_leaves_nothing_behind(work, engine):
 
 @posix
 @pytest.mark.parametrize("idle", [True, False])
-def test_a_killed_worker_is_noticed_with_its_exit_code(work, engine, idle):
+def test_a_killed_worker_is_reported_with_its_exit_code(work, engine, idle):
     """The error gives the exit code of a worker killed between jobs or during a job."""
     task, data, job = work
     executor = WorkersExecutor(StackedExecutor(task, data, 1), 2)
@@ -210,7 +210,7 @@ class TestCommandLine:
         assert launcher.start("run", "hist", *LONG, "--workers", 1, "--out", whole).wait() == 0
         assert without_wall(rows_of(out)) == without_wall(rows_of(whole))
 
-    def test_ctrl_c_ends_all(self, long_run, engine):
+    def test_ctrl_c_ends_the_run_and_its_workers(self, long_run, engine):
         process, out, workers = long_run
         os.killpg(process.pid, signal.SIGINT)  # like a terminal
         process.send_signal(signal.SIGCONT)
@@ -220,7 +220,7 @@ class TestCommandLine:
         assert "Traceback" not in errors
         engine.wait_until(lambda: not any(map(alive, workers)))
 
-    def test_workers_leave_with_a_killed_parent(self, long_run, engine):
+    def test_workers_end_with_a_killed_parent(self, long_run, engine):
         process, _, workers = long_run
         process.kill()
         engine.wait_until(lambda: not any(map(alive, workers)))
@@ -263,7 +263,7 @@ def last_line(errors):
 
 
 @pytest.mark.parametrize("workers", [None, 2])
-def test_unguarded_scripts_work_or_are_told_what_to_do(tmp_path, workers, launcher):
+def test_unguarded_scripts_run_without_workers_or_get_one_error(tmp_path, workers, launcher):
     script = tmp_path / "script.py"
     script.write_text(script_with(tmp_path / "run", workers))
     process = launcher.start(script=script)
@@ -291,7 +291,7 @@ class Layer(nn.Linear):
     """A layer that a test moves to ``__main__``, as if defined in an interactive session."""
 
 
-def test_a_part_of_a_model_that_a_session_defines_is_found(engine, monkeypatch):
+def test_models_defined_in_an_interactive_session_get_no_workers(engine, monkeypatch):
     data = engine.training_data((9,), [20, 5])
     task, _ = engine.job_for(nn.Sequential(Layer(9, 4)), data)
     executor = VmapExecutor(task, data, 1)
