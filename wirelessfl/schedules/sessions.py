@@ -57,7 +57,7 @@ class SessionsScheduler:
         self._done = 0
 
     def decide(self, event: Event) -> list[Decision]:
-        """Open a session, run trial rounds, begin, run its rounds, and close."""
+        """Decide what the session does next: open, trial rounds, training rounds, or close."""
         match event:
             case Started():
                 return [self._give()] if self._begun else [Open(self._session)]

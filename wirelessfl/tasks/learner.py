@@ -120,7 +120,7 @@ class Learner:
         self.recent.clear()
 
     def came_back(self, number: int) -> None:
-        """Record that the update of a request has returned; it is trained when it is needed."""
+        """Record that a request's update has arrived; it is computed only when it is needed."""
         self.back.append(number)
         self.deferred.came_back(number)
 

@@ -47,7 +47,7 @@ class TrainingData:
         return widened(flat).view(*rows.shape, *self.inputs.shape[1:]), self.labels[rows]
 
     def first(self, count: int) -> tuple[Tensor, Tensor]:
-        """The first samples, at most ``count``, for testing a model."""
+        """At most the first ``count`` samples, to check a model or estimate its cost."""
         return widened(self.inputs[:count]), self.labels[:count]
 
 

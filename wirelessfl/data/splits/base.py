@@ -116,10 +116,10 @@ def blocks(length: int, count: int) -> IntArray:
 
 
 def check_shards(samples: int, shards: int, cell_of: IntArray) -> int:
-    """``shards`` as an int.
+    """Check that every client can get ``shards`` shards, and return ``shards`` as an int.
 
     Raises:
-        DataError: the samples of a cell cannot be cut into that many shards.
+        DataError: a cell has too few samples for that many shards per client.
     """
     shards = checked_number("shards", shards, 1)
     sizes = np.bincount(cell_of)
