@@ -30,7 +30,7 @@ class Fading(Protocol):
     def draw(
         self, stream: Stream, index: int, clients: IntArray, root: ComplexArray
     ) -> ComplexArray:
-        """Small-scale channels at event ``index`` of ``stream``, with mean power 1 per antenna.
+        """Small-scale channels of block ``index`` of ``stream``, with mean power 1 per antenna.
 
         Args:
             stream: source of randomness; equal streams and indices give equal channels.

@@ -21,7 +21,7 @@ def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def reached(
     seeds: Sequence[list[dict[str, Any]]], accuracy: float, quantity: str, form: str = ".1f"
 ) -> str:
-    """``quantity`` when ``accuracy`` is first reached: mean, range, number of successful seeds."""
+    """``quantity`` when ``accuracy`` is first reached: mean, and range or number of successes."""
     hits = [first_reaching(rows, accuracy) for rows in seeds]
     values = [hit[quantity] for hit in hits if hit is not None]
     if not values:

@@ -1,4 +1,4 @@
-"""Available CPU cores, ranks under ``torchrun``, and the end of child processes."""
+"""Available CPU cores, ranks under ``torchrun``, and children that exit with their parent."""
 
 from __future__ import annotations
 

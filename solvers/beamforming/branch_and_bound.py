@@ -190,7 +190,7 @@ class _Relaxation(NamedTuple):
         return found.bound + self.base, found.point
 
     def relaxed(self, low: Tensor, width: Tensor) -> tuple[Tensor, Tensor]:
-        """Constraints G [nodes, 3 clients, 2 antennas - 1] and b of the relaxations."""
+        """Constraints G x >= b of the relaxations, with G [nodes, 3 clients, 2 antennas - 1]."""
         confined = width <= math.pi
         rays = confined & (width > 0)  # not for the root client: its signal is real already
         angles = torch.stack([low + width / 2, low + math.pi / 2, low + width - math.pi / 2], -2)

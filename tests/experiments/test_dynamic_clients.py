@@ -110,7 +110,7 @@ def _alike(case):
 
 
 def test_every_configuration_can_be_read_at_every_scale():
-    """Every configuration is valid; at scale paper the number of clients is the published one."""
+    """Every configuration is valid; at scale "paper" groups have a published number of clients."""
     by_study = {experiment.study: name for name, experiment in EXPERIMENTS.items()}
     for studied, name in by_study.items():
         for scale in SCALES:

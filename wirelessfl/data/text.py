@@ -1,7 +1,7 @@
 """Data sets of texts for language models: 20 Newsgroups, QNLI, QQP, SST-2 and AG News.
 
 They are read in their published formats, or as copies from the Hugging Face hub. There are too many
-formats for a single hash: structure and labels are checked, but no checksum.
+formats for a single hash: structure and labels are checked, but there is no checksum.
 """
 
 from __future__ import annotations

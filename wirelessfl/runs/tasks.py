@@ -29,7 +29,7 @@ class TasksEngine:
         self.reached: set[int] = set()
 
     def start(self) -> None:
-        """Put the start of the run on the clock, and its end if there is a time limit."""
+        """Schedule the start of the run, and its end if there is a time limit."""
         begin(self.setup.clock, self.setup.limits.max_seconds)
 
     def row(self, report: Report) -> tuple[Row, Reached | None]:

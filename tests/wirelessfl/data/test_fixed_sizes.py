@@ -24,7 +24,7 @@ LABELS = np.random.default_rng(0).permutation(np.repeat(np.arange(10), 600))
     st.integers(0, 99),
 )
 def test_fixed_sizes_with_reuse(clients, samples, kind, seed):
-    """Parts have the requested sizes; numbers of uses differ by at most 1 within a class."""
+    """Parts have the requested sizes; samples of a class are used equally often, up to one use."""
     labels = Stream(seed, ("labels",)).generator().integers(0, 4, 80)
     parts = split(
         labels,
