@@ -3,8 +3,6 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-# Tests that start processes wait for them: one worker more than cores, up to four.
-WORKERS = $(shell $(PYTHON) -c 'import os; print(min((os.cpu_count() or 1) + 1, 4))')
 
 # The tests start many interpreters, which start faster with compiled files.
 unexport PYTHONDONTWRITEBYTECODE
@@ -18,7 +16,7 @@ demo: $(READY)
 # Tests run with plain assertions, which load faster; those that fail run again to show all values.
 test: $(READY)
 	@$(MAKE) --no-print-directory check >$(VENV)/checks.txt 2>&1 & checks=$$!; \
-	$(BIN)/python -m pytest --numprocesses $(WORKERS) --assert=plain \
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --assert=plain \
 		--dist loadfile --no-loadscope-reorder; tests=$$?; \
 	if [ $$tests -eq 1 ]; then $(BIN)/python -m pytest --last-failed; fi; \
 	wait $$checks; failed=$$?; cat $(VENV)/checks.txt; \

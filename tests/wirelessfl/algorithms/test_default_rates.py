@@ -18,9 +18,9 @@ def reached(name, out):
     """Run until two consecutive rows exceed 80 % accuracy; return the accuracy reached.
 
     Step sizes are constant, so a run that stops early is a prefix of the full run. All settings are
-    defaults except the number of evaluations (fifteen), the threads, the chunk and the directory.
+    defaults except the number of evaluations (thirty), the threads, the chunk and the directory.
     """
-    every = wirelessfl.Config.from_flags(name).training.rounds // 15
+    every = wirelessfl.Config.from_flags(name).training.rounds // 30
     config = wirelessfl.Config.from_flags(name, eval_every=every, threads=1, chunk=60, out=out)
     accuracies = []
 
