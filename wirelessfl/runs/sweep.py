@@ -165,6 +165,7 @@ class _Child:
 
 def _make_one(config: Config, root: Path, pipe: Connection, environment: dict[str, str]) -> None:
     """Execute a run on one thread of a child process; send its rows, then the failure or ""."""
+    os.environ.clear()
     os.environ.update(environment)  # the fork server may have an older one
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends this process
     end_with_parent()  # the stored run can be resumed

@@ -193,7 +193,7 @@ def test_a_bound_above_the_objective_is_replaced(monkeypatch, finished):
 
 
 def test_no_feasible_steps_give_status_unknown(monkeypatch):
-    """If steps are missing or have a wrong total, the status is UNKNOWN, whatever the bound."""
+    """If steps are missing or have a wrong total, the status is UNKNOWN for any bound."""
     for steps in (None, [5, 3]):
         claim(monkeypatch, steps, 6.0, finished=False)
         solution = optimize_mask_sizes([1.0, 2.0], 9, backend="highs")

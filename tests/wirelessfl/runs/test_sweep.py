@@ -12,6 +12,7 @@ import pytest
 from wirelessfl.cli import main
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
+from wirelessfl.fork_server import fork_server
 from wirelessfl.runs.kept import is_finished, kept_folder, kept_run, settings_hash
 from wirelessfl.runs.sweep import SweepError, sweep
 
@@ -119,6 +120,30 @@ def test_a_killed_process_is_reported_with_its_exit_code(tmp_path, engine):
     assert len(killed) == 1
     assert not is_finished(long[0], tmp_path)  # it was killed before its end
     assert is_finished(short[0], tmp_path)
+
+
+OBSERVER = """
+import os
+from dataclasses import dataclass
+from wirelessfl.algorithms.fedavg import FedAvg
+
+@dataclass(frozen=True)
+class Observer(FedAvg):
+    def initial(self, start):
+        assert "SET_LATER" in os.environ
+        return super().initial(start)
+"""
+
+
+def test_processes_get_the_environment_of_the_sweep(tmp_path, monkeypatch):
+    """The fork server may have been started before a variable was set."""
+    assert fork_server.start() == sys.platform.startswith("linux")
+    monkeypatch.setenv("SET_LATER", "1")
+    (tmp_path / "observer.py").write_text(OBSERVER)
+    monkeypatch.syspath_prepend(tmp_path)
+    small = {"clients": 2, "rounds": 1, "local_steps": 1, "threads": 1, "chunk": 2}
+    wanted = [Config.from_flags("observer:Observer", seed=seed, **small) for seed in (1, 2)]
+    assert len(sweep(wanted, tmp_path / "runs", jobs=2)) == 2
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
