@@ -73,8 +73,8 @@ class Worker:
         try:
             self.pipe.send(message)
         except OSError:
-            self.reply()
-            raise
+            while True:  # its last answers come before the end of the pipe
+                self.reply()
 
     def reply(self) -> Any:
         """Receive the next message of the process.

@@ -26,6 +26,7 @@ from wirelessfl.setup import build, computing, executors
 from wirelessfl.training.loop import LoopExecutor
 from wirelessfl.training.stacked import StackedExecutor
 from wirelessfl.training.vmapped import VmapExecutor
+from wirelessfl.training.worker_process import SharedMemory
 from wirelessfl.training.workers import WorkerDiedError, WorkersExecutor, why_no_workers
 
 posix = pytest.mark.skipif(os.name != "posix", reason="signals")
@@ -135,6 +136,23 @@ def test_a_killed_worker_is_reported_with_its_exit_code(work, engine, idle):
     with pytest.raises(WorkerDiedError, match=rf"{victim} has ended \(exit code -9, SIGKILL\)"):
         list(executor.train(job))
     assert executor.pids == []
+
+
+@posix
+def test_a_worker_killed_after_an_answer_is_reported(work):
+    """An order to a worker that was killed after an answer, which is still unread, is an error."""
+    task, data, _ = work
+    executor = WorkersExecutor(StackedExecutor(task, data, 1), 1)
+    executor.start()
+    (worker,) = executor._workers
+    order = SharedMemory(torch.empty(1).share_memory_(), torch.empty(1).share_memory_())
+    worker.send(order)
+    assert worker.pipe.poll(60)
+    worker.process.kill()
+    worker.process.join()
+    with pytest.raises(WorkerDiedError, match=r"has ended \(exit code -9, SIGKILL\)"):
+        worker.send(order)
+    executor.close()
 
 
 def busy_ticks(pid):
