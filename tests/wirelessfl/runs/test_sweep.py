@@ -161,7 +161,7 @@ def test_an_error_in_on_row_is_not_a_failed_run(tmp_path, jobs):
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 def test_processes_end_with_a_killed_sweep(tmp_path, engine, how, launcher):
     """The processes of a sweep end when the sweep is killed."""
-    words = ["sweep", "hist", "--clients", "8", "--rounds", "2000", "--seed", "1,2", "--jobs", "2"]
+    words = ["sweep", "hist", "--clients", "4", "--rounds", "2000", "--seed", "1,2", "--jobs", "2"]
     parent = launcher.start(*words, "--out", tmp_path)
     engine.wait_until(lambda: len(list(tmp_path.glob("*/rows.jsonl"))) == 2)
     children = [engine.holder(file) for file in tmp_path.glob("*/config.toml")]
@@ -230,13 +230,15 @@ print(json.dumps([result.rows for result in results]))
 
 
 def test_a_local_ray_gives_the_same_rows(tmp_path, launcher):
-    """A sweep on a local Ray gives the same rows as one without Ray.
+    """A sweep on a local Ray gives the same rows as one without Ray, in the requested order.
 
-    It runs in a separate process, because Ray leaves threads and sockets behind.
+    One of its runs is finished before. It runs in a separate process, because Ray leaves threads
+    and sockets behind.
     """
     pytest.importorskip("ray")
     script = tmp_path / "script.py"
     script.write_text(ON_RAY)
+    kept_run(configs(rounds=2, seeds=(1,))[0], tmp_path / "ray")
     done = launcher.start(tmp_path / "ray", script=script)
     shown, errors = done.communicate()
     assert done.wait() == 0, errors
