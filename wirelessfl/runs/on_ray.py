@@ -26,6 +26,7 @@ def on_ray(
     root: Path,
     address: str,
     tell: Callable[[int, Row], None],
+    ended: Callable[[int], None],
 ) -> list[tuple[Config, str]]:
     """Execute the runs with indices ``places``; return the failed runs with the reasons.
 
@@ -35,6 +36,7 @@ def on_ray(
         root: folder of all runs.
         address: address of the cluster, or ``local`` to start one on this machine.
         tell: called with the index of a run and each of its rows.
+        ended: called with the index of each finished run.
 
     Raises:
         ConfigError: Ray is not installed, or no cluster answers.
@@ -66,6 +68,8 @@ def on_ray(
                 tell(place, row)
             if reason:
                 failures.append((configs[place], reason))
+            else:
+                ended(place)
     return failures
 
 

@@ -35,6 +35,8 @@ from wirelessfl.runs.run import resume
 
 OnRow = Callable[[int, Row], None]
 """Called with the index of a run and each row that it writes."""
+OnEnd = Callable[[int], None]
+"""Called with the index of each run that has finished."""
 
 
 class Failure(NamedTuple):
@@ -75,6 +77,7 @@ def sweep(
     jobs: int = 1,
     ray: str | None = None,
     on_row: OnRow | None = None,
+    on_end: OnEnd | None = None,
 ) -> list[RunResult]:
     """Execute the runs of ``configs``, or read or resume those that ``root`` already contains.
 
@@ -87,6 +90,7 @@ def sweep(
         ray: address of a Ray cluster, or ``local`` to start one on this machine; ``jobs`` is then
             ignored.
         on_row: called with the index of a run and each row as it is written.
+        on_end: called with the index of each run once it has finished.
 
     Returns:
         Results in the order of ``configs``.
@@ -107,23 +111,24 @@ def sweep(
         )
     check_writable(root)
     tell = on_row or (lambda place, row: None)
+    ended = on_end or (lambda place: None)
     first: dict[str, int] = {}
     for place, config in enumerate(configs):
         first.setdefault(settings_hash(config), place)
     places = list(first.values())
     if ray is not None:
-        failures = [Failure(*failed) for failed in on_ray(configs, places, root, ray, tell)]
+        failures = [Failure(*failed) for failed in on_ray(configs, places, root, ray, tell, ended)]
     elif jobs > 1:
-        failures = _in_processes(configs, places, root, jobs, tell)
+        failures = _in_processes(configs, places, root, jobs, tell, ended)
     else:
-        failures = _in_turn(configs, places, root, tell)
+        failures = _in_turn(configs, places, root, tell, ended)
     if failures:
         raise SweepError(failures)
     return [resume(kept_folder(config, root)) for config in configs]
 
 
 def _in_turn(
-    configs: Sequence[Config], places: list[int], root: Path, tell: OnRow
+    configs: Sequence[Config], places: list[int], root: Path, tell: OnRow, ended: OnEnd
 ) -> list[Failure]:
     failures, mistakes = [], []
 
@@ -140,6 +145,8 @@ def _in_turn(
             raise mistakes[0]
         if reason:
             failures.append(Failure(configs[place], reason))
+        else:
+            ended(place)
     return failures
 
 
@@ -174,7 +181,12 @@ def _make_one(config: Config, root: Path, pipe: Connection, environment: dict[st
 
 
 def _in_processes(
-    configs: Sequence[Config], places: list[int], root: Path, jobs: int, tell: OnRow
+    configs: Sequence[Config],
+    places: list[int],
+    root: Path,
+    jobs: int,
+    tell: OnRow,
+    ended: OnEnd,
 ) -> list[Failure]:
     waiting, failures = deque(places), []
     children: dict[Any, _Child] = {}
@@ -196,11 +208,13 @@ def _in_processes(
                 if isinstance(message, dict):
                     tell(child.place, message)
                     continue
-                if message:
-                    failures.append(Failure(configs[child.place], message))
                 del children[pipe]
                 child.process.join()
                 child.pipe.close()
+                if message:
+                    failures.append(Failure(configs[child.place], message))
+                else:
+                    ended(child.place)
     finally:
         for child in children.values():
             child.end()

@@ -56,9 +56,16 @@ def test_processes_give_the_rows_of_sequential_runs(tmp_path):
     """Results have the requested order; equal settings run once, and a repeated sweep runs none."""
     wanted = configs()
     wanted.append(wanted[0])
-    seen = []
-    alone = sweep(wanted, tmp_path / "alone")
-    together = sweep(wanted, tmp_path / "together", jobs=2, on_row=lambda *a: seen.append(a))
+    seen, ended, ended_alone = [], [], []
+    alone = sweep(wanted, tmp_path / "alone", on_end=ended_alone.append)
+    together = sweep(
+        wanted,
+        tmp_path / "together",
+        jobs=2,
+        on_row=lambda *a: seen.append(a),
+        on_end=ended.append,
+    )
+    assert ended_alone == sorted(ended) == [0, 1, 2]
     assert bare(alone) == bare(together)
     assert [r.config.run.seed for r in together] == [1, 2, 3, 1]
     assert len(list((tmp_path / "together").iterdir())) == 3
@@ -90,8 +97,10 @@ def test_other_runs_finish_if_some_fail(tmp_path, jobs, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     own = Config.from_flags("broken:Broken", rounds=1, clients=2, seed=9)
     runs = [wanted[0], bad[0], own, bad[1], wanted[1]]
+    ended = []
     with pytest.raises(SweepError, match=r"3 of the runs failed.*seed 7, cells 4") as caught:
-        sweep(runs, tmp_path / "runs", jobs=jobs)
+        sweep(runs, tmp_path / "runs", jobs=jobs, on_end=ended.append)
+    assert sorted(ended) == [0, 4]
     failures = caught.value.failures
     assert sorted(failure.config.run.seed for failure in failures) == [7, 8, 9]
     assert str(caught.value).count(next(f.reason for f in failures if f.config.run.seed == 7)) == 1
