@@ -97,31 +97,36 @@ def test_the_default_is_close_to_certified_optima(
 
 
 def test_ten_antennas_are_close_to_certified_optima() -> None:
-    h = rayleigh(8, 2, 7, 10)
+    h = rayleigh(8, 2, 6, 10)
     exact = optimize_beamformer(h, certificate=ENDLESS)
     assert (exact.status == Status.OPTIMAL).all()
     ratio = optimize_beamformer(h, backend=Anneal(seed=1)).objective / exact.objective
     assert 0.99 < ratio.min() <= ratio.max() <= 1 + 1.01e-4
 
 
-@pytest.mark.parametrize("factor", [1e-8, 1e8, 1e-30])
 @pytest.mark.parametrize("backend", ["anneal", "mirror_prox"])
-def test_the_scale_of_the_channels_does_not_matter(factor: float, backend: str) -> None:
+def test_the_scale_of_the_channels_does_not_matter(backend: str) -> None:
     h = rayleigh(5, 4, 15, 10)
     one = optimize_beamformer(h, backend=backend)
-    other = optimize_beamformer(h * factor, backend=backend, certificate="sdr")
-    np.testing.assert_allclose(other.objective, one.objective * factor**2, rtol=1e-3)
-    assert (other.bound >= other.objective).all()
+    for factor in (1e-8, 1e8, 1e-30):
+        other = optimize_beamformer(h * factor, backend=backend, certificate="sdr")
+        np.testing.assert_allclose(other.objective, one.objective * factor**2, rtol=1e-3)
+        assert (other.bound >= other.objective).all()
+
+
+@pytest.fixture(scope="module")
+def certified() -> Any:
+    """Certified optima of the channels ``rayleigh(6, 2, 2, 5, 3)``."""
+    return optimize_beamformer(rayleigh(6, 2, 2, 5, 3), certificate=ENDLESS)
 
 
 @pytest.mark.parametrize("backend", BEAMFORMER_BACKENDS)
-def test_every_backend_returns_valid_solutions(backend: str) -> None:
+def test_every_backend_returns_valid_solutions(backend: str, certified: Any) -> None:
     """Beamformers have unit norm and the reported objective, which is within all bounds."""
     h = rayleigh(6, 2, 2, 5, 3)
     solution = optimize_beamformer(h, backend=backend)
     np.testing.assert_allclose(np.linalg.norm(solution.value, axis=-1), 1, rtol=1e-12)
     np.testing.assert_allclose(min_gain(h, solution.value), solution.objective, rtol=1e-9)
-    certified = optimize_beamformer(h, certificate=ENDLESS)
     assert (solution.objective <= solution.bound).all()
     assert (solution.objective <= certified.bound * (1 + 1e-9)).all()
     assert (solution.bound >= certified.objective * (1 - 1e-9)).all()
@@ -146,7 +151,7 @@ def test_branch_and_bound_finds_the_optimum_from_a_bad_start(seed: int) -> None:
 
 
 def test_ignored_clients_do_not_loosen_certificates() -> None:
-    h = rayleigh(20, 40, 11, 4)
+    h = rayleigh(20, 12, 11, 4)
     scales = np.r_[np.ones(10), 0.0]
     for certificate in ("sdr", "exact"):
         few = slice(None) if certificate == "sdr" else slice(2)
@@ -156,18 +161,19 @@ def test_ignored_clients_do_not_loosen_certificates() -> None:
         np.testing.assert_allclose(with_ignored.bound, without.bound, rtol=1.1e-4)
 
 
-@pytest.mark.parametrize("spread", [1e8, 1e20, 1e60])
 @pytest.mark.parametrize("backend", ["anneal", "mirror_prox", "branch_and_bound"])
-def test_a_far_stronger_client_has_no_effect(spread: float, backend: str) -> None:
+def test_a_far_stronger_client_has_no_effect(backend: str) -> None:
     h = rayleigh(21, 2, 6, 4)
     method = ENDLESS if backend == "branch_and_bound" else backend
     alone = optimize_beamformer(h[:, 1:], backend=method)
-    h[:, 0] *= spread
-    solution = optimize_beamformer(h, backend=method)
-    assert np.isfinite(solution.value).all()
-    if backend != "mirror_prox":  # its step size depends on the strongest client
-        np.testing.assert_allclose(solution.objective, alone.objective, rtol=1e-2)
-    np.testing.assert_allclose(min_gain(h, solution.value), solution.objective, rtol=1e-6)
+    for spread in (1e8, 1e20, 1e60):
+        strong = h.copy()
+        strong[:, 0] *= spread
+        solution = optimize_beamformer(strong, backend=method)
+        assert np.isfinite(solution.value).all()
+        if backend != "mirror_prox":  # its step size depends on the strongest client
+            np.testing.assert_allclose(solution.objective, alone.objective, rtol=1e-2)
+        np.testing.assert_allclose(min_gain(strong, solution.value), solution.objective, rtol=1e-6)
 
 
 @pytest.mark.parametrize("readings", [0, 3])
@@ -189,7 +195,7 @@ def test_bounds_hold_at_the_time_limit(monkeypatch: pytest.MonkeyPatch, readings
     assert better.objective <= solution.bound < (np.abs(h) ** 2).sum(-1).min() * (1 + 1e-9)
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(st.integers(1, 6), st.integers(1, 5), st.integers(0, 10**6))
 def test_bounds_hold_for_every_beamformer(clients: int, antennas: int, seed: int) -> None:
     """No random beamformer exceeds a bound, and "sdr" is at least as tight as the default."""
@@ -206,7 +212,7 @@ def test_bounds_hold_for_every_beamformer(clients: int, antennas: int, seed: int
 @pytest.mark.parametrize("certificate", [None, "sdr", "exact"])
 def test_status_depends_on_the_gap_only(certificate: Any) -> None:
     """With any certificate, the status is OPTIMAL if and only if the gap is at most 1e-4."""
-    h = np.concatenate([rayleigh(seed, 8, 3, 4, path_gain_db=10) for seed in range(3)])
+    h = np.concatenate([rayleigh(seed, 4, 3, 4, path_gain_db=10) for seed in range(3)])
     proof = ENDLESS if certificate == "exact" else certificate
     solution = optimize_beamformer(h, certificate=proof)
     assert ((solution.status == Status.OPTIMAL) == (solution.gap <= 1e-4)).all()

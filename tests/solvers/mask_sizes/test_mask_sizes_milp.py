@@ -62,9 +62,9 @@ def compare(backend, seeds):
     return feasible
 
 
-def test_gurobi_agrees_on_500_problems():
+def test_gurobi_agrees_on_250_problems():
     needs_licence()
-    assert compare("gurobi", range(500)) > 400
+    assert compare("gurobi", range(250)) > 200
 
 
 @pytest.mark.parametrize("backend", ["highs", "cvxpy"])
@@ -109,7 +109,7 @@ def assert_valid(solution, exact):
 
 @pytest.mark.parametrize(
     ("backend", "seeds"),
-    [("gurobi", [153, *range(60)]), ("highs", range(20)), ("cvxpy", range(12))],
+    [("gurobi", [153, *range(60)]), ("highs", range(12)), ("cvxpy", range(8))],
 )
 def test_wrong_answers_are_never_called_optimal(backend, seeds):
     """With 1e9 steps, backends may be wrong: Gurobi is off by 36 % with a gap of 0 (seed 153)."""
@@ -212,10 +212,10 @@ def test_backends_are_silent(backend, capfd):
 
 @pytest.mark.parametrize("kind", [Highs, Cvxpy], ids=["highs", "cvxpy"])
 def test_results_at_the_time_limit_are_valid(kind):
-    """Half a second may suffice for 1000 cells or not; a nanosecond gives no solution."""
+    """A fifth of a second may suffice for 1000 cells or not; a nanosecond gives no solution."""
     seconds = np.random.default_rng(1).uniform(0.1, 10, 1000)
     best = optimize_mask_sizes(seconds, 75_000).objective
-    solution = optimize_mask_sizes(seconds, 75_000, backend=kind(time_limit_seconds=0.5))
+    solution = optimize_mask_sizes(seconds, 75_000, backend=kind(time_limit_seconds=0.2))
     assert solution.bound <= best * (1 + 1e-6)
     if solution.value is None:
         assert solution.status is Status.UNKNOWN

@@ -29,6 +29,7 @@ def test_tables(no_data, monkeypatch, known_times, take_turns):
     few = {name: way._replace(workers=1) for name, way in variants().items() if name != FAST}
     few[FAST] = variants()[FAST]._replace(workers=2)
     monkeypatch.setattr(engine, "variants", lambda: few)  # workers take seconds to start
+    monkeypatch.setattr(workloads, "SAMPLES", 100)
     tables = engine.engine_bench(repeats=3, clients=2, scaling=(2,), memory=False)
     titles = ["machine", "W1", "W2", "W1 with more clients", "submodels on W1"]
     assert [title.split(":")[0] for title in tables] == titles
@@ -147,7 +148,7 @@ kept = np.ones(20_000_000)
 
 def work():
     mine = np.ones(10_000_000)  # 80 MB
-    end = time.monotonic() + 1.0  # dozens of samples even on a busy machine
+    end = time.monotonic() + 0.6  # dozens of samples even on a busy machine
     while time.monotonic() < end:
         kept.sum()
     return mine

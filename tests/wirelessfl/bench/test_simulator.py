@@ -14,6 +14,7 @@ def test_tables(monkeypatch, known_times, take_turns):
     """Rates and ratios match fake clocks; the memory of the state is bounded."""
     nowhere = type("Place", (), {"folder": workloads.Path("/nowhere")})
     monkeypatch.setattr(workloads, "find_place", lambda *_: nowhere)
+    monkeypatch.setattr(workloads, "SAMPLES", 100)
     monkeypatch.setattr(simulator, "WorkersExecutor", lambda inner, count: inner)  # slow to start
     monkeypatch.setattr(simulator, "REQUESTS", 4)
     numbers = itertools.count()

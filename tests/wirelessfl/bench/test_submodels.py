@@ -52,7 +52,7 @@ def test_all_paddings_give_the_same_updates(name, kind):
     objective, data = Objective.of(submodels.models()[name]), workloads.client_data(x, y, CLIENTS)
     executor = kind(objective, data, 3)
     for capacities in submodels.mixtures(CLIENTS).values():
-        whole = workloads.job_of(objective, CLIENTS, 3)
+        whole = workloads.job_of(objective, CLIENTS, 2)
         mixture = submodels.Mixture.of(objective, x[:2], capacities, whole)
         masks, found = mixture.submodels.covers(whole.clients), {}
         for way, padding in submodels.PADDINGS.items():
