@@ -59,8 +59,20 @@ class LoopExecutor(Executor):
     def _gradient(self, spec: ParamSpec, params: Tensor, batch: Batch, terms: Terms) -> Tensor:
         leaf = params.detach().clone().requires_grad_()
         with torch.random.fork_rng():
-            torch.manual_seed(Stream(self.seed, tuple(batch.keys.tolist())).key() >> 1)
+            key = Stream(self.seed, tuple(batch.keys.tolist())).key()
+            seed_generators(key >> 1, cuda=leaf.is_cuda)
             loss = self.objective.loss(spec.views(leaf), batch, terms)
         if not torch.isfinite(loss):
             raise ArithmeticError(f"the loss is {loss.item()}; lower --lr, or check the inputs")
         return torch.autograd.grad(loss, leaf)[0]
+
+
+def seed_generators(seed: int, *, cuda: bool) -> None:
+    """Seed torch's global generator of the CPU and, for training on a GPU, of every GPU.
+
+    ``torch.manual_seed`` also formats and keeps a stack trace for each unused kind of device, which
+    takes longer than a small training step.
+    """
+    torch.default_generator.manual_seed(seed)
+    if cuda:
+        torch.cuda.manual_seed_all(seed)

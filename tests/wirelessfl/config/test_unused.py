@@ -185,15 +185,15 @@ def has_effect(flag: Flag, config: Config) -> bool:
 
 
 def values(flag: Flag) -> list[Any]:
-    """The flag's default, if it has one, and a different value."""
-    kind, default = str(flag.annotation), flag.default
+    """Valid values of a flag: the default, if it has one, and of a choice also another."""
+    default = flag.default
     if default is None:
         return [VALUES[flag.name]]
     if isinstance(default, bool):
         return [True]
     if flag.metavar.startswith("{"):
         return [default, *(name for name in flag.metavar[1:-1].split(",") if name != default)][:2]
-    return [default] if "str" in kind or isinstance(default, tuple) else [default, default]
+    return [default]
 
 
 REFUSED = r"(conflicts with|needs|is a setting of) .*(: |, or )(choose|give|leave|raise)"

@@ -13,8 +13,9 @@ from wirelessfl.tasks.delays import Elements, Wireless
 from wirelessfl.tasks.requests import Requests
 from wirelessfl.uplinks import UPLINKS
 
-CLIENTS, MERGES = 4, 4
+CLIENTS, MERGES = 4, 3
 WHOLE = {"capacities": (1.0,)}
+AIR = {"uplink": "aircomp", "snr_db": 0.0, "beamformer_starts": 1}
 SGD = {
     "fedavg": {},
     "fedavg, momentum": {"momentum": 0.5},
@@ -132,7 +133,7 @@ def test_merge_times_equal_those_of_rounds(task, name):
 )
 def test_noise_over_the_air_equals_that_of_rounds(task, name, flags):
     """With the same channel draws, models and metrics agree: noise depends on the version only."""
-    made = task(clients=CLIENTS, flags=(name, {**flags, "uplink": "aircomp", "snr_db": 0.0}))
+    made = task(clients=CLIENTS, flags=(name, {**flags, **AIR}))
     expected, uplink = rounds_of(made.rounds, MERGES), made.rounds.training.server.uplink
     learners = [made.learner(uplink=uplink) for _ in range(2)]
     for version, (wanted, metrics) in enumerate(expected):

@@ -27,6 +27,8 @@ SIZES = [20, 5, 50, 16, 33]
 CONTRAST = Contrast(mu=3.0, tau=0.5)
 PLAIN = LogitDistillation(2.0)
 RELATION = RelationDistillation(1.5, (2, 0))
+ALONE = [(CONTRAST,), (PLAIN,), (RELATION,)]
+PAIRS = [(PLAIN, RELATION), (CONTRAST, PLAIN)]
 
 
 def normal(*shape, seed=0, scale=1.0):
@@ -248,9 +250,13 @@ STACKED = ("stacked 2", "stacked 2, recorded")
 
 @pytest.mark.parametrize("decay", [0.0, 0.1])
 @pytest.mark.parametrize(
-    "penalties", [(CONTRAST,), (PLAIN,), (RELATION,), (PLAIN, RELATION), (CONTRAST, PLAIN)], ids=str
+    ("name", "penalties"),
+    [
+        *((name, terms) for name in ("fcnn", "branched") for terms in (*ALONE, *PAIRS)),
+        *(("lenet5", terms) for terms in PAIRS),
+    ],
+    ids=str,
 )
-@pytest.mark.parametrize("name", MODELS)
 def test_every_path_minimises_the_loss_with_its_terms(name, penalties, decay, engine):
     """Updates agree with autograd to 5e-6, for padded batches and different anchors per client."""
     steps = 2 if name == "lenet5" else 5
