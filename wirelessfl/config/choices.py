@@ -103,10 +103,10 @@ def _built(kind: str, choice: type[Any], table: Mapping[str, Any]) -> Any:
                 f"{', '.join(known) or 'no settings'}.{hint(key, known)}"
             )
         refuse_bool(key, settings[key], hints[key])
-    infos = {key: FieldInfo.from_annotation(hints[key]) for key in known}
     try:
         built = _adapter(cast(Hashable, choice)).validate_python(settings)
     except ValidationError as error:
+        infos = {key: FieldInfo.from_annotation(hints[key]) for key in known}
         raise ConfigError(
             explain(error, lambda place: named_setting(place, infos), lambda *_: "")
         ) from None
