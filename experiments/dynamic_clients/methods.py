@@ -57,7 +57,7 @@ TRAINING = {
     "cifar100": Training(150, Rate(0.1, 0.5), Rate(0.1, 0.5), Rate(0.4, 0.9)),
     "tinyimagenet": Training(200, Rate(0.2, 0.5), Rate(0.2, 0.5), Rate(0.5, 0.9)),
     # Not from the paper: for sessions of a few rounds.
-    "digits": Training(3, Rate(0.1, 0.5), Rate(0.1, 0.5), Rate(0.1, 0.5)),
+    "digits": Training(2, Rate(0.1, 0.5), Rate(0.1, 0.5), Rate(0.1, 0.5)),
 }
 LENET5 = {"scaffold": Rate(0.01, 0.5), "fedacg": Rate(0.02, 0.5)}
 LENET5_OTHERS = Rate(0.1, 0.5)

@@ -1,4 +1,4 @@
-"""Training on the real Fashion-MNIST with the HIST paper's settings."""
+"""Training on the real Fashion-MNIST with the HIST paper's settings; half of H for HFedAvg."""
 
 import pytest
 
@@ -7,12 +7,15 @@ import wirelessfl
 
 @pytest.mark.realdata
 @pytest.mark.parametrize(
-    ("algorithm", "cells", "min_accuracy"), [("hfedavg", 2, 0.55), ("hist", 4, 0.45)]
+    ("algorithm", "cells", "local_steps", "min_accuracy"),
+    [("hfedavg", 2, 10, 0.55), ("hist", 4, 20, 0.45)],
 )
-def test_a_round_on_fashion_mnist_learns(real_data, tmp_path, algorithm, cells, min_accuracy):
+def test_a_round_on_fashion_mnist_learns(
+    real_data, tmp_path, algorithm, cells, local_steps, min_accuracy
+):
     """After one round, accuracy is as expected.
 
-    Seeds 1 to 3 gave 64 to 66 % with HFedAvg and 59 to 64 % with HIST.
+    Seeds 1 to 5 gave 61 to 64 % with HFedAvg, and seeds 1 to 3 gave 59 to 64 % with HIST.
     """
     config = wirelessfl.Config.from_flags(
         algorithm,
@@ -20,6 +23,7 @@ def test_a_round_on_fashion_mnist_learns(real_data, tmp_path, algorithm, cells, 
         data_dir=real_data,
         cells=cells,
         rounds=1,
+        local_steps=local_steps,
         chunk=10,
         out=tmp_path / "run",
     )
