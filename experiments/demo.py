@@ -12,6 +12,7 @@ from typing import Any
 
 from rich.console import Console
 
+from experiments.look import legend
 from experiments.runs import kept_run
 from wirelessfl.cli.show import closing_table
 from wirelessfl.figures import draw_curves, new_figure, save_figure
@@ -61,10 +62,10 @@ def demo(out: Path, rounds: int = 60) -> list[dict[str, Any]]:
     for against, name in (("uplink_mib", "accuracy-mib"), ("sim_seconds", "accuracy-seconds")):
         figure, (axes,) = new_figure()
         traffic = against == "uplink_mib"
-        draw_curves(axes, rows, against, target=TARGET, floor=0.5, common=traffic)
+        draw_curves(axes, rows, against, target=TARGET, floor=0.5, common=traffic, legend=False)
         if not traffic:  # over the air is ten times as fast
             axes.set_xscale("log")
-            axes.legend(fontsize=8, loc="lower right", framealpha=1.0, edgecolor="white")
+        legend(figure, [axes], f"digits, FCNN; target {100 * TARGET:g} %; 1 seed")
         for file in save_figure(figure, out / f"demo-{name}"):
             console.print(f"drawn: {file}", markup=False, soft_wrap=True)
     return summaries

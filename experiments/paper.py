@@ -7,12 +7,13 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
-from experiments.report import not_run
-from experiments.runs import make_runs
+from experiments.report import not_run, outdated
+from experiments.runs import Store
 from experiments.studies import SCALES, Results, Scale, Settings, Study
 from wirelessfl.errors import ConfigError, DataError, TrainingError
+from wirelessfl.figures import StyleName, use_style
 
 
 class Experiment(NamedTuple):
@@ -45,9 +46,24 @@ class Paper:
     experiments: dict[str, Experiment]
     complete: Callable[[Settings, Scale], Settings] = lambda settings, scale: settings
 
+    @property
+    def folder(self) -> Path:
+        """Its folder."""
+        return self.settings.parent
+
+    def store(self, scale: Scale, out: Path, rows: Path | None = None) -> Store:
+        """Where the runs of a scale are: in the repository, those of scale ``smoke`` in ``out``."""
+        committed = self.folder / "rows"
+        return Store(rows or (out / "rows" if scale == "smoke" else committed), out / "runs")
+
     def study(self, name: str, scale: Scale, data_dir: Path | None = None) -> Study:
         """The study called ``name``."""
         return Study.load(self.settings / f"{name}.toml", scale, data_dir, self.complete)
+
+    def studies(self, scale: Scale, data_dir: Path | None = None) -> list[Study]:
+        """All studies, once each."""
+        names = dict.fromkeys(experiment.study for experiment in self.experiments.values())
+        return [self.study(name, scale, data_dir) for name in names]
 
     def reproduce(
         self,
@@ -55,43 +71,50 @@ class Paper:
         scale: Scale,
         out: Path,
         *,
+        make: bool = False,
+        rows: Path | None = None,
         data_dir: Path | None = None,
         jobs: int = 1,
         ray: str | None = None,
-        only_kept: bool = False,
+        style: StyleName = "ieee",
     ) -> dict[str, Results]:
-        """Run the missing runs, then write each table and figure into ``out``.
+        """Write each table and figure into ``out``, from the rows of finished runs.
 
         Args:
             names: names of experiments.
             scale: size of the runs.
-            out: folder for tables and figures; runs are stored in its subfolder ``runs``.
+            out: folder for tables and figures.
+            make: whether to train missing runs first.
+            rows: folder of finished runs; None for that of the paper, or ``out`` at scale smoke.
             data_dir: folder of the data sets.
             jobs: number of concurrent runs, one local process each.
             ray: address of a Ray cluster, or ``local``.
-            only_kept: use finished runs only, without training.
+            style: sizes of the figures, see ``wirelessfl.figures.STYLES``.
 
         Returns:
             The runs behind each experiment, by name.
         """
         by_name = {name: self.experiments[name] for name in names}
         studies = {n: self.study(e.study, scale, data_dir) for n, e in by_name.items()}
-        if not only_kept:
+        store = self.store(scale, out, rows)
+        if make:
             planned = [run for study in studies.values() for run in study.planned()]
-            make_runs(planned, out / "runs", jobs=jobs, ray=ray)
+            store.make(planned, jobs=jobs, ray=ray)
         out.mkdir(parents=True, exist_ok=True)
         found = {}
         for name, study in studies.items():
-            experiment, results = by_name[name], study.results(out / "runs")
+            experiment, results = by_name[name], study.results(store)
             found[name] = results
             if not study.cases:
                 print(f"{name}: no runs are defined at scale {scale}; try --scale paper")
                 continue
-            text = experiment.table(results) + not_run(results)
+            text = experiment.table(results) + outdated(results) + not_run(results)
             (out / f"{name}.md").write_text(text, encoding="utf-8")
             print(f"{name}\n\n{text}")
             if experiment.draw is not None and results.where():
-                for file in experiment.draw(results, out):
+                with use_style(style):
+                    files = experiment.draw(results, out)
+                for file in files:
                     print(f"drawn: {file}")
         return found
 
@@ -109,7 +132,7 @@ class Paper:
         others = others or {}
         parser = argparse.ArgumentParser(
             prog=f"python -m experiments.{self.name}",
-            description="Make figures and tables. Missing runs are run first.",
+            description="Draw figures and write tables from the rows of finished runs.",
         )
         parser.add_argument("name", choices=[*self.experiments, *others, "all"])
         parser.add_argument("--scale", choices=SCALES, default="small")
@@ -129,23 +152,33 @@ class Paper:
             help="concurrent runs, one CPU thread each",
         )
         parser.add_argument("--ray", metavar="ADDRESS", help="Ray cluster to use; local starts one")
+        parser.add_argument("--make", action="store_true", help="train missing runs first")
         parser.add_argument(
-            "--only-kept", action="store_true", help="use finished runs only; do not train"
+            "--rows", type=Path, metavar="DIR", help="folder of finished runs (this repository's)"
+        )
+        parser.add_argument(
+            "--style",
+            choices=get_args(StyleName),
+            default="ieee",
+            help="figures for IEEE columns at print size (ieee), or larger (screen)",
         )
         arguments = parser.parse_args(words)
         names = list(self.experiments) if arguments.name == "all" else [arguments.name]
         try:
             if arguments.name in others:
-                others[arguments.name](arguments)
+                with use_style(arguments.style):
+                    others[arguments.name](arguments)
                 return 0
             self.reproduce(
                 names,
                 arguments.scale,
                 arguments.out,
+                make=arguments.make,
+                rows=arguments.rows,
                 data_dir=arguments.data_dir,
                 jobs=arguments.jobs,
                 ray=arguments.ray,
-                only_kept=arguments.only_kept,
+                style=arguments.style,
             )
         except (ConfigError, DataError, TrainingError) as error:
             print(f"{type(error).__name__}: {error}", file=sys.stderr)

@@ -48,3 +48,10 @@ def not_run(results: Results) -> str:
     if not results.missing:
         return ""
     return "\nNot run: " + "; ".join(results.missing) + ".\n"
+
+
+def outdated(results: Results) -> str:
+    """A line that lists runs of an older version of the results."""
+    if not results.outdated:
+        return ""
+    return "\nMade by an older version of the algorithms: " + "; ".join(results.outdated) + ".\n"

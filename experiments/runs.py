@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from rich.console import Console
 
+from experiments.stated import identity
+from experiments.stored import SUFFIX, StoredRun, stored_file
 from wirelessfl.cli.show import progress, sweep_progress
 from wirelessfl.config import Config
 from wirelessfl.runs import kept
+from wirelessfl.runs.about import NUMERICS
 from wirelessfl.runs.result import RunResult
 from wirelessfl.runs.run import resume
 from wirelessfl.runs.sweep import sweep
@@ -44,31 +50,101 @@ def kept_run(label: str, root: Path, algorithm: str, **flags: Any) -> RunResult:
         return kept.kept_run(config, root, show)
 
 
-def make_runs(
-    planned: Iterable[Planned], root: Path, *, jobs: int = 1, ray: str | None = None
-) -> None:
-    """Execute all runs that are not finished below ``root``, in order of rank.
+@dataclass(frozen=True)
+class Store:
+    """Where the finished runs of a paper are stored.
 
     Args:
-        planned: the runs; runs with equal settings are executed once.
-        root: folder of all runs.
-        jobs: number of local processes; with several, each run uses one CPU thread.
+        rows: folder of the files of finished runs, see ``experiments.stored``.
+        scratch: folder of unfinished runs.
+    """
+
+    rows: Path
+    scratch: Path
+
+    def missing(self, planned: Iterable[Planned]) -> list[Planned]:
+        """The runs without a file of today's version of the results, once each, by rank."""
+        by_name: dict[str, Planned] = {}
+        for run in sorted(planned, key=lambda run: run.rank):
+            by_name.setdefault(identity(run.config), run)
+        return [run for name, run in by_name.items() if not self._current(name)]
+
+    def _current(self, name: str) -> bool:
+        file = self.rows / (name + SUFFIX)
+        return file.is_file() and StoredRun.load(file).current
+
+    def make(self, planned: Iterable[Planned], *, jobs: int = 1, ray: str | None = None) -> None:
+        """Execute the missing runs, in order of rank.
+
+        Args:
+            planned: the runs; runs with equal settings are executed once.
+            jobs: number of local processes.
+            ray: address of a Ray cluster, or ``local``.
+        """
+        every = list(planned)
+        todo = self.missing(every)
+        missing = {identity(run.config) for run in todo}
+        remove_finished([run for run in every if identity(run.config) not in missing], self.scratch)
+        make_runs(todo, [self.rows] * len(todo), self.scratch, jobs=jobs, ray=ray)
+
+    def algorithms(self) -> set[str]:
+        """Algorithms with stored runs."""
+        return {file.name.rpartition("-")[0] for file in self.rows.glob(f"*{SUFFIX}")}
+
+    def found(self, configs: Sequence[Config]) -> list[StoredRun | None]:
+        """The stored run of each configuration; None if there is none."""
+        files = (stored_file(config, self.rows) for config in configs)
+        return [StoredRun.load(file) if file.is_file() else None for file in files]
+
+
+def make_runs(
+    todo: Sequence[Planned],
+    rows: Sequence[Path],
+    scratch: Path,
+    *,
+    jobs: int = 1,
+    ray: str | None = None,
+) -> None:
+    """Execute runs, in this order; each uses one CPU thread.
+
+    A run is stored as soon as it has finished. Interrupted runs go on from their last checkpoints.
+
+    Args:
+        todo: the runs, all different.
+        rows: folder of the file of each run.
+        scratch: folder of unfinished runs.
+        jobs: number of local processes.
         ray: address of a Ray cluster, or ``local``.
     """
-    by_rank = sorted(planned, key=lambda run: run.rank)
-    once = {kept.settings_hash(run.config): run for run in reversed(by_rank)}
-    todo = [run for run in by_rank if once[kept.settings_hash(run.config)] is run]
-    todo = [run for run in todo if not kept.is_finished(run.config, root)]
+    configs = [run.config.with_run({"threads": 1}) for run in todo]
+    folders = [folder_of(run, scratch) for run in todo]
+    for folder in folders:
+        if (folder / "about.json").is_file() and numerics_of(folder) != NUMERICS:
+            shutil.rmtree(folder)  # another version started it
+
+    def keep(place: int) -> None:
+        StoredRun.of(resume(folders[place])).save(stored_file(todo[place].config, rows[place]))
+
     labels = [(run.label, run.config.total_rounds) for run in todo]
     with sweep_progress(labels, Console(stderr=True)) as show:
-        configs = [run.config for run in todo]
-        sweep(configs, root, jobs=jobs, ray=ray, on_row=show)
+        sweep(configs, scratch, jobs=jobs, ray=ray, on_row=show, on_end=keep)
+    for folder in folders:
+        shutil.rmtree(folder)
 
 
-def kept_results(configs: Sequence[Config], root: Path) -> dict[str, RunResult]:
-    """The finished runs among ``configs``, by the hash of their settings."""
-    return {
-        kept.settings_hash(config): resume(kept.kept_folder(config, root))
-        for config in configs
-        if kept.is_finished(config, root)
-    }
+def folder_of(run: Planned, scratch: Path) -> Path:
+    """Folder of an unfinished run."""
+    return kept.kept_folder(run.config.with_run({"threads": 1}), scratch)
+
+
+def remove_finished(finished: Iterable[Planned], scratch: Path) -> None:
+    """Remove folders of runs that have been stored, but were left by an interrupted process."""
+    if scratch.is_dir() and any(scratch.iterdir()):
+        for run in finished:
+            shutil.rmtree(folder_of(run, scratch), ignore_errors=True)
+
+
+def numerics_of(folder: Path) -> int:
+    """Version of the results of the run in a folder."""
+    about = json.loads((folder / "about.json").read_text(encoding="utf-8"))
+    return int(about["numerics"])

@@ -6,13 +6,14 @@ import itertools
 import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from experiments.runs import Planned, kept_results
+from experiments.runs import Planned, Store
+from experiments.stated import stated
+from experiments.stored import StoredRun
 from wirelessfl.config import Config
-from wirelessfl.runs.kept import settings_hash
-from wirelessfl.runs.result import RunResult
 from wirelessfl.runs.rows import deciding_accuracy
 
 Scale = Literal["smoke", "small", "paper"]
@@ -76,10 +77,16 @@ class Case:
             name += f", {self['warm_start']}"
         return name if self["cells"] is None else f"{name}, N = {self['cells']}"
 
+    @cached_property
+    def _first(self) -> Config:
+        """The configuration of the run with the first seed."""
+        flags = {k: v for k, v in self.settings.items() if k != "algorithm"}
+        config = Config.from_flags(self["algorithm"], **flags, seed=self.seeds[0])
+        return stated(config, self.settings)
+
     def config(self, seed: int) -> Config:
         """The configuration of the run with this seed."""
-        flags = {k: v for k, v in self.settings.items() if k != "algorithm"}
-        return Config.from_flags(self["algorithm"], **flags, seed=seed)
+        return self._first if seed == self.seeds[0] else self._first.with_run({"seed": seed})
 
     @property
     def command(self) -> str:
@@ -150,15 +157,18 @@ class Study:
             for place, seed in enumerate(case.seeds)
         ]
 
-    def results(self, root: Path) -> Results:
-        """The runs of this study that are stored below ``root``."""
-        configs = [[case.config(seed) for seed in case.seeds] for case in self.cases]
-        found = kept_results([config for of_case in configs for config in of_case], root)
-        by_case = {
-            i: [found[key] for key in map(settings_hash, of_case) if key in found]
-            for i, of_case in enumerate(configs)
-        }
-        return Results(self, by_case)
+    def results(self, store: Store) -> Results:
+        """The stored runs of this study."""
+        known = store.algorithms()  # no configuration is resolved for the others
+        return Results(
+            self,
+            {
+                i: [run for run in store.found([*map(case.config, case.seeds)]) if run]
+                if case["algorithm"] in known
+                else []
+                for i, case in enumerate(self.cases)
+            },
+        )
 
 
 @dataclass(frozen=True)
@@ -166,11 +176,15 @@ class Results:
     """The finished runs of a study, by case."""
 
     study: Study
-    runs: dict[int, list[RunResult]]
+    runs: dict[int, list[StoredRun]]
+
+    def of(self, case: Case) -> list[StoredRun]:
+        """The stored runs of a case, by seed."""
+        return self.runs[self.study.cases.index(case)]
 
     def rows(self, case: Case) -> list[list[dict[str, Any]]]:
         """The rows of each finished seed."""
-        return [run.rows for run in self.runs[self.study.cases.index(case)]]
+        return [run.rows for run in self.of(case)]
 
     def where(self, **wanted: Any) -> list[Case]:
         """Cases with these settings and at least one finished run."""
@@ -183,6 +197,15 @@ class Results:
     def values(self, name: str) -> list[Any]:
         """The distinct values of a setting over the cases with finished runs, in order."""
         return list(dict.fromkeys(case[name] for case in self.where()))
+
+    @property
+    def outdated(self) -> list[str]:
+        """Cases with runs of an older version of the results."""
+        return [
+            f"{case.label} ({_described(case)})"
+            for i, case in enumerate(self.study.cases)
+            if not all(run.current for run in self.runs[i])
+        ]
 
     @property
     def missing(self) -> list[str]:

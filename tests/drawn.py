@@ -11,6 +11,8 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from wirelessfl.figures import NOT_REACHED, NOT_RUN
+
 COARSE = 30
 """Resolution of the saved figures, in dots per inch."""
 AGAINST = {
@@ -62,6 +64,18 @@ def legend(figure: Figure) -> list[str]:
     return [text.get_text() for one in legends if one for text in one.get_texts()]
 
 
+def facts(figure: Figure) -> str:
+    """The line above the panels: the title of the figure's legend, or of the figure."""
+    shown = [one.get_title().get_text() for one in figure.legends]
+    return " ".join([*shown, figure.get_suptitle()]).replace("\n", " ").strip()
+
+
+def marks(panel: Axes) -> list[tuple[float, str]]:
+    """The places of a panel's horizontal axis that are marked "not reached" or "not run"."""
+    texts = [text for text in panel.texts if text.get_text() in (NOT_REACHED, NOT_RUN)]
+    return sorted((float(text.xy[0]), text.get_text()) for text in texts)  # type: ignore[attr-defined]
+
+
 def titles(figure: Figure) -> list[str]:
     """The title of each panel."""
     return [panel.get_title() for panel in figure.axes]
@@ -76,7 +90,8 @@ def bars(panel: Axes) -> dict[str, list[float]]:
     """Heights of a panel's bars from left to right, by series."""
     groups = len(ticks(panel))
     heights = [bar.get_height() for bar in panel.patches]
-    names = [text.get_text() for text in panel.get_legend().get_texts()]
+    labels = (str(one.get_label()) for one in panel.containers)
+    names = [label for label in labels if label and not label.startswith("_")]
     assert len(heights) == groups * len(names)
     return {name: heights[i * groups : (i + 1) * groups] for i, name in enumerate(names)}
 

@@ -8,9 +8,28 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from wirelessfl.figure_style import (
+    COLOURS,
+    DASHES,
+    MARKERS,
+    STYLES,
+    Style,
+    StyleName,
+    line_look,
+    style,
+    use_style,
+)
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+__all__ = [
+    "COLOURS", "DASHES", "LABELS", "MARKERS", "NOT_REACHED", "NOT_RUN", "STYLES",
+    "Against", "Row", "Style", "StyleName", "What",
+    "draw_bars", "draw_curves", "line_look", "mark", "new_figure", "save_figure", "style",
+    "use_style", "whole_ticks",
+]  # fmt: skip
 
 Row = Mapping[str, Any]
 Against = Literal["round", "uplink_mib", "sim_seconds"]
@@ -21,22 +40,34 @@ LABELS: dict[Against, str] = {
     "uplink_mib": "uplink traffic per client (MiB)",
     "sim_seconds": "simulated time (s)",
 }
-# Okabe-Ito palette, for colour-blind readers; dashes distinguish curves in greyscale prints.
-COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"]
-DASHES: list[Any] = ["-", (0, (5, 2)), (0, (3, 1, 1, 1)), (0, (1, 1))]
-COLUMN_INCHES = 3.5  # column width of IEEE journals
+CROWDED = 4
+"""Number of curves from which a panel's curves have markers."""
+NOT_REACHED, NOT_RUN = "not reached", "not run"
 
 
-def new_figure(columns: int = 1, height: float = 2.6) -> tuple[Figure, list[Axes]]:
-    """Create a figure with ``columns`` panels side by side, each as wide as a journal column."""
+def new_figure(columns: int = 1, height: float = 2.6, rows: int = 1) -> tuple[Figure, list[Axes]]:
+    """Create a figure of the width of one column or, with several panels side by side, of two.
+
+    Args:
+        columns: number of panels side by side.
+        height: height of a row of panels in inches, at print size.
+        rows: number of rows.
+
+    Returns:
+        The figure, and its panels row by row.
+    """
+    from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(COLUMN_INCHES * columns, height), layout="constrained")
-    axes = [figure.add_subplot(1, columns, i + 1) for i in range(columns)]
+    form = style()
+    width = form.column if columns == 1 else form.wide
+    with rc_context(form.rc):
+        figure = Figure(figsize=(width, height * form.stretch * rows), layout="constrained")
+        axes = [figure.add_subplot(rows, columns, i + 1) for i in range(columns * rows)]
     for panel in axes:
         panel.grid(color="0.9", linewidth=0.6)
+        panel.set_axisbelow(True)
         panel.spines[["top", "right"]].set_visible(False)
-        panel.tick_params(labelsize=8)
     return figure, axes
 
 
@@ -52,6 +83,7 @@ def draw_curves(
     styles: Sequence[str] = (),
     median: bool = False,
     what: What = "accuracy",
+    smooth: int = 1,
 ) -> None:
     """Plot accuracy in percent, or loss, with one curve per label.
 
@@ -64,72 +96,145 @@ def draw_curves(
         floor: lowest accuracy shown, in [0, 1].
         common: whether the horizontal axis ends shortly after the end of the shortest curve.
         legend: whether to draw a legend.
-        median: whether to draw only the median over the seeds, for figures with many curves.
+        median: whether a curve shows the median over the seeds instead of the mean.
         styles: all labels in a fixed order, so that a label has the same colour and dashes in
             all panels.
         what: field of the rows on the vertical axis.
+        smooth: number of successive rows that are averaged for each point of a curve, odd.
     """
     ends = []
     accuracy = what.endswith("accuracy")
     order = list(styles) or list(runs)
+    alpha = 0.15 if len(runs) < CROWDED else 0.08
     for label, seeds in runs.items():
         i = order.index(label)
         length = min(len(rows) for rows in seeds)
         x = np.mean([[row[against] for row in rows[:length]] for rows in seeds], axis=0)
         y = np.array([[row[what] for row in rows[:length]] for rows in seeds], dtype=float)
-        y *= 100 if accuracy else 1
+        y = np.array([_averaged(one, smooth) for one in y]) * (100 if accuracy else 1)
         ends.append(x[-1])
-        colour, dash = COLOURS[i % len(COLOURS)], DASHES[i % len(DASHES)]
-        middle = np.median(y, axis=0) if median else y.mean(0)
-        axes.plot(x, middle, color=colour, linestyle=dash, linewidth=1.4, label=label)
-        if len(seeds) > 1 and not median:
-            axes.fill_between(x, y.min(0), y.max(0), color=colour, alpha=0.15, linewidth=0)
+        look: dict[str, Any] = {"color": COLOURS[i % len(COLOURS)]}
+        look |= {"linestyle": DASHES[i % len(DASHES)], "linewidth": style().line}
+        if len(order) >= CROWDED:
+            step = max(length // 6, 1)
+            look |= {"marker": MARKERS[i % len(MARKERS)], "markersize": style().small / 2.2}
+            look |= {"markevery": (i * step // len(order), step), "markeredgewidth": 0}
+        axes.plot(x, np.median(y, axis=0) if median else y.mean(0), label=label, **look)
+        if len(seeds) > 1:
+            axes.fill_between(x, y.min(0), y.max(0), color=look["color"], alpha=alpha, linewidth=0)
     if target is not None:
         axes.axhline(100 * target, color="0.5", linewidth=0.8, linestyle=":")
+    if against == "round":
+        whole_ticks(axes)
     if common:
         axes.set_xlim(0, 1.2 * min(ends))
     if floor is not None:
         axes.set_ylim(bottom=100 * floor)
-    axes.set_xlabel(LABELS[against], fontsize=9)
+    axes.set_xlabel(LABELS[against], fontsize=style().text)
     shown = what.replace("_", " ") if what.startswith("validation") else f"test {what}"
-    axes.set_ylabel(f"{shown} (%)" if accuracy else shown, fontsize=9)
+    axes.set_ylabel(f"{shown} (%)" if accuracy else shown, fontsize=style().text)
     if legend:
-        axes.legend(fontsize=8, frameon=False, loc="lower right" if accuracy else "upper right")
+        axes.legend(fontsize=style().small, frameon=False, loc="best")
 
 
-def save_figure(figure: Figure, path: Path) -> list[Path]:
+def _averaged(values: Any, over: int) -> Any:
+    """Centred moving averages; near the ends, of as many values as there are on both sides."""
+    reach = [min(over // 2, i, len(values) - 1 - i) for i in range(len(values))]
+    return [values[i - r : i + r + 1].mean() for i, r in enumerate(reach)]
+
+
+def whole_ticks(axes: Axes) -> None:
+    """Put the ticks of the horizontal axis at whole numbers only."""
+    from matplotlib.ticker import MaxNLocator
+
+    axes.xaxis.set_major_locator(MaxNLocator(nbins="auto", integer=True, steps=[1, 2, 5, 10]))
+
+
+def save_figure(figure: Figure, path: Path | str) -> list[Path]:
     """Save a figure as .png and .pdf; return the two paths."""
+    from matplotlib import rc_context
+
+    path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     files = [path.with_suffix(suffix) for suffix in (".png", ".pdf")]
-    for file in files:
-        figure.savefig(file, dpi=200)
+    with rc_context(style().rc):
+        for file in files:
+            figure.savefig(file, dpi=200)
     return files
 
 
-def draw_bars(axes: Axes, bars: Mapping[str, Mapping[str, Sequence[float]]], label: str) -> None:
+def draw_bars(
+    axes: Axes,
+    bars: Mapping[str, Mapping[str, Sequence[float | None]]],
+    label: str,
+    groups: Sequence[str] = (),
+) -> None:
     """Draw grouped bars: a bar shows the mean over the seeds, and a line the range.
 
     Args:
         axes: axes to draw on.
-        bars: the seeds' values by series and group; an empty list is labelled "not reached".
+        bars: the seeds' values by series and group; None for a seed that does not reach the target.
+            A bar of some seeds is hatched, and their number stands above it. If no seed has a
+            value, the place is marked "not reached"; if the group is absent, "not run".
         label: label of the vertical axis.
+        groups: all groups in order; by default those of ``bars`` as they come.
     """
-    groups = list(dict.fromkeys(group for series in bars.values() for group in series))
-    width = 0.8 / len(bars)
+    from matplotlib.patches import Patch
+
+    groups = groups or list(dict.fromkeys(group for series in bars.values() for group in series))
+    width, small = 0.8 / len(bars), style().small
     for i, (series, by_group) in enumerate(bars.items()):
         for j, group in enumerate(groups):
-            values = by_group.get(group, ())
+            seeds = by_group.get(group, ())
+            values = [value for value in seeds if value is not None]
             x = j + (i - (len(bars) - 1) / 2) * width
             named = series if j == 0 else None
             height = float(np.mean(values)) if values else 0.0
-            axes.bar(x, height, width, color=COLOURS[i % len(COLOURS)], label=named)
+            (bar,) = axes.bar(x, height, width, color=COLOURS[i % len(COLOURS)], label=named)
+            bar.set(edgecolor="white", linewidth=0.5)
             if len(values) > 1:
                 axes.plot([x, x], [min(values), max(values)], color="0.2", linewidth=1)
-            if group in by_group and not values:
-                axes.text(x, 0, "not\nreached", rotation=90, fontsize=6, ha="center", va="bottom")
-    axes.set_xticks(range(len(groups)), groups, fontsize=8)
-    axes.set_ylabel(label, fontsize=9)
+            if 0 < len(values) < len(seeds):
+                bar.set_hatch("////")
+                text = f"{len(values)}/{len(seeds)}"
+                axes.text(x, max(values), text, fontsize=small, ha="center", va="bottom")
+            if not values:
+                mark(axes, x, NOT_REACHED if group in by_group else NOT_RUN)
+    axes.set_xticks(range(len(groups)), groups, fontsize=small)
+    axes.set_ylabel(label, fontsize=style().text)
     axes.grid(visible=False, axis="x")
     axes.set_axisbelow(True)
     axes.margins(y=0.35)  # room for the legend
-    axes.legend(fontsize=8, frameon=False)
+    if not any(v is not None for by_group in bars.values() for s in by_group.values() for v in s):
+        axes.set_ylim(0, 1)
+        axes.set_yticks([])
+    colours = [COLOURS[i % len(COLOURS)] for i in range(len(bars))]
+    handles = [Patch(color=c, label=series) for c, series in zip(colours, bars, strict=True)]
+    axes.legend(handles=handles, fontsize=small, frameon=False)
+
+
+def mark(axes: Axes, x: float, text: str, colour: str = "0.3", shift: float = 0.0) -> None:
+    """Write a vertical text at a place of the horizontal axis that has no value.
+
+    Args:
+        axes: axes to draw on.
+        x: the place.
+        text: ``NOT_REACHED`` or ``NOT_RUN``.
+        colour: colour of the text.
+        shift: horizontal shift in points.
+    """
+    axes.annotate(
+        text,
+        (x, 0),
+        (shift, 3),
+        xycoords=("data", "axes fraction"),
+        textcoords="offset points",
+        fontsize=style().small,
+        fontstyle="italic" if text == NOT_RUN else "normal",
+        color=colour,
+        bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.3, "alpha": 0.85},
+        zorder=3,
+        rotation=90,
+        ha="center",
+        va="bottom",
+    )

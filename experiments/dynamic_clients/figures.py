@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from experiments.dynamic_clients.methods import ALGORITHMS, DATA, SHOWN
+from experiments.dynamic_clients.methods import ALGORITHMS, SHOWN
+from experiments.look import data_name, grid, legend, same_limits, save, seeds_text
 from experiments.studies import NAMES, Case, Results
-from wirelessfl.figures import draw_curves, new_figure, save_figure
+from wirelessfl.figures import draw_curves
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,7 +42,7 @@ def curves(name: str) -> Callable[[Results, Path], list[Path]]:
 
 def _panels(results: Results, cases: Sequence[Case], file: Path) -> list[Path]:
     algorithms = [one for one in ALGORITHMS if one in {case["algorithm"] for case in cases}]
-    figure, axes = new_figure(columns=len(algorithms), height=3.0)
+    figure, axes = grid(len(algorithms), height=2.1)
     for panel, algorithm in zip(axes, algorithms, strict=True):
         panel_cases = [case for case in cases if case["algorithm"] == algorithm]
         runs = {
@@ -53,13 +54,12 @@ def _panels(results: Results, cases: Sequence[Case], file: Path) -> list[Path]:
         }
         draw_curves(panel, runs, "round", legend=False, styles=STYLES, median=True)
         mark_sessions(panel, next(iter(runs.values()))[0])
-        title = f"{DATA[panel_cases[0]['dataset']]}, {_dealt(panel_cases[0])}, {NAMES[algorithm]}"
-        panel.set_title(title, fontsize=9)
-    handles, texts = axes[0].get_legend_handles_labels()
-    figure.legend(
-        handles, texts, fontsize=8, frameon=False, loc="outside upper center", ncols=len(texts)
-    )
-    return save_figure(figure, file)
+        panel.set_title(NAMES[algorithm])
+    same_limits(axes, x=True)
+    seeds = seeds_text(results, cases, "median and range")
+    dotted = "dotted: change of clients"
+    legend(figure, axes, data_name(cases), _dealt(cases[0]), seeds, dotted, order=STYLES)
+    return save(figure, results, file)
 
 
 def mark_sessions(panel: Axes, rows: Sequence[dict[str, Any]]) -> None:

@@ -19,16 +19,6 @@ SHOWN = {
     "random-pilot": "Random pilot",
     "fresh": "Fresh",
 }
-DATA = {
-    "ag-news": "AG News",
-    "cifar10": "CIFAR-10",
-    "cifar100": "CIFAR-100",
-    "digits": "digits",
-    "fashion-mnist": "Fashion-MNIST",
-    "mnist": "MNIST",
-    "svhn": "SVHN",
-    "tinyimagenet": "TinyImageNet",
-}
 WITH_TRIALS = ("proposed", "random-pilot")
 """Warm starts that train V trial rounds to compare the new session with past ones."""
 

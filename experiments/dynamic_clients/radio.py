@@ -11,14 +11,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from experiments.dynamic_clients.measures import session_of, spread
-from experiments.dynamic_clients.methods import DATA, SHOWN
+from experiments.dynamic_clients.methods import SHOWN
+from experiments.look import DATA, draw_points, grid, legend, room, same_limits, save, seeds_text
 from experiments.report import markdown
 from experiments.studies import NAMES, Case, Results
-from wirelessfl.figures import draw_bars, new_figure, save_figure
 
 NUMBERS = (1, 2, 3)
 BELOW = 0.02
 """Difference between the lowest final accuracy of the warm starts in a session and the target."""
+APART = 0.15
+"""Distance of two warm starts at the same transition."""
 UPLINKS = {"tdma": "TDMA", "aircomp": "AirComp"}
 Rows = list[dict[str, Any]]
 
@@ -124,8 +126,11 @@ def _extra(rows: Rows, session: int) -> tuple[float, float]:
     )
 
 
-def bars(results: Results, out: Path) -> list[Path]:
-    """Simulated seconds to the common accuracy after each transition, one panel per uplink."""
+def points(results: Results, out: Path) -> list[Path]:
+    """Simulated seconds to the common accuracy after each transition, one panel per uplink.
+
+    Both panels have the same logarithmic axis, because the uplinks differ tenfold.
+    """
     drawn = []
     pairs = dict.fromkeys((c["dataset"], c["algorithm"]) for c in results.where())
     for place, (dataset, algorithm) in enumerate(pairs):
@@ -134,15 +139,29 @@ def bars(results: Results, out: Path) -> list[Path]:
             for cases in groups(results)
             if (cases[0]["dataset"], cases[0]["algorithm"]) == (dataset, algorithm)
         ]
-        figure, axes = new_figure(columns=len(both), height=2.8)
+        figure, axes = grid(len(both))
         for panel, cases in zip(axes, both, strict=True):
-            heights: dict[str, dict[str, list[float]]] = {}
+            by_start: dict[str, dict[float, list[float | None]]] = {}
             for number in NUMBERS:
                 for start, found in costs(results, cases, number).items():
-                    seconds = [one.seconds for one in found if one is not None]
-                    heights.setdefault(SHOWN[start], {})[f"transition {number}"] = seconds
-            draw_bars(panel, heights, "simulated seconds to the target")
-            title = f"{DATA[dataset]}, {NAMES[algorithm]}, {UPLINKS[cases[0]['uplink']]}"
-            panel.set_title(title, fontsize=9)
-        drawn += save_figure(figure, out / (f"radio-{dataset}" if place else "radio"))
+                    seconds = [None if one is None else one.seconds for one in found]
+                    by_start.setdefault(start, {})[float(number)] = seconds
+            panel.set_yscale("log")
+            for rank, (start, seeds) in enumerate(by_start.items()):
+                order = rank, len(by_start)
+                shift = APART * (rank - (len(by_start) - 1) / 2)
+                draw_points(panel, seeds, SHOWN[start], rank, order=order, line=False, shift=shift)
+            panel.set_xlim(min(NUMBERS) - 0.5, max(NUMBERS) + 0.5)
+            panel.set_xticks(NUMBERS)
+            panel.set_xlabel("transition")
+            panel.set_ylabel("simulated time to target (s)")
+            panel.set_title(UPLINKS[cases[0]["uplink"]])
+        same_limits(axes)
+        for panel in axes:
+            room(panel)
+        shown = [case for cases in both for case in cases]
+        target = f"target: {100 * BELOW:g} points below the lowest final accuracy"
+        name = f"{DATA[dataset]}, {NAMES[algorithm]}"
+        legend(figure, axes, name, target, seeds_text(results, shown))
+        drawn += save(figure, results, out / (f"radio-{dataset}" if place else "radio"))
     return drawn

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from experiments.dynamic_clients import published
 from experiments.dynamic_clients.measures import after, entered, last, spread
-from experiments.dynamic_clients.methods import DATA, SHOWN, per_session
+from experiments.dynamic_clients.methods import SHOWN, per_session
+from experiments.look import DATA
 from experiments.report import markdown
 from experiments.studies import NAMES, Case, Results
 

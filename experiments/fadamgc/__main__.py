@@ -44,13 +44,14 @@ PAPER = Paper("fadamgc", SETTINGS, EXPERIMENTS, complete)
 
 def search(arguments: argparse.Namespace) -> None:
     """Search learning rates, and print the lines for ``settings/rates.toml``."""
-    grid, root = Search.load(arguments.scale, arguments.data_dir), arguments.out / "runs"
-    if not arguments.only_kept:
-        grid.run(root, jobs=arguments.jobs, ray=arguments.ray)
-    table = search_table(grid, root)
+    grid = Search.load(arguments.scale, arguments.data_dir)
+    store = PAPER.store(arguments.scale, arguments.out, arguments.rows)
+    if arguments.make:
+        grid.run(store, jobs=arguments.jobs, ray=arguments.ray)
+    table = search_table(grid, store)
     arguments.out.mkdir(parents=True, exist_ok=True)
     (arguments.out / "search.md").write_text(table, encoding="utf-8")
-    print(f"{table}\n{rates_lines(grid, root)}")
+    print(f"{table}\n{rates_lines(grid, store)}")
 
 
 def seconds(arguments: argparse.Namespace) -> None:

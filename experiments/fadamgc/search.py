@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 
 from experiments.fadamgc.methods import METHODS, SETTINGS, with_tracking
 from experiments.report import markdown
-from experiments.runs import Planned, kept_results, make_runs
+from experiments.runs import Planned, Store
+from experiments.stated import stated
+from experiments.stored import StoredRun
 from experiments.studies import NAMES
 from wirelessfl.config import Config
-from wirelessfl.runs.kept import settings_hash
-from wirelessfl.runs.result import RunResult
 
 
 class Pair(NamedTuple):
@@ -61,58 +61,57 @@ class Search(NamedTuple):
     def config(self, method: str, pair: Pair, rounds: int) -> Config:
         """The configuration of one run of the search."""
         flags = with_tracking(self.common | {"algorithm": method})
-        return Config.from_flags(**flags, **pair._asdict(), rounds=rounds)
+        flags |= pair._asdict() | {"rounds": rounds}
+        return stated(Config.from_flags(**flags), flags)
 
-    def run(self, root: Path, *, jobs: int, ray: str | None) -> None:
+    def run(self, store: Store, *, jobs: int, ray: str | None) -> None:
         """Run the missing runs: the first pass of all methods, then the second pass."""
         everything = [(m, p, self.rounds[0]) for m in METHODS for p in self.pairs]
-        make_runs(map(self._planned, everything), root, jobs=jobs, ray=ray)
-        best = [(m, p, self.rounds[1]) for m in METHODS for p in self.best(root, m)]
-        make_runs(map(self._planned, best), root, jobs=jobs, ray=ray)
+        store.make(map(self._planned, everything), jobs=jobs, ray=ray)
+        best = [(m, p, self.rounds[1]) for m in METHODS for p in self.best(store, m)]
+        store.make(map(self._planned, best), jobs=jobs, ray=ray)
 
     def _planned(self, trial: tuple[str, Pair, int]) -> Planned:
         method, pair, rounds = trial
         label = f"{NAMES[method]}, {pair.lr:g}, {pair.server_lr:g}, {rounds} rounds"
         return Planned(label, self.config(*trial))
 
-    def scores(self, root: Path, method: str, rounds: int) -> dict[Pair, float]:
+    def scores(self, store: Store, method: str, rounds: int) -> dict[Pair, float]:
         """Accuracy of each finished pair, best first; ties in the order of the grid."""
-        configs = {pair: self.config(method, pair, rounds) for pair in self.pairs}
-        found = kept_results(list(configs.values()), root)
-        by_pair = {p: found.get(settings_hash(c)) for p, c in configs.items()}
-        known = {pair: score(run) for pair, run in by_pair.items() if run is not None}
+        runs = store.found([self.config(method, pair, rounds) for pair in self.pairs])
+        known = {p: score(run) for p, run in zip(self.pairs, runs, strict=True) if run is not None}
         return dict(sorted(known.items(), key=lambda item: -item[1]))
 
-    def best(self, root: Path, method: str) -> list[Pair]:
+    def best(self, store: Store, method: str) -> list[Pair]:
         """The pairs of the second pass."""
-        return list(self.scores(root, method, self.rounds[0]))[: self.kept]
+        return list(self.scores(store, method, self.rounds[0]))[: self.kept]
 
-    def chosen(self, root: Path) -> dict[str, Pair]:
+    def chosen(self, store: Store) -> dict[str, Pair]:
         """The best pair of each method whose search is finished."""
-        finals = {method: self.scores(root, method, self.rounds[1]) for method in METHODS}
+        finals = {method: self.scores(store, method, self.rounds[1]) for method in METHODS}
         return {method: next(iter(scores)) for method, scores in finals.items() if scores}
 
 
-def score(run: RunResult) -> float:
+def score(run: StoredRun) -> float:
     """Mean validation accuracy over the second half of the rows."""
     accuracies = [row["validation_accuracy"] for row in run.rows]
     return statistics.mean(accuracies[len(accuracies) // 2 :])
 
 
-def search_table(search: Search, root: Path) -> str:
+def search_table(search: Search, store: Store) -> str:
     """One row per method: the pairs eta_l / eta_g of the second pass with accuracy in percent."""
     rows = []
     for method in METHODS:
-        scores = search.scores(root, method, search.rounds[1])
+        scores = search.scores(store, method, search.rounds[1])
         shown = [f"{p.lr:g} / {p.server_lr:g}: {100 * a:.1f}" for p, a in scores.items()]
         rows.append([NAMES[method], *shown, *["-"] * (search.kept - len(shown))])
     ranks = [f"rank {rank}" for rank in range(1, search.kept + 1)]
     return markdown(["method", *ranks], rows)
 
 
-def rates_lines(search: Search, root: Path) -> str:
+def rates_lines(search: Search, store: Store) -> str:
     """The chosen pairs as lines for ``settings/rates.toml``."""
-    chosen = search.chosen(root)
+    chosen = search.chosen(store)
     return "".join(
         f"{method} = [{pair.lr:g}, {pair.server_lr:g}]\n" for method, pair in chosen.items()
     )

@@ -48,16 +48,17 @@ PUBLISHED_WITHOUT_MEMORY = {
 }
 
 
-def to_target(results: Results, case: Case, quantity: str = "round") -> list[float]:
-    """``quantity`` when the data set's target is reached, for each seed that reaches it."""
+def to_target(results: Results, case: Case, quantity: str = "round") -> list[float | None]:
+    """For each seed, ``quantity`` when the data set's target is reached; None if it is not."""
     hits = [first_reaching(rows, TARGETS[case["dataset"]]) for rows in results.rows(case)]
-    return [hit[quantity] for hit in hits if hit is not None]
+    return [None if hit is None else float(hit[quantity]) for hit in hits]
 
 
 def mean_to_target(results: Results, case: Case, quantity: str = "round") -> float | None:
     """The mean of ``to_target`` over the seeds; None unless all seeds reach the target."""
-    values = to_target(results, case, quantity)
-    return statistics.mean(values) if len(values) == len(results.rows(case)) > 0 else None
+    seeds = to_target(results, case, quantity)
+    values = [value for value in seeds if value is not None]
+    return statistics.mean(values) if len(values) == len(seeds) > 0 else None
 
 
 def published_ratio(method: str, dataset: str = "cifar10") -> float:

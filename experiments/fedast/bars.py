@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from experiments.fedast.drawing import Draw, compared
+from experiments.fedast.drawing import Draw, compared, targets
 from experiments.fedast.measures import gain, to_end, to_mean, to_target
 from experiments.fedast.tables import CaseFilter, pairs, percent
 from experiments.fedast.tasks import SHOWN, kind_of, label, names, target
+from experiments.look import grid, legend, same_limits, save, seeds_text
 from experiments.studies import Case, Results
-from wirelessfl.figures import draw_bars, new_figure, save_figure
+from wirelessfl.figures import draw_bars, new_figure, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,23 +41,25 @@ def _bars(results: Results, cases: Sequence[Case], path: Path, gains: bool = Tru
         }
         for case in cases
     }
-    figure, (panel,) = new_figure(height=2.8)
-    width = 4.2 if len(groups) < 4 and len(cases) < 4 else 6.5
-    figure.set_size_inches(width, 2.8)
-    _draw_bars(panel, seeds, "simulated seconds to the target")
+    figure, (panel,) = new_figure(height=2.6)
+    if len(cases) > 3 or len(groups) > 3:
+        figure.set_figwidth(style().wide)
+    _draw_bars(panel, seeds, "simulated time to target (s)")
     if gains and len(cases) == 2:
         fast, slow = seeds.values()
         _write_gains(panel, [(slow[group], fast[group]) for group in fast])
-    return save_figure(figure, path)
+    legend(figure, [panel], targets(cases[0]), seeds_text(results, cases))
+    return save(figure, results, path)
 
 
-def _draw_bars(panel: Axes, seeds: dict[str, dict[str, list[float | None]]], title: str) -> None:
-    known = {
-        series: {group: [v for v in values if v is not None] for group, values in by_group.items()}
-        for series, by_group in seeds.items()
-    }
-    draw_bars(panel, known, title)
-    panel.legend(fontsize=8, frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3)
+def _draw_bars(
+    panel: Axes,
+    seeds: dict[str, dict[str, list[float | None]]],
+    title: str,
+    groups: Sequence[str] = (),
+) -> None:
+    draw_bars(panel, seeds, title, groups)
+    panel.margins(y=0.12)
 
 
 def _write_gains(
@@ -72,7 +75,7 @@ def _write_gains(
                 (place, max(heights)),
                 (0, 3),
                 textcoords="offset points",
-                fontsize=8,
+                fontsize=style().small,
                 ha="center",
             )
 
@@ -83,24 +86,32 @@ def of_identical_tasks(name: str) -> Draw:
     def draw(results: Results, out: Path) -> list[Path]:
         found = pairs(results)
         each = list(dict.fromkeys(kind for kind, *_ in found))
-        figure, axes = new_figure(columns=len(each), height=2.8)
+        figure, axes = grid(len(each))
         for panel, kind in zip(axes, each, strict=True):
-            pairs_of_kind = [(n, fedast, sync) for k, n, fedast, sync in found if k == kind]
+            pairs_of_kind = sorted(
+                ((n, fedast, sync) for k, n, fedast, sync in found if k == kind),
+                key=lambda pair: pair[0],
+            )
+            groups = [str(count) for count, *_ in pairs_of_kind]
             seeds: dict[str, dict[str, list[float | None]]] = {
                 series: {
-                    f"{row[0]} tasks": to_mean(results, case)
+                    str(row[0]): to_mean(results, case)
                     for row in pairs_of_kind
                     if (case := row[place]) is not None
                 }
                 for place, series in ((1, "FedAST"), (2, "Sync-ST"))
             }
-            _draw_bars(panel, {k: v for k, v in seeds.items() if v}, "mean seconds to the target")
+            known = {series: by_group for series, by_group in seeds.items() if by_group}
+            _draw_bars(panel, known, "mean time to target (s)", groups)
             fast, slow = seeds.values()
-            _write_gains(panel, [(slow.get(g, []), fast.get(g, [])) for g in fast or slow])
+            _write_gains(panel, [(slow.get(g, []), fast.get(g, [])) for g in groups])
             case = pairs_of_kind[0][1] or pairs_of_kind[0][2]
             assert case is not None
             text = f"{SHOWN[kind]}, {100 * target(case, names(case)[0]):.0f} %"
-            panel.set_xlabel(text, fontsize=9)
-        return save_figure(figure, out / name)
+            panel.set_title(text)
+            panel.set_xlabel("number of identical tasks")
+        same_limits(axes)
+        legend(figure, axes, seeds_text(results, results.where()))
+        return save(figure, results, out / name)
 
     return draw

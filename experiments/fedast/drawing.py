@@ -1,28 +1,17 @@
-"""Helpers shared by the FedAST figures: compared cases, and the legend."""
+"""Helpers shared by the FedAST figures: compared cases, and their targets in words."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from experiments.fedast.tables import CaseFilter, against_static, fastest
+from experiments.fedast.tasks import SHOWN, kind_of, names, target
 from experiments.studies import Case, Results
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 Draw = Callable[[Results, Path], list[Path]]
 Quantity = Literal["accuracy", "loss"]
-
-
-def legend(panel: Axes) -> None:
-    """One legend for all panels, above them."""
-    figure, (handles, texts) = panel.figure, panel.get_legend_handles_labels()
-    columns = round(figure.get_figwidth() / 2.3)
-    figure.legend(
-        handles, texts, fontsize=8, frameon=False, loc="outside upper center", ncols=columns
-    )
 
 
 def compared(results: Results, case_filter: CaseFilter) -> list[Case]:
@@ -38,3 +27,10 @@ def compared(results: Results, case_filter: CaseFilter) -> list[Case]:
 def both(*draws: Draw) -> Draw:
     """Combine several drawing functions into one, which returns all of their files."""
     return lambda results, out: [file for draw in draws for file in draw(results, out)]
+
+
+def targets(case: Case) -> str:
+    """The targets of a case's tasks, as in ``targets: MNIST 93 %, Fashion-MNIST 82 %``."""
+    each = {SHOWN[kind_of(name)]: f"{100 * target(case, name):.0f} %" for name in names(case)}
+    said = ", ".join(f"{kind} {goal}" for kind, goal in each.items())
+    return f"target{'s' if len(each) > 1 else ''}: {said}"

@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 
 from experiments.fedast.tasks import names, target
+from experiments.stored import StoredRun
 from experiments.studies import Case, Results, first_reaching
-from wirelessfl.runs.result import RunResult
 
 LAST = 5
 """Number of evaluations averaged for a final value, because single ones fluctuate."""
 Rows = list[dict[str, Any]]
 
 
-def runs(results: Results, case: Case) -> list[RunResult]:
+def runs(results: Results, case: Case) -> list[StoredRun]:
     """The finished runs, by seed."""
-    return results.runs[results.study.cases.index(case)]
+    return results.of(case)
 
 
 def to_target(
@@ -106,7 +106,7 @@ def curves(results: Results, case: Case, of: Sequence[str] | None = None) -> lis
     return [_held(run, tasks, times) for run in finished]
 
 
-def _held(run: RunResult, tasks: list[str], times: np.ndarray[Any, Any]) -> Rows:
+def _held(run: StoredRun, tasks: list[str], times: np.ndarray[Any, Any]) -> Rows:
     columns: dict[str, Any] = {}
     for quantity in ("accuracy", "loss"):
         each = []

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from experiments.fedast.drawing import Draw, Quantity, legend
+from experiments.fedast.drawing import Draw, Quantity, targets
 from experiments.fedast.measures import final, to_target
 from experiments.fedast.tables import ratio
 from experiments.fedast.tasks import SHOWN, is_central, kind_of, kinds, label, names, target
+from experiments.look import draw_points, grid, legend, same_limits, save, seeds_text
 from experiments.studies import Results
-from wirelessfl.figures import COLOURS, DASHES, new_figure, save_figure
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from wirelessfl.figures import COLOURS, new_figure, style, whole_ticks
 
 CHOSEN = 30
 """k in the paper's experiments."""
@@ -26,50 +22,63 @@ def active(name: str, quantity: Quantity = "accuracy") -> Draw:
 
     def draw(results: Results, out: Path) -> list[Path]:
         each = list(dict.fromkeys(kinds(case)[0] for case in results.where()))
-        figure, axes = new_figure(columns=len(each), height=2.8)
+        figure, axes = grid(len(each))
         scale = 100 if quantity == "accuracy" else 1
         for panel, kind in zip(axes, each, strict=True):
             cases = [case for case in results.where() if kinds(case) == (kind,)]
             lines = list(dict.fromkeys(label(c) for c in cases if not is_central(c)))
-            for line in lines:
-                line_cases = sorted((c for c in cases if label(c) == line), key=ratio)
-                ends = [[scale * v for v in final(results, case, quantity)] for case in line_cases]
-                _line(panel, [ratio(case) for case in line_cases], ends, line, lines.index(line))
+            for place, line in enumerate(lines):
+                points = {
+                    ratio(c): [scale * v for v in final(results, c, quantity)]
+                    for c in cases
+                    if label(c) == line
+                }
+                draw_points(panel, points, line, place, order=(place, len(lines)))
             for case in cases:
                 if is_central(case):
                     height = scale * statistics.mean(final(results, case, quantity))
                     panel.axhline(height, color=COLOURS[3], linestyle="--", label="centralised")
-            panel.set_title(SHOWN[kind], fontsize=9)
-            panel.set_xlabel("active requests / clients", fontsize=9)
+            panel.set_title(_tasks_title(kind, max(len(names(case)) for case in cases)))
+            panel.set_xlabel("active requests / clients")
             axis_label = "final accuracy (%)" if quantity == "accuracy" else "final loss"
-            panel.set_ylabel(axis_label, fontsize=9)
-        legend(axes[0])
-        return save_figure(figure, out / name)
+            panel.set_ylabel(axis_label)
+        same_limits(axes)
+        legend(figure, axes, _seeds(results))
+        return save(figure, results, out / name)
 
     return draw
+
+
+def _tasks_title(kind: str, count: int) -> str:
+    return f"{SHOWN[kind]}, one task" if count == 1 else f"mean of {count} {SHOWN[kind]} tasks"
 
 
 def buffers(name: str) -> Draw:
     """Figures 8 and 9: final accuracy and seconds to the target against b, one line per task."""
 
     def draw(results: Results, out: Path) -> list[Path]:
-        figure, axes = new_figure(columns=2, height=2.8)
-        cases = sorted(results.where(), key=lambda case: int(case["buffer"]))
-        at = [float(case["buffer"]) for case in cases]
-        for place, task in enumerate(names(cases[0])):
-            ends = [[100 * v for v in final(results, case, of=[task])] for case in cases]
-            _line(axes[0], at, ends, SHOWN[kind_of(task)], place)
-            seconds = [to_target(results, case, task) for case in cases]
-            goal = f"{SHOWN[kind_of(task)]}, {100 * target(cases[0], task):.0f} %"
-            _line(axes[1], at, seconds, goal, place)
+        figure, axes = new_figure(columns=2)
+        cases = results.study.cases
+        tasks = names(cases[0])
+        for place, task in enumerate(tasks):
+            ends, seconds = {}, {}
+            for case in cases:
+                at, finished = float(case["buffer"]), bool(results.of(case))
+                accuracies = [100 * v for v in final(results, case, of=[task])]
+                ends[at] = accuracies if finished else None
+                seconds[at] = to_target(results, case, task) if finished else None
+            for panel, points in zip(axes, (ends, seconds), strict=True):
+                order = place, len(tasks)
+                draw_points(panel, points, SHOWN[kind_of(task)], place, order=order)
         for panel, text in zip(
-            axes, ("final accuracy (%)", "simulated seconds to the target"), strict=True
+            axes, ("final accuracy (%)", "simulated time to target (s)"), strict=True
         ):
-            panel.set_xlabel("buffer size b", fontsize=9)
-            panel.set_ylabel(text, fontsize=9)
-            panel.legend(fontsize=8, frameon=False)
+            panel.set_xlabel("buffer size b")
+            panel.set_ylabel(text)
+            whole_ticks(panel)
         axes[1].set_ylim(bottom=0)
-        return save_figure(figure, out / name)
+        legend(figure, axes, targets(cases[0]), _seeds(results))
+        return save(figure, results, out / name)
 
     return draw
 
@@ -78,7 +87,7 @@ def awaited(name: str) -> Draw:
     """Figures 10 to 12: seconds and rounds to the target, and final accuracy, against k."""
 
     def draw(results: Results, out: Path) -> list[Path]:
-        figure, axes = new_figure(columns=3, height=2.6)
+        figure, axes = new_figure(columns=3, height=2.3)
         cases = sorted(results.where(), key=lambda case: int(case["first"]))
         at = [float(case["first"]) for case in cases]
         (task,) = names(cases[0])
@@ -89,42 +98,22 @@ def awaited(name: str) -> Draw:
             "final accuracy (%)": [[100 * v for v in final(results, c)] for c in cases],
         }
         for panel, (text, values) in zip(axes, panels.items(), strict=True):
-            _line(panel, at, values, None, 0)
+            draw_points(panel, dict(zip(at, values, strict=True)), None, 0)
             for x, seeds in zip(at, values, strict=True):
                 known = [v for v in seeds if v is not None]
                 if x == CHOSEN and known:
                     height = statistics.mean(known)
-                    panel.plot(x, height, "*", color=COLOURS[1], markersize=10, zorder=4)
-            panel.set_xlabel(f"k, awaited updates ({SHOWN[kind_of(task)]})", fontsize=9)
-            panel.set_ylabel(text, fontsize=9)
-        return save_figure(figure, out / name)
+                    star = {"color": COLOURS[1], "markersize": 1.3 * style().small, "zorder": 4}
+                    panel.plot(x, height, "*", **star)
+            panel.set_xlabel("k, awaited updates")
+            panel.set_ylabel(text)
+            whole_ticks(panel)
+        chosen = f"star: k = {CHOSEN} of the paper" if CHOSEN in at else ""
+        legend(figure, axes, SHOWN[kind_of(task)], _seeds(results), chosen)
+        return save(figure, results, out / name)
 
     return draw
 
 
-def _line(
-    panel: Axes,
-    at: Sequence[float],
-    seeds: Sequence[Sequence[float | None]],
-    name: str | None,
-    place: int,
-) -> None:
-    """Plot mean and range of the known values; markers are hollow if some seeds have none."""
-    known = [(x, [v for v in values if v is not None]) for x, values in zip(at, seeds, strict=True)]
-    part = {x for x, values in zip(at, seeds, strict=True) if None in values}
-    known = [(x, values) for x, values in known if values]
-    colour = COLOURS[place % len(COLOURS)]
-    panel.plot(
-        [x for x, _ in known],
-        [statistics.mean(values) for _, values in known],
-        color=colour,
-        linestyle=DASHES[place % len(DASHES)],
-        marker="o",
-        markersize=4,
-        label=name,
-    )
-    for x, values in known:
-        if len(values) > 1:
-            panel.plot([x, x], [min(values), max(values)], color=colour, linewidth=1)
-        if x in part:
-            panel.plot(x, statistics.mean(values), "o", markersize=2, color="white", zorder=3)
+def _seeds(results: Results) -> str:
+    return seeds_text(results, results.where())

@@ -3,62 +3,92 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from experiments.hist.figures import TARGET, to_target
+from experiments.hist.figures import TARGET, facts, to_target
+from experiments.look import draw_points, grid, legend, room, same_limits, save
 from experiments.report import MISSING, accuracies, markdown, reached
 from experiments.studies import NAMES, Case, Results, first_reaching
-from wirelessfl.figures import COLOURS, DASHES, draw_curves, new_figure, save_figure
-from wirelessfl.setup import build
+from experiments.without_data import rounds_setup
+from wirelessfl.figures import draw_curves, new_figure
 
+NEAR = 10.0
+"""Largest difference from OMA that Figure 7a shows, in points."""
 UPLINKS = {"tdma": "OMA", "aircomp": "AirComp"}
 BEAMFORMERS = {"anneal": "default", "mirror_prox": "Mirror-Prox", "random": "random"}
 
 
 def fig7a(results: Results, out: Path) -> list[Path]:
-    """Accuracy against global rounds over the air, one curve per SNR, and error-free OMA."""
-    figure, (axes,) = new_figure(height=2.8)
+    """Accuracy against global rounds over the air, one curve per SNR, and error-free OMA.
+
+    The right panel shows the differences from OMA, because most curves hide each other.
+    """
     cases = sorted(results.where(), key=lambda case: (case["uplink"], -case["snr_db"]))
     curves = {_snr_label(case): results.rows(case) for case in reversed(cases)}
-    draw_curves(axes, curves, "round", target=TARGET)
-    return save_figure(figure, out / "fig7a")
+    apart = differences(results)
+    figure, axes = grid(2 if apart else 1)
+    draw_curves(axes[0], curves, "round", target=TARGET, legend=False)
+    if apart:
+        draw_curves(axes[1], apart, "round", legend=False, styles=list(curves))
+        axes[1].axhline(0, color="0.5", linewidth=0.8)
+        axes[1].set_ylim(-NEAR, NEAR / 2)
+        axes[1].set_ylabel("difference from OMA (points)")
+    legend(figure, axes, *facts(results, cases))
+    return save(figure, results, out / "fig7a")
+
+
+def differences(results: Results) -> dict[str, list[list[dict[str, Any]]]]:
+    """Rows of each SNR whose accuracy is that minus OMA's, for the seeds that both have."""
+    oma = {run.seed: run.rows for case in results.where(uplink="tdma") for run in results.of(case)}
+    found = {}
+    for case in sorted(results.where(uplink="aircomp"), key=lambda case: case["snr_db"]):
+        seeds = [(run.rows, oma[run.seed]) for run in results.of(case) if run.seed in oma]
+        if seeds:
+            found[_snr_label(case)] = [
+                [
+                    {"round": row["round"], "accuracy": row["accuracy"] - other["accuracy"]}
+                    for row, other in zip(rows, others, strict=False)
+                ]
+                for rows, others in seeds
+            ]
+    return found
 
 
 def fig7b(results: Results, out: Path) -> list[Path]:
     """Simulated seconds to 80 % against the SNR, by algorithm and uplink."""
-    figure, (axes,) = new_figure(height=2.8)
-    for place, (label, points) in enumerate(latencies(results).items()):
-        _line(axes, points, label, place)
-    axes.set_xlabel("SNR (dB)", fontsize=9)
-    return _seconds(figure, axes, out / "fig7b")
+    snrs = sorted({case["snr_db"] for case in results.study.cases})
+    lines = latencies(results)
+    labels = list(dict.fromkeys(map(_label, results.study.cases)))
+    points = {label: {snr: lines.get(label, {}).get(snr) for snr in snrs} for label in labels}
+    return _seconds(results, points, snrs, "SNR (dB)", out / "fig7b")
 
 
 def fig7c(results: Results, out: Path) -> list[Path]:
     """Simulated seconds to 80 % against the number of clients per cell, by algorithm and uplink."""
-    figure, (axes,) = new_figure(height=2.8)
-    for place, label in enumerate(dict.fromkeys(map(_label, results.study.cases))):
-        points = {
-            case["clients"] // case["cells"]: to_target(results, case, "sim_seconds")
-            for case in sorted(results.where(), key=lambda case: case["clients"])
-            if _label(case) == label
-        }
-        _line(axes, points, label, place)
-    axes.set_xlabel("clients per cell", fontsize=9)
-    return _seconds(figure, axes, out / "fig7c")
+    numbers = sorted({case["clients"] // case["cells"] for case in results.study.cases})
+    points: dict[str, dict[float, list[float | None] | None]] = {}
+    for case in results.study.cases:
+        line = points.setdefault(_label(case), dict.fromkeys(numbers))
+        if results.of(case):
+            line[case["clients"] // case["cells"]] = to_target(results, case, "sim_seconds")
+    return _seconds(results, points, numbers, "clients per cell", out / "fig7c")
 
 
 def fig7d(results: Results, out: Path) -> list[Path]:
     """Accuracy against simulated seconds: one panel per convention, one curve per beamformer."""
     conventions = results.values("convention")
-    figure, panels = new_figure(columns=len(conventions), height=2.8)
+    figure, panels = grid(len(conventions))
     for panel, convention in zip(panels, conventions, strict=True):
         cases = results.where(convention=convention)
         curves = {f"{BEAMFORMERS[c['beamformer']]} beamformer": results.rows(c) for c in cases}
-        draw_curves(panel, curves, "sim_seconds", styles=_beamformer_labels())
+        draw_curves(panel, curves, "sim_seconds", legend=False, styles=_beamformer_labels())
         panel.set_ylim(0, 90)
-        panel.set_title(f"{convention} convention, {cases[0]['snr_db']:g} dB", fontsize=9)
-    return save_figure(figure, out / "fig7d")
+        panel.set_title(f"{convention} convention, {cases[0]['snr_db']:g} dB")
+    same_limits(panels, x=True)
+    legend(figure, panels, *facts(results, results.where()))
+    return save(figure, results, out / "fig7d")
 
 
 def snr_rows(results: Results) -> str:
@@ -141,50 +171,55 @@ def convention_rows(results: Results) -> str:
     )
 
 
-def latencies(results: Results) -> dict[str, dict[float, list[float]]]:
-    """Simulated seconds to 80 % of each seed that reaches it, by run and SNR.
+def latencies(results: Results) -> dict[str, dict[float, list[float | None]]]:
+    """For each seed, simulated seconds to 80 %, None if it is not reached, by run and SNR.
 
     Over OMA, updates arrive without error, so the SNR only changes the duration of a round: one run
     gives the number of rounds, and the planner computes the seconds at each SNR.
     """
     snrs = sorted({case["snr_db"] for case in results.study.cases})
-    lines: dict[str, dict[float, list[float]]] = {}
+    lines: dict[str, dict[float, list[float | None]]] = {}
     for case in results.where():
         points = lines.setdefault(_label(case), {})
         if case["uplink"] == "aircomp":
             points[case["snr_db"]] = to_target(results, case, "sim_seconds")
             continue
-        hits = [
-            (run.config.run.seed, hit["round"])
-            for run in results.runs[results.study.cases.index(case)]
-            if (hit := first_reaching(run.rows, TARGET))
-        ]
+        hits = [(run.seed, first_reaching(run.rows, TARGET)) for run in results.of(case)]
         for snr in snrs:
-            points[snr] = [simulated_seconds(case, seed, snr, rounds) for seed, rounds in hits]
+            points[snr] = [
+                None if hit is None else simulated_seconds(case, seed, snr, hit["round"])
+                for seed, hit in hits
+            ]
     return {label: dict(sorted(points.items())) for label, points in lines.items()}
 
 
 def simulated_seconds(case: Case, seed: int, snr_db: float, rounds: int) -> float:
     """Simulated seconds of the first ``rounds`` global rounds at another SNR, without training."""
-    other = Case(case.settings | {"snr_db": snr_db, "workers": 1, "chunk": 1}, case.seeds, 0)
-    planner = build(other.config(seed)).planner
+    other = Case(case.settings | {"snr_db": snr_db}, case.seeds, 0)
+    planner = rounds_setup(other.config(seed)).planner
     return sum(float(planner.plan(number).cost.seconds.max()) for number in range(rounds))
 
 
-def _line(axes: Any, points: dict[Any, list[float]], label: str, place: int) -> None:
-    """Plot means over the seeds; points where no seed reaches the target are omitted."""
-    reached = {x: statistics.mean(values) for x, values in points.items() if values}
-    style = {"color": COLOURS[place], "linestyle": DASHES[place % len(DASHES)]}
-    axes.plot(list(reached), list(reached.values()), marker="o", markersize=3, label=label, **style)
-
-
-def _seconds(figure: Any, axes: Any, path: Path) -> list[Path]:
-    axes.set_yscale("log")
-    axes.set_ylabel(f"simulated seconds to {TARGET:.0%}", fontsize=9)
-    if axes.lines:
-        place = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0), "ncols": 2}
-        axes.legend(fontsize=8, frameon=False, **place)  # above the axes, where it hides no line
-    return save_figure(figure, path)
+def _seconds(
+    results: Results,
+    lines: dict[str, dict[float, list[float | None] | None]],
+    ticks: list[float],
+    label: str,
+    path: Path,
+) -> list[Path]:
+    figure, (panel,) = new_figure(height=2.9)
+    panel.set_yscale("log")
+    for place, (name, points) in enumerate(lines.items()):
+        draw_points(panel, points, name, place, order=(place, len(lines)))
+    panel.margins(x=0.12)
+    room(panel)
+    if not any(len(line.get_xdata()) for line in panel.get_lines()):
+        panel.set_yticks([])
+    panel.set_xticks(ticks)
+    panel.set_xlabel(label)
+    panel.set_ylabel(f"simulated seconds to {TARGET:.0%}")
+    legend(figure, [panel], *facts(results, results.where()))
+    return save(figure, results, path)
 
 
 def _label(case: Case) -> str:
@@ -205,5 +240,6 @@ def _error(seeds: list[list[dict[str, Any]]], name: str) -> str:
     return f"{statistics.mean(values):.3g}" if values else "-"
 
 
-def _shown(values: list[float]) -> str:
+def _shown(seeds: Sequence[float | None]) -> str:
+    values = [value for value in seeds if value is not None]
     return f"{statistics.mean(values):.2f}" if values else MISSING

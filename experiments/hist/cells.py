@@ -7,10 +7,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from experiments.hist.figures import TARGET
+from experiments.hist.figures import TARGET, facts
+from experiments.look import grid, legend, same_limits, save
 from experiments.report import markdown, reached
 from experiments.studies import NAMES, Case, Results
-from wirelessfl.figures import draw_curves, new_figure, save_figure
+from wirelessfl.figures import draw_curves
 
 SHARES = {"1/4": 0.25, "1/2": 0.5, "all": 1.0}
 """Fractions of the simulated time at which the table reports accuracies."""
@@ -19,14 +20,16 @@ SHARES = {"1/4": 0.25, "1/2": 0.5, "all": 1.0}
 def cells_figure(results: Results, out: Path) -> list[Path]:
     """Accuracy against simulated seconds, one panel per algorithm and network."""
     panels = _panels(results)
-    figure, axes = new_figure(columns=len(panels), height=2.8)
+    figure, axes = grid(len(panels), height=2.2)
     styles = list(dict.fromkeys(map(schedule_label, results.study.cases)))
-    for place, (panel, (algorithm, slowdown)) in enumerate(zip(axes, panels, strict=True)):
+    for panel, (algorithm, slowdown) in zip(axes, panels, strict=True):
         cases = results.where(algorithm=algorithm, slowdown=slowdown)
         curves = {schedule_label(case): results.rows(case) for case in cases}
-        draw_curves(panel, curves, "sim_seconds", target=TARGET, legend=place == 0, styles=styles)
-        panel.set_title(f"{NAMES[algorithm]}, {network_label(slowdown)}", fontsize=9)
-    return save_figure(figure, out / "cells")
+        draw_curves(panel, curves, "sim_seconds", target=TARGET, legend=False, styles=styles)
+        panel.set_title(f"{NAMES[algorithm]}, slow cells: {network_label(slowdown)}")
+    same_limits(axes)
+    legend(figure, axes, *facts(results, results.where()))
+    return save(figure, results, out / "cells")
 
 
 def cells_table(results: Results) -> str:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from experiments.look import data_name, grid, legend, same_limits, save, seeds_text
 from experiments.studies import NAMES, Case, Results, first_reaching
-from wirelessfl.figures import COLOURS, draw_bars, draw_curves, new_figure, save_figure
-from wirelessfl.setup import build
+from experiments.without_data import rounds_setup
+from wirelessfl.figures import COLOURS, draw_bars, draw_curves, new_figure, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,9 +29,9 @@ def fig3(results: Results, out: Path) -> list[Path]:
     panels = [pair for pair in _panels(results) if pair in {(c["split"], c["lr"]) for c in shown}]
     if not panels:
         return []
-    figure, axes = new_figure(columns=len(panels), height=2.8)
+    figure, axes = grid(len(panels))
     styles = sorted({case.label for case in shown})
-    for place, (panel, (split, lr)) in enumerate(zip(axes, panels, strict=True)):
+    for panel, (split, lr) in zip(axes, panels, strict=True):
         cases = {c.label: results.rows(c) for c in shown if (c["split"], c["lr"]) == (split, lr)}
         curves = {label: cases[label] for label in styles if label in cases}
         draw_curves(
@@ -39,17 +41,19 @@ def fig3(results: Results, out: Path) -> list[Path]:
             floor=_floor(curves),
             target=TARGET,
             common=True,
-            legend=place == 0,
+            legend=False,
             styles=styles,
         )
-        panel.set_title(f"{SPLITS[split]}, learning rate {lr:g}", fontsize=9)
-    return save_figure(figure, out / "fig3")
+        panel.set_title(f"{SPLITS[split]}, learning rate {lr:g}")
+    same_limits(axes)
+    legend(figure, axes, *facts(results, shown))
+    return save(figure, results, out / "fig3")
 
 
 def fig4(results: Results, out: Path) -> list[Path]:
-    """MiB per client to 80 % against the number of cells; no bar if the target is not reached."""
+    """MiB per client to 80 % against the number of cells, one panel per split and learning rate."""
     panels = _panels(results)
-    figure, axes = new_figure(columns=len(panels), height=2.4)
+    figure, axes = grid(len(panels), height=2.3)
     for panel, (split, lr) in zip(axes, panels, strict=True):
         bars = {
             NAMES[algorithm]: {
@@ -58,26 +62,34 @@ def fig4(results: Results, out: Path) -> list[Path]:
             }
             for algorithm in results.values("algorithm")
         }
-        draw_bars(panel, bars, f"MiB per client to {TARGET:.0%}")
-        panel.set_title(f"{SPLITS[split]}, learning rate {lr:g}", fontsize=9)
-    return save_figure(figure, out / "fig4")
+        groups = [
+            f"N = {n}" for n in sorted({c["cells"] for c in results.where(split=split, lr=lr)})
+        ]
+        draw_bars(panel, bars, f"MiB per client to {TARGET:.0%}", groups)
+        panel.margins(y=0.1)
+        panel.set_title(f"{SPLITS[split]}, learning rate {lr:g}")
+    same_limits(axes)
+    legend(figure, axes, *facts(results, results.where(), bars=True))
+    return save(figure, results, out / "fig4")
 
 
 def fig5(results: Results, out: Path) -> list[Path]:
     """HIST with N = 3 against global rounds for several E and H, one panel per split."""
     splits = results.values("split")
-    figure, axes = new_figure(columns=len(splits), height=2.8)
+    figure, axes = grid(len(splits))
     for panel, split in zip(axes, splits, strict=True):
         cases = results.where(split=split)
         curves = {f"E = {c['edge_rounds']}, H = {c['local_steps']}": results.rows(c) for c in cases}
-        draw_curves(panel, curves, "round", floor=_floor(curves))
-        panel.set_title(SPLITS[split], fontsize=9)
-    return save_figure(figure, out / "fig5")
+        draw_curves(panel, curves, "round", floor=_floor(curves), target=TARGET, legend=False)
+        panel.set_title(SPLITS[split])
+    same_limits(axes, x=True)
+    legend(figure, axes, *facts(results, results.where()))
+    return save(figure, results, out / "fig5")
 
 
 def fig6(results: Results, out: Path) -> list[Path]:
     """Optimized and uniform masks against rounds and simulated seconds, and seconds to 80 %."""
-    figure, axes = new_figure(columns=3, height=2.8)
+    figure, axes = new_figure(columns=3, height=2.5)
     cells = 4 if results.where(cells=4) else results.values("cells")[0]
     shown = results.where(cells=cells)
     for panel, against in zip(axes, ("round", "sim_seconds"), strict=False):
@@ -89,15 +101,19 @@ def fig6(results: Results, out: Path) -> list[Path]:
             floor=_floor(curves),
             common=against == "round",
             target=TARGET,
-            legend=against == "round",
+            legend=False,
         )
-        panel.set_title(f"N = {cells}", fontsize=9)
+        panel.set_title(f"N = {cells}")
+    same_limits(axes[:2])
     bars: dict[str, dict[str, Any]] = {}
     for case in sorted(results.where(), key=lambda case: case["cells"]):
         by_cells = bars.setdefault(_mask_label(case), {})
         by_cells[f"N = {case['cells']}"] = to_target(results, case, "sim_seconds")
     draw_bars(axes[2], bars, f"simulated seconds to {TARGET:.0%}")
-    return save_figure(figure, out / "fig6")
+    axes[2].margins(y=0.1)
+    legend(figure, axes[:2], *facts(results, results.where(), bars=True))
+    axes[2].get_legend().remove()
+    return save(figure, results, out / "fig6")
 
 
 def fig8(results: Results, out: Path) -> list[Path]:
@@ -106,10 +122,11 @@ def fig8(results: Results, out: Path) -> list[Path]:
     # Masks need no training, so both are drawn even if runs are missing.
     cases = {c["partition"]: c for c in results.study.cases if c["cells"] == 4}
     drawn = [cases[scheme] for scheme in schemes]
-    figure, axes = new_figure(columns=4, height=3.0)
+    figure, axes = new_figure(columns=2, height=2.1, rows=2)
     for panel, case, title in zip(axes, drawn, schemes.values(), strict=False):
         draw_owners(panel, owners(case))
-        panel.set_title(title, fontsize=9)
+        panel.set_title(title)
+    _owners_legend(axes[0], int(drawn[0]["cells"]))
     curves = {
         "HFedAvg"
         if case["algorithm"] == "hfedavg"
@@ -127,9 +144,17 @@ def fig8(results: Results, out: Path) -> list[Path]:
             common=against == "uplink_mib",
             legend=False,
         )
-    # The upper left is free: the curves start low.
-    axes[3].legend(fontsize=8, frameon=False, loc="upper left", ncols=2)
-    return save_figure(figure, out / "fig8")
+    same_limits(axes[2:])
+    legend(figure, axes[2:], *facts(results, results.where()))
+    return save(figure, results, out / "fig8")
+
+
+def facts(results: Results, cases: Sequence[Case], bars: bool = False) -> list[str]:
+    """Data set, target and seeds, for the line above the panels."""
+    seeds = seeds_text(results, cases)
+    if bars and " to " in seeds:
+        seeds += " (no line: 1 seed)"
+    return [data_name(cases), f"target {100 * TARGET:g} %", seeds]
 
 
 def owners(case: Case) -> list[np.ndarray]:
@@ -139,7 +164,7 @@ def owners(case: Case) -> list[np.ndarray]:
         For each layer, [outputs, inputs]: the index of the cell; -1 if no cell trains the weight,
         -2 if several cells do.
     """
-    parts = build(case.config(case.seeds[0]))
+    parts = rounds_setup(case.config(case.seeds[0]))
     submodels = parts.planner.plan(0).submodels
     assert submodels.index is not None
     owner = np.full(parts.model.objective.spec.size, -1)
@@ -175,10 +200,30 @@ def draw_owners(axes: Axes, layers: list[np.ndarray]) -> None:
             origin="lower",
         )
         axes.add_patch(_frame(left))
-        axes.text(left + 0.5, -0.08, f"layer {number}", ha="center", va="top", fontsize=7)
+        text = f"layer {number}"
+        axes.text(left + 0.5, -0.08, text, ha="center", va="top", fontsize=style().small)
         left += 1 + gap
     axes.set_xlim(-0.05, left - gap + 0.05)
-    axes.set_ylim(-0.25, 1.05)
+    axes.set_ylim(-0.5, 1.05)
+
+
+def _owners_legend(axes: Axes, cells: int) -> None:
+    """Name the colours of the masks below them."""
+    from matplotlib.patches import Patch
+
+    colours = {f"cell {i + 1}": COLOURS[i] for i in range(cells)}
+    colours |= {"several cells": "0.75", "no cell": "white"}
+    handles = [Patch(facecolor=c, edgecolor="0.3", label=t) for t, c in colours.items()]
+    legend = axes.legend(
+        handles=[Patch(alpha=0, label="weight trained by"), *handles],
+        loc="lower left",
+        bbox_to_anchor=(0.0, 0.0),
+        fontsize=style().small,
+        frameon=False,
+        handlelength=1,
+        ncols=len(handles) + 1,
+    )
+    legend.set_in_layout(False)  # it is as wide as both panels
 
 
 def _frame(left: float) -> Any:
@@ -192,10 +237,10 @@ def _rank(layer: np.ndarray, axis: int) -> np.ndarray:
     return np.asarray(layer.max(axis=axis))
 
 
-def to_target(results: Results, case: Case, quantity: str) -> list[float]:
-    """``quantity`` when 80 % accuracy is first reached, for each seed that reaches it."""
+def to_target(results: Results, case: Case, quantity: str) -> list[float | None]:
+    """For each seed, ``quantity`` when 80 % accuracy is first reached; None if it is not."""
     hits = [first_reaching(rows, TARGET) for rows in results.rows(case)]
-    return [hit[quantity] for hit in hits if hit is not None]
+    return [None if hit is None else float(hit[quantity]) for hit in hits]
 
 
 def _panels(results: Results) -> list[tuple[str, float]]:

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from experiments.ra_fed.measures import finals, in_order, panels
+from experiments.look import data_name, grid, legend, same_limits, save, seeds_text
+from experiments.ra_fed.measures import SAME, finals, in_order, panels
 from experiments.ra_fed.methods import (
     METHODS,
     MIXED,
@@ -19,7 +20,7 @@ from experiments.ra_fed.methods import (
     share,
 )
 from experiments.studies import NAMES, Case, Results
-from wirelessfl.figures import COLOURS, DASHES, draw_curves, new_figure, save_figure
+from wirelessfl.figures import COLOURS, DASHES, NOT_RUN, draw_curves, mark, new_figure, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,14 +42,17 @@ def widths(results: Results, out: Path) -> list[Path]:
         groups.setdefault(f"{cases[0]['dataset']}-{cases[0]['model']}", []).append(cases)
     files = []
     for place, (name, group) in enumerate(groups.items()):
-        figure, axes = new_figure(columns=len(group), height=3.1)
+        figure, axes = grid(len(group), height=2.7)
         for panel, cases in zip(axes, group, strict=True):
             shares = _places(cases)
-            _against(panel, results, cases, share, shares, alone=_unordered(shares))
-            panel.set_xlabel("client width ratio", fontsize=9)
-            panel.set_title(setting_of(cases[0]), fontsize=9)
-        _legend(figure, axes)
-        files += save_figure(figure, out / (f"widths-{name}" if place else "widths"))
+            same = [c for c in results.study.cases if all(c[k] == cases[0][k] for k in SAME)]
+            _against(panel, results, cases, share, shares, _unordered(shares), same)
+            panel.set_xlabel("client width ratio")
+            panel.set_title(setting_of(cases[0]))
+        same_limits(axes)
+        shown = [case for cases in group for case in cases]
+        legend(figure, axes, _seeds(results, shown))
+        files += save(figure, results, out / (f"widths-{name}" if place else "widths"))
     return files
 
 
@@ -62,18 +66,20 @@ def heterogeneity(results: Results, out: Path) -> list[Path]:
     full = [case for case in cases if case["algorithm"] == REFERENCE]
     kinds = [one for one in dict.fromkeys(map(share, cases)) if one != "full"]
     splits = sorted({dealt_as(case) for case in cases})  # Dirichlet parameters, then iid
-    figure, axes = new_figure(columns=len(kinds), height=3.1)
+    figure, axes = grid(len(kinds), height=2.7)
     for panel, kind in zip(axes, kinds, strict=True):
         panel_cases = [*full, *(case for case in cases if share(case) == kind)]
-        _against(panel, results, panel_cases, dealt_as, splits)
-        panel.set_xlabel("Dirichlet parameter", fontsize=9)
-        title = "mixed widths" if kind == MIXED else f"width ratio {kind}"
-        panel.set_title(title, fontsize=9)
-    for panel in axes[1:]:
-        panel.sharey(axes[0])
-    axes[0].autoscale()
-    _legend(figure, axes)
-    return save_figure(figure, out / "heterogeneity")
+        planned = [case for case in results.study.cases if share(case) == kind]
+        _against(panel, results, panel_cases, dealt_as, splits, planned=planned)
+        panel.set_xlabel("Dirichlet parameter")
+        panel.set_title("mixed widths" if kind == MIXED else f"width ratio {kind}")
+    same_limits(axes)
+    legend(figure, axes, data_name(cases), _seeds(results, cases))
+    return save(figure, results, out / "heterogeneity")
+
+
+def _seeds(results: Results, cases: Sequence[Case]) -> str:
+    return seeds_text(results, cases, "mean ± standard deviation")
 
 
 def _places(cases: Sequence[Case]) -> list[str]:
@@ -100,6 +106,7 @@ def _against(
     of: Callable[[Case], str],
     places: Sequence[str],
     alone: Sequence[str] = (),
+    planned: Sequence[Case] = (),
 ) -> None:
     """Draw accuracy by category, one line per method; FedAvg's full model is a dashed line.
 
@@ -110,6 +117,7 @@ def _against(
         of: returns the category of a case; FedAvg's line spans all categories if it has none.
         places: all categories, in the order of the axis.
         alone: categories that are not connected by lines.
+        planned: cases of the panel, of which those without runs are marked.
     """
     for case in (case for case in cases if case["algorithm"] == REFERENCE):
         mean = statistics.mean(finals(results, case))
@@ -119,52 +127,39 @@ def _against(
         panel.plot(ends, (mean, mean), "--", color="black", linewidth=1, label=label, zorder=1.9)
     for i, method in enumerate(METHODS):
         by_place = {of(case): case for case in cases if case["algorithm"] == method}
+        shift = SHIFT * (i - (len(METHODS) - 1) / 2)
+        for place in {of(case) for case in planned if case["algorithm"] == method}:
+            if place in places and place not in by_place:
+                mark(panel, places.index(place) + shift, NOT_RUN, LINES[method]["color"])
         known = [place for place in places if place in by_place]
         if not known:
             continue
-        shift = SHIFT * (i - (len(METHODS) - 1) / 2)
         x = [places.index(place) + shift for place in known]
         values = [finals(results, by_place[place]) for place in known]
         means = [statistics.mean(one) for one in values]
         bars = [statistics.stdev(one) if len(one) > 1 else 0.0 for one in values]
-        style: dict[str, Any] = LINES[method]
+        look: dict[str, Any] = LINES[method]
         lined = [j for j, place in enumerate(known) if place not in alone]
         panel.plot(
             [x[j] for j in lined],
             [means[j] for j in lined],
-            color=style["color"],
-            linestyle=style["linestyle"],
-            linewidth=1.2,
+            color=look["color"],
+            linestyle=look["linestyle"],
+            linewidth=style().line,
         )
         panel.errorbar(
             x,
             means,
             yerr=bars if any(bars) else None,
-            fmt=style["marker"],
-            color=style["color"],
-            markersize=4,
+            fmt=look["marker"],
+            color=look["color"],
+            markersize=style().small / 1.8,
             elinewidth=1,
+            capsize=2,
             label=NAMES[method],
         )
     panel.set_xticks(range(len(places)), [one.replace(" of ", " of\n") for one in places])
-    panel.set_ylabel(ACCURACY, fontsize=9)
-
-
-def _legend(figure: Any, axes: Sequence[Axes], columns: int = 6) -> None:
-    """One legend for all panels, above them."""
-    by_text = {
-        t: h for panel in axes for h, t in zip(*panel.get_legend_handles_labels(), strict=True)
-    }
-    if len(axes) == 1:
-        columns = 3
-    figure.legend(
-        by_text.values(),
-        by_text.keys(),
-        fontsize=8,
-        frameon=False,
-        loc="outside upper center",
-        ncols=min(columns, len(by_text)),
-    )
+    panel.set_ylabel(ACCURACY)
 
 
 COVERED = {"covered": "-", "random": (0, (4, 2))}
@@ -181,7 +176,7 @@ def coverage(results: Results, out: Path) -> list[Path]:
     if shared:
         same = [case for case in cases if case["capacities"] == shared[0]]
         sides.append((same, f"β = {shared[0][0]:g}"))
-    figure, axes = new_figure(columns=len(sides), height=3.1)
+    figure, axes = grid(len(sides), height=2.7)
     for panel, (panel_cases, title) in zip(axes, sides, strict=True):
         for method in OURS:
             for masks, dashes in COVERED.items():
@@ -200,19 +195,21 @@ def coverage(results: Results, out: Path) -> list[Path]:
                     color=LINES[method]["color"],
                     marker=LINES[method]["marker"] if masks == "covered" else "x",
                     linestyle=dashes,
-                    linewidth=1.2,
-                    markersize=4,
+                    linewidth=style().line,
+                    markersize=style().small / 1.8,
+                    capsize=2,
                     label=f"{NAMES[method]}, {masks}",
                 )
         panel.set_xscale("log")
         ticks = sorted({c["clients_per_round"] * c["capacities"][0] for c in panel_cases})
         panel.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
         panel.minorticks_off()
-        panel.set_xlabel("S β, mean coverage of a neuron", fontsize=9)
-        panel.set_ylabel(ACCURACY, fontsize=9)
-        panel.set_title(f"{setting_of(panel_cases[0])}, {title}", fontsize=9)
-    _legend(figure, axes)
-    return save_figure(figure, out / "coverage")
+        panel.set_xlabel("S β, mean coverage of a neuron (clients)")
+        panel.set_ylabel(ACCURACY)
+        panel.set_title(title)
+    same_limits(axes)
+    legend(figure, axes, setting_of(cases[0]), _seeds(results, cases))
+    return save(figure, results, out / "coverage")
 
 
 def radio(results: Results, out: Path) -> list[Path]:
@@ -222,18 +219,19 @@ def radio(results: Results, out: Path) -> list[Path]:
     """
     cases = in_order(results.where())
     styles = list(dict.fromkeys(map(_curve, cases)))
-    figure, axes = new_figure(columns=2, height=3.4)
+    figure, axes = new_figure(columns=2, height=3.0)
     for panel, method in zip(axes, OURS, strict=True):
         panel_cases = [case for case in cases if case["algorithm"] in (*REFERENCES, method)]
         runs = {_curve(case): results.rows(case) for case in panel_cases}
         draw_curves(panel, runs, "sim_seconds", legend=False, styles=styles, median=True)
-        panel.set_title(f"{NAMES[method]} and others ({setting_of(cases[0])})", fontsize=8)
-        panel.sharey(axes[0])
-    axes[0].autoscale()
+        panel.set_title(f"{NAMES[method]} and other methods")
+    same_limits(axes, x=True)
     known = [row["accuracy"] for case in cases for rows in results.rows(case) for row in rows]
-    axes[0].set_ylim(bottom=max(100 * max(known) - 35, 0))  # omit the first seconds
-    _legend(figure, axes, columns=4)
-    return save_figure(figure, out / "radio")
+    for panel in axes:
+        panel.set_ylim(bottom=max(100 * max(known) - 35, 0))  # omit the first seconds
+    seeds = seeds_text(results, cases, "median and range")
+    legend(figure, axes, setting_of(cases[0]), seeds)
+    return save(figure, results, out / "radio")
 
 
 REFERENCES = (REFERENCE, *OTHERS)

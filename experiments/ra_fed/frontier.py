@@ -8,14 +8,15 @@ from typing import NamedTuple
 import numpy as np
 
 from channels.arrays import FloatArray
+from experiments.look import legend, room
 from experiments.ra_fed.methods import setting_of
 from experiments.report import markdown
 from experiments.studies import Case
+from experiments.without_data import rounds_setup
 from solvers import coverage_frontier
 from wirelessfl.config import Config
 from wirelessfl.figures import COLOURS, new_figure, save_figure
 from wirelessfl.rounds.participants import draw_participants
-from wirelessfl.setup import build
 from wirelessfl.submodels.budgets import levels_of
 
 ROUNDS = 100
@@ -37,7 +38,7 @@ class Frontier(NamedTuple):
 
 def frontier(config: Config, rounds: int = ROUNDS) -> Frontier:
     """The frontier of each of a run's first rounds, for its channels and clients; no training."""
-    planner = build(config).planner
+    planner = rounds_setup(config).planner
     levels, wanted = levels_of(planner.model.neurons()), planner.participation
     seconds, full = [], []
     for number in range(rounds):
@@ -78,13 +79,14 @@ def draw_frontier(found: Frontier, case: Case, out: Path) -> list[Path]:
     low, high = np.percentile(found.seconds, RANGE, axis=0)
     panel.fill_between(coverage, low, high, color=COLOURS[0], alpha=0.2, linewidth=0)
     mean = found.seconds.mean(0)
-    panel.plot(coverage, mean, marker="o", markersize=4, color=COLOURS[0], label="fastest widths")
+    panel.plot(coverage, mean, marker="o", color=COLOURS[0], label="fastest widths")
     full = found.full.mean()
     panel.axhline(full, linestyle="--", color="black", linewidth=1, label="full model")
     panel.set_yscale("log")
     panel.set_xticks(coverage)
-    panel.set_xlabel("minimum coverage Γ*", fontsize=9)
-    panel.set_ylabel("seconds per round", fontsize=9)
-    panel.set_title(f"{setting_of(case)}, S = {len(coverage)}, TDMA", fontsize=9)
-    panel.legend(fontsize=8, frameon=False)
+    room(panel)
+    panel.set_xlabel("minimum coverage Γ* (clients)")
+    panel.set_ylabel("seconds per round")
+    rounds = f"mean, {RANGE[0]}th to {RANGE[1]}th percentile of {len(found.seconds)} rounds"
+    legend(figure, [panel], setting_of(case), f"S = {len(coverage)}", "TDMA", rounds)
     return save_figure(figure, out / "frontier")

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from experiments.look import DATA
 from experiments.studies import NAMES, Case, Settings
 from wirelessfl.errors import ConfigError
 
@@ -17,12 +18,6 @@ REFERENCE = "fedavg"
 OTHERS = ("fedavg-small", "heterofl", "fedrolex")
 OURS = ("ra-fed", "ram-fed")
 METHODS = (*OTHERS, *OURS)
-DATA = {
-    "cifar10": "CIFAR-10",
-    "digits": "digits",
-    "fashion-mnist": "Fashion-MNIST",
-    "mnist": "MNIST",
-}
 TARGETS = {"cifar10": 0.5, "digits": 0.3, "fashion-mnist": 0.75, "mnist": 0.93}
 OF_SPLITS = {"dirichlet": "alpha", "noniid": "shards"}
 """The setting that belongs to a split."""

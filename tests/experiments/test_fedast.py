@@ -20,7 +20,7 @@ def out(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def found(out, figures):
-    return PAPER.reproduce(DRAWN, "smoke", out)
+    return PAPER.reproduce(DRAWN, "smoke", out, make=True)
 
 
 def test_tables_are_written(found, out):
@@ -48,7 +48,7 @@ def test_the_figures_of_the_comparison_show_its_rows(found, figures):
         assert list(panel.get_lines()[-1].get_ydata()) == [40, 40]
     assert legend(figures["comparison"]) == labels
     (panel,) = figures["comparison-times"].axes
-    assert panel.get_ylabel() == "simulated seconds to the target"
+    assert panel.get_ylabel() == "simulated time to target (s)"
     assert ticks(panel) == ["MNIST", "Fashion-MNIST", "all"]
     for case in results.where():
         (run,) = measures.runs(results, case)
@@ -64,7 +64,7 @@ def test_lines_against_a_setting_are_means_of_the_seeds(found, figures):
     assert lines(panel)["FedAST"][0] == [3 * 2 / 40, 3 * 8 / 40]
     ends, seconds = figures["fig8"].axes
     assert (ends.get_ylabel(), seconds.get_ylabel()) == (
-        "final accuracy (%)", "simulated seconds to the target",
+        "final accuracy (%)", "simulated time to target (s)",
     )  # fmt: skip
     cases = sorted(found["fig8"].where(), key=lambda case: case["buffer"])
     for panel in (ends, seconds):

@@ -9,11 +9,11 @@ from experiments.hist import air, tables
 from experiments.hist import figures as figures_module
 from experiments.hist.__main__ import EXPERIMENTS, PAPER
 from experiments.hist.cells import accuracy_after, cells_table, mean_staleness, schedule_label
-from experiments.runs import Planned, make_runs
+from experiments.runs import Planned, Store
+from experiments.stored import stored_file
 from experiments.studies import SCALES
 from tests.drawn import assert_curves, bars, legend, lines, ticks, titles
 from wirelessfl.config import Config
-from wirelessfl.runs.sweep import kept_folder
 
 FCNN = 22_510  # parameters of 64-300-10
 MIB = 4 / 2**20
@@ -27,7 +27,7 @@ def out(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def found(out, figures):
-    return PAPER.reproduce(list(EXPERIMENTS), "smoke", out)
+    return PAPER.reproduce(list(EXPERIMENTS), "smoke", out, make=True)
 
 
 def test_everything_is_written_and_nothing_is_run_twice(found, out, capsys, figures):
@@ -35,10 +35,11 @@ def test_everything_is_written_and_nothing_is_run_twice(found, out, capsys, figu
     for name in EXPERIMENTS:
         assert (out / f"{name}.md").read_text().startswith("| ")
     assert set(figures) >= {name for name, e in EXPERIMENTS.items() if e.draw is not None}
-    before = {p: p.stat().st_mtime_ns for p in (out / "runs").rglob("rows.jsonl")}
-    assert PAPER.main(["fig4", "--scale", "smoke", "--out", str(out)]) == 0
-    assert PAPER.main(["fig6", "--scale", "smoke", "--out", str(out), "--only-kept"]) == 0
-    assert {p: p.stat().st_mtime_ns for p in (out / "runs").rglob("rows.jsonl")} == before
+    assert not list((out / "runs").iterdir())
+    before = {p: p.stat().st_mtime_ns for p in (out / "rows").iterdir()}
+    assert PAPER.main(["fig4", "--scale", "smoke", "--out", str(out), "--make"]) == 0
+    assert PAPER.main(["fig6", "--scale", "smoke", "--out", str(out)]) == 0
+    assert {p: p.stat().st_mtime_ns for p in (out / "rows").iterdir()} == before
     assert "drawn: " in capsys.readouterr().out
 
 
@@ -168,7 +169,8 @@ def test_the_partition_schemes_are_drawn_from_real_masks(found, figures):
     rows |= rows_of(found["fig8"], lambda _: "HFedAvg", algorithm="hfedavg")
     assert_curves(panels[2], rows, "round")
     assert_curves(panels[3], rows, "uplink_mib")
-    assert set(legend(figures["fig8"])) == set(rows)
+    cells = {f"cell {n}" for n in (1, 2, 3, 4)} | {"several cells", "no cell", "weight trained by"}
+    assert set(legend(figures["fig8"])) == set(rows) | cells
     sent = {
         case["partition"]: found["fig8"].rows(case)[0][1]["uplink_mib"]
         for case in (half, all_layers)
@@ -220,7 +222,7 @@ def test_missing_runs_are_listed_and_cases_are_ordered(tmp_path, capsys):
     for run in sorted(study.planned(), key=lambda run: run.rank):
         made.append((run.config.training.rounds, run.config.run.seed))
     assert {seed for _, seed in made[:12]} == {1}  # the core comparison with one seed runs first
-    found = PAPER.reproduce(["fig3", "table2"], "small", tmp_path, only_kept=True)
+    found = PAPER.reproduce(["fig3", "table2"], "small", tmp_path, rows=tmp_path / "none")
     assert "Not run: HFedAvg, N = 2" in (tmp_path / "fig3.md").read_text()
     assert not found["fig3"].where()
     assert "no runs are defined at scale small" in capsys.readouterr().out
@@ -234,9 +236,9 @@ def test_an_interrupted_study_is_drawn_from_its_finished_runs(
     """With only the first or last planned run, the figure shows it and missing runs are listed."""
     study = PAPER.study(EXPERIMENTS[name].study, "smoke")
     config = study.planned()[which].config
-    kept = kept_folder(config, out / "runs")
-    shutil.copytree(kept, kept_folder(config, tmp_path / "runs"))
-    (results,) = PAPER.reproduce([name], "smoke", tmp_path, only_kept=True).values()
+    (tmp_path / "rows").mkdir()
+    shutil.copy(stored_file(config, out / "rows"), tmp_path / "rows")
+    (results,) = PAPER.reproduce([name], "smoke", tmp_path).values()
     assert sum(len(runs) for runs in results.runs.values()) == 1
     assert "Not run: " in (tmp_path / f"{name}.md").read_text()
     curves = [sum(bool(x) for x, _ in lines(panel).values()) for panel in redrawn[name].axes]
@@ -249,27 +251,36 @@ def test_an_interrupted_study_is_drawn_from_its_finished_runs(
 def test_finished_and_duplicate_runs_are_executed_once(tmp_path):
     """Equal runs are executed once, and a finished run is not repeated."""
     config = Config.from_flags("hist", clients=8, rounds=1, local_steps=1, threads=1)
-    make_runs([Planned("a", config, 2), Planned("b", config, 1)], tmp_path)
-    (folder,) = tmp_path.iterdir()
-    before = (folder / "rows.jsonl").stat().st_mtime_ns
-    make_runs([Planned("c", config)], tmp_path)
-    assert (folder / "rows.jsonl").stat().st_mtime_ns == before
+    store = Store(tmp_path / "rows", tmp_path / "runs")
+    store.make([Planned("a", config, 2), Planned("b", config, 1)])
+    (file,) = store.rows.iterdir()
+    before = file.stat().st_mtime_ns
+    store.make([Planned("c", config)])
+    assert file.stat().st_mtime_ns == before
 
 
 def test_invalid_arguments_give_one_line(tmp_path, capsys):
     """An invalid argument gives a one-line error and exit status 2."""
-    assert PAPER.main(["fig3", "--scale", "smoke", "--out", str(tmp_path), "--jobs", "0"]) == 2
+    assert (
+        PAPER.main(["fig3", "--scale", "smoke", "--out", str(tmp_path), "--make", "--jobs", "0"])
+        == 2
+    )
     assert "jobs is 0" in capsys.readouterr().err
 
 
 def test_the_axes_of_figure_7_are_labelled(found, figures):
-    (panel,) = figures["fig7a"].axes
+    panel, apart = figures["fig7a"].axes
     rows = rows_of(
         found["fig7a"],
         lambda c: "OMA" if c["uplink"] == "tdma" else f"AirComp, {c['snr_db']:g} dB",
     )
     assert_curves(panel, rows, "round")
     assert legend(figures["fig7a"]) == list(lines(panel))
+    assert apart.get_ylabel() == "difference from OMA (points)"
+    assert set(lines(apart)) == set(rows) - {"OMA"}
+    for label, (_, points) in lines(apart).items():
+        gaps = zip(rows[label], rows["OMA"], strict=True)
+        assert points == pytest.approx([100 * (a["accuracy"] - b["accuracy"]) for a, b in gaps])
     for name, text in (("fig7b", "SNR (dB)"), ("fig7c", "clients per cell")):
         (panel,) = figures[name].axes
         assert (panel.get_xlabel(), panel.get_ylabel()) == (text, "simulated seconds to 80%")

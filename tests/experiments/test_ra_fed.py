@@ -85,7 +85,7 @@ def out(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def found(out, figures):
-    return PAPER.reproduce(list(EXPERIMENTS), "smoke", out)
+    return PAPER.reproduce(list(EXPERIMENTS), "smoke", out, make=True)
 
 
 def test_everything_is_written_and_found_again(found, out):
@@ -93,7 +93,7 @@ def test_everything_is_written_and_found_again(found, out):
     for name in EXPERIMENTS:
         assert "\n|---|" in (out / f"{name}.md").read_text()
         assert not found[name].missing
-    again = PAPER.reproduce(["widths"], "smoke", out, only_kept=True)["widths"]
+    again = PAPER.reproduce(["widths"], "smoke", out)["widths"]
     assert not again.missing
     assert [again.rows(c) for c in again.where()] == [
         found["widths"].rows(c) for c in found["widths"].where()
@@ -143,7 +143,7 @@ def test_the_figures_show_the_rows(found, figures):
     left, right = figures["coverage"].axes
     assert (left.get_title()[-6:], right.get_title()[-8:]) == ("S = 10", "β = 0.25")
     for panel in (left, right):
-        assert panel.get_xlabel() == "S β, mean coverage of a neuron"
+        assert panel.get_xlabel() == "S β, mean coverage of a neuron (clients)"
         assert len(points(panel)) == 4
     assert points(left)["RA-Fed, covered"][0] == [1, 5]
 
@@ -286,7 +286,7 @@ def test_the_frontier_equals_the_solvers(out, figures):
     command.draw(arguments)
     assert (out / "frontier.md").read_text().count("\n| ") == 1 + 10
     (panel,) = figures["frontier"].axes
-    assert panel.get_xlabel() == "minimum coverage Γ*"
+    assert panel.get_xlabel() == "minimum coverage Γ* (clients)"
     assert (panel.get_ylabel(), panel.get_yscale()) == ("seconds per round", "log")
     assert legend(figures["frontier"]) == ["fastest widths", "full model"]
     x, seconds = lines(panel)["fastest widths"]
@@ -310,7 +310,8 @@ def results_of(runs, **settings):
         for name, capacities in runs
     ]
     by_case = {
-        i: [SimpleNamespace(rows=rows) for rows in seeds] for i, seeds in enumerate(runs.values())
+        i: [SimpleNamespace(rows=rows, current=True) for rows in seeds]
+        for i, seeds in enumerate(runs.values())
     }
     return Results(Study("by hand", tuple(cases)), by_case)
 

@@ -36,6 +36,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "wirelessfl.fork_server",
         "wirelessfl.numbers",
         "wirelessfl.units",
+        "wirelessfl.figure_style",
     ),
     ("wirelessfl.errors", "wirelessfl.version"),
     ("solvers",),

@@ -3,8 +3,19 @@
 import pytest
 from matplotlib.figure import Figure
 
-from tests.drawn import bars, legend, lines, ticks
-from wirelessfl.figures import LABELS, draw_bars, draw_curves, new_figure, save_figure
+from tests.drawn import bars, legend, lines, marks, ticks
+from wirelessfl.figures import (
+    LABELS,
+    NOT_REACHED,
+    NOT_RUN,
+    STYLES,
+    draw_bars,
+    draw_curves,
+    new_figure,
+    save_figure,
+    style,
+    use_style,
+)
 
 
 def rows(*accuracies, step=1.0):
@@ -39,13 +50,15 @@ def test_curves_are_means_over_seeds_with_their_range(against):
 
 
 def test_medians_losses_and_common_ends():
-    """Medians have no shaded range; the axis ends 20 % beyond the shortest curve."""
+    """Medians with their ranges; the axis ends 20 % beyond the shortest curve."""
     _, (panel,) = new_figure()
     three = {"A": [rows(0.1, 0.2), rows(0.2, 0.3), rows(0.9, 0.9)], "B": [rows(0.1, 0.2, 0.3)]}
     draw_curves(panel, three, "round", median=True, what="loss", common=True, legend=False)
     assert panel.get_ylabel() == "test loss"
     assert lines(panel)["A"][1] == pytest.approx([2.8, 2.7])
-    assert not panel.collections
+    (shade,) = panel.collections
+    heights = shade.get_paths()[0].vertices[:, 1]
+    assert (heights.min(), heights.max()) == pytest.approx((2.1, 2.9))
     assert panel.get_legend() is None
     assert panel.get_xlim() == pytest.approx((0, 1.2))
 
@@ -66,10 +79,64 @@ def test_bars_are_means_with_a_range_and_empty_ones_are_labelled():
     assert panel.get_ylabel() == "seconds"
     assert ticks(panel) == ["x", "y"]
     assert bars(panel) == {"A": [2, 0], "B": [4, 5]}
-    assert [text.get_text() for text in panel.texts] == ["not\nreached"]
+    assert [text.get_text() for text in panel.texts] == ["not reached"]
     (spread,) = panel.get_lines()
     assert list(spread.get_ydata()) == [1, 3]
     assert legend(figure) == ["A", "B"]
+
+
+def test_bars_of_some_seeds_and_of_none_are_marked():
+    """Bars of some seeds are hatched; places are marked "not reached" or "not run"."""
+    _, (panel,) = new_figure()
+    given = {"A": {"x": [1.0, None, 3.0], "y": [None]}, "B": {"y": [5.0]}}
+    draw_bars(panel, given, "seconds", groups=["y", "x"])
+    assert ticks(panel) == ["y", "x"]
+    assert bars(panel) == {"A": [0, 2], "B": [5, 0]}
+    assert [bar.get_hatch() for bar in panel.patches] == [None, "////", None, None]
+    assert [text.get_text() for text in panel.texts] == [NOT_REACHED, "2/3", NOT_RUN]
+    assert [place for place, _ in marks(panel)] == pytest.approx([-0.2, 1.2])
+    _, (panel,) = new_figure()
+    draw_bars(panel, {"A": {"x": [None]}}, "seconds")
+    assert [text for _, text in marks(panel)] == [NOT_REACHED]
+    assert list(panel.get_yticks()) == []
+
+
+def test_curves_can_be_smoothed_and_rounds_have_whole_ticks():
+    """A point is the mean of the rows around it, of fewer near the ends."""
+    _, (panel,) = new_figure()
+    draw_curves(panel, {"A": [rows(0.1, 0.4, 0.1, 0.7)]}, "round", smooth=3)
+    assert lines(panel)["A"][1] == pytest.approx([10, 20, 40, 70])
+    assert all(tick == int(tick) for tick in panel.get_xticks())
+
+
+def test_many_curves_differ_in_colour_dashes_and_markers():
+    _, (panel,) = new_figure()
+    draw_curves(panel, {str(i): [rows(0.1, 0.2, 0.3)] for i in range(7)}, "round")
+    drawn = panel.get_lines()
+    for kind in ("get_color", "get_marker"):
+        assert len({getattr(line, kind)() for line in drawn}) == 7
+    assert len({str(line._unscaled_dash_pattern) for line in drawn}) == 7
+
+
+@pytest.mark.parametrize("name", STYLES)
+def test_a_style_sets_sizes_and_fonts(name):
+    """Text has the size of the style, in figures of the width of one or of two columns."""
+    form = STYLES[name]
+    with use_style(name):
+        assert style() == form
+        one, (panel,) = new_figure()
+        two, _ = new_figure(columns=2, rows=2)
+        draw_curves(panel, RUNS, "round")
+        draw_bars(two.axes[0], {"A": {"x": []}}, "seconds")
+    assert style() == STYLES["ieee"]
+    assert (one.get_figwidth(), two.get_figwidth()) == (form.column, form.wide)
+    assert one.get_figheight() == pytest.approx(2.6 * form.stretch)
+    assert two.get_figheight() == pytest.approx(2 * 2.6 * form.stretch)
+    assert len(two.axes) == 4
+    assert panel.xaxis.label.get_fontsize() == panel.title.get_fontsize() == form.text
+    small = [*panel.get_legend().get_texts(), *panel.get_xticklabels(), *two.axes[0].texts]
+    assert {text.get_fontsize() for text in small} == {form.small}
+    assert form.small >= 7
 
 
 def test_a_figure_is_saved_as_png_and_pdf(tmp_path):

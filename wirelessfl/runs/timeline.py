@@ -13,7 +13,7 @@ from wirelessfl.algorithms import Algorithm
 from wirelessfl.config import Config
 from wirelessfl.data import find_dataset
 from wirelessfl.errors import ConfigError
-from wirelessfl.figures import COLOURS, new_figure, save_figure
+from wirelessfl.figures import COLOURS, new_figure, save_figure, style
 from wirelessfl.models import MODELS
 from wirelessfl.registry import by_name
 from wirelessfl.schedules.loop import begin, simulate
@@ -81,8 +81,8 @@ class Timeline:
         Returns:
             The two files.
         """
-        figure, (panel,) = new_figure(1, 3.6)
-        figure.set_size_inches(7.0, 3.6)
+        figure, (panel,) = new_figure(height=3.4)
+        figure.set_figwidth(style().wide)
         self._draw(panel)
         return save_figure(figure, path)
 
@@ -122,7 +122,7 @@ class Timeline:
                 -0.01,
                 height,
                 "merges ",
-                fontsize=7,
+                fontsize=style().small,
                 color=colour,
                 ha="right",
                 va="center",
@@ -132,13 +132,13 @@ class Timeline:
         panel.set_ylim(-0.7, tops + len(self.tasks) + 0.7)
         panel.set_xlim(0, self.seconds)
         panel.set_yticks([])
-        panel.set_xlabel("simulated time (s)", fontsize=9)
+        panel.set_xlabel("simulated time (s)", fontsize=style().text)
         shown = f"{tops} of {len(clients)} clients" if len(clients) > tops else f"{tops} clients"
-        panel.set_ylabel(shown, fontsize=9)
+        panel.set_ylabel(shown, fontsize=style().text)
         panel.grid(visible=False, axis="y")
         panel.legend(
             handles=patches,
-            fontsize=8,
+            fontsize=style().small,
             frameon=False,
             loc="upper right",
             ncols=len(patches),

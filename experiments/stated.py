@@ -1,0 +1,154 @@
+"""Complete settings of the studies' runs, independent of the package's defaults.
+
+A study states few settings; ``defaults.toml`` states all others. A default of the package that
+changes later therefore changes no study.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tomllib
+from collections.abc import Collection, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from wirelessfl.config import Config
+from wirelessfl.config.kinds import KINDS
+from wirelessfl.config.sections import PLACES
+from wirelessfl.config.unused import kept_tables
+
+DEFAULTS = Path(__file__).with_name("defaults.toml")
+MACHINE = ("device", "executor", "chunk", "replay", "workers", "threads", "checkpoint_seconds")
+"""Settings of ``[run]`` that say where a run is computed, not what."""
+Place = tuple[str, str]
+Tables = dict[str, Any]
+
+
+def effective(config: Config) -> Tables:
+    """All settings with an effect on the results, by table and key; settings of None are left out.
+
+    A run of several tasks has the settings of each task below ``tasks`` and its name.
+    """
+    tables = _plain(kept_tables(config, config.unused()))
+    tables.pop("given", None)
+    if tables.pop("task", None):
+        tables["tasks"] = {name: effective(task) for name, task in config.tasks.items()}
+    tables["run"] = {key: v for key, v in tables["run"].items() if key not in MACHINE}
+    return {section: table for section, table in tables.items() if table}
+
+
+def _plain(value: Any) -> Any:
+    """``value`` as JSON represents it, without None and without paths of data and output."""
+    if isinstance(value, Mapping):
+        kept = {k: v for k, v in value.items() if v is not None and k not in PLACES}
+        return {key: _plain(v) for key, v in kept.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return str(value) if isinstance(value, Path) else value
+
+
+@cache
+def _defaults() -> Tables:
+    return tomllib.loads(DEFAULTS.read_text(encoding="utf-8"))
+
+
+def default(tables: Tables, place: Place) -> Any:
+    """The default in ``defaults.toml`` for the choices in ``tables``; None if it has none.
+
+    Args:
+        tables: settings by table, with the name of each choice.
+        place: table and key of a setting.
+    """
+    section, key = place
+    defaults = _defaults()
+    if section in ("schedule", "assignment"):  # the name of an algorithm may imply a schedule
+        implied = defaults["implied"].get(tables["algorithm"]["name"], {})
+        if f"{section}.{key}" in implied:
+            return implied[f"{section}.{key}"]
+    found = defaults.get(section, {})
+    if place == ("network", "coherence"):
+        found, key = defaults["coherence"], tables["uplink"]["name"]
+    elif section in (*KINDS, "algorithm") and key != "name":
+        found = found.get(tables[section]["name"], {})
+    return found.get(key)
+
+
+def stated(config: Config, flags: Collection[str]) -> Config:
+    """A copy whose settings, except those given by ``flags``, are as in ``defaults.toml``."""
+    changed = _changed(config, flags)
+    by_task = {
+        table["name"]: _changed(config.tasks[table["name"]], {*flags, *table})
+        for table in config.task
+    }
+    if not changed and not any(by_task.values()):
+        return config
+    merged = config.given_tables()
+    for (section, key), value in changed.items():
+        merged.setdefault(section, {})[key] = value
+    if config.task:
+        merged["task"] = [
+            table | {flag_of(place): v for place, v in by_task[table["name"]].items()}
+            for table in config.task
+        ]
+    return Config.of(merged)
+
+
+def _changed(config: Config, flags: Collection[str]) -> dict[Place, Any]:
+    """Values in ``defaults.toml`` that differ from defaults of the package."""
+    tables = effective(config)
+    return {
+        place: wanted
+        for place, value in _entries(tables)
+        if not _given(place, flags) and (wanted := default(tables, place)) not in (None, value)
+    }
+
+
+def unstated(config: Config, flags: Collection[str]) -> list[str]:
+    """Settings with an effect that are neither in ``flags`` nor in ``defaults.toml``."""
+    tables = effective(config)
+    return [
+        f"[{section}] {key} = {value!r}"
+        for (section, key), value in _entries(tables)
+        if not _given((section, key), flags) and default(tables, (section, key)) is None
+    ]
+
+
+def flag_of(place: Place) -> str:
+    """Flat name of a setting."""
+    section, key = place
+    return section if key == "name" else key
+
+
+def _given(place: Place, flags: Collection[str]) -> bool:
+    section, key = place
+    return flag_of(place) in flags or f"{section}_{key}" in flags
+
+
+def _entries(tables: Tables) -> Iterator[tuple[Place, Any]]:
+    for section, table in tables.items():
+        if section != "tasks":
+            yield from (((section, key), value) for key, value in table.items())
+
+
+def identity(config: Config) -> str:
+    """Name of a run: its algorithm, and a hash of settings that differ from ``defaults.toml``.
+
+    A setting that is added to the package later, with its default in ``defaults.toml``, leaves the
+    names of all earlier runs as they are.
+    """
+    shown = json.dumps(_different(effective(config)), sort_keys=True)
+    digest = hashlib.sha256(shown.encode()).hexdigest()[:12]
+    return f"{config.algorithm['name']}-{digest}"
+
+
+def _different(tables: Tables) -> Tables:
+    different: Tables = {
+        ".".join(place): value
+        for place, value in _entries(tables)
+        if place[1] == "name" or default(tables, place) != value
+    }
+    for name, task in tables.get("tasks", {}).items():
+        different[f"task {name}"] = _different(task)
+    return different

@@ -1,0 +1,132 @@
+"""Finished runs as compressed files: settings, versions, device, seconds and rows.
+
+They are kept in the repository, one file per run, so that figures and verdicts need no training.
+"""
+
+from __future__ import annotations
+
+import json
+import lzma
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from experiments.stated import MACHINE, effective, identity
+from wirelessfl.config import Config
+from wirelessfl.runs.about import NUMERICS
+from wirelessfl.runs.result import RunResult
+from wirelessfl.runs.transitions import Transition, transitions
+
+FORMAT = 1
+"""Version of the files; incremented when their fields change."""
+SUFFIX = ".json.xz"
+DROPPED = ("wall_seconds", "numerics")
+"""Fields of rows that are stored once per run."""
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class StoredRun:
+    """A finished run.
+
+    Args:
+        settings: all settings with an effect, by table, see ``experiments.stated.effective``.
+        rows: its rows, see ``wirelessfl.RunResult``, without wall-clock seconds.
+        about: versions, commit, date and device, see ``wirelessfl.runs.about``; ``numerics`` is
+            the version of the results.
+        machine: executor, chunk, workers and threads.
+        seconds: wall-clock seconds of the run.
+    """
+
+    settings: dict[str, Any]
+    rows: list[Row]
+    about: dict[str, Any]
+    machine: dict[str, Any]
+    seconds: float
+
+    @classmethod
+    def of(cls, result: RunResult) -> StoredRun:
+        """The finished run in a folder of a run."""
+        about = json.loads((result.directory / "about.json").read_text(encoding="utf-8"))
+        about["numerics"] = min(row["numerics"] for row in result.rows)
+        run = result.config.model_dump()["run"]
+        return cls(
+            effective(result.config),
+            [{k: v for k, v in row.items() if k not in DROPPED} for row in result.rows],
+            about,
+            {key: run[key] for key in MACHINE if run.get(key) is not None},
+            round(result.rows[-1]["wall_seconds"], 3),
+        )
+
+    @property
+    def current(self) -> bool:
+        """Whether today's code gives these results; otherwise figures mark the run."""
+        return bool(self.about["numerics"] == NUMERICS)
+
+    @property
+    def seed(self) -> int:
+        """The seed."""
+        return int(self.settings["run"]["seed"])
+
+    def rows_of(self, task: str) -> list[Row]:
+        """The rows of one task."""
+        return [row for row in self.rows if row.get("task") == task]
+
+    def transitions(self, first: int = 10, tolerance: float = 0.01) -> list[Transition]:
+        """Accuracy after each change of clients, see ``wirelessfl.runs.transitions``."""
+        return transitions(self.rows, first, tolerance)
+
+    def save(self, file: Path) -> None:
+        """Write the file, which is complete or absent at any moment."""
+        kinds = list(dict.fromkeys(tuple(row) for row in self.rows))
+        content = {
+            "format": FORMAT,
+            "settings": self.settings,
+            "about": self.about,
+            "machine": self.machine,
+            "seconds": self.seconds,
+            "fields": kinds,
+            "kinds": [kinds.index(tuple(row)) for row in self.rows],
+            "columns": {
+                name: [row[name] for row in self.rows if name in row]
+                for name in dict.fromkeys(name for kind in kinds for name in kind)
+            },
+        }
+        text = json.dumps(content, separators=(",", ":"))
+        file.parent.mkdir(parents=True, exist_ok=True)
+        draft = file.with_name(f".{file.name}.{os.getpid()}")
+        try:
+            draft.write_bytes(lzma.compress(text.encode(), preset=6))
+            draft.replace(file)
+        finally:
+            draft.unlink(missing_ok=True)
+
+    @classmethod
+    def load(cls, file: Path) -> StoredRun:
+        """Read a file.
+
+        Raises:
+            ValueError: it is damaged, or was written by a later version.
+        """
+        try:
+            content = json.loads(lzma.decompress(file.read_bytes()))
+            if content["format"] != FORMAT:
+                raise ValueError(f"format {content['format']}")
+            columns = {name: iter(values) for name, values in content["columns"].items()}
+            rows = [
+                {name: next(columns[name]) for name in content["fields"][kind]}
+                for kind in content["kinds"]
+            ]
+        except (lzma.LZMAError, KeyError, ValueError, StopIteration) as error:
+            raise ValueError(
+                f"{file} is no file of a finished run: remove it. ({error})"
+            ) from error
+        parts = (content[name] for name in ("settings", "about", "machine", "seconds"))
+        settings, about, machine, seconds = parts
+        return cls(settings, rows, about, machine, seconds)
+
+
+def stored_file(config: Config, folder: Path) -> Path:
+    """File of the run with these settings."""
+    return folder / (identity(config) + SUFFIX)

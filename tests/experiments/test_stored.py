@@ -1,0 +1,108 @@
+"""Files of finished runs: complete, read without data, and damaged ones refused."""
+
+import json
+import lzma
+
+import pytest
+
+import wirelessfl
+from experiments.runs import Planned, Store, make_runs
+from experiments.stored import StoredRun, stored_file
+from wirelessfl.config import Config
+from wirelessfl.runs import about
+
+
+def config(**flags):
+    small = {"clients": 4, "rounds": 2, "local_steps": 1, "threads": 1, "chunk": 2}
+    return Config.from_flags("fedavg", **small | flags)
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("run") / "out"
+    return wirelessfl.run(config().with_run({"out": folder}))
+
+
+def test_a_stored_run_is_the_run(result, tmp_path):
+    """Rows, settings, versions and seconds are stored; reading gives an equal object."""
+    run = StoredRun.of(result)
+    file = stored_file(result.config, tmp_path)
+    run.save(file)
+    assert StoredRun.load(file) == run
+    assert [file] == list(tmp_path.iterdir())
+    assert file == stored_file(config(), tmp_path)
+    dropped = {"wall_seconds", "numerics"}
+    assert run.rows == [{k: v for k, v in row.items() if k not in dropped} for row in result.rows]
+    assert run.about["numerics"] == about.NUMERICS
+    assert run.current
+    assert run.seed == 1
+    assert run.settings["network"]["clients"] == 4
+    assert run.settings["uplink"] == {"name": "tdma"}
+    assert run.machine["chunk"] == 2
+    assert 0 < run.seconds < 600
+
+
+def test_rows_with_different_fields_are_stored(result, tmp_path):
+    """Rows may have different fields, None and nested values."""
+    run = StoredRun.of(result)
+    rows = [
+        {"round": 0, "a": None},
+        {"round": 1, "b": {"1": 0.1}},
+        {"round": 2, "a": 0.30000000004},
+    ]
+    other = StoredRun(run.settings, rows, run.about, run.machine, run.seconds)
+    other.save(tmp_path / "x.json.xz")
+    assert StoredRun.load(tmp_path / "x.json.xz").rows == rows
+
+
+@pytest.mark.parametrize("content", [b"", b"nonsense", lzma.compress(b'{"format": 1}')])
+def test_damaged_files_are_named(content, tmp_path):
+    file = tmp_path / "fedavg-1.json.xz"
+    file.write_bytes(content)
+    with pytest.raises(ValueError, match=r"fedavg-1\.json\.xz is no file of a finished run"):
+        StoredRun.load(file)
+
+
+def test_runs_of_an_older_version_are_found_and_made_again(tmp_path, monkeypatch):
+    """A run of an older version of the results is read, and missing."""
+    store = Store(tmp_path / "rows", tmp_path / "runs")
+    planned = [Planned("a", config())]
+    store.make(planned)
+    assert store.missing(planned) == []
+    for module in ("experiments.stored", "experiments.runs", "wirelessfl.runs.progress"):
+        monkeypatch.setattr(f"{module}.NUMERICS", about.NUMERICS + 1)
+    monkeypatch.setattr(about, "NUMERICS", about.NUMERICS + 1)
+    (old,) = store.found([config()])
+    assert not old.current
+    assert store.missing(planned) == planned
+    store.make(planned)
+    (new,) = store.found([config()])
+    assert new.current
+    assert new.rows == old.rows
+
+
+def test_an_unfinished_run_goes_on(tmp_path):
+    """A run that was interrupted goes on from its checkpoint; a failed one leaves no file."""
+    rows, seen = tmp_path / "rows", []
+
+    class Halt(Exception):
+        pass
+
+    def halt(self, file):
+        seen.append(file)
+        raise Halt
+
+    save, StoredRun.save = StoredRun.save, halt
+    try:
+        with pytest.raises(Halt):
+            make_runs([Planned("a", config())], [rows], tmp_path / "runs")
+    finally:
+        StoredRun.save = save
+    assert seen == [stored_file(config(), rows)]
+    (folder,) = (tmp_path / "runs").iterdir()
+    before = (folder / "rows.jsonl").stat().st_mtime_ns
+    about_run = json.loads((folder / "about.json").read_text())
+    make_runs([Planned("a", config())], [rows], tmp_path / "runs")
+    assert not folder.exists()
+    assert StoredRun.load(stored_file(config(), rows)).about["date"] == about_run["date"]
+    assert before
