@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 # The tests start many interpreters, which start faster with compiled files.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test setup check gate-store gate product bench figures fuzz clean
+.PHONY: demo test setup check gate-store gate product bench figures figures-check claims fuzz clean
 
 demo: $(READY)
 	$(BIN)/python -m experiments.demo
@@ -42,13 +42,17 @@ bench: $(READY)
 	$(BIN)/wirelessfl bench
 
 figures: $(READY)
-	$(BIN)/python -m experiments.hist all --scale small
-	$(BIN)/python -m experiments.fadamgc all --scale small
-	$(BIN)/python -m experiments.fedast all --scale small --jobs 2
+	for paper in hist fadamgc fedast dynamic_clients ra_fed; do \
+		$(BIN)/python -m experiments.$$paper all || exit; done
+	$(BIN)/python -m experiments.fadamgc seconds
 	$(BIN)/python -m experiments.fedast timeline
-	$(BIN)/python -m experiments.dynamic_clients all --scale small --jobs 2
-	$(BIN)/python -m experiments.ra_fed all --scale small --jobs 2
-	$(BIN)/python -m experiments.ra_fed frontier --scale small
+	$(BIN)/python -m experiments.ra_fed frontier
+
+figures-check: $(READY)
+	$(BIN)/python -m experiments check
+
+claims: $(READY)
+	$(BIN)/python -m experiments claims
 
 fuzz: $(READY)
 	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -m "not realdata"

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCED = re.compile(r"^```(\w*)(?: file=(\S+))?\n(.*?)^```", re.MULTILINE | re.DOTALL)
 TORCHRUN = re.compile(r"^torchrun .* -m -- ")
-EXPERIMENT = re.compile(r"python -m (experiments\.\w+) ([^`\n]+)")
+EXPERIMENT = re.compile(r"python -m (experiments(?:\.\w+)?) ([^`\n]+)")
 
 
 class ReadError(Exception):

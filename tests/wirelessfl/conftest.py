@@ -3,7 +3,6 @@
 import copy
 import os
 import shutil
-import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,6 +14,7 @@ from torch.nn import functional as F
 
 from channels import Network
 from channels.streams import Stream
+from tests.launching import wait_until
 from wirelessfl.algorithms import find_algorithm
 from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.config import Config
@@ -149,13 +149,6 @@ def full_batch_round(training, spec, module, data, params, clients, lr):
         loss = F.cross_entropy(logits, data.train_labels[rows])
         changes.append(-lr * torch.autograd.grad(loss, leaf)[0])
     return params + torch.stack(changes).mean(0)
-
-
-def wait_until(condition, seconds=60.0):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "the condition was not met in time"
-        time.sleep(0.005)
 
 
 def wait_for_rows(folder, rows, process):

@@ -1,0 +1,74 @@
+"""``python -m experiments {claims,queue,check}``: claims of all papers, and their runs."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from experiments.check import SAMPLE, check
+from experiments.claims import TITLES, assess, table, totals, write
+from experiments.queue import entries, print_status, run_queue
+from experiments.studies import SCALES
+from wirelessfl.errors import ConfigError, DataError, TrainingError
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run one command; returns the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m experiments", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    claims = commands.add_parser("claims", help="print all claims with verdicts; write the page")
+    claims.add_argument("paper", nargs="?", choices=[*TITLES], help="only this paper's; no page")
+    queue = commands.add_parser("queue", help="make all missing runs, at low priority")
+    queue.add_argument("--scale", choices=SCALES, default="small")
+    queue.add_argument("--jobs", type=int, default=1, metavar="N", help="concurrent runs (1)")
+    queue.add_argument(
+        "--into",
+        type=Path,
+        metavar="DIR",
+        help="folder whose subfolders PAPER/rows receive rows (this repository's experiments)",
+    )
+    queue.add_argument("--data-dir", type=Path, metavar="PATH", help="folder of the data sets")
+    queue.add_argument(
+        "--scratch",
+        type=Path,
+        default=Path("results/queue"),
+        metavar="DIR",
+        help="folder of unfinished runs (results/queue)",
+    )
+    queue.add_argument("--status", action="store_true", help="only say what remains")
+    again = commands.add_parser("check", help="make a sample of the stored runs again and compare")
+    again.add_argument("--scale", choices=SCALES, default="small")
+    again.add_argument("--sample", type=int, default=SAMPLE, metavar="N", help="runs per paper (2)")
+    again.add_argument("--jobs", type=int, default=1, metavar="N", help="concurrent runs (1)")
+    arguments = parser.parse_args(words)
+    try:
+        if arguments.command == "claims":
+            names = [arguments.paper] if arguments.paper else [*TITLES]
+            by_paper = {name: assess(name) for name in names}
+            every = [one for assessed in by_paper.values() for one in assessed]
+            print(f"{table(every)}\n{totals(every)}")
+            if arguments.paper is None:
+                write(by_paper)
+            return 0
+        if arguments.command == "check":
+            return int(check(arguments.scale, arguments.sample, arguments.jobs) > 0)
+        into, scratch = arguments.into, arguments.scratch
+        if into is not None and not into.is_dir():
+            raise ConfigError(f"into is {into}: it is not a folder. Give the folder of the papers.")
+        if arguments.status:
+            print_status(entries(arguments.scale, into, scratch, arguments.data_dir))
+            return 0
+        failures = run_queue(arguments.scale, into, scratch, arguments.jobs, arguments.data_dir)
+        return int(bool(failures))
+    except (ConfigError, DataError, TrainingError) as error:
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("interrupted: run the same command again to continue", file=sys.stderr)
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main())

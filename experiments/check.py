@@ -1,0 +1,98 @@
+"""``python -m experiments check``: make a sample of the stored runs again, and compare the rows."""
+
+from __future__ import annotations
+
+import math
+import platform
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+
+from experiments.papers import papers
+from experiments.queue import Entry, entries, stored
+from experiments.runs import Store, make_runs
+from experiments.stored import StoredRun
+from experiments.studies import Scale
+from wirelessfl.runs.about import about
+
+SAMPLE = 2
+"""Runs per paper: those that took the fewest seconds."""
+ACCURACY = 0.005
+"""Tolerance of accuracies on another processor."""
+RELATIVE = 1e-9
+"""Relative tolerance of seconds and joules on another processor."""
+EXACT = ("uplink_mib", "downlink_mib", "backhaul_mib", "extra_mib")
+"""Fields with bytes; they are equal on every processor."""
+TIMED = ("sim_seconds", "joules", "extra_seconds")
+
+
+def sample(scale: Scale, folder: Path, count: int = SAMPLE) -> list[tuple[Entry, StoredRun]]:
+    """The ``count`` fastest stored runs of each paper."""
+    known = [(entry, run) for entry in entries(scale, None, folder) if (run := stored(entry))]
+    known = [(entry, run) for entry, run in known if run.current]
+    chosen = []
+    for paper in papers():
+        of_paper = sorted((p for p in known if p[0].paper == paper), key=lambda p: p[1].seconds)
+        chosen += of_paper[:count]
+    return chosen
+
+
+def same_machine(run: StoredRun) -> bool:
+    """Whether this processor and these versions are those of a stored run."""
+    here = about("cpu")
+    return all(here[key] == run.about[key] for key in ("device", "device_name", "torch", "numpy"))
+
+
+def differences(old: StoredRun, new: StoredRun, *, bits: bool) -> Iterator[str]:
+    """What differs between two runs with equal settings, in one line each.
+
+    Args:
+        old: the stored run.
+        new: the run made again.
+        bits: whether all values must be equal; otherwise bytes are equal, seconds and joules to a
+            relative 1e-9, and accuracies to 0.5 points. Seconds and joules of runs whose decisions
+            depend on accuracies (warm starts, several tasks) are then not compared.
+    """
+    if len(old.rows) != len(new.rows):
+        yield f"{len(old.rows)} rows, and {len(new.rows)} rows now"
+        return
+    depends = "warm_start" in old.settings or "tasks" in old.settings
+    for place, (before, now) in enumerate(zip(old.rows, new.rows, strict=True)):
+        if before.keys() != now.keys():
+            yield f"row {place}: fields {sorted(before)}, and {sorted(now)} now"
+            return
+        for name, value in before.items():
+            if bits or name in EXACT:
+                equal = value == now[name]
+            elif name in TIMED:
+                equal = depends or math.isclose(value, now[name], rel_tol=RELATIVE)
+            elif name.endswith("accuracy"):
+                equal = abs(value - now[name]) <= ACCURACY
+            else:
+                continue
+            if not equal:
+                yield f"row {place}: {name} is {value!r}, and {now[name]!r} now"
+                return
+
+
+def check(scale: Scale = "small", count: int = SAMPLE, jobs: int = 1) -> int:
+    """Make the sample again and print each comparison; returns the number of different runs."""
+    wrong = 0
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        chosen = sample(scale, folder, count)
+        rows = [folder / entry.paper for entry, _ in chosen]
+        make_runs([entry.run for entry, _ in chosen], rows, folder / "runs", jobs=jobs)
+        for (entry, old), place in zip(chosen, rows, strict=True):
+            new = stored(entry._replace(store=Store(place, folder)))
+            assert new is not None
+            bits = same_machine(old)
+            found = list(differences(old, new, bits=bits))
+            wrong += bool(found)
+            how = "to the bit" if bits else "within tolerances, as the processor is another one"
+            print(f"{entry.paper}, {entry.run.label}: {found[0] if found else f'equal {how}'}")
+    machine = f"{about('cpu')['device_name']}, Python {platform.python_version()}, "
+    print(f"{len(chosen) - wrong} of {len(chosen)} runs are equal ({machine}{torch.__version__})")
+    return wrong

@@ -1,0 +1,205 @@
+"""``python -m experiments claims [PAPER]``: every published claim, what the runs say, the verdict.
+
+``claims.toml`` of a paper states each claim and its criterion; a function of the paper's
+``claims.py``, which the claim names, computes effects from the rows of finished runs.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from experiments.evidence import VERDICTS, Effect, Evidence, Verdict
+from experiments.papers import papers
+from experiments.report import markdown
+from experiments.studies import Scale
+
+README = Path(__file__).parents[1] / "README.md"
+RESULTS = README.parent / "docs" / "results"
+"""Folder of ``claims.md`` and of a page per paper, which contains its claims."""
+MARKS = ("<!-- claims -->", "<!-- end of claims -->")
+"""Lines around the totals in README.md, and around the claims in the page of a paper."""
+PUBLISHED = "published setting"
+TITLES = {
+    "hist": "HIST",
+    "fedast": "FedAST",
+    "fadamgc": "FAdamGC",
+    "dynamic_clients": "Dynamic clients",
+    "ra_fed": "RA-Fed",
+}
+Measure = Callable[..., Sequence[Effect]]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A published claim.
+
+    Args:
+        id: its number in ``docs/results/claims.md``, unique over all papers.
+        source: figure or table.
+        statement: what the paper says, in short.
+        published: its numbers.
+        measure: name of a function in the paper's ``claims.py``.
+        criterion: arguments of that function: the least effect that counts, and what is compared.
+        scope: ``published setting``, or ``other: ...`` with the settings that differ.
+        command: draws the figure or table.
+        scale: scale of the runs.
+        reason: why our result differs, with the claim or experiment that shows it; empty if
+            unknown.
+    """
+
+    id: int
+    source: str
+    statement: str
+    published: str
+    measure: str
+    scope: str
+    command: str
+    criterion: dict[str, Any] = field(default_factory=dict)
+    scale: Scale = "small"
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Assessed:
+    """A claim with its effects."""
+
+    claim: Claim
+    effects: tuple[Effect, ...]
+
+    @property
+    def verdict(self) -> Verdict:
+        """Confirmed if all effects confirm the claim, contradicted if one contradicts it."""
+        found = [effect.verdict for effect in self.effects]
+        if "contradicted" in found:
+            return "contradicted"
+        return "confirmed" if found and set(found) == {"confirmed"} else "undecided"
+
+    @property
+    def ours(self) -> str:
+        """Our values."""
+        if not any(effect.values for effect in self.effects):
+            return "; ".join(dict.fromkeys(effect.empty for effect in self.effects))
+        return "; ".join(map(str, self.effects))
+
+
+def claims_of(folder: Path) -> list[Claim]:
+    """The claims in ``claims.toml`` of a paper's folder."""
+    text = (folder / "claims.toml").read_text(encoding="utf-8")
+    return [Claim(**table) for table in tomllib.loads(text)["claim"]]
+
+
+def assess(name: str, rows: Path | None = None, scale: Scale | None = None) -> list[Assessed]:
+    """The claims of a paper, with effects computed from its stored runs.
+
+    Args:
+        name: name of the paper.
+        rows: folder of the runs; None for that of the paper.
+        scale: scale of the runs; None for that of each claim.
+    """
+    paper = papers()[name]
+    measures = import_module(f"experiments.{name}.claims")
+    by_scale: dict[Scale, Evidence] = {}
+    found = []
+    for claim in claims_of(paper.folder):
+        size = scale or claim.scale
+        if size not in by_scale:
+            by_scale[size] = Evidence(paper, paper.store(size, Path("results"), rows), size)
+        measure: Measure = getattr(measures, claim.measure)
+        found.append(Assessed(claim, tuple(measure(by_scale[size], **claim.criterion))))
+    return found
+
+
+def table(assessed: Sequence[Assessed]) -> str:
+    """One row per claim, as a Markdown table."""
+    head = ["", "claim", "published", "ours", "verdict", "setting", "reason", "command"]
+    rows = [
+        [
+            str(one.claim.id),
+            f"{one.claim.source}: {one.claim.statement}",
+            one.claim.published,
+            one.ours,
+            one.verdict,
+            one.claim.scope,
+            one.claim.reason,
+            f"`{one.claim.command}`",
+        ]
+        for one in assessed
+    ]
+    return markdown(head, rows)
+
+
+def totals(assessed: Sequence[Assessed]) -> str:
+    """Numbers of claims by verdict and scope, as a Markdown table."""
+    counts = Counter((one.verdict, one.claim.scope == PUBLISHED) for one in assessed)
+    rows = [
+        [verdict, str(counts[verdict, True]), str(counts[verdict, False])] for verdict in VERDICTS
+    ]
+    return markdown(["verdict", "published setting", "other setting"], rows)
+
+
+def page(by_paper: dict[str, list[Assessed]]) -> str:
+    """The text of docs/results/claims.md."""
+    every = [one for assessed in by_paper.values() for one in assessed]
+    sections = [f"## {TITLES[name]}\n\n{table(assessed)}" for name, assessed in by_paper.items()]
+    return "\n".join([INTRODUCTION.format(count=len(every)), totals(every), *sections])
+
+
+INTRODUCTION = """# Published claims
+
+`python -m experiments claims` computes this page from the rows of finished runs in
+`experiments/*/rows`. It lists {count} claims of the five papers. Each is tested by effects: paired
+differences or ratios of runs with equal seeds. Values are means over the seeds with a 95 % interval
+(Student's t).
+
+- **Confirmed**: the interval excludes zero, and the mean is at least the least effect that counts.
+- **Contradicted**: the interval excludes all effects that count.
+- **Undecided**: neither, fewer than three seeds, or not run.
+
+`experiments/*/claims.toml` states what is compared and the least effect that counts. If several
+effects are listed, a claim is confirmed if all of them confirm it, and contradicted if one
+contradicts it. The column *setting* says whether the runs have the published setting.
+"""
+
+
+def files(by_paper: dict[str, list[Assessed]]) -> dict[Path, str]:
+    """The texts with claims or totals, by file: the page of all claims, README.md, other pages."""
+    every = [one for assessed in by_paper.values() for one in assessed]
+    found = {RESULTS / "claims.md": page(by_paper), README: marked(README, totals(every))}
+    for name, assessed in by_paper.items():
+        file = RESULTS / f"{name.replace('_', '-')}.md"
+        found[file] = marked(file, short_table(assessed))
+    return found
+
+
+def write(by_paper: dict[str, list[Assessed]]) -> None:
+    """Write all files with claims or totals."""
+    for file, text in files(by_paper).items():
+        file.write_text(text, encoding="utf-8")
+
+
+def marked(file: Path, text: str) -> str:
+    """The content of a file with ``text`` between the marks."""
+    before, _, rest = file.read_text(encoding="utf-8").partition(MARKS[0])
+    _, _, after = rest.partition(MARKS[1])
+    return f"{before}{MARKS[0]}\n{text}{MARKS[1]}{after}"
+
+
+def short_table(assessed: Sequence[Assessed]) -> str:
+    """One row per claim, without setting, reason and command."""
+    rows = [
+        [
+            str(one.claim.id),
+            f"{one.claim.source}: {one.claim.statement}",
+            one.claim.published,
+            one.ours,
+            one.verdict,
+        ]
+        for one in assessed
+    ]
+    return markdown(["", "claim", "published", "ours", "verdict"], rows)

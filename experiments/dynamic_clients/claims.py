@@ -1,0 +1,212 @@
+"""Effects behind the claims of the dynamic-clients paper, see ``claims.toml``.
+
+A row of a table is a setting, an algorithm and a transition. Accuracies are means over the first
+ten rounds after the transition, in percent.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+
+import numpy as np
+
+from experiments.dynamic_clients import published
+from experiments.dynamic_clients.measures import last, session_of
+from experiments.dynamic_clients.methods import SHOWN
+from experiments.dynamic_clients.tables import SAME, paper_of
+from experiments.evidence import Effect, Evidence, difference
+from experiments.studies import NAMES, Case, Results
+from wirelessfl.theory.dynamic_clients import (
+    RoundConstants,
+    gradient_norm_bound,
+    largest_step_size,
+)
+
+BASELINES = ("previous", "average", "continuous")
+Gains = dict[int, list[float]]
+"""By seed, the gain of Proposed in each row, in points."""
+
+
+def published_rows(
+    evidence: Evidence,
+    *,
+    tables: Sequence[int],
+    least: float,
+    equal: bool = False,
+    absent: Sequence[str] = (),
+) -> list[Effect]:
+    """Mean gain of Proposed over each baseline, on the paper's rows that the studies plan.
+
+    A data set that the table lacks takes the place of the table's first one. ``absent`` names what
+    has no study.
+    """
+    effects = []
+    for table in tables:
+        results = evidence.study(f"table{table}")
+        printed = [one.warm_start for one in published.read(table)]
+        for over in (start for start in BASELINES if start in printed):
+            name = (
+                f"Table {table}, over {SHOWN[over]}" if len(tables) > 1 else f"over {SHOWN[over]}"
+            )
+            effects.append(_mean(name, _gains(results, over, table), least, equal=equal))
+    return effects + [Effect(name, (), least, "points", equal) for name in absent]
+
+
+def all_rows(
+    evidence: Evidence,
+    *,
+    study: str,
+    over: Sequence[str],
+    transitions: Sequence[int],
+    least: float,
+) -> list[Effect]:
+    """Mean gain of Proposed over each of ``over``, on all rows of a study with stand-in data."""
+    results = evidence.study(study)
+    return [
+        _mean(f"over {SHOWN[one]}", _gains(results, one, numbers=transitions), least)
+        for one in over
+    ]
+
+
+def algorithm_gains_more(
+    evidence: Evidence, *, table: int, over: str, more: str, less: Sequence[str], least: float
+) -> list[Effect]:
+    """The gain over a baseline with one algorithm minus the gain with others (Table 3)."""
+    results = evidence.study(f"table{table}")
+
+    def gain(algorithm: str) -> dict[int, float]:
+        found = _gains(results, over, table, algorithm=algorithm)
+        return {seed: statistics.mean(values) for seed, values in found.items()}
+
+    return [
+        difference(f"{NAMES[more]} minus {NAMES[one]}", gain(more), gain(one), least)
+        for one in less
+    ]
+
+
+def flat_in_scale(
+    evidence: Evidence, *, low: float, high: float, transitions: Sequence[int], least: float
+) -> list[Effect]:
+    """Accuracy with R = ``high`` minus that with ``low``, mean over the transitions (Table 13)."""
+    results = evidence.study("table13")
+    effects = []
+    for algorithm in dict.fromkeys(case["algorithm"] for case in results.study.cases):
+        ends = []
+        for scale in (high, low):
+            rows = [
+                _after(results, case, number)
+                for case in results.where(algorithm=algorithm, similarity_scale=scale)
+                for number in transitions
+            ]
+            ends.append({s: statistics.mean(row[s] for row in rows) for s in _shared(rows)})
+        effects.append(difference(NAMES[algorithm], ends[0], ends[1], least, equal=True))
+    return effects
+
+
+def not_run(evidence: Evidence, *, names: Sequence[str], least: float) -> list[Effect]:
+    """Effects without runs: no study can show them."""
+    del evidence
+    return [Effect(name, (), least) for name in names]
+
+
+def theorem(evidence: Evidence, *, drift_share: float) -> list[Effect]:
+    """The bound of Theorem 1 over the squared gradient norm, for clients with 1 and 2 local steps.
+
+    Two clients have one sample each, -1 and 1, and the loss (w - d)^2 / 2. The step size is just
+    below its limit, and w is where a round ends at the model at which it started.
+    """
+    del evidence
+    samples, steps = np.array([1, 1]), np.array([1, 2])
+    eta = 0.999 * (
+        largest_step_size(
+            samples=samples, steps=steps, smoothness=1.0, zeta_1=1.0, drift_share=drift_share
+        ).value
+    )
+    w = (1 - eta) / (3 - eta)
+    first = w - eta * (w + 1)
+    second = w - eta * (w - 1)
+    second -= eta * (second - 1)
+    merged = (first + second) / 2
+    bound = gradient_norm_bound(
+        [
+            RoundConstants(
+                samples=samples,
+                batch=samples,
+                steps=steps,
+                deviation=np.zeros(2),
+                step_size=eta,
+                smoothness=1.0,
+                variability=1.0,
+                zeta_1=1.0,
+                zeta_2=1.0,
+                drift_share=drift_share,
+                decrease=(w**2 - merged**2) / 2,
+            )
+        ]
+    )
+    values = (math.log(bound.total / w**2),) if bound.holds else ()
+    return [Effect("bound over squared gradient norm", values, 0.0, "ratio", exact=True)]
+
+
+def _gains(
+    results: Results,
+    over: str,
+    table: int | None = None,
+    numbers: Sequence[int] | None = None,
+    algorithm: str | None = None,
+) -> Gains:
+    """Gains over a baseline in all planned rows; seeds that lack a row are left out.
+
+    Args:
+        results: results of the study.
+        over: the baseline.
+        table: leaves out rows that this table of the paper does not have.
+        numbers: numbers of the transitions; None for those of the table, or the last one.
+        algorithm: leaves out other algorithms.
+    """
+    cases = {
+        (*(case[key] for key in SAME), case["warm_start"]): case for case in results.study.cases
+    }
+    rows = []
+    for key, case in cases.items():
+        base = cases.get((*key[:-1], over))
+        skipped = algorithm is not None and case["algorithm"] != algorithm
+        if case["warm_start"] != "proposed" or base is None or skipped:
+            continue
+        for number in numbers or _transitions(table, case):
+            if table is None or paper_of(table, case, number) is not None:
+                mine, theirs = _after(results, case, number), _after(results, base, number)
+                rows.append({seed: mine[seed] - theirs[seed] for seed in mine if seed in theirs})
+    return {seed: [row[seed] for row in rows] for seed in _shared(rows)}
+
+
+def _transitions(table: int | None, case: Case) -> list[int]:
+    """The transitions of a table; the case's last one if the table does not number them."""
+    numbers = {one.transition for one in published.read(table)} if table is not None else set()
+    return sorted(number for number in numbers if number is not None) or [last(case)]
+
+
+def _after(results: Results, case: Case, number: int) -> dict[int, float]:
+    """Accuracy after a transition, by seed."""
+    return {
+        run.seed: 100 * one.mean_accuracy
+        for run in results.of(case)
+        for one in run.transitions()
+        if one.session == session_of(number)
+    }
+
+
+def _shared(rows: Sequence[dict[int, float]]) -> list[int]:
+    """The seeds of all rows."""
+    return [seed for seed in rows[0] if all(seed in row for row in rows)] if rows else []
+
+
+def _mean(name: str, gains: Gains, least: float, *, equal: bool = False) -> Effect:
+    """The mean gain over the rows; the name tells in how many rows the mean over seeds is > 0."""
+    rows = [statistics.mean(row) for row in zip(*gains.values(), strict=True)]
+    if len(rows) > 1:
+        name += f", higher in {sum(row > 0 for row in rows)} of {len(rows)} rows"
+    values = tuple(statistics.mean(values) for values in gains.values())
+    return Effect(name, values, least, "points", equal)

@@ -1,0 +1,277 @@
+"""Verdicts from rows: paired effects over seeds, their 95 % intervals, and what they decide.
+
+A claim is tested by one or several effects. An effect is oriented so that positive values support
+the claim, and is compared with the least effect that counts, which is stated before the runs.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from typing import Any, Literal, TypeVar
+
+from scipy.stats import t as student
+
+from experiments.paper import Paper
+from experiments.runs import Store
+from experiments.stored import StoredRun
+from experiments.studies import Results, Scale, first_reaching
+
+T = TypeVar("T")
+Verdict = Literal["confirmed", "contradicted", "undecided"]
+VERDICTS: tuple[Verdict, ...] = ("confirmed", "contradicted", "undecided")
+LEVEL = 0.95
+MIN_SEEDS = 3
+"""Seeds needed for a verdict; with fewer, the interval of a mean says little."""
+
+
+@cache
+def quantile(freedom: int) -> float:
+    """The quantile of Student's t distribution that bounds a 95 % interval."""
+    return float(student.ppf((1 + LEVEL) / 2, freedom))
+
+
+@dataclass(frozen=True)
+class Effect:
+    """A paired difference, or the logarithm of a paired ratio, of each seed.
+
+    Args:
+        name: what is compared, e.g. ``N = 4``; empty if a claim has one effect.
+        values: one per seed; positive values support the claim.
+        least: the least effect that counts, as a difference or as a logarithm; for ``equal``, the
+            largest difference that does not count.
+        shown: how values are shown: ``points`` and ``number`` as they are, ``ratio`` as powers of
+            e.
+        equal: whether the claim is that there is no difference that counts.
+        exact: whether the value follows from a computation without randomness.
+        at_least: whether values of some seeds are lower bounds of their effects, because a
+            compared run did not reach its target.
+        at_most: the same for upper bounds.
+        empty: why there are no values.
+    """
+
+    name: str
+    values: tuple[float, ...]
+    least: float
+    shown: Literal["number", "points", "ratio"] = "number"
+    equal: bool = False
+    exact: bool = False
+    at_least: bool = False
+    at_most: bool = False
+    empty: str = "not run"
+
+    @property
+    def mean(self) -> float:
+        """Mean over the seeds."""
+        return statistics.mean(self.values)
+
+    @cached_property
+    def interval(self) -> tuple[float, float]:
+        """The 95 % interval of the mean by Student's t; unbounded with one seed."""
+        count = len(self.values)
+        if self.exact:
+            return self.mean, self.mean
+        if count < 2:
+            return -math.inf, math.inf
+        width = statistics.stdev(self.values) / math.sqrt(count)
+        half = quantile(count - 1) * width
+        return self.mean - half, self.mean + half
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether the interval confirms or contradicts the claim.
+
+        Confirmed: the interval is above 0, and the mean is at least ``least``. Contradicted: the
+        interval is below ``least``. For ``equal``: the interval lies within ``least`` of 0, or
+        beyond it. An effect of which only a lower bound is known is not said to be small, and one
+        of which only an upper bound is known is not said to be large.
+        """
+        if not self.values or (len(self.values) < MIN_SEEDS and not self.exact):
+            return "undecided"
+        low, high = self.interval
+        if self.equal:
+            if -self.least <= low and high <= self.least and not (self.at_least or self.at_most):
+                return "confirmed"
+            above = low > self.least and not self.at_most
+            below = high < -self.least and not self.at_least
+            return "contradicted" if above or below else "undecided"
+        if low > 0 and self.mean >= self.least and not self.at_most:
+            return "confirmed"
+        return "contradicted" if high < self.least and not self.at_least else "undecided"
+
+    def __str__(self) -> str:
+        """Value, interval and number of seeds."""
+        text = f"{self.name}: " if self.name else ""
+        if not self.values:
+            return text + self.empty
+        bounds = "at least " * self.at_least + "at most " * self.at_most
+        text += ("about " if self.at_least and self.at_most else bounds) + self._shown(self.mean)
+        if self.exact:
+            return f"{text} (computed)"
+        if len(self.values) == 1:
+            return f"{text} (1 seed)"
+        low, high = map(self._shown, self.interval)
+        return f"{text} ({low} to {high}, {len(self.values)} seeds)"
+
+    def _shown(self, value: float) -> str:
+        if self.shown == "ratio":
+            return f"{math.exp(value):.2f}"
+        return f"{value:+.1f}" if self.shown == "points" else f"{value:.3g}"
+
+
+def difference(
+    name: str,
+    more: Mapping[int, float],
+    less: Mapping[int, float],
+    least: float,
+    *,
+    equal: bool = False,
+    shown: Literal["number", "points"] = "points",
+) -> Effect:
+    """The effect ``more`` - ``less``, paired by seed; seeds that one of them lacks are left out.
+
+    Args:
+        name: see ``Effect``.
+        more: a value by seed, which the claim says is larger.
+        less: a value by seed.
+        least: the least difference that counts.
+        equal: whether the claim is that both are equal.
+        shown: see ``Effect``.
+    """
+    values = tuple(more[seed] - less[seed] for seed in more if seed in less)
+    return Effect(name, values, least, shown, equal)
+
+
+def ratio(
+    name: str,
+    more: Mapping[int, Reached],
+    less: Mapping[int, Reached],
+    least: float,
+    *,
+    equal: bool = False,
+) -> Effect:
+    """The effect log(``more`` / ``less``) of costs until a target, paired by seed.
+
+    If one of both did not reach the target, its cost at the end of the run gives a bound of the
+    effect. Seeds of which neither reached it are left out.
+
+    Args:
+        name: see ``Effect``.
+        more: costs by seed, which the claim says are larger.
+        less: costs by seed.
+        least: the least ratio that counts, e.g. 1.1.
+        equal: whether the claim is that both are equal.
+    """
+    values, at_least, at_most = [], False, False
+    for seed in (seed for seed in more if seed in less):
+        large, small = more[seed], less[seed]
+        if not (large.reached or small.reached):
+            continue
+        values.append(math.log(large.cost / small.cost))
+        at_least |= not large.reached
+        at_most |= not small.reached
+    return Effect(
+        name,
+        tuple(values),
+        math.log(least),
+        "ratio",
+        equal,
+        at_least=at_least,
+        at_most=at_most,
+        empty="target not reached" if more.keys() & less.keys() else "not run",
+    )
+
+
+def contrast(
+    name: str, high: tuple[Costs, Costs], low: tuple[Costs, Costs], least: float
+) -> Effect:
+    """How much larger the ratio of costs is in one setting than in another, paired by seed.
+
+    Args:
+        name: see ``Effect``.
+        high: the two costs, as for ``ratio``, in the setting where their ratio is larger.
+        low: the same in the other setting.
+        least: the least quotient of both ratios that counts, e.g. 1.1.
+    """
+    values, at_least, at_most = [], False, False
+    for seed in (seed for seed in high[0] if all(seed in costs for costs in (high[1], *low))):
+        (more, less), (other_more, other_less) = ([c[seed] for c in pair] for pair in (high, low))
+        if not ((more.reached or less.reached) and (other_more.reached or other_less.reached)):
+            continue
+        values.append(math.log(more.cost / less.cost * other_less.cost / other_more.cost))
+        at_least |= not (more.reached and other_less.reached)
+        at_most |= not (less.reached and other_more.reached)
+    seeds = high[0].keys() & high[1].keys() & low[0].keys() & low[1].keys()
+    return Effect(
+        name,
+        tuple(values),
+        math.log(least),
+        "ratio",
+        at_least=at_least,
+        at_most=at_most,
+        empty="target not reached" if seeds else "not run",
+    )
+
+
+@dataclass(frozen=True)
+class Reached:
+    """The cost until a target; if it was not reached, that of the whole run."""
+
+    cost: float
+    reached: bool
+
+
+Costs = Mapping[int, Reached]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The stored runs of a paper.
+
+    Args:
+        paper: the paper.
+        store: where its runs are.
+        scale: scale of its studies.
+        read: the studies that have been read, by name.
+    """
+
+    paper: Paper
+    store: Store
+    scale: Scale = "small"
+    read: dict[str, Results] = field(default_factory=dict)
+
+    def study(self, name: str) -> Results:
+        """The stored runs of a study."""
+        if name not in self.read:
+            self.read[name] = self.paper.study(name, self.scale).results(self.store)
+        return self.read[name]
+
+
+def by_seed(results: Results, of: Callable[[StoredRun], T], **wanted: Any) -> dict[int, T]:
+    """``of`` (a function of a stored run) by seed, for the only case with these settings.
+
+    Returns:
+        Empty if no such case is stored.
+
+    Raises:
+        ValueError: several cases have these settings.
+    """
+    cases = results.where(**wanted)
+    if len(cases) > 1:
+        raise ValueError(f"{len(cases)} cases of {results.study.name} have {wanted}: give more.")
+    return {run.seed: of(run) for case in cases for run in results.of(case)}
+
+
+def cost_to(run: StoredRun, accuracy: float, quantity: str) -> Reached:
+    """``quantity`` of the first row with at least this accuracy in [0, 1], as in the figures."""
+    hit = first_reaching(run.rows, accuracy)
+    row = run.rows[-1] if hit is None else hit
+    return Reached(float(row[quantity]), hit is not None)
+
+
+def final(run: StoredRun, count: int = 1) -> float:
+    """Mean test accuracy in percent over the last ``count`` rows."""
+    return 100 * statistics.mean(row["accuracy"] for row in run.rows[-count:])

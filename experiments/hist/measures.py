@@ -1,0 +1,76 @@
+"""Measures of stored runs: costs to a target accuracy, accuracies, oscillations."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping
+from typing import Any
+
+from experiments.evidence import Effect, Reached, by_seed, cost_to, final
+from experiments.hist.air import simulated_seconds
+from experiments.hist.figures import TARGET
+from experiments.stored import StoredRun
+from experiments.studies import Case, Results
+
+LAST = 5
+"""Number of rounds averaged for an accuracy at the end of a run."""
+SWAY = 10
+"""Number of rounds over which oscillations are measured."""
+Costs = Mapping[int, Reached]
+
+
+def costs(
+    results: Results, quantity: str, target: float = TARGET, **wanted: Any
+) -> dict[int, Reached]:
+    """``quantity`` to the target accuracy by seed, for the only case with these settings."""
+    return by_seed(results, lambda run: cost_to(run, target, quantity), **wanted)
+
+
+def over_oma(results: Results, algorithm: str, snr: float) -> dict[int, Reached]:
+    """Seconds to 80 % over OMA by seed, at an SNR; training does not depend on it."""
+
+    def seconds(case: Case, run: StoredRun) -> Reached:
+        rounds = cost_to(run, TARGET, "round")
+        return Reached(simulated_seconds(case, run.seed, snr, int(rounds.cost)), rounds.reached)
+
+    cases = results.where(algorithm=algorithm, uplink="tdma")
+    return {run.seed: seconds(case, run) for case in cases for run in results.of(case)}
+
+
+def fastest(*schemes: Costs) -> dict[int, Reached]:
+    """The lowest cost of each seed that all schemes have; a bound if that one is a bound."""
+    seeds = set.intersection(*(set(scheme) for scheme in schemes))
+    return {s: min((one[s] for one in schemes), key=lambda c: c.cost) for s in sorted(seeds)}
+
+
+def growth(name: str, more: tuple[Costs, Costs], less: tuple[Costs, Costs], least: float) -> Effect:
+    """The ratio of both costs ``more`` over that of both ``less``, paired by seed.
+
+    As with ``ratio``, costs of runs that do not reach the target give bounds, and seeds with a
+    pair of which neither reaches it are left out.
+    """
+    values, at_least, at_most = [], False, False
+    for seed in sorted(set.intersection(*(set(one) for one in (*more, *less)))):
+        (a, b), (c, d) = ([one[seed] for one in pair] for pair in (more, less))
+        if not (a.reached or b.reached) or not (c.reached or d.reached):
+            continue
+        values.append(math.log(a.cost / b.cost) - math.log(c.cost / d.cost))
+        at_least |= not (a.reached and d.reached)
+        at_most |= not (b.reached and c.reached)
+    return Effect(name, tuple(values), math.log(least), "ratio", at_least=at_least, at_most=at_most)
+
+
+def end(run: StoredRun) -> float:
+    """Mean accuracy of the last rounds, in percent."""
+    return final(run, LAST)
+
+
+def throughout(run: StoredRun) -> float:
+    """Mean accuracy of all rounds, in percent."""
+    return final(run, len(run.rows) - 1)
+
+
+def sway(run: StoredRun) -> float:
+    """Standard deviation of the accuracy over the last rounds, in points."""
+    return statistics.stdev(100 * float(row["accuracy"]) for row in run.rows[1:][-SWAY:])

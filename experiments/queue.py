@@ -1,0 +1,193 @@
+"""``python -m experiments queue``: make the missing runs of all papers, at low priority."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import statistics
+import sys
+import tomllib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from rich.console import Console
+from rich.table import Table
+
+from experiments.papers import papers
+from experiments.runs import Planned, Store, make_runs, remove_finished
+from experiments.stated import identity
+from experiments.stored import SUFFIX, StoredRun
+from experiments.studies import Scale
+from wirelessfl.config import Config
+from wirelessfl.runs.sweep import Failure, SweepError
+
+ORDER = Path(__file__).with_name("queue.toml")
+BATCH = 100
+"""Runs that are executed together; then the queue is read again."""
+NICE = 19
+
+
+class Entry(NamedTuple):
+    """A run of the queue.
+
+    Args:
+        paper: name of its paper.
+        study: name of its study.
+        run: the run.
+        store: where its rows belong.
+    """
+
+    paper: str
+    study: str
+    run: Planned
+    store: Store
+
+
+def order() -> list[str]:
+    """Studies as ``paper/study``, in order of what they decide."""
+    found: list[str] = tomllib.loads(ORDER.read_text(encoding="utf-8"))["order"]
+    return found
+
+
+def entries(
+    scale: Scale, into: Path | None, scratch: Path, data_dir: Path | None = None
+) -> list[Entry]:
+    """All runs of all papers, once each, in order of rank and then of ``queue.toml``.
+
+    Args:
+        scale: size of the runs.
+        into: folder whose subfolders ``PAPER/rows`` receive rows; None for this repository's.
+        scratch: folder of unfinished runs.
+        data_dir: folder of the data sets.
+    """
+    found = []
+    for paper in papers().values():
+        rows = None if into is None else into / paper.name / "rows"
+        store = Store(paper.store(scale, scratch, rows).rows, scratch)
+        found += [
+            Entry(paper.name, study.name, run, store)
+            for study in paper.studies(scale, data_dir)
+            for run in study.planned()
+        ]
+    places = {name: place for place, name in enumerate(order())}
+    found.sort(key=lambda e: (e.run.rank, places.get(f"{e.paper}/{e.study}", len(places))))
+    once: dict[tuple[str, str], Entry] = {}
+    for entry in found:
+        once.setdefault((entry.paper, identity(entry.run.config)), entry)
+    return list(once.values())
+
+
+def stored(entry: Entry) -> StoredRun | None:
+    """The stored run of an entry; None if there is none."""
+    file = entry.store.rows / (identity(entry.run.config) + SUFFIX)
+    return StoredRun.load(file) if file.is_file() else None
+
+
+def finished(entry: Entry) -> bool:
+    """Whether the run of an entry is stored, with today's version of the results."""
+    run = stored(entry)
+    return run is not None and run.current
+
+
+def work(config: Config) -> tuple[str, float]:
+    """What the duration of a run is proportional to, with its unit.
+
+    Samples that the clients process; simulated seconds if they end the run.
+    """
+    training = config.training
+    if training.max_seconds is not None:
+        return "seconds", training.max_seconds
+    clients = training.clients_per_round or config.network.clients
+    steps = training.local_steps * training.batch_size * (training.edge_rounds or 1)
+    return "samples", float(config.total_rounds * clients * steps)
+
+
+def hours_left(
+    missing: Sequence[Entry], known: Iterable[tuple[Entry, StoredRun]]
+) -> list[float | None]:
+    """Estimated CPU hours of each missing run, from the seconds of finished runs.
+
+    The estimate uses runs of the same study, else of the same paper, else all, in proportion to
+    ``work``; None without such runs.
+    """
+    rates: dict[tuple[str, ...], list[float]] = {}
+    for entry, run in known:
+        unit, amount = work(entry.run.config)
+        for key in _keys(entry, unit):
+            rates.setdefault(key, []).append(run.seconds / amount)
+    middle = {key: statistics.median(values) for key, values in rates.items()}
+
+    def hours(entry: Entry) -> float | None:
+        unit, amount = work(entry.run.config)
+        found = next((middle[key] for key in _keys(entry, unit) if key in middle), None)
+        return None if found is None else found * amount / 3600
+
+    return [hours(entry) for entry in missing]
+
+
+def _keys(entry: Entry, unit: str) -> list[tuple[str, ...]]:
+    """Groups of runs with similar speeds, from the closest to all."""
+    groups = [(unit, entry.paper, entry.study), (unit, entry.paper), (unit,)]
+    return groups if unit == "samples" else groups[:1]
+
+
+def status(every: Sequence[Entry]) -> Table:
+    """One row per study: finished, outdated and missing runs, and estimated CPU hours left."""
+    runs = [stored(entry) for entry in every]
+    known = [(e, run) for e, run in zip(every, runs, strict=True) if run is not None]
+    table = Table(title="runs of all papers")
+    for heading in ("study", "finished", "outdated", "missing", "CPU hours left"):
+        table.add_column(heading, justify="left" if heading == "study" else "right")
+    totals = [0.0, 0.0, 0.0, 0.0]
+    for name in sorted({f"{e.paper}/{e.study}" for e in every}, key=order().index):
+        of_study = [
+            (e, r) for e, r in zip(every, runs, strict=True) if f"{e.paper}/{e.study}" == name
+        ]
+        old = sum(run is not None and not run.current for _, run in of_study)
+        todo = [e for e, run in of_study if run is None or not run.current]
+        hours = hours_left(todo, known)
+        left = sum(hour for hour in hours if hour is not None)
+        numbers = [len(of_study) - len(todo), old, len(todo) - old, left]
+        totals = [total + number for total, number in zip(totals, numbers, strict=True)]
+        shown = f"{left:.1f}" + " or more" * (None in hours)
+        shown = "unknown" if hours and set(hours) == {None} else shown
+        table.add_row(name, *(f"{number:.0f}" for number in numbers[:3]), shown)
+    table.add_section()
+    table.add_row("all", *(f"{number:.0f}" for number in totals[:3]), f"{totals[3]:.1f}")
+    return table
+
+
+def run_queue(
+    scale: Scale, into: Path | None, scratch: Path, jobs: int, data_dir: Path | None = None
+) -> list[Failure]:
+    """Make all missing runs; can be interrupted at any moment and goes on where it was.
+
+    Returns:
+        The runs that failed.
+    """
+    os.nice(max(0, NICE - os.nice(0)))
+    failures: list[Failure] = []
+    failed: set[str] = set()
+    every = entries(scale, into, scratch, data_dir)
+    remove_finished([entry.run for entry in every if finished(entry)], scratch)
+    while True:
+        missing = (
+            entry
+            for entry in every
+            if not finished(entry) and identity(entry.run.config) not in failed
+        )
+        todo = list(itertools.islice(missing, BATCH))
+        if not todo:
+            return failures
+        try:
+            make_runs([e.run for e in todo], [e.store.rows for e in todo], scratch, jobs=jobs)
+        except SweepError as error:
+            failures += error.failures
+            failed |= {identity(failure.config) for failure in error.failures}
+            print(error, file=sys.stderr)
+
+
+def print_status(every: Sequence[Entry]) -> None:
+    """Print the status of the queue."""
+    Console().print(status(every))

@@ -1,0 +1,122 @@
+"""Claims: each has a criterion and a function; page and README agree with the rows."""
+
+import tomllib
+
+import pytest
+
+from experiments import claims as module
+from experiments.__main__ import main
+from experiments.claims import (
+    PUBLISHED,
+    TITLES,
+    Assessed,
+    assess,
+    claims_of,
+    files,
+    page,
+    totals,
+)
+from experiments.evidence import VERDICTS, Effect
+from experiments.papers import papers
+from experiments.studies import SCALES
+
+COUNT = 52
+EVERY = [(name, claim) for name in TITLES for claim in claims_of(papers()[name].folder)]
+
+
+@pytest.fixture(scope="module")
+def by_paper():
+    return {name: assess(name) for name in TITLES}
+
+
+def test_every_claim_is_listed_once():
+    assert sorted(claim.id for _, claim in EVERY) == list(range(1, COUNT + 1))
+    assert list(TITLES) == list(papers())
+
+
+@pytest.mark.parametrize(("name", "claim"), EVERY, ids=lambda value: str(getattr(value, "id", "")))
+def test_claims_are_complete(name, claim):
+    """A claim has a criterion, a known scale, a scope and a command that exists; no verdict."""
+    (raw,) = (
+        table
+        for table in tomllib.loads((papers()[name].folder / "claims.toml").read_text())["claim"]
+        if table["id"] == claim.id
+    )
+    assert not {"verdict", "ours", "status"} & raw.keys()
+    assert not any(verdict in str(raw).lower() for verdict in VERDICTS)
+    assert claim.criterion.get("least", 1) is not None
+    assert claim.scope == PUBLISHED or claim.scope.startswith("other: ")
+    assert claim.scale in SCALES
+    assert "|" not in f"{claim.statement}{claim.published}{claim.scope}{claim.reason}"
+    words = claim.command.split()
+    assert words[:2] == ["python", "-m"]
+    assert words[2] in (f"experiments.{name}", "experiments", "wirelessfl.theory", "pytest")
+
+
+def test_claims_without_runs_are_undecided(tmp_path):
+    """Without rows, only what is computed from formulas has a verdict."""
+    for name in TITLES:
+        for one in assess(name, rows=tmp_path):
+            computed = any(effect.exact for effect in one.effects)
+            assert one.effects
+            assert computed or (one.verdict, one.ours) == ("undecided", "not run"), one.claim.id
+
+
+def test_pages_agree_with_the_rows(by_paper):
+    """If this fails after new rows: ``python -m experiments claims`` writes the pages."""
+    texts = files(by_paper)
+    assert len(texts) == 2 + len(TITLES)
+    for file, text in texts.items():
+        assert file.read_text(encoding="utf-8") == text, file
+        assert "| verdict |" in text
+
+
+def test_a_claim_needs_all_its_effects():
+    """One contradicting effect contradicts a claim; all effects must confirm it."""
+    claim = EVERY[0][1]
+    yes, no = Effect("", (5.0, 5.1, 4.9), 1.0), Effect("", (-5.0, -5.1, -4.9), 1.0)
+    open_, none = Effect("", (5.0,), 1.0), Effect("x", (), 1.0)
+    cases = {
+        (yes,): "confirmed",
+        (yes, yes): "confirmed",
+        (yes, open_): "undecided",
+        (yes, none): "undecided",
+        (yes, no): "contradicted",
+        (none, no): "contradicted",
+        (none,): "undecided",
+        (): "undecided",
+    }
+    for effects, verdict in cases.items():
+        assert Assessed(claim, effects).verdict == verdict
+    assert Assessed(claim, (none,)).ours == "not run"
+    assert Assessed(claim, (open_, none)).ours == "5 (1 seed); x: not run"
+
+
+def test_totals_count_verdicts_and_settings_separately():
+    claims = [claim for _, claim in EVERY[:2]]
+    assessed = [Assessed(claim, (Effect("", (5.0,), 1.0, exact=True),)) for claim in claims]
+    lines = totals(assessed).splitlines()
+    published = sum(claim.scope == PUBLISHED for claim in claims)
+    assert lines[2] == f"| confirmed | {published} | {2 - published} |"
+    assert lines[3:] == ["| contradicted | 0 | 0 |", "| undecided | 0 | 0 |"]
+
+
+def test_the_command_prints_one_paper_and_writes_the_pages(by_paper, tmp_path, monkeypatch, capsys):
+    readme = tmp_path / "README.md"
+    pages = [tmp_path / f"{name.replace('_', '-')}.md" for name in TITLES]
+    for file in (readme, *pages):
+        file.write_text("a\n<!-- claims -->\nold\n<!-- end of claims -->\nb\n")
+    monkeypatch.setattr(module, "RESULTS", tmp_path)
+    monkeypatch.setattr(module, "README", readme)
+    monkeypatch.setattr("experiments.__main__.assess", lambda name: by_paper[name])
+    assert main(["claims", "ra_fed"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.count("\n| ") == len(by_paper["ra_fed"]) + 1 + len(VERDICTS)
+    assert "old" in readme.read_text()
+    assert main(["claims"]) == 0
+    assert (tmp_path / "claims.md").read_text() == page(by_paper)
+    for file in (readme, *pages):
+        text = file.read_text()
+        assert "\nold\n" not in text
+        assert text.startswith("a\n<!-- claims -->\n| ")
+        assert text.endswith("|\n<!-- end of claims -->\nb\n")

@@ -1,0 +1,125 @@
+"""Verdicts follow from intervals: against t-tests of SciPy, and for unreached targets."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from experiments.evidence import Effect, Reached, contrast, cost_to, difference, final, ratio
+from experiments.stored import StoredRun
+
+
+@given(st.lists(st.floats(-50, 50), min_size=2, max_size=9))
+def test_the_interval_is_that_of_a_t_test(values):
+    """The interval is that of SciPy's paired t-test."""
+    if np.std(values) < 1e-6:
+        return
+    low, high = Effect("", tuple(values), 1.0).interval
+    wanted = stats.ttest_1samp(values, 0).confidence_interval(0.95)
+    assert (low, high) == pytest.approx((wanted.low, wanted.high))
+
+
+@pytest.mark.parametrize(
+    ("values", "least", "equal", "verdict"),
+    [
+        ((5.0, 5.1, 4.9), 2.0, False, "confirmed"),
+        ((5.0, 5.1, 4.9), 5.2, False, "undecided"),  # above 0, but the mean is too small
+        ((5.0, 5.1, 4.9), 9.0, False, "contradicted"),
+        ((-5.0, -5.1, -4.9), 2.0, False, "contradicted"),
+        ((0.1, 0.2, 0.0), 2.0, False, "contradicted"),
+        ((9.0, 0.5, -3.0), 2.0, False, "undecided"),
+        ((5.0, 5.1), 2.0, False, "undecided"),  # two seeds
+        ((), 2.0, False, "undecided"),
+        ((0.1, 0.2, 0.0), 2.0, True, "confirmed"),
+        ((5.0, 5.1, 4.9), 2.0, True, "contradicted"),
+        ((-5.0, -5.1, -4.9), 2.0, True, "contradicted"),
+        ((9.0, 0.5, -3.0), 2.0, True, "undecided"),
+    ],
+)
+def test_verdicts(values, least, equal, verdict):
+    assert Effect("", values, least, equal=equal).verdict == verdict
+
+
+def test_computed_values_need_no_seeds():
+    assert Effect("", (3.0,), 2.0, exact=True).verdict == "confirmed"
+    assert Effect("", (1.0,), 2.0, exact=True).verdict == "contradicted"
+    assert Effect("", (3.0,), 2.0).verdict == "undecided"
+
+
+def test_few_experiments_contradict_an_effect_at_the_threshold():
+    draws = np.random.default_rng(1).normal(1.0, 1.0, (2000, 4))
+    wrong = sum(Effect("", tuple(row), 1.0).verdict == "contradicted" for row in draws)
+    # One side of a 95 % interval is exceeded in 2.5 %; the standard error is 0.35 %.
+    assert wrong / len(draws) < 0.025 + 4 * math.sqrt(0.025 * 0.975 / len(draws))
+
+
+def test_differences_are_paired_by_seed():
+    effect = difference("x", {1: 80.0, 2: 70.0, 3: 1.0}, {2: 60.0, 1: 75.0, 4: 0.0}, 2.0)
+    assert effect.values == (5.0, 10.0)
+    assert str(effect) == "x: +7.5 (-24.3 to +39.3, 2 seeds)"
+
+
+def test_ratios_of_costs_are_bounded_by_unreached_targets():
+    """If a target is not reached, the cost of the whole run bounds the effect."""
+    slow = {1: Reached(8.0, True), 2: Reached(9.0, True), 3: Reached(8.0, True)}
+    fast = {1: Reached(4.0, True), 2: Reached(4.0, True), 3: Reached(4.1, True)}
+    effect = ratio("", slow, fast, 1.2)
+    assert effect.values == pytest.approx([math.log(2), math.log(2.25), math.log(8 / 4.1)])
+    assert effect.verdict == "confirmed"
+    assert ratio("", fast, slow, 1.2).verdict == "contradicted"
+    assert str(effect).startswith("2.06 (1.7")
+    never = {seed: Reached(cost.cost, False) for seed, cost in slow.items()}
+    assert ratio("", never, fast, 1.2).verdict == "confirmed"
+    assert str(ratio("", never, fast, 1.2)).startswith("at least 2.06")
+    assert ratio("", never, fast, 9.0).verdict == "undecided"  # it may be more than 9
+    ends = {seed: Reached(cost.cost, False) for seed, cost in fast.items()}
+    assert ratio("", slow, ends, 1.2).verdict == "undecided"  # it may be less than 1.2
+    assert ratio("", fast, never, 1.2).verdict == "contradicted"
+    neither = ratio("", never, ends, 1.2)
+    assert (neither.values, str(neither)) == ((), "target not reached")
+    assert str(ratio("x", {}, fast, 1.2)) == "x: not run"
+
+
+def costs(*values, reached=True):
+    return {seed: Reached(value, reached) for seed, value in enumerate(values)}
+
+
+def test_equal_costs_need_reached_targets():
+    """Bounds cannot show that costs are equal; they can show that they differ."""
+    base, near = costs(4.0, 4.1, 4.2), costs(4.1, 4.1, 4.1)
+    assert ratio("", base, near, 1.1, equal=True).verdict == "confirmed"
+    late = costs(4.1, 4.1, 4.1, reached=False)
+    assert ratio("", late, base, 1.1, equal=True).verdict == "undecided"
+    never = costs(8.0, 8.1, 8.2, reached=False)
+    assert ratio("", never, base, 1.1, equal=True).verdict == "contradicted"
+    assert ratio("", base, never, 1.1, equal=True).verdict == "contradicted"
+
+
+def test_contrasts_compare_ratios_of_two_settings():
+    """The value is the quotient of the ratios; an unreached target makes it a bound."""
+    slow, fast = costs(8.0, 9.0, 8.0), costs(2.0, 2.0, 2.0)
+    other, same = costs(4.0, 4.1, 3.9), costs(4.0, 4.0, 4.0)
+    effect = contrast("", (slow, fast), (other, same), 1.5)
+    wanted = [4 / 1, 4.5 / (4.1 / 4), 4 / (3.9 / 4)]
+    assert effect.values == pytest.approx([math.log(value) for value in wanted])
+    assert effect.verdict == "confirmed"
+    assert contrast("", (other, same), (slow, fast), 1.5).verdict == "contradicted"
+    never = costs(8.0, 9.0, 8.0, reached=False)
+    assert contrast("", (never, fast), (other, same), 1.5).at_least
+    assert contrast("", (slow, fast), (never, same), 1.5).at_most
+    assert contrast("", (never, never), (other, same), 1.5).empty == "target not reached"
+
+
+def test_costs_and_finals_are_read_from_rows():
+    rows = [{"accuracy": a, "uplink_mib": 2.0 * i} for i, a in enumerate((0.1, 0.5, 0.9, 0.8))]
+    run = StoredRun({}, rows, {}, {}, 0.0)
+    assert cost_to(run, 0.85, "uplink_mib") == Reached(4.0, True)
+    assert cost_to(run, 0.95, "uplink_mib") == Reached(6.0, False)
+    assert final(run) == pytest.approx(80)
+    assert final(run, 2) == pytest.approx(85)
+    held_out = [{"accuracy": 0.1, "validation_accuracy": 0.9, "round": 3}]
+    assert cost_to(replace(run, rows=held_out), 0.5, "round") == Reached(3.0, True)

@@ -1,0 +1,175 @@
+"""The queue makes every missing run once, in order, and goes on after an interruption."""
+
+import os
+import signal
+from dataclasses import replace
+
+import pytest
+
+from experiments import check as check_module
+from experiments import queue as queue_module
+from experiments.__main__ import main
+from experiments.check import differences
+from experiments.papers import papers
+from experiments.queue import Entry, entries, hours_left, order, run_queue, status, stored
+from experiments.runs import Planned, Store
+from experiments.stated import identity
+from experiments.stored import StoredRun
+from tests.launching import wait_until
+from wirelessfl.config import Config
+
+
+def config(seed=1, **flags):
+    small = {"clients": 4, "rounds": 2, "local_steps": 1, "threads": 1, "chunk": 2}
+    return Config.from_flags("fedavg", seed=seed, **small | flags)
+
+
+@pytest.fixture
+def few(tmp_path, monkeypatch):
+    """A queue of three runs, one of which fails because its data are missing."""
+    store = Store(tmp_path / "rows", tmp_path / "scratch")
+    configs = [config(1), config(2, dataset="mnist", data_dir=tmp_path / "none"), config(3)]
+    (tmp_path / "none").write_text("")
+    found = [
+        Entry("hist", "fig3", Planned(f"run {i}", one), store) for i, one in enumerate(configs)
+    ]
+    monkeypatch.setattr(queue_module, "entries", lambda *a: found)
+    monkeypatch.setattr(os, "nice", lambda more: 0)
+    return found
+
+
+def test_the_order_names_all_studies_with_runs():
+    names = order()
+    assert len(set(names)) == len(names)
+    studies = {
+        f"{paper.name}/{study.name}"
+        for paper in papers().values()
+        for study in paper.studies("small")
+        if study.cases
+    }
+    assert studies == set(names)
+
+
+def test_the_queue_has_every_run_once_in_order(tmp_path, monkeypatch):
+    """Runs of lower rank come first, then studies in the order of ``queue.toml``."""
+    two = {name: papers()[name] for name in ("hist", "fadamgc")}
+    monkeypatch.setattr(queue_module, "papers", lambda: two)
+    every = entries("small", tmp_path, tmp_path / "scratch")
+    places = {name: place for place, name in enumerate(order())}
+    keys = [(e.run.rank, places[f"{e.paper}/{e.study}"]) for e in every]
+    assert keys == sorted(keys)
+    names = [(e.paper, identity(e.run.config)) for e in every]
+    assert len(set(names)) == len(names) > 100
+    assert {e.store.rows for e in every} == {tmp_path / name / "rows" for name in two}
+
+
+def test_failures_do_not_stop_the_queue(few, tmp_path, capsys):
+    """Failed runs are reported; a second queue makes only what is missing."""
+    failures = run_queue("small", None, tmp_path / "scratch", 1)
+    assert [failure.config.run.seed for failure in failures] == [2]
+    assert "mnist" in capsys.readouterr().err
+    assert [stored(entry) is not None for entry in few] == [True, False, True]
+    assert [run.seed for entry in few if (run := stored(entry))] == [1, 3]
+    before = {file: file.stat().st_mtime_ns for file in (tmp_path / "rows").iterdir()}
+    assert len(run_queue("small", None, tmp_path / "scratch", 1)) == 1
+    assert {file: file.stat().st_mtime_ns for file in (tmp_path / "rows").iterdir()} == before
+
+
+def test_status_counts_runs_and_estimates_hours(few, tmp_path):
+    """Estimates are proportional to the samples that clients process, and to measured seconds."""
+    run_queue("small", None, tmp_path / "scratch", 1)
+    first = stored(few[0])
+    longer = few[1]._replace(run=Planned("x", config(9, rounds=20)))
+    assert hours_left([longer], [(few[0], first)]) == [pytest.approx(first.seconds * 10 / 3600)]
+    timed = few[1]._replace(run=Planned("x", config(9, max_seconds=2.0)))
+    assert hours_left([timed], [(few[0], first)]) == [None]
+    table = status([*few[::2], longer])
+    columns = [list(column.cells) for column in table.columns]
+    assert columns[0] == ["hist/fig3", "all"]
+    assert [column[0] for column in columns[1:4]] == ["2", "0", "1"]
+
+
+def test_a_killed_queue_goes_on(tmp_path, launcher):
+    """After kill -9, the queue goes on with the runs that are missing."""
+    script = tmp_path / "queue_of_two.py"
+    script.write_text(QUEUE)
+    process = launcher.start(tmp_path, script=script)
+    wait_until(lambda: len(list(tmp_path.glob("rows/*.xz"))) == 1, 90)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL, "the queue ended before it was killed"
+    assert len(list(tmp_path.glob("rows/*.xz"))) == 1
+    assert launcher.start(tmp_path, script=script).wait() == 0
+    assert len(list(tmp_path.glob("rows/*.xz"))) == 2
+    assert not list((tmp_path / "scratch").iterdir())
+
+
+QUEUE = """
+import sys
+from pathlib import Path
+from experiments import queue
+from experiments.queue import Entry, run_queue
+from experiments.runs import Planned, Store
+from wirelessfl.config import Config
+
+root = Path(sys.argv[1])
+store = Store(root / "rows", root / "scratch")
+small = {"clients": 8, "local_steps": 4, "threads": 1, "chunk": 4, "checkpoint_seconds": 0}
+configs = [Config.from_flags("fedavg", rounds=n, **small) for n in (1, 80)]
+queue.entries = lambda *a: [Entry("hist", "x", Planned("x", c), store) for c in configs]
+assert not run_queue("small", None, store.scratch, 1)
+"""
+
+
+def test_a_folder_that_does_not_exist_is_refused(tmp_path, capsys):
+    assert main(["queue", "--into", str(tmp_path / "no"), "--status"]) == 2
+    assert "it is not a folder" in capsys.readouterr().err
+
+
+def test_a_sample_is_made_again_and_compared(few, tmp_path, capsys, monkeypatch):
+    """Equal runs are equal to the bit; a changed value is named."""
+    run_queue("small", None, tmp_path / "scratch", 1)
+    monkeypatch.setattr(check_module, "entries", lambda *a: few)
+    assert check_module.check(count=2) == 0
+    assert "2 of 2 runs are equal" in capsys.readouterr().out
+    run = stored(few[0])
+    run.rows[1]["loss"] += 1e-9
+    (file,) = (tmp_path / "rows").glob(identity(few[0].run.config) + "*")
+    run.save(file)
+    assert check_module.check(count=2) == 1
+    assert "row 1: loss is " in capsys.readouterr().out
+
+
+def rows(**values):
+    return [{"uplink_mib": 1.0, "sim_seconds": 2.0, "accuracy": 0.5, "loss": 1.0} | values]
+
+
+@pytest.mark.parametrize(
+    ("values", "bits", "found"),
+    [
+        ({}, True, ""),
+        ({"loss": 1.0000001}, True, "loss"),
+        ({"loss": 1.1}, False, ""),
+        ({"accuracy": 0.5049}, False, ""),
+        ({"accuracy": 0.506}, False, "accuracy"),
+        ({"sim_seconds": 2.0 * (1 + 1e-10)}, False, ""),
+        ({"sim_seconds": 2.0 * (1 + 1e-8)}, False, "sim_seconds"),
+        ({"uplink_mib": 1.0 + 1e-12}, False, "uplink_mib"),
+    ],
+)
+def test_tolerances_on_another_processor(values, bits, found):
+    """Bytes are exact, seconds within 1e-9, accuracies within half a point."""
+    old = StoredRun({}, rows(), {}, {}, 0.0)
+    lines = list(differences(old, replace(old, rows=rows(**values)), bits=bits))
+    assert len(lines) == bool(found)
+    assert found in "".join(lines)
+    if found == "sim_seconds":  # decisions depend on accuracies
+        warm = replace(old, settings={"warm_start": {}})
+        assert not list(differences(warm, replace(warm, rows=rows(**values)), bits=bits))
+
+
+def test_other_numbers_of_rows_are_reported():
+    old = StoredRun({}, rows(), {}, {}, 0.0)
+    (line,) = differences(old, replace(old, rows=rows() * 2), bits=True)
+    assert line == "1 rows, and 2 rows now"
+    (line,) = differences(old, replace(old, rows=rows(other=1)), bits=True)
+    assert "fields" in line
