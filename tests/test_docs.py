@@ -174,7 +174,8 @@ def test_the_solver_studies_run_and_draw(tmp_path, launcher):
     assert len(found) == 5
     for file, code in found:
         assert len(code.splitlines()) <= 20
-        few = code.replace("standard_normal((40,", "standard_normal((4,")  # of 40 problems
+        few = code.replace("standard_normal((40,", "standard_normal((2,")  # of 40 problems
+        few = few.replace("standard_normal((5,", "standard_normal((1,")  # of 5
         (tmp_path / file).write_text(few)
         study = launcher.start(script=tmp_path / file, cwd=tmp_path)
         shown, errors = study.communicate()
