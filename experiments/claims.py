@@ -115,8 +115,13 @@ def assess(name: str, rows: Path | None = None, scale: Scale | None = None) -> l
     return found
 
 
-def table(assessed: Sequence[Assessed]) -> str:
-    """One row per claim, as a Markdown table."""
+def table(assessed: Sequence[Assessed], *, short: bool = False) -> str:
+    """One row per claim, as a Markdown table.
+
+    Args:
+        assessed: the claims.
+        short: whether to leave out setting, reason and command.
+    """
     head = ["", "claim", "published", "ours", "verdict", "setting", "reason", "command"]
     rows = [
         [
@@ -131,7 +136,8 @@ def table(assessed: Sequence[Assessed]) -> str:
         ]
         for one in assessed
     ]
-    return markdown(head, rows)
+    shown = 5 if short else len(head)
+    return markdown(head[:shown], [row[:shown] for row in rows])
 
 
 def totals(assessed: Sequence[Assessed]) -> str:
@@ -173,7 +179,7 @@ def files(by_paper: dict[str, list[Assessed]]) -> dict[Path, str]:
     found = {RESULTS / "claims.md": page(by_paper), README: marked(README, totals(every))}
     for name, assessed in by_paper.items():
         file = RESULTS / f"{name.replace('_', '-')}.md"
-        found[file] = marked(file, short_table(assessed))
+        found[file] = marked(file, table(assessed, short=True))
     return found
 
 
@@ -188,18 +194,3 @@ def marked(file: Path, text: str) -> str:
     before, _, rest = file.read_text(encoding="utf-8").partition(MARKS[0])
     _, _, after = rest.partition(MARKS[1])
     return f"{before}{MARKS[0]}\n{text}{MARKS[1]}{after}"
-
-
-def short_table(assessed: Sequence[Assessed]) -> str:
-    """One row per claim, without setting, reason and command."""
-    rows = [
-        [
-            str(one.claim.id),
-            f"{one.claim.source}: {one.claim.statement}",
-            one.claim.published,
-            one.ours,
-            one.verdict,
-        ]
-        for one in assessed
-    ]
-    return markdown(["", "claim", "published", "ours", "verdict"], rows)
