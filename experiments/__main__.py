@@ -9,9 +9,10 @@ from pathlib import Path
 
 from experiments.check import SAMPLE, check
 from experiments.claims import TITLES, assess, table, totals, write
+from experiments.paper import exit_code
 from experiments.queue import entries, print_status, run_queue
 from experiments.studies import SCALES
-from wirelessfl.errors import ConfigError, DataError, TrainingError
+from wirelessfl.errors import ConfigError
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -43,7 +44,8 @@ def main(words: Sequence[str] | None = None) -> int:
     again.add_argument("--sample", type=int, default=SAMPLE, metavar="N", help="runs per paper (2)")
     again.add_argument("--jobs", type=int, default=1, metavar="N", help="concurrent runs (1)")
     arguments = parser.parse_args(words)
-    try:
+
+    def act() -> int:
         if arguments.command == "claims":
             names = [arguments.paper] if arguments.paper else [*TITLES]
             by_paper = {name: assess(name) for name in names}
@@ -62,12 +64,8 @@ def main(words: Sequence[str] | None = None) -> int:
             return 0
         failures = run_queue(arguments.scale, into, scratch, arguments.jobs, arguments.data_dir)
         return int(bool(failures))
-    except (ConfigError, DataError, TrainingError) as error:
-        print(f"{type(error).__name__}: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("interrupted: run the same command again to continue", file=sys.stderr)
-        return 130
+
+    return exit_code(act)
 
 
 if __name__ == "__main__":

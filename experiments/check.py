@@ -15,6 +15,7 @@ from experiments.queue import Entry, entries, stored
 from experiments.runs import Store, make_runs
 from experiments.stored import StoredRun
 from experiments.studies import Scale
+from wirelessfl.errors import ConfigError
 from wirelessfl.runs.about import about
 
 SAMPLE = 2
@@ -78,11 +79,20 @@ def differences(old: StoredRun, new: StoredRun, *, bits: bool) -> Iterator[str]:
 
 
 def check(scale: Scale = "small", count: int = SAMPLE, jobs: int = 1) -> int:
-    """Make the sample again and print each comparison; returns the number of different runs."""
+    """Make the sample again and print each comparison; returns the number of different runs.
+
+    Raises:
+        ConfigError: no run is stored.
+    """
     wrong = 0
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         chosen = sample(scale, folder, count)
+        if not chosen:
+            raise ConfigError(
+                f"no run of scale {scale} is stored: choose another scale, or make runs with "
+                "`python -m experiments queue`."
+            )
         rows = [folder / entry.paper for entry, _ in chosen]
         make_runs([entry.run for entry, _ in chosen], rows, folder / "runs", jobs=jobs)
         for (entry, old), place in zip(chosen, rows, strict=True):

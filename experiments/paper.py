@@ -164,7 +164,8 @@ class Paper:
         )
         arguments = parser.parse_args(words)
         names = list(self.experiments) if arguments.name == "all" else [arguments.name]
-        try:
+
+        def act() -> int:
             if arguments.name in others:
                 with use_style(arguments.style):
                     others[arguments.name](arguments)
@@ -180,10 +181,18 @@ class Paper:
                 ray=arguments.ray,
                 style=arguments.style,
             )
-        except (ConfigError, DataError, TrainingError) as error:
-            print(f"{type(error).__name__}: {error}", file=sys.stderr)
-            return 2
-        except KeyboardInterrupt:
-            print("interrupted: run the same command again to continue", file=sys.stderr)
-            return 130
-        return 0
+            return 0
+
+        return exit_code(act)
+
+
+def exit_code(act: Callable[[], int]) -> int:
+    """The exit code of a command: of ``act``, or 2 after an error and 130 after an interrupt."""
+    try:
+        return act()
+    except (ConfigError, DataError, TrainingError) as error:
+        print(f"{type(error).__name__}: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("interrupted: run the same command again to continue", file=sys.stderr)
+        return 130

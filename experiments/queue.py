@@ -7,7 +7,7 @@ import os
 import statistics
 import sys
 import tomllib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -43,11 +43,22 @@ class Entry(NamedTuple):
     run: Planned
     store: Store
 
+    @property
+    def name(self) -> str:
+        """Its study as ``paper/study``."""
+        return f"{self.paper}/{self.study}"
+
 
 def order() -> list[str]:
     """Studies as ``paper/study``, in order of what they decide."""
     found: list[str] = tomllib.loads(ORDER.read_text(encoding="utf-8"))["order"]
     return found
+
+
+def rank() -> Callable[[str], int]:
+    """A function that returns the place of a study in the order; others come last."""
+    places = {name: place for place, name in enumerate(order())}
+    return lambda name: places.get(name, len(places))
 
 
 def entries(
@@ -70,8 +81,8 @@ def entries(
             for study in paper.studies(scale, data_dir)
             for run in study.planned()
         ]
-    places = {name: place for place, name in enumerate(order())}
-    found.sort(key=lambda e: (e.run.rank, places.get(f"{e.paper}/{e.study}", len(places))))
+    place = rank()
+    found.sort(key=lambda entry: (entry.run.rank, place(entry.name)))
     once: dict[tuple[str, str], Entry] = {}
     for entry in found:
         once.setdefault((entry.paper, identity(entry.run.config)), entry)
@@ -140,10 +151,8 @@ def status(every: Sequence[Entry]) -> Table:
     for heading in ("study", "finished", "outdated", "missing", "CPU hours left"):
         table.add_column(heading, justify="left" if heading == "study" else "right")
     totals = [0.0, 0.0, 0.0, 0.0]
-    for name in sorted({f"{e.paper}/{e.study}" for e in every}, key=order().index):
-        of_study = [
-            (e, r) for e, r in zip(every, runs, strict=True) if f"{e.paper}/{e.study}" == name
-        ]
+    for name in sorted(dict.fromkeys(entry.name for entry in every), key=rank()):
+        of_study = [(e, r) for e, r in zip(every, runs, strict=True) if e.name == name]
         old = sum(run is not None and not run.current for _, run in of_study)
         todo = [e for e, run in of_study if run is None or not run.current]
         hours = hours_left(todo, known)

@@ -110,7 +110,7 @@ def make_runs(
     A run is stored as soon as it has finished. Interrupted runs go on from their last checkpoints.
 
     Args:
-        todo: the runs, all different.
+        todo: the runs; papers may share a run, which is executed once and stored for each of them.
         rows: folder of the file of each run.
         scratch: folder of unfinished runs.
         jobs: number of local processes.
@@ -122,14 +122,22 @@ def make_runs(
         if (folder / "about.json").is_file() and numerics_of(folder) != NUMERICS:
             shutil.rmtree(folder)  # another version started it
 
+    done: set[Path] = set()
+
     def keep(place: int) -> None:
-        StoredRun.of(resume(folders[place])).save(stored_file(todo[place].config, rows[place]))
+        run = StoredRun.of(resume(folders[place]))
+        for folder, one, to in zip(folders, todo, rows, strict=True):
+            if folder == folders[place]:
+                run.save(stored_file(one.config, to))
+        done.add(folders[place])
 
     labels = [(run.label, run.config.total_rounds) for run in todo]
-    with sweep_progress(labels, Console(stderr=True)) as show:
-        sweep(configs, scratch, jobs=jobs, ray=ray, on_row=show, on_end=keep)
-    for folder in folders:
-        shutil.rmtree(folder)
+    try:
+        with sweep_progress(labels, Console(stderr=True)) as show:
+            sweep(configs, scratch, jobs=jobs, ray=ray, on_row=show, on_end=keep)
+    finally:
+        for folder in done:
+            shutil.rmtree(folder)
 
 
 def folder_of(run: Planned, scratch: Path) -> Path:

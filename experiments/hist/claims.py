@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from experiments.evidence import Effect, Evidence, Reached, by_seed, difference, ratio
+from experiments.evidence import Effect, Evidence, Reached, by_seed, contrast, difference, ratio
 from experiments.hist.air import UPLINKS
 from experiments.hist.figures import SPLITS
-from experiments.hist.measures import costs, end, fastest, growth, over_oma, sway, throughout
+from experiments.hist.measures import costs, end, fastest, over_oma, sway, throughout
 from experiments.hist.tables import TARGETS
 from experiments.studies import NAMES, Results
 
@@ -103,7 +103,7 @@ def table(evidence: Evidence, *, study: str, least: float, widening: float) -> l
                 for n in (2, 4)
             ]
             more, less = ((sent["hfedavg", n], sent["hist", n]) for n in (4, 2))
-            found.append(growth(f"{name}, N = 4 / N = 2", more, less, widening))
+            found.append(contrast(f"{name}, N = 4 / N = 2", more, less, widening))
     return found
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import statistics
-from collections.abc import Mapping
 from typing import Any
 
-from experiments.evidence import Effect, Reached, by_seed, cost_to, final
+from experiments.evidence import Costs, Reached, by_seed, cost_to, final
 from experiments.hist.air import simulated_seconds
 from experiments.hist.figures import TARGET
 from experiments.stored import StoredRun
@@ -17,7 +15,6 @@ LAST = 5
 """Number of rounds averaged for an accuracy at the end of a run."""
 SWAY = 10
 """Number of rounds over which oscillations are measured."""
-Costs = Mapping[int, Reached]
 
 
 def costs(
@@ -42,23 +39,6 @@ def fastest(*schemes: Costs) -> dict[int, Reached]:
     """The lowest cost of each seed that all schemes have; a bound if that one is a bound."""
     seeds = set.intersection(*(set(scheme) for scheme in schemes))
     return {s: min((one[s] for one in schemes), key=lambda c: c.cost) for s in sorted(seeds)}
-
-
-def growth(name: str, more: tuple[Costs, Costs], less: tuple[Costs, Costs], least: float) -> Effect:
-    """The ratio of both costs ``more`` over that of both ``less``, paired by seed.
-
-    As with ``ratio``, costs of runs that do not reach the target give bounds, and seeds with a
-    pair of which neither reaches it are left out.
-    """
-    values, at_least, at_most = [], False, False
-    for seed in sorted(set.intersection(*(set(one) for one in (*more, *less)))):
-        (a, b), (c, d) = ([one[seed] for one in pair] for pair in (more, less))
-        if not (a.reached or b.reached) or not (c.reached or d.reached):
-            continue
-        values.append(math.log(a.cost / b.cost) - math.log(c.cost / d.cost))
-        at_least |= not (a.reached and d.reached)
-        at_most |= not (b.reached and c.reached)
-    return Effect(name, tuple(values), math.log(least), "ratio", at_least=at_least, at_most=at_most)
 
 
 def end(run: StoredRun) -> float:

@@ -89,6 +89,16 @@ def test_status_counts_runs_and_estimates_hours(few, tmp_path):
     assert [column[0] for column in columns[1:4]] == ["2", "0", "1"]
 
 
+def test_status_knows_studies_outside_the_order(few):
+    """Other scales have studies that the order does not name; they come last."""
+    other = few[0]._replace(paper="ra_fed", study="only_paper")
+    assert list(status([other, few[1]]).columns[0].cells) == [
+        "hist/fig3",
+        "ra_fed/only_paper",
+        "all",
+    ]
+
+
 def test_a_killed_queue_goes_on(tmp_path, launcher):
     """After kill -9, the queue goes on with the runs that are missing."""
     script = tmp_path / "queue_of_two.py"
@@ -137,6 +147,12 @@ def test_a_sample_is_made_again_and_compared(few, tmp_path, capsys, monkeypatch)
     run.save(file)
     assert check_module.check(count=2) == 1
     assert "row 1: loss is " in capsys.readouterr().out
+
+
+def test_a_check_without_runs_is_an_error(few, monkeypatch, capsys):
+    monkeypatch.setattr(check_module, "entries", lambda *a: few)
+    assert main(["check"]) == 2
+    assert "no run of scale small is stored: choose another scale" in capsys.readouterr().err
 
 
 def rows(**values):

@@ -10,6 +10,7 @@ from experiments.runs import Planned, Store, make_runs
 from experiments.stored import StoredRun, stored_file
 from wirelessfl.config import Config
 from wirelessfl.runs import about
+from wirelessfl.runs.sweep import SweepError
 
 
 def config(**flags):
@@ -106,3 +107,25 @@ def test_an_unfinished_run_goes_on(tmp_path):
     assert not folder.exists()
     assert StoredRun.load(stored_file(config(), rows)).about["date"] == about_run["date"]
     assert before
+
+
+def test_a_run_of_two_papers_is_executed_once(tmp_path):
+    """It is stored for each paper, and its scratch folder is removed."""
+    rows = [tmp_path / "a", tmp_path / "b"]
+    make_runs([Planned("a", config()), Planned("b", config())], rows, tmp_path / "runs")
+    first, second = (StoredRun.load(stored_file(config(), folder)) for folder in rows)
+    assert first == second
+    assert not list((tmp_path / "runs").iterdir())
+
+
+def test_runs_that_ended_before_an_error_leave_no_scratch(tmp_path):
+    """A failure of one run removes the folders of the others, which are stored."""
+    (tmp_path / "none").write_text("")
+    bad = config(dataset="mnist", data_dir=tmp_path / "none")
+    rows = [tmp_path / "rows"] * 2
+    with pytest.raises(SweepError):
+        make_runs([Planned("a", config()), Planned("b", bad)], rows, tmp_path / "runs")
+    assert stored_file(config(), rows[0]).is_file()
+    assert not [
+        folder for folder in (tmp_path / "runs").iterdir() if (folder / "rows.jsonl").exists()
+    ]
