@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Any, Literal, TypeVar
 
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from experiments.paper import Paper
 from experiments.runs import Store
@@ -31,7 +31,7 @@ MIN_SEEDS = 3
 @cache
 def quantile(freedom: int) -> float:
     """The quantile of Student's t distribution that bounds a 95 % interval."""
-    return float(student.ppf((1 + LEVEL) / 2, freedom))
+    return float(stdtrit(freedom, (1 + LEVEL) / 2))
 
 
 @dataclass(frozen=True)

@@ -64,6 +64,7 @@ def test_the_wheel_runs_outside_the_checkout(installed, tmp_path):
             "wirelessfl": "torch cvxpy gurobipy sklearn matplotlib ray",
             "wirelessfl.data": "sklearn pooch requests matplotlib scipy PIL",
             "wirelessfl.models": "transformers peft tokenizers pyarrow",
+            "wirelessfl.assignment.gaussian_process": "sklearn scipy.stats",  # by all commands
             "wirelessfl.runs.run": "cvxpy gurobipy sklearn matplotlib ray transformers peft",
         },
     ],

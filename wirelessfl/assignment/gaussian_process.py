@@ -6,8 +6,6 @@ import math
 
 import numpy as np
 from scipy.special import ndtr
-from sklearn.gaussian_process import GaussianProcessRegressor
-from sklearn.gaussian_process.kernels import Matern
 
 from channels.arrays import FloatArray
 
@@ -33,6 +31,10 @@ def posterior(
     Returns:
         Posterior mean and standard deviation, [queries] each.
     """
+    # Every command imports this module; importing scikit-learn takes a second.
+    from sklearn.gaussian_process import GaussianProcessRegressor
+    from sklearn.gaussian_process.kernels import Matern
+
     centre, spread = seen.mean(0), seen.std(0)
     spread = np.where(spread > 1e-12 * np.abs(centre), spread, 1.0)
     x, z = (seen - centre) / spread, (asked - centre) / spread

@@ -18,6 +18,7 @@ from torch import nn
 import wirelessfl
 from wirelessfl import fork_server as fork_server_module
 from wirelessfl.algorithms.fedavg import FedAvg
+from wirelessfl.cli import main
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError, TrainingError
 from wirelessfl.fork_server import ForkServer
@@ -175,32 +176,30 @@ def children(pid):
     return [own for own, parent in parents.items() if parent in servers]
 
 
-LONG = ["--clients", 6, "--cells", 3, "--local-steps", 4, "--rounds", 30, "--eval-every", 5]
+ROUNDS = 36
+LONG = ["--clients", 6, "--cells", 3, "--local-steps", 4, "--rounds", ROUNDS, "--eval-every", 3]
 LONG += ["--chunk", 1, "--threads", 1, "--checkpoint-seconds", 0]
 
 
-@pytest.fixture
-def long_run(tmp_path, engine, launcher):
-    """A command-line run with two workers that is stopped (SIGSTOP) in its training.
+def stopped(launcher, engine, out, *words):
+    """A command that is stopped (SIGSTOP) in its training, and its two workers.
 
     It cannot finish before SIGCONT, however busy the machine is.
     """
-    out = tmp_path / "run"
-    process = launcher.start("run", "hist", *LONG, "--workers", 2, "--out", out, session=True)
     rows = out / "rows.jsonl"
+    before = len(rows_of(out)) if rows.exists() else 1
+    process = launcher.start(*words, session=True)
 
     def trained():  # Ctrl-C is ignored before, while workers start
-        return rows.exists() and rows.read_bytes().count(b"\n") > 1
+        return rows.exists() and rows.read_bytes().count(b"\n") > before
 
     engine.wait_until(lambda: process.poll() is not None or trained(), 90)
     process.send_signal(signal.SIGSTOP)
     assert process.poll() is None, process.communicate()
-    assert rows_of(out)[-1]["round"] < 30, "the run was not stopped in time"
+    assert rows_of(out)[-1]["round"] < ROUNDS, "the run was not stopped in time"
     workers = children(process.pid)
     assert len(workers) == 2
-    yield process, out, workers
-    process.kill()
-    process.wait()
+    return process, workers
 
 
 def rows_of(out):
@@ -213,35 +212,37 @@ def without_wall(rows):
 
 @posix
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="no /proc to find workers in")
-class TestCommandLine:
-    def test_a_killed_worker_ends_the_run_which_can_be_resumed(self, long_run, tmp_path, launcher):
-        process, out, workers = long_run
-        os.kill(workers[0], signal.SIGKILL)
-        process.send_signal(signal.SIGCONT)
-        _, errors = process.communicate()
-        assert process.wait() == 2
-        assert f"worker process {workers[0]} has ended (exit code -9, SIGKILL)" in errors
-        assert f"wirelessfl resume {out}" in errors
-        assert not any(map(alive, workers))
-        assert launcher.start("resume", out).wait() == 0
-        whole = tmp_path / "whole"
-        assert launcher.start("run", "hist", *LONG, "--workers", 1, "--out", whole).wait() == 0
-        assert without_wall(rows_of(out)) == without_wall(rows_of(whole))
+def test_an_interrupted_run_ends_its_workers_and_can_be_resumed(tmp_path, engine, launcher, capsys):
+    """A killed worker ends the run, and Ctrl-C or a killed parent end the workers.
 
-    def test_ctrl_c_ends_the_run_and_its_workers(self, long_run, engine):
-        process, out, workers = long_run
-        os.killpg(process.pid, signal.SIGINT)  # like a terminal
-        process.send_signal(signal.SIGCONT)
-        _, errors = process.communicate()
-        assert process.wait() == 130
-        assert f"wirelessfl resume {out}" in errors
-        assert "Traceback" not in errors
-        engine.wait_until(lambda: not any(map(alive, workers)))
-
-    def test_workers_end_with_a_killed_parent(self, long_run, engine):
-        process, _, workers = long_run
-        process.kill()
-        engine.wait_until(lambda: not any(map(alive, workers)))
+    The run is resumed after each of them, and has the rows of an uninterrupted run.
+    """
+    out, whole = tmp_path / "run", tmp_path / "whole"
+    first = ("run", "hist", *LONG, "--workers", 2, "--out", out)
+    process, workers = stopped(launcher, engine, out, *first)
+    os.kill(workers[0], signal.SIGKILL)
+    process.send_signal(signal.SIGCONT)
+    _, errors = process.communicate()
+    assert process.wait() == 2
+    assert f"worker process {workers[0]} has ended (exit code -9, SIGKILL)" in errors
+    assert f"wirelessfl resume {out}" in errors
+    assert not any(map(alive, workers))
+    process, workers = stopped(launcher, engine, out, "resume", out)
+    os.killpg(process.pid, signal.SIGINT)  # like a terminal
+    process.send_signal(signal.SIGCONT)
+    _, errors = process.communicate()
+    assert process.wait() == 130
+    assert f"wirelessfl resume {out}" in errors
+    assert "Traceback" not in errors
+    engine.wait_until(lambda: not any(map(alive, workers)))
+    process, workers = stopped(launcher, engine, out, "resume", out)
+    process.kill()
+    engine.wait_until(lambda: not any(map(alive, workers)))
+    assert main(["resume", str(out)]) == 0
+    words = ["run", "hist", *map(str, LONG), "--workers", "1", "--out", str(whole)]
+    assert main(words) == 0
+    capsys.readouterr()
+    assert without_wall(rows_of(out)) == without_wall(rows_of(whole))
 
 
 def test_the_number_of_workers_is_resolved_and_stored(config, toy):
