@@ -119,6 +119,9 @@ def test_two_processes_give_the_rows_of_one(case, tmp_path, capsys, together):
     capsys.readouterr()
     moved = assert_same(tmp_path / "two", tmp_path / "one")
     assert float(moved.abs().max()) > 0
+    if case == "one client for two":
+        done = together("resume", tmp_path / "two")  # reads a finished run
+        assert "│      2 │" in done.stdout
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="no /proc to find the process in")
@@ -136,12 +139,11 @@ def test_a_killed_torchrun_run_can_be_resumed(tmp_path, capsys, engine, together
     os.kill(engine.holder(out / "config.toml"), signal.SIGKILL)  # the first of the two
     assert process.wait(300) != 0  # torchrun notices and ends the other process
     assert rows_of(out)[-1]["round"] < 30  # work remained
-    together("resume", out)
+    done = together("resume", out)
+    assert "│     30 │" in done.stdout
     assert main(["run", *words, "--workers", "1", "--out", str(whole)]) == 0
     capsys.readouterr()
     assert_same(out, whole)
-    done = together("resume", out)  # reads a finished run
-    assert "│     30 │" in done.stdout
 
 
 THREADS = """
