@@ -1,4 +1,4 @@
-"""``python -m experiments {claims,queue,check}``: claims of all papers, and their runs."""
+"""``python -m experiments {claims,pages,queue,check}``: claims, pages and runs of all papers."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from experiments import pages
 from experiments.check import SAMPLE, check
 from experiments.claims import TITLES, assess, table, totals, write
 from experiments.paper import exit_code
@@ -21,6 +22,7 @@ def main(words: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", required=True)
     claims = commands.add_parser("claims", help="print all claims with verdicts; write the page")
     claims.add_argument("paper", nargs="?", choices=[*TITLES], help="only this paper's; no page")
+    commands.add_parser("pages", help="write claims, tables and figures of docs/results")
     queue = commands.add_parser("queue", help="make all missing runs, at low priority")
     queue.add_argument("--scale", choices=SCALES, default="small")
     queue.add_argument("--jobs", type=int, default=1, metavar="N", help="concurrent runs (1)")
@@ -53,6 +55,9 @@ def main(words: Sequence[str] | None = None) -> int:
             print(f"{table(every)}\n{totals(every)}")
             if arguments.paper is None:
                 write(by_paper)
+            return 0
+        if arguments.command == "pages":
+            pages.write()
             return 0
         if arguments.command == "check":
             return int(check(arguments.scale, arguments.sample, arguments.jobs) > 0)

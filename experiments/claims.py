@@ -94,17 +94,23 @@ def claims_of(folder: Path) -> list[Claim]:
     return [Claim(**table) for table in tomllib.loads(text)["claim"]]
 
 
-def assess(name: str, rows: Path | None = None, scale: Scale | None = None) -> list[Assessed]:
+def assess(
+    name: str,
+    rows: Path | None = None,
+    scale: Scale | None = None,
+    known: Evidence | None = None,
+) -> list[Assessed]:
     """The claims of a paper, with effects computed from its stored runs.
 
     Args:
         name: name of the paper.
         rows: folder of the runs; None for that of the paper.
         scale: scale of the runs; None for that of each claim.
+        known: runs of one scale, some of which may have been read.
     """
     paper = papers()[name]
     measures = import_module(f"experiments.{name}.claims")
-    by_scale: dict[Scale, Evidence] = {}
+    by_scale: dict[Scale, Evidence] = {} if known is None else {known.scale: known}
     found = []
     for claim in claims_of(paper.folder):
         size = scale or claim.scale

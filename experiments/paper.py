@@ -23,11 +23,13 @@ class Experiment(NamedTuple):
         study: name of its settings file.
         table: returns its numbers as a Markdown table.
         draw: draws its figure; None for a table.
+        short: returns a shorter table, for the results page; None if it is the same.
     """
 
     study: str
     table: Callable[[Results], str]
     draw: Callable[[Results, Path], list[Path]] | None = None
+    short: Callable[[Results], str] | None = None
 
 
 @dataclass(frozen=True)

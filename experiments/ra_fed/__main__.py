@@ -14,10 +14,12 @@ from experiments.ra_fed.frontier import draw_frontier, frontier, frontier_table
 from experiments.ra_fed.methods import SETTINGS, complete
 
 EXPERIMENTS = {
-    "widths": Experiment("widths", tables.accuracies, figures.widths),
+    "widths": Experiment("widths", tables.accuracies, figures.widths, tables.by_method),
     "coverage": Experiment("coverage", tables.covered, figures.coverage),
     "masks": Experiment("masks", tables.covered, None),
-    "heterogeneity": Experiment("heterogeneity", tables.accuracies, figures.heterogeneity),
+    "heterogeneity": Experiment(
+        "heterogeneity", tables.accuracies, figures.heterogeneity, tables.by_method
+    ),
     "radio": Experiment("radio", tables.timed, figures.radio),
 }
 PAPER = Paper("ra_fed", SETTINGS, EXPERIMENTS, complete)

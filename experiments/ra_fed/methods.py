@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from experiments.look import DATA
+from experiments.look import DATA, MODELS
 from experiments.studies import NAMES, Case, Settings
 from wirelessfl.errors import ConfigError
 
@@ -101,4 +101,4 @@ def dealt(case: Case) -> str:
 
 def setting_of(case: Case) -> str:
     """Names of data set, split and model."""
-    return f"{DATA[case['dataset']]}, {dealt(case)}, {case['model']}"
+    return f"{DATA[case['dataset']]}, {dealt(case)}, {MODELS.get(case['model'], case['model'])}"

@@ -17,6 +17,7 @@ from experiments.ra_fed.measures import (
     round_seconds,
 )
 from experiments.ra_fed.methods import (
+    METHODS,
     OTHERS,
     OURS,
     REFERENCE,
@@ -68,6 +69,24 @@ def accuracies(results: Results) -> str:
                     ]
                 )
     return FINAL + COVERAGE + markdown(head, rows) + claims(results)
+
+
+def by_method(results: Results) -> str:
+    """Final accuracies with one column per method, for the results page."""
+    found = panels(results).values()
+    methods = [method for method in METHODS if results.where(algorithm=method)]
+    rows = []
+    for cases in found:
+        full = [case for case in cases if case["algorithm"] == REFERENCE]
+        shares = list(dict.fromkeys(share(case) for case in cases if case not in full))
+        for place, affordable in enumerate(shares):
+            here = {c["algorithm"]: c for c in cases if c not in full and share(c) == affordable}
+            row = [setting_of(cases[0]) if place == 0 else "", affordable]
+            row.append(spread(finals(results, full[0])) if full and place == 0 else "")
+            row += [spread(finals(results, here[m])) if m in here else "" for m in methods]
+            rows.append(row)
+    head = ["data, split, model", "capacity", f"{NAMES[REFERENCE]}, full model"]
+    return FINAL.partition(" Best")[0] + "\n\n" + markdown(head + [NAMES[m] for m in methods], rows)
 
 
 def claims(results: Results) -> str:

@@ -12,11 +12,11 @@ from experiments.claims import (
     Assessed,
     assess,
     claims_of,
-    files,
     page,
     totals,
 )
 from experiments.evidence import VERDICTS, Effect
+from experiments.pages import evidence_of, files
 from experiments.papers import papers
 from experiments.studies import SCALES
 
@@ -25,8 +25,13 @@ EVERY = [(name, claim) for name in TITLES for claim in claims_of(papers()[name].
 
 
 @pytest.fixture(scope="module")
-def by_paper():
-    return {name: assess(name) for name in TITLES}
+def evidence():
+    return {name: evidence_of(name) for name in TITLES}
+
+
+@pytest.fixture(scope="module")
+def by_paper(evidence):
+    return {name: assess(name, known=one) for name, one in evidence.items()}
 
 
 def test_every_claim_is_listed_once():
@@ -62,9 +67,9 @@ def test_claims_without_runs_are_undecided(tmp_path):
             assert computed or (one.verdict, one.ours) == ("undecided", "not run"), one.claim.id
 
 
-def test_pages_agree_with_the_rows(by_paper):
-    """If this fails after new rows: ``python -m experiments claims`` writes the pages."""
-    texts = files(by_paper)
+def test_pages_agree_with_the_rows(evidence):
+    """If this fails after new rows: ``python -m experiments pages`` writes the pages."""
+    texts = files(evidence)
     assert len(texts) == 2 + len(TITLES)
     for file, text in texts.items():
         assert file.read_text(encoding="utf-8") == text, file

@@ -100,6 +100,18 @@ def test_everything_is_written_and_found_again(found, out):
     ]
 
 
+def test_the_short_table_has_a_column_per_method(found):
+    """It has the same accuracies as the full table, and FedAvg's once per setting."""
+    results = found["widths"]
+    lines = [line.split(" | ") for line in tables.by_method(results).splitlines() if "|" in line]
+    head, _, *rows = lines
+    assert [name.strip(" |") for name in head[2:]] == [
+        "FedAvg, full model", "FedAvg-small", "HeteroFL", "FedRolex", "RA-Fed", "RAM-Fed",
+    ]  # fmt: skip
+    shown = {cell.strip(" |") for row in rows for cell in row[2:]} - {""}
+    assert shown == {f"{value:.1f}" for c in results.where() for value in finals(results, c)}
+
+
 def points(panel):
     """The labelled markers of a panel, with or without error bars: x and y by label."""
     return {
@@ -349,7 +361,7 @@ def test_claims_by_hand():
     both = Results(
         Study("both", half.study.cases + full.study.cases), {0: half.runs[0], 1: full.runs[0]}
     )
-    assert "(MNIST, Dir(0.3), mlp): 0.0 ± 14.1 points, 2 seeds." in tables.claims(both)
+    assert "(MNIST, Dir(0.3), MLP): 0.0 ± 14.1 points, 2 seeds." in tables.claims(both)
 
 
 def test_figures_of_several_seeds_models_and_splits(tmp_path, redrawn):

@@ -1,0 +1,113 @@
+"""``python -m experiments pages``: claims, tables and figures of ``docs/results`` from stored rows.
+
+A page has blocks between ``<!-- rows of NAME: what its figure shows -->`` and ``<!-- end of rows
+-->``, where NAME is a figure or table of the paper. Text outside these blocks is written by hand.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from pathlib import Path
+
+from experiments import claims
+from experiments.claims import RESULTS, TITLES, assess
+from experiments.evidence import Evidence
+from experiments.papers import papers
+from experiments.studies import Results
+from wirelessfl.figures import use_style
+
+FIGURES = RESULTS.parent / "figures"
+BLOCK = re.compile(r"<!-- rows of ([\w-]+)(?:: (.*?))? -->\n.*?<!-- end of rows -->", re.DOTALL)
+
+
+def evidence_of(name: str, rows: Path | None = None) -> Evidence:
+    """The stored runs of a paper at scale ``small``, in ``rows`` or in the repository."""
+    paper = papers()[name]
+    return Evidence(paper, paper.store("small", Path("results"), rows))
+
+
+def status(results: Results) -> str:
+    """How many runs and seeds a table shows, as in ``12 of 60 runs, 1 to 3 seeds``."""
+    planned = sum(len(case.seeds) for case in results.study.cases)
+    counts = [len(results.of(case)) for case in results.study.cases]
+    some = [count for count in counts if count]
+    runs = f"{planned}" if sum(counts) == planned else f"{sum(counts)} of {planned}"
+    if not some:
+        return f"*{runs} runs are finished.*"
+    seeds = f"{min(some)} to {max(some)}" if min(some) < max(some) else f"{max(some)}"
+    old = sum(not run.current for case in results.study.cases for run in results.of(case))
+    made = f"; {old} by an older version of the algorithms" if old else ""
+    return f"*{runs} runs, {seeds} seed{'' if seeds == '1' else 's'}{made}.*"
+
+
+def paragraphs(text: str) -> list[str]:
+    """The tables and the paragraphs before them; lists after the last table are left out."""
+    found = text.strip().split("\n\n")
+    last = max(place for place, one in enumerate(found) if one.startswith("|"))
+    return found[: last + 1]
+
+
+def block(name: str, about: str, evidence: Evidence, shown: set[str]) -> str:
+    """The figure and the table of one experiment, and the number of its runs.
+
+    Args:
+        name: name of the experiment.
+        about: what its figure shows, for readers who do not see it.
+        evidence: the runs of its paper.
+        shown: tables and paragraphs of the page so far, which are not repeated; new ones are added.
+    """
+    experiment = evidence.paper.experiments[name]
+    results = evidence.study(experiment.study)
+    parts = [status(results)]
+    if results.where():
+        text = (experiment.short or experiment.table)(results)
+        found = [one for one in paragraphs(text) if one not in shown]
+        shown.update(found)
+        parts[:0] = found
+        prefix = evidence.paper.name.replace("_", "-")
+        several = sorted(FIGURES.glob(f"{prefix}-{name}-*.png"))
+        pictures = [FIGURES / f"{prefix}-{name}.png", *several]
+        lines = [f"![{about}](../figures/{file.name})" for file in pictures if file.is_file()]
+        if experiment.draw is not None and lines:
+            parts.insert(0, "\n\n".join(lines))
+    head = f"<!-- rows of {name}{': ' if about else ''}{about} -->"
+    return "\n\n".join([head, *parts]) + "\n\n<!-- end of rows -->"
+
+
+def filled(text: str, evidence: Evidence) -> str:
+    """The text of a page with all its blocks."""
+    shown: set[str] = set()
+    return BLOCK.sub(lambda m: block(m[1], m[2] or "", evidence, shown), text)
+
+
+def files(evidence: dict[str, Evidence]) -> dict[Path, str]:
+    """The texts of all files with claims, totals or rows, by file."""
+    found = claims.files({name: assess(name, known=one) for name, one in evidence.items()})
+    for name, one in evidence.items():
+        file = RESULTS / f"{name.replace('_', '-')}.md"
+        found[file] = filled(found[file], one)
+    return found
+
+
+def draw(evidence: Evidence) -> None:
+    """Draw all figures of a paper into ``docs/figures``, except those without runs."""
+    prefix = evidence.paper.name.replace("_", "-")
+    with tempfile.TemporaryDirectory() as folder, use_style("ieee"):
+        for experiment in evidence.paper.experiments.values():
+            results = evidence.study(experiment.study)
+            if experiment.draw is None or not results.where():
+                continue
+            for file in experiment.draw(results, Path(folder)):
+                if file.suffix == ".png":
+                    shutil.copyfile(file, FIGURES / f"{prefix}-{file.name}")
+
+
+def write() -> None:
+    """Draw all figures and write all files with claims, totals or rows."""
+    evidence = {name: evidence_of(name) for name in TITLES}
+    for one in evidence.values():
+        draw(one)
+    for file, text in files(evidence).items():
+        file.write_text(text, encoding="utf-8")

@@ -1,0 +1,104 @@
+"""Results pages: every study has a block with its figure, its table and the number of its runs."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from experiments import pages
+from experiments.claims import RESULTS, TITLES
+from experiments.evidence import Evidence
+from experiments.pages import BLOCK, FIGURES, filled, paragraphs, status
+from experiments.papers import papers
+from experiments.stored import StoredRun, stored_file
+from wirelessfl.runs.about import NUMERICS
+
+DOCS = RESULTS.parent
+
+
+@pytest.mark.parametrize("name", TITLES)
+def test_pages_have_every_experiment_with_runs(name):
+    """Of experiments with the same study and the same table, one is enough."""
+    text = (RESULTS / f"{name.replace('_', '-')}.md").read_text(encoding="utf-8")
+    blocks = {match[1]: match[2] for match in BLOCK.finditer(text)}
+    paper = papers()[name]
+    shown = {(paper.experiments[one].study, paper.experiments[one].table) for one in blocks}
+    for one, experiment in paper.experiments.items():
+        if not paper.study(experiment.study, "small").cases:
+            assert one not in blocks
+        elif experiment.draw is None:
+            assert (experiment.study, experiment.table) in shown, one
+        else:
+            assert blocks[one], f"{one} has no text for readers who do not see its figure"
+
+
+def test_figures_are_shown_and_exist():
+    shown = set()
+    for page in [*DOCS.rglob("*.md"), DOCS.parent / "README.md"]:
+        text = page.read_text(encoding="utf-8")
+        for link in re.findall(r"\]\(([^)]+\.png)\)|src=\"([^\"]+)\"", text):
+            file = (page.parent / "".join(link)).resolve()
+            assert file.is_file(), f"{page.name}: {file.name}"
+            shown.add(file)
+    assert shown == set(FIGURES.glob("*.png"))
+
+
+@pytest.fixture
+def one(tmp_path, monkeypatch):
+    """A paper with one experiment of two cases, for which some runs are stored."""
+    paper = papers()["fadamgc"]
+    paper = replace(paper, experiments={"fig3": paper.experiments["fig3"]})
+    study = paper.study("fig3", "small")
+    store = paper.store("small", tmp_path, tmp_path / "rows")
+    monkeypatch.setattr(pages, "FIGURES", tmp_path)
+
+    def put(case, seed):
+        rows = [
+            {"round": n, "accuracy": n / 100, "loss": 1.0, "sim_seconds": n, "uplink_mib": n}
+            for n in (0, 80)
+        ]
+        config = study.cases[case].config(seed)
+        settings = {"run": {"seed": seed}}
+        about = {"numerics": NUMERICS}
+        StoredRun(settings, rows, about, {}, 1.0).save(stored_file(config, store.rows))
+
+    return put, study, lambda: Evidence(paper, store)
+
+
+MARKED = "a\n<!-- rows of fig3: rounds -->\nold\n<!-- end of rows -->\nb\n"
+
+
+def test_a_block_has_figure_table_and_number_of_runs(one, tmp_path):
+    put, study, evidence = one
+    planned = sum(len(case.seeds) for case in study.cases)
+    empty = filled(MARKED, evidence())
+    assert f"\n\n*0 of {planned} runs are finished.*\n\n<!-- end of rows -->\nb\n" in empty
+    assert "old" not in empty
+    assert "![" not in empty
+    put(0, study.cases[0].seeds[0])
+    put(1, study.cases[1].seeds[0])
+    put(1, study.cases[1].seeds[1])
+    found = evidence()
+    pages.draw(found)
+    assert [file.name for file in Path(tmp_path).glob("*.png")] == ["fadamgc-fig3.png"]
+    text = filled(MARKED, found)
+    assert "<!-- rows of fig3: rounds -->\n\n![rounds](../figures/fadamgc-fig3.png)\n\n| " in text
+    assert f"|\n\n*3 of {planned} runs, 1 to 2 seeds.*\n\n<!-- end of rows -->\nb\n" in text
+    assert filled(text, found) == text
+    twice = filled(MARKED + MARKED, found)
+    assert twice.count("| data |") == 1
+    assert twice.count("![rounds]") == 2
+
+
+def test_lists_below_a_table_are_left_out():
+    assert paragraphs("Means.\n\n| a |\n\nCommands:\n\n- b\n") == ["Means.", "| a |"]
+
+
+def test_runs_of_an_older_version_are_counted(one):
+    put, study, evidence = one
+    put(0, study.cases[0].seeds[0])
+    results = evidence().study("fig3")
+    (run,) = results.of(study.cases[0])
+    run.about["numerics"] = -1
+    assert status(results).endswith("runs, 1 seed; 1 by an older version of the algorithms.*")
