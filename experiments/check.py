@@ -82,8 +82,10 @@ def check(scale: Scale = "small", count: int = SAMPLE, jobs: int = 1) -> int:
     """Make the sample again and print each comparison; returns the number of different runs.
 
     Raises:
-        ConfigError: no run is stored.
+        ConfigError: no run is stored, or ``count`` is below 1.
     """
+    if count < 1:
+        raise ConfigError(f"sample is {count}: give a number of runs >= 1.")
     wrong = 0
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -14,6 +14,7 @@ from experiments.runs import Store
 from experiments.studies import SCALES, Results, Scale, Settings, Study
 from wirelessfl.errors import ConfigError, DataError, TrainingError
 from wirelessfl.figures import StyleName, use_style
+from wirelessfl.runs.directory import check_writable
 
 
 class Experiment(NamedTuple):
@@ -168,6 +169,14 @@ class Paper:
         names = list(self.experiments) if arguments.name == "all" else [arguments.name]
 
         def act() -> int:
+            check_writable(arguments.out)
+            if arguments.rows is not None:
+                check_writable(arguments.rows, "rows")
+                if not arguments.make and not arguments.rows.is_dir():
+                    raise ConfigError(
+                        f"rows is {arguments.rows}: there is no such folder. Give the folder of "
+                        "finished runs, or --make to train them."
+                    )
             if arguments.name in others:
                 with use_style(arguments.style):
                     others[arguments.name](arguments)

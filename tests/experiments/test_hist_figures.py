@@ -259,6 +259,22 @@ def test_finished_and_duplicate_runs_are_executed_once(tmp_path):
     assert file.stat().st_mtime_ns == before
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--out", "{}/file"], "out is {}/file: {}/file is not a folder"),
+        (["--rows", "{}/none"], "rows is {}/none: there is no such folder"),
+        (["--rows", "{}/file/rows", "--make"], "rows is {}/file/rows: {}/file is not a folder"),
+    ],
+)
+def test_folders_are_checked_first(words, message, tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    words = [word.replace("{}", str(tmp_path)) for word in words]
+    assert PAPER.main(["fig3", "--out", str(tmp_path / "out"), *words]) == 2
+    assert message.replace("{}", str(tmp_path)) in capsys.readouterr().err
+    assert [file.name for file in tmp_path.iterdir()] == ["file"]
+
+
 def test_invalid_arguments_give_one_line(tmp_path, capsys):
     """An invalid argument gives a one-line error and exit status 2."""
     assert (

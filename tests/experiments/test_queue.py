@@ -153,6 +153,8 @@ def test_a_check_without_runs_is_an_error(few, monkeypatch, capsys):
     monkeypatch.setattr(check_module, "entries", lambda *a: few)
     assert main(["check"]) == 2
     assert "no run of scale small is stored: choose another scale" in capsys.readouterr().err
+    assert main(["check", "--sample", "0"]) == 2
+    assert "sample is 0: give a number of runs >= 1" in capsys.readouterr().err
 
 
 def rows(**values):

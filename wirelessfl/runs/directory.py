@@ -41,17 +41,21 @@ def _replacing(path: Path) -> Iterator[Path]:
         draft.unlink(missing_ok=True)
 
 
-def check_writable(path: Path) -> None:
+def check_writable(path: Path, name: str = "out") -> None:
     """Check that a folder can be written or created.
+
+    Args:
+        path: the folder.
+        name: the setting that gives it, for the error.
 
     Raises:
         ConfigError: it can be neither.
     """
     there = next(p for p in (path, *path.absolute().parents) if p.exists())
     if there.is_dir() and not os.access(there, os.W_OK):
-        raise ConfigError(f"out is {path}: {there} is not writable. Choose another folder.")
+        raise ConfigError(f"{name} is {path}: {there} is not writable. Choose another folder.")
     if not there.is_dir():
-        raise ConfigError(f"out is {path}: {there} is not a folder. Choose another folder.")
+        raise ConfigError(f"{name} is {path}: {there} is not a folder. Choose another folder.")
 
 
 class RunDirectory:
