@@ -196,6 +196,14 @@ def room(panel: Axes) -> None:
         panel.yaxis.set_major_formatter("{x:g}")
 
 
+def room_below(axes: Sequence[Axes]) -> None:
+    """Make room for marks below the values of linear axes, if a panel has marks."""
+    if any(panel.texts for panel in axes):
+        for panel in axes:
+            low, high = panel.get_ylim()
+            panel.set_ylim(low - 0.4 * (high - low), high)
+
+
 Values = Mapping[float, Sequence[float | None] | None]
 """The seeds' values by place: None for a seed without one, or for a place that was not run."""
 

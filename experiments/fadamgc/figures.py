@@ -86,7 +86,7 @@ def costs(name: str, setting: str, label: str) -> Callable[[Results, Path], list
                 whole_ticks(panel)
             panel.set_xlabel(label)
             panel.set_ylabel(AXIS_LABELS[quantity])
-            panel.set_ylim(bottom=0)
+            panel.set_ylim(0, 1.06 * panel.get_ylim()[1])
         legend(figure, axes, *_facts(cases), f"K = {_steps(cases)}", seeds_text(results, cases))
         return save(figure, results, out / name)
 

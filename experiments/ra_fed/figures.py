@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from experiments.look import data_name, grid, legend, same_limits, save, seeds_text
+from experiments.look import data_name, grid, legend, room_below, same_limits, save, seeds_text
 from experiments.ra_fed.measures import SAME, finals, in_order, panels
 from experiments.ra_fed.methods import (
     METHODS,
@@ -50,6 +50,7 @@ def widths(results: Results, out: Path) -> list[Path]:
             panel.set_xlabel("client width ratio")
             panel.set_title(setting_of(cases[0]))
         same_limits(axes)
+        room_below(axes)
         shown = [case for cases in group for case in cases]
         legend(figure, axes, _seeds(results, shown))
         files += save(figure, results, out / (f"widths-{name}" if place else "widths"))
@@ -74,6 +75,7 @@ def heterogeneity(results: Results, out: Path) -> list[Path]:
         panel.set_xlabel("Dirichlet parameter")
         panel.set_title("mixed widths" if kind == MIXED else f"width ratio {kind}")
     same_limits(axes)
+    room_below(axes)
     legend(figure, axes, data_name(cases), _seeds(results, cases))
     return save(figure, results, out / "heterogeneity")
 
@@ -158,6 +160,7 @@ def _against(
             capsize=2,
             label=NAMES[method],
         )
+    panel.set_xlim(-0.5, len(places) - 0.5)
     panel.set_xticks(range(len(places)), [one.replace(" of ", " of\n") for one in places])
     panel.set_ylabel(ACCURACY)
 
