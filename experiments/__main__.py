@@ -42,7 +42,7 @@ def main(words: Sequence[str] | None = None) -> int:
     )
     queue.add_argument("--status", action="store_true", help="only say what remains")
     again = commands.add_parser("check", help="make a sample of the stored runs again and compare")
-    again.add_argument("--scale", choices=SCALES, default="small")
+    again.add_argument("--scale", choices=SCALES[1:], default="small")
     again.add_argument("--sample", type=int, default=SAMPLE, metavar="N", help="runs per paper (2)")
     again.add_argument("--jobs", type=int, default=1, metavar="N", help="concurrent runs (1)")
     arguments = parser.parse_args(words)

@@ -18,6 +18,7 @@ from experiments.evidence import VERDICTS, Effect, Evidence, Verdict
 from experiments.papers import papers
 from experiments.report import markdown
 from experiments.studies import Scale
+from wirelessfl.errors import ConfigError
 
 README = Path(__file__).parents[1] / "README.md"
 RESULTS = README.parent / "docs" / "results"
@@ -167,15 +168,21 @@ INTRODUCTION = """# Published claims
 `python -m experiments claims` computes this page from the rows of finished runs in
 `experiments/*/rows`. It lists {count} claims of the five papers. Each is tested by effects: paired
 differences or ratios of runs with equal seeds. Values are means over the seeds with a 95 % interval
-(Student's t).
+(Student's t). Differences above 0 and ratios above 1 support a claim.
 
-- **Confirmed**: the interval excludes zero, and the mean is at least the least effect that counts.
+- **Confirmed**: the interval excludes 0 (a ratio of 1), and the mean is at least the least effect
+  that counts. Where the claim is that there is no difference, the interval lies within the largest
+  difference that does not count.
 - **Contradicted**: the interval excludes all effects that count.
-- **Undecided**: neither, fewer than three seeds, or not run.
+- **Undecided**: neither, fewer than three seeds, or runs are missing.
 
-`experiments/*/claims.toml` states what is compared and the least effect that counts. If several
-effects are listed, a claim is confirmed if all of them confirm it, and contradicted if one
-contradicts it. The column *setting* says whether the runs have the published setting.
+A run that does not reach a target gives a bound. Then there is no interval, and at least six seeds
+must agree. If no compared run of a seed reaches its target, the claim is undecided.
+
+`experiments/*/claims.toml` states what is compared, in which unit, and the least effect that
+counts. If several effects are listed, a claim is confirmed if all of them confirm it, and
+contradicted if one contradicts it. The column *setting* says whether the runs have the published
+setting.
 """
 
 
@@ -196,7 +203,14 @@ def write(by_paper: dict[str, list[Assessed]]) -> None:
 
 
 def marked(file: Path, text: str) -> str:
-    """The content of a file with ``text`` between the marks."""
-    before, _, rest = file.read_text(encoding="utf-8").partition(MARKS[0])
+    """The content of a file with ``text`` between the marks.
+
+    Raises:
+        ConfigError: the file does not have both marks once, in this order.
+    """
+    content = file.read_text(encoding="utf-8")
+    before, _, rest = content.partition(MARKS[0])
     _, _, after = rest.partition(MARKS[1])
+    if [content.count(mark) for mark in MARKS] != [1, 1] or MARKS[1] not in rest:
+        raise ConfigError(f"{file} needs one line {MARKS[0]} and, below it, one line {MARKS[1]}.")
     return f"{before}{MARKS[0]}\n{text}{MARKS[1]}{after}"

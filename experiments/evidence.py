@@ -26,6 +26,8 @@ VERDICTS: tuple[Verdict, ...] = ("confirmed", "contradicted", "undecided")
 LEVEL = 0.95
 MIN_SEEDS = 3
 """Seeds needed for a verdict; with fewer, the interval of a mean says little."""
+MIN_SIGNS = 6
+"""Seeds needed if some values are bounds; by chance, six signs are equal once in 32 times."""
 
 
 @cache
@@ -50,6 +52,7 @@ class Effect:
         at_least: whether values of some seeds are lower bounds of their effects, because a
             compared run did not reach its target.
         at_most: the same for upper bounds.
+        unknown: number of seeds without a value, because no compared run reached its target.
         empty: why there are no values.
     """
 
@@ -61,7 +64,8 @@ class Effect:
     exact: bool = False
     at_least: bool = False
     at_most: bool = False
-    empty: str = "not run"
+    unknown: int = 0
+    empty: str = "runs missing"
 
     @property
     def mean(self) -> float:
@@ -86,21 +90,22 @@ class Effect:
 
         Confirmed: the interval is above 0, and the mean is at least ``least``. Contradicted: the
         interval is below ``least``. For ``equal``: the interval lies within ``least`` of 0, or
-        beyond it. An effect of which only a lower bound is known is not said to be small, and one
-        of which only an upper bound is known is not said to be large.
+        beyond it. Undecided if values of some seeds are unknown. If some are bounds, the interval
+        of their mean says nothing, and all seeds must agree, see ``MIN_SIGNS``.
         """
-        if not self.values or (len(self.values) < MIN_SEEDS and not self.exact):
+        bounds = self.at_least or self.at_most
+        needed = 1 if self.exact else MIN_SIGNS if bounds else MIN_SEEDS
+        if len(self.values) < needed or self.unknown:
             return "undecided"
-        low, high = self.interval
+        low, high = (min(self.values), max(self.values)) if bounds else self.interval
+        low, high = -math.inf if self.at_most else low, math.inf if self.at_least else high
         if self.equal:
-            if -self.least <= low and high <= self.least and not (self.at_least or self.at_most):
+            if -self.least <= low and high <= self.least:
                 return "confirmed"
-            above = low > self.least and not self.at_most
-            below = high < -self.least and not self.at_least
-            return "contradicted" if above or below else "undecided"
-        if low > 0 and self.mean >= self.least and not self.at_most:
+            return "contradicted" if low > self.least or high < -self.least else "undecided"
+        if low > 0 and (low if bounds else self.mean) >= self.least:
             return "confirmed"
-        return "contradicted" if high < self.least and not self.at_least else "undecided"
+        return "contradicted" if high < self.least else "undecided"
 
     def __str__(self) -> str:
         """Value, interval and number of seeds."""
@@ -111,10 +116,13 @@ class Effect:
         text += ("about " if self.at_least and self.at_most else bounds) + self._shown(self.mean)
         if self.exact:
             return f"{text} (computed)"
-        if len(self.values) == 1:
-            return f"{text} (1 seed)"
+        seeds = f"{len(self.values)} seed{'' if len(self.values) == 1 else 's'}"
+        if self.unknown:
+            seeds += f", {self.unknown} without a value"
+        if len(self.values) == 1 or self.at_least or self.at_most:
+            return f"{text} ({seeds})"
         low, high = map(self._shown, self.interval)
-        return f"{text} ({low} to {high}, {len(self.values)} seeds)"
+        return f"{text} ({low} to {high}, {seeds})"
 
     def _shown(self, value: float) -> str:
         if self.shown == "ratio":
@@ -156,7 +164,7 @@ def ratio(
     """The effect log(``more`` / ``less``) of costs until a target, paired by seed.
 
     If one of both did not reach the target, its cost at the end of the run gives a bound of the
-    effect. Seeds of which neither reached it are left out.
+    effect. Seeds of which neither reached it have no value.
 
     Args:
         name: see ``Effect``.
@@ -165,10 +173,11 @@ def ratio(
         least: the least ratio that counts, e.g. 1.1.
         equal: whether the claim is that both are equal.
     """
-    values, at_least, at_most = [], False, False
+    values, at_least, at_most, unknown = [], False, False, 0
     for seed in (seed for seed in more if seed in less):
         large, small = more[seed], less[seed]
         if not (large.reached or small.reached):
+            unknown += 1
             continue
         values.append(math.log(large.cost / small.cost))
         at_least |= not large.reached
@@ -181,7 +190,8 @@ def ratio(
         equal,
         at_least=at_least,
         at_most=at_most,
-        empty="target not reached" if more.keys() & less.keys() else "not run",
+        unknown=unknown,
+        empty="target not reached" if more.keys() & less.keys() else "runs missing",
     )
 
 
@@ -196,10 +206,11 @@ def contrast(
         low: the same in the other setting.
         least: the least quotient of both ratios that counts, e.g. 1.1.
     """
-    values, at_least, at_most = [], False, False
+    values, at_least, at_most, unknown = [], False, False, 0
     for seed in (seed for seed in high[0] if all(seed in costs for costs in (high[1], *low))):
         (more, less), (other_more, other_less) = ([c[seed] for c in pair] for pair in (high, low))
         if not ((more.reached or less.reached) and (other_more.reached or other_less.reached)):
+            unknown += 1
             continue
         values.append(math.log(more.cost / less.cost * other_less.cost / other_more.cost))
         at_least |= not (more.reached and other_less.reached)
@@ -212,7 +223,8 @@ def contrast(
         "ratio",
         at_least=at_least,
         at_most=at_most,
-        empty="target not reached" if seeds else "not run",
+        unknown=unknown,
+        empty="target not reached" if seeds else "runs missing",
     )
 
 

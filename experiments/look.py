@@ -164,7 +164,7 @@ def _names(named: Sequence[Case], cases: Sequence[Case]) -> str:
 
 
 def _count(named: Sequence[Case], cases: Sequence[Case]) -> str:
-    return f"{len(named)} of {len(cases)} cases (see the table)"
+    return f"{len(named)} of {len(cases)} cases of the study"
 
 
 def note(figure: Figure, text: str) -> None:

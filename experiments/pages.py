@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import shutil
 import tempfile
+import textwrap
 from pathlib import Path
 
 from experiments import claims
@@ -16,9 +17,12 @@ from experiments.claims import RESULTS, TITLES, assess
 from experiments.evidence import Evidence
 from experiments.papers import papers
 from experiments.studies import Results
+from wirelessfl.errors import ConfigError
 from wirelessfl.figures import use_style
 
 FIGURES = RESULTS.parent / "figures"
+WIDTH = 120
+"""Most characters per line of text."""
 BLOCK = re.compile(r"<!-- rows of ([\w-]+)(?:: (.*?))? -->\n.*?<!-- end of rows -->", re.DOTALL)
 
 
@@ -44,9 +48,9 @@ def status(results: Results) -> str:
 
 def paragraphs(text: str) -> list[str]:
     """The tables and the paragraphs before them; lists after the last table are left out."""
-    found = text.strip().split("\n\n")
+    found = [one.strip() for one in text.strip().split("\n\n")]
     last = max(place for place, one in enumerate(found) if one.startswith("|"))
-    return found[: last + 1]
+    return [one if one.startswith("|") else textwrap.fill(one, WIDTH) for one in found[: last + 1]]
 
 
 def block(name: str, about: str, evidence: Evidence, shown: set[str]) -> str:
@@ -77,8 +81,24 @@ def block(name: str, about: str, evidence: Evidence, shown: set[str]) -> str:
 
 
 def filled(text: str, evidence: Evidence) -> str:
-    """The text of a page with all its blocks."""
+    """The text of a page with all its blocks.
+
+    Raises:
+        ConfigError: a block has no end, or its paper has no such experiment.
+    """
     shown: set[str] = set()
+    begun, ended = text.count("<!-- rows of "), text.count("<!-- end of rows -->")
+    if not begun == ended == len(BLOCK.findall(text)):
+        raise ConfigError(
+            f"the page of {evidence.paper.name} has {begun} lines `<!-- rows of NAME -->` and "
+            f"{ended} lines `<!-- end of rows -->`: each of the former needs one of the latter."
+        )
+    for match in BLOCK.finditer(text):
+        if match[1] not in evidence.paper.experiments:
+            raise ConfigError(
+                f"the page of {evidence.paper.name} has `<!-- rows of {match[1]} -->`: choose from "
+                f"{', '.join(evidence.paper.experiments)}."
+            )
     return BLOCK.sub(lambda m: block(m[1], m[2] or "", evidence, shown), text)
 
 

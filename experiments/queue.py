@@ -7,9 +7,15 @@ import os
 import statistics
 import sys
 import tomllib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
+
+try:
+    import fcntl
+except ImportError:  # not a POSIX system: the folder is not locked
+    fcntl = None  # type: ignore[assignment]
 
 from rich.console import Console
 from rich.table import Table
@@ -20,6 +26,8 @@ from experiments.stated import identity
 from experiments.stored import SUFFIX, StoredRun
 from experiments.studies import Scale
 from wirelessfl.config import Config
+from wirelessfl.errors import ConfigError, DataError
+from wirelessfl.runs.directory import check_writable
 from wirelessfl.runs.sweep import Failure, SweepError
 
 ORDER = Path(__file__).with_name("queue.toml")
@@ -90,9 +98,11 @@ def entries(
 
 
 def stored(entry: Entry) -> StoredRun | None:
-    """The stored run of an entry; None if there is none."""
+    """The stored run of an entry; None if there is none, or if its file is damaged."""
     file = entry.store.rows / (identity(entry.run.config) + SUFFIX)
-    return StoredRun.load(file) if file.is_file() else None
+    with suppress(DataError):  # the run is made again
+        return StoredRun.load(file) if file.is_file() else None
+    return None
 
 
 def finished(entry: Entry) -> bool:
@@ -150,7 +160,7 @@ def status(every: Sequence[Entry]) -> Table:
     table = Table(title="runs of all papers")
     for heading in ("study", "finished", "outdated", "missing", "CPU hours left"):
         table.add_column(heading, justify="left" if heading == "study" else "right")
-    totals = [0.0, 0.0, 0.0, 0.0]
+    totals, more = [0.0, 0.0, 0.0, 0.0], False
     for name in sorted(dict.fromkeys(entry.name for entry in every), key=rank()):
         of_study = [(e, r) for e, r in zip(every, runs, strict=True) if e.name == name]
         old = sum(run is not None and not run.current for _, run in of_study)
@@ -159,11 +169,13 @@ def status(every: Sequence[Entry]) -> Table:
         left = sum(hour for hour in hours if hour is not None)
         numbers = [len(of_study) - len(todo), old, len(todo) - old, left]
         totals = [total + number for total, number in zip(totals, numbers, strict=True)]
+        more |= None in hours
         shown = f"{left:.1f}" + " or more" * (None in hours)
         shown = "unknown" if hours and set(hours) == {None} else shown
         table.add_row(name, *(f"{number:.0f}" for number in numbers[:3]), shown)
     table.add_section()
-    table.add_row("all", *(f"{number:.0f}" for number in totals[:3]), f"{totals[3]:.1f}")
+    shown = f"{totals[3]:.1f}" + " or more" * more
+    table.add_row("all", *(f"{number:.0f}" for number in totals[:3]), shown)
     return table
 
 
@@ -172,9 +184,38 @@ def run_queue(
 ) -> list[Failure]:
     """Make all missing runs; can be interrupted at any moment and goes on where it was.
 
+    It ends early if all runs of a batch fail for the same reason, as without data.
+
     Returns:
         The runs that failed.
+
+    Raises:
+        ConfigError: ``scratch`` cannot be written, or another queue uses it.
     """
+    check_writable(scratch, "scratch")
+    with alone(scratch):
+        return _run_queue(scale, into, scratch, jobs, data_dir)
+
+
+@contextmanager
+def alone(scratch: Path) -> Iterator[None]:
+    """Lock the folder of unfinished runs; the lock ends with the process, even if it is killed."""
+    scratch.mkdir(parents=True, exist_ok=True)
+    with (scratch / ".lock").open("w") as file:
+        try:
+            if fcntl is not None:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ConfigError(
+                f"scratch is {scratch}: another queue uses it. Wait until it ends, or choose "
+                "another folder."
+            ) from None
+        yield
+
+
+def _run_queue(
+    scale: Scale, into: Path | None, scratch: Path, jobs: int, data_dir: Path | None
+) -> list[Failure]:
     os.nice(max(0, NICE - os.nice(0)))
     failures: list[Failure] = []
     failed: set[str] = set()
@@ -195,6 +236,9 @@ def run_queue(
             failures += error.failures
             failed |= {identity(failure.config) for failure in error.failures}
             print(error, file=sys.stderr)
+            reasons = {failure.reason for failure in error.failures}
+            if len(error.failures) == len(todo) > 1 and len(reasons) == 1:
+                return failures
 
 
 def print_status(every: Sequence[Entry]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,6 +16,7 @@ from experiments.stated import identity
 from experiments.stored import SUFFIX, StoredRun, stored_file
 from wirelessfl.cli.show import progress, sweep_progress
 from wirelessfl.config import Config
+from wirelessfl.errors import DataError
 from wirelessfl.runs import kept
 from wirelessfl.runs.about import NUMERICS
 from wirelessfl.runs.result import RunResult
@@ -71,7 +73,9 @@ class Store:
 
     def _current(self, name: str) -> bool:
         file = self.rows / (name + SUFFIX)
-        return file.is_file() and StoredRun.load(file).current
+        with suppress(DataError):  # a damaged file is made again
+            return file.is_file() and StoredRun.load(file).current
+        return False
 
     def make(self, planned: Iterable[Planned], *, jobs: int = 1, ray: str | None = None) -> None:
         """Execute the missing runs, in order of rank.
@@ -120,7 +124,7 @@ def make_runs(
     folders = [folder_of(run, scratch) for run in todo]
     for folder in folders:
         if (folder / "about.json").is_file() and numerics_of(folder) != NUMERICS:
-            shutil.rmtree(folder)  # another version started it
+            shutil.rmtree(folder, ignore_errors=True)  # another version started it
 
     done: set[Path] = set()
 
@@ -137,7 +141,7 @@ def make_runs(
             sweep(configs, scratch, jobs=jobs, ray=ray, on_row=show, on_end=keep)
     finally:
         for folder in done:
-            shutil.rmtree(folder)
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def folder_of(run: Planned, scratch: Path) -> Path:

@@ -14,6 +14,7 @@ from typing import Any
 
 from experiments.stated import MACHINE, effective, identity
 from wirelessfl.config import Config
+from wirelessfl.errors import DataError
 from wirelessfl.runs.about import NUMERICS
 from wirelessfl.runs.result import RunResult
 from wirelessfl.runs.transitions import Transition, transitions
@@ -24,6 +25,9 @@ SUFFIX = ".json.xz"
 DROPPED = ("wall_seconds", "numerics")
 """Fields of rows that are stored once per run."""
 Row = dict[str, Any]
+
+DAMAGED = (lzma.LZMAError, LookupError, OSError, StopIteration, TypeError, ValueError)
+"""Errors in reading a damaged file."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +111,7 @@ class StoredRun:
         """Read a file.
 
         Raises:
-            ValueError: it is damaged, or was written by a later version.
+            DataError: it is damaged, or was written by a later version.
         """
         try:
             content = json.loads(lzma.decompress(file.read_bytes()))
@@ -118,12 +122,19 @@ class StoredRun:
                 {name: next(columns[name]) for name in content["fields"][kind]}
                 for kind in content["kinds"]
             ]
-        except (lzma.LZMAError, KeyError, ValueError, StopIteration) as error:
-            raise ValueError(
-                f"{file} is no file of a finished run: remove it. ({error})"
+            parts = (content[name] for name in ("settings", "about", "machine", "seconds"))
+            settings, about, machine, seconds = parts
+        except (
+            lzma.LZMAError,
+            LookupError,
+            OSError,
+            StopIteration,
+            TypeError,
+            ValueError,
+        ) as error:
+            raise DataError(
+                f"{file} is no file of a finished run: remove it. ({type(error).__name__}: {error})"
             ) from error
-        parts = (content[name] for name in ("settings", "about", "machine", "seconds"))
-        settings, about, machine, seconds = parts
         return cls(settings, rows, about, machine, seconds)
 
 

@@ -94,7 +94,8 @@ def draw_curves(
         against: field of the rows on the horizontal axis (mean over the seeds).
         target: accuracy in [0, 1] to mark with a horizontal line.
         floor: lowest accuracy shown, in [0, 1].
-        common: whether the horizontal axis ends shortly after the end of the shortest curve.
+        common: whether the horizontal axis ends shortly after the end of the shortest curve, or
+            after all curves that reach the target have reached it.
         legend: whether to draw a legend.
         median: whether a curve shows the median over the seeds instead of the mean.
         styles: all labels in a fixed order, so that a label has the same colour and dashes in
@@ -102,7 +103,8 @@ def draw_curves(
         what: field of the rows on the vertical axis.
         smooth: number of successive rows that are averaged for each point of a curve, odd.
     """
-    ends = []
+    ends: list[float] = []
+    hits: list[float] = []
     accuracy = what.endswith("accuracy")
     order = list(styles) or list(runs)
     alpha = 0.15 if len(runs) < CROWDED else 0.08
@@ -113,13 +115,16 @@ def draw_curves(
         y = np.array([[row[what] for row in rows[:length]] for rows in seeds], dtype=float)
         y = np.array([_averaged(one, smooth) for one in y]) * (100 if accuracy else 1)
         ends.append(x[-1])
+        drawn = np.median(y, axis=0) if median else y.mean(0)
+        if target is not None and (hit := np.flatnonzero(drawn >= 100 * target)).size:
+            hits.append(x[hit[0]])
         look: dict[str, Any] = {"color": COLOURS[i % len(COLOURS)]}
         look |= {"linestyle": DASHES[i % len(DASHES)], "linewidth": style().line}
         if len(order) >= CROWDED:
             step = max(length // 6, 1)
             look |= {"marker": MARKERS[i % len(MARKERS)], "markersize": style().small / 2.2}
             look |= {"markevery": (i * step // len(order), step), "markeredgewidth": 0}
-        axes.plot(x, np.median(y, axis=0) if median else y.mean(0), label=label, **look)
+        axes.plot(x, drawn, label=label, **look)
         if len(seeds) > 1:
             axes.fill_between(x, y.min(0), y.max(0), color=look["color"], alpha=alpha, linewidth=0)
     if target is not None:
@@ -127,7 +132,7 @@ def draw_curves(
     if against == "round":
         whole_ticks(axes)
     if common:
-        axes.set_xlim(0, 1.2 * min(ends))
+        axes.set_xlim(0, max(1.2 * min(ends), 1.05 * max(hits, default=0.0)))
     if floor is not None:
         axes.set_ylim(bottom=100 * floor)
     axes.set_xlabel(LABELS[against], fontsize=style().text)

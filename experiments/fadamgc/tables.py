@@ -95,7 +95,7 @@ def comparison(results: Results) -> str:
                     " / ".join(f"{100 * run[-1]['accuracy']:.0f}" for run in seeds),
                     reached(seeds, TARGETS[dataset], "round", "d"),
                     ratio(results, case, reference, "round"),
-                    f"{published_ratio(case['algorithm'], known):.2f}",
+                    f"{published_ratio(case['algorithm'], known):.2f} ({known})",
                     reached(seeds, TARGETS[dataset], "sim_seconds", ".2f"),
                     ratio(results, case, reference, "sim_seconds"),
                 ]

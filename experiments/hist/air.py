@@ -241,7 +241,7 @@ def _seconds(
         panel.set_yticks([])
     panel.set_xticks(ticks)
     panel.set_xlabel(label)
-    panel.set_ylabel(f"simulated seconds to {TARGET:.0%}")
+    panel.set_ylabel(f"simulated seconds to {100 * TARGET:g} %")
     legend(figure, [panel], *facts(results, results.where()))
     return save(figure, results, path)
 

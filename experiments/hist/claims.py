@@ -97,7 +97,7 @@ def table(evidence: Evidence, *, study: str, least: float, widening: float) -> l
                 for name in ("hist", "hfedavg")
                 for n in (2, 4)
             }
-            name = f"{SPLITS[split]}, {target:.0%}"
+            name = f"{SPLITS[split]}, {100 * target:g} %"
             found += [
                 ratio(f"{name}, N = {n}", sent["hfedavg", n], sent["hist", n], least)
                 for n in (2, 4)

@@ -65,7 +65,7 @@ def fig4(results: Results, out: Path) -> list[Path]:
         groups = [
             f"N = {n}" for n in sorted({c["cells"] for c in results.where(split=split, lr=lr)})
         ]
-        draw_bars(panel, bars, f"MiB per client to {TARGET:.0%}", groups)
+        draw_bars(panel, bars, f"MiB per client to {100 * TARGET:g} %", groups)
         panel.margins(y=0.1)
         panel.set_title(f"{SPLITS[split]}, learning rate {lr:g}")
     same_limits(axes)
@@ -109,7 +109,7 @@ def fig6(results: Results, out: Path) -> list[Path]:
     for case in sorted(results.where(), key=lambda case: case["cells"]):
         by_cells = bars.setdefault(_mask_label(case), {})
         by_cells[f"N = {case['cells']}"] = to_target(results, case, "sim_seconds")
-    draw_bars(axes[2], bars, f"simulated seconds to {TARGET:.0%}")
+    draw_bars(axes[2], bars, f"simulated seconds to {100 * TARGET:g} %")
     axes[2].margins(y=0.1)
     legend(figure, axes[:2], *facts(results, results.where(), bars=True))
     axes[2].get_legend().remove()

@@ -50,7 +50,11 @@ def traffic(results: Results) -> str:
     head = ["split, learning rate", "run", "seeds", "accuracy (%) after 10 / 20 / 40 / 60 / 100"]
     head += ["rounds to 75 %", "rounds to 80 %", "MiB to 75 %", "MiB to 80 %"]
     rows = []
-    for case in results.where():
+    order = [*SPLITS]
+    for case in sorted(
+        results.where(),
+        key=lambda case: (order.index(case["split"]), -case["lr"], case.label),
+    ):
         seeds = results.rows(case)
         rows.append(
             [
@@ -147,7 +151,7 @@ def targets(results: Results) -> str:
     """Tables I and II: rounds, transmitted MiB, and MB in the accounting of Section VI-B2."""
     name = results.study.name
     low, high = TARGETS[name]
-    head = ["split", "run", f"rounds to {low:.0%} / {high:.0%}", "paper"]
+    head = ["split", "run", f"rounds to {100 * low:g} / {100 * high:g} %", "paper"]
     head += ["MiB sent", "MB by VI-B2, 61,706 parameters", "paper"]
     if name == "table2":
         head.remove("MB by VI-B2, 61,706 parameters")

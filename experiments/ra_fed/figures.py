@@ -15,6 +15,7 @@ from experiments.ra_fed.methods import (
     OTHERS,
     OURS,
     REFERENCE,
+    case_order,
     name_of,
     setting_of,
     share,
@@ -87,14 +88,7 @@ def _seeds(results: Results, cases: Sequence[Case]) -> str:
 def _places(cases: Sequence[Case]) -> list[str]:
     """Capacities in axis order: widths in increasing order, mixed widths, then other budgets."""
     by_share = {share(case): case for case in cases if case["capacities"] is not None}
-    return sorted(
-        by_share, key=lambda one: (case_order(by_share[one]), max(by_share[one]["capacities"]))
-    )
-
-
-def case_order(case: Case) -> int:
-    """Sort key: 0 for one width, 1 for mixed widths, 2 for other budgets."""
-    return 2 if case["budget"] is not None else int(len(case["capacities"]) > 1)
+    return sorted(by_share, key=lambda one: case_order(by_share[one]))
 
 
 def _unordered(shares: Sequence[str]) -> list[str]:

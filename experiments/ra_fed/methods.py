@@ -102,3 +102,9 @@ def dealt(case: Case) -> str:
 def setting_of(case: Case) -> str:
     """Names of data set, split and model."""
     return f"{DATA[case['dataset']]}, {dealt(case)}, {MODELS.get(case['model'], case['model'])}"
+
+
+def case_order(case: Case) -> tuple[int, float]:
+    """Sort key: widths in increasing order, mixed widths, other budgets."""
+    kind = 2 if case["budget"] is not None else int(len(case["capacities"]) > 1)
+    return kind, max(case["capacities"])

@@ -22,6 +22,7 @@ from experiments.ra_fed.methods import (
     OURS,
     REFERENCE,
     TARGETS,
+    case_order,
     name_of,
     setting_of,
     share,
@@ -78,7 +79,8 @@ def by_method(results: Results) -> str:
     rows = []
     for cases in found:
         full = [case for case in cases if case["algorithm"] == REFERENCE]
-        shares = list(dict.fromkeys(share(case) for case in cases if case not in full))
+        some = sorted((case for case in cases if case not in full), key=case_order)
+        shares = list(dict.fromkeys(map(share, some)))
         for place, affordable in enumerate(shares):
             here = {c["algorithm"]: c for c in cases if c not in full and share(c) == affordable}
             row = [setting_of(cases[0]) if place == 0 else "", affordable]

@@ -19,6 +19,7 @@ from experiments.evidence import VERDICTS, Effect
 from experiments.pages import evidence_of, files
 from experiments.papers import papers
 from experiments.studies import SCALES
+from wirelessfl.errors import ConfigError
 
 COUNT = 52
 EVERY = [(name, claim) for name in TITLES for claim in claims_of(papers()[name].folder)]
@@ -49,13 +50,15 @@ def test_claims_are_complete(name, claim):
     )
     assert not {"verdict", "ours", "status"} & raw.keys()
     assert not any(verdict in str(raw).lower() for verdict in VERDICTS)
-    assert claim.criterion.get("least", 1) is not None
     assert claim.scope == PUBLISHED or claim.scope.startswith("other: ")
     assert claim.scale in SCALES
     assert "|" not in f"{claim.statement}{claim.published}{claim.scope}{claim.reason}"
     words = claim.command.split()
     assert words[:2] == ["python", "-m"]
     assert words[2] in (f"experiments.{name}", "experiments", "wirelessfl.theory", "pytest")
+    if words[2] == f"experiments.{name}":
+        assert words[3] in {*papers()[name].experiments, "seconds"}
+        assert ("--scale" in words) == (claim.scale != "small") or words[3] == "seconds"
 
 
 def test_claims_without_runs_are_undecided(tmp_path):
@@ -64,7 +67,9 @@ def test_claims_without_runs_are_undecided(tmp_path):
         for one in assess(name, rows=tmp_path):
             computed = any(effect.exact for effect in one.effects)
             assert one.effects
-            assert computed or (one.verdict, one.ours) == ("undecided", "not run"), one.claim.id
+            assert computed or (one.verdict, one.ours) == ("undecided", "runs missing"), (
+                one.claim.id
+            )
 
 
 def test_pages_agree_with_the_rows(evidence):
@@ -74,6 +79,15 @@ def test_pages_agree_with_the_rows(evidence):
     for file, text in texts.items():
         assert file.read_text(encoding="utf-8") == text, file
         assert "| verdict |" in text
+
+
+@pytest.mark.parametrize("text", ["a\n", "<!-- claims -->\nold\nREST", "<!-- end of claims -->"])
+def test_pages_without_both_marks_are_left_alone(text, tmp_path):
+    """Without the end mark, the rest of the page would be lost."""
+    file = tmp_path / "page.md"
+    file.write_text(text)
+    with pytest.raises(ConfigError, match=r"page\.md needs one line <!-- claims -->"):
+        module.marked(file, "new")
 
 
 def test_a_claim_needs_all_its_effects():
@@ -93,8 +107,8 @@ def test_a_claim_needs_all_its_effects():
     }
     for effects, verdict in cases.items():
         assert Assessed(claim, effects).verdict == verdict
-    assert Assessed(claim, (none,)).ours == "not run"
-    assert Assessed(claim, (open_, none)).ours == "5 (1 seed); x: not run"
+    assert Assessed(claim, (none,)).ours == "runs missing"
+    assert Assessed(claim, (open_, none)).ours == "5 (1 seed); x: runs missing"
 
 
 def test_totals_count_verdicts_and_settings_separately():

@@ -73,15 +73,32 @@ def test_ratios_of_costs_are_bounded_by_unreached_targets():
     assert ratio("", fast, slow, 1.2).verdict == "contradicted"
     assert str(effect).startswith("2.06 (1.7")
     never = {seed: Reached(cost.cost, False) for seed, cost in slow.items()}
-    assert ratio("", never, fast, 1.2).verdict == "confirmed"
-    assert str(ratio("", never, fast, 1.2)).startswith("at least 2.06")
-    assert ratio("", never, fast, 9.0).verdict == "undecided"  # it may be more than 9
+    assert ratio("", never, fast, 1.2).verdict == "undecided"  # of three seeds
+    assert str(ratio("", never, fast, 1.2)) == "at least 2.06 (3 seeds)"
     ends = {seed: Reached(cost.cost, False) for seed, cost in fast.items()}
-    assert ratio("", slow, ends, 1.2).verdict == "undecided"  # it may be less than 1.2
-    assert ratio("", fast, never, 1.2).verdict == "contradicted"
     neither = ratio("", never, ends, 1.2)
     assert (neither.values, str(neither)) == ((), "target not reached")
-    assert str(ratio("x", {}, fast, 1.2)) == "x: not run"
+    assert str(ratio("x", {}, fast, 1.2)) == "x: runs missing"
+    partly = ratio("", {**slow, 4: never[1]}, {**fast, 4: ends[1]}, 1.2)
+    assert (partly.verdict, partly.unknown) == ("undecided", 1)
+    assert str(partly).endswith("3 seeds, 1 without a value)")
+
+
+def test_bounds_decide_if_six_seeds_agree():
+    """The interval of a mean of bounds says nothing: the true values may differ much more."""
+    late, soon = costs(*[8.0] * 6), costs(*[4.0] * 6)
+    never, ends = costs(*[8.0] * 6, reached=False), costs(*[4.0] * 6, reached=False)
+    mixed = late | {0: never[0]}
+    for more in (never, mixed):
+        assert ratio("", more, soon, 1.2).verdict == "confirmed"
+        assert ratio("", more, soon, 2.1).verdict == "undecided"  # it may be more than 2.1
+        assert ratio("", soon, more, 1.2).verdict == "contradicted"
+    assert ratio("", late, ends, 1.2).verdict == "undecided"  # it may be less than 1.2
+    assert ratio("", mixed, soon | {1: ends[1]}, 1.2).verdict == "undecided"
+    odd = soon | {5: Reached(8.0, True)}
+    assert ratio("", never, odd, 1.2).verdict == "undecided"  # one seed disagrees
+    five = {seed: never[seed] for seed in range(5)}
+    assert ratio("", five, soon, 1.2).verdict == "undecided"
 
 
 def costs(*values, reached=True):
@@ -94,9 +111,10 @@ def test_equal_costs_need_reached_targets():
     assert ratio("", base, near, 1.1, equal=True).verdict == "confirmed"
     late = costs(4.1, 4.1, 4.1, reached=False)
     assert ratio("", late, base, 1.1, equal=True).verdict == "undecided"
-    never = costs(8.0, 8.1, 8.2, reached=False)
-    assert ratio("", never, base, 1.1, equal=True).verdict == "contradicted"
-    assert ratio("", base, never, 1.1, equal=True).verdict == "contradicted"
+    six, never = costs(*[4.0] * 6), costs(*[8.0] * 6, reached=False)
+    assert ratio("", never, six, 1.1, equal=True).verdict == "contradicted"
+    assert ratio("", six, never, 1.1, equal=True).verdict == "contradicted"
+    assert ratio("", costs(*[4.1] * 6, reached=False), six, 1.1, equal=True).verdict == "undecided"
 
 
 def test_contrasts_compare_ratios_of_two_settings():

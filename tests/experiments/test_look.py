@@ -48,8 +48,8 @@ def test_missing_and_old_runs_are_named_below_the_panels(tmp_path, redrawn):
         "made by an older version: FedAvg; HIST", "not run: SCAFFOLD",
     ]  # fmt: skip
     assert redrawn["counted"].get_supxlabel().split("\n") == [
-        "made by an older version: 1 of 3 cases (see the table)",
-        "not run: 1 of 3 cases (see the table)",
+        "made by an older version: 1 of 3 cases of the study",
+        "not run: 1 of 3 cases of the study",
     ]
 
 

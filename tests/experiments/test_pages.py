@@ -12,6 +12,7 @@ from experiments.evidence import Evidence
 from experiments.pages import BLOCK, FIGURES, filled, paragraphs, status
 from experiments.papers import papers
 from experiments.stored import StoredRun, stored_file
+from wirelessfl.errors import ConfigError
 from wirelessfl.runs.about import NUMERICS
 
 DOCS = RESULTS.parent
@@ -89,6 +90,20 @@ def test_a_block_has_figure_table_and_number_of_runs(one, tmp_path):
     twice = filled(MARKED + MARKED, found)
     assert twice.count("| data |") == 1
     assert twice.count("![rounds]") == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (MARKED.replace("<!-- end of rows -->", ""), "1 lines .* and 0 lines"),
+        (MARKED.replace("<!-- end of rows -->", "") + MARKED, "2 lines .* and 1 lines"),
+        (MARKED.replace("fig3", "fig99"), "rows of fig99 -->`: choose from fig3"),
+    ],
+)
+def test_wrong_marks_are_errors(one, text, message):
+    _, _, evidence = one
+    with pytest.raises(ConfigError, match=message):
+        filled(text, evidence())
 
 
 def test_lists_below_a_table_are_left_out():

@@ -1,5 +1,6 @@
 """The queue makes every missing run once, in order, and goes on after an interruption."""
 
+import json
 import os
 import signal
 from dataclasses import replace
@@ -17,6 +18,7 @@ from experiments.stated import identity
 from experiments.stored import StoredRun
 from tests.launching import wait_until
 from wirelessfl.config import Config
+from wirelessfl.errors import ConfigError
 
 
 def config(seed=1, **flags):
@@ -99,18 +101,64 @@ def test_status_knows_studies_outside_the_order(few):
     ]
 
 
+def test_a_damaged_file_is_made_again(few, tmp_path):
+    run_queue("small", None, tmp_path / "scratch", 1)
+    (file,) = (tmp_path / "rows").glob(identity(few[0].run.config) + "*")
+    before = stored(few[0])
+    file.write_bytes(file.read_bytes()[:100])
+    assert stored(few[0]) is None
+    assert few[0].store.missing([few[0].run]) == [few[0].run]
+    run_queue("small", None, tmp_path / "scratch", 1)
+    assert stored(few[0]).rows == before.rows
+
+
+def test_a_second_queue_with_the_same_folder_is_refused(few, tmp_path):
+    with (
+        queue_module.alone(tmp_path / "scratch"),
+        pytest.raises(ConfigError, match="another queue uses it"),
+    ):
+        run_queue("small", None, tmp_path / "scratch", 1)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match=r"scratch is .*file: .*file is not a folder"):
+        run_queue("small", None, tmp_path / "file", 1)
+
+
+def test_the_queue_ends_if_all_runs_fail_for_one_reason(few, tmp_path, monkeypatch):
+    """Without data, hundreds of runs would fail one after the other."""
+    monkeypatch.setattr(queue_module, "BATCH", 2)
+    bad = few[1].run.config
+    found = [
+        few[1]._replace(run=Planned(f"run {seed}", bad.with_run({"seed": seed})))
+        for seed in (7, 8, 9)
+    ]
+    monkeypatch.setattr(queue_module, "entries", lambda *a: found)
+    assert len(run_queue("small", None, tmp_path / "scratch", 1)) == 2
+
+
 def test_a_killed_queue_goes_on(tmp_path, launcher):
-    """After kill -9, the queue goes on with the runs that are missing."""
+    """After kill -9, the queue goes on with the unfinished run from its checkpoint."""
     script = tmp_path / "queue_of_two.py"
     script.write_text(QUEUE)
     process = launcher.start(tmp_path, script=script)
-    wait_until(lambda: len(list(tmp_path.glob("rows/*.xz"))) == 1, 90)
+
+    def second():
+        """The folder of the second run, once the first is stored and it has some rows."""
+        if len(list(tmp_path.glob("rows/*.xz"))) != 1:
+            return None
+        files = [file.parent for file in tmp_path.glob("scratch/*/rows.jsonl")]
+        return next((f for f in files if (f / "rows.jsonl").read_bytes().count(b"\n") > 9), None)
+
+    wait_until(second, 90)
     process.send_signal(signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL, "the queue ended before it was killed"
-    assert len(list(tmp_path.glob("rows/*.xz"))) == 1
+    (old,) = tmp_path.glob("rows/*.xz")
+    date = json.loads((second() / "about.json").read_text())["date"]
     assert launcher.start(tmp_path, script=script).wait() == 0
-    assert len(list(tmp_path.glob("rows/*.xz"))) == 2
-    assert not list((tmp_path / "scratch").iterdir())
+    (new,) = set(tmp_path.glob("rows/*.xz")) - {old}
+    run = StoredRun.load(new)
+    assert run.about["date"] == date, "it goes on from its checkpoint"
+    assert [row["round"] for row in run.rows] == [*range(81)]
+    assert [file.name for file in (tmp_path / "scratch").iterdir()] == [".lock"]
 
 
 QUEUE = """
@@ -120,6 +168,7 @@ from experiments import queue
 from experiments.queue import Entry, run_queue
 from experiments.runs import Planned, Store
 from wirelessfl.config import Config
+from wirelessfl.errors import ConfigError
 
 root = Path(sys.argv[1])
 store = Store(root / "rows", root / "scratch")

@@ -39,7 +39,7 @@ def test_every_configuration_can_be_read_at_every_scale():
 
 
 def test_the_core_comparison_comes_first():
-    """The order is: one seed of the core comparison, other widths, other data sets, more seeds."""
+    """Then come its other seeds with one seed of other widths, and then other data sets."""
     ranks = {}
     for run in PAPER.study("widths", "small").planned():
         config = run.config
@@ -57,9 +57,11 @@ def test_the_core_comparison_comes_first():
         ("fashion-mnist", "mlp", "dirichlet", 1)
     }
     assert {capacities for *_, capacities, _ in ranks[0]} == {None, (0.5,), MIXED}
-    assert {capacities for *_, capacities, _ in ranks[1]} == {(0.25,), (0.125,), (1.0,)}
-    assert {seed for *_, seed in ranks[2]} == {1}
-    assert {(d, m) for d, m, *_ in ranks[2]} == {
+    first = {capacities for *_, capacities, seed in ranks[1] if seed == 1}
+    assert first == {(0.25,), (0.125,), (1.0,)}
+    assert {capacities for *_, capacities, seed in ranks[1] if seed > 1} == {None, (0.5,), MIXED}
+    assert {seed for *_, seed in ranks[1]} == {1, 2, 3}
+    assert {(d, m) for d, m, *_, seed in ranks[2] if seed == 1} == {
         ("mnist", "mlp"), ("fashion-mnist", "mlp"), ("fashion-mnist", "lenet5"),
     }  # fmt: skip
     assert {seed for *_, seed in ranks[3]} == {2, 3}

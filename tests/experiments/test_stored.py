@@ -2,6 +2,7 @@
 
 import json
 import lzma
+from contextlib import nullcontext
 
 import pytest
 
@@ -9,6 +10,7 @@ import wirelessfl
 from experiments.runs import Planned, Store, make_runs
 from experiments.stored import StoredRun, stored_file
 from wirelessfl.config import Config
+from wirelessfl.errors import DataError
 from wirelessfl.runs import about
 from wirelessfl.runs.sweep import SweepError
 
@@ -56,11 +58,21 @@ def test_rows_with_different_fields_are_stored(result, tmp_path):
     assert StoredRun.load(tmp_path / "x.json.xz").rows == rows
 
 
-@pytest.mark.parametrize("content", [b"", b"nonsense", lzma.compress(b'{"format": 1}')])
+NO_SETTINGS = b'{"format": 1, "columns": {}, "fields": [], "kinds": []}'
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"nonsense",
+        *map(lzma.compress, [b'{"format": 1}', b"[1]", NO_SETTINGS, b'{"format": 99}']),
+    ],
+)
 def test_damaged_files_are_named(content, tmp_path):
     file = tmp_path / "fedavg-1.json.xz"
     file.write_bytes(content)
-    with pytest.raises(ValueError, match=r"fedavg-1\.json\.xz is no file of a finished run"):
+    with pytest.raises(DataError, match=r"fedavg-1\.json\.xz is no file of a finished run"):
         StoredRun.load(file)
 
 
@@ -82,31 +94,44 @@ def test_runs_of_an_older_version_are_found_and_made_again(tmp_path, monkeypatch
     assert new.rows == old.rows
 
 
-def test_an_unfinished_run_goes_on(tmp_path):
-    """A run that was interrupted goes on from its checkpoint; a failed one leaves no file."""
-    rows, seen = tmp_path / "rows", []
+class HaltError(Exception):
+    pass
 
-    class Halt(Exception):
-        pass
 
-    def halt(self, file):
-        seen.append(file)
-        raise Halt
+@pytest.mark.parametrize("when", ["in training", "before it is stored"])
+def test_an_interrupted_run_goes_on(when, tmp_path, monkeypatch):
+    """It goes on from its checkpoint, or is read if it had finished; its folder is removed."""
+    rows, small = tmp_path / "rows", config(rounds=4, checkpoint_seconds=0)
 
-    save, StoredRun.save = StoredRun.save, halt
-    try:
-        with pytest.raises(Halt):
-            make_runs([Planned("a", config())], [rows], tmp_path / "runs")
-    finally:
-        StoredRun.save = save
-    assert seen == [stored_file(config(), rows)]
+    def halt(*arguments):
+        if when == "before it is stored" or arguments[1]["round"] == 2:
+            raise HaltError
+
+    with monkeypatch.context() as patched:
+        if when == "in training":
+            patched.setattr("experiments.runs.sweep_progress", lambda *a: nullcontext(halt))
+        else:
+            patched.setattr(StoredRun, "save", halt)
+        with pytest.raises(HaltError):
+            make_runs([Planned("a", small)], [rows], tmp_path / "runs")
+    assert not rows.exists()
     (folder,) = (tmp_path / "runs").iterdir()
-    before = (folder / "rows.jsonl").stat().st_mtime_ns
-    about_run = json.loads((folder / "about.json").read_text())
-    make_runs([Planned("a", config())], [rows], tmp_path / "runs")
+    written = len((folder / "rows.jsonl").read_text().splitlines())
+    assert written == (3 if when == "in training" else 5)
+    date = json.loads((folder / "about.json").read_text())["date"]
+    seen = []
+    monkeypatch.setattr(
+        "experiments.runs.sweep_progress",
+        lambda *a: nullcontext(lambda place, row: seen.append(row["round"])),
+    )
+    make_runs([Planned("a", small)], [rows], tmp_path / "runs")
     assert not folder.exists()
-    assert StoredRun.load(stored_file(config(), rows)).about["date"] == about_run["date"]
-    assert before
+    run = StoredRun.load(stored_file(small, rows))
+    assert [row["round"] for row in run.rows] == [0, 1, 2, 3, 4]
+    assert run.about["date"] == date
+    assert 0 not in seen, "it goes on from its checkpoint"
+    make_runs([Planned("a", small)], [tmp_path / "whole"], tmp_path / "runs")
+    assert StoredRun.load(stored_file(small, tmp_path / "whole")).rows == run.rows
 
 
 def test_a_run_of_two_papers_is_executed_once(tmp_path):

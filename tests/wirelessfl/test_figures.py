@@ -63,6 +63,14 @@ def test_medians_losses_and_common_ends():
     assert panel.get_xlim() == pytest.approx((0, 1.2))
 
 
+def test_common_ends_are_beyond_the_target():
+    """Curves that reach the target are shown until they do."""
+    _, (panel,) = new_figure()
+    runs = {"A": [rows(0.1, 0.9)], "B": [rows(0.1, 0.2, 0.3, 0.4, 0.8)], "C": [rows(0.1, 0.2)]}
+    draw_curves(panel, runs, "round", target=0.7, common=True)
+    assert panel.get_xlim() == pytest.approx((0, 1.05 * 4))
+
+
 def test_a_label_has_the_same_style_in_several_panels():
     _, panels = new_figure(columns=2)
     draw_curves(panels[0], {"A": RUNS["A"], "B": RUNS["B"]}, "round", styles=["A", "B"])
