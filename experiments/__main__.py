@@ -21,7 +21,13 @@ def main(words: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m experiments", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     claims = commands.add_parser("claims", help="print all claims with verdicts; write the page")
-    claims.add_argument("paper", nargs="?", choices=[*TITLES], help="only this paper's; no page")
+    claims.add_argument(
+        "paper",
+        nargs="?",
+        choices=[*TITLES],
+        type=lambda name: name.replace("-", "_"),
+        help="only this paper's; no page",
+    )
     commands.add_parser("pages", help="write claims, tables and figures of docs/results")
     queue = commands.add_parser("queue", help="make all missing runs, at low priority")
     queue.add_argument("--scale", choices=SCALES, default="small")

@@ -114,7 +114,9 @@ class Paper:
             text = experiment.table(results) + outdated(results) + not_run(results)
             (out / f"{name}.md").write_text(text, encoding="utf-8")
             print(f"{name}\n\n{text}")
-            if experiment.draw is not None and results.where():
+            if experiment.draw is not None and not results.where():
+                print("not drawn: no run is stored; --make trains the runs")
+            elif experiment.draw is not None:
                 with use_style(style):
                     files = experiment.draw(results, out)
                 for file in files:

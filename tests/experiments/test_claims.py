@@ -128,7 +128,7 @@ def test_the_command_prints_one_paper_and_writes_the_pages(by_paper, tmp_path, m
     monkeypatch.setattr(module, "RESULTS", tmp_path)
     monkeypatch.setattr(module, "README", readme)
     monkeypatch.setattr("experiments.__main__.assess", lambda name: by_paper[name])
-    assert main(["claims", "ra_fed"]) == 0
+    assert main(["claims", "ra-fed"]) == 0
     shown = capsys.readouterr().out
     assert shown.count("\n| ") == len(by_paper["ra_fed"]) + 1 + len(VERDICTS)
     assert "old" in readme.read_text()

@@ -225,7 +225,9 @@ def test_missing_runs_are_listed_and_cases_are_ordered(tmp_path, capsys):
     found = PAPER.reproduce(["fig3", "table2"], "small", tmp_path, rows=tmp_path / "none")
     assert "Not run: HFedAvg, N = 2" in (tmp_path / "fig3.md").read_text()
     assert not found["fig3"].where()
-    assert "no runs are defined at scale small" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "not drawn: no run is stored; --make trains the runs" in shown
+    assert "no runs are defined at scale small" in shown
 
 
 @pytest.mark.parametrize("name", [n for n, e in EXPERIMENTS.items() if e.draw is not None])
