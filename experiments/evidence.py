@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import Any, Literal, TypeVar
@@ -173,26 +173,7 @@ def ratio(
         least: the least ratio that counts, e.g. 1.1.
         equal: whether the claim is that both are equal.
     """
-    values, at_least, at_most, unknown = [], False, False, 0
-    for seed in (seed for seed in more if seed in less):
-        large, small = more[seed], less[seed]
-        if not (large.reached or small.reached):
-            unknown += 1
-            continue
-        values.append(math.log(large.cost / small.cost))
-        at_least |= not large.reached
-        at_most |= not small.reached
-    return Effect(
-        name,
-        tuple(values),
-        math.log(least),
-        "ratio",
-        equal,
-        at_least=at_least,
-        at_most=at_most,
-        unknown=unknown,
-        empty="target not reached" if more.keys() & less.keys() else "runs missing",
-    )
+    return _product(name, [(more, less)], least, equal=equal)
 
 
 def contrast(
@@ -206,21 +187,30 @@ def contrast(
         low: the same in the other setting.
         least: the least quotient of both ratios that counts, e.g. 1.1.
     """
+    return _product(name, [high, low[::-1]], least)
+
+
+def _product(
+    name: str, pairs: Sequence[tuple[Costs, Costs]], least: float, *, equal: bool = False
+) -> Effect:
+    """The logarithm of the product of ratios of costs, paired by seed."""
     values, at_least, at_most, unknown = [], False, False, 0
-    for seed in (seed for seed in high[0] if all(seed in costs for costs in (high[1], *low))):
-        (more, less), (other_more, other_less) = ([c[seed] for c in pair] for pair in (high, low))
-        if not ((more.reached or less.reached) and (other_more.reached or other_less.reached)):
+    every = [costs for pair in pairs for costs in pair]
+    seeds = [seed for seed in every[0] if all(seed in costs for costs in every)]
+    for seed in seeds:
+        ratios = [(more[seed], less[seed]) for more, less in pairs]
+        if not all(more.reached or less.reached for more, less in ratios):
             unknown += 1
             continue
-        values.append(math.log(more.cost / less.cost * other_less.cost / other_more.cost))
-        at_least |= not (more.reached and other_less.reached)
-        at_most |= not (less.reached and other_more.reached)
-    seeds = high[0].keys() & high[1].keys() & low[0].keys() & low[1].keys()
+        values.append(sum(math.log(more.cost / less.cost) for more, less in ratios))
+        at_least |= not all(more.reached for more, _ in ratios)
+        at_most |= not all(less.reached for _, less in ratios)
     return Effect(
         name,
         tuple(values),
         math.log(least),
         "ratio",
+        equal,
         at_least=at_least,
         at_most=at_most,
         unknown=unknown,

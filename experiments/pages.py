@@ -26,10 +26,16 @@ WIDTH = 120
 BLOCK = re.compile(r"<!-- rows of ([\w-]+)(?:: (.*?))? -->\n.*?<!-- end of rows -->", re.DOTALL)
 
 
-def evidence_of(name: str, rows: Path | None = None) -> Evidence:
-    """The stored runs of a paper at scale ``small``, in ``rows`` or in the repository."""
+def evidence_of(name: str) -> Evidence:
+    """The runs of a paper at scale ``small`` that are stored in the repository."""
     paper = papers()[name]
-    return Evidence(paper, paper.store("small", Path("results"), rows))
+    return Evidence(paper, paper.store("small", Path("results")))
+
+
+def pictures(evidence: Evidence, name: str) -> list[Path]:
+    """The files in ``docs/figures`` of an experiment, which may have several."""
+    stem = f"{evidence.paper.name.replace('_', '-')}-{name}"
+    return [*FIGURES.glob(f"{stem}.png"), *sorted(FIGURES.glob(f"{stem}-*.png"))]
 
 
 def status(results: Results) -> str:
@@ -70,12 +76,7 @@ def block(name: str, about: str, evidence: Evidence, shown: set[str]) -> str:
         found = [one for one in paragraphs(text) if one not in shown]
         shown.update(found)
         parts[:0] = found
-        prefix = evidence.paper.name.replace("_", "-")
-        several = sorted(FIGURES.glob(f"{prefix}-{name}-*.png"))
-        pictures = [FIGURES / f"{prefix}-{name}.png", *several]
-        lines = [f"![{about}](../figures/{file.name})" for file in pictures if file.is_file()]
-        if experiment.draw is not None and lines:
-            parts.insert(0, "\n\n".join(lines))
+        parts[:0] = [f"![{about}](../figures/{file.name})" for file in pictures(evidence, name)]
     head = f"<!-- rows of {name}{': ' if about else ''}{about} -->"
     return "\n\n".join([head, *parts]) + "\n\n<!-- end of rows -->"
 
@@ -112,14 +113,17 @@ def files(evidence: dict[str, Evidence]) -> dict[Path, str]:
 
 
 def draw(evidence: Evidence) -> None:
-    """Draw all figures of a paper into ``docs/figures``, except those without runs."""
+    """Draw all figures of a paper into ``docs/figures``, in place of earlier ones."""
     prefix = evidence.paper.name.replace("_", "-")
     with tempfile.TemporaryDirectory() as folder, use_style("ieee"):
-        for experiment in evidence.paper.experiments.values():
+        for name, experiment in evidence.paper.experiments.items():
             results = evidence.study(experiment.study)
-            if experiment.draw is None or not results.where():
+            if experiment.draw is None:
                 continue
-            for file in experiment.draw(results, Path(folder)):
+            drawn = experiment.draw(results, Path(folder)) if results.where() else []
+            for file in pictures(evidence, name):
+                file.unlink()
+            for file in drawn:
                 if file.suffix == ".png":
                     shutil.copyfile(file, FIGURES / f"{prefix}-{file.name}")
 

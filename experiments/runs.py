@@ -151,7 +151,7 @@ def folder_of(run: Planned, scratch: Path) -> Path:
 
 def remove_finished(finished: Iterable[Planned], scratch: Path) -> None:
     """Remove folders of runs that have been stored, but were left by an interrupted process."""
-    if scratch.is_dir() and any(scratch.iterdir()):
+    if any(scratch.glob("*/")):
         for run in finished:
             shutil.rmtree(folder_of(run, scratch), ignore_errors=True)
 

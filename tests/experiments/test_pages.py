@@ -81,6 +81,7 @@ def test_a_block_has_figure_table_and_number_of_runs(one, tmp_path):
     put(1, study.cases[1].seeds[0])
     put(1, study.cases[1].seeds[1])
     found = evidence()
+    (tmp_path / "fadamgc-fig3-old.png").write_bytes(b"of a case that is gone")
     pages.draw(found)
     assert [file.name for file in Path(tmp_path).glob("*.png")] == ["fadamgc-fig3.png"]
     text = filled(MARKED, found)
