@@ -189,13 +189,14 @@ def draw_bars(
     groups = groups or list(dict.fromkeys(group for series in bars.values() for group in series))
     width, small = 0.8 / len(bars), style().small
     for i, (series, by_group) in enumerate(bars.items()):
+        colour = COLOURS[i % len(COLOURS)]
         for j, group in enumerate(groups):
             seeds = by_group.get(group, ())
             values = [value for value in seeds if value is not None]
             x = j + (i - (len(bars) - 1) / 2) * width
             named = series if j == 0 else None
             height = float(np.mean(values)) if values else 0.0
-            (bar,) = axes.bar(x, height, width, color=COLOURS[i % len(COLOURS)], label=named)
+            (bar,) = axes.bar(x, height, width, color=colour, label=named)
             bar.set(edgecolor="white", linewidth=0.5)
             if len(values) > 1:
                 axes.plot([x, x], [min(values), max(values)], color="0.2", linewidth=1)
@@ -204,7 +205,7 @@ def draw_bars(
                 text = f"{len(values)}/{len(seeds)}"
                 axes.text(x, max(values), text, fontsize=small, ha="center", va="bottom")
             if not values:
-                mark(axes, x, NOT_REACHED if group in by_group else NOT_RUN)
+                mark(axes, x, NOT_REACHED if group in by_group else NOT_RUN, colour)
     axes.set_xticks(range(len(groups)), groups, fontsize=small)
     axes.set_ylabel(label, fontsize=style().text)
     axes.grid(visible=False, axis="x")

@@ -44,22 +44,13 @@ def _bars(results: Results, cases: Sequence[Case], path: Path, gains: bool = Tru
     figure, (panel,) = new_figure(height=2.6)
     if len(cases) > 3 or len(groups) > 3:
         figure.set_figwidth(style().wide)
-    _draw_bars(panel, seeds, "simulated time to target (s)")
+    draw_bars(panel, seeds, "simulated time to target (s)")
+    panel.margins(y=0.12)
     if gains and len(cases) == 2:
         fast, slow = seeds.values()
         _write_gains(panel, [(slow[group], fast[group]) for group in fast])
     legend(figure, [panel], targets(cases[0]), seeds_text(results, cases))
     return save(figure, results, path)
-
-
-def _draw_bars(
-    panel: Axes,
-    seeds: dict[str, dict[str, list[float | None]]],
-    title: str,
-    groups: Sequence[str] = (),
-) -> None:
-    draw_bars(panel, seeds, title, groups)
-    panel.margins(y=0.12)
 
 
 def _write_gains(
@@ -102,7 +93,8 @@ def of_identical_tasks(name: str) -> Draw:
                 for place, series in ((1, "FedAST"), (2, "Sync-ST"))
             }
             known = {series: by_group for series, by_group in seeds.items() if by_group}
-            _draw_bars(panel, known, "mean time to target (s)", groups)
+            draw_bars(panel, known, "mean time to target (s)", groups)
+            panel.margins(y=0.12)
             fast, slow = seeds.values()
             _write_gains(panel, [(slow.get(g, []), fast.get(g, [])) for g in groups])
             case = pairs_of_kind[0][1] or pairs_of_kind[0][2]
