@@ -88,6 +88,11 @@ class Assessed:
             return "; ".join(dict.fromkeys(effect.empty for effect in self.effects))
         return "; ".join(map(str, self.effects))
 
+    @property
+    def criterion(self) -> str:
+        """The effects that confirm the claim."""
+        return "; ".join(dict.fromkeys(effect.criterion for effect in self.effects))
+
 
 def claims_of(folder: Path) -> list[Claim]:
     """The claims in ``claims.toml`` of a paper's folder."""
@@ -127,9 +132,10 @@ def table(assessed: Sequence[Assessed], *, short: bool = False) -> str:
 
     Args:
         assessed: the claims.
-        short: whether to leave out setting, reason and command.
+        short: whether to leave out criterion, setting, reason and command.
     """
-    head = ["", "claim", "published", "ours", "verdict", "setting", "reason", "command"]
+    head = ["", "claim", "published", "ours", "verdict", "confirmed by", "setting", "reason"]
+    head.append("command")
     rows = [
         [
             str(one.claim.id),
@@ -137,6 +143,7 @@ def table(assessed: Sequence[Assessed], *, short: bool = False) -> str:
             one.claim.published,
             one.ours,
             one.verdict,
+            one.criterion,
             one.claim.scope,
             one.claim.reason,
             f"`{one.claim.command}`",
@@ -179,10 +186,10 @@ differences or ratios of runs with equal seeds. Values are means over the seeds 
 A run that does not reach a target gives a bound. Then there is no interval, and at least six seeds
 must agree. If no compared run of a seed reaches its target, the claim is undecided.
 
-`experiments/*/claims.toml` states what is compared, in which unit, and the least effect that
-counts. If several effects are listed, a claim is confirmed if all of them confirm it, and
-contradicted if one contradicts it. The column *setting* says whether the runs have the published
-setting.
+`experiments/*/claims.toml` states what is compared and the least effect that counts; the column
+*confirmed by* shows it, as a difference, in points of accuracy, or as a ratio. If several effects
+are listed, a claim is confirmed if all of them confirm it, and contradicted if one contradicts it.
+The column *setting* says whether the runs have the published setting.
 """
 
 

@@ -107,6 +107,16 @@ class Effect:
             return "confirmed"
         return "contradicted" if high < self.least else "undecided"
 
+    @property
+    def criterion(self) -> str:
+        """The effect that confirms the claim, as in ``at least 1.05`` or ``within 1.0 points``."""
+        least = self._shown(self.least).removeprefix("+") + " points" * (self.shown == "points")
+        if not self.equal:
+            return f"at least {least}"
+        return (
+            f"{self._shown(-self.least)} to {least}" if self.shown == "ratio" else f"within {least}"
+        )
+
     def __str__(self) -> str:
         """Value, interval and number of seeds."""
         text = f"{self.name}: " if self.name else ""

@@ -76,7 +76,11 @@ def block(name: str, about: str, evidence: Evidence, shown: set[str]) -> str:
         found = [one for one in paragraphs(text) if one not in shown]
         shown.update(found)
         parts[:0] = found
-        parts[:0] = [f"![{about}](../figures/{file.name})" for file in pictures(evidence, name)]
+        start = len(f"{evidence.paper.name}-{name}")
+        for place, file in enumerate(pictures(evidence, name)):
+            part = file.stem[start:].strip("-").replace("-", ", ")
+            text = f"{about} ({part})" if part else about
+            parts.insert(place, f"![{text}](../figures/{file.name})")
     head = f"<!-- rows of {name}{': ' if about else ''}{about} -->"
     return "\n\n".join([head, *parts]) + "\n\n<!-- end of rows -->"
 

@@ -124,14 +124,7 @@ class StoredRun:
             ]
             parts = (content[name] for name in ("settings", "about", "machine", "seconds"))
             settings, about, machine, seconds = parts
-        except (
-            lzma.LZMAError,
-            LookupError,
-            OSError,
-            StopIteration,
-            TypeError,
-            ValueError,
-        ) as error:
+        except DAMAGED as error:
             raise DataError(
                 f"{file} is no file of a finished run: remove it. ({type(error).__name__}: {error})"
             ) from error

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 
@@ -105,10 +106,16 @@ def flat_in_scale(
     return effects
 
 
-def not_run(evidence: Evidence, *, names: Sequence[str], least: float) -> list[Effect]:
+def not_run(
+    evidence: Evidence,
+    *,
+    names: Sequence[str],
+    least: float,
+    shown: Literal["points", "ratio"] = "points",
+) -> list[Effect]:
     """Effects without runs: no study can show them."""
     del evidence
-    return [Effect(name, (), least) for name in names]
+    return [Effect(n, (), math.log(least) if shown == "ratio" else least, shown) for n in names]
 
 
 def theorem(evidence: Evidence, *, drift_share: float) -> list[Effect]:

@@ -223,9 +223,11 @@ def radio(results: Results, out: Path) -> list[Path]:
         draw_curves(panel, runs, "sim_seconds", legend=False, styles=styles, median=True)
         panel.set_title(f"{NAMES[method]} and other methods")
     same_limits(axes, x=True)
-    known = [row["accuracy"] for case in cases for rows in results.rows(case) for row in rows]
+    every = [row for case in cases for rows in results.rows(case) for row in rows]
+    end = max(row["sim_seconds"] for row in every)
+    late = [100 * row["accuracy"] for row in every if row["sim_seconds"] >= end / 5]
     for panel in axes:
-        panel.set_ylim(bottom=max(100 * max(known) - 35, 0))  # omit the first seconds
+        panel.set_ylim(bottom=min(late) - 2)  # without the first seconds
     seeds = seeds_text(results, cases, "median and range")
     legend(figure, axes, setting_of(cases[0]), seeds)
     return save(figure, results, out / "radio")

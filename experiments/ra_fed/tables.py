@@ -74,7 +74,7 @@ def accuracies(results: Results) -> str:
 
 def by_method(results: Results) -> str:
     """Final accuracies with one column per method, for the results page."""
-    found = panels(results).values()
+    found = sorted(panels(results).values(), key=lambda cases: setting_of(cases[0]))
     methods = [method for method in METHODS if results.where(algorithm=method)]
     rows = []
     for cases in found:

@@ -44,6 +44,13 @@ def test_verdicts(values, least, equal, verdict):
     assert Effect("", values, least, equal=equal).verdict == verdict
 
 
+def test_criteria_are_shown_in_their_units():
+    assert Effect("", (), 1.0, "points").criterion == "at least 1.0 points"
+    assert Effect("", (), 1.5, "points", equal=True).criterion == "within 1.5 points"
+    assert Effect("", (), math.log(1.25), "ratio").criterion == "at least 1.25"
+    assert Effect("", (), math.log(1.25), "ratio", equal=True).criterion == "0.80 to 1.25"
+
+
 def test_computed_values_need_no_seeds():
     assert Effect("", (3.0,), 2.0, exact=True).verdict == "confirmed"
     assert Effect("", (1.0,), 2.0, exact=True).verdict == "contradicted"
