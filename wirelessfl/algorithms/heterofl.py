@@ -15,9 +15,9 @@ class HeteroFL(Adaptive, FedAvg):
     """FedAvg on nested submodels: the first neurons of each layer (Diao et al., ICLR 2021).
 
     A client that can afford k neurons of a layer gets the first k. Each coordinate is averaged over
-    the clients that cover it. The paper's scaler, masked loss and static batch norm are omitted, so
-    that it differs from the other methods only in its masks. All clients use the same training
-    rule.
+    the clients that cover it. The paper's masked loss and static batch norm are omitted, so that it
+    differs from the other methods only in its masks; its scaler is ``submodel_scale``. All clients
+    use the same training rule.
     """
 
     name = "heterofl"

@@ -15,7 +15,7 @@ from solvers import fastest_widths, widths_by_deadline
 from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.algorithms.context import RoundContext
 from wirelessfl.errors import ConfigError
-from wirelessfl.submodels import ClientSubmodels
+from wirelessfl.submodels import ClientSubmodels, SubmodelScale
 from wirelessfl.submodels.budgets import dealt_capacities, levels_of
 from wirelessfl.submodels.masks import Dealing, Masks, check_coverage, deal_masks
 
@@ -103,6 +103,9 @@ class Adaptive(Narrow):
             cover each neuron; 0 for no minimum. With one hidden layer it is Gamma* of all weights.
             A weight between two hidden layers is covered only by clients that cover both its
             neurons.
+        submodel_scale: factor of the activations of partial layers while a submodel trains: 1
+            (``none``), or full width / own width (``width``). As with inverted dropout, sums over
+            the submodel's neurons then have the scale of the full model's, which is tested.
     """
 
     name = ""
@@ -121,6 +124,7 @@ class Adaptive(Narrow):
     min_coverage: Annotated[
         int, Field(ge=0, description="minimum number of clients per round that cover each neuron")
     ] = 0
+    submodel_scale: SubmodelScale = "none"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -148,6 +152,11 @@ class Adaptive(Narrow):
     def fixed_shapes(self) -> bool:
         """False if the widths depend on the channels of each round."""
         return self.budget not in ("deadline", "fastest")
+
+    @property
+    def scales_submodels(self) -> bool:
+        """Whether ``submodel_scale`` is "width"."""
+        return self.submodel_scale == "width"
 
     @property
     def plans_ahead(self) -> bool:

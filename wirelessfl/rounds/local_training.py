@@ -74,6 +74,7 @@ class LocalTraining:
                 rule.client_state, group.submodels, who, node, like
             ),
             penalties=(*rule.penalties, *self.penalties),
+            factors=group.submodels.input_factors() if rule.scales_submodels else {},
         )
 
     def _train_group(self, group: JobGroup, job: Job, reception: Reception) -> None:

@@ -14,6 +14,7 @@ from wirelessfl.submodels.masks import (
 from wirelessfl.submodels.neurons import NeuronMap, Neurons, Slot
 from wirelessfl.submodels.partition import Partition, make_partition
 from wirelessfl.submodels.picture import draw_masks
+from wirelessfl.submodels.scale import SubmodelScale
 from wirelessfl.submodels.tracing import find_neurons
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "ParamSpec",
     "Partition",
     "Slot",
+    "SubmodelScale",
     "Submodels",
     "check_coverage",
     "coverage",

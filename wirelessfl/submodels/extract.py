@@ -31,6 +31,7 @@ class Submodels:
         kept: names of parameters that clients train but never send.
         neurons: per node, per layer, the sorted indices of its neurons; None if the submodels were
             not made from neurons.
+        layers: these layers.
     """
 
     spec: ParamSpec
@@ -39,6 +40,7 @@ class Submodels:
     full_size: int
     kept: tuple[str, ...] = ()
     neurons: tuple[tuple[IntArray, ...], ...] | None = None
+    layers: tuple[Neurons, ...] = ()
 
     @classmethod
     def whole(cls, spec: ParamSpec, nodes: int) -> Submodels:
@@ -59,6 +61,19 @@ class Submodels:
             count = where.stop - where.start
             lost += count if self.index is None else (self.index[:, where] >= 0).sum(1).numpy()
         return replace(found, lengths=self.lengths - lost)
+
+    def input_factors(self) -> dict[str, Tensor]:
+        """Full width / own width of the neurons that a weight reads, [nodes] by name of the weight.
+
+        If a submodel's activations are multiplied by these factors, the sums over its neurons have
+        the scale of the full model's, as with inverted dropout.
+        """
+        factors: dict[str, Tensor] = {}
+        for i, layer in enumerate(self.layers):
+            own = [max(len(numbers[i]), 1) for numbers in self.neurons or ()]
+            ratio = layer.width / torch.tensor(own, dtype=torch.float32)
+            factors |= {slot.parameter: ratio for slot in layer.slots if slot.axis == 1}
+        return factors
 
     def only(self, nodes: Sequence[int]) -> Submodels:
         """The same submodels at ``nodes``; the other nodes train nothing."""
@@ -247,4 +262,5 @@ def extract_neurons(
         torch.from_numpy(index),
         spec.size,
         neurons=tuple(tuple(numbers) for numbers in chosen),
+        layers=tuple(layers),
     )

@@ -128,5 +128,6 @@ class LocalSteps:
                 rule.client_state, group.submodels, who, node, like
             ),
             penalties=rule.penalties,
+            factors=group.submodels.input_factors() if rule.scales_submodels else {},
             fresh=work.fresh[rows],
         )

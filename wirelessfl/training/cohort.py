@@ -33,6 +33,7 @@ class Cohort:
         tracks: [clients, 1] boolean, whether a client sends the payloads of tracking clients.
         fresh: [clients, 1] boolean, whether a client trains for the first time.
         penalties: terms of the clients' loss in addition to the cross-entropy.
+        factors: see ``Factors``.
     """
 
     server: Mapping[str, Tensor]
@@ -41,6 +42,7 @@ class Cohort:
     tracks: Tensor = field(default_factory=lambda: torch.ones(1, 1, dtype=torch.bool))
     fresh: Tensor = field(default_factory=lambda: torch.ones(1, 1, dtype=torch.bool))
     penalties: tuple[Penalty, ...] = ()
+    factors: Factors = field(default_factory=dict)
 
     @property
     def start(self) -> Tensor:
@@ -91,6 +93,15 @@ class Penalty(ABC):
         """
 
 
+Factors = Mapping[str, Tensor]
+"""By name of a weight, a factor [clients] of all inputs that the weight multiplies."""
+
+
+def scaled(params: dict[str, Tensor], factors: Factors) -> dict[str, Tensor]:
+    """Parameters of one client whose outputs are those of ``params`` with scaled inputs."""
+    return params | {name: params[name] * factor for name, factor in factors.items()}
+
+
 Anchors = tuple[dict[str, dict[str, Tensor]], ...]
 """For each penalty, the parameters of its anchors: [clients, *shape] by anchor and tensor."""
 
@@ -111,21 +122,23 @@ class Terms:
         penalties: the terms.
         anchors: for each penalty, the parameters of the models that it compares with, for all
             clients of a cohort or for one client.
+        factors: factors of the inputs of weights, for all clients or for one.
     """
 
     penalties: tuple[Penalty, ...] = ()
     anchors: Anchors = ()
+    factors: Factors = field(default_factory=dict)
 
     @classmethod
     def of(cls, cohort: Cohort, spec: ParamSpec) -> Terms:
         """The terms of a cohort."""
-        return cls(cohort.penalties, anchors_of(cohort, spec))
+        return cls(cohort.penalties, anchors_of(cohort, spec), cohort.factors)
 
     @classmethod
     def of_first(cls, cohort: Cohort, spec: ParamSpec) -> Terms:
         """The terms of a cohort's first client, without the leading axis."""
-        alone = tree_map(lambda value: value[0], anchors_of(cohort, spec))
-        return cls(cohort.penalties, alone)
+        alone = tree_map(lambda value: value[0], (anchors_of(cohort, spec), dict(cohort.factors)))
+        return cls(cohort.penalties, *alone)
 
 
 NO_TERMS = Terms()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import ClassVar
 
@@ -18,7 +18,7 @@ from wirelessfl.data.dataset import widened
 from wirelessfl.errors import ConfigError, DataError, TrainingError
 from wirelessfl.submodels import ParamSpec
 from wirelessfl.training.batches import Batches, BatchSource
-from wirelessfl.training.cohort import Cohort, Penalty, State
+from wirelessfl.training.cohort import Cohort, Factors, Penalty, State
 from wirelessfl.training.objective import Objective
 from wirelessfl.training.rules import ClientRule
 
@@ -73,6 +73,7 @@ class Job:
         penalties: terms of the clients' loss in addition to the cross-entropy.
         fresh: [clients], whether a client trains for the first time; None means clients without
             completed steps.
+        factors: by name of a weight, a factor [nodes] of the inputs that the weight multiplies.
     """
 
     rule: ClientRule
@@ -87,6 +88,7 @@ class Job:
     recall: Callable[[IntArray, IntArray], State] | None = None
     penalties: tuple[Penalty, ...] = ()
     fresh: BoolArray | None = None
+    factors: Factors = field(default_factory=dict)
 
     def of(self, part: slice) -> Job:
         """The job restricted to some of its clients."""
@@ -108,19 +110,20 @@ class Job:
 
     def cohort(self) -> Cohort:
         """The clients with their received tensors and their state."""
+        rows = torch.tensor(self.node)
         if (self.node == self.node[0]).all():  # one node, the usual case, needs no copies
             given = {
                 name: value[int(self.node[0])].expand(len(self.clients), -1)
                 for name, value in self.servers.items()
             }
         else:
-            rows = torch.tensor(self.node)
             given = {name: value[rows.to(value.device)] for name, value in self.servers.items()}
         device = self.servers["params"].device
         tracking = np.ones(len(self.clients), bool) if self.tracking is None else self.tracking
         first = self.first_steps == 0 if self.fresh is None else self.fresh
         tracks, fresh = (torch.from_numpy(flag)[:, None].to(device) for flag in (tracking, first))
-        return Cohort(given, self.local_steps, self.kept(), tracks, fresh, self.penalties)
+        factors = {name: value[rows].to(device) for name, value in self.factors.items()}
+        return Cohort(given, self.local_steps, self.kept(), tracks, fresh, self.penalties, factors)
 
     def batches(self, source: BatchSource) -> Batches:
         """The clients' mini-batches."""

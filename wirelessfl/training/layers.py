@@ -227,6 +227,36 @@ class Dropout(Layer):
         return grad * saved[0]
 
 
+@dataclass(frozen=True)
+class Scale(Layer):
+    """Multiplies the inputs of a weight by the clients' factors, if ``params`` has some."""
+
+    weight: str
+    images: bool
+
+    def forward(self, x: Tensor, params: Params, keys: Tensor) -> tuple[Tensor, Saved]:
+        """Multiply; save the factors."""
+        factor = params.get(self.name_of(self.weight))
+        if factor is None:
+            return x, ()
+        if self.images:
+            factor = factor.repeat_interleave(x.shape[1] // len(factor))[:, None, None]
+        else:
+            factor = factor[:, None, None]
+        return x * factor, (factor,)
+
+    def backward(
+        self, grad: Tensor, saved: Saved, params: Params, write: Write, inputs: bool
+    ) -> Tensor:
+        """Multiply the gradient by the factors."""
+        return grad * saved[0] if saved and inputs else grad
+
+    @staticmethod
+    def name_of(weight: str) -> str:
+        """Name in ``params`` of the factors [clients] of a weight's inputs."""
+        return f"inputs of {weight}"
+
+
 class ToImages(Layer):
     """Convert [clients, batch, channels, height, width] to images side by side."""
 

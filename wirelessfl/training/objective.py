@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -17,7 +17,16 @@ from wirelessfl.models.dropout import StreamDropout
 from wirelessfl.submodels import ParamSpec
 from wirelessfl.submodels.flat import call_with, slots
 from wirelessfl.training.batches import Batch
-from wirelessfl.training.cohort import NO_TERMS, Anchors, Outputs, Terms, need_features, total
+from wirelessfl.training.cohort import (
+    NO_TERMS,
+    Anchors,
+    Factors,
+    Outputs,
+    Terms,
+    need_features,
+    scaled,
+    total,
+)
 
 
 @dataclass(frozen=True)
@@ -75,6 +84,7 @@ class Objective:
             batch: samples [batch, ...].
             terms: further terms of that client's loss.
         """
+        params = scaled(params, terms.factors)
         tensors = params | dict.fromkeys(self.dropout_keys, batch.keys)
         outputs = self.outputs(batch.x, tensors, features=need_features(terms.penalties))
         return self._loss(outputs, batch, terms)
@@ -85,7 +95,9 @@ class Objective:
             with self._evaluating():
                 others = [
                     {
-                        name: self.outputs(batch.x, tensors, features=penalty.features)
+                        name: self.outputs(
+                            batch.x, scaled(tensors, terms.factors), features=penalty.features
+                        )
                         for name, tensors in anchors.items()
                     }
                     for penalty, anchors in zip(terms.penalties, terms.anchors, strict=True)
@@ -159,12 +171,20 @@ class Objective:
         """
         if batch.keys.ndim == 2:
 
-            def loss_of(params: dict[str, Tensor], batch: Batch, *anchors: Anchors) -> Tensor:
-                return self.loss(params, batch, Terms(terms.penalties, *anchors))
+            def loss_of(
+                params: dict[str, Tensor],
+                batch: Batch,
+                anchors: Anchors = (),
+                factors: Factors = NO_TERMS.factors,
+            ) -> Tensor:
+                return self.loss(params, batch, Terms(terms.penalties, anchors, factors))
 
-            more = (terms.anchors,) if terms.penalties else ()  # empty anchors slow vmap down
-            found: dict[str, Tensor] = vmap(grad(loss_of))(params, batch, *more)
-            return found
+            gradients_of: Callable[..., dict[str, Tensor]] = vmap(grad(loss_of))
+            if terms.factors:  # empty arguments slow vmap down
+                return gradients_of(params, batch, terms.anchors, dict(terms.factors))
+            if terms.penalties:
+                return gradients_of(params, batch, terms.anchors)
+            return gradients_of(params, batch)
         leaves = {name: value.detach().requires_grad_() for name, value in params.items()}
         loss = self.loss(leaves, batch, terms)
         return dict(zip(leaves, _derivatives(loss, leaves.values()), strict=True))
@@ -178,7 +198,10 @@ class Objective:
             return dict(zip(parameters, _derivatives(loss, parameters.values()), strict=True))
 
     def held_loss(self, batch: Batch, terms: Terms = NO_TERMS) -> Tensor:
-        """``loss`` for the parameters currently set in the module, see ``holding``."""
+        """``loss`` for the parameters currently set in the module, see ``holding``.
+
+        The caller has multiplied these parameters by ``terms.factors``.
+        """
         for layer in self._dropouts():
             layer.key = batch.keys
         outputs = self.outputs(batch.x, features=need_features(terms.penalties))

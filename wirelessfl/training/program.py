@@ -58,6 +58,7 @@ class TensorExecutor(Executor):
             return self._steps(job.rule, job.spec, cohort, batches)
         tensors = {f"server.{name}": value for name, value in cohort.server.items()}
         tensors |= {f"kept.{name}": value for name, value in cohort.kept.items()}
+        tensors |= {f"factor.{name}": value for name, value in cohort.factors.items()}
         tensors |= {"tracks": cohort.tracks, "fresh": cohort.fresh}
         tensors |= {"index": batches.index, "weight": batches.weight, "keys": batches.keys}
         key = (
@@ -67,7 +68,7 @@ class TensorExecutor(Executor):
             tuple(job.spec.shapes.items()),
             tuple((name, tuple(value.shape)) for name, value in tensors.items()),
         )
-        program = partial(self._program, replace(job, servers={}, recall=None))
+        program = partial(self._program, replace(job, servers={}, recall=None, factors={}))
         recording: Recording = self._kept(key, lambda: Recording(program, tensors))
         return recording(tensors)
 
@@ -83,14 +84,13 @@ class TensorExecutor(Executor):
 
     def _program(self, job: Job, tensors: Tensors) -> Tensors:
         """Run the local steps on ``tensors``, with the rule, spec and penalties of ``job``."""
-        server, kept = (
+        server, kept, factors = (
             {n.removeprefix(kind): v for n, v in tensors.items() if n.startswith(kind)}
-            for kind in ("server.", "kept.")
+            for kind in ("server.", "kept.", "factor.")
         )
         batches = Batches(tensors["index"], tensors["weight"], tensors["keys"])
-        cohort = Cohort(
-            server, job.local_steps, kept, tensors["tracks"], tensors["fresh"], job.penalties
-        )
+        flags = tensors["tracks"], tensors["fresh"]
+        cohort = Cohort(server, job.local_steps, kept, *flags, job.penalties, factors)
         return self._steps(job.rule, job.spec, cohort, batches)
 
     def close(self) -> None:

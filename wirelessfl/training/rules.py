@@ -48,6 +48,11 @@ class ClientRule(Choice, ABC):
         """Terms of the clients' loss in addition to the cross-entropy."""
         return ()
 
+    @property
+    def scales_submodels(self) -> bool:
+        """Whether activations of a submodel are multiplied by full width / own width."""
+        return False
+
     def begin(self, cohort: Cohort) -> State:
         """State of the clients' optimisers at the start of the local steps."""
         return {}

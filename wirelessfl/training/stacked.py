@@ -39,6 +39,7 @@ from wirelessfl.training.layers import (
     Linear,
     Params,
     ReLU,
+    Scale,
     ToImages,
     Write,
 )
@@ -88,7 +89,17 @@ def chain(objective: Objective) -> list[Layer]:
         raise NotAChainError("there is no linear layer")
     if _images(layers):
         raise NotAChainError("its output is not flat")
-    return _pool_first(layers)
+    return _with_scales(_pool_first(layers))
+
+
+def _with_scales(layers: list[Layer]) -> list[Layer]:
+    """Insert a layer that scales inputs before each layer with parameters except the first."""
+    found: list[Layer] = []
+    for layer in layers:
+        if isinstance(layer, Linear | Conv2d) and any(one.trainable for one in found):
+            found.append(Scale(layer.weight, images=isinstance(layer, Conv2d)))
+        found.append(layer)
+    return found
 
 
 def _pool_first(layers: list[Layer]) -> list[Layer]:
@@ -217,8 +228,10 @@ class StackedExecutor(TensorExecutor):
     def _back(self, params: Params, write: Write, batch: Batch, terms: Terms = NO_TERMS) -> None:
         """Run one forward and backward pass; gradients are written as ``write`` specifies."""
         x, y, weight, keys = batch
+        factors = {Scale.name_of(name): value for name, value in terms.factors.items()}
+        params = {**params, **factors}
         anchor_logits = [
-            {name: self._evaluated(tensors, x, keys) for name, tensors in anchors.items()}
+            {n: self._evaluated({**tensors, **factors}, x, keys) for n, tensors in anchors.items()}
             for anchors in terms.anchors
         ]
         saved: list[Any] = []

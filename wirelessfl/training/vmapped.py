@@ -95,13 +95,18 @@ class VmapExecutor(TensorExecutor):
         terms = Terms.of_first(cohort, spec)
         with self.objective.holding() as parameters:
             leaves, tensors = list(parameters.values()), list(spec.views(params[0]).values())
+            names = list(parameters)
             for step in range(cohort.local_steps):
                 for leaf, value in zip(leaves, tensors, strict=True):
                     leaf.data = value
+                for name, factor in terms.factors.items():
+                    parameters[name].data = parameters[name].data * factor
                 samples = self.data.batch(batches.index[0, step])
                 batch = Batch(*samples, batches.weight[0, step], batches.keys[0, step])
                 loss = self.objective.held_loss(batch, terms)
-                found = torch.autograd.grad(loss, leaves, materialize_grads=True)
+                found = list(torch.autograd.grad(loss, leaves, materialize_grads=True))
+                for name, factor in terms.factors.items():
+                    found[names.index(name)] = found[names.index(name)] * factor
                 if rule.plain_sgd:
                     if rule.shrink != 1.0:
                         params.mul_(rule.shrink)
@@ -120,21 +125,21 @@ class VmapExecutor(TensorExecutor):
         state = rule.begin(cohort)
         tensors = self._tensors(spec, params)
         flat = None if _fused(rule) else torch.empty_like(params)
-        anchors, form = tree_flatten(anchors_of(cohort, spec))
+        terms, form = tree_flatten((anchors_of(cohort, spec), dict(cohort.factors)))
         if len(params) == 1:
-            anchors = [value[0] for value in anchors]
-        anchors = [value.contiguous() for value in anchors]  # expanded tensors share memory
+            terms = [value[0] for value in terms]
+        terms = [value.contiguous() for value in terms]  # expanded tensors share memory
         program: Program | None = None
         for index, *batch in batches.by_step():
             x, y = self.data.batch(index)
             if len(params) == 1:
                 x, y, *batch = (thing[0] for thing in (x, y, *batch))
             if program is None:
-                example = [*tensors, x, y, *batch, *anchors]
+                example = [*tensors, x, y, *batch, *terms]
                 program = self._step_program(rule, spec, example, cohort.penalties, form)
             if program is _unrecordable:
                 return None
-            found = program(*tensors, x, y, *batch, *anchors)
+            found = program(*tensors, x, y, *batch, *terms)
             if flat is None:
                 continue
             for slot, value in zip(spec.views(flat).values(), found, strict=True):
@@ -160,16 +165,17 @@ class VmapExecutor(TensorExecutor):
         Args:
             rule: the client rule.
             spec: shapes of the parameters.
-            inputs: parameters, samples, labels, weights, keys, and the anchors' tensors, in order.
+            inputs: parameters, samples, labels, weights, keys, and the tensors of anchors and
+                factors, in order.
             penalties: penalties that the anchors belong to.
-            form: tree structure of the anchors' tensors.
+            form: tree structure of the anchors and factors.
         """
         names, lr = list(spec.shapes), rule.lr if _fused(rule) else None
 
         def gradients(*tensors: Tensor) -> list[Tensor]:
             params = dict(zip(names, tensors, strict=False))
             x, y, weight, keys, *rest = tensors[len(names) :]
-            terms = Terms(penalties, tree_unflatten(rest, form))
+            terms = Terms(penalties, *tree_unflatten(rest, form))
             found = self.objective.gradients(params, Batch(x, y, weight, keys), terms)
             return list(found.values())
 
@@ -181,7 +187,7 @@ class VmapExecutor(TensorExecutor):
             except NotRecordableError:
                 return _unrecordable
 
-        key = lr, penalties, tuple((t.shape, t.stride()) for t in inputs)
+        key = lr, penalties, str(form), tuple((t.shape, t.stride()) for t in inputs)
         program: Program = self._kept(key, make)
         return program
 

@@ -1,6 +1,7 @@
 """Client submodels train like the masked full model, for any batching of clients."""
 
 import copy
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -77,6 +78,29 @@ def kept_of_fcnn(spec, *chosen):
     return {name: (held[i // 2 + 1], held[i // 2]) for i, name in enumerate(names)}
 
 
+def layers_reading(kind, chosen):
+    """Names of the layers that read split layers, with full width / own width of their inputs."""
+    if kind == "lenet5":
+        names, full = ("features.3", "fc1", "fc2", "fc3"), (6, 16, 120, 84)
+    else:
+        names, full = ("layers.4", "layers.7"), (9, 8)
+    return [(n, f / len(own)) for n, f, own in zip(names, full, chosen, strict=True)]
+
+
+@contextmanager
+def inputs_scaled(module, factors):
+    """The module with the inputs of some layers multiplied by factors."""
+    hooks = [
+        module.get_submodule(name).register_forward_pre_hook(
+            lambda layer, inputs, factor=factor: (inputs[0] * factor,)
+        )
+        for name, factor in factors
+    ]
+    yield
+    for hook in hooks:
+        hook.remove()
+
+
 def size_of_lenet(a, b, c, d):
     return 25 * a + a + 25 * a * b + b + 16 * b * c + c + c * d + d + 4 * d + 4
 
@@ -85,13 +109,17 @@ def size_of_fcnn(a, b):
     return 13 * a + a * b + b + 4 * b + 4
 
 
+@pytest.mark.parametrize("scale", ["none", "width"])
 @pytest.mark.parametrize("padding", [0.0, 1.0])
 @pytest.mark.parametrize("kind", ["fcnn", "lenet5"])
-def test_submodels_train_as_the_full_model_under_masks(config, toy, kind, padding):
-    """Updates equal those of the masked full model; tensors of a job have the submodel's size."""
+def test_submodels_train_as_the_full_model_under_masks(config, toy, kind, padding, scale):
+    """Updates equal those of the masked full model; tensors of a job have the submodel's size.
+
+    With scale "width", the full model's activations are multiplied by full width / own width.
+    """
     module, data = (lenet(), images((1, 28, 28))) if kind == "lenet5" else (model(), toy)
     size = size_of_lenet if kind == "lenet5" else size_of_fcnn
-    flags = {"capacities": (1.0, 0.5, 0.3), "padding": padding, "lr": LR}
+    flags = {"capacities": (1.0, 0.5, 0.3), "padding": padding, "lr": LR, "submodel_scale": scale}
     setup = build(config("ra-fed", **flags), data=data, model=copy.deepcopy(module))
     training, spec, plan = setup.training, setup.model.objective.spec, setup.planner.plan(0)
     start = spec.from_module(module)
@@ -139,7 +167,8 @@ def test_submodels_train_as_the_full_model_under_masks(config, toy, kind, paddin
         for rows, share in zip(batches.index[0], batches.weight[0], strict=True):
             rows = rows[share > 0]
             leaf = local.clone().requires_grad_()
-            logits = functional_call(module, spec.views(leaf), (data.train_inputs[rows],))
+            with inputs_scaled(module, layers_reading(kind, chosen) if scale == "width" else ()):
+                logits = functional_call(module, spec.views(leaf), (data.train_inputs[rows],))
             loss = F.cross_entropy(logits, data.train_labels[rows])
             local = local - LR * mask * torch.autograd.grad(loss, leaf)[0]
         found[row] = local - mask * start
@@ -166,10 +195,13 @@ EXECUTIONS = [
 ]
 
 
-@pytest.mark.parametrize("name", ["ra-fed", "ram-fed"])
-def test_batches_chunks_and_executors_agree(config, toy, name):
+@pytest.mark.parametrize(
+    ("name", "scale"), [("ra-fed", "none"), ("ram-fed", "none"), ("ra-fed", "width")]
+)
+def test_batches_chunks_and_executors_agree(config, toy, name, scale):
     """After three rounds, parameters agree to 1e-5; seconds and MiB are equal."""
     flags = {"clients": 10, "clients_per_round": 8, "capacities": (1.0, 0.7, 0.4, 0.2)}
+    flags["submodel_scale"] = scale
     reference = wirelessfl.run(config(name, **flags), data=toy, model=model())
     assert reference.config.run.padding == 0.1
     for other in EXECUTIONS:
@@ -183,7 +215,7 @@ def test_batches_chunks_and_executors_agree(config, toy, name):
 
 def test_processes_agree(config, toy):
     """Two worker processes give the same parameters and seconds as one process."""
-    flags = {"capacities": (1.0, 0.5), "chunk": 2}
+    flags = {"capacities": (1.0, 0.5), "chunk": 2, "submodel_scale": "width"}
     one, two = (
         wirelessfl.run(config("ram-fed", workers=n, **flags), data=toy, model=model())
         for n in (1, 2)
