@@ -17,7 +17,11 @@ from wirelessfl.figures import COLOURS, draw_bars, draw_curves, new_figure, styl
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-SPLITS = {"noniid": "fully non-i.i.d.", "cell-iid": "cells i.i.d."}
+SPLITS = {
+    "noniid": "fully non-i.i.d.",
+    "cell-iid": "cells i.i.d.",
+    "cell-shards": "few labels per cell",
+}
 MASKS = {"uniform": "uniform masks", "optimized": "optimized masks"}
 TARGET = 0.8
 FLOOR = 0.6  # lowest accuracy shown

@@ -39,7 +39,7 @@ LEAKS = re.compile(r"Input should|_parsing|extra_forbidden|valid (integer|number
         ("[uplink]\nname = 'tmda'", "uplink 'tmda' is unknown. Do you mean 'tdma'?"),
         (
             "[split]\nname = 'NonIID'",
-            "split 'NonIID' is unknown. Do you mean 'noniid'? Choose cell-iid, dirichlet,",
+            "split 'NonIID' is unknown. Do you mean 'noniid'? Choose cell-iid, cell-shards,",
         ),
         (
             "[data]\nsplit = 'noniid'",

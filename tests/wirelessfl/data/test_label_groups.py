@@ -117,7 +117,10 @@ def owned(parts, groups, group):
     return np.sort(np.concatenate([parts[i] for i in np.flatnonzero(groups.group_of == group)]))
 
 
-@given(requests(), st.sampled_from(["iid", "noniid", "cell-iid", "half", "dirichlet"]))
+KINDS = ["iid", "noniid", "cell-iid", "cell-shards", "half", "dirichlet"]
+
+
+@given(requests(), st.sampled_from(KINDS))
 def test_samples_of_the_groups_labels_are_dealt_once(request_, kind):
     """Samples go to the group that has their label; those of shared labels are halved."""
     labels, groups, cell_of, stream = request_

@@ -36,7 +36,7 @@ def dealt(parts):
     return np.sort(np.concatenate(parts))
 
 
-@given(requests(), st.sampled_from(["iid", "noniid", "cell-iid", "dirichlet"]))
+@given(requests(), st.sampled_from(["iid", "noniid", "cell-iid", "cell-shards", "dirichlet"]))
 def test_every_sample_is_dealt_once(request_, kind):
     labels, settings = request_
     if kind == "dirichlet":  # with few samples most draws leave a client without any
@@ -98,6 +98,7 @@ SHARES = {
     ("cell-iid", 10, 1): "ad192d4ec7428235",
     ("cell-iid", 11, 3): "53ce69fda2f32ef0",
     ("cell-iid", 40, 7): "4c49760d4019f860",
+    ("cell-shards", 11, 3): "3e4e5ead617dbbe5",
     ("dirichlet", 11, 3): "0941ae36cf3ce160",
 }
 
@@ -167,6 +168,33 @@ def test_cells_have_equal_label_counts_with_cell_iid_but_not_with_noniid():
 
     assert deviation("cell-iid") < 5 * sd
     assert deviation("noniid") > 5 * sd
+
+
+def labels_per_cell(kind, cells, stream=STREAM):
+    """Number of labels in each cell of 40 clients."""
+    parts = split(LABELS, 40, kind=kind, cells=cells, stream=stream)
+    cell_of = even_cells(40, cells)
+    members = [np.flatnonzero(cell_of == cell) for cell in range(cells)]
+    return [len(np.unique(LABELS[np.concatenate([parts[i] for i in who])])) for who in members]
+
+
+@pytest.mark.parametrize(("cells", "most"), [(1, 10), (2, 5), (4, 4), (5, 2), (8, 3)])
+def test_cells_have_few_labels_with_cell_shards(cells, most):
+    """A cell has 80/N consecutive shards of 8 per label; with noniid it has nearly all labels."""
+    assert max(labels_per_cell("cell-shards", cells)) <= most
+    if cells > 1:
+        assert min(labels_per_cell("noniid", cells)) > most
+
+
+def test_cell_shards_deal_neighbouring_shards_to_a_cell_and_labels_in_random_order():
+    """Each client has at most ``shards`` labels; seeds put other labels into the first cell."""
+    first = set()
+    for seed in range(5):
+        parts = split(LABELS, 40, kind="cell-shards", cells=2, stream=Stream(seed))
+        np.testing.assert_array_equal(dealt(parts), np.arange(len(LABELS)))
+        assert max(len(np.unique(LABELS[part])) for part in parts) <= 2
+        first.add(tuple(np.unique(LABELS[np.concatenate(parts[:20])]).tolist()))
+    assert len(first) > 1
 
 
 def test_dirichlet_proportions_have_the_mean_and_variance_of_theory():
@@ -289,7 +317,7 @@ def test_natural_groups_may_be_reused(clients):
         assert all(np.array_equal(a, b) for a, b in zip(parts, once, strict=True))
 
 
-@pytest.mark.parametrize("kind", ["iid", "noniid", "cell-iid", "dirichlet"])
+@pytest.mark.parametrize("kind", ["iid", "noniid", "cell-iid", "cell-shards", "dirichlet"])
 def test_splits_depend_on_the_stream(kind):
     first, second = (
         split(LABELS, 10, kind=kind, cells=2, stream=STREAM.child(number)) for number in (0, 1)

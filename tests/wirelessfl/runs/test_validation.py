@@ -27,6 +27,7 @@ SPLITS = {
     "iid": {},
     "noniid": {},
     "cell-iid": {},
+    "cell-shards": {},
     "dirichlet": {},
     "distinct": {"clients": 4},
     "iid, fixed sizes": {"split": "iid", "samples_per_client": 50, "reuse": True},

@@ -23,7 +23,7 @@ from wirelessfl.wording import suggestion
 
 DATA_SPLITS: Kind[Split] = Kind("split", "wirelessfl.data.splits", Split)
 """All splits, built-in and user-defined."""
-SPLITS = ("iid", "noniid", "cell-iid", "dirichlet", *LABEL_SPLITS, "natural")
+SPLITS = ("iid", "noniid", "cell-iid", "cell-shards", "dirichlet", *LABEL_SPLITS, "natural")
 """Names of the built-in splits."""
 
 
@@ -56,7 +56,7 @@ def split(
         cell_of: [clients], sorted, the cell of each client, as in ``channels.Network``, whose cells
             may be uneven; overrides ``cells``.
         alpha: concentration of ``dirichlet``, > 0; smaller is more unequal.
-        shards: shards per client, for ``noniid`` and ``cell-iid``.
+        shards: shards per client, for ``noniid``, ``cell-iid`` and ``cell-shards``.
         min_samples: minimum number of samples per client, >= 1.
         groups: [n], integers, for ``natural``.
         samples_per_client: number of samples of every client, for ``iid`` and ``dirichlet``.
