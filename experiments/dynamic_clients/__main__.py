@@ -2,7 +2,8 @@
 
 Tables 1 to 14 and Figures 2 to 4 of the dynamic-clients paper, and additional studies: ``lenet5``
 (a deeper model, like the CNN that the paper uses on SVHN), ``overlap`` (0.6 on the data sets of
-Table 3), ``ablations`` and ``radio``.
+Table 3), ``mlp`` (Table 3 with an MLP), ``scaffold`` (its step size and momentum), ``pilot`` (a
+random pilot of LeNet-5), ``moon``, ``ablations`` and ``radio``.
 """
 
 from __future__ import annotations
@@ -35,6 +36,10 @@ EXPERIMENTS = {
     "overlap": Experiment("overlap", tables.comparison(None)),
     "ablations": Experiment("ablations", tables.variants(None)),
     "radio": Experiment("radio", radio.table, radio.points),
+    "mlp": Experiment("mlp", tables.comparison(3), curves("mlp")),
+    "scaffold": Experiment("scaffold", tables.comparison(None)),
+    "pilot": Experiment("pilot", tables.variants(None)),
+    "moon": Experiment("moon", tables.comparison(None)),
 }
 PAPER = Paper("dynamic_clients", Path(__file__).with_name("settings"), EXPERIMENTS, complete)
 

@@ -14,7 +14,7 @@ from experiments.report import markdown
 from experiments.studies import NAMES, Case, Results
 
 Table = Callable[[Results], str]
-SAME = ("dataset", "model", "split", "overlap", "alpha", "clients", "algorithm")
+SAME = ("dataset", "model", "split", "overlap", "alpha", "clients", "algorithm", "lr", "momentum")
 """Settings shared by the warm starts of one row."""
 
 
@@ -43,7 +43,7 @@ def comparison(table: int | None, numbers: Sequence[int] = (1, 2)) -> Table:
             [
                 _data(line.case),
                 _labels(line.case),
-                NAMES[line.case["algorithm"]],
+                _method(line.case, results),
                 str(line.transition),
                 str(max(map(len, line.ours.values()))),
                 *(_cell(line.ours.get(s, []), line.paper.get(s)) for s in starts),
@@ -181,6 +181,18 @@ def variant(case: Case) -> str:
 def _data(case: Case) -> str:
     model = f" ({case['model']})"
     return f"{DATA[case['dataset']]}{model}, {per_session(case.settings)}"
+
+
+def _method(case: Case, results: Results) -> str:
+    """The algorithm, with its step size and momentum if the study varies them."""
+    same = [one for one in results.study.cases if one["algorithm"] == case["algorithm"]]
+    shown = {"lr": "step size", "momentum": "momentum"}
+    varied = [
+        name
+        for name in shown
+        if len({(c["dataset"], c[name]) for c in same}) > len({c["dataset"] for c in same})
+    ]
+    return ", ".join([NAMES[case["algorithm"]], *(f"{shown[n]} {case[n]:g}" for n in varied)])
 
 
 def _labels(case: Case) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 
+from experiments.comparison import against, table
 from experiments.fadamgc import figures, tables
 from experiments.fadamgc.methods import SETTINGS, complete
 from experiments.fadamgc.search import Search, rates_lines, search_table
@@ -38,6 +39,15 @@ EXPERIMENTS = {
         )
         for name in ("fig5", "fig6", "fig7", "fig8")
     },
+    "adaptive": Experiment(
+        "adaptive", table(0.75, "round"), against("adaptive", "eps", "algorithm")
+    ),
+    "memory": Experiment("memory", table(0.75, "round"), against("memory", "lr", "algorithm")),
+    "trackers": Experiment(
+        "trackers",
+        tables.against("tracking_clients"),
+        figures.costs("trackers", "tracking_clients", "tracking clients per round (S = 50)"),
+    ),
 }
 PAPER = Paper("fadamgc", SETTINGS, EXPERIMENTS, complete)
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from experiments.fedast import bars, curves, sweeps, tables
 from experiments.fedast.drawing import both
+from experiments.fedast.measures import to_mean_sustained
 from experiments.fedast.tables import against_static, against_sync
 from experiments.fedast.tasks import complete
 from experiments.fedast.timelines import timelines
@@ -59,6 +60,12 @@ EXPERIMENTS = {
         tables.identical,
         both(curves.of_identical_tasks("fig16"), bars.of_identical_tasks("fig16-times")),
     ),
+    "concurrency": Experiment(
+        "concurrency",
+        tables.sustained,
+        bars.of_identical_tasks("concurrency", to_mean_sustained),
+    ),
+    "awaited": Experiment("awaited", tables.awaited, sweeps.awaited("awaited")),
     **_four_tasks("higher", 17, 18, 21, 22),
     **_four_tasks("lower", 19, 20, 25, 26),
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -71,8 +71,15 @@ def _write_gains(
             )
 
 
-def of_identical_tasks(name: str) -> Draw:
-    """Figures 5 and 16b: mean seconds to the target with 2, 4, 6 identical tasks, and the gains."""
+def of_identical_tasks(
+    name: str, seconds: Callable[[Results, Case], list[float | None]] = to_mean
+) -> Draw:
+    """Figures 5 and 16b: mean seconds to the target with 2, 4, 6 identical tasks, and the gains.
+
+    Args:
+        name: name of the file.
+        seconds: returns the seconds of each seed of a case.
+    """
 
     def draw(results: Results, out: Path) -> list[Path]:
         found = pairs(results)
@@ -86,7 +93,7 @@ def of_identical_tasks(name: str) -> Draw:
             groups = [str(count) for count, *_ in pairs_of_kind]
             seeds: dict[str, dict[str, list[float | None]]] = {
                 series: {
-                    str(row[0]): to_mean(results, case)
+                    str(row[0]): seconds(results, case)
                     for row in pairs_of_kind
                     if (case := row[place]) is not None
                 }

@@ -31,6 +31,23 @@ def to_target(
     return [None if hit is None else float(hit[quantity]) for hit in hits]
 
 
+def to_sustained(results: Results, case: Case, name: str) -> list[float | None]:
+    """For each seed, the seconds until the mean accuracy of ``LAST`` tests in a row is the target.
+
+    Accuracy fluctuates, so that a single test may reach the target by chance.
+    """
+    found: list[float | None] = []
+    for run in runs(results, case):
+        rows, goal = run.rows_of(name), target(case, name)
+        ends = (
+            float(rows[i]["sim_seconds"])
+            for i in range(LAST - 1, len(rows))
+            if statistics.mean(row["accuracy"] for row in rows[i - LAST + 1 : i + 1]) >= goal
+        )
+        found.append(next(ends, None))
+    return found
+
+
 def to_end(results: Results, case: Case) -> list[float | None]:
     """For each seed, the time when the last task reaches its target."""
     return _over_tasks([to_target(results, case, name) for name in names(case)], max)
@@ -39,6 +56,12 @@ def to_end(results: Results, case: Case) -> list[float | None]:
 def to_mean(results: Results, case: Case) -> list[float | None]:
     """For each seed, the mean over the tasks of the times when they reach their targets."""
     return _over_tasks([to_target(results, case, name) for name in names(case)], statistics.mean)
+
+
+def to_mean_sustained(results: Results, case: Case) -> list[float | None]:
+    """As ``to_mean``, of the times until accuracy stays at the target, see ``to_sustained``."""
+    each = [to_sustained(results, case, name) for name in names(case)]
+    return _over_tasks(each, statistics.mean)
 
 
 def _over_tasks(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from experiments.fedast.drawing import Draw, Quantity, targets
 from experiments.fedast.measures import final, to_target
@@ -12,6 +14,9 @@ from experiments.fedast.tasks import SHOWN, is_central, kind_of, kinds, label, n
 from experiments.look import draw_points, grid, legend, same_limits, save, seeds_text
 from experiments.studies import Results
 from wirelessfl.figures import COLOURS, new_figure, style, whole_ticks
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 CHOSEN = 30
 """k in the paper's experiments."""
@@ -84,35 +89,47 @@ def buffers(name: str) -> Draw:
 
 
 def awaited(name: str) -> Draw:
-    """Figures 10 to 12: seconds and rounds to the target, and final accuracy, against k."""
+    """Figures 10 to 12: seconds and rounds to the target, and final accuracy, against k.
+
+    One line per data set; each case has one task.
+    """
 
     def draw(results: Results, out: Path) -> list[Path]:
         figure, axes = new_figure(columns=3, height=2.3)
         cases = sorted(results.where(), key=lambda case: int(case["first"]))
-        at = [float(case["first"]) for case in cases]
-        (task,) = names(cases[0])
-        goal = f"to {100 * target(cases[0], task):.0f} %"
-        panels = {
-            f"simulated seconds {goal}": [to_target(results, case, task) for case in cases],
-            f"rounds {goal}": [to_target(results, case, task, "version") for case in cases],
-            "final accuracy (%)": [[100 * v for v in final(results, c)] for c in cases],
-        }
-        for panel, (text, values) in zip(axes, panels.items(), strict=True):
-            draw_points(panel, dict(zip(at, values, strict=True)), None, 0)
-            for x, seeds in zip(at, values, strict=True):
-                known = [v for v in seeds if v is not None]
-                if x == CHOSEN and known:
-                    height = statistics.mean(known)
-                    star = {"color": COLOURS[1], "markersize": 1.3 * style().small, "zorder": 4}
-                    panel.plot(x, height, "*", **star)
+        each = list(dict.fromkeys(kinds(case)[0] for case in results.study.cases))
+        for place, kind in enumerate(each):
+            mine = [case for case in cases if kinds(case) == (kind,)]
+            columns: list[list[Sequence[float | None]]] = [
+                [to_target(results, case, names(case)[0]) for case in mine],
+                [to_target(results, case, names(case)[0], "version") for case in mine],
+                [[100 * value for value in final(results, case)] for case in mine],
+            ]
+            for panel, values in zip(axes, columns, strict=True):
+                points = dict(zip([float(case["first"]) for case in mine], values, strict=True))
+                draw_points(panel, points, SHOWN[kind], place, order=(place, len(each)))
+                _star(panel, points.get(CHOSEN, []))
+        texts = ("simulated seconds to target", "rounds to target", "final accuracy (%)")
+        for panel, text in zip(axes, texts, strict=True):
             panel.set_xlabel("k, awaited updates")
             panel.set_ylabel(text)
             whole_ticks(panel)
-        chosen = f"star: k = {CHOSEN} of the paper" if CHOSEN in at else ""
-        legend(figure, axes, SHOWN[kind_of(task)], _seeds(results), chosen)
+        goals = {kinds(c)[0]: f"{100 * target(c, names(c)[0]):.0f} %" for c in cases}
+        said = ", ".join(f"{SHOWN[kind]} to {goal}" for kind, goal in goals.items())
+        known = any(case["first"] == CHOSEN for case in cases)
+        stars = f"star: k = {CHOSEN} of the paper" if known else ""
+        legend(figure, axes, said, _seeds(results), stars)
         return save(figure, results, out / name)
 
     return draw
+
+
+def _star(panel: Axes, seeds: Sequence[float | None]) -> None:
+    """Mark the mean at the paper's k."""
+    known = [value for value in seeds if value is not None]
+    if known:
+        look = {"color": COLOURS[1], "markersize": 1.3 * style().small, "zorder": 4}
+        panel.plot(CHOSEN, statistics.mean(known), "*", **look)
 
 
 def _seeds(results: Results) -> str:

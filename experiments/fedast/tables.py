@@ -5,7 +5,17 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Sequence
 
-from experiments.fedast.measures import final, gain, mean, runs, staleness, to_end, to_mean
+from experiments.fedast.measures import (
+    LAST,
+    final,
+    gain,
+    mean,
+    runs,
+    staleness,
+    to_end,
+    to_mean,
+    to_mean_sustained,
+)
 from experiments.fedast.measures import to_target as times_of
 from experiments.fedast.tasks import SHOWN, is_central, kind_of, kinds, label, names, target
 from experiments.report import MISSING, markdown
@@ -127,6 +137,28 @@ def identical(results: Results) -> str:
                 "-" if fedast is None else stale(results, fedast),
             ]
         )
+    return "Simulated seconds, means over tasks and seeds.\n\n" + markdown(head, rows)
+
+
+def sustained(results: Results) -> str:
+    """Identical tasks at equal concurrency: seconds to the target, once and over several tests."""
+    head = ["tasks", "method", "R per task", "b", "seeds", "seconds to the target"]
+    head += [f"seconds to the target, mean of {LAST} tests", "final accuracy (%)"]
+    head += ["staleness, mean / max"]
+    rows = [
+        [
+            f"{len(names(case))} {task_title(case, names(case)[0])}",
+            label(case),
+            str(case["requests"] or "-"),
+            str(case["buffer"] or "-"),
+            str(len(results.of(case))),
+            shown(to_mean(results, case)),
+            shown(to_mean_sustained(results, case)),
+            _final(results, case)[0],
+            stale(results, case),
+        ]
+        for case in results.where()
+    ]
     return "Simulated seconds, means over tasks and seeds.\n\n" + markdown(head, rows)
 
 

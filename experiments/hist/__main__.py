@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from experiments.comparison import against, table
 from experiments.hist import air, cells, figures, tables
 from experiments.paper import Experiment, Paper
 
@@ -22,6 +23,29 @@ EXPERIMENTS = {
     "table1": Experiment("table1", tables.targets),
     "table2": Experiment("table2", tables.targets),
     "ablations": Experiment("ablations", tables.ablation_rows),
+    "labels": Experiment(
+        "labels", tables.traffic, against("labels", "cells", quantity="round", target=0.8)
+    ),
+    "scale": Experiment(
+        "scale", table(0.8, "round"), against("scale", "lr", "cells", "round", target=0.8)
+    ),
+    "noise": Experiment(
+        "noise",
+        table(0.8, "round"),
+        against("noise", "snr_db", "lr", reference=("uplink", "tdma")),
+    ),
+    "cap": Experiment(
+        "cap",
+        table(0.8, "round", "sim_seconds"),
+        against(
+            "cap",
+            "size_cap",
+            quantity="sim_seconds",
+            target=0.8,
+            reference=("mask_sizes", "uniform"),
+        ),
+    ),
+    "steps": Experiment("steps", table(0.8, "round"), against("steps", "local_steps", "split")),
 }
 PAPER = Paper("hist", Path(__file__).with_name("settings"), EXPERIMENTS)
 

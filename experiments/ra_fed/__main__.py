@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 
+from experiments.comparison import against, table
 from experiments.paper import Experiment, Paper
 from experiments.ra_fed import figures, tables
 from experiments.ra_fed.frontier import draw_frontier, frontier, frontier_table
@@ -21,6 +22,8 @@ EXPERIMENTS = {
         "heterogeneity", tables.accuracies, figures.heterogeneity, tables.by_method
     ),
     "radio": Experiment("radio", tables.timed, figures.radio),
+    "full": Experiment("full", table(0.75, "round"), against("full", "capacities", "alpha")),
+    "scale": Experiment("scale", table(0.75, "round"), against("scale", "lr", "algorithm")),
 }
 PAPER = Paper("ra_fed", SETTINGS, EXPERIMENTS, complete)
 

@@ -4,12 +4,14 @@ import pytest
 
 from experiments.fedast import measures, tables, tasks
 from experiments.fedast.__main__ import EXPERIMENTS, PAPER
+from experiments.fedast.tasks import names, target
 from experiments.fedast.timelines import timelines
-from experiments.studies import NAMES, SCALES
+from experiments.stored import StoredRun
+from experiments.studies import NAMES, SCALES, Results
 from tests.drawn import AGAINST, bars, legend, lines, ticks, titles
 from wirelessfl.config import Config
 
-DRAWN = ("comparison", "fig3", "fig8", "fig12", "fig15")
+DRAWN = ("comparison", "concurrency", "fig3", "fig8", "fig12", "fig15")
 """Experiments that the tests below use, and one of each other kind of table and figure."""
 
 
@@ -146,9 +148,24 @@ def test_mean_curves_keep_the_last_values_of_an_ended_task(found):
     assert [row["accuracy"] for row in alone] == [row["accuracy"] for row in rows]
 
 
+def test_sustained_accuracy_is_a_mean_of_tests_in_a_row(found):
+    """The time is that of the last of five tests whose mean is the target."""
+    results = found["concurrency"]
+    case = results.where(algorithm="fedast")[0]
+    name = names(case)[0]
+    goal = target(case, name)
+    accuracies = [goal + 0.3, *[goal - 0.1] * 3, goal - 0.05, goal, goal + 0.1, goal + 0.2, goal]
+    rows = [{"task": name, "accuracy": a, "sim_seconds": 2.0 * i} for i, a in enumerate(accuracies)]
+    runs = [StoredRun({}, rows, {}, {}, 0.0), StoredRun({}, rows[1:7], {}, {}, 0.0)]
+    place = results.study.cases.index(case)
+    made = Results(results.study, {**results.runs, place: runs})
+    assert measures.to_target(made, case, name) == [0.0, 10.0]
+    assert measures.to_sustained(made, case, name) == [14.0, None]
+
+
 def test_every_study_loads_at_every_scale():
     numbers = {f"fig{n}" for n in range(2, 27)}
-    assert set(EXPERIMENTS) == numbers | {"comparison", "shakespeare"}
+    assert set(EXPERIMENTS) == numbers | {"comparison", "shakespeare", "concurrency", "awaited"}
     for name in {experiment.study for experiment in EXPERIMENTS.values()}:
         for scale in SCALES:
             study = PAPER.study(name, scale)

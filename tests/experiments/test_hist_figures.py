@@ -11,8 +11,8 @@ from experiments.hist.__main__ import EXPERIMENTS, PAPER
 from experiments.hist.cells import accuracy_after, cells_table, mean_staleness, schedule_label
 from experiments.runs import Planned, Store
 from experiments.stored import stored_file
-from experiments.studies import SCALES
-from tests.drawn import assert_curves, bars, legend, lines, ticks, titles
+from experiments.studies import SCALES, Results
+from tests.drawn import assert_curves, bars, legend, lines, recorded, ticks, titles
 from wirelessfl.config import Config
 
 FCNN = 22_510  # parameters of 64-300-10
@@ -76,6 +76,38 @@ def to_target(results, field, **wanted):
     (case,) = results.where(**wanted)
     values = [row[field] for row in results.rows(case)[0] if row["accuracy"] >= 0.8]
     return values[0] if values else 0
+
+
+def test_studies_that_vary_settings_show_their_rows(found, figures):
+    """A point is the final accuracy; a setting without a line is a horizontal one."""
+    results = found["noise"]
+    ends = {}
+    for case in results.where():
+        (rows,) = results.rows(case)
+        ends[case["convention"]] = 100 * np.mean([row["accuracy"] for row in rows[1:][-5:]])
+    (panel,) = figures["noise"].axes
+    drawn = lines(panel)
+    assert drawn.pop("OMA")[1] == pytest.approx([ends.pop(None)] * 2)
+    assert drawn == {
+        f"HIST, convention {convention}": ([-20.0], [pytest.approx(end)])
+        for convention, end in ends.items()
+    }
+    assert panel.get_xlabel() == "SNR (dB)"
+    assert panel.get_ylabel() == "final accuracy (%)"
+    text = EXPERIMENTS["noise"].table(results)
+    assert f"| HIST | physical | -20 | AirComp | 1 | {ends['physical']:.1f} | not reached |" in text
+
+
+def test_lines_without_runs_are_left_out_and_places_without_runs_are_marked(found, tmp_path):
+    results = found["scale"]
+    some = Results(results.study, {i: runs if i == 0 else [] for i, runs in results.runs.items()})
+    with recorded() as drawn:
+        EXPERIMENTS["scale"].draw(some, tmp_path)
+    (panel,) = drawn["scale"].axes
+    first, second = (case["lr"] for case in results.study.cases[:2])
+    marks = {text.get_text(): text.xy[0] for text in panel.texts}
+    assert marks == {"not reached": first, "not run": second}
+    assert [text for text in legend(drawn["scale"]) if "width" in text] == []
 
 
 def test_bars_of_figures_4_and_6_are_the_first_rows_with_80_percent(found, figures):

@@ -1,0 +1,233 @@
+"""Table and figure of a study that varies settings: one row and one point per case."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from experiments.look import (
+    DATA,
+    MODELS,
+    Values,
+    data_name,
+    draw_points,
+    grid,
+    legend,
+    room_below,
+    same_limits,
+    save,
+    seeds_text,
+)
+from experiments.report import markdown, reached
+from experiments.studies import NAMES, Case, Results, first_reaching
+from wirelessfl.figures import LABELS, NOT_RUN, Against
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+LAST = 5
+"""Number of tests averaged for a final accuracy, because single tests vary by points."""
+MARKED = 3
+"""Most lines in a panel whose missing places are marked "not run"."""
+UPLINKS = {"tdma": "OMA", "aircomp": "AirComp"}
+WORDS = {
+    "algorithm": "method",
+    "alpha": "Dirichlet parameter",
+    "beta2": "β₂",
+    "capacities": "width",
+    "cells": "N",
+    "clients_per_round": "S",
+    "convention": "convention",
+    "dataset": "data",
+    "eps": "ε",
+    "local_steps": "H",
+    "lr": "step size",
+    "lr_ratio": "lr ratio",
+    "mask_sizes": "mask sizes",
+    "masks": "masks",
+    "model": "model",
+    "momentum": "momentum",
+    "server_lr": "server step size",
+    "size_cap": "cap",
+    "snr_db": "SNR (dB)",
+    "split": "split",
+    "submodel_scale": "submodel scale",
+    "tracking_clients": "tracking clients",
+    "uplink": "uplink",
+    "vhat": "vhat",
+    "warm_start": "warm start",
+}
+"""Names of settings in tables and figures."""
+
+
+Lines = dict[str, list[tuple[Case, list[float | None] | None]]]
+"""By label, the cases of a line with the values of their seeds; None without runs."""
+
+
+def varied(cases: Iterable[Case]) -> list[str]:
+    """Settings with different values in these cases, except the algorithm."""
+    found = {n: {str(c[n]) for c in cases if c[n] is not None} for n in WORDS if n != "algorithm"}
+    return [name for name, values in found.items() if len(values) > 1]
+
+
+def final(rows: Sequence[dict[str, Any]]) -> float:
+    """Mean accuracy in percent of the last tests, without that of the initial model."""
+    return 100 * statistics.mean(row["accuracy"] for row in rows[1:][-LAST:])
+
+
+def table(target: float, *quantities: Against) -> Callable[[Results], str]:
+    """One row per case: its settings, final accuracy, and costs until the target.
+
+    Args:
+        target: accuracy in [0, 1].
+        quantities: the costs, fields of rows.
+    """
+
+    def write(results: Results) -> str:
+        names = varied(results.study.cases)
+        head = ["method", *(WORDS[name] for name in names), "seeds", "final accuracy (%)"]
+        head += [f"{LABELS[q]} to {100 * target:g} %" for q in quantities]
+        rows = []
+        for case in results.where():
+            seeds = results.rows(case)
+            row = [NAMES[case["algorithm"]], *(shown(case, name) for name in names)]
+            row += [str(len(seeds)), _mean([final(rows) for rows in seeds])]
+            form = {"round": "d"}
+            rows.append(
+                [*row, *(reached(seeds, target, q, form.get(q, ".1f")) for q in quantities)]
+            )
+        return markdown(head, rows)
+
+    return write
+
+
+def _mean(values: Sequence[float]) -> str:
+    """Mean and, with several seeds, the sample standard deviation."""
+    mean = f"{statistics.mean(values):.1f}"
+    return mean if len(values) < 2 else f"{mean} ± {statistics.stdev(values):.1f}"
+
+
+def shown(case: Case, name: str) -> str:
+    """The value of a setting in tables and legends; a dash if the case has none."""
+    value = case[name]
+    if name == "capacities" and value is not None:
+        return ", ".join(f"{one:g}" for one in value)
+    if value is None:
+        return "-"
+    names = {"algorithm": NAMES, "dataset": DATA, "model": MODELS, "uplink": UPLINKS}.get(name, {})
+    return names.get(value, f"{value:g}" if isinstance(value, float) else str(value))
+
+
+def against(
+    name: str,
+    setting: str,
+    panel: str | None = None,
+    quantity: Against | None = None,
+    target: float = 0.0,
+    reference: tuple[str, Any] | None = None,
+) -> Callable[[Results, Path], list[Path]]:
+    """A figure of final accuracies, or of costs until a target, against a setting.
+
+    One line per method and per value of all other settings that the study varies.
+
+    Args:
+        name: name of the file.
+        setting: setting on the horizontal axis.
+        panel: setting with one panel per value; None for one panel.
+        quantity: cost until the target, a field of rows; None for the final accuracy.
+        target: accuracy in [0, 1].
+        reference: a setting and its value: cases with it are horizontal lines.
+    """
+
+    def lined(case: Case) -> bool:
+        return reference is None or case[reference[0]] != reference[1]
+
+    def draw(results: Results, out: Path) -> list[Path]:
+        study = results.study
+        panels = list(dict.fromkeys(case[panel] for case in study.cases)) if panel else [None]
+        every = [case for case in study.cases if lined(case)]
+        others = [one for one in varied(every) if one not in (setting, panel)]
+        method = panel != "algorithm"
+        labels = list(dict.fromkeys(_label(c, others, method) for c in every))
+        figure, axes = grid(len(panels))
+        for axis, value in zip(axes, panels, strict=True):
+            cases = [case for case in study.cases if panel is None or case[panel] == value]
+            lines: Lines = {text: [] for text in labels}
+            for case in cases:
+                values = _values(results, case, quantity, target)
+                if lined(case):
+                    lines[_label(case, others, method)].append((case, values))
+                elif reference is not None:
+                    _line(axis, values, shown(case, reference[0]))
+            _draw(axis, lines, setting)
+            axis.set_xlabel(WORDS[setting])
+            axis.set_ylabel(
+                "final accuracy (%)" if quantity is None else f"{LABELS[quantity]} to target"
+            )
+            if panel is not None:
+                axis.set_title(f"{WORDS[panel]}: {shown(cases[0], panel)}")
+            axis.margins(y=0.08)
+        filled = [axis for axis in axes if axis.lines]
+        same_limits(filled)
+        room_below(filled)
+        for axis in axes:
+            if axis not in filled:
+                axis.set_ylim(filled[0].get_ylim() if filled else (0, 1))
+                axis.text(0.5, 0.5, NOT_RUN, transform=axis.transAxes, ha="center", style="italic")
+        goal = "" if quantity is None else f"target {100 * target:g} %"
+        seeds = seeds_text(results, results.where())
+        legend(figure, axes, data_name(study.cases), goal, seeds)
+        return save(figure, results, out / name)
+
+    return draw
+
+
+def _line(axis: Axes, values: Sequence[float | None] | None, text: str) -> None:
+    """Draw the mean over the seeds as a horizontal line, if all seeds have values."""
+    known = [value for value in values or () if value is not None]
+    if known and len(known) == len(values or ()):
+        axis.axhline(statistics.mean(known), color="0.3", linestyle="--", linewidth=1, label=text)
+
+
+def _label(case: Case, others: Sequence[str], method: bool) -> str:
+    said = [f"{WORDS[one]} {shown(case, one)}" for one in others if case[one] is not None]
+    return ", ".join([NAMES[case["algorithm"]]] * (method or not said) + said)
+
+
+def _draw(axis: Axes, lines: Lines, x: str) -> None:
+    """Draw the lines of a panel; a setting that is no number has evenly spaced places.
+
+    Lines without any run are left out; the figure's note gives their number.
+    """
+    by_value = {case[x]: shown(case, x) for line in lines.values() for case, _ in line}
+    numbers = all(isinstance(value, int | float) for value in by_value)
+    places = {v: float(v) if numbers else float(i) for i, v in enumerate(by_value)}
+    known = [t for t, line in lines.items() if any(values is not None for _, values in line)]
+    for place, (text, line) in enumerate(lines.items()):
+        if text in known:
+            points: Values = {
+                places[case[x]]: values
+                for case, values in line
+                if values is not None or len(known) <= MARKED
+            }
+            order = known.index(text), len(known)
+            draw_points(axis, points, text, place, order=order, line=numbers)
+    ends = sorted(places.values())
+    if numbers and ends and 0 < 8 * ends[0] <= ends[-1]:
+        axis.set_xscale("log")
+        axis.minorticks_off()
+    axis.set_xticks(list(places.values()), list(by_value.values()))
+
+
+def _values(
+    results: Results, case: Case, quantity: Against | None, target: float
+) -> list[float | None] | None:
+    seeds = results.rows(case)
+    if not seeds:
+        return None
+    if quantity is None:
+        return [final(rows) for rows in seeds]
+    hits = [first_reaching(rows, target) for rows in seeds]
+    return [None if hit is None else float(hit[quantity]) for hit in hits]
