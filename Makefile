@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 # The tests start many interpreters, which start faster with compiled files.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test setup check gate-store gate product bench figures figures-check claims fuzz clean
+.PHONY: demo test setup check gate-store gate product bench gpu figures figures-check claims fuzz clean
 
 demo: $(READY)
 	$(BIN)/python -m experiments.demo
@@ -40,6 +40,9 @@ product: $(READY)
 
 bench: $(READY)
 	$(BIN)/wirelessfl bench
+
+gpu: $(READY)
+	$(BIN)/python -m experiments gpu
 
 figures: $(READY)
 	for paper in hist fadamgc fedast dynamic_clients ra_fed; do \

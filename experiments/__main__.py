@@ -1,4 +1,4 @@
-"""``python -m experiments {claims,pages,queue,check}``: claims, pages and runs of all papers."""
+"""``python -m experiments {claims,pages,queue,gpu,check}``: claims and runs of all papers."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from pathlib import Path
 from experiments import pages
 from experiments.check import SAMPLE, check
 from experiments.claims import TITLES, assess, table, totals, write
+from experiments.gpu import MINUTES, run_gpu
 from experiments.paper import exit_code
-from experiments.queue import entries, print_status, run_queue
+from experiments.queue import entries, gpu_entries, print_status, run_queue
 from experiments.studies import SCALES
 from wirelessfl.errors import ConfigError
 
@@ -47,6 +48,20 @@ def main(words: Sequence[str] | None = None) -> int:
         help="folder of unfinished runs (results/queue)",
     )
     queue.add_argument("--status", action="store_true", help="only say what remains")
+    queue.add_argument(
+        "--gpu", action="store_true", help="only studies for a GPU, with published models and data"
+    )
+    gpu = commands.add_parser("gpu", help="tests, benchmarks and studies for a machine with a GPU")
+    gpu.add_argument(
+        "--out",
+        type=Path,
+        default=Path("results/gpu"),
+        metavar="DIR",
+        help="folder of all output (results/gpu)",
+    )
+    gpu.add_argument("--minutes", type=float, default=MINUTES, metavar="N", help="in all (40)")
+    gpu.add_argument("--data-dir", type=Path, metavar="PATH", help="folder of the data sets")
+    gpu.add_argument("--jobs", type=int, default=1, metavar="N", help="concurrent runs (1)")
     again = commands.add_parser("check", help="make a sample of the stored runs again and compare")
     again.add_argument("--scale", choices=SCALES[1:], default="small")
     again.add_argument("--sample", type=int, default=SAMPLE, metavar="N", help="runs per paper (2)")
@@ -67,14 +82,22 @@ def main(words: Sequence[str] | None = None) -> int:
             return 0
         if arguments.command == "check":
             return int(check(arguments.scale, arguments.sample, arguments.jobs) > 0)
+        if arguments.command == "gpu":
+            given = arguments.minutes, arguments.data_dir, arguments.jobs
+            return int(bool(run_gpu(arguments.out, *given)))
         into, scratch = arguments.into, arguments.scratch
         if into is not None and not into.is_dir():
             raise ConfigError(f"into is {into}: it is not a folder. Give the folder of the papers.")
+        if arguments.gpu:
+            every, absent = gpu_entries(into, scratch, arguments.data_dir)
+            for line in absent:
+                print(f"not run: {line}", file=sys.stderr)
+        else:
+            every = entries(arguments.scale, into, scratch, arguments.data_dir)
         if arguments.status:
-            print_status(entries(arguments.scale, into, scratch, arguments.data_dir))
+            print_status(every)
             return 0
-        failures = run_queue(arguments.scale, into, scratch, arguments.jobs, arguments.data_dir)
-        return int(bool(failures))
+        return int(bool(run_queue(every, scratch, arguments.jobs)))
 
     return exit_code(act)
 

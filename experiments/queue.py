@@ -9,6 +9,7 @@ import sys
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,8 +25,9 @@ from experiments.papers import papers
 from experiments.runs import Planned, Store, make_runs, remove_finished
 from experiments.stated import identity
 from experiments.stored import SUFFIX, StoredRun
-from experiments.studies import Scale
+from experiments.studies import Case, Scale
 from wirelessfl.config import Config
+from wirelessfl.data import load_dataset
 from wirelessfl.errors import ConfigError, DataError
 from wirelessfl.runs.directory import check_writable
 from wirelessfl.runs.sweep import Failure, SweepError
@@ -63,6 +65,12 @@ def order() -> list[str]:
     return found
 
 
+def for_gpu() -> list[str]:
+    """Studies for a machine with a GPU, in order of what they decide."""
+    found: list[str] = tomllib.loads(ORDER.read_text(encoding="utf-8"))["gpu"]
+    return found
+
+
 def rank() -> Callable[[str], int]:
     """A function that returns the place of a study in the order; others come last."""
     places = {name: place for place, name in enumerate(order())}
@@ -90,7 +98,58 @@ def entries(
             for run in study.planned()
         ]
     place = rank()
-    found.sort(key=lambda entry: (entry.run.rank, place(entry.name)))
+    return _once(sorted(found, key=lambda entry: (entry.run.rank, place(entry.name))))
+
+
+def gpu_entries(
+    into: Path | None, scratch: Path, data_dir: Path | None = None
+) -> tuple[list[Entry], list[str]]:
+    """The runs for a machine with a GPU, by rank and then in the order of ``for_gpu``.
+
+    A study runs with the published models and data, or at scale ``small`` if its data are not
+    there.
+
+    Returns:
+        The runs, and a line per study that cannot run.
+    """
+    found: list[Entry] = []
+    missing = []
+    why_not = cache(lambda name: _why_not_loaded(name, data_dir))
+    for name in for_gpu():
+        paper = papers()[name.partition("/")[0]]
+        needed: dict[str, str] = {}
+        scales: tuple[Scale, ...] = ("paper", "small")
+        for scale in scales:
+            study = paper.study(name.partition("/")[2], scale, data_dir)
+            sets = {one for case in study.cases for one in data_sets(case)}
+            absent = {one: why_not(one) for one in sorted(sets) if why_not(one)}
+            needed |= absent
+            if study.cases and not absent:
+                rows = None if into is None else into / paper.name / "rows"
+                store = Store(paper.store(scale, scratch, rows).rows, scratch)
+                found += [Entry(paper.name, study.name, run, store) for run in study.planned()]
+                break
+        else:
+            lines = [f"{one} ({reason})" for one, reason in needed.items()]
+            missing.append(f"{name} needs {' and '.join(lines)}")
+    return _once(sorted(found, key=lambda entry: entry.run.rank)), missing
+
+
+def data_sets(case: Case) -> set[str]:
+    """Names of the data sets that a case needs."""
+    return {table["dataset"] for table in case["task"] or ()} or {case["dataset"]}
+
+
+def _why_not_loaded(name: str, data_dir: Path | None) -> str:
+    try:
+        load_dataset(name, data_dir)
+    except (ConfigError, DataError) as error:
+        return str(error)
+    return ""
+
+
+def _once(found: Iterable[Entry]) -> list[Entry]:
+    """Each run of a paper once, at its first place."""
     once: dict[tuple[str, str], Entry] = {}
     for entry in found:
         once.setdefault((entry.paper, identity(entry.run.config)), entry)
@@ -179,9 +238,7 @@ def status(every: Sequence[Entry]) -> Table:
     return table
 
 
-def run_queue(
-    scale: Scale, into: Path | None, scratch: Path, jobs: int, data_dir: Path | None = None
-) -> list[Failure]:
+def run_queue(every: Sequence[Entry], scratch: Path, jobs: int) -> list[Failure]:
     """Make all missing runs; can be interrupted at any moment and goes on where it was.
 
     It ends early if all runs of a batch fail for the same reason, as without data.
@@ -194,7 +251,7 @@ def run_queue(
     """
     check_writable(scratch, "scratch")
     with alone(scratch):
-        return _run_queue(scale, into, scratch, jobs, data_dir)
+        return _run_queue(every, scratch, jobs)
 
 
 @contextmanager
@@ -213,13 +270,10 @@ def alone(scratch: Path) -> Iterator[None]:
         yield
 
 
-def _run_queue(
-    scale: Scale, into: Path | None, scratch: Path, jobs: int, data_dir: Path | None
-) -> list[Failure]:
+def _run_queue(every: Sequence[Entry], scratch: Path, jobs: int) -> list[Failure]:
     os.nice(max(0, NICE - os.nice(0)))
     failures: list[Failure] = []
     failed: set[str] = set()
-    every = entries(scale, into, scratch, data_dir)
     remove_finished([entry.run for entry in every if finished(entry)], scratch)
     while True:
         missing = (

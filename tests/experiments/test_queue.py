@@ -12,7 +12,17 @@ from experiments import queue as queue_module
 from experiments.__main__ import main
 from experiments.check import differences
 from experiments.papers import papers
-from experiments.queue import Entry, entries, hours_left, order, run_queue, status, stored
+from experiments.queue import (
+    Entry,
+    entries,
+    for_gpu,
+    gpu_entries,
+    hours_left,
+    order,
+    run_queue,
+    status,
+    stored,
+)
 from experiments.runs import Planned, Store
 from experiments.stated import identity
 from experiments.stored import StoredRun
@@ -35,7 +45,6 @@ def few(tmp_path, monkeypatch):
     found = [
         Entry("hist", "fig3", Planned(f"run {i}", one), store) for i, one in enumerate(configs)
     ]
-    monkeypatch.setattr(queue_module, "entries", lambda *a: found)
     monkeypatch.setattr(os, "nice", lambda more: 0)
     return found
 
@@ -65,21 +74,43 @@ def test_the_queue_has_every_run_once_in_order(tmp_path, monkeypatch):
     assert {e.store.rows for e in every} == {tmp_path / name / "rows" for name in two}
 
 
+def test_studies_for_a_gpu_fall_back_to_small_data(tmp_path, monkeypatch):
+    """A study runs at scale paper if its data are there, else at scale small, else not at all."""
+    absent = {"cifar10", "cifar100"}
+    monkeypatch.setattr(
+        queue_module, "_why_not_loaded", lambda name, _: f"no {name}" if name in absent else ""
+    )
+    names = ["fedast/fig10", "hist/table1", "fadamgc/fig4", "hist/labels"]
+    monkeypatch.setattr(queue_module, "for_gpu", lambda: names)
+    every, missing = gpu_entries(tmp_path, tmp_path / "scratch")
+    assert missing == ["fedast/fig10 needs cifar10 (no cifar10)"]
+    assert [entry.name for entry in every if entry.run.rank == 0][:1] == ["hist/table1"]
+    rounds = {entry.name: entry.run.config.total_rounds for entry in every}
+    assert rounds == {"hist/table1": 400, "fadamgc/fig4": 150, "hist/labels": 500}
+    assert [entry.run.rank for entry in every] == sorted(entry.run.rank for entry in every)
+
+
+def test_the_order_for_a_gpu_names_studies():
+    for name in for_gpu():
+        paper, _, study = name.partition("/")
+        assert papers()[paper].study(study, "paper").cases
+
+
 def test_failures_do_not_stop_the_queue(few, tmp_path, capsys):
     """Failed runs are reported; a second queue makes only what is missing."""
-    failures = run_queue("small", None, tmp_path / "scratch", 1)
+    failures = run_queue(few, tmp_path / "scratch", 1)
     assert [failure.config.run.seed for failure in failures] == [2]
     assert "mnist" in capsys.readouterr().err
     assert [stored(entry) is not None for entry in few] == [True, False, True]
     assert [run.seed for entry in few if (run := stored(entry))] == [1, 3]
     before = {file: file.stat().st_mtime_ns for file in (tmp_path / "rows").iterdir()}
-    assert len(run_queue("small", None, tmp_path / "scratch", 1)) == 1
+    assert len(run_queue(few, tmp_path / "scratch", 1)) == 1
     assert {file: file.stat().st_mtime_ns for file in (tmp_path / "rows").iterdir()} == before
 
 
 def test_status_counts_runs_and_estimates_hours(few, tmp_path):
     """Estimates are proportional to the samples that clients process, and to measured seconds."""
-    run_queue("small", None, tmp_path / "scratch", 1)
+    run_queue(few, tmp_path / "scratch", 1)
     first = stored(few[0])
     longer = few[1]._replace(run=Planned("x", config(9, rounds=20)))
     assert hours_left([longer], [(few[0], first)]) == [pytest.approx(first.seconds * 10 / 3600)]
@@ -102,13 +133,13 @@ def test_status_knows_studies_outside_the_order(few):
 
 
 def test_a_damaged_file_is_made_again(few, tmp_path):
-    run_queue("small", None, tmp_path / "scratch", 1)
+    run_queue(few, tmp_path / "scratch", 1)
     (file,) = (tmp_path / "rows").glob(identity(few[0].run.config) + "*")
     before = stored(few[0])
     file.write_bytes(file.read_bytes()[:100])
     assert stored(few[0]) is None
     assert few[0].store.missing([few[0].run]) == [few[0].run]
-    run_queue("small", None, tmp_path / "scratch", 1)
+    run_queue(few, tmp_path / "scratch", 1)
     assert stored(few[0]).rows == before.rows
 
 
@@ -117,10 +148,10 @@ def test_a_second_queue_with_the_same_folder_is_refused(few, tmp_path):
         queue_module.alone(tmp_path / "scratch"),
         pytest.raises(ConfigError, match="another queue uses it"),
     ):
-        run_queue("small", None, tmp_path / "scratch", 1)
+        run_queue(few, tmp_path / "scratch", 1)
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match=r"scratch is .*file: .*file is not a folder"):
-        run_queue("small", None, tmp_path / "file", 1)
+        run_queue(few, tmp_path / "file", 1)
 
 
 def test_the_queue_ends_if_all_runs_fail_for_one_reason(few, tmp_path, monkeypatch):
@@ -131,8 +162,7 @@ def test_the_queue_ends_if_all_runs_fail_for_one_reason(few, tmp_path, monkeypat
         few[1]._replace(run=Planned(f"run {seed}", bad.with_run({"seed": seed})))
         for seed in (7, 8, 9)
     ]
-    monkeypatch.setattr(queue_module, "entries", lambda *a: found)
-    assert len(run_queue("small", None, tmp_path / "scratch", 1)) == 2
+    assert len(run_queue(found, tmp_path / "scratch", 1)) == 2
 
 
 def test_a_killed_queue_goes_on(tmp_path, launcher):
@@ -164,7 +194,6 @@ def test_a_killed_queue_goes_on(tmp_path, launcher):
 QUEUE = """
 import sys
 from pathlib import Path
-from experiments import queue
 from experiments.queue import Entry, run_queue
 from experiments.runs import Planned, Store
 from wirelessfl.config import Config
@@ -174,8 +203,8 @@ root = Path(sys.argv[1])
 store = Store(root / "rows", root / "scratch")
 small = {"clients": 8, "local_steps": 4, "threads": 1, "chunk": 4, "checkpoint_seconds": 0}
 configs = [Config.from_flags("fedavg", rounds=n, **small) for n in (1, 80)]
-queue.entries = lambda *a: [Entry("hist", "x", Planned("x", c), store) for c in configs]
-assert not run_queue("small", None, store.scratch, 1)
+entries = [Entry("hist", "x", Planned("x", c), store) for c in configs]
+assert not run_queue(entries, store.scratch, 1)
 """
 
 
@@ -186,7 +215,7 @@ def test_a_folder_that_does_not_exist_is_refused(tmp_path, capsys):
 
 def test_a_sample_is_made_again_and_compared(few, tmp_path, capsys, monkeypatch):
     """Equal runs are equal to the bit; a changed value is named."""
-    run_queue("small", None, tmp_path / "scratch", 1)
+    run_queue(few, tmp_path / "scratch", 1)
     monkeypatch.setattr(check_module, "entries", lambda *a: few)
     assert check_module.check(count=2) == 0
     assert "2 of 2 runs are equal" in capsys.readouterr().out

@@ -1,0 +1,127 @@
+"""``python -m experiments gpu``: what a machine with a GPU is for, in order of what it decides.
+
+First the tests marked ``gpu``, then the benchmarks of local training and of the simulator, then the
+studies with published models and data, until the time is up. Everything is written below one
+folder, which can be carried away; started again with this folder, finished steps and runs are kept.
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+
+from wirelessfl.errors import ConfigError
+from wirelessfl.runs.directory import check_writable
+
+MINUTES = 40.0
+"""Minutes after which the studies are interrupted; they go on with the next call."""
+SECONDS = 60
+"""Seconds that interrupted runs get to save a checkpoint."""
+
+
+class Step(NamedTuple):
+    """A command whose output is kept.
+
+    Args:
+        name: name of the file of its output, which exists once it has succeeded.
+        words: arguments of the interpreter.
+    """
+
+    name: str
+    words: tuple[str, ...]
+
+
+def steps(data_dir: Path | None) -> list[Step]:
+    """The tests and benchmarks, in order."""
+    data = () if data_dir is None else ("--data-dir", str(data_dir))
+    bench = ("-m", "wirelessfl", "bench")
+    return [
+        Step("tests.txt", ("-m", "pytest", "-m", "gpu", "-q", "-p", "no:cacheprovider")),
+        Step("engine.json", (*bench, "engine", "--json", *data)),
+        Step("simulator.json", (*bench, "simulator", "--json", *data)),
+    ]
+
+
+def studies(out: Path, data_dir: Path | None, jobs: int) -> list[str]:
+    """Arguments of the interpreter that run the studies for a GPU."""
+    words = ["-m", "experiments", "queue", "--gpu", "--scale", "paper", "--jobs", str(jobs)]
+    words += ["--into", str(out), "--scratch", str(out / "unfinished")]
+    return words if data_dir is None else [*words, "--data-dir", str(data_dir)]
+
+
+def run_gpu(
+    out: Path, minutes: float = MINUTES, data_dir: Path | None = None, jobs: int = 1
+) -> list[str]:
+    """Run all steps, then studies until the time is up.
+
+    Args:
+        out: folder of all output: a file per step, and ``PAPER/rows`` with a file per run.
+        minutes: minutes in all; the studies are interrupted then, and can be continued.
+        data_dir: folder of the data sets.
+        jobs: concurrent runs of the studies.
+
+    Returns:
+        The names of the steps that failed; ``studies`` if a run failed.
+
+    Raises:
+        ConfigError: there is no GPU, ``minutes`` is not positive, or ``out`` cannot be written.
+    """
+    if not torch.cuda.is_available():
+        raise ConfigError(
+            "device is cpu: this command needs a GPU that torch can use "
+            "(torch.cuda.is_available() is False). Run it on such a machine; `make test` runs the "
+            "same tests on a CPU."
+        )
+    if not minutes > 0:
+        raise ConfigError(f"minutes is {minutes:g}: give a number above 0.")
+    check_writable(out)
+    out.mkdir(parents=True, exist_ok=True)
+    end = time.monotonic() + 60 * minutes
+    failed = [step.name for step in steps(data_dir) if not run_step(step, out)]
+    left = end - time.monotonic()
+    if left > 0 and run_for(left, studies(out.resolve(), data_dir, jobs)) not in (0, 130):
+        failed.append("studies")
+    return failed
+
+
+def run_step(step: Step, out: Path) -> bool:
+    """Run a step unless its output is there; returns whether it has succeeded."""
+    file = out / step.name
+    if file.is_file():
+        print(f"{step.name}: kept", flush=True)
+        return True
+    print(f"{step.name}: running", flush=True)
+    draft = file.with_name(f"{file.name}.failed")
+    started = time.monotonic()
+    with draft.open("w", encoding="utf-8") as output:
+        done = subprocess.run([sys.executable, *step.words], stdout=output, check=False)
+    seconds = time.monotonic() - started
+    if done.returncode:
+        print(f"{step.name}: failed after {seconds:.0f} s, see {draft}", flush=True)
+        return False
+    draft.replace(file)
+    print(f"{step.name}: {seconds:.0f} s", flush=True)
+    return True
+
+
+def run_for(seconds: float, words: Sequence[str]) -> int:
+    """Run a command for at most ``seconds``, then interrupt it; returns its exit code."""
+    print(f"studies: running for at most {seconds / 60:.1f} minutes", flush=True)
+    process = subprocess.Popen([sys.executable, *words])
+    try:
+        return process.wait(seconds)
+    except (subprocess.TimeoutExpired, KeyboardInterrupt):
+        process.send_signal(signal.SIGINT)
+    try:
+        process.wait(SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    return 130
