@@ -22,6 +22,7 @@ EXPERIMENTS = {
         "heterogeneity", tables.accuracies, figures.heterogeneity, tables.by_method
     ),
     "radio": Experiment("radio", tables.timed, figures.radio),
+    "weights": Experiment("weights", tables.covered),
     "full": Experiment("full", table(0.75, "round"), against("full", "capacities", "alpha")),
     "scale": Experiment("scale", table(0.75, "round"), against("scale", "lr", "algorithm")),
 }

@@ -15,7 +15,7 @@ from solvers import fastest_widths, widths_by_deadline
 from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.algorithms.context import RoundContext
 from wirelessfl.errors import ConfigError
-from wirelessfl.submodels import ClientSubmodels, SubmodelScale
+from wirelessfl.submodels import ClientSubmodels, SubmodelScale, check_weight_coverage
 from wirelessfl.submodels.budgets import dealt_capacities, levels_of
 from wirelessfl.submodels.masks import Dealing, Masks, check_coverage, deal_masks
 
@@ -103,6 +103,8 @@ class Adaptive(Narrow):
             cover each neuron; 0 for no minimum. With one hidden layer it is Gamma* of all weights.
             A weight between two hidden layers is covered only by clients that cover both its
             neurons.
+        coverage_of: whether ``min_coverage`` counts the clients that cover each neuron, or each
+            weight (see ``submodels.weight_coverage``).
         submodel_scale: factor of the activations of partial layers while a submodel trains: 1
             (``none``), or full width / own width (``width``). As with inverted dropout, sums over
             the submodel's neurons then have the scale of the full model's, which is tested.
@@ -124,6 +126,10 @@ class Adaptive(Narrow):
     min_coverage: Annotated[
         int, Field(ge=0, description="minimum number of clients per round that cover each neuron")
     ] = 0
+    coverage_of: Annotated[
+        Literal["neurons", "weights"],
+        Field(description="what --min-coverage counts: clients that cover each neuron or weight"),
+    ] = "neurons"
     submodel_scale: SubmodelScale = "none"
 
     def __post_init__(self) -> None:
@@ -135,12 +141,19 @@ class Adaptive(Narrow):
                 "budget='fastest' conflicts with min_coverage=0: the smallest submodels would "
                 "always be the fastest. Raise min_coverage to 1 or more"
             )
+        if self.budget == "fastest" and self.coverage_of == "weights":
+            raise ValueError(
+                "coverage_of='weights' conflicts with budget='fastest', which computes widths for "
+                'a coverage of neurons. Choose coverage_of "neurons", or budget "width"'
+            )
 
     def unused(self) -> Mapping[str, str]:
         """``deadline`` needs budget "deadline"; widths from the channels replace ``capacities``."""
         found = dict(super().unused())
         if self.budget != "deadline":
             found["deadline"] = f'conflicts with budget="{self.budget}": choose budget "deadline"'
+        if not self.min_coverage:
+            found["coverage_of"] = "needs min_coverage"
         if self.budget in ("deadline", "fastest"):
             found["capacities"] = (
                 f'conflicts with budget="{self.budget}", which computes widths from the channels: '
@@ -167,20 +180,25 @@ class Adaptive(Narrow):
         """Submodel of each sender.
 
         Raises:
-            ConfigError: fewer than ``min_coverage`` clients cover some neurons; the message names
-                these neurons.
+            ConfigError: fewer than ``min_coverage`` clients cover some neurons or weights; the
+                message names them.
         """
         found = super().client_submodels(context)
         if found is None or not self.min_coverage:
             return found
         for node, rows in reporting(context):
+            mine, cell = found.of_rows(rows), None if context.nodes == 1 else node
+            number = context.number + 1
+            if self.coverage_of == "weights":
+                check_weight_coverage(mine, self.min_coverage, number=number, cell=cell)
+                continue
             check_coverage(
-                found.of_rows(rows).chosen,
+                mine.chosen,
                 found.neurons.layers,
                 self.min_coverage,
                 clients=len(rows),
-                number=context.number + 1,
-                cell=None if context.nodes == 1 else node,
+                number=number,
+                cell=cell,
             )
         return found
 

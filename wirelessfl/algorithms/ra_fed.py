@@ -29,7 +29,8 @@ class RaFed(Adaptive, FedAvg):
         masks: which neurons each client gets: the first ones (``ordered``), a window that moves
             every round (``rolling``), a random set that is drawn every round (``random``) or once
             per run (``static``), consecutive arcs of a circle, which cover the neurons as evenly as
-            possible (``covered``), or a partition as in HIST, with optional overlap
+            possible (``covered``), arcs by the columns and rows of a grid, which cover the weights
+            between layers evenly (``crossed``), or a partition as in HIST, with optional overlap
             (``partition``).
         mask_overlap: for ``partition``: number of neurons that a submodel shares with the following
             submodels, relative to its size.
@@ -64,8 +65,8 @@ class RaFed(Adaptive, FedAvg):
 
     @property
     def deals_jointly(self) -> bool:
-        """True for masks "covered" and "partition", which are arcs of a common circle."""
-        return self.masks in ("covered", "partition")
+        """True for masks that are arcs of a common circle."""
+        return self.masks in ("covered", "crossed", "partition")
 
     @property
     def plans_ahead(self) -> bool:

@@ -16,6 +16,7 @@ from wirelessfl.submodels.partition import Partition, make_partition
 from wirelessfl.submodels.picture import draw_masks
 from wirelessfl.submodels.scale import SubmodelScale
 from wirelessfl.submodels.tracing import find_neurons
+from wirelessfl.submodels.weight_coverage import check_weight_coverage, weight_coverage_bound
 
 __all__ = [
     "Budget",
@@ -31,6 +32,7 @@ __all__ = [
     "SubmodelScale",
     "Submodels",
     "check_coverage",
+    "check_weight_coverage",
     "coverage",
     "deal_masks",
     "dealt_capacities",
@@ -40,4 +42,5 @@ __all__ = [
     "find_neurons",
     "levels_of",
     "make_partition",
+    "weight_coverage_bound",
 ]

@@ -10,6 +10,7 @@ rolling    by index                            starts at the round's index (FedR
 random     random per client and round         starts at the first neuron
 static     random per client, fixed            starts at the first neuron
 covered    random per round, common            starts at the end of the previous client's arc
+crossed    random per round, common            by column or row of a grid, see weight_coverage
 partition  random per round, common            its share of the circle plus the overlap (HIST)
 =========  ==================================  ==========================================
 
@@ -36,8 +37,9 @@ from channels.streams import Name, Stream
 from wirelessfl.errors import ConfigError
 from wirelessfl.submodels.neurons import Neurons
 from wirelessfl.submodels.partition import share_out
+from wirelessfl.submodels.weight_coverage import crossed_starts
 
-Masks = Literal["ordered", "rolling", "random", "static", "covered", "partition"]
+Masks = Literal["ordered", "rolling", "random", "static", "covered", "crossed", "partition"]
 
 RANGES_SHOWN = 8  # ranges of neurons listed in an error; random masks can leave hundreds of gaps
 
@@ -103,8 +105,10 @@ def deal_masks(
     counts = np.asarray(counts, dtype=np.int64)
     _check_counts(kind, layers, counts, len(dealing.clients))
     chosen: list[list[IntArray]] = [[] for _ in dealing.clients]
-    for layer, wanted in zip(layers, counts.T, strict=True):
+    crossed = crossed_starts(layers, counts) if kind == "crossed" else counts
+    for layer, wanted, crossing in zip(layers, counts.T, crossed.T, strict=True):
         starts, lengths = _arcs(kind, layer, wanted, dealing)
+        starts = crossing if kind == "crossed" else starts
         circles = _circles(kind, layer, dealing)
         for mine, start, length, circle in zip(chosen, starts, lengths, circles, strict=False):
             held = np.zeros(layer.width, dtype=bool)  # faster than a sort

@@ -55,6 +55,7 @@ NEEDS: Mapping[str, Mapping[str, Any]] = {
     "size_cap": {"mask_sizes": "optimized"},
     "layers": {"algorithm": "hist"},
     "elements_per_symbol": {"convention": "physical"},
+    "coverage_of": {"min_coverage": 1},
 }
 """Further settings that a setting needs."""
 CHOICE_NEEDS: Mapping[tuple[str, str], Mapping[str, Any]] = {

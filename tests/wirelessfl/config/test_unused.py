@@ -88,6 +88,7 @@ FIELDS: dict[str, Callable[[Run], bool]] = {
     "size_cap": lambda run: False,  # needs optimized sizes
     "mask_overlap": lambda run: run["algorithm"] == "hist",  # else it needs masks of a partition
     "deadline": lambda run: False,  # needs budget deadline
+    "coverage_of": lambda run: False,  # needs min_coverage
     "history_keep": lambda run: False,  # needs history
     "elements_per_symbol": lambda run: False,  # needs the physical convention
     "requests": tasks,
