@@ -40,7 +40,14 @@ DATA = {
     "shakespeare": "Shakespeare",
 }
 """Names of the data sets in figures and tables."""
-MODELS = {"fcnn": "FCNN", "mlp": "MLP", "lenet5": "LeNet-5", "cnn": "CNN", "linear": "linear model"}
+MODELS = {
+    "fcnn": "FCNN",
+    "mlp": "MLP",
+    "lenet5": "LeNet-5",
+    "gn-cnn": "CNN with group norm",
+    "cnn": "CNN",
+    "linear": "linear model",
+}
 SPREAD = "mean and range"
 """What curves, bars and points show of several seeds."""
 EM = 0.58

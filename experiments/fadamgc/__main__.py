@@ -43,6 +43,8 @@ EXPERIMENTS = {
         "adaptive", table(0.75, "round"), against("adaptive", "eps", "algorithm")
     ),
     "memory": Experiment("memory", table(0.75, "round"), against("memory", "lr", "algorithm")),
+    "cnn": Experiment("cnn", table(0.75, "round")),
+    "k60": Experiment("k60", tables.searched),
     "trackers": Experiment(
         "trackers",
         tables.against("tracking_clients"),

@@ -6,6 +6,7 @@ import statistics
 from typing import Any
 
 from experiments.fadamgc.methods import METHODS
+from experiments.fadamgc.search import score
 from experiments.report import markdown, reached
 from experiments.studies import NAMES, Case, Results, first_reaching
 
@@ -157,3 +158,24 @@ def against(setting: str) -> Any:
         return markdown(head, rows)
 
     return table
+
+
+def searched(results: Results) -> str:
+    """Learning rates by method, best first: mean validation accuracy over the second half."""
+    head = ["method", "rank", "eta_l / eta_g", "seeds", "validation accuracy (%)"]
+    scores: dict[str, list[tuple[float, Case]]] = {}
+    for case in results.where():
+        value = statistics.mean(score(run) for run in results.of(case))
+        scores.setdefault(case["algorithm"], []).append((value, case))
+    rows = [
+        [
+            NAMES[method],
+            str(rank),
+            f"{case['lr']:g} / {case['server_lr']:g}",
+            str(len(results.of(case))),
+            f"{100 * value:.1f}",
+        ]
+        for method, found in scores.items()
+        for rank, (value, case) in enumerate(sorted(found, key=lambda one: -one[0]), start=1)
+    ]
+    return markdown(head, rows)

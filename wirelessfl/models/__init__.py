@@ -15,6 +15,7 @@ from wirelessfl.models.cifar_cnn import CifarCNN
 from wirelessfl.models.dropout import StreamDropout
 from wirelessfl.models.fcnn import FCNN, MLP
 from wirelessfl.models.fedast_cnn import FedASTCNN
+from wirelessfl.models.gn_cnn import GroupNormCNN
 from wirelessfl.models.gpt2_lora import GPT2LoRA
 from wirelessfl.models.lenet5 import LeNet5
 from wirelessfl.models.linear import LinearClassifier
@@ -29,6 +30,7 @@ MODELS: dict[str, Callable[..., nn.Module]] = {
     "lenet5": LeNet5,
     "cifar-cnn": CifarCNN,
     "fedast-cnn": FedASTCNN,
+    "gn-cnn": GroupNormCNN,
     "resnet18": ResNet18,
     "lstm": LSTM,
     "gpt2-lora": GPT2LoRA,
@@ -130,6 +132,7 @@ __all__ = [
     "CifarCNN",
     "FedASTCNN",
     "GPT2LoRA",
+    "GroupNormCNN",
     "LeNet5",
     "LinearClassifier",
     "ResNet18",

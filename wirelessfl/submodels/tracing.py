@@ -37,8 +37,8 @@ PRODUCERS = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
 BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 NO_NEURONS = (nn.Embedding, nn.EmbeddingBag, nn.LayerNorm)  # with weights, without hidden neurons
 REMEDY = (
-    "Choose mlp, fcnn, lenet5, cifar-cnn, fedast-cnn or resnet18, or a model of linear layers, "
-    "convolutions, norms and activations."
+    "Choose mlp, fcnn, lenet5, cifar-cnn, fedast-cnn, gn-cnn or resnet18, or a model of linear "
+    "layers, convolutions, norms and activations."
 )
 
 

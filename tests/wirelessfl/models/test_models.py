@@ -7,7 +7,15 @@ from torch.func import functional_call, vmap
 from channels.streams import Stream
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
-from wirelessfl.models import FCNN, MLP, FedASTCNN, LinearClassifier, StreamDropout, build_model
+from wirelessfl.models import (
+    FCNN,
+    MLP,
+    FedASTCNN,
+    GroupNormCNN,
+    LinearClassifier,
+    StreamDropout,
+    build_model,
+)
 from wirelessfl.submodels import make_partition
 from wirelessfl.training.loop import LoopExecutor
 from wirelessfl.training.stacked import StackedExecutor
@@ -63,6 +71,30 @@ def test_executors_equal_the_plain_loop(make, shape, engine):
     check_partition(objective, make_partition(module, objective.spec), data.inputs[:4])
 
 
+def test_the_group_norm_network_normalises_each_sample(engine):
+    """Executors agree with the plain loop; a sample's logits do not depend on the others."""
+    model = build_model("gn-cnn", (1, 28, 28), 10, dropout=0, stream=Stream(1))
+    norms, sides = 2 * (16 + 32 + 64), 3 * 3  # 28, 14, 7, 3
+    convolutions = 9 * (16 + 16 * 32 + 32 * 64)
+    assert sum(p.numel() for p in model.parameters()) == convolutions + norms + 10 * (
+        64 * sides + 1
+    )
+    x = torch.randn(3, 1, 28, 28)
+    assert torch.allclose(model(x)[:1], model(x[:1]), atol=1e-5)
+    assert torch.allclose(model(x)[:1], model(torch.cat([x[:1], 9 * x[1:]]))[:1], atol=1e-5)
+    torch.manual_seed(0)
+    module = GroupNormCNN((2, 9, 11), 4)
+    data = engine.training_data((2, 9, 11), [3, 2], batch_size=3)
+    objective, job = engine.job_for(module, data, lr=0.01, steps=2)
+    expected = engine.plain_loop(module, data, job, lr=0.01)
+    for executor in (LoopExecutor(objective, data), VmapExecutor(objective, data, 2)):
+        assert torch.allclose(engine.updates(executor, job), expected, atol=5e-6), executor.name
+    with pytest.raises(ConfigError, match=r"gn-cnn needs images of at least 8x8"):
+        build_model("gn-cnn", (1, 7, 28), 10, dropout=0, stream=Stream(1))
+    with pytest.raises(ConfigError, match=r"gn-cnn needs images"):
+        build_model("gn-cnn", (12,), 10, dropout=0, stream=Stream(1))
+
+
 def test_linear_is_one_layer_without_options():
     model = build_model("linear", (1, 28, 28), 10, dropout=0, stream=Stream(1))
     assert [tuple(p.shape) for p in model.parameters()] == [(10, 784), (10,)]
@@ -88,7 +120,7 @@ def test_initial_weights_come_from_the_stream():
 def test_wrong_input_and_unknown_model_are_explained():
     with pytest.raises(ConfigError, match="28x28"):
         build_model("lenet5", (1, 8, 8), 10, dropout=0, stream=Stream(1))
-    with pytest.raises(ConfigError, match="fcnn, fedast-cnn, gpt2-lora, lenet5"):
+    with pytest.raises(ConfigError, match="fcnn, fedast-cnn, gn-cnn, gpt2-lora, lenet5"):
         build_model("resnet", (1, 8, 8), 10, dropout=0, stream=Stream(1))
     with pytest.raises(ConfigError, match="nowhere"):
         build_model("nowhere:model", (1, 8, 8), 10, dropout=0, stream=Stream(1))
