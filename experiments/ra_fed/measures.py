@@ -32,6 +32,18 @@ def best(results: Results, case: Case) -> float:
     return 100 * statistics.mean(max(row["accuracy"] for row in rows) for rows in seeds)
 
 
+DROP = 15.0
+"""Points by which the final accuracy of a diverged run is below its best."""
+
+
+def diverged(results: Results, case: Case) -> int:
+    """Number of seeds that diverged: whose final accuracy is far below their best, or no number."""
+    return sum(
+        not final(rows) > 100 * max(row["accuracy"] for row in rows) - DROP
+        for rows in results.rows(case)
+    )
+
+
 def coverage(rows: Rows) -> tuple[int, float] | None:
     """Gamma* and the mean fraction of uncovered coordinates, over the rounds that have a row.
 

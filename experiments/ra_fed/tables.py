@@ -7,9 +7,11 @@ from collections.abc import Sequence
 
 from experiments.dynamic_clients.measures import spread
 from experiments.ra_fed.measures import (
+    DROP,
     LAST,
     best,
     coverage,
+    diverged,
     finals,
     gains,
     in_order,
@@ -84,11 +86,22 @@ def by_method(results: Results) -> str:
         for place, affordable in enumerate(shares):
             here = {c["algorithm"]: c for c in cases if c not in full and share(c) == affordable}
             row = [setting_of(cases[0]) if place == 0 else "", affordable]
-            row.append(spread(finals(results, full[0])) if full and place == 0 else "")
-            row += [spread(finals(results, here[m])) if m in here else "" for m in methods]
+            row.append(_shown(results, full[0]) if full and place == 0 else "")
+            row += [_shown(results, here[m]) if m in here else "" for m in methods]
             rows.append(row)
     head = ["data, split, model", "capacity", f"{NAMES[REFERENCE]}, full model"]
-    return FINAL.partition(" Best")[0] + "\n\n" + markdown(head + [NAMES[m] for m in methods], rows)
+    text = FINAL.partition(" Best")[0]
+    if any(DAGGER in cell for row in rows for cell in row):
+        text += f" {DAGGER}: a seed diverged, to {DROP:g} points or more below its best test."
+    said = [text, *filter(None, [_over(results, method, OTHERS) for method in OURS])]
+    return "\n\n".join([*said, markdown(head + [NAMES[m] for m in methods], rows)])
+
+
+DAGGER = "†"
+
+
+def _shown(results: Results, case: Case) -> str:
+    return spread(finals(results, case)) + f" {DAGGER}" * bool(diverged(results, case))
 
 
 def claims(results: Results) -> str:
@@ -96,13 +109,17 @@ def claims(results: Results) -> str:
     text = []
     for method in OURS:
         for others in (OTHERS, *((other,) for other in OTHERS)):
-            found = gains(results, method, others)
-            if found:
-                text.append(f"{NAMES[method]} over {_names(others)}: {_summary(found)}.")
+            text += filter(None, [_over(results, method, others)])
     for method in (*OURS, *OTHERS):
         cases = [c for c in results.where(algorithm=method) if c["budget"] == "bytes"]
         text += [line for case in cases if (line := _behind(results, case))]
     return "".join(f"\n{line}\n" for line in text)
+
+
+def _over(results: Results, method: str, others: Sequence[str]) -> str:
+    """The gains of a method over others in one sentence; empty without common settings."""
+    found = gains(results, method, others)
+    return f"{NAMES[method]} over {_names(others)}: {_summary(found)}." if found else ""
 
 
 def _names(others: Sequence[str]) -> str:
@@ -115,7 +132,8 @@ def _summary(found: Sequence[tuple[Case, float]]) -> str:
     ahead = sum(gain > 0 for gain in values)
     highest, lowest = max(found, key=lambda one: one[1]), min(found, key=lambda one: one[1])
     return (
-        f"{statistics.mean(values):+.1f} points on average over {len(values)} settings, "
+        f"{statistics.mean(values):+.1f} points on average over {len(values)} settings, median "
+        f"{statistics.median(values):+.1f}, "
         f"positive in {ahead}; maximum {highest[1]:+.1f} ({_where(highest[0])}), "
         f"minimum {lowest[1]:+.1f} ({_where(lowest[0])})"
     )

@@ -1,6 +1,8 @@
 """RA-Fed: settings, figures and rows at scale smoke; tables of hand-written rows."""
 
 import argparse
+import re
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,7 +13,15 @@ from experiments.ra_fed import figures as figures_module
 from experiments.ra_fed import tables
 from experiments.ra_fed.__main__ import EXPERIMENTS, PAPER
 from experiments.ra_fed.frontier import frontier
-from experiments.ra_fed.measures import LAST, coverage, final, finals, gains, round_seconds
+from experiments.ra_fed.measures import (
+    LAST,
+    coverage,
+    diverged,
+    final,
+    finals,
+    gains,
+    round_seconds,
+)
 from experiments.ra_fed.methods import METHODS, complete, name_of, share
 from experiments.studies import NAMES, SCALES, Case, Results, Study
 from solvers import fastest_widths
@@ -356,7 +366,7 @@ def test_claims_by_hand():
     assert gain == pytest.approx(5)
     assert gains(results, "ram-fed")[0][1] == pytest.approx(-5)
     text = tables.claims(results)
-    assert "FedRolex: +5.0 points on average over 1 settings, positive in 1" in text
+    assert "FedRolex: +5.0 points on average over 1 settings, median +5.0, positive in 1" in text
     assert "RAM-Fed over HeteroFL: +5.0 points" in text
     half = results_of({("ram-fed", (0.5,)): [rows_of(0, 0.5), rows_of(0, 0.7)]}, budget="bytes")
     full = results_of({("fedavg", None): [rows_of(0, 0.6), rows_of(0, 0.6)]})
@@ -402,3 +412,22 @@ def test_figures_of_several_seeds_models_and_splits(tmp_path, redrawn):
         )
         assert all(one.has_yerr for one in panel.containers), "two seeds each"
         assert lines(panel)["FedAvg, full model"][1] == pytest.approx([85, 85])
+
+
+def test_diverged_cells_are_marked_and_medians_are_given(found):
+    """A run that falls 15 points below its best test is marked; gains have mean and median."""
+    results = found["widths"]
+    case = results.where(algorithm="ra-fed")[0]
+    place = results.study.cases.index(case)
+    (run,) = results.of(case)
+    fallen = [
+        row | {"accuracy": value}
+        for row, value in zip(run.rows * 4, [0.1, 0.8, *[0.64] * 9], strict=False)
+    ]
+    made = Results(results.study, {**results.runs, place: [replace(run, rows=fallen)]})
+    assert diverged(made, case) == 1
+    assert diverged(results, case) == 0
+    text = tables.by_method(made)
+    assert "| 64.0 † |" in text
+    assert "†" not in tables.by_method(results)
+    assert re.search(r"RA-Fed over .* points on average over \d settings, median [+-]", text)
