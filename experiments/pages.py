@@ -68,6 +68,9 @@ def block(name: str, about: str, evidence: Evidence, shown: set[str]) -> str:
         evidence: the runs of its paper.
         shown: tables and paragraphs of the page so far, which are not repeated; new ones are added.
     """
+    if name in evidence.paper.texts:
+        text = "\n\n".join(paragraphs(evidence.paper.texts[name]()))
+        return f"<!-- rows of {name} -->\n\n{text}\n\n<!-- end of rows -->"
     experiment = evidence.paper.experiments[name]
     results = evidence.study(experiment.study)
     parts = [status(results)]
@@ -99,10 +102,11 @@ def filled(text: str, evidence: Evidence) -> str:
             f"{ended} lines `<!-- end of rows -->`: each of the former needs one of the latter."
         )
     for match in BLOCK.finditer(text):
-        if match[1] not in evidence.paper.experiments:
+        known = [*evidence.paper.experiments, *evidence.paper.texts]
+        if match[1] not in known:
             raise ConfigError(
                 f"the page of {evidence.paper.name} has `<!-- rows of {match[1]} -->`: choose from "
-                f"{', '.join(evidence.paper.experiments)}."
+                f"{', '.join(known)}."
             )
     return BLOCK.sub(lambda m: block(m[1], m[2] or "", evidence, shown), text)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, get_args
 
@@ -42,12 +42,14 @@ class Paper:
         settings: folder of the studies' settings files.
         experiments: its figures and tables, by name.
         complete: adds settings that depend on several others, see ``Study.load``.
+        texts: tables that are computed without runs, by name, for the results page.
     """
 
     name: str
     settings: Path
     experiments: dict[str, Experiment]
     complete: Callable[[Settings, Scale], Settings] = lambda settings, scale: settings
+    texts: dict[str, Callable[[], str]] = field(default_factory=dict)
 
     @property
     def folder(self) -> Path:

@@ -3,14 +3,17 @@
 Tables 1 to 14 and Figures 2 to 4 of the dynamic-clients paper, and additional studies: ``lenet5``
 (a deeper model, like the CNN that the paper uses on SVHN), ``overlap`` (0.6 on the data sets of
 Table 3), ``mlp`` (Table 3 with an MLP), ``scaffold`` (its step size and momentum), ``pilot`` (a
-random pilot of LeNet-5), ``moon``, ``ablations`` and ``radio``.
+random pilot of LeNet-5), ``moon``, ``ablations`` and ``radio``. ``costs`` measures CPU time and
+memory.
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
 from pathlib import Path
 
+from experiments.dynamic_clients import costs as measured
 from experiments.dynamic_clients import radio, tables
 from experiments.dynamic_clients.figures import curves
 from experiments.dynamic_clients.methods import complete
@@ -41,8 +44,19 @@ EXPERIMENTS = {
     "pilot": Experiment("pilot", tables.variants(None)),
     "moon": Experiment("moon", tables.comparison(None)),
 }
-PAPER = Paper("dynamic_clients", Path(__file__).with_name("settings"), EXPERIMENTS, complete)
+PAPER = Paper(
+    "dynamic_clients",
+    Path(__file__).with_name("settings"),
+    EXPERIMENTS,
+    complete,
+    {"costs": lambda: measured.table(measured.load())},
+)
+
+
+def costs(arguments: argparse.Namespace) -> None:
+    """CPU time and memory, measured in processes of their own."""
+    measured.costs(arguments, PAPER.study("costs", arguments.scale, arguments.data_dir))
 
 
 if __name__ == "__main__":
-    sys.exit(PAPER.main())
+    sys.exit(PAPER.main(others={"costs": costs}))

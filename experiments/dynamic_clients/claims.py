@@ -13,11 +13,12 @@ from typing import Literal
 
 import numpy as np
 
-from experiments.dynamic_clients import published
+from experiments.dynamic_clients import costs, published
 from experiments.dynamic_clients.measures import last, session_of
 from experiments.dynamic_clients.methods import SHOWN
 from experiments.dynamic_clients.tables import SAME, paper_of
 from experiments.evidence import Effect, Evidence, difference
+from experiments.look import DATA
 from experiments.studies import NAMES, Case, Results
 from wirelessfl.theory.dynamic_clients import (
     RoundConstants,
@@ -116,6 +117,37 @@ def not_run(
     """Effects without runs: no study can show them."""
     del evidence
     return [Effect(n, (), math.log(least) if shown == "ratio" else least, shown) for n in names]
+
+
+def cpu_time(
+    evidence: Evidence, *, slower: tuple[str, str], equal: Sequence[str], on: str, least: float
+) -> list[Effect]:
+    """CPU seconds of algorithms over FedAvg's, means over the warm starts, paired by repetition.
+
+    Args:
+        evidence: the paper; its measurements are in a file of their own.
+        slower: an algorithm and the data set on which it takes longer.
+        equal: algorithms that take as long as FedAvg.
+        on: data set on which they do.
+        least: the least ratio that counts, e.g. 1.1.
+    """
+    del evidence
+    found = costs.load()
+
+    def seconds(algorithm: str, dataset: str) -> list[float]:
+        by_start: dict[str, list[float]] = {}
+        for one in found:
+            if (one.algorithm, one.dataset) == (algorithm, dataset):
+                by_start.setdefault(one.warm_start, []).append(one.cpu_seconds)
+        return [statistics.mean(values) for values in zip(*by_start.values(), strict=True)]
+
+    def effect(algorithm: str, dataset: str, same: bool) -> Effect:
+        pairs = zip(seconds(algorithm, dataset), seconds("fedavg", dataset), strict=False)
+        values = tuple(math.log(mine / base) for mine, base in pairs)
+        name = f"{DATA[dataset]}, {NAMES[algorithm]} / FedAvg"
+        return Effect(name, values, math.log(least), "ratio", equal=same)
+
+    return [effect(*slower, False), *(effect(algorithm, on, True) for algorithm in equal)]
 
 
 def theorem(evidence: Evidence, *, drift_share: float) -> list[Effect]:

@@ -23,7 +23,12 @@ def with_tracking(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def complete(settings: dict[str, Any], scale: str) -> dict[str, Any]:
-    """Add the learning rates for the method and data set, and the number of tracking clients."""
+    """Add the learning rates for the method and data set, and the number of tracking clients.
+
+    Learning rates that a study states take precedence.
+    """
+    if {"lr", "server_lr"} <= settings.keys():
+        return with_tracking(settings)
     rates = tomllib.loads((SETTINGS / "rates.toml").read_text(encoding="utf-8"))[scale]
     by_method = rates.get(settings["dataset"], rates.get("any", {}))
     if settings["algorithm"] not in by_method:
@@ -33,4 +38,4 @@ def complete(settings: dict[str, Any], scale: str) -> dict[str, Any]:
             f"experiments.fadamgc search --scale {scale}`."
         )
     lr, server_lr = by_method[settings["algorithm"]]
-    return with_tracking(settings) | {"lr": lr, "server_lr": server_lr}
+    return {"lr": lr, "server_lr": server_lr} | with_tracking(settings)

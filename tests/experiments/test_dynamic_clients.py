@@ -1,11 +1,12 @@
 """The dynamic-clients paper: published tables and settings; tables of hand-written rows."""
 
 from dataclasses import replace
+from math import log
 from types import SimpleNamespace
 
 import pytest
 
-from experiments.dynamic_clients import published, radio, tables
+from experiments.dynamic_clients import claims, costs, published, radio, tables
 from experiments.dynamic_clients.__main__ import EXPERIMENTS, PAPER
 from experiments.dynamic_clients.figures import curves, starts
 from experiments.dynamic_clients.measures import after, number_of, session_of, spread
@@ -13,6 +14,7 @@ from experiments.dynamic_clients.methods import SHOWN, complete, per_session
 from experiments.look import DATA
 from experiments.studies import NAMES, SCALES, Case, Results, Study
 from tests.drawn import AGAINST, assert_curves, facts, legend, lines, ticks, titles
+from wirelessfl.errors import TrainingError
 
 COUNTS = {
     1: 2 * 2 * 2 * 4 * 2 * 4,
@@ -356,3 +358,36 @@ def test_figures_mark_sessions(tmp_path, redrawn):
     (panel,) = redrawn["radio"].axes
     assert lines(panel)["Proposed"][1] == pytest.approx([3, 3, 3]), "with one trial round each"
     assert lines(panel)["Previous"][1] == pytest.approx([2, 2, 2])
+
+
+def cost(algorithm, start, seconds, mib=100.0):
+    return costs.Cost("mnist", "linear", algorithm, start, seconds, mib, "a processor")
+
+
+def test_costs_are_measured_in_processes_of_their_own(tmp_path, capsys):
+    """A run has CPU time and memory; a failed run is one line with its reason."""
+    (case, _) = PAPER.study("costs", "smoke").cases
+    found = costs.measure(case, 1)
+    assert found[:4] == ("digits", "linear", "fedavg", "proposed")
+    assert 0.3 < found.cpu_seconds < 300
+    assert 50 < found.peak_mib < 5000
+    broken = Case(case.settings | {"data_dir": tmp_path, "dataset": "mnist"}, (1,), 0)
+    with pytest.raises(TrainingError, match=r"FedAvg, proposed: .*mnist"):
+        costs.measure(broken, 1)
+
+
+def test_claims_of_cpu_time_are_ratios_to_fedavg(monkeypatch):
+    found = [
+        cost(algorithm, start, times * seconds)
+        for algorithm, times in (("fedavg", 1), ("scaffold", 2))
+        for start in ("proposed", "previous")
+        for seconds in (10.0, 11.0, 9.0)
+    ]
+    monkeypatch.setattr(costs, "load", lambda: found)
+    slower, same = claims.cpu_time(
+        None, slower=("scaffold", "cifar10"), equal=["scaffold"], on="mnist", least=1.1
+    )
+    assert slower.values == ()
+    assert same.values == pytest.approx([log(2)] * 3)
+    assert same.verdict == "contradicted"
+    assert "| MNIST, linear | SCAFFOLD | 20.0, 100 | 20.0, 100 |" in costs.table(found)

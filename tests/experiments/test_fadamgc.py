@@ -155,3 +155,20 @@ def test_every_study_loads_at_every_scale():
     assert {(c["lr"], c["server_lr"]) for c in paper.cases if c["algorithm"] == "fadamgc"} >= {
         (1e-3, 1.0), (1e-3, 0.3), (5e-3, 0.1), (1e-4, 0.3), (3e-5, 0.3),
     }  # fmt: skip
+
+
+def test_learning_rates_that_a_study_states_take_precedence():
+    cases = PAPER.study("adaptive", "small").cases
+    assert {
+        (case["lr"], case["server_lr"]) for case in cases if case["algorithm"] == "fedadam"
+    } == {
+        (0.03, 0.001),
+        (0.1, 0.01),
+    }
+    assert {case["lr"] for case in PAPER.study("memory", "small").cases} == {
+        0.001,
+        0.003,
+        0.01,
+        0.03,
+    }
+    assert {case["lr"] for case in PAPER.study("table2", "small").cases} == {0.1, 0.001}

@@ -1,0 +1,138 @@
+"""CPU time and memory of warm starts (Tables 15 and 16): each run in a process of its own."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from experiments.dynamic_clients.methods import SHOWN
+from experiments.look import DATA
+from experiments.report import markdown
+from experiments.studies import NAMES, Case, Study
+from wirelessfl.errors import TrainingError
+from wirelessfl.runs.about import about
+
+FILE = Path(__file__).with_name("costs.json")
+"""The measurements of scale ``small``, in the repository."""
+PUBLISHED = (
+    "The paper's numbers are for other machines: 6.5 h with SCAFFOLD and 4.9 h with FedAvg on "
+    "CIFAR-10 (20 clients), 24 to 26 minutes and 1.1 GB on MNIST.\n\n"
+)
+
+
+class Cost(NamedTuple):
+    """The cost of a run.
+
+    Args:
+        dataset: name of the data set.
+        model: name of the model.
+        algorithm: name of the algorithm.
+        warm_start: name of the warm start.
+        cpu_seconds: user and system time of the process.
+        peak_mib: largest resident memory of the process.
+        machine: name of the processor.
+    """
+
+    dataset: str
+    model: str
+    algorithm: str
+    warm_start: str
+    cpu_seconds: float
+    peak_mib: float
+    machine: str
+
+
+def measure(case: Case, seed: int) -> Cost:
+    """Run a case alone, with one thread.
+
+    Raises:
+        TrainingError: the run failed; the message has its last line.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        config = case.config(seed).with_run({"threads": 1, "workers": 1})
+        file = Path(name, "run.toml")
+        file.write_text(config.to_toml(), encoding="utf-8")
+        words = [sys.executable, "-m", "wirelessfl", "run", "--config", str(file)]
+        with Path(name, "output.txt").open("w+", encoding="utf-8") as output:
+            process = subprocess.Popen(
+                [*words, "--out", str(Path(name, "run"))], stdout=output, stderr=output
+            )
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+            output.seek(0)
+            if process.returncode:
+                last = (output.read().splitlines() or ["no output"])[-1]
+                raise TrainingError(f"{case.label}: {last}")
+    return Cost(
+        case["dataset"],
+        case["model"],
+        case["algorithm"],
+        case["warm_start"],
+        usage.ru_utime + usage.ru_stime,
+        usage.ru_maxrss / 1024,
+        about("cpu")["device_name"],
+    )
+
+
+def load(file: Path = FILE) -> list[Cost]:
+    """The measurements of a file; none if there is no file."""
+    if not file.is_file():
+        return []
+    return [Cost(**one) for one in json.loads(file.read_text(encoding="utf-8"))]
+
+
+def make(study: Study, file: Path) -> None:
+    """Measure all cases of a study, one after the other, and write them to a file."""
+    found = []
+    for case in study.cases:
+        for seed in case.seeds:
+            found.append(measure(case, seed))
+            print(f"{case.label}: {found[-1].cpu_seconds:.1f} s", file=sys.stderr, flush=True)
+    text = "[\n" + ",\n".join(json.dumps(one._asdict()) for one in found) + "\n]\n"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+
+
+def table(found: Sequence[Cost]) -> str:
+    """CPU seconds and MiB by algorithm and warm start: medians of the repetitions."""
+    starts = [start for start in SHOWN if any(one.warm_start == start for one in found)]
+    head = ["data, model", "algorithm"]
+    head += [f"{SHOWN[start]}: CPU s, MiB" for start in starts]
+    rows = []
+    for dataset, model, algorithm in dict.fromkeys(one[:3] for one in found):
+        of_row = [one for one in found if one[:3] == (dataset, model, algorithm)]
+        cells = []
+        for start in starts:
+            mine = [one for one in of_row if one.warm_start == start]
+            seconds, mib = (
+                statistics.median(getattr(one, name) for one in mine) if mine else None
+                for name in ("cpu_seconds", "peak_mib")
+            )
+            cells.append("-" if seconds is None else f"{seconds:.1f}, {mib:.0f}")
+        rows.append([f"{DATA[dataset]}, {model}", NAMES[algorithm], *cells])
+    machines = ", ".join(dict.fromkeys(one.machine for one in found))
+    text = f"One thread of {machines}; with the interpreter's start. Medians.\n\n"
+    return text + PUBLISHED + markdown(head, rows)
+
+
+def costs(arguments: argparse.Namespace, study: Study) -> None:
+    """Print and store the table; with ``--make``, measure first."""
+    file = FILE if arguments.scale == "small" else arguments.out / "costs.json"
+    if arguments.make:
+        make(study, file)
+    found = load(file)
+    if not found:
+        print("costs: no measurements are stored; --make runs all cases")
+        return
+    text = table(found)
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    (arguments.out / "costs.md").write_text(text, encoding="utf-8")
+    print(text)
