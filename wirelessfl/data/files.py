@@ -62,6 +62,16 @@ class Published:
         return (self.name,) if self.is_archive else (self.name, self.name.removesuffix(".gz"))
 
 
+def is_folder_path(dataset: str) -> bool:
+    """Whether the setting ``dataset`` is the path of a folder: it contains a path separator."""
+    return any(separator in dataset for separator in (os.sep, os.altsep) if separator)
+
+
+def dataset_title(dataset: str) -> str:
+    """The name of a data set in titles; of a path only the last part."""
+    return Path(dataset).resolve().name or dataset if is_folder_path(dataset) else dataset
+
+
 def cache_folder() -> Path:
     """The user's cache of downloaded data sets."""
     import pooch
@@ -70,7 +80,10 @@ def cache_folder() -> Path:
 
 
 def find_place(
-    dataset: str, data_dir: str | os.PathLike[str] | None = None, *, source: str | None = None
+    dataset: str,
+    data_dir: str | os.PathLike[str] | None = None,
+    *,
+    remedy: str = "Omit --data-dir to download them.",
 ) -> Place:
     """Find the folder of ``dataset``: in ``data_dir``, in WIRELESSFL_DATA, or in the cache.
 
@@ -79,7 +92,7 @@ def find_place(
     Args:
         dataset: name of the data set's folder.
         data_dir: its parent folder.
-        source: address of a data set that is not downloaded automatically, for the message.
+        remedy: what to do if ``data_dir`` lacks the folder, for the message.
 
     Raises:
         DataError: ``data_dir`` has no folder of that name, or WIRELESSFL_DATA is not a folder.
@@ -87,8 +100,6 @@ def find_place(
     if data_dir is not None:
         folder = Path(data_dir, dataset)
         if not folder.is_dir():
-            download = "Omit --data-dir to download them."
-            remedy = f"Download them from {source}." if source else download
             raise DataError(
                 f"{folder} is not a folder: --data-dir {data_dir} needs a folder {dataset!r} with "
                 f"the files of that data set. {remedy}"

@@ -93,7 +93,7 @@ def load_shakespeare(
         DataError: the files are missing or damaged, or ``test_stride`` is below 1.
     """
     test_stride = checked_number("test_stride", test_stride, 1)
-    place = find_place(NAME, data_dir, source=f"{_LEAF_URL} or {_PLAY_URL}")
+    place = find_place(NAME, data_dir, remedy=f"Download them from {_LEAF_URL} or {_PLAY_URL}.")
     folders = [place.folder, place.folder / "data"]
     found = [folder for folder in folders if any(folder.glob("train/*.json"))]
     if found:

@@ -15,6 +15,7 @@ from typing import Literal
 
 from wirelessfl.data.dataset import Dataset
 from wirelessfl.data.files import Place, find_place
+from wirelessfl.data.hub_files import part_files
 from wirelessfl.data.pretrained import HUB_MODEL
 from wirelessfl.data.text_files import (
     Texts,
@@ -81,7 +82,7 @@ class TextData:
             DataError: a file is missing or damaged.
             ConfigError: the tokenizer cannot be loaded.
         """
-        place = find_place(self.name, data_dir, source=self.url)
+        place = find_place(self.name, data_dir, remedy=f"Download them from {self.url}.")
         kind, root, files = self._find(place)
         words = Tokenizer.find(tokenizer)
         content = digest_of([path for part in files for path in part], root)
@@ -141,7 +142,8 @@ class TextData:
                 if (folder / _ARCHIVE).is_file():
                     return self.kind, folder, ((folder / _ARCHIVE,), ())
             for suffix in (*kinds, *_HUB_COPIES):
-                train, test = _files(folder, ("train",), suffix), _files(folder, self.test, suffix)
+                train = self._files(folder, ("train",), suffix)
+                test = self._files(folder, self.test, suffix)
                 if train and test:
                     return "hub" if suffix in _HUB_COPIES else self.kind, folder, (train, test)
                 if train or test:
@@ -162,6 +164,18 @@ class TextData:
             f"train.parquet with a test part. Put the files there: they are published at "
             f"{self.url}"
         )
+
+    def _files(self, folder: Path, names: tuple[str, ...], suffix: str) -> tuple[Path, ...]:
+        """The file of a part, or its numbered files in the hub's layout; empty if not found."""
+        for name in names:
+            path = folder / f"{name}.{suffix}"
+            if suffix in _HUB_COPIES:
+                found = part_files(folder, name, suffix, self.advice)
+            else:
+                found = (path,) if path.is_file() else ()
+            if found:
+                return found
+        return ()
 
     def _read(self, kind: Kind, root: Path, files: TrainTestFiles) -> tuple[Texts, Texts]:
         """Read the training and test texts."""
@@ -194,18 +208,6 @@ class TextData:
         return read_hub_copy(
             paths, (self.columns, pair), label_columns, names, len(self.labels), self.advice
         )
-
-
-def _files(folder: Path, names: tuple[str, ...], suffix: str) -> tuple[Path, ...]:
-    """The file of a part, or its numbered files in the hub's layout; empty if not found."""
-    for name in names:
-        if (folder / f"{name}.{suffix}").is_file():
-            return (folder / f"{name}.{suffix}",)
-        if suffix in _HUB_COPIES:
-            numbered = sorted(folder.glob(f"{name}-[0-9]*-of-[0-9]*.{suffix}"))
-            if numbered:
-                return tuple(numbered)
-    return ()
 
 
 _GLUE = "https://gluebenchmark.com/tasks"

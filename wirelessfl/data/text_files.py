@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from wirelessfl.data.hub_files import reading_parquet
 from wirelessfl.errors import DataError
 
 
@@ -229,17 +230,8 @@ def _json_rows(path: Path, advice: str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _parquet_rows(path: Path, advice: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    try:
-        from pyarrow import ArrowException, parquet
-    except ImportError as error:
-        raise DataError(
-            f"{path}: reading parquet needs pyarrow ({error}). Install it (pip install pyarrow), "
-            "or save the rows as jsonl."
-        ) from error
-    try:
+    with reading_parquet(path, advice, ", or save the rows as jsonl") as parquet:
         rows = parquet.read_table(path).to_pylist()
-    except (ArrowException, OSError) as error:
-        raise DataError(f"{path}: damaged parquet file ({error}). {advice}") from error
     return ((f"{path}, row {number}", row) for number, row in enumerate(rows))
 
 

@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from wirelessfl.data.dataset import Dataset, scale_pixels
+from wirelessfl.data.decoding import BLOCK, decoding_progress
 from wirelessfl.data.files import find_place
 from wirelessfl.errors import DataError
 
@@ -36,7 +37,6 @@ ARCHIVE = f"{FOLDER}.zip"
 URL = f"http://cs231n.stanford.edu/{ARCHIVE}"
 SIDE = 64
 _AGAIN = f"Download it again from {URL}."
-_BLOCK = 500  # images decoded and scaled at once
 
 
 def load_tiny_imagenet(
@@ -57,14 +57,14 @@ def load_tiny_imagenet(
     Raises:
         DataError: files are missing, or an image is damaged, has a wrong size or an unknown class.
     """
-    place = find_place(NAME, data_dir, source=URL)
+    place = find_place(NAME, data_dir, remedy=f"Download them from {URL}.")
     with _opened(place.folder) as files:
         classes = _classes(files)
         train = [
             (path, label) for wnid, label in classes.items() for path in _images_of(files, wnid)
         ]
         test = _annotated(files, classes)
-        with _progress(len(train) + len(test), console) as advance:
+        with decoding_progress(NAME, len(train) + len(test), console) as advance:
             train_inputs = _decoded(files, [path for path, _ in train], advance)
             test_inputs = _decoded(files, [path for path, _ in test], advance)
     return Dataset(
@@ -211,8 +211,8 @@ def _check_present(files: _Files, index: str, paths: Iterable[str]) -> None:
 def _decoded(files: _Files, paths: Sequence[str], advance: Callable[[int], object]) -> Tensor:
     """Decode images to [n, 3, 64, 64] in [-1, 1], in blocks to save memory."""
     inputs = torch.empty(len(paths), 3, SIDE, SIDE)
-    for first in range(0, len(paths), _BLOCK):
-        block = [_pixels(files, path) for path in paths[first : first + _BLOCK]]
+    for first in range(0, len(paths), BLOCK):
+        block = [_pixels(files, path) for path in paths[first : first + BLOCK]]
         inputs[first : first + len(block)] = scale_pixels(np.stack(block))
         advance(len(block))
     return inputs
@@ -232,16 +232,3 @@ def _pixels(files: _Files, path: str) -> NDArray[np.uint8]:
     if pixels is None:
         raise DataError(f"{where} is {size[0]}x{size[1]}, expected {SIDE}x{SIDE}. {_AGAIN}")
     return pixels.transpose(2, 0, 1)
-
-
-@contextmanager
-def _progress(images: int, console: Console | None) -> Iterator[Callable[[int], object]]:
-    """Show a progress bar on a terminal; yields a function that adds a number of images."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-
-    console = console or Console(stderr=True)
-    columns = (TextColumn(f"{NAME}: decoding"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
-        task = progress.add_task("", total=images)
-        yield lambda count: progress.advance(task, count)
