@@ -32,6 +32,7 @@ class Dataset:
             natural clients. A list is converted to an array.
         verification: description of how the content was verified.
         pad_id: id of the token that pads texts on the right; None for other inputs.
+        lossy: whether inputs were compressed with loss; a run then reports ``verification``.
 
     Raises:
         DataError: a shape, dtype or range differs from the above, or an input is not finite.
@@ -46,6 +47,7 @@ class Dataset:
     groups: IntArray | None = None
     verification: str = "not checksummed"
     pad_id: int | None = None
+    lossy: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):

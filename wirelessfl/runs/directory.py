@@ -92,7 +92,7 @@ class RunDirectory:
         config: Config,
         *,
         new: bool = False,
-        counted: Mapping[str, Any] | None = None,
+        entries: Mapping[str, Any] | None = None,
     ) -> RunDirectory:
         """Create the folder of a new run, with ``config.toml`` and ``about.json``.
 
@@ -100,13 +100,13 @@ class RunDirectory:
             path: the folder; created if it is missing.
             config: the configuration to store.
             new: whether the folder must not exist yet.
-            counted: further entries of ``about.json``, such as counted step costs.
+            entries: further entries of ``about.json``, such as counted step costs.
 
         Raises:
             ConfigError: the folder is not empty, or cannot be created.
             FileExistsError: ``new`` is set, and the folder exists.
         """
-        text, told = config.to_toml(), about(config.run.device) | dict(counted or {})
+        text, told = config.to_toml(), about(config.run.device) | dict(entries or {})
         cls.check_free(path)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)

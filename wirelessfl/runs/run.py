@@ -176,30 +176,36 @@ def _stored_params(
 
 def _directory(setup: AnySetup) -> RunDirectory:
     """Create the folder of a new run."""
-    config, counted = setup.config, _counted(setup)
+    config, entries = setup.config, _about_setup(setup)
     if config.run.out is not None:
-        return RunDirectory.create(config.run.out, config, counted=counted)
-    return _new_directory(config, counted)
+        return RunDirectory.create(config.run.out, config, entries=entries)
+    return _new_directory(config, entries)
 
 
-def _counted(setup: AnySetup) -> dict[str, Any]:
-    """Counted step costs for ``about.json``: one entry per model, null if not counted."""
+def _about_setup(setup: AnySetup) -> dict[str, Any]:
+    """Entries of ``about.json``: how each data set was verified, and counted step costs.
+
+    Step costs have one entry per model, null if not counted; without any, they are left out.
+    """
+    entries: dict[str, Any] = {
+        "data": {model.data.name: model.data.verification for model in setup.models}
+    }
     costs = [model.step_cost for model in setup.models]
-    if not any(costs):
-        return {}
-    return {"step_costs": [None if cost is None else asdict(cost) for cost in costs]}
+    if any(costs):
+        entries["step_costs"] = [None if cost is None else asdict(cost) for cost in costs]
+    return entries
 
 
-def _new_directory(config: Config, counted: Mapping[str, Any]) -> RunDirectory:
+def _new_directory(config: Config, entries: Mapping[str, Any]) -> RunDirectory:
     """Create a new folder below ``runs/`` that no other process uses."""
     stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
-    data = "+".join(dict.fromkeys(task.data.dataset for task in config.tasks.values()))
+    data = "+".join(dict.fromkeys(task.data.title for task in config.tasks.values()))
     name = re.sub(r"[^\w.+-]", ".", f"{config.algorithm['name']}-{data}-{stamp}")
     for number in itertools.count(1):
         path = Path("runs", name if number == 1 else f"{name}-{number}")
         try:
             if not path.exists():
-                return RunDirectory.create(path, config, new=True, counted=counted)
+                return RunDirectory.create(path, config, new=True, entries=entries)
         except FileExistsError:
             pass  # another process created it between the two lines above
     raise AssertionError("unreachable: the loop over names does not end")

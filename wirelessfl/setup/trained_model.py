@@ -136,6 +136,8 @@ def build_model_of(
     step_cost = counted_cost(config, objective, inputs, labels)
     if step_cost is not None:
         notes.append(step_cost.note)
+    if data.lossy:
+        notes.append(f"data set {data.name}: {data.verification}.")
     return TrainedModel(
         algorithm=config.choices.algorithm,
         data=data,
