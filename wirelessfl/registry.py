@@ -91,8 +91,14 @@ def import_path(kind: str, path: str) -> Any:
         ) from error
 
 
-def by_name(kind: str, name: object, known: Mapping[str, Any]) -> Any:
+def by_name(kind: str, name: object, known: Mapping[str, Any], other: str = "") -> Any:
     """Find the object called ``name`` in ``known``, or at the import path ``module:name``.
+
+    Args:
+        kind: what the object is, for messages.
+        name: the given name.
+        known: objects by name.
+        other: what else may be given, for messages.
 
     Raises:
         ConfigError: it does not exist; the message lists the known names.
@@ -105,7 +111,7 @@ def by_name(kind: str, name: object, known: Mapping[str, Any]) -> Any:
         return import_path(kind, name)
     raise ConfigError(
         f"{kind} {name!r} is unknown.{suggestion(name, known)} Choose {', '.join(sorted(known))}, "
-        "or your own by its path module:name."
+        f"or your own by its path module:name{other}."
     )
 
 

@@ -47,7 +47,7 @@ def progress(
         trained = config.tasks[task] if task is not None else config
         rounds = None if trained.training.rounds == ENDLESS else trained.total_rounds
         total = rounds if limit is None else limit
-        called = label or f"{name} on {trained.data.dataset}"
+        called = label or f"{name} on {trained.data.title}"
         if task is not None:
             called = f"{label or name} on {task}"
         of = "" if total is None else f"/{total:.0f}"

@@ -54,7 +54,7 @@ class Config(Settings):
         Without tables of tasks, the run itself is the only task.
         """
         config = self.resolve()
-        return config._tasks or {config.data.dataset: config}
+        return config._tasks or {config.data.title: config}
 
     @classmethod
     def of(
@@ -163,10 +163,10 @@ class Config(Settings):
         Raises:
             ConfigError: a task has a wrong setting, or tasks conflict.
         """
-        names = task_names(self.task, self.data.dataset) if self.task else []
+        names = task_names(self.task, self.data.title) if self.task else []
         tables = dict(zip(names, self.task, strict=True))
         tasks = {name: self._of_task(table, name) for name, table in tables.items()}
-        check_together(tasks or {self.data.dataset: self})
+        check_together(tasks or {self.data.title: self})
         values = dict(self) | {
             "task": tuple(typed_table(tables[name], name, task) for name, task in tasks.items())
         }

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from wirelessfl.config.sections import SECTIONS
+from wirelessfl.data.files import dataset_title
 from wirelessfl.errors import ConfigError
 from wirelessfl.wording import shown
 
@@ -69,6 +70,7 @@ def task_names(tables: Iterable[Mapping[str, Any]], default: str) -> list[str]:
             raise ConfigError(f"{key} of a task is {shown(wanted)}: give a string.")
         if key == "name" and wanted in names:
             raise ConfigError(f"two tasks are called {wanted!r}: give them different names.")
+        wanted = wanted if key == "name" else dataset_title(wanted)
         name, number = wanted, 2
         while name in names:
             name, number = f"{wanted}-{number}", number + 1

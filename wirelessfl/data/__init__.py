@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from channels.arrays import IntArray
@@ -12,6 +13,8 @@ from wirelessfl.data.cifar import CIFAR10, CIFAR100
 from wirelessfl.data.dataset import Dataset
 from wirelessfl.data.digits import load_digits
 from wirelessfl.data.fashion_mnist import FASHION_MNIST
+from wirelessfl.data.files import is_folder_path
+from wirelessfl.data.hub_images import CIFAR10_JPEG, SVHN, own_images
 from wirelessfl.data.mnist import MNIST
 from wirelessfl.data.picture import draw_split
 from wirelessfl.data.shakespeare import load_shakespeare
@@ -42,7 +45,9 @@ _LOADERS: dict[str, Loader] = {
     "mnist": MNIST.load,
     "fashion-mnist": FASHION_MNIST.load,
     "cifar10": CIFAR10.load,
+    "cifar10-jpeg": CIFAR10_JPEG.load,
     "cifar100": CIFAR100.load,
+    "svhn": SVHN.load,
     "tinyimagenet": load_tiny_imagenet,
     "shakespeare": load_shakespeare,
     **{data.name: data.load for data in TEXT_DATA},
@@ -59,12 +64,18 @@ def dataset_names() -> list[str]:
 
 
 def find_dataset(name: str) -> Loader:
-    """The loader of data set ``name``: a built-in one, or the user's ``module:function``.
+    """The loader of data set ``name``: a built-in one, or the user's.
+
+    Args:
+        name: as for ``load_dataset``.
 
     Raises:
         ConfigError: the name is unknown.
     """
-    load: Loader = by_name("data set", name, _LOADERS)
+    if isinstance(name, str) and is_folder_path(name):
+        return own_images(Path(name)).load
+    other = ", or a folder of images by its path, such as ./my-images"
+    load: Loader = by_name("data set", name, _LOADERS, other)
     return load
 
 
@@ -80,7 +91,7 @@ def text_options(name: str) -> dict[str, Any]:
         ConfigError: the name is unknown.
     """
     try:
-        parameters = inspect.signature(by_name("data set", name, _LOADERS)).parameters
+        parameters = inspect.signature(find_dataset(name)).parameters
     except (TypeError, ValueError):  # load_dataset reports the error
         return {}
     options = {}
@@ -101,9 +112,10 @@ def load_dataset(
     """Load data set ``name`` from a folder, or download it.
 
     Args:
-        name: one of ``dataset_names()``, or ``module:function`` for your own function, which takes
-            ``data_dir`` and returns a ``Dataset``. For texts it may also have the keyword arguments
-            ``tokenizer`` and ``max_length``.
+        name: one of ``dataset_names()``; or a path with a separator, such as ``./my-images``, of
+            your own folder of parquet files with images; or ``module:function`` for your own
+            function, which takes ``data_dir`` and returns a ``Dataset``. For texts it may also have
+            the keyword arguments ``tokenizer`` and ``max_length``.
         data_dir: folder that contains one folder per data set. None for the environment variable
             WIRELESSFL_DATA or, if it is not set or lacks the data set, the user's cache, to which
             verified files are downloaded (texts are not downloaded).

@@ -1,5 +1,7 @@
 """CIFAR-10 and CIFAR-100 in the binary version: records of label bytes and 3072 pixel bytes.
 
+Copies from the hub, which store each image as a PNG, are read by ``hub_images.py``.
+
 Source: Krizhevsky's page, https://www.cs.toronto.edu/~kriz/cifar.html, which publishes the layout
 and the MD5 of the archives. Nothing is unpickled. There is no published hash for unpacked files:
 their sizes and label ranges are checked, but not their checksums.
@@ -21,6 +23,7 @@ from torch import Tensor
 
 from wirelessfl.data.dataset import Dataset, scale_pixels
 from wirelessfl.data.files import Place, Published, find_place, read_verified
+from wirelessfl.data.hub_images import HubImages
 from wirelessfl.errors import DataError
 
 _IMAGE = (3, 32, 32)
@@ -40,6 +43,8 @@ class Cifar:
         train_records: number of records in each training file.
         test_records: number of records in the test file.
         label_ranges: number of values of each label byte of a record; the last byte is the class.
+        hub_folder: subfolder of the files in a copy from the hub.
+        hub_labels: possible names of the label column in a copy from the hub.
     """
 
     name: str
@@ -50,17 +55,22 @@ class Cifar:
     train_records: int
     test_records: int
     label_ranges: tuple[int, ...]
+    hub_folder: str
+    hub_labels: tuple[str, ...] = ("label",)
 
     def load(self, data_dir: str | os.PathLike[str] | None = None) -> Dataset:
         """Load the data set with inputs [n, 3, 32, 32] in [-1, 1], channels RGB.
 
         The files may be in the data set's folder, in ``folder`` inside it, or in ``archive``.
-        If they are missing from the cache, the archive is downloaded there.
+        Without any of them, a copy from the hub is read if the data set's folder has one. If there
+        is nothing in the cache, the archive is downloaded there.
 
         Raises:
             DataError: a file is missing or damaged, or has a wrong size or wrong labels.
         """
         place = find_place(self.name, data_dir)
+        if not self._is_in(place.folder) and self._hub_copy.is_in(place.folder):
+            return self._hub_copy.read(place.folder)
         contents, verification = self._contents(place)
         train = [
             self._records(contents[name], name, self.train_records) for name in self.train_files
@@ -78,6 +88,25 @@ class Cifar:
             classes=self.label_ranges[-1],
             verification=verification,
         )
+
+    @property
+    def _hub_copy(self) -> HubImages:
+        """The reader of a copy from the hub."""
+        return HubImages(
+            self.name,
+            f"Download all its parquet files from https://huggingface.co/datasets/uoft-cs/{self.name}.",
+            subfolder=self.hub_folder,
+            label_columns=self.hub_labels,
+            classes=self.label_ranges[-1],
+            side=_IMAGE[-1],
+            counts=(self.train_records * len(self.train_files), self.test_records),
+        )
+
+    def _is_in(self, folder: Path) -> bool:
+        """Whether ``folder`` contains a file of the binary version."""
+        names = (self.archive.name, *self.train_files, self.test_file)
+        places = (folder, folder / self.folder)
+        return any((place / name).is_file() for place in places for name in names)
 
     def _contents(self, place: Place) -> tuple[dict[str, bytes], str]:
         """Contents of the files by name, and a description of their verification."""
@@ -146,6 +175,7 @@ CIFAR10 = Cifar(
     train_records=10_000,
     test_records=10_000,
     label_ranges=(10,),
+    hub_folder="plain_text",
 )
 """60,000 colour images in 10 classes (Krizhevsky, 2009)."""
 
@@ -158,5 +188,7 @@ CIFAR100 = Cifar(
     train_records=50_000,
     test_records=10_000,
     label_ranges=(20, 100),
+    hub_folder="cifar100",
+    hub_labels=("fine_label", "label"),
 )
 """60,000 colour images in 100 classes, with coarse and fine labels (Krizhevsky, 2009)."""

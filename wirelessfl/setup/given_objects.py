@@ -12,6 +12,7 @@ from torch import nn
 from channels import Network
 from wirelessfl.config import Config
 from wirelessfl.config.given import Given, GivenNetwork, chosen, replaced_by_network
+from wirelessfl.config.sections import DataSection
 from wirelessfl.config.settings import Settings
 from wirelessfl.config.tables import checked_tables, given_places, read_toml
 from wirelessfl.config.task_tables import TASK_SETTINGS, task_names
@@ -125,7 +126,8 @@ def _check_replaced(tables: Mapping[str, Any], settings: Settings, given: GivenO
         keys = [key for key in table if ("model", key) in places and key != "layers"]
         replaced["model"] = [f"{'model' if k == 'name' else k}={table[k]}" for k in keys]
     if given.data is not None and settings.given.data is None:
-        differs = settings.data.dataset != given.data.name
+        same = DataSection(dataset=given.data.name)  # a name with a separator becomes a path
+        differs = settings.data.dataset != same.dataset
         keys = ["dataset"] if differs and ("data", "dataset") in places else []
         replaced["data"] = [f"dataset={settings.data.dataset}" for _ in keys]
     if given.network is not None:
@@ -141,7 +143,7 @@ def _check_replaced(tables: Mapping[str, Any], settings: Settings, given: GivenO
 def _replaced_by_network(settings: Settings, places: Collection[tuple[str, str]]) -> list[str]:
     """Given settings that a given network replaces, as ``name=value``."""
     radio = settings.frame.radio
-    names = task_names(settings.task, settings.data.dataset)
+    names = task_names(settings.task, settings.data.title)
     replaced = [f"{key}={value}" for key, value in chosen(settings.network, radio).items()]
     replaced += [
         f"{'fading' if key == 'name' else key}={value}"

@@ -117,6 +117,7 @@ def test_pixels_are_scaled_linearly_from_minus_one_to_one():
 
 def test_built_in_names_and_data_sets_of_users():
     images = ["cifar10", "cifar100", "digits", "fashion-mnist", "mnist", "tinyimagenet"]
+    images += ["cifar10-jpeg", "svhn"]
     texts = ["20newsgroups", "ag-news", "qnli", "qqp", "sst2"]
     assert dataset_names() == sorted([*images, *texts, "shakespeare"])
     assert load_dataset(f"{__name__}:load_tiny", "here").name == "tiny in here"

@@ -1,6 +1,7 @@
 """Networks, models and data sets given as objects: replaced settings and stored files."""
 
 import tomllib
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -389,3 +390,15 @@ def test_resume_needs_the_given_objects_even_without_a_checkpoint(config, toy, s
         wirelessfl.resume(directory)
     with pytest.raises(ConfigError, match=r"resume got model=\.\.\., data=\.\.\., network"):
         wirelessfl.resume(directory, model=model(), data=toy, network=star)
+
+
+def test_the_name_of_given_data_may_have_a_slash(config, toy, same):
+    """It is not the path of a folder, in settings, titles and resumed runs."""
+    data = replace(toy, name="group/toy")
+    settings = config("fedast", dataset="group/toy", rounds=1)
+    made = wirelessfl.run(settings, data=data)
+    assert made.tasks == ["group/toy"]
+    assert made.summary()["dataset"] == "group/toy"
+    for name in ("checkpoint.safetensors", "rows.jsonl"):
+        (made.directory / name).unlink()
+    same(wirelessfl.resume(made.directory, data=data), made)

@@ -5,15 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from wirelessfl.config.sections.base import Section
+from wirelessfl.data.files import dataset_title, is_folder_path
 
 
 class DataSection(Section):
     """The data set."""
 
-    dataset: str = Field("digits", description="data set, see `wirelessfl list`")
+    dataset: str = Field(
+        "digits",
+        description="data set: a name from `wirelessfl list`, or the path of a folder of images",
+    )
     data_dir: Path | None = Field(
         None,
         description="folder of the data sets (default: $WIRELESSFL_DATA, or a cache)",
@@ -36,3 +40,16 @@ class DataSection(Section):
     max_length: int | None = Field(
         None, ge=1, description="tokens per text, truncated or padded (default: 128)"
     )
+
+    @field_validator("dataset")
+    @classmethod
+    def _absolute(cls, dataset: str) -> str:
+        # A run may be resumed from another working directory.
+        return str(Path(dataset).absolute()) if is_folder_path(dataset) else dataset
+
+    @property
+    def title(self) -> str:
+        """The data set's name in titles; of a path only the last part."""
+        # A relative path here is the name of a given data set, such as "group/name".
+        path = Path(self.dataset).is_absolute()
+        return dataset_title(self.dataset) if path else self.dataset
