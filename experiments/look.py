@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 DATA = {
     "ag-news": "AG News",
     "cifar10": "CIFAR-10",
+    "cifar10-jpeg": "CIFAR-10 (JPEG copy)",
     "cifar100": "CIFAR-100",
     "digits": "digits",
     "fashion-mnist": "Fashion-MNIST",

@@ -10,6 +10,7 @@ from wirelessfl.setup import RoundsSetup, build
 
 SHAPES = {
     "cifar10": (3, 32, 32),
+    "cifar10-jpeg": (3, 32, 32),
     "digits": (1, 8, 8),
     "fashion-mnist": (1, 28, 28),
     "mnist": (1, 28, 28),
