@@ -14,10 +14,7 @@ from wirelessfl.data.files import dataset_title, is_folder_path
 class DataSection(Section):
     """The data set."""
 
-    dataset: str = Field(
-        "digits",
-        description="data set: a name from `wirelessfl list`, or the path of a folder of images",
-    )
+    dataset: str = Field("digits", description="data set in `wirelessfl list`, or image folder")
     data_dir: Path | None = Field(
         None,
         description="folder of the data sets (default: $WIRELESSFL_DATA, or a cache)",
