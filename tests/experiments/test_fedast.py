@@ -175,6 +175,11 @@ def test_every_study_loads_at_every_scale():
                 case.config(case.seeds[0])  # the other cases differ in numbers only
 
 
+def test_a_study_without_runs_at_a_scale_names_another(tmp_path, capsys):
+    PAPER.reproduce(["fig10"], "small", tmp_path, rows=tmp_path / "none")
+    assert "fig10: no runs are defined at scale small; try --scale paper" in capsys.readouterr().out
+
+
 def test_settings_of_scale_paper_are_the_published_ones():
     """Four tasks with targets at three levels, as in Section 5.1, Appendix C and Tables 1 and 3."""
     for study, targets in (
