@@ -14,6 +14,7 @@ from wirelessfl.config.settings import Settings
 from wirelessfl.config.unused import unused
 from wirelessfl.data import text_options
 from wirelessfl.data.pretrained import HUB_MODEL
+from wirelessfl.data.words import WordTokenizer
 from wirelessfl.errors import ConfigError
 
 STAR_CELLS, STAR_EDGE_ROUNDS = 1, 1
@@ -27,7 +28,7 @@ def filled(settings: Settings) -> dict[str, Any]:
     ``model_fields_set`` of a section still contains only the settings that the user gave.
 
     Raises:
-        ConfigError: the data set is unknown.
+        ConfigError: the data set or the tokenizer is unknown.
     """
     values: dict[str, Any] = dict(settings)
     for section, given in given_values(settings.given).items():
@@ -63,21 +64,31 @@ def filled(settings: Settings) -> dict[str, Any]:
     return values
 
 
-def _with_text_options(data: DataSection, pretrained: str | None) -> DataSection:
+def _with_text_options(data: DataSection, tokenizer: str | None) -> DataSection:
     """A copy with tokenizer and length filled in if the data set has these options.
 
     The stored settings then describe the data of the run, even if defaults change later.
+
+    Args:
+        data: settings of the data set.
+        tokenizer: the model's tokenizer; None if any fits.
+
+    Raises:
+        ConfigError: the tokenizer is ``words:V``, but V is not an integer >= 1.
     """
     options = text_options(data.dataset)
     if "tokenizer" in options:
-        options["tokenizer"] = pretrained or options["tokenizer"] or HUB_MODEL
-    return data.filled(
+        options["tokenizer"] = tokenizer or options["tokenizer"] or HUB_MODEL
+    text = data.filled(
         **{
             option: default
             for option, default in options.items()
             if getattr(data, option) is None and default is not None
         }
     )
+    if "tokenizer" in options and text.tokenizer is not None:
+        WordTokenizer.of(text.tokenizer)  # raises before the data are read
+    return text
 
 
 def check(settings: Settings) -> None:

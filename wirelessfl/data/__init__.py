@@ -119,8 +119,8 @@ def load_dataset(
         data_dir: folder that contains one folder per data set. None for the environment variable
             WIRELESSFL_DATA or, if it is not set or lacks the data set, the user's cache, to which
             verified files are downloaded (texts are not downloaded).
-        tokenizer: tokenizer for texts: a folder or a name on the Hugging Face hub; None for the
-            data set's default.
+        tokenizer: tokenizer for texts: ``words``, ``words:V``, a folder, or a name on the Hugging
+            Face hub; None for the data set's default.
         max_length: number of tokens to which texts are cut or padded; None for the default.
 
     Raises:

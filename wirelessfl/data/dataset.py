@@ -33,6 +33,8 @@ class Dataset:
         verification: description of how the content was verified.
         pad_id: id of the token that pads texts on the right; None for other inputs.
         lossy: whether inputs were compressed with loss; a run then reports ``verification``.
+        vocabulary: number of token ids, which start at 0: all inputs are below it. None if it is
+            unknown, or if the inputs are not tokens.
 
     Raises:
         DataError: a shape, dtype or range differs from the above, or an input is not finite.
@@ -48,15 +50,20 @@ class Dataset:
     verification: str = "not checksummed"
     pad_id: int | None = None
     lossy: bool = False
+    vocabulary: int | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
             raise DataError(f'name is {shown(self.name)}: give a string, such as "my-data".')
         if self.pad_id is not None and not isinstance(self.pad_id, int | np.integer):
             raise DataError(f"{self.name}: pad_id is {shown(self.pad_id)}; give an integer.")
-        classes = self.classes
-        if isinstance(classes, bool) or not isinstance(classes, int | np.integer) or classes < 1:
-            raise DataError(f"{self.name}: classes is {shown(classes)}; give the number of labels.")
+        for name, counted in (("classes", "labels"), ("vocabulary", "token ids")):
+            count = getattr(self, name)
+            if count is None and name == "vocabulary":
+                continue
+            if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
+                given = f"{self.name}: {name} is {shown(count)}"
+                raise DataError(f"{given}; give the number of {counted}.")
         for part in ("train", "test"):
             self._check(part, getattr(self, f"{part}_inputs"), getattr(self, f"{part}_labels"))
         if self.test_inputs.shape[1:] != self.train_inputs.shape[1:]:
@@ -104,9 +111,20 @@ class Dataset:
                 f"{where}_labels span {int(low)}..{int(high)}; with classes={self.classes} give "
                 f"labels in 0..{self.classes - 1}."
             )
+        if not inputs.numel():
+            return
         # aminmax propagates NaN and needs no mask of the inputs' size.
-        if inputs.numel() and not torch.stack(inputs.aminmax()).isfinite().all():
+        low, high = inputs.aminmax()
+        if not torch.stack([low, high]).isfinite().all():
             raise DataError(f"{where}_inputs contain NaN or infinite values; clean or scale them.")
+        if self.vocabulary is None:
+            return
+        if inputs.dtype == torch.float32 or low < 0 or high >= self.vocabulary:
+            raise DataError(
+                f"{where}_inputs are {inputs.dtype} in {low.item()}..{high.item()}; with "
+                f"vocabulary={self.vocabulary} give integer token ids in "
+                f"0..{self.vocabulary - 1}."
+            )
 
 
 def _check_tensor(name: str, given: object) -> None:

@@ -117,6 +117,7 @@ def load_shakespeare(
         groups=np.repeat(np.arange(len(train)), [len(part.labels) for part in train.values()]),
         verification=f"structure of {kind}, {len(train)} roles, one test sample of every "
         f"{test_stride}; not checksummed",
+        vocabulary=len(LETTERS),
     )
 
 

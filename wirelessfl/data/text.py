@@ -75,24 +75,24 @@ class TextData:
 
         Args:
             data_dir: folder that contains one folder per data set; None as in ``load_dataset``.
-            tokenizer: a folder, or a name on the hub.
+            tokenizer: ``words`` or ``words:V``, see ``WordTokenizer``; a folder, or a name on the
+                hub.
             max_length: tokens per text.
 
         Raises:
             DataError: a file is missing or damaged.
-            ConfigError: the tokenizer cannot be loaded.
+            ConfigError: the tokenizer is unknown or cannot be loaded.
         """
         place = find_place(self.name, data_dir, remedy=f"Download them from {self.url}.")
         kind, root, files = self._find(place)
-        words = Tokenizer.find(tokenizer)
+        found = Tokenizer.find(tokenizer)
         content = digest_of([path for part in files for path in part], root)
-        cache = TokenCache(self.name, (kind, content, words.digest, max_length), place.folder)
+        cache = TokenCache(self.name, (kind, content, found.digest, max_length), place.folder)
         encoded = cache.read()
         if encoded is None:
             train, test = self._read(kind, root, files)
-            (train_ids, test_ids), pad_id = words.tokens(
-                train.texts, test.texts, max_length=max_length
-            )
+            tokens = found.tokens(train.texts, test.texts, max_length=max_length)
+            train_ids, test_ids = tokens.parts
             encoded = Encoded(
                 {
                     "train_inputs": train_ids,
@@ -100,7 +100,8 @@ class TextData:
                     "test_inputs": test_ids,
                     "test_labels": test_ids.new_tensor(test.labels),
                 },
-                pad_id,
+                tokens.pad_id,
+                tokens.vocabulary,
                 train.left_out + test.left_out,
             )
             cache.write(encoded)
@@ -114,6 +115,7 @@ class TextData:
             classes=len(self.labels),
             verification=f"structure and labels{broken}; not checksummed",
             pad_id=encoded.pad_id,
+            vocabulary=encoded.vocabulary,
         )
 
     @property

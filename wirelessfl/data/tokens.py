@@ -7,12 +7,11 @@ import json
 import os
 import secrets
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
@@ -20,18 +19,21 @@ from torch import Tensor
 
 from wirelessfl.data import files
 from wirelessfl.data.pretrained import language_package, load_pretrained, pretrained_folder
+from wirelessfl.data.token_ids import TokenIds, padded
+from wirelessfl.data.words import WordTokenizer
 from wirelessfl.errors import ConfigError
 
-_FORMAT = 1  # version of the cached files; a new number makes older files invalid
+_FORMAT = 2  # version of the cached files; a new number makes older files invalid
 _AT_ONCE = 10_000  # texts tokenised at once
 _NEEDS = [("tokenizer.json", "tokenizer_config.json", "vocab.json", "vocab.txt", "tokenizer.model")]
 _PATTERNS = ["tokenizer*", "vocab.*", "merges.txt", "*tokens*.json", "config.json"]
 _PARTS = ("train_inputs", "train_labels", "test_inputs", "test_labels")
+_NUMBERS = ("pad_id", "vocabulary", "left_out")
 
 
 @dataclass(frozen=True)
 class Tokenizer:
-    """A tokenizer, whose files are loaded when texts are tokenised.
+    """A pretrained tokenizer, whose files are loaded when texts are tokenised.
 
     Args:
         name: name in the settings.
@@ -42,13 +44,14 @@ class Tokenizer:
     folder: Path
 
     @classmethod
-    def find(cls, name: str) -> Tokenizer:
-        """Find the tokenizer in a folder or on the hub.
+    def find(cls, name: str) -> Tokenizer | WordTokenizer:
+        """Find the tokenizer in a folder or on the hub; ``words`` and ``words:V`` need no files.
 
         Raises:
-            ConfigError: the tokenizer is not found.
+            ConfigError: the tokenizer is not found, or V is not an integer >= 1.
         """
-        return cls(name, pretrained_folder("tokenizer", name, _NEEDS, _PATTERNS))
+        words = WordTokenizer.of(name)
+        return words or cls(name, pretrained_folder("tokenizer", name, _NEEDS, _PATTERNS))
 
     @property
     def digest(self) -> str:
@@ -56,8 +59,8 @@ class Tokenizer:
         found = {path for pattern in _PATTERNS for path in self.folder.glob(pattern)}
         return digest_of(sorted(path for path in found if path.is_file()), self.folder)
 
-    def tokens(self, *parts: Sequence[str], max_length: int) -> tuple[list[Tensor], int]:
-        """Tokenise parts; returns ids [texts, max_length] int64 per part, and the padding id.
+    def tokens(self, *parts: Sequence[str], max_length: int) -> TokenIds:
+        """Tokenise parts of a data set, cut or padded to ``max_length`` tokens.
 
         Raises:
             ConfigError: the files are damaged, or the tokenizer has no padding token.
@@ -73,16 +76,16 @@ class Tokenizer:
                 "cannot be padded: set one of them and save the tokenizer again."
             )
         tokenizer.truncation_side = "right"
-        encoded = []
-        for texts in parts:
-            ids = np.full((len(texts), max_length), pad_id, dtype=np.int64)
+
+        def rows(texts: Sequence[str]) -> Iterator[Sequence[int]]:
             for first in range(0, len(texts), _AT_ONCE):
                 some = list(texts[first : first + _AT_ONCE])
-                rows = tokenizer(some, truncation=True, max_length=max_length)["input_ids"]
-                for row, found in enumerate(rows, start=first):
-                    ids[row, : len(found)] = found
-            encoded.append(torch.from_numpy(ids))
-        return encoded, int(pad_id)
+                yield from tokenizer(some, truncation=True, max_length=max_length)["input_ids"]
+
+        ids = [padded(rows(texts), len(texts), max_length, pad_id) for texts in parts]
+        # Not the number of tokens: the ids of some tokenizers have gaps.
+        vocabulary = max(tokenizer.get_vocab().values()) + 1
+        return TokenIds(ids, int(pad_id), int(vocabulary))
 
 
 @dataclass(frozen=True)
@@ -92,11 +95,13 @@ class Encoded:
     Args:
         tensors: ``train_inputs``, ``train_labels``, ``test_inputs``, ``test_labels``, int64.
         pad_id: id of the padding token.
+        vocabulary: number of token ids, which start at 0.
         left_out: number of skipped rows.
     """
 
     tensors: dict[str, Tensor]
     pad_id: int
+    vocabulary: int
     left_out: int
 
 
@@ -140,7 +145,8 @@ class TokenCache:
     def write(self, encoded: Encoded) -> None:
         """Write the tokens atomically to the first writable path."""
         kept = {name: encoded.tensors[name].to(torch.int32) for name in _PARTS}
-        note = {"pad_id": encoded.pad_id, "left_out": encoded.left_out, "crc": _crc(kept)}
+        numbers = {name: getattr(encoded, name) for name in _NUMBERS}
+        note = {**numbers, "crc": _crc(kept)}
         for path in self.places:
             draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
             try:
@@ -163,7 +169,7 @@ def _read(path: Path) -> Encoded:
     if _crc(kept) != note["crc"]:
         raise ValueError("the checksum of the cached tokens is wrong")
     tensors = {name: value.to(torch.int64) for name, value in kept.items()}
-    return Encoded(tensors, int(note["pad_id"]), int(note["left_out"]))
+    return Encoded(tensors, **{name: int(note[name]) for name in _NUMBERS})
 
 
 def _crc(tensors: dict[str, Tensor]) -> int:

@@ -101,6 +101,13 @@ def test_groups_may_be_a_list():
         ({"groups": np.array([1, 2])}, "groups is int64"),
         ({"groups": np.array([1.0, 2.0, 3.0])}, "groups is float64"),
         ({"classes": 0}, "classes is 0"),
+        ({"vocabulary": 0}, "vocabulary is 0; give the number of token ids"),
+        ({"vocabulary": "5"}, "vocabulary is '5'"),
+        ({"vocabulary": 9}, r"train_inputs are torch\.float32 .* give integer token ids in 0\.\.8"),
+        (
+            {"train_inputs": torch.ones(3, 4).long(), "vocabulary": 1},
+            r"train_inputs are torch\.int64 in 1\.\.1; with vocabulary=1 give",
+        ),
     ],
 )
 def test_inconsistent_data_sets_are_errors(changes, message):

@@ -97,6 +97,9 @@ def test_sst2_quotes_and_odd_spaces_are_text(tmp_path, words, inner):
     assert data.train_labels.tolist() == [0, 1, 1]
     assert texts_of(data.test_inputs, words) == ["last"]
     assert (data.classes, data.pad_id, data.input_shape) == (2, PAD, (LENGTH,))
+    from transformers import AutoTokenizer
+
+    assert data.vocabulary == len(AutoTokenizer.from_pretrained(words))
     assert data.verification == "structure and labels; not checksummed"
 
 
@@ -345,7 +348,8 @@ def test_texts_are_tokenised_once(tmp_path, words, tokenised, cache):
     for name in ("train_inputs", "train_labels", "test_inputs", "test_labels"):
         assert torch.equal(getattr(first, name), getattr(second, name))
         assert getattr(second, name).dtype == torch.int64
-    assert (second.pad_id, second.verification) == (first.pad_id, first.verification)
+    for name in ("pad_id", "vocabulary", "verification"):
+        assert getattr(second, name) == getattr(first, name)
     (kept,) = cache.iterdir()
     assert kept.name.startswith("sst2-")
 
@@ -430,8 +434,9 @@ def test_a_tokenizer_that_cannot_pad_or_be_read_is_named(tmp_path, words):
 
 def mine(data_dir, *, tokenizer, max_length=9):
     """A user-defined data set of texts."""
-    (ids,), pad_id = tokens.Tokenizer.find(tokenizer).tokens(["a", "b"], max_length=max_length)
-    return Dataset("mine", ids, torch.tensor([0, 1]), ids, torch.tensor([0, 1]), 2, pad_id=pad_id)
+    found = tokens.Tokenizer.find(tokenizer).tokens(["a", "b"], max_length=max_length)
+    part = found.parts[0], torch.tensor([0, 1])
+    return Dataset("mine", *part, *part, 2, pad_id=found.pad_id, vocabulary=found.vocabulary)
 
 
 def test_data_sets_of_users_may_accept_text_options(words):

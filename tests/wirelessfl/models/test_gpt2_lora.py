@@ -496,7 +496,7 @@ def test_tokens_of_another_vocabulary_are_refused(settings, base):
     strange[3, 2] = len(WORDS) + 2
     config = settings(**WITHOUT_DATA)
     with pytest.raises(ConfigError, match=r"token id 16 in its test samples.*accepts 0 to 15"):
-        build(config, data=replace(data, test_inputs=strange))
+        build(config, data=replace(data, test_inputs=strange, vocabulary=None))
 
 
 def test_the_data_set_of_the_docs_runs(base, tmp_path, monkeypatch):

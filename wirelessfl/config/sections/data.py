@@ -32,7 +32,8 @@ class DataSection(Section):
     )
     tokenizer: str | None = Field(
         None,
-        description="tokenizer: a name on the hub or a folder (default: that of --pretrained)",
+        description="tokenizer: words or words:V (the V most frequent words), a name on the hub "
+        "or a folder (default: the model's)",
     )
     max_length: int | None = Field(
         None, ge=1, description="tokens per text, truncated or padded (default: 128)"
