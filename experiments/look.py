@@ -48,6 +48,7 @@ MODELS = {
     "gn-cnn": "CNN with group norm",
     "cnn": "CNN",
     "linear": "linear model",
+    "text-mean": "mean of embeddings",
 }
 SPREAD = "mean and range"
 """What curves, bars and points show of several seeds."""

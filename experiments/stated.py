@@ -68,6 +68,9 @@ def default(tables: Tables, place: Place) -> Any:
         if f"{section}.{key}" in implied:
             return implied[f"{section}.{key}"]
     found = defaults.get(section, {})
+    model = tables.get("model", {}).get("name")
+    if place == ("data", "tokenizer") and model in defaults["tokenizer"]:
+        return defaults["tokenizer"][model]
     if place == ("network", "coherence"):
         found, key = defaults["coherence"], tables["uplink"]["name"]
     elif section in (*KINDS, "algorithm") and key != "name":

@@ -101,3 +101,11 @@ def test_settings_of_tasks_are_part_of_the_name():
     assert len({name("digits", "mnist"), name("digits", "mnist,lr=0.2"), name("digits")}) == 3
     config = Config.from_flags("fedast", clients=8, requests=4, task=("digits", "mnist"))
     assert effective(config)["tasks"].keys() == {"digits", "mnist"}
+
+
+def test_the_tokenizer_follows_the_model():
+    """A study that leaves the tokenizer out gets that of its model."""
+    for model, tokenizer in (("gpt2-lora", "gpt2"), ("text-mean", "words")):
+        config = Config.from_flags("fedavg", dataset="sst2", model=model)
+        assert stated(config, {"dataset", "model"}) is config
+        assert config.data.tokenizer == tokenizer

@@ -182,6 +182,9 @@ MODELS = {
         "fedavg", model="lstm", hidden=(6,), dataset="shakespeare", split="natural", clients=3,
         rounds=1, files=given.plays,
     ),
+    "text-mean": one(
+        "fedavg", model="text-mean", embedding=6, hidden=(5,), dropout=0.3, given_data=given.tokens
+    ),
     "gpt2-lora": one(
         "fedavg", model="gpt2-lora", lora_rank=2, lora_alpha=4.0, clients=4, rounds=2,
         given_data=given.tokens, files=given.tiny_gpt2,

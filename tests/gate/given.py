@@ -65,7 +65,7 @@ def tokens() -> Dataset:
     """Sequences of eight token ids below twelve; token 0 is padding."""
     ids = Stream(7, ("tokens",)).generator().integers(1, 12, (160, 8))
     ids[::2, 6:] = 0
-    return _dataset("tokens", torch.from_numpy(ids), 3, pad_id=0)
+    return _dataset("tokens", torch.from_numpy(ids), 3, pad_id=0, vocabulary=12)
 
 
 class Residual(nn.Module):

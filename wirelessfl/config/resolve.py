@@ -60,7 +60,8 @@ def filled(settings: Settings) -> dict[str, Any]:
         edge_rounds=training.edge_rounds or (STAR_EDGE_ROUNDS if star else EDGE_ROUNDS),
     )
     if settings.given.data is None and not settings.task:
-        values["data"] = _with_text_options(settings.data, settings.model.get("pretrained"))
+        wanted = settings.model.get("pretrained") or choices.model.default_tokenizer
+        values["data"] = _with_text_options(settings.data, wanted)
     return values
 
 

@@ -21,6 +21,7 @@ from wirelessfl.models.lenet5 import LeNet5
 from wirelessfl.models.linear import LinearClassifier
 from wirelessfl.models.lstm import LSTM
 from wirelessfl.models.resnet18 import ResNet18
+from wirelessfl.models.text_mean import TextMean
 from wirelessfl.registry import by_name
 
 MODELS: dict[str, Callable[..., nn.Module]] = {
@@ -33,12 +34,14 @@ MODELS: dict[str, Callable[..., nn.Module]] = {
     "gn-cnn": GroupNormCNN,
     "resnet18": ResNet18,
     "lstm": LSTM,
+    "text-mean": TextMean,
     "gpt2-lora": GPT2LoRA,
 }
 TAKERS = {
     "hidden": "fcnn",
     "dropout": "fcnn",
     "norm": "resnet18",
+    "embedding": "text-mean",
     "pretrained": "gpt2-lora",
     "lora_rank": "gpt2-lora",
     "lora_alpha": "gpt2-lora",
@@ -55,10 +58,12 @@ def build_model(
     stream: Stream,
     hidden: Sequence[int] | None = None,
     norm: str | None = None,
+    embedding: int | None = None,
     pretrained: str | None = None,
     lora_rank: int | None = None,
     lora_alpha: float | None = None,
     pad_id: int | None = None,
+    vocabulary: int | None = None,
 ) -> nn.Module:
     """Build model ``name`` with initial weights drawn from ``stream``.
 
@@ -70,10 +75,12 @@ def build_model(
         stream: randomness of the initial weights.
         hidden: widths of hidden layers.
         norm: normalisation, ``group`` or ``batch``.
+        embedding: size of the embeddings of tokens.
         pretrained: name or folder of a pretrained base.
         lora_rank: rank of LoRA adapters.
         lora_alpha: scale of LoRA adapters, multiplied by their rank.
         pad_id: padding token of the data set's texts, passed on to models that accept it.
+        vocabulary: number of token ids of the data set, passed on to models that accept it.
 
     Raises:
         ConfigError: the model is unknown, or does not fit the input.
@@ -83,11 +90,13 @@ def build_model(
         "dropout": dropout or None,
         "hidden": None if hidden is None else tuple(hidden),
         "norm": norm,
+        "embedding": embedding,
         "pretrained": pretrained,
         "lora_rank": lora_rank,
         "lora_alpha": lora_alpha,
-        "pad_id": pad_id if "pad_id" in parameters_of(factory) else None,
     }
+    facts = {"pad_id": pad_id, "vocabulary": vocabulary}
+    options |= {fact: value for fact, value in facts.items() if fact in parameters_of(factory)}
     options = {option: value for option, value in options.items() if value is not None}
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(stream.key() >> 1)
@@ -137,6 +146,7 @@ __all__ = [
     "LinearClassifier",
     "ResNet18",
     "StreamDropout",
+    "TextMean",
     "build_model",
     "parameters_of",
 ]

@@ -28,6 +28,9 @@ SETTINGS: Mapping[str, Any] = {
             "(default: group)"
         ),
     ],
+    "embedding": Annotated[
+        int | None, Field(ge=1, description="size of the word embeddings (default: 64)")
+    ],
     "pretrained": Annotated[
         str | None,
         Field(description="pretrained base: a name on the hub or a folder (default: gpt2)"),
@@ -71,13 +74,25 @@ class ModelChoice(Choice):
         Field(description="fully connected layers to split, e.g. fc1,fc2"),
     ] = None
 
+    @property
+    def default_tokenizer(self) -> str | None:
+        """The tokenizer that the model's callable declares for runs that name none, if any."""
+        return getattr(self.factory, "default_tokenizer", None)
+
     def build(
-        self, input_shape: Sequence[int], classes: int, *, stream: Stream, pad_id: int | None
+        self,
+        input_shape: Sequence[int],
+        classes: int,
+        *,
+        stream: Stream,
+        pad_id: int | None,
+        vocabulary: int | None,
     ) -> nn.Module:
         """Build the module; arguments and errors are those of ``build_model``."""
         options = {f.name: vars(self)[f.name] for f in fields(self) if f.name != "layers"}
         options = DEFAULTS | options
-        return build_model(self.name, input_shape, classes, stream=stream, pad_id=pad_id, **options)
+        options |= {"pad_id": pad_id, "vocabulary": vocabulary}
+        return build_model(self.name, input_shape, classes, stream=stream, **options)
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,13 @@ def configured_model(choice: ModelChoice, data: Dataset, stream: Stream) -> nn.M
     Raises:
         ConfigError: the model cannot be built, or its vocabulary lacks tokens of the data.
     """
-    model = choice.build(data.input_shape, data.classes, stream=stream, pad_id=data.pad_id)
+    model = choice.build(
+        data.input_shape,
+        data.classes,
+        stream=stream,
+        pad_id=data.pad_id,
+        vocabulary=data.vocabulary,
+    )
     _check_tokens(model, data)
     return model
 

@@ -76,6 +76,7 @@ def test_help_of_an_algorithm_fits(page) -> None:
         ("fedast", {"delays": "shifted-exponential", "dataset": "mnist"}),
         ("fedavg", {"split": "natural", "lr_schedule": "poly", "compression": "top-k"}),
         ("fedavg", {"model": "gpt2-lora"}),
+        ("fedavg", {"model": "text-mean"}),
     ],
 )
 def test_help_shows_the_flags_that_the_run_takes(page, algorithm: str, flags) -> None:

@@ -26,6 +26,7 @@ VALUES: Mapping[str, Any] = {
     "layers": ("layers.1", "layers.4"),
     "hidden": (30, 20),
     "norm": "batch",
+    "embedding": 8,
     "pretrained": "folder",
     "lora_rank": 2,
     "lora_alpha": 2.5,

@@ -129,6 +129,7 @@ VALUES = {
     "layers": ("layers.1",),
     "hidden": (20,),
     "norm": "batch",
+    "embedding": 8,
     "pretrained": "gpt2",
     "lora_rank": 2,
     "lora_alpha": 2.0,
