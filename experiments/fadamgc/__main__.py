@@ -45,6 +45,7 @@ EXPERIMENTS = {
     "memory": Experiment("memory", table(0.75, "round"), against("memory", "lr", "algorithm")),
     "cnn": Experiment("cnn", table(0.75, "round")),
     "cifar": Experiment("cifar", table(0.5, "round", "sim_seconds")),
+    "news": Experiment("news", table(0.5, "round"), against("news", "lr", "algorithm")),
     "k60": Experiment("k60", tables.searched),
     "trackers": Experiment(
         "trackers",

@@ -107,6 +107,7 @@ HIERARCHY = {
     "hist-lenet5": one(
         "hist", cells=2, rounds=2, model="lenet5", layers="fc1,fc2", given_data=given.small_images
     ),
+    "hist-scaled": one("hist", cells=3, split="cell-shards", submodel_scale="width", dropout=0.1),
     "hist-given-network": one("hist", given_network=given.uneven_network),
 }
 
@@ -152,6 +153,10 @@ SUBMODELS = {
     "ra-fed-random": one("ra-fed", **WIDE, masks="random", executor="loop"),
     "ra-fed-static": one("ra-fed", **WIDE, masks="static", budget="bytes", capacities=(0.5, 0.2)),
     "ra-fed-covered": one("ra-fed", **WIDE, masks="covered", min_coverage=1, budget="flops"),
+    "ra-fed-crossed": one(
+        "ra-fed", **WIDE, masks="crossed", capacities=(0.5,), min_coverage=1, coverage_of="weights",
+        clients=8, submodel_scale="width", padding=0.5,
+    ),
     "ra-fed-partition": one("ra-fed", **WIDE, masks="partition", capacities=(0.25,)),
     "ra-fed-overlap": one(
         "ra-fed", **WIDE, masks="partition", capacities=(0.25,), mask_overlap=0.5
@@ -173,6 +178,7 @@ MODELS = {
     "linear": one("fedavg", model="linear", split="noniid"),
     "cifar-cnn": one("fedavg", model="cifar-cnn", given_data=given.colour_images, rounds=1),
     "fedast-cnn": one("fedavg", model="fedast-cnn", given_data=given.colour_images, rounds=1),
+    "gn-cnn": one("fedavg", model="gn-cnn", given_data=given.small_images, rounds=1),
     "resnet18": one(
         "fedavg", model="resnet18", given_data=given.colour_images, clients=2, chunk=1, rounds=1,
         local_steps=1, batch_size=2, norm="group",
