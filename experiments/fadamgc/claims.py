@@ -58,6 +58,32 @@ def over(evidence: Evidence, *, methods: list[str], quantity: str, least: float)
     ]
 
 
+def published_rates(
+    evidence: Evidence, *, eps: dict[str, float], lr: float, server_lr: float, least: float
+) -> list[Effect]:
+    """FAdamGC against methods with the published learning rates on images: rounds (Table 2).
+
+    Args:
+        evidence: the runs.
+        eps: by method, its eps, which the paper does not give.
+        lr: step size of the clients.
+        server_lr: step size of the server.
+        least: the least ratio of rounds that counts.
+    """
+    results = evidence.study("adaptive")
+    cases = results.study.cases
+    ours = costs(results, cases, algorithm="fadamgc")
+    return [
+        ratio(
+            NAMES[method],
+            costs(results, cases, algorithm=method, eps=value, lr=lr, server_lr=server_lr),
+            ours,
+            least,
+        )
+        for method, value in eps.items()
+    ]
+
+
 def round_durations(evidence: Evidence, *, within: float) -> list[Effect]:
     """Minutes / rounds of Table 2 against the run-time model, in transmitted models.
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from experiments.evidence import Costs, Reached
-from experiments.fedast.measures import final
+from experiments.fedast.measures import Rows, final, sustaining
 from experiments.fedast.tables import fastest
 from experiments.fedast.tasks import LEVELS, TASKS, kinds, names, shares, target
 from experiments.stored import StoredRun
@@ -26,11 +26,13 @@ def method(
     return next((c for c in all_of(cases, algorithm=name) if (c["first"] != 0) == mitigated), None)
 
 
-def identical(results: Results, kind: str, count: int) -> tuple[Costs, Costs]:
+def identical(
+    results: Results, kind: str, count: int, sustained: bool = False
+) -> tuple[Costs, Costs]:
     """Mean seconds over ``count`` tasks of a data set, Sync-ST and FedAST."""
     of = [c for c in results.study.cases if kinds(c) == (kind,) and len(names(c)) == count]
     cases = (first_of(of, algorithm=name) for name in ("sync-st", "fedast"))
-    slow, fast = (costs(results, case, over=statistics.mean) for case in cases)
+    slow, fast = (costs(results, case, over=statistics.mean, sustained=sustained) for case in cases)
     return slow, fast
 
 
@@ -49,6 +51,7 @@ def costs(
     quantity: str = "sim_seconds",
     level: str | None = None,
     over: Callable[[Iterable[float]], float] = max,
+    sustained: bool = False,
 ) -> dict[int, Reached]:
     """By seed, ``quantity`` until tasks reach their targets.
 
@@ -59,22 +62,32 @@ def costs(
         quantity: field of rows.
         level: level of the targets; None for that of the runs.
         over: combines the tasks.
+        sustained: whether the mean accuracy of several tests in a row must be the target, see
+            ``measures.sustaining``.
     """
     found = {}
     for run in stored(results, case):
         assert case is not None
-        ends = [_cost(run, case, name, quantity, level) for name in tasks or names(case)]
+        find = sustaining if sustained else first_reaching
+        ends = [_cost(run, case, name, quantity, level, find) for name in tasks or names(case)]
         cost = over([end.cost for end in ends])
         found[run.seed] = Reached(float(cost), all(end.reached for end in ends))
     return found
 
 
-def _cost(run: StoredRun, case: Case, name: str, quantity: str, level: str | None) -> Reached:
+def _cost(
+    run: StoredRun,
+    case: Case,
+    name: str,
+    quantity: str,
+    level: str | None,
+    find: Callable[[Rows, float], dict[str, Any] | None],
+) -> Reached:
     rows, goal = run.rows_of(name), target(case, name)
     if level is not None:
         table = next(table for table in case["task"] if table["name"] == name)
         goal = TASKS[table["dataset"]].targets[LEVELS.index(level)]
-    hit = first_reaching(rows, goal)
+    hit = find(rows, goal)
     return Reached(float((hit or rows[-1])[quantity]), hit is not None)
 
 

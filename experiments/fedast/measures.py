@@ -36,16 +36,16 @@ def to_sustained(results: Results, case: Case, name: str) -> list[float | None]:
 
     Accuracy fluctuates, so that a single test may reach the target by chance.
     """
-    found: list[float | None] = []
-    for run in runs(results, case):
-        rows, goal = run.rows_of(name), target(case, name)
-        ends = (
-            float(rows[i]["sim_seconds"])
-            for i in range(LAST - 1, len(rows))
-            if statistics.mean(row["accuracy"] for row in rows[i - LAST + 1 : i + 1]) >= goal
-        )
-        found.append(next(ends, None))
-    return found
+    hits = [sustaining(run.rows_of(name), target(case, name)) for run in runs(results, case)]
+    return [None if hit is None else float(hit["sim_seconds"]) for hit in hits]
+
+
+def sustaining(rows: Rows, accuracy: float) -> dict[str, Any] | None:
+    """The first row at which the mean accuracy of the last ``LAST`` tests is at least this."""
+    for i in range(LAST, len(rows) + 1):
+        if statistics.mean(row["accuracy"] for row in rows[i - LAST : i]) >= accuracy:
+            return rows[i - 1]
+    return None
 
 
 def to_end(results: Results, case: Case) -> list[float | None]:

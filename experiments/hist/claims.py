@@ -53,7 +53,7 @@ def edge_periods(evidence: Evidence, *, least: float) -> list[Effect]:
     results, found = evidence.study("fig5"), []
     steps = min(case["local_steps"] for case in results.study.cases)
     values = sorted({c["edge_rounds"] for c in results.study.cases if c["local_steps"] == steps})
-    for split in SPLITS:
+    for split in dict.fromkeys(case["split"] for case in results.study.cases):
         rounds = {
             e: costs(results, "round", split=split, local_steps=steps, edge_rounds=e)
             for e in values
@@ -65,11 +65,11 @@ def edge_periods(evidence: Evidence, *, least: float) -> list[Effect]:
     return found
 
 
-def local_steps(evidence: Evidence, *, least: float) -> list[Effect]:
+def local_steps(evidence: Evidence, *, study: str, least: float) -> list[Effect]:
     """Accuracy in the last rounds (Fig. 5) of both largest H: 40 - 60 if fully non-i.i.d., else
     60 - 40.
     """
-    results, found = evidence.study("fig5"), []
+    results, found = evidence.study(study), []
     middle, most = sorted({case["local_steps"] for case in results.study.cases})[-2:]
     edge_rounds = min(case["edge_rounds"] for case in results.study.cases)
     for split, (more, less) in {"noniid": (middle, most), "cell-iid": (most, middle)}.items():
