@@ -89,6 +89,11 @@ def main(words: Sequence[str] | None = None) -> int:
         if into is not None and not into.is_dir():
             raise ConfigError(f"into is {into}: it is not a folder. Give the folder of the papers.")
         if arguments.gpu:
+            if arguments.scale != "small":
+                raise ConfigError(
+                    f"scale is {arguments.scale}, but --gpu chooses it by study: leave one of "
+                    "both out."
+                )
             every, absent = gpu_entries(into, scratch, arguments.data_dir)
             for line in absent:
                 print(f"not run: {line}", file=sys.stderr)

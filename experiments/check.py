@@ -13,7 +13,7 @@ import torch
 from experiments.papers import papers
 from experiments.queue import Entry, entries, stored
 from experiments.runs import Store, make_runs
-from experiments.stored import StoredRun
+from experiments.stored import Row, StoredRun
 from experiments.studies import Scale
 from wirelessfl.errors import ConfigError
 from wirelessfl.runs.about import about
@@ -61,7 +61,11 @@ def differences(old: StoredRun, new: StoredRun, *, bits: bool) -> Iterator[str]:
     if len(old.rows) != len(new.rows) and not depends:
         yield f"{len(old.rows)} rows, and {len(new.rows)} rows now"
         return
-    for place, (before, now) in enumerate(zip(old.rows, new.rows, strict=False)):
+    pairs = list(_pairs(old, new))
+    if len(pairs) < len(old.rows) / 2:
+        yield f"{len(old.rows)} rows, of which {len(pairs)} have a partner now"
+        return
+    for place, before, now in pairs:
         if before.keys() != now.keys():
             yield f"row {place}: fields {sorted(before)}, and {sorted(now)} now"
             return
@@ -79,6 +83,18 @@ def differences(old: StoredRun, new: StoredRun, *, bits: bool) -> Iterator[str]:
             if not equal:
                 yield f"row {place}: {name} is {value!r}, and {now[name]!r} now"
                 return
+
+
+def _pairs(old: StoredRun, new: StoredRun) -> Iterator[tuple[int, Row, Row]]:
+    """Number of a row, the row and its partner: those of a task in order."""
+    later: dict[object, list[Row]] = {}
+    for row in new.rows:
+        later.setdefault(row.get("task"), []).append(row)
+    waiting = {task: iter(rows) for task, rows in later.items()}
+    for place, row in enumerate(old.rows):
+        partner = next(waiting.get(row.get("task"), iter(())), None)
+        if partner is not None:
+            yield place, row, partner
 
 
 def check(scale: Scale = "small", count: int = SAMPLE, jobs: int = 1) -> int:

@@ -51,7 +51,7 @@ def steps(data_dir: Path | None) -> list[Step]:
 
 def studies(out: Path, data_dir: Path | None, jobs: int) -> list[str]:
     """Arguments of the interpreter that run the studies for a GPU."""
-    words = ["-m", "experiments", "queue", "--gpu", "--scale", "paper", "--jobs", str(jobs)]
+    words = ["-m", "experiments", "queue", "--gpu", "--jobs", str(jobs)]
     words += ["--into", str(out), "--scratch", str(out / "unfinished")]
     return words if data_dir is None else [*words, "--data-dir", str(data_dir)]
 
@@ -73,26 +73,28 @@ def run_gpu(
     Raises:
         ConfigError: there is no GPU, ``minutes`` is not positive, or ``out`` cannot be written.
     """
+    if not minutes > 0:
+        raise ConfigError(f"minutes is {minutes:g}: give a number above 0.")
     if not torch.cuda.is_available():
         raise ConfigError(
             "device is cpu: this command needs a GPU that torch can use "
             "(torch.cuda.is_available() is False). Run it on such a machine; `make test` runs the "
             "same tests on a CPU."
         )
-    if not minutes > 0:
-        raise ConfigError(f"minutes is {minutes:g}: give a number above 0.")
     check_writable(out)
     out.mkdir(parents=True, exist_ok=True)
     end = time.monotonic() + 60 * minutes
-    failed = [step.name for step in steps(data_dir) if not run_step(step, out)]
+    failed = [step.name for step in steps(data_dir) if not run_step(step, out, end)]
     left = end - time.monotonic()
-    if left > 0 and run_for(left, studies(out.resolve(), data_dir, jobs)) not in (0, 130):
+    if left <= 0:
+        print("studies: no time left, raise --minutes or repeat the command", flush=True)
+    elif run_for(left, studies(out.resolve(), data_dir, jobs)) not in (0, 130):
         failed.append("studies")
     return failed
 
 
-def run_step(step: Step, out: Path) -> bool:
-    """Run a step unless its output is there; returns whether it has succeeded."""
+def run_step(step: Step, out: Path, end: float) -> bool:
+    """Run a step until ``end`` unless its output is there; returns whether it has succeeded."""
     file = out / step.name
     if file.is_file():
         print(f"{step.name}: kept", flush=True)
@@ -101,10 +103,19 @@ def run_step(step: Step, out: Path) -> bool:
     draft = file.with_name(f"{file.name}.failed")
     started = time.monotonic()
     with draft.open("w", encoding="utf-8") as output:
-        done = subprocess.run([sys.executable, *step.words], stdout=output, check=False)
+        process = subprocess.Popen([sys.executable, *step.words], stdout=output)
+        try:
+            code = process.wait(max(end - started, 0))
+        except (subprocess.TimeoutExpired, KeyboardInterrupt) as error:
+            process.kill()
+            process.wait()
+            if isinstance(error, KeyboardInterrupt):
+                raise
+            code = 124
     seconds = time.monotonic() - started
-    if done.returncode:
-        print(f"{step.name}: failed after {seconds:.0f} s, see {draft}", flush=True)
+    if code:
+        why = "no time left" if code == 124 else "failed"
+        print(f"{step.name}: {why} after {seconds:.0f} s, see {draft}", flush=True)
         return False
     draft.replace(file)
     print(f"{step.name}: {seconds:.0f} s", flush=True)
@@ -115,13 +126,17 @@ def run_for(seconds: float, words: Sequence[str]) -> int:
     """Run a command for at most ``seconds``, then interrupt it; returns its exit code."""
     print(f"studies: running for at most {seconds / 60:.1f} minutes", flush=True)
     process = subprocess.Popen([sys.executable, *words])
+    stopped: BaseException | None = None
     try:
         return process.wait(seconds)
-    except (subprocess.TimeoutExpired, KeyboardInterrupt):
+    except (subprocess.TimeoutExpired, KeyboardInterrupt) as error:
+        stopped = error
         process.send_signal(signal.SIGINT)
     try:
         process.wait(SECONDS)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
+    if isinstance(stopped, KeyboardInterrupt):
+        raise stopped
     return 130

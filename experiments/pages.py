@@ -55,7 +55,8 @@ def status(results: Results) -> str:
 def paragraphs(text: str) -> list[str]:
     """The tables and the paragraphs before them; lists after the last table are left out."""
     found = [one.strip() for one in text.strip().split("\n\n")]
-    last = max(place for place, one in enumerate(found) if one.startswith("|"))
+    tables = [place for place, one in enumerate(found) if one.startswith("|")]
+    last = max(tables, default=len(found))
     return [one if one.startswith("|") else textwrap.fill(one, WIDTH) for one in found[: last + 1]]
 
 
@@ -70,7 +71,8 @@ def block(name: str, about: str, evidence: Evidence, shown: set[str]) -> str:
     """
     if name in evidence.paper.texts:
         text = "\n\n".join(paragraphs(evidence.paper.texts[name]()))
-        return f"<!-- rows of {name} -->\n\n{text}\n\n<!-- end of rows -->"
+        head = f"<!-- rows of {name}{': ' if about else ''}{about} -->"
+        return f"{head}\n\n{text}\n\n<!-- end of rows -->"
     experiment = evidence.paper.experiments[name]
     results = evidence.study(experiment.study)
     parts = [status(results)]

@@ -9,7 +9,6 @@ import sys
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,7 +26,7 @@ from experiments.stated import identity
 from experiments.stored import SUFFIX, StoredRun
 from experiments.studies import Case, Scale
 from wirelessfl.config import Config
-from wirelessfl.data import load_dataset
+from wirelessfl.data.files import find_place
 from wirelessfl.errors import ConfigError, DataError
 from wirelessfl.runs.directory import check_writable
 from wirelessfl.runs.sweep import Failure, SweepError
@@ -110,19 +109,18 @@ def gpu_entries(
     there.
 
     Returns:
-        The runs, and a line per study that cannot run.
+        The runs, and a line per study whose data are not there.
     """
     found: list[Entry] = []
     missing = []
-    why_not = cache(lambda name: _why_not_loaded(name, data_dir))
     for name in for_gpu():
         paper = papers()[name.partition("/")[0]]
-        needed: dict[str, str] = {}
+        needed: set[str] = set()
         scales: tuple[Scale, ...] = ("paper", "small")
         for scale in scales:
             study = paper.study(name.partition("/")[2], scale, data_dir)
             sets = {one for case in study.cases for one in data_sets(case)}
-            absent = {one: why_not(one) for one in sorted(sets) if why_not(one)}
+            absent = {one for one in sets if not is_there(one, data_dir)}
             needed |= absent
             if study.cases and not absent:
                 rows = None if into is None else into / paper.name / "rows"
@@ -130,8 +128,7 @@ def gpu_entries(
                 found += [Entry(paper.name, study.name, run, store) for run in study.planned()]
                 break
         else:
-            lines = [f"{one} ({reason})" for one, reason in needed.items()]
-            missing.append(f"{name} needs {' and '.join(lines)}")
+            missing.append(f"{name} needs {' or '.join(sorted(needed))}")
     return _once(sorted(found, key=lambda entry: entry.run.rank)), missing
 
 
@@ -140,12 +137,14 @@ def data_sets(case: Case) -> set[str]:
     return {table["dataset"] for table in case["task"] or ()} or {case["dataset"]}
 
 
-def _why_not_loaded(name: str, data_dir: Path | None) -> str:
-    try:
-        load_dataset(name, data_dir)
-    except (ConfigError, DataError) as error:
-        return str(error)
-    return ""
+def is_there(name: str, data_dir: Path | None) -> bool:
+    """Whether a data set has files; they are not read."""
+    if name == "digits":
+        return True
+    with suppress(DataError):
+        folder = find_place(name, data_dir).folder
+        return folder.is_dir() and any(folder.iterdir())
+    return False
 
 
 def _once(found: Iterable[Entry]) -> list[Entry]:

@@ -40,7 +40,7 @@ EXPERIMENTS = {
     "ablations": Experiment("ablations", tables.variants(None)),
     "radio": Experiment("radio", radio.table, radio.points),
     "mlp": Experiment("mlp", tables.comparison(3), curves("mlp")),
-    "scaffold": Experiment("scaffold", tables.comparison(None)),
+    "scaffold": Experiment("scaffold", tables.comparison(None, pooled=False)),
     "pilot": Experiment("pilot", tables.variants(None)),
     "moon": Experiment("moon", tables.comparison(None)),
 }

@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import statistics
 import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -36,7 +38,9 @@ class Cost(NamedTuple):
         model: name of the model.
         algorithm: name of the algorithm.
         warm_start: name of the warm start.
-        cpu_seconds: user and system time of the process.
+        seed: seed of the run.
+        cpu_seconds: user and system time of the process, minus that of a run with one round per
+            session.
         peak_mib: largest resident memory of the process.
         machine: name of the processor.
     """
@@ -45,17 +49,34 @@ class Cost(NamedTuple):
     model: str
     algorithm: str
     warm_start: str
+    seed: int
     cpu_seconds: float
     peak_mib: float
     machine: str
 
 
 def measure(case: Case, seed: int) -> Cost:
-    """Run a case alone, with one thread.
+    """Run a case alone, with one thread, and another one with one round per session.
 
     Raises:
-        TrainingError: the run failed; the message has its last line.
+        TrainingError: a run failed; the message has its last line.
     """
+    short = replace(case, settings=case.settings | {"rounds": 1})
+    start, whole = (_usage(one, seed) for one in (short, case))
+    return Cost(
+        case["dataset"],
+        case["model"],
+        case["algorithm"],
+        case["warm_start"],
+        seed,
+        whole.ru_utime + whole.ru_stime - start.ru_utime - start.ru_stime,
+        whole.ru_maxrss / 1024,
+        about("cpu")["device_name"],
+    )
+
+
+def _usage(case: Case, seed: int) -> resource.struct_rusage:
+    """What the process of a run used."""
     with tempfile.TemporaryDirectory() as name:
         config = case.config(seed).with_run({"threads": 1, "workers": 1})
         file = Path(name, "run.toml")
@@ -71,15 +92,7 @@ def measure(case: Case, seed: int) -> Cost:
             if process.returncode:
                 last = (output.read().splitlines() or ["no output"])[-1]
                 raise TrainingError(f"{case.label}: {last}")
-    return Cost(
-        case["dataset"],
-        case["model"],
-        case["algorithm"],
-        case["warm_start"],
-        usage.ru_utime + usage.ru_stime,
-        usage.ru_maxrss / 1024,
-        about("cpu")["device_name"],
-    )
+    return usage
 
 
 def load(file: Path = FILE) -> list[Cost]:
@@ -90,19 +103,27 @@ def load(file: Path = FILE) -> list[Cost]:
 
 
 def make(study: Study, file: Path) -> None:
-    """Measure all cases of a study, one after the other, and write them to a file."""
-    found = []
+    """Measure the cases of a study that are not in the file yet, and add them, one by one."""
+    found = load(file)
+    file.parent.mkdir(parents=True, exist_ok=True)
     for case in study.cases:
         for seed in case.seeds:
+            key = (case["dataset"], case["model"], case["algorithm"], case["warm_start"], seed)
+            if any(one[:5] == key for one in found):
+                continue
             found.append(measure(case, seed))
-            print(f"{case.label}: {found[-1].cpu_seconds:.1f} s", file=sys.stderr, flush=True)
-    text = "[\n" + ",\n".join(json.dumps(one._asdict()) for one in found) + "\n]\n"
-    file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(text, encoding="utf-8")
+            said = f"{case.label}, seed {seed}: {found[-1].cpu_seconds:.1f} s"
+            print(said, file=sys.stderr, flush=True)
+            text = "[\n" + ",\n".join(json.dumps(one._asdict()) for one in found) + "\n]\n"
+            draft = file.with_name(f".{file.name}")
+            draft.write_text(text, encoding="utf-8")
+            draft.replace(file)
 
 
 def table(found: Sequence[Cost]) -> str:
     """CPU seconds and MiB by algorithm and warm start: medians of the repetitions."""
+    if not found:
+        return "*No run is measured.*\n"
     starts = [start for start in SHOWN if any(one.warm_start == start for one in found)]
     head = ["data, model", "algorithm"]
     head += [f"{SHOWN[start]}: CPU s, MiB" for start in starts]
@@ -119,20 +140,17 @@ def table(found: Sequence[Cost]) -> str:
             cells.append("-" if seconds is None else f"{seconds:.1f}, {mib:.0f}")
         rows.append([f"{DATA[dataset]}, {model}", NAMES[algorithm], *cells])
     machines = ", ".join(dict.fromkeys(one.machine for one in found))
-    text = f"One thread of {machines}; with the interpreter's start. Medians.\n\n"
+    text = f"One thread of {machines}, without the start of the command. Medians.\n\n"
     return text + PUBLISHED + markdown(head, rows)
 
 
 def costs(arguments: argparse.Namespace, study: Study) -> None:
     """Print and store the table; with ``--make``, measure first."""
-    file = FILE if arguments.scale == "small" else arguments.out / "costs.json"
+    scale = arguments.scale
+    file = FILE if scale == "small" else arguments.out / f"costs-{scale}.json"
     if arguments.make:
         make(study, file)
-    found = load(file)
-    if not found:
-        print("costs: no measurements are stored; --make runs all cases")
-        return
-    text = table(found)
+    text = table(load(file))
     arguments.out.mkdir(parents=True, exist_ok=True)
     (arguments.out / "costs.md").write_text(text, encoding="utf-8")
     print(text)

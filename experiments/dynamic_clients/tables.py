@@ -27,12 +27,13 @@ class Line(NamedTuple):
     paper: dict[str, published.Published | None]
 
 
-def comparison(table: int | None, numbers: Sequence[int] = (1, 2)) -> Table:
+def comparison(table: int | None, numbers: Sequence[int] = (1, 2), *, pooled: bool = True) -> Table:
     """Tables 1 to 11: one row per setting, algorithm and transition, one column per warm start.
 
     Args:
         table: number of the paper's table; None for no published values.
         numbers: numbers of the transitions.
+        pooled: whether to add summaries over all rows.
     """
 
     def make(results: Results) -> str:
@@ -51,8 +52,10 @@ def comparison(table: int | None, numbers: Sequence[int] = (1, 2)) -> Table:
             for line in lines
         ]
         text = [markdown([*head, *(SHOWN[s] for s in starts)], rows)]
-        text += [_stand_in(results, table), *(_lead(lines, s) for s in starts[1:])]
-        return _head(table) + "\n".join(filter(None, text)) + "\n" + recovery(results, numbers)
+        text.append(_stand_in(results, table))
+        text += [_lead(lines, s) for s in starts[1:] if pooled]
+        more = recovery(results, numbers) if pooled else ""
+        return _head(table) + "\n".join(filter(None, text)) + "\n" + more
 
     return make
 

@@ -24,7 +24,7 @@ EXPERIMENTS = {
     "table2": Experiment("table2", tables.targets),
     "ablations": Experiment("ablations", tables.ablation_rows),
     "labels": Experiment(
-        "labels", tables.traffic, against("labels", "cells", quantity="round", target=0.8)
+        "labels", tables.traffic, against("labels", "cells", quantity="uplink_mib", target=0.75)
     ),
     "scale": Experiment(
         "scale", table(0.8, "round"), against("scale", "lr", "cells", "round", target=0.8)

@@ -360,17 +360,22 @@ def test_figures_mark_sessions(tmp_path, redrawn):
     assert lines(panel)["Previous"][1] == pytest.approx([2, 2, 2])
 
 
-def cost(algorithm, start, seconds, mib=100.0):
-    return costs.Cost("mnist", "linear", algorithm, start, seconds, mib, "a processor")
+def cost(algorithm, start, seed, seconds):
+    return costs.Cost("mnist", "linear", algorithm, start, seed, seconds, 100.0, "a processor")
 
 
 def test_costs_are_measured_in_processes_of_their_own(tmp_path, capsys):
-    """A run has CPU time and memory; a failed run is one line with its reason."""
-    (case, _) = PAPER.study("costs", "smoke").cases
-    found = costs.measure(case, 1)
-    assert found[:4] == ("digits", "linear", "fedavg", "proposed")
-    assert 0.3 < found.cpu_seconds < 300
+    """A run has CPU time and memory, and is not repeated; a failed run is one line."""
+    study = PAPER.study("costs", "smoke")
+    case = study.cases[0]
+    study = replace(study, cases=(case,))
+    costs.make(study, tmp_path / "costs.json")
+    (found,) = costs.load(tmp_path / "costs.json")
+    assert found[:5] == ("digits", "linear", "fedavg", "proposed", 0)
+    assert abs(found.cpu_seconds) < 300
     assert 50 < found.peak_mib < 5000
+    costs.make(study, tmp_path / "costs.json")
+    assert costs.load(tmp_path / "costs.json") == [found]
     broken = Case(case.settings | {"data_dir": tmp_path, "dataset": "mnist"}, (1,), 0)
     with pytest.raises(TrainingError, match=r"FedAvg, proposed: .*mnist"):
         costs.measure(broken, 1)
@@ -378,10 +383,10 @@ def test_costs_are_measured_in_processes_of_their_own(tmp_path, capsys):
 
 def test_claims_of_cpu_time_are_ratios_to_fedavg(monkeypatch):
     found = [
-        cost(algorithm, start, times * seconds)
+        cost(algorithm, start, seed, times * seconds)
         for algorithm, times in (("fedavg", 1), ("scaffold", 2))
         for start in ("proposed", "previous")
-        for seconds in (10.0, 11.0, 9.0)
+        for seed, seconds in enumerate((10.0, 11.0, 9.0))
     ]
     monkeypatch.setattr(costs, "load", lambda: found)
     slower, same = claims.cpu_time(

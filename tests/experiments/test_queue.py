@@ -77,17 +77,27 @@ def test_the_queue_has_every_run_once_in_order(tmp_path, monkeypatch):
 def test_studies_for_a_gpu_fall_back_to_small_data(tmp_path, monkeypatch):
     """A study runs at scale paper if its data are there, else at scale small, else not at all."""
     absent = {"cifar10", "cifar100"}
-    monkeypatch.setattr(
-        queue_module, "_why_not_loaded", lambda name, _: f"no {name}" if name in absent else ""
-    )
+    monkeypatch.setattr(queue_module, "is_there", lambda name, _: name not in absent)
     names = ["fedast/fig10", "hist/table1", "fadamgc/fig4", "hist/labels"]
     monkeypatch.setattr(queue_module, "for_gpu", lambda: names)
     every, missing = gpu_entries(tmp_path, tmp_path / "scratch")
-    assert missing == ["fedast/fig10 needs cifar10 (no cifar10)"]
+    assert missing == ["fedast/fig10 needs cifar10"]
     assert [entry.name for entry in every if entry.run.rank == 0][:1] == ["hist/table1"]
     rounds = {entry.name: entry.run.config.total_rounds for entry in every}
     assert rounds == {"hist/table1": 400, "fadamgc/fig4": 150, "hist/labels": 500}
     assert [entry.run.rank for entry in every] == sorted(entry.run.rank for entry in every)
+
+
+def test_data_that_are_there(tmp_path, capsys):
+    """A folder with files is enough; a scale with --gpu is refused."""
+    assert queue_module.is_there("digits", tmp_path)
+    assert not queue_module.is_there("mnist", tmp_path)
+    (tmp_path / "mnist").mkdir()
+    assert not queue_module.is_there("mnist", tmp_path)
+    (tmp_path / "mnist" / "file").write_text("")
+    assert queue_module.is_there("mnist", tmp_path)
+    assert main(["queue", "--gpu", "--scale", "paper", "--status"]) == 2
+    assert "--gpu chooses it by study" in capsys.readouterr().err
 
 
 def test_the_order_for_a_gpu_names_studies():
@@ -261,6 +271,23 @@ def test_tolerances_on_another_processor(values, bits, found):
     depends = replace(old, settings={"tasks": {}})
     again = list(differences(depends, replace(depends, rows=rows(**values) * 2), bits=False))
     assert bool(again) == (found == "accuracy")
+
+
+def test_rows_of_tasks_are_paired_by_task():
+    """A task may end earlier; the rows of the others keep their partners."""
+
+    def run(*named):
+        rows = [{"task": task, "accuracy": accuracy} for task, accuracy in named]
+        return StoredRun({"tasks": {}}, rows, {}, {}, 0.0)
+
+    old = run(("a", 0.1), ("b", 0.8), ("a", 0.2), ("b", 0.9), ("b", 0.95))
+    assert not list(
+        differences(old, run(("a", 0.1), ("b", 0.8), ("b", 0.9), ("b", 0.95)), bits=False)
+    )
+    (line,) = differences(old, run(("a", 0.1), ("b", 0.8), ("b", 0.7)), bits=False)
+    assert line == "row 3: accuracy is 0.9, and 0.7 now"
+    (line,) = differences(old, run(("a", 0.1)), bits=False)
+    assert line == "5 rows, of which 1 have a partner now"
 
 
 def test_other_numbers_of_rows_are_reported():

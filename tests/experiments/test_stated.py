@@ -28,7 +28,8 @@ def test_studies_leave_no_setting_to_the_package(name):
     for scale in SCALES:
         for study in paper.studies(scale):
             for case in study.cases:
-                kind = (case["model"], frozenset(case.settings), case["uplink"], case["algorithm"])
+                choices = ("model", "uplink", "algorithm", "split", "dataset", "warm_start")
+                kind = (frozenset(case.settings), *(str(case[name]) for name in choices))
                 if kind in tried:
                     continue
                 tried.add(kind)

@@ -190,7 +190,10 @@ class Adaptive(Narrow):
             mine, cell = found.of_rows(rows), None if context.nodes == 1 else node
             number = context.number + 1
             if self.coverage_of == "weights":
-                check_weight_coverage(mine, self.min_coverage, number=number, cell=cell)
+                masks = getattr(self, "masks", None)
+                check_weight_coverage(
+                    mine, self.min_coverage, number=number, cell=cell, masks=masks
+                )
                 continue
             check_coverage(
                 mine.chosen,

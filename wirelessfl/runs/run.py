@@ -188,12 +188,24 @@ def _about_setup(setup: AnySetup) -> dict[str, Any]:
     Step costs have one entry per model, null if not counted; without any, they are left out.
     """
     entries: dict[str, Any] = {
-        "data": {model.data.name: model.data.verification for model in setup.models}
+        "data": dict(
+            zip(_data_names(setup), [m.data.verification for m in setup.models], strict=True)
+        )
     }
     costs = [model.step_cost for model in setup.models]
     if any(costs):
         entries["step_costs"] = [None if cost is None else asdict(cost) for cost in costs]
     return entries
+
+
+def _data_names(setup: AnySetup) -> list[str]:
+    """Names of the models' data sets, with the task's name where two tasks have equal names."""
+    names = [model.data.name for model in setup.models]
+    if len(set(names)) == len(names) or not setup.config.task:
+        return names
+    return [
+        f"{table['name']}: {name}" for table, name in zip(setup.config.task, names, strict=True)
+    ]
 
 
 def _new_directory(config: Config, entries: Mapping[str, Any]) -> RunDirectory:

@@ -76,15 +76,20 @@ def _columns(clients: int, full: IntArray, wanted: IntArray) -> int:
 
     def guaranteed(columns: int, rows: int) -> tuple[int, int]:
         times = np.where(np.arange(len(full)) % 2 == 0, columns, rows) * wanted // full
-        even, odd = times[::2].min(initial=clients), times[1::2].min(initial=1)
-        return int(even) * int(odd), columns * rows
+        sides = [side.min() for side in (times[::2], times[1::2]) if len(side)]
+        return int(np.prod(sides)), columns * rows
 
     grids = [(columns, clients // columns) for columns in range(1, clients + 1)]
     return max(grids, key=lambda grid: guaranteed(*grid))[0]
 
 
 def check_weight_coverage(
-    found: ClientSubmodels, min_clients: int, *, number: int, cell: int | None = None
+    found: ClientSubmodels,
+    min_clients: int,
+    *,
+    number: int,
+    cell: int | None = None,
+    masks: str | None = None,
 ) -> None:
     """Raise if a parameter has an entry that fewer than ``min_clients`` clients cover.
 
@@ -93,6 +98,7 @@ def check_weight_coverage(
         min_clients: the required coverage, Gamma* in RA-Fed's rate.
         number: round number, from 1, for the message.
         cell: the clients' cell, for the message; None without cells.
+        masks: the run's masks, for the message; None if its algorithm has no choice of masks.
 
     Raises:
         ConfigError: the coverage is too low; the message names the parameter, and the bound for
@@ -113,10 +119,10 @@ def check_weight_coverage(
             "capacities or the number of clients per round"
         )
     else:
-        remedy = (
-            f'Choose masks "crossed" (masks of these widths cover it at most {bound} times), or '
-            "increase capacities or the number of clients per round"
-        )
+        choose = 'Choose masks "crossed" (' if masks not in (None, "crossed") else "Increase "
+        most = f"masks of these widths cover it at most {bound} times"
+        more = "capacities or the number of clients per round"
+        remedy = f"{choose}{most}), or increase {more}" if "(" in choose else f"{choose}{more}"
     raise ConfigError(
         f"some entries of {name!r} are covered by {lowest[name]} of the {clients} clients of "
         f"{where}round {number}, but min_coverage is {min_clients}. {remedy}."

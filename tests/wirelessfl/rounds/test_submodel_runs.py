@@ -224,7 +224,7 @@ INVALID = {
         {"mask_overlap": 0.5},
         'mask_overlap=0.5 conflicts with masks="random": choose masks "partition"',
     ),
-    "masks": ({"masks": "some"}, "masks is 'some': choose .*covered, partition"),
+    "masks": ({"masks": "some"}, "masks is 'some': choose .*covered, crossed, partition"),
     "padding": ({"padding": 1.5}, r"run\.padding is 1\.5"),
     "bits": ({"compression": "quantisation", "compression_bits": 1}, "compression_bits is 1: give"),
     "bits of no method": (

@@ -52,6 +52,8 @@ def lowest(found):
         ((12, 12), 4, 9, 1),
         ((8, 8, 8), 4, 4, 1),  # layers 0 and 2 have the same columns
         ((8, 8, 8, 8), 4, 8, 2),
+        ((20, 20), 8, 25, 4),  # 5 x 5 places with two arcs over each neuron
+        ((20, 20), 6, 49, 4),  # 7 x 7
         ((8, 4), 8, 5, None),  # full width below
     ],
 )
