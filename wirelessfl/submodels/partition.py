@@ -105,9 +105,9 @@ def make_partition(
     linear = [name for name, layer in module.named_modules() if isinstance(layer, nn.Linear)]
     if len(linear) < 2 and not names:
         raise ConfigError(
-            f"model {type(module).__name__} has fewer than two fully connected layers, so no "
-            "neurons between them to partition: choose fcnn, lenet5 or cifar-cnn, or an algorithm "
-            "without a partition, such as hfedavg or ra-fed."
+            f"model {type(module).__name__} has fewer than two fully connected layers, so there "
+            "are no neurons between them to partition: choose fcnn, lenet5 or cifar-cnn, or an "
+            "algorithm without a partition, such as hfedavg or ra-fed."
         )
     if not names:
         raise ConfigError(

@@ -243,3 +243,9 @@ def test_flat_vectors_contain_each_trainable_parameter_once():
         ParamSpec.of(nn.ReLU())
     with pytest.raises(ConfigError, match="float64"):
         ParamSpec.of(nn.Linear(2, 2).double())
+
+
+def test_a_model_without_two_linear_layers_has_nothing_to_partition():
+    module = nn.Sequential(nn.Conv2d(1, 2, 3), nn.Flatten(), nn.Linear(72, 4))
+    with pytest.raises(ConfigError, match="fewer than two fully connected layers"):
+        make_partition(module, ParamSpec.of(module))
