@@ -103,6 +103,34 @@ def table(target: float, *quantities: Against) -> Callable[[Results], str]:
     return write
 
 
+def at_best(setting: str, target: float) -> Callable[[Results], str]:
+    """As ``table``, with the best value of a setting only: that of the highest final accuracy.
+
+    Only values with the most finished seeds are compared, because single runs vary.
+    """
+
+    def write(results: Results) -> str:
+        names = [name for name in varied(results.study.cases) if name != setting]
+        groups: dict[tuple[str, ...], list[Case]] = {}
+        for case in results.where():
+            key = (case["algorithm"], *(shown(case, name) for name in names))
+            groups.setdefault(key, []).append(case)
+        head = ["method", *(WORDS[name] for name in names), f"best {WORDS[setting]}", "of", "seeds"]
+        head += ["final accuracy (%)", f"{LABELS['round']}s to {100 * target:g} %"]
+        rows = []
+        for (algorithm, *values), cases in groups.items():
+            most = max(len(results.of(case)) for case in cases)
+            tried = [case for case in cases if len(results.of(case)) == most]
+            ends = {i: [final(rows) for rows in results.rows(case)] for i, case in enumerate(tried)}
+            best = max(ends, key=lambda i: statistics.mean(ends[i]))
+            row = [NAMES[algorithm], *values, shown(tried[best], setting), str(len(tried))]
+            reach = reached(results.rows(tried[best]), target, "round", "d")
+            rows.append([*row, str(most), _mean(ends[best]), reach])
+        return markdown(head, rows)
+
+    return write
+
+
 def _mean(values: Sequence[float]) -> str:
     """Mean and, with several seeds, the sample standard deviation."""
     mean = f"{statistics.mean(values):.1f}"

@@ -122,7 +122,7 @@ def not_run(
 def cpu_time(
     evidence: Evidence, *, slower: tuple[str, str], equal: Sequence[str], on: str, least: float
 ) -> list[Effect]:
-    """CPU seconds of algorithms over FedAvg's, means over the warm starts, paired by repetition.
+    """CPU seconds of algorithms over FedAvg's, sums over the warm starts, paired by seed.
 
     Args:
         evidence: the paper; its measurements are in a file of their own.
@@ -134,18 +134,23 @@ def cpu_time(
     del evidence
     found = costs.load()
 
-    def seconds(algorithm: str, dataset: str) -> list[float]:
-        by_start: dict[str, list[float]] = {}
-        for one in found:
-            if (one.algorithm, one.dataset) == (algorithm, dataset):
-                by_start.setdefault(one.warm_start, []).append(one.cpu_seconds)
-        return [statistics.mean(values) for values in zip(*by_start.values(), strict=True)]
+    def seconds(algorithm: str, dataset: str) -> dict[tuple[str, int], float]:
+        return {
+            (one.warm_start, one.seed): one.cpu_seconds
+            for one in found
+            if (one.algorithm, one.dataset) == (algorithm, dataset)
+        }
 
     def effect(algorithm: str, dataset: str, same: bool) -> Effect:
-        pairs = zip(seconds(algorithm, dataset), seconds("fedavg", dataset), strict=False)
-        values = tuple(math.log(mine / base) for mine, base in pairs)
+        mine, base = seconds(algorithm, dataset), seconds("fedavg", dataset)
+        starts = {start for start, _ in (*mine, *base)}
+        values = []
+        for seed in sorted({seed for _, seed in mine}):
+            both = [[of.get((start, seed)) for start in starts] for of in (mine, base)]
+            if all(value is not None for side in both for value in side):
+                values.append(math.log(sum(both[0]) / sum(both[1])))  # type: ignore[arg-type]
         name = f"{DATA[dataset]}, {NAMES[algorithm]} / FedAvg"
-        return Effect(name, values, math.log(least), "ratio", equal=same)
+        return Effect(name, tuple(values), math.log(least), "ratio", equal=same)
 
     return [effect(*slower, False), *(effect(algorithm, on, True) for algorithm in equal)]
 

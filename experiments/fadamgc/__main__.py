@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from experiments.comparison import against, table
+from experiments.comparison import against, at_best, table
 from experiments.fadamgc import figures, tables
 from experiments.fadamgc.methods import SETTINGS, complete
 from experiments.fadamgc.search import Search, rates_lines, search_table
@@ -42,7 +42,12 @@ EXPERIMENTS = {
     "adaptive": Experiment(
         "adaptive", table(0.75, "round"), against("adaptive", "eps", "algorithm")
     ),
-    "memory": Experiment("memory", table(0.75, "round"), against("memory", "lr", "algorithm")),
+    "memory": Experiment(
+        "memory",
+        table(0.75, "round"),
+        against("memory", "lr", "algorithm"),
+        at_best("lr", 0.75),
+    ),
     "cnn": Experiment("cnn", table(0.75, "round")),
     "cifar": Experiment("cifar", table(0.5, "round", "sim_seconds")),
     "news": Experiment("news", table(0.5, "round"), against("news", "lr", "algorithm")),

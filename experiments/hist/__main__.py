@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from experiments.comparison import against, table
+from experiments.comparison import against, at_best, table
 from experiments.hist import air, cells, figures, tables
 from experiments.paper import Experiment, Paper
 
@@ -27,7 +27,10 @@ EXPERIMENTS = {
         "labels", tables.traffic, against("labels", "cells", quantity="uplink_mib", target=0.75)
     ),
     "scale": Experiment(
-        "scale", table(0.8, "round"), against("scale", "lr", "cells", "round", target=0.8)
+        "scale",
+        table(0.8, "round"),
+        against("scale", "lr", "cells", "round", target=0.8),
+        at_best("lr", 0.8),
     ),
     "noise": Experiment(
         "noise",

@@ -97,6 +97,21 @@ def test_studies_that_vary_settings_show_their_rows(found, figures):
     assert f"| HIST | -20 | AirComp | 1 | {ends[-20.0]:.1f} | not reached |" in text
 
 
+def test_the_best_step_size_is_that_of_the_highest_final_accuracy(found):
+    """Of equally many seeds; the others are only counted."""
+    results = found["scale"]
+    best = {}
+    for case in results.where():
+        (rows,) = results.rows(case)
+        end = 100 * np.mean([row["accuracy"] for row in rows[1:][-5:]])
+        best[case["submodel_scale"]] = max(
+            best.get(case["submodel_scale"], (0,)), (end, case["lr"])
+        )
+    text = EXPERIMENTS["scale"].short(results)
+    for scale, (end, lr) in best.items():
+        assert f"| HIST | {scale} | {lr:g} | 2 | 1 | {end:.1f} | not reached |" in text
+
+
 def test_lines_without_runs_are_left_out_and_places_without_runs_are_marked(found, tmp_path):
     results = found["scale"]
     some = Results(results.study, {i: runs if i == 0 else [] for i, runs in results.runs.items()})
