@@ -364,7 +364,7 @@ def cost(algorithm, start, seed, seconds):
     return costs.Cost("mnist", "linear", algorithm, start, seed, seconds, 100.0, "a processor")
 
 
-def test_costs_are_measured_in_processes_of_their_own(tmp_path, capsys):
+def test_costs_are_measured_in_processes_of_their_own(tmp_path, capsys, monkeypatch):
     """A run has CPU time and memory, and is not repeated; a failed run is one line."""
     study = PAPER.study("costs", "smoke")
     case = study.cases[0]
@@ -376,9 +376,12 @@ def test_costs_are_measured_in_processes_of_their_own(tmp_path, capsys):
     assert 50 < found.peak_mib < 5000
     costs.make(study, tmp_path / "costs.json")
     assert costs.load(tmp_path / "costs.json") == [found]
-    broken = Case(case.settings | {"data_dir": tmp_path, "dataset": "mnist"}, (1,), 0)
-    with pytest.raises(TrainingError, match=r"FedAvg, proposed: .*mnist"):
-        costs.measure(broken, 1)
+    failing = tmp_path / "python"
+    failing.write_text("#!/bin/sh\necho first\necho the reason\nexit 3\n")
+    failing.chmod(0o755)
+    monkeypatch.setattr("sys.executable", str(failing))
+    with pytest.raises(TrainingError, match="FedAvg, proposed: the reason"):
+        costs.measure(case, 1)
 
 
 def test_claims_of_cpu_time_are_ratios_to_fedavg(monkeypatch):

@@ -26,6 +26,7 @@ from wirelessfl.data.text_files import (
     read_tsv,
 )
 from wirelessfl.data.tokens import Encoded, TokenCache, Tokenizer, digest_of
+from wirelessfl.data.words import WordTokenizer
 from wirelessfl.errors import DataError
 
 _ARCHIVE = "20news-bydate.tar.gz"
@@ -83,6 +84,7 @@ class TextData:
             DataError: a file is missing or damaged.
             ConfigError: the tokenizer is unknown or cannot be loaded.
         """
+        WordTokenizer.of(tokenizer)  # refuses wrong numbers of words before files are searched
         place = find_place(self.name, data_dir, remedy=f"Download them from {self.url}.")
         kind, root, files = self._find(place)
         found = Tokenizer.find(tokenizer)
