@@ -32,14 +32,12 @@ def main(words: Sequence[str] | None = None) -> int:
     commands.add_parser("pages", help="write claims, tables and figures of docs/results")
     queue = commands.add_parser("queue", help="make all missing runs, at low priority")
     queue.add_argument("--scale", choices=SCALES, default="small")
-    queue.add_argument("--jobs", type=int, default=1, metavar="N", help="concurrent runs (1)")
     queue.add_argument(
         "--into",
         type=Path,
         metavar="DIR",
         help="folder whose subfolders PAPER/rows receive rows (this repository's experiments)",
     )
-    queue.add_argument("--data-dir", type=Path, metavar="PATH", help="folder of the data sets")
     queue.add_argument(
         "--scratch",
         type=Path,
@@ -60,12 +58,13 @@ def main(words: Sequence[str] | None = None) -> int:
         help="folder of all output (results/gpu)",
     )
     gpu.add_argument("--minutes", type=float, default=MINUTES, metavar="N", help="in all (40)")
-    gpu.add_argument("--data-dir", type=Path, metavar="PATH", help="folder of the data sets")
-    gpu.add_argument("--jobs", type=int, default=1, metavar="N", help="concurrent runs (1)")
     again = commands.add_parser("check", help="make a sample of the stored runs again and compare")
     again.add_argument("--scale", choices=SCALES[1:], default="small")
     again.add_argument("--sample", type=int, default=SAMPLE, metavar="N", help="runs per paper (2)")
-    again.add_argument("--jobs", type=int, default=1, metavar="N", help="concurrent runs (1)")
+    for command in (queue, gpu, again):
+        command.add_argument("--jobs", type=int, default=1, metavar="N", help="concurrent runs (1)")
+    for command in (queue, gpu):
+        command.add_argument("--data-dir", type=Path, metavar="PATH", help="folder of data sets")
     arguments = parser.parse_args(words)
 
     def act() -> int:

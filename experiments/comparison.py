@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from experiments.look import (
     DATA,
     MODELS,
+    UPLINKS,
     Values,
     data_name,
     draw_points,
@@ -20,18 +21,15 @@ from experiments.look import (
     save,
     seeds_text,
 )
-from experiments.report import markdown, reached
-from experiments.studies import NAMES, Case, Results, first_reaching
+from experiments.report import markdown, reached, spread
+from experiments.studies import NAMES, Case, Results
 from wirelessfl.figures import LABELS, NOT_RUN, Against
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-LAST = 5
-"""Number of tests averaged for a final accuracy, because single tests vary by points."""
 MARKED = 3
 """Most lines in a panel whose missing places are marked "not run"."""
-UPLINKS = {"tdma": "OMA", "aircomp": "AirComp"}
 WORDS = {
     "algorithm": "method",
     "alpha": "Dirichlet parameter",
@@ -72,69 +70,40 @@ def varied(cases: Iterable[Case]) -> list[str]:
     return [name for name, values in found.items() if len(values) > 1]
 
 
-def final(rows: Sequence[dict[str, Any]]) -> float:
-    """Mean accuracy in percent of the last tests, without that of the initial model."""
-    return 100 * statistics.mean(row["accuracy"] for row in rows[1:][-LAST:])
-
-
-def table(target: float, *quantities: Against) -> Callable[[Results], str]:
+def table(target: float, *quantities: Against, best: str | None = None) -> Callable[[Results], str]:
     """One row per case: its settings, final accuracy, and costs until the target.
 
     Args:
         target: accuracy in [0, 1].
         quantities: the costs, fields of rows.
+        best: a setting of which only the best value is shown: that of the highest final accuracy.
+            Only values with the most finished seeds are compared, because single runs vary.
     """
 
     def write(results: Results) -> str:
-        names = varied(results.study.cases)
-        head = ["method", *(WORDS[name] for name in names), "seeds", "final accuracy (%)"]
-        head += [f"{LABELS[q]} to {100 * target:g} %" for q in quantities]
-        rows = []
+        names = [name for name in varied(results.study.cases) if name != best]
+        head = ["method", *(WORDS[name] for name in names)]
+        head += [] if best is None else [f"best {WORDS[best]}", "of"]
+        head += ["seeds", "final accuracy (%)"]
+        head += [f"{LABELS[quantity]} to {100 * target:g} %" for quantity in quantities]
+        groups: dict[tuple[Any, ...], list[Case]] = {}
         for case in results.where():
-            seeds = results.rows(case)
-            row = [NAMES[case["algorithm"]], *(shown(case, name) for name in names)]
-            row += [str(len(seeds)), _mean([final(rows) for rows in seeds])]
-            form = {"round": "d"}
-            rows.append(
-                [*row, *(reached(seeds, target, q, form.get(q, ".1f")) for q in quantities)]
-            )
-        return markdown(head, rows)
-
-    return write
-
-
-def at_best(setting: str, target: float) -> Callable[[Results], str]:
-    """As ``table``, with the best value of a setting only: that of the highest final accuracy.
-
-    Only values with the most finished seeds are compared, because single runs vary.
-    """
-
-    def write(results: Results) -> str:
-        names = [name for name in varied(results.study.cases) if name != setting]
-        groups: dict[tuple[str, ...], list[Case]] = {}
-        for case in results.where():
-            key = (case["algorithm"], *(shown(case, name) for name in names))
-            groups.setdefault(key, []).append(case)
-        head = ["method", *(WORDS[name] for name in names), f"best {WORDS[setting]}", "of", "seeds"]
-        head += ["final accuracy (%)", f"{LABELS['round']}s to {100 * target:g} %"]
+            row = NAMES[case["algorithm"]], *(shown(case, name) for name in names)
+            groups.setdefault(row if best else (*row, len(groups)), []).append(case)
         rows = []
-        for (algorithm, *values), cases in groups.items():
+        for key, cases in groups.items():
             most = max(len(results.of(case)) for case in cases)
             tried = [case for case in cases if len(results.of(case)) == most]
-            ends = {i: [final(rows) for rows in results.rows(case)] for i, case in enumerate(tried)}
-            best = max(ends, key=lambda i: statistics.mean(ends[i]))
-            row = [NAMES[algorithm], *values, shown(tried[best], setting), str(len(tried))]
-            reach = reached(results.rows(tried[best]), target, "round", "d")
-            rows.append([*row, str(most), _mean(ends[best]), reach])
+            case = max(tried, key=lambda one: statistics.mean(results.finals(one)))
+            row = [*key[: len(names) + 1]]
+            row += [] if best is None else [shown(case, best), str(len(tried))]
+            row += [str(most), spread(results.finals(case))]
+            seeds = results.rows(case)
+            row += [reached(seeds, target, q, "d" if q == "round" else ".1f") for q in quantities]
+            rows.append(row)
         return markdown(head, rows)
 
     return write
-
-
-def _mean(values: Sequence[float]) -> str:
-    """Mean and, with several seeds, the sample standard deviation."""
-    mean = f"{statistics.mean(values):.1f}"
-    return mean if len(values) < 2 else f"{mean} ± {statistics.stdev(values):.1f}"
 
 
 def shown(case: Case, name: str) -> str:
@@ -174,6 +143,14 @@ def against(
 
     def draw(results: Results, out: Path) -> list[Path]:
         study = results.study
+
+        def values_of(case: Case) -> list[float | None] | None:
+            if not results.of(case):
+                return None
+            if quantity is None:
+                return [*results.finals(case)]
+            return results.costs(case, quantity, target)
+
         panels = list(dict.fromkeys(case[panel] for case in study.cases)) if panel else [None]
         every = [case for case in study.cases if lined(case)]
         others = [one for one in varied(every) if one not in (setting, panel)]
@@ -184,7 +161,7 @@ def against(
             cases = [case for case in study.cases if panel is None or case[panel] == value]
             lines: Lines = {text: [] for text in labels}
             for case in cases:
-                values = _values(results, case, quantity, target)
+                values = values_of(case)
                 if lined(case):
                     lines[_label(case, others, method)].append((case, values))
                 elif reference is not None:
@@ -225,7 +202,7 @@ def _label(case: Case, others: Sequence[str], method: bool) -> str:
 
 
 def _draw(axis: Axes, lines: Lines, x: str) -> None:
-    """Draw the lines of a panel; a setting that is no number has evenly spaced places.
+    """Draw the lines of a panel; a non-numeric setting has evenly spaced places.
 
     Lines without any run are left out; the figure's note gives their number.
     """
@@ -247,15 +224,3 @@ def _draw(axis: Axes, lines: Lines, x: str) -> None:
         axis.set_xscale("log")
         axis.minorticks_off()
     axis.set_xticks(list(places.values()), list(by_value.values()))
-
-
-def _values(
-    results: Results, case: Case, quantity: Against | None, target: float
-) -> list[float | None] | None:
-    seeds = results.rows(case)
-    if not seeds:
-        return None
-    if quantity is None:
-        return [final(rows) for rows in seeds]
-    hits = [first_reaching(rows, target) for rows in seeds]
-    return [None if hit is None else float(hit[quantity]) for hit in hits]

@@ -18,7 +18,7 @@ from scipy.special import stdtrit
 from experiments.paper import Paper
 from experiments.runs import Store
 from experiments.stored import StoredRun
-from experiments.studies import Results, Scale, first_reaching
+from experiments.studies import Results, Scale, final_accuracy, first_reaching
 
 T = TypeVar("T")
 Verdict = Literal["confirmed", "contradicted", "undecided"]
@@ -284,6 +284,6 @@ def cost_to(run: StoredRun, accuracy: float, quantity: str) -> Reached:
     return Reached(float(row[quantity]), hit is not None)
 
 
-def final(run: StoredRun, count: int = 1) -> float:
-    """Mean test accuracy in percent over the last ``count`` rows."""
-    return 100 * statistics.mean(row["accuracy"] for row in run.rows[-count:])
+def final(run: StoredRun) -> float:
+    """The final accuracy of a run, in percent."""
+    return final_accuracy(run.rows)

@@ -12,8 +12,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TextIO
 
 import torch
 
@@ -22,6 +23,8 @@ from wirelessfl.runs.directory import check_writable
 
 MINUTES = 40.0
 """Minutes after which the studies are interrupted; they go on with the next call."""
+STOPPED = 130
+"""Exit code of a command whose time was up: that of an interrupted one."""
 SECONDS = 60
 """Seconds that interrupted runs get to save a checkpoint."""
 
@@ -88,7 +91,9 @@ def run_gpu(
     left = end - time.monotonic()
     if left <= 0:
         print("studies: no time left, raise --minutes or repeat the command", flush=True)
-    elif run_for(left, studies(out.resolve(), data_dir, jobs)) not in (0, 130):
+        return failed
+    print(f"studies: running for at most {left / 60:.1f} minutes", flush=True)
+    if run_for(left, studies(out.resolve(), data_dir, jobs), grace=SECONDS) not in (0, STOPPED):
         failed.append("studies")
     return failed
 
@@ -103,18 +108,10 @@ def run_step(step: Step, out: Path, end: float) -> bool:
     draft = file.with_name(f"{file.name}.failed")
     started = time.monotonic()
     with draft.open("w", encoding="utf-8") as output:
-        process = subprocess.Popen([sys.executable, *step.words], stdout=output)
-        try:
-            code = process.wait(max(end - started, 0))
-        except (subprocess.TimeoutExpired, KeyboardInterrupt) as error:
-            process.kill()
-            process.wait()
-            if isinstance(error, KeyboardInterrupt):
-                raise
-            code = 124
+        code = run_for(max(end - started, 0), step.words, output=output)
     seconds = time.monotonic() - started
     if code:
-        why = "no time left" if code == 124 else "failed"
+        why = "no time left" if code == STOPPED else "failed"
         print(f"{step.name}: {why} after {seconds:.0f} s, see {draft}", flush=True)
         return False
     draft.replace(file)
@@ -122,21 +119,26 @@ def run_step(step: Step, out: Path, end: float) -> bool:
     return True
 
 
-def run_for(seconds: float, words: Sequence[str]) -> int:
-    """Run a command for at most ``seconds``, then interrupt it; returns its exit code."""
-    print(f"studies: running for at most {seconds / 60:.1f} minutes", flush=True)
-    process = subprocess.Popen([sys.executable, *words])
-    stopped: BaseException | None = None
+def run_for(
+    seconds: float, words: Sequence[str], grace: float = 0, output: TextIO | None = None
+) -> int:
+    """Run the interpreter for at most ``seconds``; returns its exit code, ``STOPPED`` if stopped.
+
+    Args:
+        seconds: time limit.
+        words: arguments of the interpreter.
+        grace: seconds between an interrupt at the limit and the end of the process.
+        output: receives standard output; None for this process's.
+    """
+    process = subprocess.Popen([sys.executable, *words], stdout=output)
     try:
         return process.wait(seconds)
-    except (subprocess.TimeoutExpired, KeyboardInterrupt) as error:
-        stopped = error
-        process.send_signal(signal.SIGINT)
-    try:
-        process.wait(SECONDS)
     except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-    if isinstance(stopped, KeyboardInterrupt):
-        raise stopped
-    return 130
+        return STOPPED
+    finally:
+        if process.poll() is None:
+            process.send_signal(signal.SIGINT)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(grace)
+            process.kill()
+            process.wait()

@@ -50,6 +50,8 @@ MODELS = {
     "linear": "linear model",
     "text-mean": "mean of embeddings",
 }
+UPLINKS = {"tdma": "OMA", "aircomp": "AirComp"}
+"""Names of uplinks: orthogonal multiple access is TDMA."""
 SPREAD = "mean and range"
 """What curves, bars and points show of several seeds."""
 EM = 0.58

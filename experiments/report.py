@@ -43,6 +43,14 @@ def accuracies(seeds: Sequence[list[dict[str, Any]]], marks: Sequence[int]) -> s
     return " / ".join(shown)
 
 
+def spread(values: Sequence[float], places: int = 1) -> str:
+    """Format mean and, for several values, sample standard deviation; a dash for no values."""
+    if not values:
+        return "-"
+    mean = f"{statistics.mean(values):.{places}f}"
+    return mean if len(values) == 1 else f"{mean} ± {statistics.stdev(values):.{places}f}"
+
+
 def not_run(results: Results) -> str:
     """A line that lists missing runs."""
     if not results.missing:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import statistics
 import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ Scale = Literal["smoke", "small", "paper"]
 SCALES: tuple[Scale, ...] = get_args(Scale)
 LATER = 1
 """Rank offset of further seeds: verdicts need them, but one seed of each core case comes first."""
+LAST = 5
+"""Number of tests averaged for a final accuracy, because single tests vary by points."""
 NAMES = {
     "fa-nt": "FA-NT",
     "fadamgc": "FAdamGC",
@@ -187,6 +190,21 @@ class Results:
         """The rows of each finished seed."""
         return [run.rows for run in self.of(case)]
 
+    def finals(self, case: Case) -> list[float]:
+        """The final accuracy of each finished seed, in percent."""
+        return [final_accuracy(rows) for rows in self.rows(case)]
+
+    def costs(self, case: Case, quantity: str, target: float) -> list[float | None]:
+        """For each finished seed, ``quantity`` when ``target`` is first reached; None if it is not.
+
+        Args:
+            case: a case of the study.
+            quantity: a field of rows.
+            target: accuracy in [0, 1].
+        """
+        hits = [first_reaching(rows, target) for rows in self.rows(case)]
+        return [None if hit is None else float(hit[quantity]) for hit in hits]
+
     def where(self, **wanted: Any) -> list[Case]:
         """Cases with these settings and at least one finished run."""
         return [
@@ -245,6 +263,11 @@ def _described(case: Case) -> str:
 def _task_described(table: Settings) -> str:
     share = table.get("clients_per_round")
     return table["name"] + ("" if share is None else f" with {share} clients per round")
+
+
+def final_accuracy(rows: Sequence[dict[str, Any]], count: int = LAST) -> float:
+    """Mean test accuracy of the last ``count`` tests in percent, without the initial model's."""
+    return 100 * statistics.mean(row["accuracy"] for row in rows[1:][-count:])
 
 
 def first_reaching(rows: Sequence[dict[str, Any]], accuracy: float) -> dict[str, Any] | None:

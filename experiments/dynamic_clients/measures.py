@@ -11,9 +11,6 @@ where one of three fits.
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Sequence
-
 from experiments.studies import Case, Results
 from wirelessfl.runs.transitions import Transition, transitions
 
@@ -50,11 +47,3 @@ def after(results: Results, case: Case, number: int) -> list[float]:
 def last(case: Case) -> int:
     """The paper's number of a run's last transition."""
     return number_of(case["sessions"] - 1)
-
-
-def spread(values: Sequence[float], places: int = 1) -> str:
-    """Format mean and, for several values, sample standard deviation; a dash for no values."""
-    if not values:
-        return "-"
-    mean = f"{statistics.mean(values):.{places}f}"
-    return mean if len(values) == 1 else f"{mean} ± {statistics.stdev(values):.{places}f}"

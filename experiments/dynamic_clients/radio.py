@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from experiments.dynamic_clients.measures import session_of, spread
+from experiments.dynamic_clients.measures import session_of
 from experiments.dynamic_clients.methods import SHOWN
 from experiments.look import DATA, draw_points, grid, legend, room, same_limits, save, seeds_text
-from experiments.report import markdown
+from experiments.report import markdown, spread
 from experiments.studies import NAMES, Case, Results
 
 NUMBERS = (1, 2, 3)

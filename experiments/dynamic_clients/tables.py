@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from experiments.dynamic_clients import published
-from experiments.dynamic_clients.measures import after, entered, last, spread
+from experiments.dynamic_clients.measures import after, entered, last
 from experiments.dynamic_clients.methods import SHOWN, per_session
 from experiments.look import DATA
-from experiments.report import markdown
+from experiments.report import markdown, spread
 from experiments.studies import NAMES, Case, Results
 
 Table = Callable[[Results], str]

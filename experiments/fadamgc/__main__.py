@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from experiments.comparison import against, at_best, table
+from experiments.comparison import against, table
 from experiments.fadamgc import figures, tables
 from experiments.fadamgc.methods import SETTINGS, complete
 from experiments.fadamgc.search import Search, rates_lines, search_table
@@ -46,7 +46,7 @@ EXPERIMENTS = {
         "memory",
         table(0.75, "round"),
         against("memory", "lr", "algorithm"),
-        at_best("lr", 0.75),
+        table(0.75, "round", best="lr"),
     ),
     "cnn": Experiment("cnn", table(0.75, "round")),
     "cifar": Experiment("cifar", table(0.5, "round", "sim_seconds")),

@@ -8,7 +8,7 @@ from typing import Any
 from experiments.fadamgc.methods import METHODS
 from experiments.fadamgc.search import score
 from experiments.report import markdown, reached
-from experiments.studies import NAMES, Case, Results, first_reaching
+from experiments.studies import NAMES, Case, Results
 
 TARGETS = {
     "digits": 0.3,
@@ -51,8 +51,7 @@ PUBLISHED_WITHOUT_MEMORY = {
 
 def to_target(results: Results, case: Case, quantity: str = "round") -> list[float | None]:
     """For each seed, ``quantity`` when the data set's target is reached; None if it is not."""
-    hits = [first_reaching(rows, TARGETS[case["dataset"]]) for rows in results.rows(case)]
-    return [None if hit is None else float(hit[quantity]) for hit in hits]
+    return results.costs(case, quantity, TARGETS[case["dataset"]])
 
 
 def mean_to_target(results: Results, case: Case, quantity: str = "round") -> float | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from experiments.comparison import against, at_best, table
+from experiments.comparison import against, table
 from experiments.hist import air, cells, figures, tables
 from experiments.paper import Experiment, Paper
 
@@ -30,7 +30,7 @@ EXPERIMENTS = {
         "scale",
         table(0.8, "round"),
         against("scale", "lr", "cells", "round", target=0.8),
-        at_best("lr", 0.8),
+        table(0.8, "round", best="lr"),
     ),
     "noise": Experiment(
         "noise",

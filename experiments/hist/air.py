@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from experiments.hist.figures import TARGET, facts, to_target
-from experiments.look import draw_points, grid, legend, room, same_limits, save
+from experiments.hist.figures import TARGET, facts
+from experiments.look import UPLINKS, draw_points, grid, legend, room, same_limits, save
 from experiments.report import MISSING, accuracies, markdown, reached
 from experiments.stated import identity
 from experiments.studies import NAMES, Case, Results, first_reaching
@@ -22,7 +22,6 @@ from wirelessfl.submodels import Submodels
 
 EARLY = 5
 """Rounds whose differences from OMA may lie outside the panel of Figure 7a, as they are large."""
-UPLINKS = {"tdma": "OMA", "aircomp": "AirComp"}
 BEAMFORMERS = {"anneal": "default", "mirror_prox": "Mirror-Prox", "random": "random"}
 
 
@@ -85,7 +84,7 @@ def fig7c(results: Results, out: Path) -> list[Path]:
     for case in results.study.cases:
         line = points.setdefault(_label(case), dict.fromkeys(numbers))
         if results.of(case):
-            line[case["clients"] // case["cells"]] = to_target(results, case, "sim_seconds")
+            line[case["clients"] // case["cells"]] = results.costs(case, "sim_seconds", TARGET)
     return _seconds(results, points, numbers, "clients per cell", out / "fig7c")
 
 
@@ -195,7 +194,7 @@ def latencies(results: Results) -> dict[str, dict[float, list[float | None]]]:
     for case in results.where():
         points = lines.setdefault(_label(case), {})
         if case["uplink"] == "aircomp":
-            points[case["snr_db"]] = to_target(results, case, "sim_seconds")
+            points[case["snr_db"]] = results.costs(case, "sim_seconds", TARGET)
             continue
         hits = [(run.seed, first_reaching(run.rows, TARGET)) for run in results.of(case)]
         for snr in snrs:

@@ -6,11 +6,20 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from experiments.evidence import Effect, Evidence, Reached, by_seed, contrast, difference, ratio
-from experiments.hist.air import UPLINKS
+from experiments.evidence import (
+    Effect,
+    Evidence,
+    Reached,
+    by_seed,
+    contrast,
+    difference,
+    final,
+    ratio,
+)
 from experiments.hist.figures import SPLITS
-from experiments.hist.measures import costs, end, fastest, over_oma, sway, throughout
+from experiments.hist.measures import costs, fastest, over_oma, sway, throughout
 from experiments.hist.tables import TARGETS
+from experiments.look import UPLINKS
 from experiments.studies import NAMES, Results
 
 
@@ -74,7 +83,7 @@ def local_steps(evidence: Evidence, *, study: str, least: float) -> list[Effect]
     edge_rounds = min(case["edge_rounds"] for case in results.study.cases)
     for split, (more, less) in {"noniid": (middle, most), "cell-iid": (most, middle)}.items():
         better, worse = (
-            by_seed(results, end, split=split, local_steps=steps, edge_rounds=edge_rounds)
+            by_seed(results, final, split=split, local_steps=steps, edge_rounds=edge_rounds)
             for steps in (more, less)
         )
         name = f"{SPLITS[split]}, H = {more} - H = {less}"
@@ -153,8 +162,8 @@ def noise(
     rounds is larger with AirComp by at least ``unsteady``.
     """
     results = evidence.study("fig7a")
-    oma = by_seed(results, end, uplink="tdma")
-    air = {snr: by_seed(results, end, uplink="aircomp", snr_db=snr) for snr in (*robust, broken)}
+    oma = by_seed(results, final, uplink="tdma")
+    air = {snr: by_seed(results, final, uplink="aircomp", snr_db=snr) for snr in (*robust, broken)}
     found = [
         difference(f"OMA - AirComp, {snr:g} dB", oma, air[snr], margin, equal=True)
         for snr in robust
@@ -214,7 +223,7 @@ def partitions(evidence: Evidence, *, cells: Sequence[int], least: float) -> lis
     results, found = evidence.study("fig8"), []
     for n in cells:
         alternate, every = (
-            by_seed(results, end, algorithm="hist", cells=n, partition=scheme)
+            by_seed(results, final, algorithm="hist", cells=n, partition=scheme)
             for scheme in ("alternate", "all")
         )
         found.append(difference(f"1/N - 1/N², N = {n}", alternate, every, least))

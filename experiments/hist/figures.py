@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from experiments.look import data_name, grid, legend, same_limits, save, seeds_text
-from experiments.studies import NAMES, Case, Results, first_reaching
+from experiments.studies import NAMES, Case, Results
 from experiments.without_data import rounds_setup
 from wirelessfl.figures import COLOURS, draw_bars, draw_curves, new_figure, style
 
@@ -61,7 +61,7 @@ def fig4(results: Results, out: Path) -> list[Path]:
     for panel, (split, lr) in zip(axes, panels, strict=True):
         bars = {
             NAMES[algorithm]: {
-                f"N = {case['cells']}": to_target(results, case, "uplink_mib")
+                f"N = {case['cells']}": results.costs(case, "uplink_mib", TARGET)
                 for case in results.where(split=split, lr=lr, algorithm=algorithm)
             }
             for algorithm in results.values("algorithm")
@@ -112,7 +112,7 @@ def fig6(results: Results, out: Path) -> list[Path]:
     bars: dict[str, dict[str, Any]] = {}
     for case in sorted(results.where(), key=lambda case: case["cells"]):
         by_cells = bars.setdefault(_mask_label(case), {})
-        by_cells[f"N = {case['cells']}"] = to_target(results, case, "sim_seconds")
+        by_cells[f"N = {case['cells']}"] = results.costs(case, "sim_seconds", TARGET)
     draw_bars(axes[2], bars, f"simulated seconds to {100 * TARGET:g} %")
     axes[2].margins(y=0.1)
     legend(figure, axes[:2], *facts(results, results.where(), bars=True))
@@ -239,12 +239,6 @@ def _frame(left: float) -> Any:
 def _rank(layer: np.ndarray, axis: int) -> np.ndarray:
     """The cell of each neuron; constant over a layer that is not partitioned."""
     return np.asarray(layer.max(axis=axis))
-
-
-def to_target(results: Results, case: Case, quantity: str) -> list[float | None]:
-    """For each seed, ``quantity`` when 80 % accuracy is first reached; None if it is not."""
-    hits = [first_reaching(rows, TARGET) for rows in results.rows(case)]
-    return [None if hit is None else float(hit[quantity]) for hit in hits]
 
 
 def _panels(results: Results) -> list[tuple[str, float]]:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import statistics
 from typing import Any
 
-from experiments.evidence import Costs, Reached, by_seed, cost_to, final
+from experiments.evidence import Costs, Reached, by_seed, cost_to
 from experiments.hist.air import simulated_seconds
 from experiments.hist.figures import TARGET
 from experiments.stored import StoredRun
-from experiments.studies import Case, Results
+from experiments.studies import Case, Results, final_accuracy
 
-LAST = 5
-"""Number of rounds averaged for an accuracy at the end of a run."""
 SWAY = 10
 """Number of rounds over which oscillations are measured."""
 
@@ -41,14 +39,9 @@ def fastest(*schemes: Costs) -> dict[int, Reached]:
     return {s: min((one[s] for one in schemes), key=lambda c: c.cost) for s in sorted(seeds)}
 
 
-def end(run: StoredRun) -> float:
-    """Mean accuracy of the last rounds, in percent."""
-    return final(run, LAST)
-
-
 def throughout(run: StoredRun) -> float:
     """Mean accuracy of all rounds, in percent."""
-    return final(run, len(run.rows) - 1)
+    return final_accuracy(run.rows, len(run.rows))
 
 
 def sway(run: StoredRun) -> float:

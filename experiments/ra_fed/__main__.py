@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from experiments.comparison import against, at_best, table
+from experiments.comparison import against, table
 from experiments.paper import Experiment, Paper
 from experiments.ra_fed import figures, tables
 from experiments.ra_fed.frontier import draw_frontier, frontier, frontier_table
@@ -28,7 +28,7 @@ EXPERIMENTS = {
         "scale",
         table(0.75, "round"),
         against("scale", "lr", "algorithm"),
-        at_best("lr", 0.75),
+        table(0.75, "round", best="lr"),
     ),
 }
 PAPER = Paper("ra_fed", SETTINGS, EXPERIMENTS, complete)

@@ -7,10 +7,9 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any
 
-from experiments.evidence import Effect, Evidence, by_seed, difference
-from experiments.ra_fed.measures import SAME, final, gains
+from experiments.evidence import Effect, Evidence, by_seed, difference, final
+from experiments.ra_fed.measures import SAME, gains
 from experiments.ra_fed.methods import MIXED, OURS, REFERENCE, setting_of, share
-from experiments.stored import StoredRun
 from experiments.studies import NAMES, Case, Results
 
 
@@ -44,8 +43,8 @@ def half_of_parameters(evidence: Evidence, *, margin: float) -> list[Effect]:
     for case in results.study.cases:
         if case["algorithm"] == "ram-fed" and case["budget"] == "bytes":
             setting = {key: case[key] for key in SAME}
-            half = by_seed(results, _final, algorithm="ram-fed", budget="bytes", **setting)
-            full = by_seed(results, _final, algorithm=REFERENCE, **setting)
+            half = by_seed(results, final, algorithm="ram-fed", budget="bytes", **setting)
+            full = by_seed(results, final, algorithm=REFERENCE, **setting)
             found.append(difference(setting_of(case), half, full, margin, equal=True))
     return found
 
@@ -99,22 +98,18 @@ def memory(
     return [
         difference(
             name,
-            by_seed(results, _final, algorithm="ram-fed", **wanted),
-            by_seed(results, _final, algorithm="ra-fed", **wanted),
+            by_seed(results, final, algorithm="ram-fed", **wanted),
+            by_seed(results, final, algorithm="ra-fed", **wanted),
             least,
         )
         for name, results, wanted in cases
     ]
 
 
-def _final(run: StoredRun) -> float:
-    return final(run.rows)
-
-
 def _finals(results: Results, case: Case, **other: Any) -> dict[int, float]:
     """Final accuracy by seed of a case of the study of coverage, with ``other`` settings."""
     keys = ("algorithm", "masks", "capacities", "clients_per_round")
-    return by_seed(results, _final, **{key: case[key] for key in keys} | other)
+    return by_seed(results, final, **{key: case[key] for key in keys} | other)
 
 
 def _differences(more: dict[int, float], less: dict[int, float]) -> dict[int, float]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from experiments.look import data_name, grid, legend, room_below, same_limits, save, seeds_text
-from experiments.ra_fed.measures import SAME, finals, in_order, panels
+from experiments.ra_fed.measures import SAME, in_order, panels
 from experiments.ra_fed.methods import (
     METHODS,
     MIXED,
@@ -116,7 +116,7 @@ def _against(
         planned: cases of the panel, of which those without runs are marked.
     """
     for case in (case for case in cases if case["algorithm"] == REFERENCE):
-        mean = statistics.mean(finals(results, case))
+        mean = statistics.mean(results.finals(case))
         at = places.index(of(case)) if of(case) in places else None
         ends = (-0.4, len(places) - 0.6) if at is None else (at - 0.4, at + 0.4)
         label = f"{NAMES[REFERENCE]}, full model"
@@ -131,7 +131,7 @@ def _against(
         if not known:
             continue
         x = [places.index(place) + shift for place in known]
-        values = [finals(results, by_place[place]) for place in known]
+        values = [results.finals(by_place[place]) for place in known]
         means = [statistics.mean(one) for one in values]
         bars = [statistics.stdev(one) if len(one) > 1 else 0.0 for one in values]
         look: dict[str, Any] = LINES[method]
@@ -178,7 +178,7 @@ def coverage(results: Results, out: Path) -> list[Path]:
         for method in OURS:
             for masks, dashes in COVERED.items():
                 points = {
-                    case["clients_per_round"] * case["capacities"][0]: finals(results, case)
+                    case["clients_per_round"] * case["capacities"][0]: results.finals(case)
                     for case in panel_cases
                     if (case["algorithm"], case["masks"]) == (method, masks)
                 }

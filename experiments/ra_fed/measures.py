@@ -7,23 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from experiments.ra_fed.methods import METHODS, OTHERS, share
-from experiments.studies import Case, Results
+from experiments.studies import Case, Results, final_accuracy
 
 Rows = Sequence[dict[str, Any]]
-LAST = 5
-"""Number of tests averaged for the final accuracy, because single tests vary by points."""
 SAME = ("dataset", "split", "alpha", "shards", "model")
 """Settings shared by the cases of a panel."""
-
-
-def final(rows: Rows) -> float:
-    """Mean accuracy of the last tests in percent, without the initial model."""
-    return 100 * statistics.mean(row["accuracy"] for row in rows[1:][-LAST:])
-
-
-def finals(results: Results, case: Case) -> list[float]:
-    """Final accuracy of each seed, in percent."""
-    return [final(rows) for rows in results.rows(case)]
 
 
 def best(results: Results, case: Case) -> float:
@@ -39,7 +27,7 @@ DROP = 15.0
 def diverged(results: Results, case: Case) -> int:
     """Number of seeds that diverged: whose final accuracy is far below their best, or no number."""
     return sum(
-        not final(rows) > 100 * max(row["accuracy"] for row in rows) - DROP
+        not final_accuracy(rows) > 100 * max(row["accuracy"] for row in rows) - DROP
         for rows in results.rows(case)
     )
 
@@ -86,7 +74,7 @@ def gains(
             known = [case for case in group if case is not None]
             if affordable == "1" or len(known) < len(group):
                 continue
-            seeds = list(zip(*(finals(results, case) for case in known), strict=False))
+            seeds = list(zip(*(results.finals(case) for case in known), strict=False))
             mine, *theirs = (statistics.mean(values) for values in zip(*seeds, strict=True))
             found.append((known[0], mine - max(theirs)))
     return found

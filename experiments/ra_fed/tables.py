@@ -5,14 +5,11 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 
-from experiments.dynamic_clients.measures import spread
 from experiments.ra_fed.measures import (
     DROP,
-    LAST,
     best,
     coverage,
     diverged,
-    finals,
     gains,
     in_order,
     panels,
@@ -29,8 +26,8 @@ from experiments.ra_fed.methods import (
     setting_of,
     share,
 )
-from experiments.report import markdown, reached
-from experiments.studies import NAMES, Case, Results
+from experiments.report import markdown, reached, spread
+from experiments.studies import LAST, NAMES, Case, Results
 
 FINAL = (
     f"Final accuracy: mean of the last {LAST} tests in percent, ± the sample standard deviation "
@@ -65,7 +62,7 @@ def accuracies(results: Results) -> str:
                         NAMES[case["algorithm"]],
                         f"{case['lr']:g}",
                         str(len(ends)),
-                        spread(finals(results, case)),
+                        spread(results.finals(case)),
                         f"{best(results, case):.1f}",
                         *_covered(results, case),
                         f"{statistics.mean(ends):.2f}",
@@ -101,7 +98,7 @@ DAGGER = "†"
 
 
 def _shown(results: Results, case: Case) -> str:
-    return spread(finals(results, case)) + f" {DAGGER}" * bool(diverged(results, case))
+    return spread(results.finals(case)) + f" {DAGGER}" * bool(diverged(results, case))
 
 
 def claims(results: Results) -> str:
@@ -149,7 +146,7 @@ def _behind(results: Results, case: Case) -> str:
     full = next((other for other in panel if other["algorithm"] == REFERENCE), None)
     if full is None:
         return ""
-    pairs = list(zip(finals(results, case), finals(results, full), strict=False))
+    pairs = list(zip(results.finals(case), results.finals(full), strict=False))
     gaps = [mine - theirs for mine, theirs in pairs]
     return (
         f"{name_of(case)} minus FedAvg with the full model ({setting_of(case)}): {spread(gaps)} "
@@ -189,7 +186,7 @@ def covered(results: Results) -> str:
                 case["masks"],
                 str(len(seeds)),
                 *_covered(results, case),
-                spread(finals(results, case)),
+                spread(results.finals(case)),
                 f"{best(results, case):.1f}",
                 f"{reached(seeds, target, 'round', 'd')} ({100 * target:g} %)",
             ]
@@ -215,7 +212,7 @@ def timed(results: Results) -> str:
                 str(len(seeds)),
                 spread(rounds, places=2),
                 *_covered(results, case),
-                spread(finals(results, case)),
+                spread(results.finals(case)),
                 f"{100 * target:g}",
                 reached(seeds, target, "round", "d"),
                 reached(seeds, target, "sim_seconds"),

@@ -9,9 +9,10 @@ import pytest
 from experiments.dynamic_clients import claims, costs, published, radio, tables
 from experiments.dynamic_clients.__main__ import EXPERIMENTS, PAPER
 from experiments.dynamic_clients.figures import curves, starts
-from experiments.dynamic_clients.measures import after, number_of, session_of, spread
+from experiments.dynamic_clients.measures import after, number_of, session_of
 from experiments.dynamic_clients.methods import SHOWN, complete, per_session
 from experiments.look import DATA
+from experiments.report import spread
 from experiments.studies import NAMES, SCALES, Case, Results, Study
 from tests.drawn import AGAINST, assert_curves, facts, legend, lines, ticks, titles
 from wirelessfl.errors import TrainingError

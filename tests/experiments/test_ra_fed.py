@@ -14,16 +14,13 @@ from experiments.ra_fed import tables
 from experiments.ra_fed.__main__ import EXPERIMENTS, PAPER
 from experiments.ra_fed.frontier import frontier
 from experiments.ra_fed.measures import (
-    LAST,
     coverage,
     diverged,
-    final,
-    finals,
     gains,
     round_seconds,
 )
 from experiments.ra_fed.methods import METHODS, complete, name_of, share
-from experiments.studies import NAMES, SCALES, Case, Results, Study
+from experiments.studies import LAST, NAMES, SCALES, Case, Results, Study, final_accuracy
 from solvers import fastest_widths
 from tests.drawn import AGAINST, legend, lines, ticks, titles
 from wirelessfl.errors import ConfigError
@@ -121,7 +118,7 @@ def test_the_short_table_has_a_column_per_method(found):
         "FedAvg, full model", "FedAvg-small", "HeteroFL", "FedRolex", "RA-Fed", "RAM-Fed",
     ]  # fmt: skip
     shown = {cell.strip(" |") for row in rows for cell in row[2:]} - {""}
-    assert shown == {f"{value:.1f}" for c in results.where() for value in finals(results, c)}
+    assert shown == {f"{value:.1f}" for c in results.where() for value in results.finals(c)}
 
 
 def points(panel):
@@ -137,7 +134,7 @@ def test_the_figures_show_the_rows(found, figures):
     assert set(figures) >= {"widths", "coverage", "heterogeneity", "radio"}
     for name in ("widths", "coverage", "heterogeneity"):
         results = found[name]
-        values = {value for case in results.where() for value in finals(results, case)}
+        values = {value for case in results.where() for value in results.finals(case)}
         shown = [y for panel in figures[name].axes for _, ys in points(panel).values() for y in ys]
         full = [
             line.get_ydata()[0]
@@ -252,7 +249,7 @@ def test_the_rows_behind_the_masks(found):
         each = {row["coverage"] for row in rows[1:]}
         assert (each == {float(case["clients_per_round"])}) == (masks == "ordered")
         assert all(0 < row["uncovered"] < 1 for row in rows[1:])
-    finals_of = {key: tuple(finals(results, case)) for key, case in cases.items()}
+    finals_of = {key: tuple(results.finals(case)) for key, case in cases.items()}
     assert len(set(finals_of.values())) == 4  # masks and memory both make a difference
 
 
@@ -265,7 +262,7 @@ def test_the_rows_behind_the_heterogeneity(found):
             assert [(c["split"], c["alpha"]) for c in mine] == [
                 ("dirichlet", 0.3), ("dirichlet", 1.0), ("iid", None),
             ]  # fmt: skip
-            assert len({finals(results, case)[0] for case in mine}) == 3
+            assert len({results.finals(case)[0] for case in mine}) == 3
 
 
 def test_the_rows_behind_the_radio(found):
@@ -344,8 +341,8 @@ def test_measures_by_hand():
     """Final accuracy, coverage and seconds per round of hand-written rows."""
     rows = rows_of(0.9, 0.1, *[0.5, 0.6, 0.7, 0.8, 0.9])
     assert LAST == 5
-    assert final(rows) == pytest.approx(70)
-    assert final(rows_of(0.9, 0.2, 0.4)) == pytest.approx(30), "the initial model is not counted"
+    assert final_accuracy(rows) == pytest.approx(70)
+    assert final_accuracy(rows_of(0.9, 0.2, 0.4)) == pytest.approx(30)  # without the initial
     assert coverage(rows) is None
     rows[2] |= {"coverage": 3.0, "uncovered": 0.5}
     rows[3] |= {"coverage": 2.0, "uncovered": 0.1}

@@ -14,6 +14,7 @@ from torch.nn import functional as F
 
 from channels import Network
 from channels.streams import Stream
+from tests.executors import EXECUTORS
 from tests.launching import wait_until
 from wirelessfl.algorithms import find_algorithm
 from wirelessfl.algorithms.fedavg import FedAvg
@@ -21,27 +22,10 @@ from wirelessfl.config import Config
 from wirelessfl.data import Dataset
 from wirelessfl.training.batches import BatchSource
 from wirelessfl.training.executor import Job, TrainingData
-from wirelessfl.training.loop import LoopExecutor
 from wirelessfl.training.objective import Objective
-from wirelessfl.training.stacked import StackedExecutor
-from wirelessfl.training.vmapped import VmapExecutor
 
 SAMPLES = 300
 NETWORK = ("clients", "cells")
-PATHS = {
-    "loop": lambda task, data: LoopExecutor(task, data),
-    "vmap 5": lambda task, data: VmapExecutor(task, data, 5),
-    "vmap 2": lambda task, data: VmapExecutor(task, data, 2),
-    "vmap 1": lambda task, data: VmapExecutor(task, data, 1),
-    "vmap 5, flat": lambda task, data: VmapExecutor(task, data, 5, flat=True),
-    "vmap 2, flat": lambda task, data: VmapExecutor(task, data, 2, flat=True),
-    "vmap 1, flat": lambda task, data: VmapExecutor(task, data, 1, flat=True),
-    "vmap 2, recorded": lambda task, data: VmapExecutor(task, data, 2, recorded=True),
-    "stacked 5": lambda task, data: StackedExecutor(task, data, 5),
-    "stacked 2": lambda task, data: StackedExecutor(task, data, 2),
-    "stacked 1": lambda task, data: StackedExecutor(task, data, 1),
-    "stacked 2, recorded": lambda task, data: StackedExecutor(task, data, 2, recorded=True),
-}
 
 
 def make_dataset(samples=240, features=12, classes=4, seed=0):
@@ -183,7 +167,7 @@ def engine():
         training_data=training_data,
         updates=updates,
         plain_loop=plain_loop,
-        paths=PATHS,
+        paths=EXECUTORS,
         full_batch_round=full_batch_round,
         wait_until=wait_until,
         wait_for_rows=wait_for_rows,
@@ -191,7 +175,7 @@ def engine():
     )
 
 
-@pytest.fixture(params=PATHS)
+@pytest.fixture(params=EXECUTORS)
 def path(request):
     """Name of an executor variant; a test that uses it runs with each variant."""
     return request.param

@@ -12,21 +12,14 @@ from pydantic import Field
 from channels.arrays import IntArray
 from wirelessfl.algorithms.context import DealingContext, RoundContext
 from wirelessfl.algorithms.hfedavg import HFedAvg
+from wirelessfl.algorithms.scaled import Scaled
 from wirelessfl.errors import ConfigError
-from wirelessfl.submodels import (
-    Dealing,
-    Neurons,
-    Partition,
-    Submodels,
-    SubmodelScale,
-    deal_masks,
-    extract_neurons,
-)
+from wirelessfl.submodels import Dealing, Neurons, Partition, Submodels, deal_masks, extract_neurons
 from wirelessfl.submodels.partition import Scheme, even_sizes
 
 
 @dataclass(frozen=True)
-class Hist(HFedAvg):
+class Hist(Scaled, HFedAvg):
     """HFedAvg whose cells train disjoint submodels, redrawn every round (Fang et al., 2023).
 
     Each cell runs FedAvg on its submodel, (4) to (6). The cloud assembles the submodels, (7), and
@@ -47,9 +40,6 @@ class Hist(HFedAvg):
         mask_overlap: number of neurons that a submodel shares with the following submodels,
             relative to its size (footnote 3: for many cells, whose submodels would be too small).
             Requires uniform sizes.
-        submodel_scale: factor of the activations of partial layers while a submodel trains: 1
-            (``none``), or full width / own width (``width``). As with inverted dropout, sums over
-            the submodel's neurons then have the scale of the full model's, which is tested.
     """
 
     name = "hist"
@@ -78,7 +68,6 @@ class Hist(HFedAvg):
         float,
         Field(ge=0, description="overlap between submodels, relative to submodel size"),
     ] = 0.0
-    submodel_scale: SubmodelScale = "none"
 
     def unused(self) -> Mapping[str, str]:
         """``size_cap`` requires optimized sizes, and ``mask_overlap`` uniform sizes."""
@@ -103,11 +92,6 @@ class Hist(HFedAvg):
     def fixed_shapes(self) -> bool:
         """False for optimized sizes, which depend on the channels of each round."""
         return self.mask_sizes == "uniform"
-
-    @property
-    def scales_submodels(self) -> bool:
-        """Whether ``submodel_scale`` is "width"."""
-        return self.submodel_scale == "width"
 
     def submodels(self, context: RoundContext) -> Submodels:
         """Draw this round's masks (3), which are disjoint and cover all neurons."""

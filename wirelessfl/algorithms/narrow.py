@@ -14,8 +14,9 @@ from channels.arrays import FloatArray, IntArray
 from solvers import fastest_widths, widths_by_deadline
 from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.algorithms.context import RoundContext
+from wirelessfl.algorithms.scaled import Scaled
 from wirelessfl.errors import ConfigError
-from wirelessfl.submodels import ClientSubmodels, SubmodelScale, check_weight_coverage
+from wirelessfl.submodels import ClientSubmodels, check_weight_coverage
 from wirelessfl.submodels.budgets import dealt_capacities, levels_of
 from wirelessfl.submodels.masks import Dealing, Masks, check_coverage, deal_masks
 
@@ -88,7 +89,7 @@ class Narrow(Algorithm):
 
 
 @dataclass(frozen=True)
-class Adaptive(Narrow):
+class Adaptive(Scaled, Narrow):
     """Base class: submodel widths from client capacities, or from the state of the network.
 
     Args:
@@ -105,9 +106,6 @@ class Adaptive(Narrow):
             neurons.
         coverage_of: whether ``min_coverage`` counts the clients that cover each neuron, or each
             weight (see ``submodels.weight_coverage``).
-        submodel_scale: factor of the activations of partial layers while a submodel trains: 1
-            (``none``), or full width / own width (``width``). As with inverted dropout, sums over
-            the submodel's neurons then have the scale of the full model's, which is tested.
     """
 
     name = ""
@@ -130,7 +128,6 @@ class Adaptive(Narrow):
         Literal["neurons", "weights"],
         Field(description="what --min-coverage counts: clients that cover each neuron or weight"),
     ] = "neurons"
-    submodel_scale: SubmodelScale = "none"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -167,9 +164,9 @@ class Adaptive(Narrow):
         return self.budget not in ("deadline", "fastest")
 
     @property
-    def scales_submodels(self) -> bool:
-        """Whether ``submodel_scale`` is "width"."""
-        return self.submodel_scale == "width"
+    def even_masks(self) -> str:
+        """Advice on masks that cover weights more evenly, for messages; empty if there are none."""
+        return ""
 
     @property
     def plans_ahead(self) -> bool:
@@ -190,9 +187,8 @@ class Adaptive(Narrow):
             mine, cell = found.of_rows(rows), None if context.nodes == 1 else node
             number = context.number + 1
             if self.coverage_of == "weights":
-                masks = getattr(self, "masks", None)
                 check_weight_coverage(
-                    mine, self.min_coverage, number=number, cell=cell, masks=masks
+                    mine, self.min_coverage, number=number, cell=cell, advice=self.even_masks
                 )
                 continue
             check_coverage(

@@ -69,6 +69,11 @@ class RaFed(Adaptive, FedAvg):
         return self.masks in ("covered", "crossed", "partition")
 
     @property
+    def even_masks(self) -> str:
+        """Advice to choose masks "crossed"."""
+        return "" if self.masks == "crossed" else 'choose masks "crossed", or '
+
+    @property
     def plans_ahead(self) -> bool:
         """Also True for masks "partition": a layer may have fewer neurons than senders."""
         return super().plans_ahead or self.masks == "partition"

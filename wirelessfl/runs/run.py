@@ -183,29 +183,20 @@ def _directory(setup: AnySetup) -> RunDirectory:
 
 
 def _about_setup(setup: AnySetup) -> dict[str, Any]:
-    """Entries of ``about.json``: how each data set was verified, and counted step costs.
+    """Entries of ``about.json``: how the data of each task were verified, and counted step costs.
 
     Step costs have one entry per model, null if not counted; without any, they are left out.
     """
     entries: dict[str, Any] = {
-        "data": dict(
-            zip(_data_names(setup), [m.data.verification for m in setup.models], strict=True)
-        )
+        "data": {
+            task: model.data.verification
+            for task, model in zip(setup.config.tasks, setup.models, strict=True)
+        }
     }
     costs = [model.step_cost for model in setup.models]
     if any(costs):
         entries["step_costs"] = [None if cost is None else asdict(cost) for cost in costs]
     return entries
-
-
-def _data_names(setup: AnySetup) -> list[str]:
-    """Names of the models' data sets, with the task's name where two tasks have equal names."""
-    names = [model.data.name for model in setup.models]
-    if len(set(names)) == len(names) or not setup.config.task:
-        return names
-    return [
-        f"{table['name']}: {name}" for table, name in zip(setup.config.task, names, strict=True)
-    ]
 
 
 def _new_directory(config: Config, entries: Mapping[str, Any]) -> RunDirectory:

@@ -14,7 +14,6 @@ from wirelessfl.submodels.masks import (
 from wirelessfl.submodels.neurons import NeuronMap, Neurons, Slot
 from wirelessfl.submodels.partition import Partition, make_partition
 from wirelessfl.submodels.picture import draw_masks
-from wirelessfl.submodels.scale import SubmodelScale
 from wirelessfl.submodels.tracing import find_neurons
 from wirelessfl.submodels.weight_coverage import check_weight_coverage, weight_coverage_bound
 
@@ -29,7 +28,6 @@ __all__ = [
     "ParamSpec",
     "Partition",
     "Slot",
-    "SubmodelScale",
     "Submodels",
     "check_coverage",
     "check_weight_coverage",

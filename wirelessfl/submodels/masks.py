@@ -105,10 +105,8 @@ def deal_masks(
     counts = np.asarray(counts, dtype=np.int64)
     _check_counts(kind, layers, counts, len(dealing.clients))
     chosen: list[list[IntArray]] = [[] for _ in dealing.clients]
-    crossed = crossed_starts(layers, counts) if kind == "crossed" else counts
-    for layer, wanted, crossing in zip(layers, counts.T, crossed.T, strict=True):
-        starts, lengths = _arcs(kind, layer, wanted, dealing)
-        starts = crossing if kind == "crossed" else starts
+    for place, layer in enumerate(layers):
+        starts, lengths = _arcs(kind, layers, counts, place, dealing)
         circles = _circles(kind, layer, dealing)
         for mine, start, length, circle in zip(chosen, starts, lengths, circles, strict=False):
             held = np.zeros(layer.width, dtype=bool)  # faster than a sort
@@ -195,13 +193,16 @@ def _check_counts(kind: Masks, layers: Sequence[Neurons], counts: IntArray, send
 
 
 def _arcs(
-    kind: Masks, layer: Neurons, wanted: IntArray, dealing: Dealing
+    kind: Masks, layers: Sequence[Neurons], counts: IntArray, place: int, dealing: Dealing
 ) -> tuple[IntArray, IntArray]:
-    """Starts and lengths [senders] of the clients' arcs, equal for all blocks."""
+    """Starts and lengths [senders] of the clients' arcs in a layer, equal for all blocks."""
+    layer, wanted = layers[place], counts[:, place]
     size = layer.width // layer.blocks
     lengths = wanted // layer.blocks
     if kind == "rolling":
         return np.full_like(lengths, dealing.number % size), lengths
+    if kind == "crossed":
+        return crossed_starts(layers, counts)[:, place], lengths
     if kind == "covered":
         return np.cumsum(lengths) - lengths, lengths
     if kind == "partition" and len(wanted):

@@ -102,14 +102,13 @@ def make_partition(
             f"layers is {names[0]!r}: name at least two fully connected layers in order; the "
             "neurons between them are partitioned."
         )
-    linear = [name for name, layer in module.named_modules() if isinstance(layer, nn.Linear)]
-    if len(linear) < 2 and not names:
-        raise ConfigError(
-            f"model {type(module).__name__} has fewer than two fully connected layers, so there "
-            "are no neurons between them to partition: choose fcnn, lenet5 or cifar-cnn, or an "
-            "algorithm without a partition, such as hfedavg or ra-fed."
-        )
     if not names:
+        if sum(isinstance(layer, nn.Linear) for layer in module.modules()) < 2:
+            raise ConfigError(
+                f"model {type(module).__name__} has fewer than two fully connected layers, so "
+                "there are no neurons between them to partition: choose fcnn, lenet5 or cifar-cnn, "
+                "or an algorithm without a partition, such as hfedavg or ra-fed."
+            )
         raise ConfigError(
             f"model {type(module).__name__} does not declare which layers to partition. Name its "
             "fully connected layers in order, e.g. --layers fc1,fc2, or set the module's attribute "

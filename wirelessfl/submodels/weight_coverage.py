@@ -89,7 +89,7 @@ def check_weight_coverage(
     *,
     number: int,
     cell: int | None = None,
-    masks: str | None = None,
+    advice: str = "",
 ) -> None:
     """Raise if a parameter has an entry that fewer than ``min_clients`` clients cover.
 
@@ -98,7 +98,7 @@ def check_weight_coverage(
         min_clients: the required coverage, Gamma* in RA-Fed's rate.
         number: round number, from 1, for the message.
         cell: the clients' cell, for the message; None without cells.
-        masks: the run's masks, for the message; None if its algorithm has no choice of masks.
+        advice: a choice of masks that cover weights more evenly, for the message.
 
     Raises:
         ConfigError: the coverage is too low; the message names the parameter, and the bound for
@@ -113,17 +113,12 @@ def check_weight_coverage(
         return
     bound, tightest = weight_coverage_bound(found.neurons, found.widths)
     where = "" if cell is None else f"cell {cell} in "
-    if bound < min_clients:
-        remedy = (
-            f"No masks of these widths cover {tightest!r} more than {bound} times: increase "
-            "capacities or the number of clients per round"
-        )
+    remedy = "increase capacities or the number of clients per round"
+    if bound >= min_clients:
+        remedy = advice + remedy
     else:
-        choose = 'Choose masks "crossed" (' if masks not in (None, "crossed") else "Increase "
-        most = f"masks of these widths cover it at most {bound} times"
-        more = "capacities or the number of clients per round"
-        remedy = f"{choose}{most}), or increase {more}" if "(" in choose else f"{choose}{more}"
+        remedy = f"no masks of these widths cover {tightest!r} more than {bound} times: {remedy}"
     raise ConfigError(
         f"some entries of {name!r} are covered by {lowest[name]} of the {clients} clients of "
-        f"{where}round {number}, but min_coverage is {min_clients}. {remedy}."
+        f"{where}round {number}, but min_coverage is {min_clients}: {remedy}."
     )

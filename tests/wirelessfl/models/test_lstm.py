@@ -5,6 +5,7 @@ import torch
 from torch import nn
 
 from channels.streams import Stream
+from tests.executors import ANY_MODULE
 from wirelessfl.config import Config
 from wirelessfl.data import Dataset
 from wirelessfl.errors import ConfigError
@@ -13,20 +14,11 @@ from wirelessfl.setup import build
 from wirelessfl.training.batches import BatchSource
 from wirelessfl.training.evaluate import evaluate
 from wirelessfl.training.executor import TrainingData
-from wirelessfl.training.loop import LoopExecutor
 from wirelessfl.training.objective import Objective
 from wirelessfl.training.stacked import why_not_stacked
 from wirelessfl.training.trial import check_model, why_not_vmapped
-from wirelessfl.training.vmapped import VmapExecutor
 
 LENGTH, LETTERS = 6, 5
-EXECUTORS = {
-    "loop": lambda task, data: LoopExecutor(task, data),
-    "vmap 2": lambda task, data: VmapExecutor(task, data, 2),
-    "vmap 1": lambda task, data: VmapExecutor(task, data, 1),
-    "vmap 2, replayed": lambda task, data: VmapExecutor(task, data, 2, flat=True),
-    "vmap 2, recorded": lambda task, data: VmapExecutor(task, data, 2, recorded=True),
-}
 
 
 class TorchLSTM(nn.Module):
@@ -100,7 +92,7 @@ def test_executors_equal_the_plain_loop(engine):
     expected = engine.plain_loop(module, data, job, lr=0.5)
     assert float(expected.abs().max()) > 1e-2
     for kept in (x, x.byte()):
-        for name, make in EXECUTORS.items():
+        for name, make in ANY_MODULE.items():
             found = engine.updates(make(task, TrainingData(kept, y, source)), job)
             assert torch.allclose(found, expected, atol=1e-5), name
 

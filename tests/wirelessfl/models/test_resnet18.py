@@ -4,21 +4,12 @@ import pytest
 import torch
 
 from channels.streams import Stream
+from tests.executors import ANY_MODULE
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import ResNet18, build_model
-from wirelessfl.training.loop import LoopExecutor
 from wirelessfl.training.objective import Objective
 from wirelessfl.training.trial import check_model, why_not_vmapped
-from wirelessfl.training.vmapped import VmapExecutor
-
-EXECUTORS = {
-    "loop": lambda task, data: LoopExecutor(task, data),
-    "vmap 2": lambda task, data: VmapExecutor(task, data, 2),
-    "vmap 1": lambda task, data: VmapExecutor(task, data, 1),
-    "vmap 2, replayed": lambda task, data: VmapExecutor(task, data, 2, flat=True),
-    "vmap 2, recorded": lambda task, data: VmapExecutor(task, data, 2, recorded=True),
-}
 
 
 def narrow(size=32, **options):
@@ -97,7 +88,7 @@ def test_executors_equal_the_plain_loop(norm, size, engine):
     task, job = engine.job_for(module, data, lr=0.01, steps=2)
     expected = engine.plain_loop(module, data, job, lr=0.01)
     assert float(expected.abs().max()) > 1e-3
-    for name, make in EXECUTORS.items():
+    for name, make in ANY_MODULE.items():
         if norm == "group" or name == "loop":
             found = engine.updates(make(task, data), job)
             assert torch.allclose(found, expected, atol=1e-5), name

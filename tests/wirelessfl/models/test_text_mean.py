@@ -11,6 +11,7 @@ import torch
 
 import wirelessfl
 from channels.streams import Stream
+from tests.executors import ANY_MODULE
 from wirelessfl.cli import main
 from wirelessfl.config import Config
 from wirelessfl.data import Dataset, files
@@ -20,18 +21,9 @@ from wirelessfl.setup import build
 from wirelessfl.submodels import ParamSpec
 from wirelessfl.training.batches import BatchSource
 from wirelessfl.training.executor import TrainingData
-from wirelessfl.training.loop import LoopExecutor
 from wirelessfl.training.trial import check_model, why_not_vmapped
-from wirelessfl.training.vmapped import VmapExecutor
 
 LENGTH, TOKENS, CLASSES, PAD = 7, 11, 3, 0
-EXECUTORS = {
-    "loop": lambda task, data: LoopExecutor(task, data),
-    "vmap 2": lambda task, data: VmapExecutor(task, data, 2),
-    "vmap 1": lambda task, data: VmapExecutor(task, data, 1),
-    "vmap 2, replayed": lambda task, data: VmapExecutor(task, data, 2, flat=True),
-    "vmap 2, recorded": lambda task, data: VmapExecutor(task, data, 2, recorded=True),
-}
 
 
 def make(*, length=LENGTH, vocabulary=TOKENS, pad_id=PAD, dropout=0.0, **options):
@@ -137,7 +129,7 @@ def test_executors_agree(engine, dropout):
     assert check_model(task, *data.first(4), CLASSES) is None
     assert why_not_vmapped(task, *data.first(4)) is None
     results = {
-        name: engine.updates(executor(task, data), job) for name, executor in EXECUTORS.items()
+        name: engine.updates(executor(task, data), job) for name, executor in ANY_MODULE.items()
     }
     if not dropout:
         results["plain"] = engine.plain_loop(module, data, job, lr=2.0)

@@ -136,7 +136,11 @@ def check_shards(samples: int, shards: int, cell_of: IntArray) -> int:
 
 def deal_shards(labels: NDArray[np.generic], clients: int, shards: int, stream: Stream) -> IntArray:
     """Deal ``shards`` random label shards to each client; returns the client of each sample."""
-    client_of_shard = stream.generator().permutation(shards * clients) // shards
+    return cut_shards(labels, stream.generator().permutation(shards * clients) // shards)
+
+
+def cut_shards(labels: NDArray[np.generic], client_of_shard: IntArray) -> IntArray:
+    """The client of each sample, [n], if the samples are sorted by label and cut into shards."""
     owner = np.empty(len(labels), dtype=np.int64)
     owner[np.argsort(labels, kind="stable")] = client_of_shard[
         blocks(len(labels), len(client_of_shard))

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from channels.arrays import IntArray
 from channels.streams import Stream
-from wirelessfl.data.splits.base import OwnedSplit, blocks, check_shards
+from wirelessfl.data.splits.base import OwnedSplit, check_shards, cut_shards
 
 
 @dataclass(frozen=True)
@@ -39,10 +39,6 @@ class CellShards(OwnedSplit):
         client_of_shard = np.repeat(np.arange(clients), shards)
         for cell in range(int(cell_of[-1]) + 1):
             mine = np.flatnonzero(cell_of[client_of_shard] == cell)
-            order = stream.child("cell", cell).generator().permutation(mine)
-            client_of_shard[mine] = np.repeat(np.arange(clients), shards)[order]
-        owner = np.empty(len(labels), dtype=np.int64)
-        owner[np.argsort(place[label], kind="stable")] = client_of_shard[
-            blocks(len(labels), len(client_of_shard))
-        ]
-        return owner
+            owners = client_of_shard[mine]
+            client_of_shard[mine] = stream.child("cell", cell).generator().permutation(owners)
+        return cut_shards(place[label], client_of_shard)
