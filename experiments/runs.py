@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from rich.console import Console
 
-from experiments.stated import identity
+from experiments.stated import identities, identity
 from experiments.stored import SUFFIX, StoredRun, stored_file
 from wirelessfl.cli.show import progress, sweep_progress
 from wirelessfl.config import Config
@@ -95,10 +95,16 @@ class Store:
         """Algorithms with stored runs."""
         return {file.name.rpartition("-")[0] for file in self.rows.glob(f"*{SUFFIX}")}
 
-    def found(self, configs: Sequence[Config]) -> list[StoredRun | None]:
-        """The stored run of each configuration; None if there is none."""
-        files = (stored_file(config, self.rows) for config in configs)
-        return [StoredRun.load(file) if file.is_file() else None for file in files]
+    def found(self, config: Config, seeds: Iterable[int] | None = None) -> list[StoredRun]:
+        """The stored runs of a configuration.
+
+        Args:
+            config: the settings.
+            seeds: their seeds, one run each; None for the seed of the configuration.
+        """
+        names = identities(config, [config.run.seed] if seeds is None else seeds)
+        files = (self.rows / (name + SUFFIX) for name in names)
+        return [StoredRun.load(file) for file in files if file.is_file()]
 
 
 def make_runs(

@@ -167,7 +167,7 @@ class Study:
         return Results(
             self,
             {
-                i: [run for run in store.found([*map(case.config, case.seeds)]) if run]
+                i: store.found(case.config(case.seeds[0]), case.seeds)
                 if case["algorithm"] in known
                 else []
                 for i, case in enumerate(self.cases)

@@ -78,8 +78,11 @@ class Search(NamedTuple):
 
     def scores(self, store: Store, method: str, rounds: int) -> dict[Pair, float]:
         """Accuracy of each finished pair, best first; ties in the order of the grid."""
-        runs = store.found([self.config(method, pair, rounds) for pair in self.pairs])
-        known = {p: score(run) for p, run in zip(self.pairs, runs, strict=True) if run is not None}
+        known = {
+            pair: score(run)
+            for pair in self.pairs
+            for run in store.found(self.config(method, pair, rounds))
+        }
         return dict(sorted(known.items(), key=lambda item: -item[1]))
 
     def best(self, store: Store, method: str) -> list[Pair]:

@@ -8,7 +8,7 @@ from experiments import stated as module
 from experiments.fadamgc.methods import METHODS
 from experiments.fadamgc.search import Search
 from experiments.papers import papers
-from experiments.stated import DEFAULTS, effective, identity, stated, unstated
+from experiments.stated import DEFAULTS, effective, identities, identity, stated, unstated
 from experiments.studies import SCALES
 from wirelessfl.config import Config
 
@@ -102,6 +102,14 @@ def test_settings_of_tasks_are_part_of_the_name():
     assert len({name("digits", "mnist"), name("digits", "mnist,lr=0.2"), name("digits")}) == 3
     config = Config.from_flags("fedast", clients=8, requests=4, task=("digits", "mnist"))
     assert effective(config)["tasks"].keys() == {"digits", "mnist"}
+
+
+@pytest.mark.parametrize("tasks", [{}, {"task": ("digits", "mnist")}])
+def test_names_of_several_seeds_are_those_of_single_runs(tasks):
+    config = Config.from_flags("fedast", clients=8, requests=4, seed=1, **tasks)
+    names = identities(config, (1, 2, 7))
+    assert names == [identity(config.with_run({"seed": seed})) for seed in (1, 2, 7)]
+    assert len(set(names)) == 3
 
 
 def test_the_tokenizer_follows_the_model():

@@ -85,11 +85,11 @@ def test_runs_of_an_older_version_are_found_and_made_again(tmp_path, monkeypatch
     for module in ("experiments.stored", "experiments.runs", "wirelessfl.runs.progress"):
         monkeypatch.setattr(f"{module}.NUMERICS", about.NUMERICS + 1)
     monkeypatch.setattr(about, "NUMERICS", about.NUMERICS + 1)
-    (old,) = store.found([config()])
+    (old,) = store.found(config())
     assert not old.current
     assert store.missing(planned) == planned
     store.make(planned)
-    (new,) = store.found([config()])
+    (new,) = store.found(config())
     assert new.current
     assert new.rows == old.rows
 

@@ -141,6 +141,8 @@ UPLINKS = {
 }
 
 
+@pytest.mark.gpu
+@pytest.mark.parametrize("device", ["cuda"], indirect=True)
 @pytest.mark.parametrize("name", UPLINKS)
 def test_uplinks(config, toy, device, name):
     """Noise, rounding and dropped elements are those of the CPU."""
