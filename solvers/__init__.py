@@ -1,6 +1,7 @@
 """Optimisation: solvers that take a problem and return a Solution with a certificate."""
 
 from solvers.allocation import allocate_requests
+from solvers.bands import allocate_bandwidth
 from solvers.beamforming import BEAMFORMER_BACKENDS, optimize_beamformer
 from solvers.mask_sizes import available_backends, optimize_mask_sizes
 from solvers.solution import Solution, SolverUnavailableError, Status
@@ -11,6 +12,7 @@ __all__ = [
     "Solution",
     "SolverUnavailableError",
     "Status",
+    "allocate_bandwidth",
     "allocate_requests",
     "available_backends",
     "coverage_frontier",

@@ -1,0 +1,92 @@
+"""Bands for the uploads of a cell, chosen to end the round as soon as possible."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from channels.arrays import BoolArray, FloatArray
+from solvers.bands.least_band import least_band
+from solvers.bands.least_time import Cells, least_time
+from solvers.bands.problem import read_problem
+from solvers.outcome import Outcome
+from solvers.solution import Solution
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@overload
+def allocate_bandwidth(
+    bits: Tensor,
+    compute_seconds: ArrayLike | Tensor,
+    snr_hz: ArrayLike | Tensor,
+    bandwidth_hz: ArrayLike | Tensor,
+) -> Solution[Tensor]: ...
+@overload
+def allocate_bandwidth(
+    bits: ArrayLike,
+    compute_seconds: ArrayLike | Tensor,
+    snr_hz: ArrayLike | Tensor,
+    bandwidth_hz: ArrayLike | Tensor,
+) -> Solution[FloatArray]: ...
+def allocate_bandwidth(
+    bits: ArrayLike | Tensor,
+    compute_seconds: ArrayLike | Tensor,
+    snr_hz: ArrayLike | Tensor,
+    bandwidth_hz: ArrayLike | Tensor,
+) -> Solution[Any]:
+    """Find the bands with which the last client of a cell ends its upload as soon as possible.
+
+    Solves  min T  over bands b_i >= 0 with  sum_i b_i <= B  and
+
+        compute_seconds_i + bits_i / (b_i log2(1 + snr_hz_i / b_i)) <= T
+
+    for every client i: each computes first and then sends at full power. The problem is convex, and
+    T* is the root of a decreasing convex function of one variable (see ``bands.least_time``).
+
+    Args:
+        bits: size of each upload, >= 0; a client without bits needs no band.
+        compute_seconds: when each client is ready to send, in seconds, >= 0.
+        snr_hz: P g / N0 of each client in Hz: transmit power in watts x power gain / noise density
+            in W/Hz. The SNR within a band b is snr_hz / b.
+        bandwidth_hz: B > 0, the band of the cell in Hz.
+
+    Arrays [..., clients], and [...] for ``bandwidth_hz``, are broadcast; leading axes are a batch.
+    Array-like, or torch tensors on any device.
+
+    Returns:
+        Bands [..., clients] in Hz, which sum to B if there is anything to send, with the array type
+        and device of ``bits``. The objective is T in seconds, when the last client ends with these
+        bands; the bound is a time until which no bands are enough. With the gap they are [...]
+        float64, or floats for a single problem; they agree to rounding errors. A problem with a
+        client that has bits and ``snr_hz`` 0 is infeasible: the value is None (-1 in a batch), the
+        objective infinite, and the message names the client.
+
+    Raises:
+        ValueError: an argument is negative, not finite or (``bandwidth_hz``) 0, or shapes differ.
+    """
+    start = time.perf_counter()
+    problem = read_problem(bits, compute_seconds, snr_hz, bandwidth_hz)
+    feasible: BoolArray = np.asarray(~problem.stuck.any(-1))
+    cells = problem.cells if feasible.all() else problem.cells.rows(feasible)
+    bands, objective, bound = soonest(cells)
+    message = "" if feasible.all() else problem.explain(~feasible)
+    found = Outcome(bands, objective, bound)
+    return found.solution(
+        feasible, problem.shape, bits, backend="newton", start=start, message=message
+    )
+
+
+def soonest(cells: Cells) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Bands [problems, clients] that end soonest, when they end, and a lower bound [problems]."""
+    bound, end = least_time(cells)
+    bands, slopes = least_band(cells.bits, end[:, None] - cells.ready, cells.snr_hz)
+    # Rounding errors leave some of the band, or lack some: all clients end at another common time.
+    left = np.where(cells.bits.any(-1), cells.bandwidth_hz - bands.sum(-1), 0.0)
+    bands += slopes * (left / np.minimum(slopes.sum(-1), -1e-300))[:, None]
+    reached = cells.ends(bands)
+    return bands, reached, np.minimum(bound, reached)
