@@ -3,6 +3,7 @@
 from solvers.allocation import allocate_requests
 from solvers.bands import allocate_bandwidth
 from solvers.beamforming import BEAMFORMER_BACKENDS, optimize_beamformer
+from solvers.joint import optimize_masks_and_bands, optimize_widths_and_bands
 from solvers.mask_sizes import available_backends, optimize_mask_sizes
 from solvers.solution import Solution, SolverUnavailableError, Status
 from solvers.widths import coverage_frontier, fastest_widths, widths_by_deadline
@@ -19,5 +20,7 @@ __all__ = [
     "fastest_widths",
     "optimize_beamformer",
     "optimize_mask_sizes",
+    "optimize_masks_and_bands",
+    "optimize_widths_and_bands",
     "widths_by_deadline",
 ]

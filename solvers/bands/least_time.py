@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from channels.arrays import BoolArray, FloatArray, IntArray
-from solvers.bands.least_band import least_band, upload_seconds
+from solvers.bands.least_band import LN2, least_band, upload_seconds
 
 _EPS = float(np.finfo(np.float64).eps)
 _BLOCK = 1 << 15
@@ -51,6 +51,16 @@ class Cells(NamedTuple):
             total += bands.sum(-1)
             slope += slopes.sum(-1)
         return total, slope
+
+    def fit(self, end: FloatArray) -> BoolArray:
+        """Whether all clients can end by ``end`` [problems]."""
+        window = end[:, None] - self.ready
+        with np.errstate(divide="ignore", invalid="ignore"):
+            possible = (self.bits == 0) & (window >= 0) | (self.bits * LN2 < window * self.snr_hz)
+        rows = np.flatnonzero(possible.all(-1))
+        fits = np.zeros(len(end), dtype=bool)
+        fits[rows] = self.rows(rows).needed(end[rows])[0] <= self.bandwidth_hz[rows]
+        return fits
 
     def ends(self, bands: FloatArray) -> FloatArray:
         """When the last client has delivered its bits within ``bands``, [problems]."""

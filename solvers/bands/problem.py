@@ -50,23 +50,22 @@ def read_problem(bits: Any, compute_seconds: Any, snr_hz: Any, bandwidth_hz: Any
         ValueError: an argument is not a finite number in range, or the shapes do not fit.
     """
     arrays = {
-        "bits": _finite("bits", bits, "bits"),
-        "compute_seconds": _finite("compute_seconds", compute_seconds, "seconds"),
-        "snr_hz": _finite("snr_hz", snr_hz, "Hz: transmit power x gain / noise density"),
+        "bits": finite("bits", bits, "bits"),
+        "compute_seconds": finite("compute_seconds", compute_seconds, "seconds"),
+        "snr_hz": finite("snr_hz", snr_hz, "Hz: transmit power x gain / noise density"),
     }
-    band = _finite("bandwidth_hz", bandwidth_hz, "Hz", above=True)
-    shape = _shape(arrays, band)
-    if not shape or shape[-1] == 0:
-        raise ValueError(
-            f"bits has shape {np.shape(arrays['bits'])}: give [..., clients], with at least one."
-        )
-    rows = -1, shape[-1]
-    size, ready, snr = (np.broadcast_to(a, shape).reshape(rows) for a in arrays.values())
-    bands = np.broadcast_to(band, shape[:-1]).reshape(-1)
-    return Problem(Cells(size, ready, snr, bands), shape[:-1])
+    band = finite("bandwidth_hz", bandwidth_hz, "Hz", above=True)
+    full, band = broadcast(arrays, band, "[..., clients]")
+    size, ready, snr = (array.reshape(-1, array.shape[-1]) for array in full)
+    return Problem(Cells(size, ready, snr, band.reshape(-1)), band.shape)
 
 
-def _finite(name: str, values: Any, unit: str, above: bool = False) -> FloatArray:
+def finite(name: str, values: Any, unit: str, above: bool = False) -> FloatArray:
+    """``values`` as a float64 array, if all are finite and >= 0, or ``above`` 0.
+
+    Raises:
+        ValueError: a value is out of range; the message names the first, and the unit.
+    """
     array = numbers(name, values)
     good = (array > 0 if above else array >= 0) & (array < np.inf)
     if not good.all():
@@ -77,17 +76,28 @@ def _finite(name: str, values: Any, unit: str, above: bool = False) -> FloatArra
     return array
 
 
-def _shape(arrays: dict[str, FloatArray], band: FloatArray) -> tuple[int, ...]:
-    """The common shape [..., clients].
+def broadcast(
+    arrays: dict[str, FloatArray], band: FloatArray, axes: str
+) -> tuple[list[FloatArray], FloatArray]:
+    """The arrays broadcast to one shape, and the bands to that without its last axis.
+
+    Args:
+        arrays: by name, the arrays of ``axes``.
+        band: bandwidth_hz.
+        axes: names of the axes, for messages.
 
     Raises:
-        ValueError: the shapes cannot be broadcast.
+        ValueError: the shapes cannot be broadcast, or there is no client.
     """
     try:
-        return np.broadcast_shapes(*(a.shape for a in arrays.values()), (*band.shape, 1))
+        shape = np.broadcast_shapes(*(a.shape for a in arrays.values()), (*band.shape, 1))
     except ValueError:
         shapes = ", ".join(f"{name} {a.shape}" for name, a in arrays.items())
         raise ValueError(
-            f"the shapes do not fit: {shapes}, bandwidth_hz {band.shape}. Give [..., clients], and "
-            "bandwidth_hz [...]."
+            f"the shapes do not fit: {shapes}, bandwidth_hz {band.shape}. Give {axes}, and "
+            f"bandwidth_hz {axes.replace(', clients', '')}."
         ) from None
+    if shape[-1] == 0:
+        name = next(iter(arrays))
+        raise ValueError(f"{name} has shape {arrays[name].shape}: give {axes}, with clients.")
+    return [np.broadcast_to(a, shape) for a in arrays.values()], np.broadcast_to(band, shape[:-1])

@@ -142,7 +142,7 @@ def _per_cell(name: str, values: Any, shape: tuple[int, ...], max_value: float) 
     except ValueError:
         raise ValueError(
             f"{name} has shape {array.shape}: give one number, or values that broadcast to "
-            f"{shape}, the shape of seconds_per_unit."
+            f"{shape}, one per cell."
         ) from None
 
 

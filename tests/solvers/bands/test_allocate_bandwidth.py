@@ -159,7 +159,7 @@ def test_tensors_give_tensors():
         ({"bandwidth_hz": 0}, "bandwidth_hz is 0.0: give a finite number > 0, in Hz"),
         ({"bits": [[1, 1]] * 3, "bandwidth_hz": [1, 2]}, r"not fit: .*bandwidth_hz \(2,\)"),
         ({"bits": [1, 2, 3]}, "shapes do not fit"),
-        ({"bits": [], "snr_hz": 1}, "at least one"),
+        ({"bits": [], "snr_hz": 1}, r"bits has shape \(0,\): give .* with clients"),
         ({"bits": "many"}, "give real numbers"),
     ],
 )

@@ -98,7 +98,7 @@ def test_infeasible_items_of_a_batch():
         (C, {"offset_seconds": [0, np.nan, 0]}, "offset_seconds[1] is nan"),
         (C, {"offset_seconds": np.inf}, "offset_seconds is inf"),
         (C, {"cap": [1, 2]}, "cap has shape (2,): give one number, or values that broadcast to "
-         "(3,), the shape of seconds_per_unit."),
+         "(3,), one per cell."),
         (C, {"cap": [[1, 2, 3]] * 2}, "cap has shape (2, 3)"),
         (C, {"cap": np.full((1, 3), 50)}, "cap has shape (1, 3)"),
         (C, {"cap": [9, 9, np.nan]}, "cap[2] is nan"),

@@ -1,0 +1,11 @@
+"""Joint design of submodels and bands: which share of the model and of the band each gets."""
+
+from solvers.joint.masks import MasksAndBands, optimize_masks_and_bands
+from solvers.joint.widths import WidthsAndBands, optimize_widths_and_bands
+
+__all__ = [
+    "MasksAndBands",
+    "WidthsAndBands",
+    "optimize_masks_and_bands",
+    "optimize_widths_and_bands",
+]

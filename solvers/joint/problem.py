@@ -1,0 +1,113 @@
+"""The joint problem of mask sizes and bands: reads and validates the arguments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from channels.arrays import BoolArray, FloatArray
+from solvers.bands.problem import broadcast, finite
+from solvers.joint.cells import SizedCells
+from solvers.mask_sizes.problem import Problem as Sizes
+from solvers.mask_sizes.problem import read_problem as read_sizes
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Problems with the same total and granularity; cells of all problems in one row each.
+
+    Args:
+        cells: [problems x cells], per step of ``granularity`` units.
+        low, high: bounds in steps, [problems, cells].
+        sizes: the bounds as given, which explain why sizes are impossible.
+        silent: cells [problems, cells] with a client that cannot send even the bits that do not
+            depend on the size.
+    """
+
+    cells: SizedCells
+    low: FloatArray
+    high: FloatArray
+    sizes: Sizes
+    silent: BoolArray
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the batch."""
+        return self.sizes.shape
+
+    @property
+    def quota(self) -> int:
+        """Total number of steps."""
+        return self.sizes.quota
+
+    def feasible(self) -> BoolArray:
+        """Whether each problem has a solution, [problems]."""
+        enough = self.high.sum(-1) >= self.quota
+        return np.asarray(
+            self.sizes.feasible() & enough & (self.low <= self.high).all(-1) & ~self.silent.any(-1)
+        )
+
+    def explain(self, feasible: BoolArray) -> str:
+        """Say which problems have no answer, and what the first of them violates."""
+        row = int((~feasible).argmax())
+        if not self.sizes.feasible()[row]:
+            text = self.sizes.explain(row)
+        else:
+            cell = int((self.silent[row] | (self.high[row] < self.sizes.cells.high[row])).argmax())
+            text = f"cell {cell} has a client with bits to send and snr_hz 0"
+        if not self.shape:
+            return text
+        item = ", ".join(str(int(i)) for i in np.unravel_index(row, self.shape))
+        count = np.count_nonzero(~feasible)
+        return f"{count} of {feasible.size} problems are infeasible; item [{item}]: {text}"
+
+
+def read_problem(
+    bits_per_unit: Any,
+    seconds_per_unit: Any,
+    snr_hz: Any,
+    bandwidth_hz: Any,
+    total: Any,
+    offset_bits: Any,
+    offset_seconds: Any,
+    bounds: tuple[Any, Any, Any],
+) -> Problem:
+    """Read and validate the problem; ``bounds`` are cap, lower and granularity.
+
+    Raises:
+        ValueError: an argument is not finite or out of range, or the shapes do not fit.
+    """
+    arrays = {
+        "bits_per_unit": finite("bits_per_unit", bits_per_unit, "bits"),
+        "seconds_per_unit": finite("seconds_per_unit", seconds_per_unit, "seconds"),
+        "offset_bits": finite("offset_bits", offset_bits, "bits"),
+        "offset_seconds": finite("offset_seconds", offset_seconds, "seconds"),
+        "snr_hz": finite("snr_hz", snr_hz, "Hz: transmit power x gain / noise density"),
+    }
+    band = finite("bandwidth_hz", bandwidth_hz, "Hz", above=True)
+    full, band = broadcast(arrays, band, "[..., cells, clients]")
+    if full[0].ndim < 2:
+        raise ValueError(
+            f"bits_per_unit has shape {full[0].shape}: give [..., cells, clients], with 0 bits and "
+            "0 seconds for clients that a smaller cell lacks."
+        )
+    cap, lower, granularity = bounds
+    sizes = read_sizes(np.ones(band.shape), total, 0.0, cap, lower, granularity)
+    rows = (-1, full[0].shape[-1])
+    bits, ready, more_bits, more_ready, snr = (array.reshape(rows) for array in full)
+    stuck = snr == 0
+    mute = (stuck & (bits > 0)).any(-1).reshape(sizes.cells.low.shape)
+    silent = (stuck & (more_bits > 0)).any(-1).reshape(sizes.cells.low.shape)
+    high = np.where(mute, np.minimum(sizes.cells.high, 0), sizes.cells.high)
+    step = sizes.cells.step
+    cells = SizedCells(
+        step * bits,
+        step * ready,
+        more_bits,
+        more_ready,
+        np.where(stuck, 1.0, snr),
+        band.reshape(-1),
+    )
+    return Problem(cells, sizes.cells.low, high, sizes, silent)

@@ -1,0 +1,247 @@
+"""Submodel widths and bands together: how much each client trains within a deadline.
+
+A client with band b, rate r(b) = b log2(1 + rho / b), s bits and W seconds of computation for the
+full model finishes the share p(b) = T / (s / r(b) + W) of it by the deadline T. Since r is concave,
+so is p: the sum of weighted shares is maximised by water-filling. At the price lambda of the band a
+client takes the b with w p'(b) = lambda, or what the full model needs if that is less.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from channels.arrays import BoolArray, FloatArray
+from solvers.bands.least_band import LN2, least_band
+from solvers.bands.problem import broadcast, finite
+from solvers.outcome import Outcome
+from solvers.solution import Solution
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+_EPS = float(np.finfo(np.float64).eps)
+_MAX_STEPS = 120
+_NEAR = 1e-8
+"""Relative distance within which a maximum is proven."""
+_SMALL, _LARGE = 600.0, 300.0
+"""Bands are from exp(-600) to exp(300) times snr_hz."""
+
+
+class WidthsAndBands(NamedTuple):
+    """A joint design.
+
+    Args:
+        widths: share of the model that each client trains, [..., clients], from 0 to ``cap``.
+        bandwidth_hz: band of each client, [..., clients], in Hz.
+    """
+
+    widths: Any
+    bandwidth_hz: Any
+
+
+class _Clients(NamedTuple):
+    """All clients [problems, clients] that can send.
+
+    Args:
+        bits: s of the full model, > 0.
+        seconds: W of the full model.
+        snr_hz: rho > 0.
+        weight: w > 0.
+        deadline: T [problems, 1].
+        enough: band with which a client trains the cap; infinite if no band is enough.
+    """
+
+    bits: FloatArray
+    seconds: FloatArray
+    snr_hz: FloatArray
+    weight: FloatArray
+    deadline: FloatArray
+    enough: FloatArray
+
+    def share(self, band: FloatArray) -> FloatArray:
+        """p(b)."""
+        rate = band * np.log1p(self.snr_hz / band) / LN2
+        return self.deadline * rate / (self.bits + self.seconds * rate)
+
+    def slope(self, log: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Logarithm of w p'(b), and its derivative, at logarithms of b."""
+        band = np.exp(log)
+        y = self.snr_hz / band
+        rate, steep = band * np.log1p(y) / LN2, _excess(y) / LN2
+        whole = self.bits + self.seconds * rate
+        value = np.log(self.weight * self.deadline * self.bits) + np.log(steep) - 2 * np.log(whole)
+        falling = (y / (1 + y)) ** 2 / LN2 / steep
+        return value, -falling - 2 * self.seconds * band * steep / whole
+
+    def taken(self, price: FloatArray, log: FloatArray) -> FloatArray:
+        """Logarithms of the bands with w p'(b) = price, from its logarithm [problems].
+
+        Args:
+            price: logarithm of the price.
+            log: where to begin.
+        """
+        centre = np.log(self.snr_hz)
+        low, high = centre - _SMALL, centre + _LARGE
+        for _ in range(_MAX_STEPS):
+            value, steep = self.slope(log)
+            more = value > price[:, None]
+            low, high = np.where(more, log, low), np.where(more, high, log)
+            after = log - (value - price[:, None]) / steep
+            after = np.where((after > low) & (after < high), after, (low + high) / 2)
+            moved = np.abs(after - log) > 4 * _EPS * np.maximum(np.abs(log), 1)
+            log = after
+            if not moved.any():
+                break
+        return log
+
+
+def _excess(y: FloatArray) -> FloatArray:
+    """ln(1 + y) - y / (1 + y), without cancellation for small y."""
+    small = np.minimum(y, 1e-4)
+    series = small**2 * (0.5 - small * (2 / 3 - small * (0.75 - 0.8 * small)))
+    return np.where(y < 1e-4, series, np.log1p(y) - y / (1 + y))
+
+
+def optimize_widths_and_bands(
+    bits: ArrayLike | Tensor,
+    compute_seconds: ArrayLike | Tensor,
+    snr_hz: ArrayLike | Tensor,
+    bandwidth_hz: ArrayLike | Tensor,
+    deadline_seconds: ArrayLike | Tensor,
+    *,
+    weights: ArrayLike | Tensor = 1.0,
+    cap: float = 1.0,
+) -> Solution[WidthsAndBands]:
+    """Find the submodel widths and bands that let clients train the most within a deadline.
+
+    Solves  max sum_i w_i p_i  over widths 0 <= p_i <= cap and bands b_i >= 0 with sum b_i <= B, and
+
+        p_i W_i + p_i s_i / (b_i log2(1 + rho_i / b_i)) <= T
+
+    for every client i, whose bits and computation are proportional to its width.
+
+    Args:
+        bits: s > 0, [..., clients], size of the full model's update.
+        compute_seconds: W, [..., clients], seconds of computation for the full model.
+        snr_hz: rho, [..., clients], transmit power x gain / noise density in Hz; a client with 0
+            trains nothing.
+        bandwidth_hz: B, [...], the band of the cell in Hz.
+        deadline_seconds: T > 0, [...].
+        weights: w > 0, [..., clients], e.g. numbers of samples.
+        cap: largest width, from above 0 to 1.
+
+    Arrays are broadcast; leading axes are a batch. Array-like, or torch tensors on any device.
+
+    Returns:
+        ``WidthsAndBands`` with the array type of ``bits``. The objective is sum w p; the bound is
+        that of Lagrangian duality at the price of the band. All problems are feasible.
+
+    Raises:
+        ValueError: an argument is out of range or not finite, or shapes do not fit.
+    """
+    start = time.perf_counter()
+    arrays = {
+        "bits": finite("bits", bits, "bits", above=True),
+        "compute_seconds": finite("compute_seconds", compute_seconds, "seconds"),
+        "snr_hz": finite("snr_hz", snr_hz, "Hz: transmit power x gain / noise density"),
+        "weights": finite("weights", weights, "the unit of the objective", above=True),
+    }
+    limits = finite("deadline_seconds", deadline_seconds, "seconds", above=True)
+    if not 0 < cap <= 1:
+        raise ValueError(f"cap is {cap}: give a number above 0, up to 1.")
+    arrays["deadline_seconds"] = limits[..., None]
+    band = finite("bandwidth_hz", bandwidth_hz, "Hz", above=True)
+    full, band = broadcast(arrays, band, "[..., clients]")
+    size, ready, snr, weight, deadline = (a.reshape(-1, a.shape[-1]) for a in full)
+    able, snr = snr > 0, np.where(snr > 0, snr, 1.0)
+    window = deadline - cap * ready
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ends = able & (cap * size * LN2 < window * snr)
+    enough = np.full(size.shape, np.inf)
+    enough[ends] = least_band(cap * size[ends], window[ends], snr[ends])[0]
+    weight = np.where(able, weight, 1e-300)
+    clients = _Clients(size, ready, snr, weight, deadline[:, :1], enough)
+    bands, price = _filled(clients, able, band.reshape(-1))
+    widths = np.where(able, np.minimum(clients.share(np.maximum(bands, 1e-250)), cap), 0.0)
+    widths[bands >= enough] = cap
+    weight = np.where(able, weight, 0.0)
+    objective = (weight * widths).sum(-1)
+    bound = np.maximum(_bound(clients, able, cap, price, band.reshape(-1)), objective)
+    found = Outcome(WidthsAndBands(widths, bands), objective, bound)
+    every = np.ones(len(bands), dtype=bool)
+    return found.solution(every, band.shape, bits, backend="water_filling", start=start)
+
+
+def _filled(clients: _Clients, able: BoolArray, band: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Bands [problems, clients] that fill the cell, and the logarithm of the price [problems]."""
+    count = np.maximum(able.sum(-1), 1)
+    even = np.log(np.broadcast_to((band / count)[:, None], able.shape))
+    value = np.where(able, clients.slope(even)[0], -np.inf)
+    low = np.where(able, value, np.inf).min(-1) - 1.0  # without caps, too many bands are taken
+    high = value.max(-1) + 1.0  # every client takes less
+    low, high = np.where(able.any(-1), low, -1.0), np.where(able.any(-1), high, 1.0)
+    log = even
+
+    def sold(price: FloatArray) -> FloatArray:
+        nonlocal log
+        log = clients.taken(price, log)
+        return np.where(able, np.minimum(np.exp(log), clients.enough), 0.0)
+
+    with_caps = np.where(able, clients.enough, 0.0).sum(-1) > band
+    for _ in range(_MAX_STEPS):
+        few = (sold(low).sum(-1) < band) & with_caps
+        if not few.any():
+            break
+        low = np.where(few, 2 * low - high, low)
+    price = np.where(with_caps, (low + high) / 2, -_LARGE)
+    low = np.where(with_caps, low, price)
+    high = np.where(with_caps, high, price)
+    for _ in range(_MAX_STEPS):
+        total = sold(price).sum(-1)
+        over = total > band
+        low, high = np.where(over, price, low), np.where(over, high, price)
+        free = able & (np.exp(log) < clients.enough)
+        fall = np.where(free, np.exp(log) / clients.slope(log)[1], 0.0).sum(-1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            after = price - (total - band) / fall
+        after = np.where((after > low) & (after < high), after, (low + high) / 2)
+        moved = np.abs(after - price) > 4 * _EPS * np.maximum(np.abs(price), 1)
+        price = after
+        if not moved.any():
+            break
+    bands = sold(price)
+    free = able & (bands < clients.enough)
+    rest = band - np.where(free, 0.0, bands).sum(-1)
+    total = np.where(free, bands, 0.0).sum(-1)
+    factor = np.divide(rest, total, np.ones_like(total), where=total > 0)
+    price = np.where(with_caps, price, -np.inf)
+    return np.where(free, bands * factor[:, None], bands), price
+
+
+def _bound(
+    clients: _Clients, able: BoolArray, cap: float, price: FloatArray, band: FloatArray
+) -> FloatArray:
+    """Upper bound of the objective [problems]: sum_i max_b (w p(b) - lambda b) + lambda B.
+
+    For each client the maximum of this concave function is at most its value near the maximum plus
+    |slope| x distance; the slopes on both sides prove the distance.
+    """
+    log = clients.taken(price, np.log(clients.snr_hz))
+    left, right = (clients.slope(log + shift)[0] for shift in (-_NEAR, _NEAR))
+    proven = (left >= price[:, None]) & (right <= price[:, None])
+    least, bands = np.exp(price)[:, None], np.exp(log + _NEAR)
+    error = np.abs(np.exp(right) - least) * bands * 2 * _NEAR
+    inside = clients.weight * clients.share(bands) - least * bands + error
+    with np.errstate(invalid="ignore"):
+        ended = clients.weight * cap - least * clients.enough
+    # Up to `enough` the function still increases if its root lies beyond.
+    beyond = log - _NEAR >= np.log(clients.enough)
+    # A maximum at a band below the least one: there the share is even less.
+    tiny = np.where(right <= price[:, None], clients.weight * clients.share(bands), np.inf)
+    known = np.where(beyond, ended, np.where(proven, inside, tiny))
+    most = np.where(able, np.minimum(known, clients.weight * cap), 0.0)
+    return np.asarray(most.sum(-1) + np.exp(price) * band)
