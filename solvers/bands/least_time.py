@@ -99,7 +99,8 @@ def _bracket(cells: Cells) -> tuple[FloatArray, FloatArray]:
         top = np.clip(low + share * (high - low), low, high)
         bottom = np.minimum(np.maximum(bottom, low), top)
         left[at], right[at] = bottom, top
-        keep = _apart(bottom, top)
+        # Newton's method ends where rounding errors of F are larger than what is missing.
+        keep = _apart(bottom, top) & (step > 2 * _EPS * low)
         if not keep.all():
             at, cells = at[keep], cells.rows(keep)
             if not at.size:

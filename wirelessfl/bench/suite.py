@@ -56,6 +56,7 @@ def bench(what: str, repeats: int, data_dir: Path | None, as_json: bool, quick: 
         with console.status("timing the simulator") if not quiet else console:
             tables |= simulator_bench(repeats, data_dir, **short)
     if what in ("all", "solvers"):
+        from wirelessfl.bench.bands import band_bench
         from wirelessfl.bench.beamforming import beamforming_bench
         from wirelessfl.bench.mask_sizes import mask_size_bench
         from wirelessfl.bench.widths import width_bench
@@ -63,6 +64,7 @@ def bench(what: str, repeats: int, data_dir: Path | None, as_json: bool, quick: 
         with console.status("timing the solvers") if not quiet else console:
             tables["mask sizes"] = mask_size_bench(repeats)
             tables["widths"] = width_bench(repeats)
+            tables["bands"] = band_bench(repeats, **({"most": 1500} if quick else {}))
             few: dict[str, Any] = {"problems": 2, "batch": 20, "starts": 100, "limit_seconds": 0.5}
             tables |= beamforming_bench(repeats, **(few if quick else {}))
     if quick:
