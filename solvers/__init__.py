@@ -1,18 +1,37 @@
 """Optimisation: solvers that take a problem and return a Solution with a certificate."""
 
 from solvers.allocation import allocate_requests
-from solvers.bands import allocate_bandwidth
+from solvers.bands import (
+    BandsInTime,
+    Selection,
+    allocate_bands_in_time,
+    allocate_bandwidth,
+    select_clients,
+)
 from solvers.beamforming import BEAMFORMER_BACKENDS, optimize_beamformer
-from solvers.joint import optimize_masks_and_bands, optimize_widths_and_bands
+from solvers.joint import (
+    MasksAndBands,
+    WidthsAndBands,
+    optimize_masks_and_bands,
+    optimize_widths_and_bands,
+)
 from solvers.mask_sizes import available_backends, optimize_mask_sizes
 from solvers.solution import Solution, SolverUnavailableError, Status
+from solvers.uplink_schedule import UPLINK_ACCESS, Schedule, schedule_uplink
 from solvers.widths import coverage_frontier, fastest_widths, widths_by_deadline
 
 __all__ = [
     "BEAMFORMER_BACKENDS",
+    "UPLINK_ACCESS",
+    "BandsInTime",
+    "MasksAndBands",
+    "Schedule",
+    "Selection",
     "Solution",
     "SolverUnavailableError",
     "Status",
+    "WidthsAndBands",
+    "allocate_bands_in_time",
     "allocate_bandwidth",
     "allocate_requests",
     "available_backends",
@@ -22,5 +41,7 @@ __all__ = [
     "optimize_mask_sizes",
     "optimize_masks_and_bands",
     "optimize_widths_and_bands",
+    "schedule_uplink",
+    "select_clients",
     "widths_by_deadline",
 ]

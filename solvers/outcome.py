@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from channels.arrays import BoolArray, FloatArray
+from channels.arrays import BoolArray, FloatArray, IntArray
 from solvers.arrays import like
 from solvers.solution import PROVEN_GAP, Solution, Status
 
@@ -18,7 +18,7 @@ class Outcome(NamedTuple):
     """What a method has found for the feasible problems, one per row.
 
     Args:
-        value: [feasible problems, ...], or a named tuple of such arrays.
+        value: [feasible problems, ...], or a NamedTuple of such arrays.
         objective: [feasible problems], attained by ``value``.
         bound: [feasible problems], proven.
     """
@@ -56,27 +56,52 @@ class Outcome(NamedTuple):
             )
         )
         if not shape:
-            value = _each(self.value, lambda x: like(given, x[0])) if feasible[0] else None
+            value = _each(lambda a: like(given, a[0]), self.value) if feasible[0] else None
             ended = Status.of_gap(float(gap[0])) if feasible[0] else Status.INFEASIBLE
             known, limit, rest = float(objective[0]), float(bound[0]), float(gap[0])
             seconds = time.perf_counter() - start
             return Solution(value, known, limit, rest, ended, backend, seconds, message)
-
-        def whole(values: NDArray[Any]) -> Any:
-            every = np.full((len(feasible), *values.shape[1:]), -1, dtype=values.dtype)
-            every[feasible] = values
-            return like(given, every.reshape(*shape, *values.shape[1:]))
-
-        value = _each(self.value, whole)
         every = np.full(len(feasible), Status.INFEASIBLE)
         every[feasible] = Status.FEASIBLE
         every[feasible & (gap <= PROVEN_GAP)] = Status.OPTIMAL
+        value = _each(lambda a: like(given, _spread(a, feasible, shape)), self.value)
         objective, bound, gap = (like(given, x.reshape(shape)) for x in (objective, bound, gap))
         seconds = time.perf_counter() - start
         status = every.reshape(shape)
         return Solution(value, objective, bound, gap, status, backend, seconds, message)
 
 
-def _each(value: Any, change: Callable[[NDArray[Any]], Any]) -> Any:
-    """``change`` of an array, or of each field of a named tuple."""
-    return type(value)(*map(change, value)) if isinstance(value, tuple) else change(value)
+def clients(which: IntArray) -> str:
+    """The first of the clients by number, e.g. "clients 1, 4"."""
+    names = ", ".join(str(int(i)) for i in which[:5]) + (", ..." if len(which) > 5 else "")
+    return f"client{'s' * (len(which) > 1)} {names}"
+
+
+def located(text: str, without: BoolArray, shape: tuple[int, ...]) -> str:
+    """A message about the first problem without an answer.
+
+    Args:
+        text: why it has none.
+        without: [problems], which problems have none.
+        shape: shape of the batch; () for one problem, where ``text`` is returned as it is.
+    """
+    if not shape:
+        return text
+    item = ", ".join(str(int(i)) for i in np.unravel_index(int(without.argmax()), shape))
+    many = f"{np.count_nonzero(without)} of {without.size} problems are infeasible"
+    return f"{many}; item [{item}]: {text}"
+
+
+def _each(function: Callable[[NDArray[Any]], Any], value: Any) -> Any:
+    """``function`` of an array, or of each array of a NamedTuple."""
+    if isinstance(value, tuple):
+        return type(value)(*(function(array) for array in value))
+    return function(value)
+
+
+def _spread(rows: NDArray[Any], feasible: BoolArray, shape: tuple[int, ...]) -> NDArray[Any]:
+    """``rows`` of the feasible problems in an array of all; elsewhere -1, or False."""
+    fill = False if rows.dtype == np.bool_ else -1
+    every = np.full((len(feasible), *rows.shape[1:]), fill, dtype=rows.dtype)
+    every[feasible] = rows
+    return every.reshape(*shape, *rows.shape[1:])

@@ -45,7 +45,8 @@ class Solution(Generic[Value]):
     """A solution with its certificate; for a batch, fields are arrays of the batch's shape.
 
     Args:
-        value: the solution; None if there is none. In a batch, -1 marks items without a solution.
+        value: the solution; None if there is none. In a batch, -1 (False in Boolean arrays) marks
+            items without a solution.
         objective: objective of ``value``, a float for one problem; infinite if there is no value.
         bound: proven bound on the best objective, with the type and unit of ``objective``.
         gap: |objective - bound| / |objective|; 0 if the two are equal (also if both are infinite).

@@ -10,6 +10,7 @@ import numpy as np
 from channels.arrays import BoolArray, FloatArray
 from solvers.arrays import first, numbers
 from solvers.bands.least_time import Cells
+from solvers.outcome import clients, located
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,10 +20,14 @@ class Problem:
     Args:
         cells: all problems, also those without an answer.
         shape: shape of the batch.
+        values: [problems, clients], >= 0; None unless given.
+        at_least: [problems], > 0; None unless given.
     """
 
     cells: Cells
     shape: tuple[int, ...]
+    values: FloatArray | None = None
+    at_least: FloatArray | None = None
 
     @property
     def stuck(self) -> BoolArray:
@@ -34,17 +39,22 @@ class Problem:
         """Say which problems [problems] have no answer, and name the clients of the first."""
         row = int(without.argmax())
         some = np.flatnonzero(self.stuck[row])
-        names = ", ".join(str(int(i)) for i in some[:5]) + (", ..." if len(some) > 5 else "")
-        text = f"client{'s' * (len(some) > 1)} {names} cannot send: snr_hz is 0"
-        if not self.shape:
-            return text
-        item = ", ".join(str(int(i)) for i in np.unravel_index(row, self.shape))
-        many = f"{np.count_nonzero(without)} of {without.size} problems are infeasible"
-        return f"{many}; item [{item}]: {text}"
+        return self.located(without, f"{clients(some)} cannot send: snr_hz is 0")
+
+    def located(self, without: BoolArray, text: str) -> str:
+        """``text`` about the first problem without an answer, with its place in a batch."""
+        return located(text, without, self.shape)
 
 
-def read_problem(bits: Any, compute_seconds: Any, snr_hz: Any, bandwidth_hz: Any) -> Problem:
-    """Read and validate the uploads.
+def read_problem(
+    bits: Any,
+    compute_seconds: Any,
+    snr_hz: Any,
+    bandwidth_hz: Any,
+    values: Any = None,
+    at_least: Any = None,
+) -> Problem:
+    """Read and validate the uploads, and the values of clients if ``values`` is not None.
 
     Raises:
         ValueError: an argument is not a finite number in range, or the shapes do not fit.
@@ -54,10 +64,14 @@ def read_problem(bits: Any, compute_seconds: Any, snr_hz: Any, bandwidth_hz: Any
         "compute_seconds": finite("compute_seconds", compute_seconds, "seconds"),
         "snr_hz": finite("snr_hz", snr_hz, "Hz: transmit power x gain / noise density"),
     }
-    band = finite("bandwidth_hz", bandwidth_hz, "Hz", above=True)
-    full, band = broadcast(arrays, band, "[..., clients]")
-    size, ready, snr = (array.reshape(-1, array.shape[-1]) for array in full)
-    return Problem(Cells(size, ready, snr, band.reshape(-1)), band.shape)
+    scalars = {"bandwidth_hz": finite("bandwidth_hz", bandwidth_hz, "Hz", above=True)}
+    if values is not None:
+        arrays["values"] = finite("values", values, "any one unit")
+        scalars["at_least"] = finite("at_least", at_least, "the unit of values", above=True)
+    full, single = broadcast(arrays, scalars, "[..., clients]")
+    size, ready, snr, *worth = (array.reshape(-1, array.shape[-1]) for array in full)
+    bands, *wanted = (array.reshape(-1) for array in single)
+    return Problem(Cells(size, ready, snr, bands), single[0].shape, *worth, *wanted)
 
 
 def finite(name: str, values: Any, unit: str, above: bool = False) -> FloatArray:
@@ -77,27 +91,30 @@ def finite(name: str, values: Any, unit: str, above: bool = False) -> FloatArray
 
 
 def broadcast(
-    arrays: dict[str, FloatArray], band: FloatArray, axes: str
-) -> tuple[list[FloatArray], FloatArray]:
-    """The arrays broadcast to one shape, and the bands to that without its last axis.
+    arrays: dict[str, FloatArray], scalars: dict[str, FloatArray], axes: str
+) -> tuple[list[FloatArray], list[FloatArray]]:
+    """All arguments broadcast to one shape; ``scalars`` to that without its last axis.
 
     Args:
-        arrays: by name, the arrays of ``axes``.
-        band: bandwidth_hz.
+        arrays: by name, those of ``axes``.
+        scalars: by name, those of ``axes`` without the clients.
         axes: names of the axes, for messages.
 
     Raises:
         ValueError: the shapes cannot be broadcast, or there is no client.
     """
     try:
-        shape = np.broadcast_shapes(*(a.shape for a in arrays.values()), (*band.shape, 1))
+        shape = np.broadcast_shapes(
+            *(a.shape for a in arrays.values()), *((*a.shape, 1) for a in scalars.values())
+        )
     except ValueError:
-        shapes = ", ".join(f"{name} {a.shape}" for name, a in arrays.items())
+        shapes = ", ".join(f"{name} {a.shape}" for name, a in (arrays | scalars).items())
         raise ValueError(
-            f"the shapes do not fit: {shapes}, bandwidth_hz {band.shape}. Give {axes}, and "
-            f"bandwidth_hz {axes.replace(', clients', '')}."
+            f"the shapes do not fit: {shapes}. Give {axes}, and {' and '.join(scalars)} "
+            f"{axes.replace(', clients', '')}."
         ) from None
     if shape[-1] == 0:
         name = next(iter(arrays))
         raise ValueError(f"{name} has shape {arrays[name].shape}: give {axes}, with clients.")
-    return [np.broadcast_to(a, shape) for a in arrays.values()], np.broadcast_to(band, shape[:-1])
+    full = [np.broadcast_to(a, shape) for a in arrays.values()]
+    return full, [np.broadcast_to(a, shape[:-1]) for a in scalars.values()]

@@ -12,6 +12,7 @@ from solvers.bands.problem import broadcast, finite
 from solvers.joint.cells import SizedCells
 from solvers.mask_sizes.problem import Problem as Sizes
 from solvers.mask_sizes.problem import read_problem as read_sizes
+from solvers.outcome import located
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,11 +58,7 @@ class Problem:
         else:
             cell = int((self.silent[row] | (self.high[row] < self.sizes.cells.high[row])).argmax())
             text = f"cell {cell} has a client with bits to send and snr_hz 0"
-        if not self.shape:
-            return text
-        item = ", ".join(str(int(i)) for i in np.unravel_index(row, self.shape))
-        count = np.count_nonzero(~feasible)
-        return f"{count} of {feasible.size} problems are infeasible; item [{item}]: {text}"
+        return located(text, ~feasible, self.shape)
 
 
 def read_problem(
@@ -86,8 +83,8 @@ def read_problem(
         "offset_seconds": finite("offset_seconds", offset_seconds, "seconds"),
         "snr_hz": finite("snr_hz", snr_hz, "Hz: transmit power x gain / noise density"),
     }
-    band = finite("bandwidth_hz", bandwidth_hz, "Hz", above=True)
-    full, band = broadcast(arrays, band, "[..., cells, clients]")
+    scalars = {"bandwidth_hz": finite("bandwidth_hz", bandwidth_hz, "Hz", above=True)}
+    full, (band,) = broadcast(arrays, scalars, "[..., cells, clients]")
     if full[0].ndim < 2:
         raise ValueError(
             f"bits_per_unit has shape {full[0].shape}: give [..., cells, clients], with 0 bits and "

@@ -150,13 +150,15 @@ def optimize_widths_and_bands(
         "snr_hz": finite("snr_hz", snr_hz, "Hz: transmit power x gain / noise density"),
         "weights": finite("weights", weights, "the unit of the objective", above=True),
     }
-    limits = finite("deadline_seconds", deadline_seconds, "seconds", above=True)
     if not 0 < cap <= 1:
         raise ValueError(f"cap is {cap}: give a number above 0, up to 1.")
-    arrays["deadline_seconds"] = limits[..., None]
-    band = finite("bandwidth_hz", bandwidth_hz, "Hz", above=True)
-    full, band = broadcast(arrays, band, "[..., clients]")
-    size, ready, snr, weight, deadline = (a.reshape(-1, a.shape[-1]) for a in full)
+    scalars = {
+        "bandwidth_hz": finite("bandwidth_hz", bandwidth_hz, "Hz", above=True),
+        "deadline_seconds": finite("deadline_seconds", deadline_seconds, "seconds", above=True),
+    }
+    full, (band, end) = broadcast(arrays, scalars, "[..., clients]")
+    size, ready, snr, weight = (a.reshape(-1, a.shape[-1]) for a in full)
+    deadline = end.reshape(-1, 1)
     able, snr = snr > 0, np.where(snr > 0, snr, 1.0)
     window = deadline - cap * ready
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -164,7 +166,7 @@ def optimize_widths_and_bands(
     enough = np.full(size.shape, np.inf)
     enough[ends] = least_band(cap * size[ends], window[ends], snr[ends])[0]
     weight = np.where(able, weight, 1e-300)
-    clients = _Clients(size, ready, snr, weight, deadline[:, :1], enough)
+    clients = _Clients(size, ready, snr, weight, deadline, enough)
     bands, price = _filled(clients, able, band.reshape(-1))
     widths = np.where(able, np.minimum(clients.share(np.maximum(bands, 1e-250)), cap), 0.0)
     widths[bands >= enough] = cap

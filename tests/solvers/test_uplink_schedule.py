@@ -1,0 +1,116 @@
+"""``schedule_uplink`` against all orders, SciPy, and hard or bad problems."""
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import brentq
+
+from solvers import UPLINK_ACCESS, Status, schedule_uplink
+
+
+def drawn(random, *shape):
+    """Seconds of readiness and uploads; some clients have nothing to send, some are ready at 0."""
+    ready = random.uniform(0, 1, shape) * (random.random(shape) < 0.8)
+    return ready, 10 ** random.uniform(-3, 1, shape) * (random.random(shape) < 0.8)
+
+
+@given(st.integers(0, 2**32), st.integers(1, 6))
+def test_no_order_ends_sooner(seed, clients):
+    """Uploads do not overlap nor begin early, and no order of them ends before the objective."""
+    ready, upload = drawn(np.random.default_rng(seed), clients)
+    found = schedule_uplink(ready, upload)
+    ends = []
+    for order in permutations(range(clients)):
+        free = 0.0
+        for i in order:
+            free = max(free, ready[i]) + upload[i] if upload[i] else free
+        ends.append(max(free, ready.max()))
+    assert found.objective == found.bound == pytest.approx(min(ends), rel=1e-14)
+    starts = found.value.start_seconds
+    assert (starts >= ready).all()
+    assert (starts + upload).max() == found.objective
+    send = np.flatnonzero(upload)
+    send = send[np.argsort(starts[send])]
+    assert (starts[send][1:] >= (starts + upload)[send][:-1]).all()
+
+
+@given(st.integers(0, 2**32), st.integers(1, 30))
+def test_shares_are_optimal(seed, clients):
+    """All ends follow from the shares; SciPy finds the same root; slots are no better."""
+    ready, upload = drawn(np.random.default_rng(seed), clients)
+    found = schedule_uplink(ready, upload, "shares")
+    shares, send = found.value.shares, upload > 0
+    assert shares.sum() <= 1 + 1e-14
+    assert (shares[~send] == 0).all()
+    ends = (ready[send] + upload[send] / shares[send]).max(initial=ready.max())
+    assert found.objective == pytest.approx(ends, rel=1e-14)
+    assert found.gap < 1e-13
+    root = 0.0
+    if send.any():
+        most = ready.max() + upload.sum()
+        low, high = (ready + upload)[send].max() * (1 - 1e-12), most * (1 + 1e-12)
+        root = brentq(
+            lambda end: 1 - (upload[send] / (end - ready[send])).sum(), low, high, xtol=1e-15
+        )
+    assert found.objective == pytest.approx(max(root, ready.max()), rel=1e-12)
+    slots = schedule_uplink(ready, upload, "slots")
+    assert slots.objective == slots.bound >= found.bound
+    assert slots.value.shares.sum() == pytest.approx(1.0 if send.any() else 0.0)
+    one = np.divide(upload, slots.value.shares, where=send, out=np.zeros(clients))
+    assert slots.objective == pytest.approx((ready + one).max(), rel=1e-14)
+    # Fixed shares leave the uplink unused until clients are ready: an order does not.
+    assert schedule_uplink(ready, upload).objective <= found.objective * (1 + 1e-14)
+
+
+@pytest.mark.parametrize("access", UPLINK_ACCESS)
+def test_batches_give_the_answers_of_single_problems(access):
+    random = np.random.default_rng(1)
+    ready, upload = drawn(random, 4, 7)
+    upload[2, 3:5] = np.inf
+    many = schedule_uplink(ready, upload, access)
+    for row in range(4):
+        one = schedule_uplink(ready[row], upload[row], access)
+        assert one.objective == pytest.approx(many.objective[row], rel=1e-15)
+        if row != 2:
+            for alone, together in zip(one.value, many.value, strict=True):
+                np.testing.assert_allclose(alone, together[row], rtol=1e-14)
+    assert (one.status, many.status[2]) == (Status.OPTIMAL, Status.INFEASIBLE)
+    assert (many.value.shares[2] == -1).all()
+    text = "clients 3, 4 cannot send: upload_seconds is infinite"
+    assert many.message == f"1 of 4 problems are infeasible; item [2]: {text}"
+    assert schedule_uplink(ready[2], upload[2], access).message == text
+
+
+def test_wide_spreads():
+    """200 dB between uploads, in the first client's favour or not."""
+    random = np.random.default_rng(2)
+    upload = 10 ** random.uniform(-10, 10, (50, 30))
+    found = schedule_uplink(random.uniform(0, 10, (50, 30)), upload, "shares")
+    assert found.gap.max() < 1e-13
+
+
+def test_tensors_give_tensors():
+    found = schedule_uplink(torch.tensor([[0.0, 1.0]] * 3), 2)
+    assert found.value.start_seconds.tolist() == [[0.0, 2.0]] * 3
+    assert found.objective.dtype == torch.float64
+    assert found.objective.tolist() == [4.0] * 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (([0, -1], 1), r"ready_seconds\[1\] is -1.0: give a finite number >= 0, in seconds"),
+        ((np.inf, [1]), "ready_seconds is inf"),
+        ((0, [1, np.nan]), r"upload_seconds\[1\] is nan: give a number >= 0, in seconds"),
+        (([0, 0], [1, 1, 1]), r"shapes \(2,\) and \(3,\): give \[..., clients\] in both"),
+        ((0, 1), "at least one"),
+        ((0, [1], "tdma"), "access is 'tdma': give one of 'sequential', 'shares', 'slots'"),
+    ],
+)
+def test_bad_arguments_are_named(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        schedule_uplink(*arguments)
