@@ -9,10 +9,13 @@ from solvers.bands import (
     select_clients,
 )
 from solvers.beamforming import BEAMFORMER_BACKENDS, optimize_beamformer
+from solvers.energy import EnergyAllocation, allocate_energy
 from solvers.joint import (
     MasksAndBands,
+    MasksAndEnergy,
     WidthsAndBands,
     optimize_masks_and_bands,
+    optimize_masks_and_energy,
     optimize_widths_and_bands,
 )
 from solvers.mask_sizes import available_backends, optimize_mask_sizes
@@ -24,7 +27,9 @@ __all__ = [
     "BEAMFORMER_BACKENDS",
     "UPLINK_ACCESS",
     "BandsInTime",
+    "EnergyAllocation",
     "MasksAndBands",
+    "MasksAndEnergy",
     "Schedule",
     "Selection",
     "Solution",
@@ -33,6 +38,7 @@ __all__ = [
     "WidthsAndBands",
     "allocate_bands_in_time",
     "allocate_bandwidth",
+    "allocate_energy",
     "allocate_requests",
     "available_backends",
     "coverage_frontier",
@@ -40,6 +46,7 @@ __all__ = [
     "optimize_beamformer",
     "optimize_mask_sizes",
     "optimize_masks_and_bands",
+    "optimize_masks_and_energy",
     "optimize_widths_and_bands",
     "schedule_uplink",
     "select_clients",

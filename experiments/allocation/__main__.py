@@ -1,0 +1,133 @@
+"""``python -m experiments.allocation``: gaps of baselines to certified optima; table and figure."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+from experiments.allocation.networks import NETWORKS
+from experiments.allocation.study import FILE, PROBLEMS, Gap, load, measure, save
+from experiments.paper import exit_code
+from experiments.report import markdown
+from wirelessfl.errors import ConfigError
+from wirelessfl.figures import line_look, new_figure, save_figure, use_style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = DOCS / "results" / "allocation.md"
+PICTURE = DOCS / "figures" / "allocation.png"
+BEGIN, END = "<!-- gaps -->\n", "<!-- end of gaps -->"
+LEAST = 1e-3
+"""Smallest gap on the axis, in percent; smaller ones are drawn there."""
+
+
+def table(found: Sequence[Gap]) -> str:
+    """One row per quantity and baseline, with the gaps in each network."""
+    rows = []
+    for quantity, baseline in dict.fromkeys((gap.quantity, gap.baseline) for gap in found):
+        row = [quantity, baseline]
+        for network in NETWORKS:
+            (gap,) = (
+                one
+                for one in found
+                if (one.network, one.quantity, one.baseline) == (network, quantity, baseline)
+            )
+            row.append(f"{shown(gap.median)} ({shown(gap.low)} to {shown(gap.high)})")
+        rows.append(row)
+    return markdown(["minimised", "rule", *NETWORKS], rows)
+
+
+def shown(percent: float) -> str:
+    """A gap with two digits, or 0 below a thousandth of a percent."""
+    if percent < LEAST:
+        return "0"
+    return f"{percent:.0f}" if percent >= 10 else f"{percent:.2g}"
+
+
+def draw(found: Sequence[Gap], path: Path) -> list[Path]:
+    """One panel per quantity: the median gap of each baseline, and 90 % of the cells."""
+    quantities = list(dict.fromkeys(gap.quantity for gap in found))
+    figure, axes = new_figure(len(quantities), 2.9)
+    for panel, quantity in zip(axes, quantities, strict=True):
+        _panel(panel, [gap for gap in found if gap.quantity == quantity])
+        panel.set_title(quantity)
+    axes[0].set_ylabel("excess over the optimum (%)")
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=len(NETWORKS), frameon=False)
+    return save_figure(figure, path)
+
+
+def _panel(panel: Axes, gaps: Sequence[Gap]) -> None:
+    baselines = list(dict.fromkeys(gap.baseline for gap in gaps))
+    for i, network in enumerate(NETWORKS):
+        mine = [gap for gap in gaps if gap.network == network]
+        places = [baselines.index(gap.baseline) + 0.2 * (i - 1) for gap in mine]
+        middle = [max(gap.median, LEAST) for gap in mine]
+        below = [m - max(gap.low, LEAST) for m, gap in zip(middle, mine, strict=True)]
+        above = [max(gap.high, LEAST) - m for m, gap in zip(middle, mine, strict=True)]
+        look = line_look(i) | {"linestyle": "none"}
+        panel.errorbar(places, middle, [below, above], label=network, capsize=2, **look)
+    panel.set_yscale("log")
+    panel.set_xticks(range(len(baselines)), [name.replace(", ", ",\n") for name in baselines])
+    panel.tick_params(axis="x", labelrotation=30)
+
+
+def page(found: Sequence[Gap], text: str) -> str:
+    """The text of the page with the table.
+
+    Raises:
+        ConfigError: the page lacks the marks around the table.
+    """
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ConfigError(f"{PAGE} needs a line {BEGIN.strip()} and a line {END}.")
+    return f"{before}{BEGIN}\n{table(found)}\n{END}{after}"
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Print the table; with ``--make``, measure first and write file, page and figure."""
+    parser = argparse.ArgumentParser(prog="python -m experiments.allocation", description=__doc__)
+    parser.add_argument("--make", action="store_true", help="measure again; write page and figure")
+    parser.add_argument(
+        "--cells", type=int, default=PROBLEMS, metavar="N", help=f"cells per network ({PROBLEMS})"
+    )
+    parser.add_argument("--out", type=Path, metavar="DIR", help="folder for the figure")
+    arguments = parser.parse_args(words)
+
+    def act() -> int:
+        if arguments.cells < 1:
+            raise ConfigError(f"cells is {arguments.cells}: give a number above 0.")
+        whole = arguments.cells == PROBLEMS
+        if arguments.make or not whole:
+            console = Console(stderr=True)
+            with console.status("solving") if console.is_terminal else console:
+                found = measure(arguments.cells)
+        else:
+            found = load()
+        print(table(found))
+        if arguments.make and whole:
+            save(found, FILE)
+            PAGE.write_text(page(found, PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+        if arguments.out is not None or (arguments.make and whole):
+            target = PICTURE if arguments.out is None else arguments.out / PICTURE.name
+            with use_style("ieee"):
+                for file in draw(found, target):
+                    if arguments.out is None and file.suffix == ".pdf":
+                        file.unlink()
+                    else:
+                        print(f"drawn: {file}")
+        return 0
+
+    return exit_code(act)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,156 @@
+"""Gaps of baselines to certified optima, by network and by what is minimised."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from channels.arrays import FloatArray
+from channels.streams import Stream
+from experiments.allocation import baselines
+from experiments.allocation.networks import KAPPA, NETWORKS, Cells, drawn
+from solvers import (
+    Solution,
+    allocate_bandwidth,
+    allocate_energy,
+    schedule_uplink,
+    select_clients,
+)
+
+FILE = Path(__file__).with_name("gaps.json")
+"""The gaps of 1000 cells per network, in the repository."""
+PROBLEMS = 1000
+SHARE = 4
+"""One of this many clients is selected."""
+SLACK = 1.5
+"""Deadline of the problems of energy, relative to the least seconds."""
+ALTERNATIONS = 20
+
+
+class Gap(NamedTuple):
+    """The excess of a baseline over the optimum, over the cells of a network.
+
+    Args:
+        network: name of the network.
+        quantity: what is minimised.
+        baseline: the rule.
+        median: of (baseline - optimum) / optimum, in percent.
+        low, high: 5th and 95th percentile.
+        bound: largest relative gap of the optimum to its own bound.
+        cells: number of cells.
+    """
+
+    network: str
+    quantity: str
+    baseline: str
+    median: float
+    low: float
+    high: float
+    bound: float
+    cells: int
+
+
+def measure(problems: int = PROBLEMS, greedy: int = 100) -> list[Gap]:
+    """All gaps.
+
+    Args:
+        problems: cells per network.
+        greedy: cells per network on which the greedy selection is tried, which takes longest.
+    """
+    found = []
+    for name in NETWORKS:
+        cells = drawn(name, problems)
+        for quantity, study in STUDIES.items():
+            optimum, others = study(cells, greedy)
+            for baseline, values in others.items():
+                best = np.asarray(optimum.objective)[: len(values)]
+                excess = 100 * (values / best - 1)
+                low, median, high = np.percentile(excess, [5, 50, 95])
+                gap = float(np.max(optimum.gap))
+                row = Gap(name, quantity, baseline, median, low, high, gap, len(values))
+                found.append(row)
+    return found
+
+
+def _seconds(cells: Cells, greedy: int) -> tuple[Solution[FloatArray], dict[str, FloatArray]]:
+    optimum = allocate_bandwidth(
+        cells.bits, cells.compute_seconds, cells.snr_hz, cells.bandwidth_hz
+    )
+    whole = np.full(cells.bits.shape, cells.bandwidth_hz)
+    alone = baselines.upload_seconds(cells, whole)
+    return optimum, {
+        "equal bands": baselines.seconds_of_equal_bands(cells),
+        "equal slots": schedule_uplink(cells.compute_seconds, alone, "slots").objective,
+        "one by one": schedule_uplink(cells.compute_seconds, alone).objective,
+    }
+
+
+def _selection(cells: Cells, greedy: int) -> tuple[Solution[FloatArray], dict[str, FloatArray]]:
+    count = max(cells.bits.shape[1] // SHARE, 1)
+    optimum = select_clients(
+        cells.bits, cells.compute_seconds, cells.snr_hz, cells.bandwidth_hz, count=count
+    )
+    best = baselines.some_clients(cells, baselines.best_channels(cells, count))
+    dice = Stream(0, ("allocation", "random clients")).generator()
+    order = dice.random(cells.bits.shape).argsort(-1)[:, :count]
+    few = Cells(*(array[:greedy] for array in cells[:4]), *cells[4:])
+    return optimum, {
+        "random, equal bands": baselines.seconds_of_equal_bands(
+            baselines.some_clients(cells, order)
+        ),
+        "best channels, equal bands": baselines.seconds_of_equal_bands(best),
+        "best channels, best bands": allocate_bandwidth(
+            best.bits, best.compute_seconds, best.snr_hz, best.bandwidth_hz
+        ).objective,
+        "greedy": baselines.greedy_selection(few, count)[1],
+    }
+
+
+def _energy(cells: Cells, greedy: int) -> tuple[Solution[FloatArray], dict[str, FloatArray]]:
+    least = allocate_bandwidth(cells.bits, cells.compute_seconds, cells.snr_hz, cells.bandwidth_hz)
+    even = baselines.seconds_of_equal_bands(cells)
+    deadline = SLACK * np.maximum(least.objective, even / SLACK)
+    optimum = allocate_energy(
+        cells.bits,
+        cells.cycles,
+        cells.gain_per_noise,
+        cells.bandwidth_hz,
+        deadline_seconds=deadline,
+        max_power_watts=cells.max_power_watts,
+        max_cpu_hz=cells.max_cpu_hz,
+        kappa=KAPPA,
+    )
+    bands = baselines.equal_bands(cells)
+    full = baselines.upload_seconds(cells, bands)
+    window = baselines.best_windows(cells, bands, deadline)
+    found = {
+        "equal bands, full power": baselines.joules(cells, bands, full, deadline),
+        "equal bands, best power": baselines.joules(cells, bands, window, deadline),
+    }
+    for _ in range(ALTERNATIONS):
+        bands = baselines.best_bands(cells, window, baselines.least_bands(cells, window))
+        window = baselines.best_windows(cells, bands, deadline)
+    found["alternation"] = baselines.joules(cells, bands, window, deadline)
+    return optimum, found
+
+
+STUDIES: dict[str, Callable[[Cells, int], tuple[Solution[FloatArray], dict[str, FloatArray]]]] = {
+    "least seconds": _seconds,
+    "least seconds of a quarter": _selection,
+    "least joules": _energy,
+}
+
+
+def save(found: list[Gap], file: Path = FILE) -> None:
+    """Write the gaps as JSON."""
+    text = json.dumps([one._asdict() for one in found], indent=1)
+    file.write_text(text + "\n", encoding="utf-8")
+
+
+def load(file: Path = FILE) -> list[Gap]:
+    """Read the gaps."""
+    return [Gap(**row) for row in json.loads(file.read_text(encoding="utf-8"))]

@@ -1,0 +1,206 @@
+"""The least energy of rounds: a start, the clearing price, a feasible point and a lower bound."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from channels.arrays import BoolArray, FloatArray, IntArray
+from solvers.bands.least_band import LN2, least_band, upload_seconds
+from solvers.energy.clients import Clients, dual, growth
+from solvers.energy.prices import Rounds, State, clear
+from solvers.energy.problem import Problem
+
+_BLOCK = 1 << 14
+"""Clients that are solved together, so that temporary arrays stay in the cache."""
+
+
+class Plan(NamedTuple):
+    """Feasible points and lower bounds.
+
+    Args:
+        band, window, power, frequency: [problems, clients].
+        end: T in seconds, [problems].
+        energy: joules, [problems].
+        bound: on the energy, or on (w_T / w_E) T + energy where the end is weighed, [problems].
+    """
+
+    band: FloatArray
+    window: FloatArray
+    power: FloatArray
+    frequency: FloatArray
+    end: FloatArray
+    energy: FloatArray
+    bound: FloatArray
+
+
+def least_energy(problem: Problem, end: FloatArray) -> Plan:
+    """Solve problems that have answers.
+
+    Args:
+        problem: the arguments.
+        end: feasible deadlines, [problems]; NaN where the end is weighed.
+    """
+    plan = Plan(*(np.zeros(problem.bits.shape) for _ in range(4)), *np.zeros((3, len(end))))
+    rows = max(_BLOCK // problem.bits.shape[1], 1)
+    for first in range(0, len(end), rows):
+        part = slice(first, first + rows)
+        for whole, some in zip(plan, _least_energy(problem.rows(part), end[part]), strict=True):
+            whole[part] = some
+    return plan
+
+
+def _least_energy(problem: Problem, end: FloatArray) -> Plan:
+    """As ``least_energy``, all problems together."""
+    seconds, joules = problem.weights
+    free = np.isnan(end)
+    second = np.divide(seconds, joules, out=np.full(len(end), np.nan), where=free)
+    sends = problem.bits > 0
+    idle = np.where(sends, 0.0, problem.kappa * problem.cycles**3).sum(-1)
+    floor = np.where(sends, 0.0, problem.ready).max(-1)
+    plan = Plan(*(np.zeros(problem.bits.shape) for _ in range(4)), *np.zeros((3, len(end))))
+    alone = np.maximum(np.cbrt(2 * idle / second), floor)  # the end of those who do not send
+    plan.end[:] = np.where(free, alone, end)
+    at = np.flatnonzero(sends.any(-1))
+    if at.size:
+        clients = _clients(problem, sends, at)
+        state, rounds = _cleared(
+            clients, problem.band[at], end[at], second[at], idle[at], floor[at]
+        )
+        for whole, some in zip(plan[:4], _uploads(rounds, state), strict=True):
+            whole[at] = np.where(sends[at], some, 0.0)
+        late = (clients.busy(plan.frequency[at]) + plan.window[at]).max(-1)  # by rounding errors
+        plan.end[at] = np.where(free[at], np.maximum(state.end, late), end[at])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        slow = np.minimum(problem.cycles / plan.end[:, None], problem.speed)
+    plan.frequency[:] = np.where(sends, plan.frequency, np.where(problem.cycles > 0, slow, 0.0))
+    plan.energy[:] = (plan.power * plan.window).sum(-1)
+    plan.energy[:] += (problem.kappa * problem.cycles * plan.frequency**2).sum(-1)
+    plan.bound[:] = plan.energy + np.where(free, second * plan.end, 0.0)
+    if at.size:
+        plan.bound[at] = _bound(rounds, state, plan.energy[at], plan.end[at])
+    return plan
+
+
+def _clients(problem: Problem, sends: BoolArray, at: IntArray) -> Clients:
+    """Those that send; in the place of others, one that sends and does not count."""
+    sends = sends[at]
+    one = sends.argmax(-1)[:, None]
+
+    def filled(array: FloatArray) -> FloatArray:
+        return np.where(sends, array[at], np.take_along_axis(array[at], one, -1))
+
+    cycles = np.where(sends, problem.cycles[at], 0.0)
+    return Clients(
+        nats=filled(problem.bits) * LN2,
+        cycles=cycles,
+        gain=filled(problem.gain),
+        power=filled(problem.power),
+        speed=np.where(cycles > 0, problem.speed[at], 1.0),
+        kappa=np.where(cycles > 0, problem.kappa[at], 0.0),
+        weight=sends.astype(float),
+    )
+
+
+def _cleared(
+    clients: Clients,
+    band: FloatArray,
+    end: FloatArray,
+    second: FloatArray,
+    idle: FloatArray,
+    floor: FloatArray,
+) -> tuple[State, Rounds]:
+    """Solve from a start: bands in the ratio of the least, or equal ones where the end is free."""
+    ready = clients.cycles / clients.speed
+    snr = clients.power * clients.gain
+    free = np.isnan(end)
+    equal = band[:, None] / clients.weight.sum(-1)[:, None]
+    if free.any():
+        alone = ready + upload_seconds(clients.nats / LN2, np.broadcast_to(equal, ready.shape), snr)
+        end = np.where(free, np.maximum(alone.max(-1), floor), end)
+    last = end[:, None] - ready
+    least, slope = least_band(clients.nats / LN2, last, snr)
+    x = clients.nats / (least * last)
+    most = np.expm1(x)  # SNR at full power in the least band
+    meet = growth(x, most) * last / clients.gain  # price at which that is the best band
+    full = (clients.power + 2 * clients.kappa * clients.speed**3 * (clients.cycles > 0)) / -slope
+    top = np.where(free, np.inf, np.log(np.maximum(full, meet).max(-1)))
+    share = least * (band / (least * clients.weight).sum(-1))[:, None]
+    share = np.where(free[:, None], equal, share)
+    x = clients.nats / (share * last)
+    ratio = np.expm1(x)
+    d = growth(x, ratio)
+    price = _price(share, least, d * last / clients.gain, d / (x * ratio), clients.weight)
+    price = np.minimum(price, top)
+    limited = np.exp(price)[:, None] > meet
+    y = np.log(np.where(limited, most, ratio))
+    first = (ready + clients.nats / snr).max(-1)
+    rounds = Rounds(clients, band, end, second, idle, first, floor, top)
+    return clear(rounds, price, y, limited), rounds
+
+
+def _price(
+    share: FloatArray,
+    least: FloatArray,
+    marginal: FloatArray,
+    power: FloatArray,
+    weight: FloatArray,
+) -> FloatArray:
+    """Start of ln lambda: bands follow powers of the price from ``share`` down to ``least``."""
+    log_price = np.log(marginal)
+    counted = share * weight
+    total = counted.sum(-1)
+    price = (log_price * counted).sum(-1) / total
+    for _ in range(3):
+        bands = share * np.exp(power * (log_price - price[:, None]))
+        moving = np.where(bands > least, bands, 0.0) * weight
+        excess = np.log((np.maximum(bands, least) * weight).sum(-1) / total)
+        slope = (moving * power).sum(-1) / total
+        price = price + np.clip(excess / np.maximum(slope, 0.05), -2.0, 2.0)
+    return np.asarray(price)
+
+
+def _uploads(rounds: Rounds, state: State) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Bands that fill the cell, windows, powers and frequencies, within all limits."""
+    clients, replies = rounds.clients, state.replies
+    end = state.end[:, None]
+    scale = rounds.band / (replies.band * clients.weight).sum(-1)
+    band = replies.band * scale[:, None]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        frequency = clients.frequency(replies.worth)
+        busy = clients.cycles / frequency
+        # Of c / f and t, the difference of T and the larger one has lost digits.
+        long = replies.window > busy
+        window = np.minimum(replies.window, end - clients.cycles / clients.speed)
+        window = np.where(long, end - busy, window)
+        power = np.expm1(clients.nats / (band * window)) * band / clients.gain
+        over = power > clients.power
+        if over.any():
+            needed = upload_seconds(clients.nats / LN2, band, clients.power * clients.gain)
+            window = np.where(over, needed, window)
+            power = np.where(over, clients.power, power)
+        frequency = np.where(long, frequency, clients.cycles / (end - window))
+        frequency = np.minimum(frequency, clients.speed)
+    return band, window, power, np.where(clients.cycles > 0, frequency, 0.0)
+
+
+def _bound(rounds: Rounds, state: State, energy: FloatArray, end: FloatArray) -> FloatArray:
+    """A lower bound by weak duality; where the end is free, over all ends that can be best."""
+    price = np.exp(state.price)
+    cost, slope = dual(rounds.clients, price, state.end, state.replies)
+    bound = cost - price * rounds.band + rounds.idle / state.end**2
+    best = energy
+    if not np.isnan(rounds.second).all():
+        # Linear in T, with what is left of w_T / w_E as slope: least at one of the ends.
+        left = rounds.second + slope - 2 * rounds.idle / state.end**3
+        first = np.maximum(rounds.first, rounds.floor)
+        latest = end + energy / rounds.second  # later, the time alone costs more
+        linear = rounds.second * state.end + left * (np.where(left > 0, first, latest) - state.end)
+        free = ~np.isnan(rounds.second)
+        bound += np.where(free, linear, 0.0)
+        best = energy + np.where(free, rounds.second * end, 0.0)
+    # Rounding errors of the band, dear next to T*, may lift the bound above the energy. By more
+    # than that, the solve has failed, and 0 is what remains.
+    slack = 1e-9 * best + 1e-12 * price * rounds.band
+    return np.where(bound <= best + slack, np.minimum(bound, best), 0.0)

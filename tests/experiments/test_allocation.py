@@ -1,0 +1,106 @@
+"""``python -m experiments.allocation``: no rule beats the optimum; table, page and figure."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from experiments.allocation import __main__ as command
+from experiments.allocation import baselines, study
+from experiments.allocation.networks import NETWORKS, drawn
+from tests.drawn import recorded, titles
+from wirelessfl.errors import ConfigError
+
+
+@pytest.fixture(scope="module")
+def found():
+    return study.measure(6, greedy=2)
+
+
+def test_no_rule_beats_the_optimum(found):
+    """Gaps are at least 0 up to the bound of the optimum, in all networks."""
+    assert len(found) == len(NETWORKS) * (3 + 4 + 3)
+    for gap in found:
+        assert gap.bound < 1e-6
+        assert gap.median >= gap.low >= -1e-4
+        assert gap.high >= gap.median
+    by_rule = {(gap.network, gap.baseline): gap.median for gap in found}
+    for network in NETWORKS:
+        assert (
+            by_rule[network, "best channels, best bands"]
+            <= by_rule[network, "best channels, equal bands"]
+        )
+        assert by_rule[network, "alternation"] <= by_rule[network, "equal bands, best power"]
+
+
+def test_rules_keep_their_limits():
+    """Bands sum to the band, windows end in time, and full power suffices."""
+    cells = drawn("macro cell", 5)
+    deadline = 1.5 * baselines.seconds_of_equal_bands(cells)
+    bands = baselines.equal_bands(cells)
+    window = baselines.best_windows(cells, bands, deadline)
+    least = baselines.least_bands(cells, window)
+    better = baselines.best_bands(cells, window, least)
+    assert (better.sum(-1) <= cells.bandwidth_hz * (1 + 1e-9)).all()
+    assert (better >= least * (1 - 1e-12)).all()
+    assert (window + cells.compute_seconds <= deadline[:, None] * (1 + 1e-12)).all()
+    joules = [baselines.joules(cells, one, window, deadline).sum() for one in (better, bands)]
+    assert joules[0] < joules[1]
+
+
+def test_greedy_selection_adds_the_client_that_ends_soonest():
+    cells = drawn("disc", 3)
+    chosen, end = baselines.greedy_selection(cells, 2)
+    for row in range(3):
+        one = baselines.Cells(*(array[row : row + 1] for array in cells[:4]), *cells[4:])
+        first = np.argmin(
+            cells.compute_seconds[row]
+            + baselines.upload_seconds(one, np.full(one.bits.shape, cells.bandwidth_hz))[0]
+        )
+        assert chosen[row, 0] == first
+    assert (np.sort(chosen, -1)[:, 0] != np.sort(chosen, -1)[:, 1]).all()
+    assert (end > 0).all()
+
+
+def test_the_page_has_the_table_of_the_stored_gaps():
+    """If this fails: ``python -m experiments.allocation --make`` measures and writes the page."""
+    text = command.PAGE.read_text(encoding="utf-8")
+    assert command.page(study.load(), text) == text
+    assert all(gap.cells in (study.PROBLEMS, 100) for gap in study.load())
+    with pytest.raises(ConfigError, match="needs a line"):
+        command.page([], "no marks")
+
+
+def test_the_figure_shows_the_gaps(found, tmp_path):
+    with recorded() as figures:
+        command.draw(found, tmp_path / "allocation.png")
+    figure = figures["allocation"]
+    assert titles(figure) == list(study.STUDIES)
+    for panel, quantity in zip(figure.axes, study.STUDIES, strict=True):
+        for network, one in zip(NETWORKS, panel.containers, strict=True):
+            shown = one.lines[0].get_ydata()
+            wanted = [
+                max(gap.median, command.LEAST)
+                for gap in found
+                if (gap.network, gap.quantity) == (network, quantity)
+            ]
+            assert shown == pytest.approx(wanted)
+
+
+def test_the_command_prints_and_saves(monkeypatch, tmp_path, capsys, found):
+    """With few cells it measures anew and leaves the stored gaps alone."""
+    monkeypatch.setattr(command, "measure", lambda cells: found)
+    before = study.FILE.read_bytes()
+    assert command.main(["--cells", "3", "--out", str(tmp_path)]) == 0
+    assert "| least joules | alternation |" in capsys.readouterr().out
+    assert (tmp_path / "allocation.png").is_file()
+    assert command.main([]) == 0
+    assert capsys.readouterr().out.strip() in command.PAGE.read_text(encoding="utf-8")
+    assert study.FILE.read_bytes() == before
+    assert command.main(["--cells", "0"]) == 2
+    assert "cells is 0" in capsys.readouterr().err
+
+
+def test_gaps_are_stored_whole(found, tmp_path):
+    study.save(found, Path(tmp_path / "gaps.json"))
+    assert study.load(tmp_path / "gaps.json") == found

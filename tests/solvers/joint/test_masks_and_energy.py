@@ -1,0 +1,141 @@
+"""``optimize_masks_and_energy`` against all integer sizes and a dynamic program."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from solvers import Status, allocate_energy, optimize_masks_and_bands, optimize_masks_and_energy
+
+LIMITS = {"max_power_watts": 0.1, "max_cpu_hz": 2e9, "kappa": 1e-28}
+
+
+def drawn(random, cells, clients):
+    return (
+        10 ** random.uniform(3, 5, (cells, clients)),
+        10 ** random.uniform(7, 8, (cells, clients)),
+        10 ** random.uniform(7, 10, (cells, clients)),
+        10 ** random.uniform(5, 6, cells),
+    )
+
+
+def table(bits, cycles, gain, band, most, deadline, more_bits=0.0, more_cycles=0.0):
+    """Least energy [sizes, cells] of each cell at each size."""
+    size = np.arange(most + 1)[:, None, None]
+    return allocate_energy(
+        more_bits + size * bits,
+        more_cycles + size * cycles,
+        gain,
+        band,
+        deadline_seconds=deadline,
+        **LIMITS,
+    ).objective
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_no_other_sizes_spend_less(seed):
+    """All sizes of three cells, some of which may not end by the deadline."""
+    random = np.random.default_rng(seed)
+    problem = drawn(random, 3, 3)
+    energy = table(*problem, 6, 3.0, 1e3, 1e6)
+    found = optimize_masks_and_energy(
+        *problem, 9, deadline_seconds=3.0, offset_bits=1e3, offset_cycles=1e6, cap=6, **LIMITS
+    )
+    best = min(
+        sum(energy[p, j] for j, p in enumerate(sizes))
+        for sizes in itertools.product(range(7), repeat=3)
+        if sum(sizes) == 9
+    )
+    assert found.objective == pytest.approx(best, rel=1e-12)
+    if found.status is Status.INFEASIBLE:
+        assert "units end by 3 s" in found.message
+    else:
+        assert found.gap < 1e-9
+        assert found.value.sizes.sum() == 9
+
+
+def test_many_units_agree_with_a_dynamic_program():
+    """120 units of three cells: the least energy of every number of units in the first cells."""
+    random = np.random.default_rng(1)
+    bits, cycles, gain, band = drawn(random, 3, 5)
+    problem = bits / 10, cycles / 10, gain.clip(1e9), band
+    energy = table(*problem, 120, 6.0)
+    best = energy[:, 0]
+    for column in energy.T[1:]:
+        sums = best[:, None] + column
+        best = np.array([sums[::-1].diagonal(k).min() for k in range(-120, 1)])
+    found = optimize_masks_and_energy(*problem, 120, deadline_seconds=6.0, **LIMITS)
+    assert found.objective == pytest.approx(best[120], rel=1e-12)
+
+
+def test_the_deadline_of_least_time_leaves_one_design():
+    """At the least time for these sizes, the slowest cell has no other choice."""
+    random = np.random.default_rng(2)
+    bits, cycles, gain, band = drawn(random, 3, 4)
+    fast = optimize_masks_and_bands(bits, cycles / 2e9, 0.1 * gain, band, 30)
+    late = optimize_masks_and_energy(
+        bits, cycles, gain, band, 30, deadline_seconds=0.999 * fast.objective, **LIMITS
+    )
+    assert late.status is Status.INFEASIBLE
+    found = [
+        optimize_masks_and_energy(
+            bits, cycles, gain, band, 30, deadline_seconds=more * fast.objective, **LIMITS
+        ).objective
+        for more in (1 + 1e-9, 1.1, 2.0, 8.0)
+    ]
+    assert found == sorted(found, reverse=True)
+    assert np.isfinite(found).all()
+
+
+def test_a_batch_equals_its_problems():
+    random = np.random.default_rng(3)
+    bits, cycles, gain, band = drawn(random, 2, 3)
+    deadlines = np.array([2.0, 4.0, 1e-3])
+    found = optimize_masks_and_energy(
+        bits, cycles, gain.clip(1e9), band, 10, deadline_seconds=deadlines, **LIMITS
+    )
+    assert found.status[2] is Status.INFEASIBLE
+    assert (found.value.sizes[2] == -1).all()
+    assert found.message.startswith("1 of 3 problems are infeasible; item [2]: total is 10, but")
+    for row in range(2):
+        one = optimize_masks_and_energy(
+            bits, cycles, gain.clip(1e9), band, 10, deadline_seconds=deadlines[row], **LIMITS
+        )
+        assert one.objective == pytest.approx(found.objective[row], rel=1e-13)
+        assert (one.value.sizes == found.value.sizes[row]).all()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"gain_per_noise": [1e9]}, r"bits_per_unit has shape \(\), and no other argument has"),
+        ({"cycles_per_unit": -1}, "cycles_per_unit is -1.0"),
+        ({"deadline_seconds": 0}, "deadline_seconds is 0.0"),
+        ({"bandwidth_hz": [1, 2, 3]}, "shapes do not fit"),
+    ],
+)
+def test_bad_arguments_are_named(change, message):
+    good = {
+        "bits_per_unit": 1e4,
+        "cycles_per_unit": 1e6,
+        "gain_per_noise": [[1e9, 1e9], [1e9, 1e9]],
+        "bandwidth_hz": 1e6,
+        "total": 4,
+        "deadline_seconds": 1.0,
+    }
+    with pytest.raises(ValueError, match=message):
+        optimize_masks_and_energy(**(good | LIMITS | change))
+
+
+def test_a_cell_that_cannot_end_is_named():
+    found = optimize_masks_and_energy(
+        1e4,
+        1e6,
+        [[1e9], [0.0]],
+        1e6,
+        4,
+        deadline_seconds=1.0,
+        offset_bits=1.0,
+        **LIMITS,
+    )
+    assert found.message == "cell 1 does not end by 1 s at its least size"
