@@ -54,11 +54,12 @@ def shown(percent: float) -> str:
 def draw(found: Sequence[Gap], path: Path) -> list[Path]:
     """One panel per quantity: the median gap of each baseline, and 90 % of the cells."""
     quantities = list(dict.fromkeys(gap.quantity for gap in found))
-    figure, axes = new_figure(len(quantities), 2.9)
+    figure, axes = new_figure(2, 2.6, rows=len(quantities) // 2)
     for panel, quantity in zip(axes, quantities, strict=True):
         _panel(panel, [gap for gap in found if gap.quantity == quantity])
         panel.set_title(quantity)
-    axes[0].set_ylabel("excess over the optimum (%)")
+    for panel in axes[::2]:
+        panel.set_ylabel("excess over the optimum (%)")
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=len(NETWORKS), frameon=False)
     return save_figure(figure, path)

@@ -121,6 +121,24 @@ def best_bands(cells: Cells, window: FloatArray, least: FloatArray) -> FloatArra
     return np.where(free, np.maximum(bands * (rest / total)[:, None], least), bands)
 
 
+def best_end(
+    cells: Cells, window: FloatArray, seconds: FloatArray, joules_weight: FloatArray
+) -> FloatArray:
+    """Ends [problems] of least ``seconds`` T + ``joules_weight`` E for given upload seconds.
+
+    Clients compute as slowly as the rest of the time allows; the derivative is bisected.
+    """
+    low = (window + cells.compute_seconds).max(-1)
+    high = 1000 * low
+    for _ in range(_HALVINGS):
+        end = np.sqrt(low * high)
+        rest = end[:, None] - window
+        saved = joules_weight * (2 * KAPPA * cells.cycles**3 / rest**3).sum(-1)
+        later = saved > seconds
+        low, high = np.where(later, end, low), np.where(later, high, end)
+    return low
+
+
 def least_bands(cells: Cells, window: FloatArray) -> FloatArray:
     """Bands with which full power delivers the bits in ``window`` seconds, [problems, clients]."""
     return least_band(cells.bits, window, cells.snr_hz)[0]

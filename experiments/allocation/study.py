@@ -138,10 +138,39 @@ def _energy(cells: Cells, greedy: int) -> tuple[Solution[FloatArray], dict[str, 
     return optimum, found
 
 
+def _both(cells: Cells, greedy: int) -> tuple[Solution[FloatArray], dict[str, FloatArray]]:
+    least = allocate_bandwidth(cells.bits, cells.compute_seconds, cells.snr_hz, cells.bandwidth_hz)
+    limits = {
+        "max_power_watts": cells.max_power_watts,
+        "max_cpu_hz": cells.max_cpu_hz,
+        "kappa": KAPPA,
+    }
+    task = cells.bits, cells.cycles, cells.gain_per_noise, cells.bandwidth_hz
+    late = allocate_energy(*task, deadline_seconds=SLACK * least.objective, **limits)
+    weights = 1 / least.objective, 1 / late.objective
+    optimum = allocate_energy(*task, weights=weights, **limits)
+    bands = baselines.equal_bands(cells)
+
+    def cost(bands: FloatArray, window: FloatArray) -> FloatArray:
+        end = baselines.best_end(cells, window, *weights)
+        return weights[0] * end + weights[1] * baselines.joules(cells, bands, window, end)
+
+    full = baselines.upload_seconds(cells, bands)
+    half = cells._replace(max_power_watts=cells.max_power_watts / 2)
+    window = baselines.upload_seconds(half, bands)
+    better = baselines.best_bands(cells, window, baselines.least_bands(cells, window))
+    return optimum, {
+        "equal bands, full power": cost(bands, full),
+        "equal bands, half power": cost(bands, window),
+        "two blocks": cost(better, window),
+    }
+
+
 STUDIES: dict[str, Callable[[Cells, int], tuple[Solution[FloatArray], dict[str, FloatArray]]]] = {
     "least seconds": _seconds,
     "least seconds of a quarter": _selection,
     "least joules": _energy,
+    "seconds and joules": _both,
 }
 
 
