@@ -1,5 +1,6 @@
 """Optimisation: solvers that take a problem and return a Solution with a certificate."""
 
+from solvers.alignment import Alignment, align_transmitters
 from solvers.allocation import allocate_requests
 from solvers.bands import (
     BandsInTime,
@@ -26,6 +27,7 @@ from solvers.widths import coverage_frontier, fastest_widths, widths_by_deadline
 __all__ = [
     "BEAMFORMER_BACKENDS",
     "UPLINK_ACCESS",
+    "Alignment",
     "BandsInTime",
     "EnergyAllocation",
     "MasksAndBands",
@@ -36,6 +38,7 @@ __all__ = [
     "SolverUnavailableError",
     "Status",
     "WidthsAndBands",
+    "align_transmitters",
     "allocate_bands_in_time",
     "allocate_bandwidth",
     "allocate_energy",

@@ -171,7 +171,7 @@ def test_the_examples_of_sessions_run(tmp_path, monkeypatch, capsys):
 def test_the_solver_studies_run_and_draw(tmp_path, launcher):
     """Each study runs separately and has about 20 lines, as the README promises."""
     found = [(file, code) for _, file, code in blocks(ROOT / "docs" / "solvers.md") if file]
-    assert len(found) == 8
+    assert len(found) == 9
     for file, code in found:
         assert len(code.splitlines()) <= 23
         few = code.replace("standard_normal((40,", "standard_normal((2,")  # of 40 problems

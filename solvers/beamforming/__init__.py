@@ -11,6 +11,7 @@ from solvers.beamforming.optimize import BEAMFORMER_BACKENDS, optimize_beamforme
 if TYPE_CHECKING:
     from solvers.beamforming.anneal import Anneal
     from solvers.beamforming.branch_and_bound import BranchAndBound
+    from solvers.beamforming.default import Default
     from solvers.beamforming.mirror_prox import MirrorProx
     from solvers.beamforming.problem import Problems
     from solvers.beamforming.relaxation import RelaxationBound
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 _MODULES = {
     "Anneal": "solvers.beamforming.anneal",
     "BranchAndBound": "solvers.beamforming.branch_and_bound",
+    "Default": "solvers.beamforming.default",
     "MirrorProx": "solvers.beamforming.mirror_prox",
     "Problems": "solvers.beamforming.problem",
     "RelaxationBound": "solvers.beamforming.relaxation",
@@ -32,6 +34,7 @@ __all__ = [
     "BeamformerBackend",
     "BranchAndBound",
     "Certificate",
+    "Default",
     "Found",
     "MirrorProx",
     "Problems",

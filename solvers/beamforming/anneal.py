@@ -45,7 +45,10 @@ class Anneal(FromRandomStarts):
 
     def solve(self, problem: Problems) -> Found:
         """Find beamformers by annealing and polishing."""
-        h = problem.h
+        return Found(self.anneal(problem.h))
+
+    def anneal(self, h: Tensor) -> Tensor:
+        """Beamformers [problems, dimensions] for channels [problems, clients, dimensions]."""
         _, clients, antennas = h.shape
         starts = default_starts(clients) if self.starts is None else self.starts
         steps = 60 if clients <= 16 else 200
@@ -53,8 +56,7 @@ class Anneal(FromRandomStarts):
         first = torch.randn(2 * antennas, starts, generator=generator).to(h.device)
         first /= torch.linalg.vector_norm(first, dim=0)
         size = max(1, _CHUNK_NUMBERS.get(h.device.type, 1 << 19) // (2 * clients * starts))
-        parts = [_solve(part, first, steps) for part in torch.split(h, size)]
-        return Found(torch.cat(parts))
+        return torch.cat([_solve(part, first, steps) for part in torch.split(h, size)])
 
 
 def default_starts(clients: int) -> int:

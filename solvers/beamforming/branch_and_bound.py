@@ -26,13 +26,13 @@ from solvers.beamforming.directions import of_unit_norm, unit_norm
 from solvers.beamforming.least_norm import least_norm
 from solvers.beamforming.problem import Problems
 from solvers.beamforming.relaxation import relaxation_weights
+from solvers.beamforming.sectors import TURN, Nodes, split
 from solvers.settings import check_time_limit
 
 _CLOSED = 0.99 * PROVEN_GAP  # gap at which nodes are closed, with a margin for rounding
 _NODES = 512  # relaxations solved together
 _Q_FRACTION = 0.97  # of the semidefinite q; with 1 the quadratic form would be singular
 _OTHERS = 0.1  # branching weight of clients that the semidefinite relaxation ignores
-_TURN = 2 * math.pi
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def branch_and_bound(h: Tensor, start: Tensor, limit_seconds: float) -> Exact:
     weight = q / q.max() + _OTHERS
     quadratic, plain = _Relaxation.of(h, root, _Q_FRACTION * q), _Relaxation.of(h, root, 0 * q)
     low = torch.zeros(1, clients, dtype=torch.float64)
-    width = torch.full((1, clients), _TURN, dtype=torch.float64)
+    width = torch.full((1, clients), TURN, dtype=torch.float64)
     width[:, root] = 0  # a common phase has no effect, so the root's phase is fixed
     bound = torch.zeros(1, dtype=torch.float64)
     proven, nodes = 0.0, 0
@@ -122,7 +122,7 @@ def branch_and_bound(h: Tensor, start: Tensor, limit_seconds: float) -> Exact:
             break
         current, rest = order[:_NODES], order[_NODES:]
         nodes += len(current)
-        batch = _Nodes(bound[current], low[current], width[current])
+        batch = Nodes(bound[current], low[current], width[current])
         for relaxation in (quadratic, plain):
             proved, points = relaxation.solve(batch.low, batch.width)
             batch = batch._replace(bound=torch.maximum(batch.bound, proved))
@@ -130,8 +130,9 @@ def branch_and_bound(h: Tensor, start: Tensor, limit_seconds: float) -> Exact:
             scores = _score(h, found).nan_to_num()
             if scores.max() > 1 / min_square:
                 best, min_square = found[scores.argmax()], 1 / float(scores.max())
-        children = _split(batch, plain.received(points), weight)
-        others = _Nodes(bound[rest], low[rest], width[rest])
+        received = plain.received(points)
+        children = split(batch, received, weight * (1 - received.abs().square()))
+        others = Nodes(bound[rest], low[rest], width[rest])
         parts = (torch.cat(pair) for pair in zip(children, others, strict=True))
         bound, low, width = parts
         open_ = bound < min_square / (1 + _CLOSED)
@@ -139,19 +140,6 @@ def branch_and_bound(h: Tensor, start: Tensor, limit_seconds: float) -> Exact:
     else:
         proven = min_square / (1 + _CLOSED)
     return Exact(best, 1 / min_square, 1 / max(min(proven, min_square), 1e-300), nodes)
-
-
-class _Nodes(NamedTuple):
-    """Nodes of the branch-and-bound tree.
-
-    Args:
-        bound: [nodes], lower bounds on ||m||^2.
-        low, width: [nodes, clients], start and width of the phase intervals, in radians.
-    """
-
-    bound: Tensor
-    low: Tensor
-    width: Tensor
 
 
 class _Relaxation(NamedTuple):
@@ -215,30 +203,6 @@ class _Relaxation(NamedTuple):
         antennas = self.g.shape[-1]
         imaginary = torch.nn.functional.pad(points[:, antennas:], (1, 0))
         return torch.complex(points[:, :antennas], imaginary)
-
-
-def _split(nodes: _Nodes, received: Tensor, weight: Tensor) -> _Nodes:
-    """Split the phase interval of each node's most violated client; a full circle into three."""
-    bound, low, width = nodes
-    miss = weight * (1 - received.abs().square())
-    weakest = torch.where(width > 1e-6, miss, -torch.inf).argmax(-1, keepdim=True)
-    start, span = low.gather(1, weakest), width.gather(1, weakest)
-    phase = torch.remainder(received.gather(1, weakest).angle() - start, _TURN)
-    full = span > math.pi
-    inside = (phase > 0.1 * span) & (phase < 0.9 * span)
-    cut = torch.where(inside, phase, span / 2)
-    pieces = torch.where(full, 3, 2)
-    each = pieces.squeeze(1)
-    node = torch.arange(len(low)).repeat_interleave(each)
-    number = torch.arange(len(node)) - (each.cumsum(0) - each)[node]
-    full, phase, cut, span, start = (x[node, 0] for x in (full, phase, cut, span, start))
-    third = _TURN / 3
-    begin = torch.where(full, phase + third * number, cut * number)
-    size = torch.where(full, third, torch.where(number == 0, cut, span - cut))
-    low, width = low[node].clone(), width[node].clone()
-    low.scatter_(1, weakest[node], (start + begin)[:, None])
-    width.scatter_(1, weakest[node], size[:, None])
-    return _Nodes(bound[node], low, width)
 
 
 def _score(h: Tensor, a: Tensor) -> Tensor:

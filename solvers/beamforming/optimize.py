@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 BACKENDS: Catalogue[BeamformerBackend] = Catalogue(
     "backend",
     {
+        "default": "solvers.beamforming.default:Default",
         "anneal": "solvers.beamforming.anneal:Anneal",
         "mirror_prox": "solvers.beamforming.mirror_prox:MirrorProx",
         "sca": "solvers.beamforming.sca:Sca",
@@ -67,13 +68,13 @@ def optimize_beamformer(
 def optimize_beamformer(
     h: NDArray[np.complexfloating] | Tensor,
     *,
-    backend: str | BeamformerBackend = "anneal",
+    backend: str | BeamformerBackend = "default",
     certificate: Literal["sdr", "exact"] | Certificate | None = None,
     scales: ArrayLike | Tensor | None = None,
 ) -> Solution[Any]:
     """Find the receive beamformer that maximises the weakest client's gain (HIST, problem (33)).
 
-    Solves  max_a min_i |a^H h_i|^2 / s_i^2  over ||a|| = 1. This is NP-hard: ``anneal`` finds
+    Solves  max_a min_i |a^H h_i|^2 / s_i^2  over ||a|| = 1. This is NP-hard: the default finds
     beamformers close to the optimum, and a certificate bounds the distance to it.
 
     On a CPU it uses one thread, because the matrix products are too small to benefit from more. Use
@@ -82,16 +83,19 @@ def optimize_beamformer(
     Args:
         h: channels [..., clients, antennas] complex64 or complex128; leading axes are a batch.
             NumPy, or torch on any device.
-        backend: ``anneal``: annealed soft minima from many starts, with polishing;
+        backend: ``default``: exact enumeration for two antennas or two clients (up to 32 clients,
+            see ``Default``), and otherwise ``anneal``: annealed soft minima from many starts, with
+            polishing;
             ``mirror_prox``: the paper's successive convex approximation; ``sca``: the same
             approximation solved by cvxpy; ``sdr``: semidefinite relaxation and sampling, by cvxpy;
             ``branch_and_bound``: exact for small problems (4 antennas and 30 clients, or 10 and 10,
             in seconds). A name selects default settings. For other settings give an instance of
-            ``Anneal``, ``MirrorProx``, ``Sca``, ``Sdr``, ``BranchAndBound`` or another subclass of
-            ``BeamformerBackend``, all of ``solvers.beamforming``. All problems use the same random
-            starts, so a solution does not depend on the other problems of its batch, except for
-            rounding.
-        certificate: method that proves the bound. None: min_i ||h_i||^2 / s_i^2, at no cost;
+            ``Default``, ``Anneal``, ``MirrorProx``, ``Sca``, ``Sdr``, ``BranchAndBound`` or another
+            subclass of ``BeamformerBackend``, all of ``solvers.beamforming``. All problems use the
+            same random starts, so a solution does not depend on the other problems of its batch,
+            except for rounding.
+        certificate: method that proves the bound. None: min_i ||h_i||^2 / s_i^2, at no cost, or the
+            backend's own bound;
             ``sdr``: the dual of the semidefinite relaxation, which is loose if clients outnumber
             antennas; ``exact``: branch and bound that starts at the solution and may improve it,
             for up to a minute per problem. ``BranchAndBound(time_limit_seconds=...)`` sets another

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from channels.arguments import is_number
 from channels.arrays import BoolArray, FloatArray
+from channels.validation import shown
 from solvers.bands.least_band import LN2, least_band
 from solvers.bands.problem import broadcast, finite
 from solvers.outcome import Outcome
@@ -150,8 +152,8 @@ def optimize_widths_and_bands(
         "snr_hz": finite("snr_hz", snr_hz, "Hz: transmit power x gain / noise density"),
         "weights": finite("weights", weights, "the unit of the objective", above=True),
     }
-    if not 0 < cap <= 1:
-        raise ValueError(f"cap is {cap}: give a number above 0, up to 1.")
+    if not (is_number(cap) and 0 < cap <= 1):
+        raise ValueError(f"cap is {shown(cap)}: give a number above 0, up to 1.")
     scalars = {
         "bandwidth_hz": finite("bandwidth_hz", bandwidth_hz, "Hz", above=True),
         "deadline_seconds": finite("deadline_seconds", deadline_seconds, "seconds", above=True),

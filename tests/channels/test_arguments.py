@@ -19,6 +19,14 @@ EACH = np.ones(6)
 ROUND = {"model_parameters": 20, "local_steps": 3, "seconds_per_bit": EACH}
 WIDTHS = {"seconds": [[1.0, 2.0], [1.0, 3.0]], "neurons": [2, 4]}
 AIR = {"h": H, "beamformer": np.ones(4), "csi_error": 0.0, "phase_error": 0.0, "stream": Stream(1)}
+UPLOADS = {
+    "bits": [1e5, 1e5],
+    "compute_seconds": [0.0, 1.0],
+    "snr_hz": [1e7, 1e7],
+    "bandwidth_hz": 1e6,
+}
+LIMITS = {"max_power_watts": 0.1, "max_cpu_hz": 1e9, "kappa": 1e-28}
+SIZES = {"total": 4, "cap": None, "lower": 0, "granularity": 1}
 GOOD = {
     "ChannelDraw": {"network": NETWORK, "h": DRAW.h},
     "Network": {
@@ -78,9 +86,58 @@ GOOD = {
         "convention": "published",
         "elements_per_symbol": 1,
     },
+    "align_transmitters": {
+        "h": H,
+        "weights": np.ones(3),
+        "max_amplitude": 1.0,
+        "noise_variance": 1.0,
+        "correlation": 0.0,
+        "unbiased_sum": False,
+        "certificate": "sdr",
+        "starts": 1,
+        "seed": 0,
+        "time_limit_seconds": 1.0,
+    },
+    "allocate_bands_in_time": UPLOADS,
+    "allocate_bandwidth": UPLOADS,
+    "allocate_energy": {
+        "bits": [1e5, 1e5],
+        "cycles": [1e7, 1e7],
+        "gain_per_noise": [1e9, 1e9],
+        "bandwidth_hz": 1e6,
+        "deadline_seconds": 1.0,
+    }
+    | LIMITS,
     "allocate_requests": {"weights": [1.0, 2.0], "total": 5, "floor": 1},
     "coverage_frontier": WIDTHS,
     "fastest_widths": WIDTHS | {"coverage": 1},
+    "optimize_masks_and_bands": {
+        "bits_per_unit": [[1e4], [1e4]],
+        "seconds_per_unit": [[0.1], [0.1]],
+        "snr_hz": [[1e7], [1e7]],
+        "bandwidth_hz": 1e6,
+        "offset_bits": 0.0,
+        "offset_seconds": 0.0,
+    }
+    | SIZES,
+    "optimize_masks_and_energy": {
+        "bits_per_unit": [[1e4], [1e4]],
+        "cycles_per_unit": [[1e6], [1e6]],
+        "gain_per_noise": [[1e9], [1e9]],
+        "bandwidth_hz": 1e6,
+        "deadline_seconds": 5.0,
+        "offset_bits": 0.0,
+        "offset_cycles": 0.0,
+    }
+    | SIZES
+    | LIMITS,
+    "optimize_widths_and_bands": UPLOADS | {"deadline_seconds": 1.0, "weights": 1.0, "cap": 1.0},
+    "schedule_uplink": {
+        "ready_seconds": [0.0, 1.0],
+        "upload_seconds": [1.0, 1.0],
+        "access": "sequential",
+    },
+    "select_clients": UPLOADS | {"count": 1},
     "optimize_beamformer": {
         "h": H,
         "backend": "mirror_prox",

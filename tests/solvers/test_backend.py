@@ -15,7 +15,7 @@ def test_errors_for_unknown_backends_list_names_and_classes(wrong):
     with pytest.raises(ValueError, match=f"^backend is .*{names}.*MaskSizeBackend class") as caught:
         optimize_mask_sizes([1.0, 2.0], 3, backend=wrong)
     assert "\n" not in str(caught.value)
-    names = "choose one of anneal, mirror_prox, sca, sdr, branch_and_bound"
+    names = "choose one of default, anneal, mirror_prox, sca, sdr, branch_and_bound"
     with pytest.raises(ValueError, match=f"^backend is .*{names}.*BeamformerBackend class"):
         optimize_beamformer(H, backend=wrong)
     if wrong is not None:

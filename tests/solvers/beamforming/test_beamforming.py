@@ -321,7 +321,7 @@ def test_an_empty_batch_gives_an_empty_solution(backend: str, certificate: Any) 
         (torch.ones(2, 2), {}, "h has dtype torch.float32: give complex64"),
         ([[1, 2]], {}, "h has dtype int64"),
         (np.array([[1, np.nan + 0j]]), {}, r"h\[0, 1\] is \(nan\+0j\): give finite"),
-        (np.ones((2, 2), complex), {"backend": "best"}, "backend is 'best': choose one of anneal"),
+        (np.ones((2, 2), complex), {"backend": "best"}, "is 'best': choose one of default, anneal"),
         (np.ones((2, 2), complex), {"backend": partial(Anneal, starts=0)}, "starts is 0"),
         (np.ones((2, 2), complex), {"backend": partial(Anneal, starts=2.5)}, "starts is 2.5"),
         (np.ones((2, 2), complex), {"backend": partial(Anneal, seed=-1)}, "seed is -1"),

@@ -16,6 +16,7 @@ from solvers.beamforming import (
     BeamformerBackend,
     BranchAndBound,
     Certificate,
+    Default,
     Found,
     MirrorProx,
     Problems,
@@ -24,7 +25,7 @@ from solvers.beamforming import (
     Sdr,
 )
 
-CLASSES = (Anneal, MirrorProx, Sca, Sdr, BranchAndBound)
+CLASSES = (Default, Anneal, MirrorProx, Sca, Sdr, BranchAndBound)
 
 
 def channels(seed: int, *shape: int) -> Any:

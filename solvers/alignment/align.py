@@ -1,0 +1,239 @@
+"""Over-the-air sums: transmit coefficients and a receive beamformer with the least error."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from channels.arrays import BoolArray
+from channels.validation import is_tensor, shown
+from solvers.settings import check_seed, check_starts, check_time_limit
+from solvers.solution import Solution, Status
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from solvers.alignment.problem import Arguments
+
+PROVEN_GAP = 1e-4
+"""Maximum relative gap in the error of an optimal solution, as for ``optimize_beamformer``."""
+
+
+class Alignment(NamedTuple):
+    """What the clients and the receiver do, and the two parts of the error.
+
+    Args:
+        receive: a [..., antennas] complex128; the receiver takes a^H y.
+        transmit: b [..., clients] complex128, |b_i| <= max_amplitude_i; client i sends b_i x_i.
+        bias: [...], the part of the error due to weights a^H h_i b_i other than q_i.
+        noise: [...], the part due to noise, noise_variance ||a||^2.
+    """
+
+    receive: Any
+    transmit: Any
+    bias: Any
+    noise: Any
+
+
+@overload
+def align_transmitters(
+    h: Tensor,
+    weights: ArrayLike | Tensor,
+    max_amplitude: ArrayLike | Tensor,
+    noise_variance: ArrayLike | Tensor,
+    *,
+    correlation: float = ...,
+    unbiased_sum: bool = ...,
+    certificate: Literal["sdr", "exact"] = ...,
+    starts: int | None = ...,
+    seed: int = ...,
+    time_limit_seconds: float = ...,
+) -> Solution[Alignment]: ...
+@overload
+def align_transmitters(
+    h: NDArray[np.complexfloating] | ArrayLike,
+    weights: ArrayLike | Tensor,
+    max_amplitude: ArrayLike | Tensor,
+    noise_variance: ArrayLike | Tensor,
+    *,
+    correlation: float = ...,
+    unbiased_sum: bool = ...,
+    certificate: Literal["sdr", "exact"] = ...,
+    starts: int | None = ...,
+    seed: int = ...,
+    time_limit_seconds: float = ...,
+) -> Solution[Alignment]: ...
+def align_transmitters(
+    h: NDArray[np.complexfloating] | ArrayLike | Tensor,
+    weights: ArrayLike | Tensor,
+    max_amplitude: ArrayLike | Tensor,
+    noise_variance: ArrayLike | Tensor,
+    *,
+    correlation: float = 0.0,
+    unbiased_sum: bool = False,
+    certificate: Literal["sdr", "exact"] = "sdr",
+    starts: int | None = None,
+    seed: int = 0,
+    time_limit_seconds: float = 60.0,
+) -> Solution[Alignment]:
+    """Find the least mean squared error of a weighted sum over the air, within power limits.
+
+    The receiver gets y = sum_i h_i b_i x_i + z and estimates sum_i q_i x_i as a^H y. With
+    w_i = a^H h_i b_i, this solves
+
+        min over a and |b_i| <= A_i of
+            (1 - c) sum_i |w_i - q_i|^2 + c |sum_i (w_i - q_i)|^2 + sigma^2 ||a||^2,
+
+    which is the mean squared error for x_i of unit variance whose correlation is c between any two
+    clients. Channel inversion has w = q; a client in a deep fade then forces a large a, and so
+    noise. Here such clients send at full power and arrive with less than their weight.
+
+    With one antenna (or one client) the solution is exact: in closed form for c = 0 (Cao et al.,
+    IEEE TWC 2020, doi 10.1109/TWC.2020.3012287; Liu et al., arXiv:1909.00329), else by finitely
+    many Newton steps. With more, the problem is not convex: local minima from many starts are
+    compared, and the dual of the semidefinite relaxation bounds the best error from below (see
+    ``alignment.descent`` and ``alignment.relaxation``). The beamformer of ``optimize_beamformer``
+    is one of the starts, so the error is never above that of channel inversion with it.
+
+    Args:
+        h: channels [..., clients, antennas] complex, or [clients] for one problem with one antenna.
+        weights: q [..., clients] >= 0. A client of weight 0 is absent and sends nothing.
+        max_amplitude: A [..., clients] >= 0, square root of a client's power limit per symbol. If
+            x_i has a standard deviation s_i other than 1, give q_i s_i and A_i for unit variance,
+            and divide b_i by s_i.
+        noise_variance: sigma^2 [...] > 0 per antenna and complex symbol. If x is real and the
+            receiver takes the real part, give half of it.
+        correlation: c, from 0 to below 1; 0 means uncorrelated x_i.
+        unbiased_sum: whether sum_i w_i = sum_i q_i is required: no error in what all x_i have in
+            common. Clients with good channels then make up for the others.
+        certificate: method that proves the bound for several antennas. ``sdr``: the relaxation,
+            tight for up to three clients; ``exact``: branch and bound on the phases of a^H h_i,
+            for small problems without correlation and ``unbiased_sum``.
+        starts: number of random starts of the local method; None for 32.
+        seed: seed of the starts. A solution does not depend on the other problems of its batch,
+            except for rounding.
+        time_limit_seconds: time limit of ``exact`` per problem; > 0, infinity for no limit.
+
+    Leading axes of h, weights, max_amplitude and noise_variance are broadcast. NumPy, or torch on
+    any device; weights, amplitudes and noise are also array-like.
+
+    Returns:
+        An ``Alignment``, with the array type and device of ``h``; ``receive`` is [1] if h is
+        [clients]. The objective is bias + noise; it, the bound and the gap are
+        [...] float64, or floats for a single problem. The status is OPTIMAL if the objective is
+        within 1e-4 of the bound, else FEASIBLE. A problem with ``unbiased_sum`` in which no
+        client can be heard is infeasible: its value is None (-1 in a batch), and the objective
+        infinite.
+
+    Raises:
+        ValueError: an argument is not finite or out of range, or the shapes do not fit; or
+            ``exact`` is asked for with several antennas and ``correlation`` or ``unbiased_sum``.
+    """
+    start = time.perf_counter()
+    if certificate not in ("sdr", "exact"):
+        raise ValueError(f"certificate is {shown(certificate)}: choose one of sdr, exact.")
+    check_starts("starts", starts)
+    check_seed(seed)
+    check_time_limit(time_limit_seconds)
+    import torch
+
+    from solvers.alignment.problem import read_arguments
+    from solvers.alignment.search import Settings, solve
+    from solvers.beamforming.problem import one_thread
+
+    given = read_arguments(h, weights, max_amplitude, noise_variance, correlation, unbiased_sum)
+    exact = certificate == "exact"
+    if exact and given.h.shape[-1] > 1 and (given.correlation or given.unbiased):
+        raise ValueError(
+            "certificate 'exact' conflicts with correlation and unbiased_sum for several antennas: "
+            "choose certificate 'sdr'."
+        )
+    reached = (given.problems.g != 0).any(-1).any(-1)
+    feasible = reached if given.unbiased else torch.ones_like(reached)
+    with one_thread():
+        limit = time_limit_seconds if exact else None
+        found = solve(given.problems.rows(feasible), Settings(starts, seed, limit, PROVEN_GAP))
+        return _solution(h, given, feasible, found.point, found.bound, found.message, start)
+
+
+def _solution(
+    h: Any,
+    given: Arguments,
+    feasible: Tensor,
+    point: Tensor,
+    bound: Tensor,
+    message: str,
+    start: float,
+) -> Solution[Alignment]:
+    import torch
+
+    points = torch.zeros_like(given.problems.g[:, 0])
+    points[feasible] = point
+    bounds = torch.full_like(given.noise, torch.inf)
+    bounds[feasible] = bound * given.unit[feasible]
+    value = _alignment(given, points)
+    objective = torch.where(feasible, value.bias + value.noise, torch.inf)
+    bounds = torch.minimum(bounds, objective)
+    apart = bounds < objective
+    gap = torch.where(apart, (objective - bounds) / torch.where(apart, objective, 1.0), 0.0)
+    status = np.empty(len(gap), dtype=object)
+    status[:] = [Status.of_gap(each, PROVEN_GAP) for each in gap.tolist()]
+    possible: BoolArray = feasible.cpu().numpy()
+    status[~possible] = Status.INFEASIBLE
+    if not possible.all():
+        count = int((~possible).sum())
+        text = "no client can be heard, so sum w cannot reach sum q"
+        if given.shape:
+            text = f"{count} of {possible.size} problems are infeasible: {text}"
+        message = f"{message}; {text}" if message else text
+
+    def kind(array: Tensor) -> Any:
+        return array if is_tensor(h) else array.cpu().numpy()
+
+    seconds = time.perf_counter() - start
+    backend = "newton"
+    if not given.shape:
+        single = Alignment(
+            kind(value.receive[0]), kind(value.transmit[0]), float(value.bias), float(value.noise)
+        )
+        answer = single if possible[0] else None
+        known, limit, rest = (float(x) for x in (objective, bounds, gap))
+        return Solution(answer, known, limit, rest, status[0], backend, seconds, message)
+    batch = (
+        torch.where(feasible.reshape(-1, *[1] * (part.ndim - 1)), part, -1.0).reshape(
+            *given.shape, *part.shape[1:]
+        )
+        for part in value
+    )
+    known, limit, rest = (kind(x.reshape(given.shape)) for x in (objective, bounds, gap))
+    status = status.reshape(given.shape)
+    return Solution(
+        Alignment(*map(kind, batch)), known, limit, rest, status, backend, seconds, message
+    )
+
+
+def _alignment(given: Arguments, points: Tensor) -> Alignment:
+    """The best transmit coefficients and the errors for points [problems, dimensions]."""
+    import torch
+
+    from solvers.alignment.gains import fill
+
+    problems = given.problems
+    y = (points.conj().unsqueeze(-2) @ problems.g.mT).squeeze(-2).abs()
+    tau = fill(problems.q, y, problems.kappa, problems.present).tau
+    norm = torch.linalg.vector_norm(given.q, dim=-1, keepdim=True)
+    wanted = torch.where(problems.present, given.q + tau.unsqueeze(-1) * norm, 0.0)
+    a = given.receive(points)
+    z = (a.conj().unsqueeze(-2) @ given.h.mT).squeeze(-2)
+    gain = z.abs()
+    heard = gain > 0
+    amplitude = torch.minimum(given.amplitude, wanted / torch.where(heard, gain, 1.0))
+    amplitude = torch.where(heard, amplitude, 0.0)
+    transmit = torch.where(heard, torch.sgn(z).conj(), 1.0) * amplitude
+    error = torch.where(problems.present, gain * amplitude - given.q, 0.0)
+    c = given.correlation
+    bias = (1 - c) * error.square().sum(-1) + c * error.sum(-1).square()
+    return Alignment(a, transmit, bias, given.noise * a.abs().square().sum(-1))
