@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from channels.arrays import BoolArray, FloatArray
 from solvers.bands.least_band import least_band
-from solvers.bands.least_time import Cells, least_time
+from solvers.bands.least_time import Cells, least_time, windows
 from solvers.bands.problem import read_problem
 from solvers.outcome import Outcome
 from solvers.solution import Solution
@@ -84,7 +84,7 @@ def allocate_bandwidth(
 def soonest(cells: Cells) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Bands [problems, clients] that end soonest, when they end, and a lower bound [problems]."""
     bound, end = least_time(cells)
-    bands, slopes = least_band(cells.bits, end[:, None] - cells.ready, cells.snr_hz)
+    bands, slopes = least_band(cells.bits, windows(end, cells.ready), cells.snr_hz)
     # Rounding errors leave some of the band, or lack some: all clients end at another common time.
     left = np.where(cells.bits.any(-1), cells.bandwidth_hz - bands.sum(-1), 0.0)
     bands += slopes * (left / np.minimum(slopes.sum(-1), -1e-300))[:, None]

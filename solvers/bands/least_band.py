@@ -16,6 +16,8 @@ import numpy as np
 from channels.arrays import FloatArray
 
 LN2 = float(np.log(2))
+_EPS = float(np.finfo(np.float64).eps)
+_SMALL = 1e-4
 _LOW = 0.75
 """From this a on (SNRs below about -2 dB), the equation is solved in y: v loses digits near 1."""
 
@@ -38,7 +40,11 @@ def least_band(
         y = spectral_ratio(a)
         band = snr_hz / y
         rate = a * y  # ln(1 + y)
-        slope = -band * rate / (window * (rate - y / (1 + y)))
+        drop = rate - y / (1 + y)
+        small = np.flatnonzero(y < _SMALL)
+        if small.size:
+            drop.flat[small] = excess(y.flat[small])
+        slope = -band * rate / (window * drop)
     none = bits == 0
     if none.any():
         band[none] = slope[none] = 0
@@ -70,13 +76,24 @@ def spectral_ratio(a: FloatArray) -> FloatArray:
     return y
 
 
+def excess(y: FloatArray) -> FloatArray:
+    """ln(1 + y) - y / (1 + y) for y > 0, without cancellation."""
+    small = np.minimum(y, _SMALL)
+    series = small**2 * (0.5 - small * (2 / 3 - small * (0.75 - 0.8 * small)))
+    return np.where(y < _SMALL, series, np.log1p(y) - y / (1 + y))
+
+
 def _low(a: FloatArray) -> FloatArray:
     """As ``spectral_ratio`` for a near 1: Newton in y falls monotonically from an upper bound."""
+    # Below SNRs of 1e-16 in the band, rounding leaves nothing of 1 - a: more band changes no rate.
+    a = np.minimum(a, 1 - _EPS)
     rest = 1 - a
-    u = np.maximum(-rest - np.log1p(-rest), 0)
+    u = np.maximum(-rest - np.log1p(-rest), 0.5 * rest**2)
     y: FloatArray = (rest + np.sqrt(2 * u) + u) / a
     for _ in range(4):
-        y -= (a * y - np.log1p(y)) / (a - 1 / (1 + y))
+        series = y * (0.5 - y * (1 / 3 - y * (0.25 - 0.2 * y)))
+        less = np.where(y < _SMALL, series, 1 - np.log1p(y) / y)  # 1 - ln(1 + y) / y
+        y -= y * (less - rest) * (1 + y) / (a * y - rest)
     return y
 
 

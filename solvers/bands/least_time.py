@@ -46,7 +46,7 @@ class Cells(NamedTuple):
         clients = self.bits.shape[1]
         for first in range(0, clients, _BLOCK):
             part = slice(first, first + _BLOCK)
-            window = end[:, None] - self.ready[:, part]
+            window = windows(end, self.ready[:, part])
             bands, slopes = least_band(self.bits[:, part], window, self.snr_hz[:, part])
             total += bands.sum(-1)
             slope += slopes.sum(-1)
@@ -66,6 +66,11 @@ class Cells(NamedTuple):
         """When the last client has delivered its bits within ``bands``, [problems]."""
         seconds = self.ready + upload_seconds(self.bits, bands, self.snr_hz)
         return np.asarray(seconds.max(-1))
+
+
+def windows(end: FloatArray, ready: FloatArray) -> FloatArray:
+    """Seconds [problems, clients] from ``ready`` to ``end``, at least their rounding errors."""
+    return np.maximum(end[:, None] - ready, 4 * _EPS * end[:, None])
 
 
 def least_time(cells: Cells) -> tuple[FloatArray, FloatArray]:

@@ -12,6 +12,9 @@ from solvers.arrays import first, numbers
 from solvers.bands.least_time import Cells
 from solvers.outcome import clients, located
 
+LEAST, MOST = 1e-60, 1e60
+"""Magnitudes with which no product overflows."""
+
 
 @dataclass(frozen=True, eq=False)
 class Problem:
@@ -78,7 +81,8 @@ def finite(name: str, values: Any, unit: str, above: bool = False) -> FloatArray
     """``values`` as a float64 array, if all are finite and >= 0, or ``above`` 0.
 
     Raises:
-        ValueError: a value is out of range; the message names the first, and the unit.
+        ValueError: a value is out of range, or too small or large to compute with; the message
+            names the first, and the unit.
     """
     array = numbers(name, values)
     good = (array > 0 if above else array >= 0) & (array < np.inf)
@@ -86,6 +90,13 @@ def finite(name: str, values: Any, unit: str, above: bool = False) -> FloatArray
         index, value = first(good, array)
         raise ValueError(
             f"{name}{index} is {value}: give a finite number {'>' if above else '>='} 0, in {unit}."
+        )
+    usual = (array == 0) | ((array >= LEAST) & (array <= MOST))
+    if not usual.all():
+        index, value = first(usual, array)
+        raise ValueError(
+            f"{name}{index} is {value}: give {'' if above else '0 or '}a number from {LEAST:g} to "
+            f"{MOST:g}, in {unit}."
         )
     return array
 

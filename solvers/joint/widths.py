@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from channels.arguments import is_number
 from channels.arrays import BoolArray, FloatArray
 from channels.validation import shown
-from solvers.bands.least_band import LN2, least_band
+from solvers.bands.least_band import LN2, excess, least_band
 from solvers.bands.problem import broadcast, finite
 from solvers.outcome import Outcome
 from solvers.solution import Solution
@@ -73,7 +73,7 @@ class _Clients(NamedTuple):
         """Logarithm of w p'(b), and its derivative, at logarithms of b."""
         band = np.exp(log)
         y = self.snr_hz / band
-        rate, steep = band * np.log1p(y) / LN2, _excess(y) / LN2
+        rate, steep = band * np.log1p(y) / LN2, excess(y) / LN2
         whole = self.bits + self.seconds * rate
         value = np.log(self.weight * self.deadline * self.bits) + np.log(steep) - 2 * np.log(whole)
         falling = (y / (1 + y)) ** 2 / LN2 / steep
@@ -99,13 +99,6 @@ class _Clients(NamedTuple):
             if not moved.any():
                 break
         return log
-
-
-def _excess(y: FloatArray) -> FloatArray:
-    """ln(1 + y) - y / (1 + y), without cancellation for small y."""
-    small = np.minimum(y, 1e-4)
-    series = small**2 * (0.5 - small * (2 / 3 - small * (0.75 - 0.8 * small)))
-    return np.where(y < 1e-4, series, np.log1p(y) - y / (1 + y))
 
 
 def optimize_widths_and_bands(

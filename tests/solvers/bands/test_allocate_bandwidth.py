@@ -129,6 +129,14 @@ def test_wide_spreads_and_many_clients():
         assert seconds(bits, ready, snr_hz, found.value).max() <= found.objective * (1 + 1e-12)
 
 
+def test_magnitudes_up_to_the_limits_are_computed():
+    """Any units: numbers that differ by up to 120 orders of magnitude."""
+    random = np.random.default_rng(7)
+    bits, ready, snr_hz = 10 ** random.uniform(-60, 60, (3, 200, 4))
+    found = allocate_bandwidth(bits, ready, snr_hz, 10 ** random.uniform(-60, 60, 200))
+    assert (found.status == Status.OPTIMAL).all()
+
+
 def test_clients_without_a_channel_are_named():
     single = allocate_bandwidth([1e5, 1e5, 0], 0, [1e7, 0, 0], 1e6)
     assert (single.value, single.objective, single.status) == (None, np.inf, Status.INFEASIBLE)
@@ -154,6 +162,8 @@ def test_tensors_give_tensors():
     [
         ({"bits": [-1.0, 1]}, r"bits\[0\] is -1.0: give a finite number >= 0, in bits"),
         ({"bits": [np.nan, 1]}, r"bits\[0\] is nan"),
+        ({"bits": [1e300, 1]}, r"bits\[0\] is 1e\+300: give 0 or a number from 1e-60 to 1e\+60"),
+        ({"bandwidth_hz": 1e-300}, "bandwidth_hz is 1e-300: give a number from 1e-60"),
         ({"compute_seconds": np.inf}, "compute_seconds is inf"),
         ({"snr_hz": [1, -2]}, r"snr_hz\[1\] is -2.0"),
         ({"bandwidth_hz": 0}, "bandwidth_hz is 0.0: give a finite number > 0, in Hz"),
