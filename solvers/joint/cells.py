@@ -16,7 +16,7 @@ class SizedCells(NamedTuple):
     Args:
         bits: bits per unit [cells, clients]; 0 for a client that does not exist.
         ready: seconds of computation per unit [cells, clients].
-        more_bits: further bits [cells, clients], whatever the size.
+        more_bits: further bits [cells, clients], which do not depend on the size.
         more_ready: further seconds [cells, clients].
         snr_hz: SNR x band [cells, clients], > 0.
         bandwidth_hz: [cells].

@@ -51,7 +51,7 @@ class _Cells(NamedTuple):
 
     Args:
         bits, cycles: per step, [cells, clients].
-        more_bits, more_cycles: whatever the size, [cells, clients].
+        more_bits, more_cycles: those that do not depend on the size, [cells, clients].
         gain, power, speed, kappa: [cells, clients].
         band: [cells].
         deadline: in seconds.
