@@ -8,7 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from channels.arrays import FloatArray
 from channels.validation import is_tensor
+
+LEAST, MOST = 1e-60, 1e60
+"""Magnitudes with which no product overflows."""
 
 
 def numbers(name: str, values: Any) -> NDArray[np.float64]:
@@ -41,3 +45,57 @@ def first(good: NDArray[np.bool_], values: NDArray[np.float64]) -> tuple[str, fl
     index = np.unravel_index(int((~good).argmax()), good.shape)
     text = f"[{', '.join(str(int(i)) for i in index)}]" if index else ""
     return text, float(values[index])
+
+
+def finite(name: str, values: Any, unit: str, above: bool = False) -> FloatArray:
+    """``values`` as a float64 array, if all are finite and >= 0, or ``above`` 0.
+
+    Raises:
+        ValueError: a value is out of range, or too small or large to compute with; the message
+            names the first, and the unit.
+    """
+    array = numbers(name, values)
+    good = (array > 0 if above else array >= 0) & (array < np.inf)
+    if not good.all():
+        index, value = first(good, array)
+        raise ValueError(
+            f"{name}{index} is {value}: give a finite number {'>' if above else '>='} 0, in {unit}."
+        )
+    usual = (array == 0) | ((array >= LEAST) & (array <= MOST))
+    if not usual.all():
+        index, value = first(usual, array)
+        raise ValueError(
+            f"{name}{index} is {value}: give {'' if above else '0 or '}a number from {LEAST:g} to "
+            f"{MOST:g}, in {unit}."
+        )
+    return array
+
+
+def broadcast(
+    arrays: dict[str, FloatArray], scalars: dict[str, FloatArray], axes: str
+) -> tuple[list[FloatArray], list[FloatArray]]:
+    """All arguments broadcast to one shape; ``scalars`` to that without its last axis.
+
+    Args:
+        arrays: by name, those of ``axes``.
+        scalars: by name, those of ``axes`` without the clients.
+        axes: names of the axes, for messages.
+
+    Raises:
+        ValueError: the shapes cannot be broadcast, or there is no client.
+    """
+    try:
+        shape = np.broadcast_shapes(
+            *(a.shape for a in arrays.values()), *((*a.shape, 1) for a in scalars.values())
+        )
+    except ValueError:
+        shapes = ", ".join(f"{name} {a.shape}" for name, a in (arrays | scalars).items())
+        raise ValueError(
+            f"the shapes do not fit: {shapes}. Give {axes}, and {' and '.join(scalars)} "
+            f"{axes.replace(', clients', '')}."
+        ) from None
+    if shape[-1] == 0:
+        name = next(iter(arrays))
+        raise ValueError(f"{name} has shape {arrays[name].shape}: give {axes}, with clients.")
+    full = [np.broadcast_to(a, shape) for a in arrays.values()]
+    return full, [np.broadcast_to(a, shape[:-1]) for a in scalars.values()]

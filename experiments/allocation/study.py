@@ -113,7 +113,7 @@ def _selection(cells: Cells, greedy: int) -> tuple[Solution[FloatArray], dict[st
 def _energy(cells: Cells, greedy: int) -> tuple[Solution[FloatArray], dict[str, FloatArray]]:
     least = allocate_bandwidth(cells.bits, cells.compute_seconds, cells.snr_hz, cells.bandwidth_hz)
     even = baselines.seconds_of_equal_bands(cells)
-    deadline = SLACK * np.maximum(least.objective, even / SLACK)
+    deadline = np.maximum(SLACK * least.objective, even)
     optimum = allocate_energy(
         cells.bits,
         cells.cycles,

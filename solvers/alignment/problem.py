@@ -13,7 +13,7 @@ from torch import Tensor
 from channels.arguments import is_number
 from channels.arrays import FloatArray
 from channels.validation import is_tensor, shown
-from solvers.arrays import first, numbers
+from solvers.arrays import finite
 
 # Within these limits squares and their sums stay in the range of double precision.
 _MIN_GAIN, _MAX_GAIN = 1e-120, 1e120
@@ -99,10 +99,10 @@ def read_arguments(
             "one antenna, with at least one client and one antenna."
         )
     given = {
-        "weights": _finite("weights", weights),
-        "max_amplitude": _finite("max_amplitude", max_amplitude),
+        "weights": finite("weights", weights, "any one unit"),
+        "max_amplitude": finite("max_amplitude", max_amplitude, "square roots of watts"),
     }
-    noise = _finite("noise_variance", noise_variance, above=True)
+    noise = finite("noise_variance", noise_variance, "watts", above=True)
     shape = _shape(channels, given, noise)
     q, amplitude = (
         np.broadcast_to(array, shape).reshape(-1, shape[-1]) for array in given.values()
@@ -175,17 +175,6 @@ def _complex(h: Any) -> Tensor:
             "missing, or a unit wrong?"
         )
     return channels
-
-
-def _finite(name: str, values: Any, above: bool = False) -> FloatArray:
-    array = numbers(name, values)
-    good = (array > 0 if above else array >= 0) & (array < np.inf)
-    if not good.all():
-        index, value = first(good, array)
-        raise ValueError(
-            f"{name}{index} is {value}: give a finite number {'>' if above else '>='} 0."
-        )
-    return array
 
 
 def _shape(channels: Tensor, given: dict[str, FloatArray], noise: FloatArray) -> tuple[int, ...]:

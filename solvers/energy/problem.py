@@ -9,10 +9,9 @@ import numpy as np
 
 from channels.arrays import BoolArray, FloatArray, IntArray
 from channels.validation import shown
-from solvers.arrays import first
+from solvers.arrays import broadcast, finite, first
 from solvers.bands.least_band import LN2, least_band, upload_seconds
 from solvers.bands.least_time import Cells, least_time
-from solvers.bands.problem import broadcast, finite
 from solvers.outcome import located
 
 _EPS = float(np.finfo(np.float64).eps)

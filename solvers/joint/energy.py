@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from channels.arrays import FloatArray
-from solvers.bands.problem import broadcast, finite
+from solvers.arrays import broadcast, finite
 from solvers.energy import allocate_energy
 from solvers.joint.cells import SizedCells
 from solvers.mask_sizes.problem import Problem as Sizes

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from channels.arrays import BoolArray, FloatArray
-from solvers.bands.problem import broadcast, finite
+from solvers.arrays import broadcast, finite
 from solvers.joint.cells import SizedCells
 from solvers.mask_sizes.problem import Problem as Sizes
 from solvers.mask_sizes.problem import read_problem as read_sizes

@@ -17,8 +17,8 @@ from numpy.typing import ArrayLike
 from channels.arguments import is_number
 from channels.arrays import BoolArray, FloatArray
 from channels.validation import shown
+from solvers.arrays import broadcast, finite
 from solvers.bands.least_band import LN2, excess, least_band
-from solvers.bands.problem import broadcast, finite
 from solvers.outcome import Outcome
 from solvers.solution import Solution
 
