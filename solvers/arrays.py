@@ -37,7 +37,7 @@ def like(given: Any, array: NDArray[Any]) -> Any:
     """``array`` as a tensor on the device of ``given`` if that is a tensor, else unchanged."""
     if not is_tensor(given):
         return array
-    return sys.modules["torch"].from_numpy(array).to(given.device)
+    return sys.modules["torch"].from_numpy(np.asarray(array)).to(given.device)
 
 
 def first(good: NDArray[np.bool_], values: NDArray[np.float64]) -> tuple[str, float]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from experiments.allocation.networks import NETWORKS
-from experiments.allocation.study import FILE, PROBLEMS, Gap, load, measure, save
+from experiments.allocation.study import FILE, GROUP, PROBLEMS, Gap, load, measure, save
 from experiments.paper import exit_code
 from experiments.report import markdown
 from wirelessfl.errors import ConfigError
@@ -54,8 +54,10 @@ def shown(percent: float) -> str:
 def draw(found: Sequence[Gap], path: Path) -> list[Path]:
     """One panel per quantity: the median gap of each baseline, and 90 % of the cells."""
     quantities = list(dict.fromkeys(gap.quantity for gap in found))
-    figure, axes = new_figure(2, 2.6, rows=len(quantities) // 2)
-    for panel, quantity in zip(axes, quantities, strict=True):
+    figure, axes = new_figure(2, 2.6, rows=-(-len(quantities) // 2))
+    for panel in axes[len(quantities) :]:
+        panel.remove()
+    for panel, quantity in zip(axes, quantities, strict=False):
         _panel(panel, [gap for gap in found if gap.quantity == quantity])
         panel.set_title(quantity)
     for panel in axes[::2]:
@@ -104,8 +106,8 @@ def main(words: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(words)
 
     def act() -> int:
-        if arguments.cells < 1:
-            raise ConfigError(f"cells is {arguments.cells}: give a number above 0.")
+        if arguments.cells < GROUP:
+            raise ConfigError(f"cells is {arguments.cells}: give {GROUP} or more.")
         whole = arguments.cells == PROBLEMS
         if arguments.make or not whole:
             console = Console(stderr=True)

@@ -17,6 +17,7 @@ KAPPA = 1e-28
 """Energy of a CPU cycle at f is kappa f^2 joules."""
 FCNN_BITS = 32 * 238_510
 """The network 784-300-10 of the HIST paper, in single precision."""
+ANTENNAS = 10
 STEPS = 20
 """Local steps per round."""
 
@@ -73,10 +74,11 @@ def macro_cell(problems: int, clients: int, stream: Stream) -> Cells:
 
 
 def disc(problems: int, clients: int, stream: Stream) -> Cells:
-    """A disc of 500 m with 37.6 dB per decade and 8 dB shadowing; 10 dB at the edge.
+    """A disc of 500 m with 37.6 dB per decade and 8 dB shadowing; 10 dB per antenna at the edge.
 
-    The SNR is that in the whole band of 9 MHz with 0.1 W. Clients train the network 784-300-10 with
-    1e7 cycles per step on CPUs of 0.5 to 3 GHz.
+    The SNR is that in the whole band of 9 MHz with 0.1 W; the base station combines ten antennas
+    with Rayleigh fading. Clients train the network 784-300-10 with 1e7 cycles per step on CPUs of
+    0.5 to 3 GHz.
     """
     dice = stream.generator()
     shape = problems, clients
@@ -85,7 +87,7 @@ def disc(problems: int, clients: int, stream: Stream) -> Cells:
     return Cells(
         bits=np.full(shape, float(FCNN_BITS)),
         cycles=np.full(shape, STEPS * 1e7),
-        gain_per_noise=10 ** (snr_db / 10) * 9e6 / 0.1,
+        gain_per_noise=10 ** (snr_db / 10) * dice.gamma(ANTENNAS, size=shape) * 9e6 / 0.1,
         max_cpu_hz=dice.uniform(0.5e9, 3e9, shape),
         max_power_watts=0.1,
         bandwidth_hz=9e6,
@@ -93,16 +95,16 @@ def disc(problems: int, clients: int, stream: Stream) -> Cells:
 
 
 def section_vi_c_cell(problems: int, clients: int, stream: Stream) -> Cells:
-    """A slow cell of the HIST paper, Section VI-C: CPUs of 1 to 2 GHz, 30 dB, ten antennas."""
+    """In turn two slow cells (30 dB) and two fast ones (40 dB) of the HIST paper, Section VI-C."""
     shape = problems, clients
-    network = section_vi_c(2, 2 * clients, stream=stream)
+    network = section_vi_c(4, 4 * clients, stream=stream)
     dice = stream.child("fading").generator()
-    gain = dice.gamma(network.antennas, size=shape)  # ||h||^2 of Rayleigh fading
+    gain = dice.gamma(ANTENNAS, size=shape)  # ||h||^2 of Rayleigh fading
     return Cells(
         bits=np.full(shape, float(FCNN_BITS)),
         cycles=np.full(shape, STEPS * 1e6),
-        gain_per_noise=1e3 * gain * 9e6 / 0.1,
-        max_cpu_hz=np.broadcast_to(network.cpu_hz[:clients], shape).copy(),
+        gain_per_noise=np.resize(10 ** (network.snr_db / 10), shape) * gain * 9e6 / 0.1,
+        max_cpu_hz=np.resize(network.cpu_hz, shape),
         max_power_watts=0.1,
         bandwidth_hz=9e6,
     )

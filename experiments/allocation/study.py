@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from solvers import (
     Solution,
     allocate_bandwidth,
     allocate_energy,
+    optimize_mask_sizes,
+    optimize_masks_and_bands,
     schedule_uplink,
     select_clients,
 )
@@ -29,6 +31,8 @@ SHARE = 4
 SLACK = 1.5
 """Deadline of the problems of energy, relative to the least seconds."""
 ALTERNATIONS = 20
+NEURONS, GROUP, GROUP_CLIENTS, CAP = 300, 4, 15, 1.5
+"""One model is split over the cells of a group; a cell trains at most CAP even shares."""
 
 
 class Gap(NamedTuple):
@@ -58,7 +62,7 @@ def measure(problems: int = PROBLEMS, greedy: int = 100) -> list[Gap]:
     """All gaps.
 
     Args:
-        problems: cells per network.
+        problems: cells per network, four at least.
         greedy: cells per network on which the greedy selection is tried, which takes longest.
     """
     found = []
@@ -86,6 +90,26 @@ def _seconds(cells: Cells, greedy: int) -> tuple[Solution[FloatArray], dict[str,
         "equal bands": baselines.seconds_of_equal_bands(cells),
         "equal slots": schedule_uplink(cells.compute_seconds, alone, "slots").objective,
         "one by one": schedule_uplink(cells.compute_seconds, alone).objective,
+    }
+
+
+def _sizes(cells: Cells, greedy: int) -> tuple[Solution[Any], dict[str, FloatArray]]:
+    """Groups of four cells with fifteen clients each, among which one model is split."""
+    groups = len(cells.bits) // GROUP
+    shape = groups, GROUP, GROUP_CLIENTS
+    part = Cells(*(array[: groups * GROUP, :GROUP_CLIENTS] for array in cells[:4]), *cells[4:])
+    bits, ready, snr = (
+        array.reshape(shape) for array in (part.bits, part.compute_seconds, part.snr_hz)
+    )
+    each, limit = (bits / NEURONS, ready / NEURONS, snr, part.bandwidth_hz), CAP * NEURONS / GROUP
+    even = baselines.seconds_of_equal_bands(part).reshape(groups, GROUP)
+    best = allocate_bandwidth(*each).objective.max(-1) * NEURONS / GROUP
+    return optimize_masks_and_bands(*each, NEURONS, cap=limit), {
+        "equal sizes, equal bands": even.max(-1) / GROUP,
+        "best sizes, equal bands": optimize_mask_sizes(
+            even / NEURONS, NEURONS, cap=limit
+        ).objective,
+        "equal sizes, best bands": best,
     }
 
 
@@ -166,9 +190,10 @@ def _both(cells: Cells, greedy: int) -> tuple[Solution[FloatArray], dict[str, Fl
     }
 
 
-STUDIES: dict[str, Callable[[Cells, int], tuple[Solution[FloatArray], dict[str, FloatArray]]]] = {
+STUDIES: dict[str, Callable[[Cells, int], tuple[Solution[Any], dict[str, FloatArray]]]] = {
     "least seconds": _seconds,
     "least seconds of a quarter": _selection,
+    "least seconds of four cells": _sizes,
     "least joules": _energy,
     "seconds and joules": _both,
 }

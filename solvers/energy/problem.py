@@ -50,7 +50,7 @@ class Problem:
     shape: tuple[int, ...]
     trouble: dict[int, str] = field(default_factory=dict)
 
-    def rows(self, rows: slice | BoolArray) -> Problem:
+    def rows(self, rows: slice | BoolArray | IntArray) -> Problem:
         """Some of the problems."""
         return replace(
             self,
@@ -160,18 +160,9 @@ def read_problem(
         ValueError: an argument is not a finite number in range, the shapes do not fit, or there
             are both or neither of a deadline and weights.
     """
-    if (deadline_seconds is None) == (weights is None):
-        both = "both given" if weights is not None else "missing"
-        raise ValueError(
-            f"deadline_seconds and weights are {both}: give deadline_seconds for the least joules "
-            "within a time, or weights (w_T, w_E) for the least w_T seconds + w_E joules."
-        )
+    ends = read_end(deadline_seconds, weights)
     arrays = {name: finite(name, value, _UNITS[name]) for name, value in clients.items()}
-    cell = {"bandwidth_hz": finite("bandwidth_hz", bandwidth_hz, "Hz", above=True)}
-    if weights is None:
-        cell["deadline_seconds"] = finite("deadline_seconds", deadline_seconds, "seconds", True)
-    else:
-        cell |= _weights(weights)
+    cell = {"bandwidth_hz": finite("bandwidth_hz", bandwidth_hz, "Hz", above=True)} | ends
     full, single = broadcast(arrays, cell, "[..., clients]")
     each = {n: a.reshape(-1, a.shape[-1]) for n, a in zip(arrays, full, strict=True)}
     whole = {n: a.reshape(-1) for n, a in zip(cell, single, strict=True)}
@@ -190,7 +181,20 @@ def read_problem(
     )
 
 
-def _weights(weights: Any) -> dict[str, FloatArray]:
+def read_end(deadline_seconds: Any, weights: Any) -> dict[str, FloatArray]:
+    """What the end of the round is worth: ``deadline_seconds``, or ``w_T`` and ``w_E``, [...].
+
+    Raises:
+        ValueError: there are both or neither, or one is not a finite number in range.
+    """
+    if (deadline_seconds is None) == (weights is None):
+        both = "both given" if weights is not None else "missing"
+        raise ValueError(
+            f"deadline_seconds and weights are {both}: give deadline_seconds for the least joules "
+            "within a time, or weights (w_T, w_E) for the least w_T seconds + w_E joules."
+        )
+    if weights is None:
+        return {"deadline_seconds": finite("deadline_seconds", deadline_seconds, "seconds", True)}
     try:
         seconds, joules = weights
     except (TypeError, ValueError):

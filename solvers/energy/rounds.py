@@ -24,6 +24,8 @@ class Plan(NamedTuple):
         end: T in seconds, [problems].
         energy: joules, [problems].
         bound: on the energy, or on (w_T / w_E) T + energy where the end is weighed, [problems].
+        slope: for other deadlines, the energy is at least bound + slope x (deadline - end),
+            [problems]; 0 where the end is weighed.
     """
 
     band: FloatArray
@@ -33,6 +35,7 @@ class Plan(NamedTuple):
     end: FloatArray
     energy: FloatArray
     bound: FloatArray
+    slope: FloatArray
 
 
 def least_energy(problem: Problem, end: FloatArray) -> Plan:
@@ -42,7 +45,7 @@ def least_energy(problem: Problem, end: FloatArray) -> Plan:
         problem: the arguments.
         end: feasible deadlines, [problems]; NaN where the end is weighed.
     """
-    plan = Plan(*(np.zeros(problem.bits.shape) for _ in range(4)), *np.zeros((3, len(end))))
+    plan = Plan(*(np.zeros(problem.bits.shape) for _ in range(4)), *np.zeros((4, len(end))))
     rows = max(_BLOCK // problem.bits.shape[1], 1)
     for first in range(0, len(end), rows):
         part = slice(first, first + rows)
@@ -59,7 +62,7 @@ def _least_energy(problem: Problem, end: FloatArray) -> Plan:
     sends = problem.bits > 0
     idle = np.where(sends, 0.0, problem.kappa * problem.cycles**3).sum(-1)
     floor = np.where(sends, 0.0, problem.ready).max(-1)
-    plan = Plan(*(np.zeros(problem.bits.shape) for _ in range(4)), *np.zeros((3, len(end))))
+    plan = Plan(*(np.zeros(problem.bits.shape) for _ in range(4)), *np.zeros((4, len(end))))
     alone = np.maximum(np.cbrt(2 * idle / second), floor)  # the end of those who do not send
     plan.end[:] = np.where(free, alone, end)
     at = np.flatnonzero(sends.any(-1))
@@ -74,12 +77,13 @@ def _least_energy(problem: Problem, end: FloatArray) -> Plan:
         plan.end[at] = np.where(free[at], np.maximum(state.end, late), end[at])
     with np.errstate(divide="ignore", invalid="ignore"):
         slow = np.minimum(problem.cycles / plan.end[:, None], problem.speed)
+        plan.slope[:] = np.where(free | (idle == 0), 0.0, -2 * idle / plan.end**3)
     plan.frequency[:] = np.where(sends, plan.frequency, np.where(problem.cycles > 0, slow, 0.0))
     plan.energy[:] = (plan.power * plan.window).sum(-1)
     plan.energy[:] += (problem.kappa * problem.cycles * plan.frequency**2).sum(-1)
     plan.bound[:] = plan.energy + np.where(free, second * plan.end, 0.0)
     if at.size:
-        plan.bound[at] = _bound(rounds, state, plan.energy[at], plan.end[at])
+        plan.bound[at], plan.slope[at] = _bound(rounds, state, plan.energy[at], plan.end[at])
     return plan
 
 
@@ -185,22 +189,27 @@ def _uploads(rounds: Rounds, state: State) -> tuple[FloatArray, FloatArray, Floa
     return band, window, power, np.where(clients.cycles > 0, frequency, 0.0)
 
 
-def _bound(rounds: Rounds, state: State, energy: FloatArray, end: FloatArray) -> FloatArray:
-    """A lower bound by weak duality; where the end is free, over all ends that can be best."""
+def _bound(
+    rounds: Rounds, state: State, energy: FloatArray, end: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """A lower bound by weak duality, and its slope; over all ends that can be best, if free."""
     price = np.exp(state.price)
     cost, slope = dual(rounds.clients, price, state.end, state.replies)
     bound = cost - price * rounds.band + rounds.idle / state.end**2
+    slope = slope - 2 * rounds.idle / state.end**3
     best = energy
     if not np.isnan(rounds.second).all():
         # Linear in T, with what is left of w_T / w_E as slope: least at one of the ends.
-        left = rounds.second + slope - 2 * rounds.idle / state.end**3
+        left = rounds.second + slope
         first = np.maximum(rounds.first, rounds.floor)
         latest = end + energy / rounds.second  # later, the time alone costs more
         linear = rounds.second * state.end + left * (np.where(left > 0, first, latest) - state.end)
         free = ~np.isnan(rounds.second)
         bound += np.where(free, linear, 0.0)
+        slope = np.where(free, 0.0, slope)
         best = energy + np.where(free, rounds.second * end, 0.0)
     # Rounding errors of the band, dear next to T*, may lift the bound above the energy. By more
     # than that, the solve has failed, and 0 is what remains.
     slack = 1e-9 * best + 1e-12 * price * rounds.band
-    return np.where(bound <= best + slack, np.minimum(bound, best), 0.0)
+    good = bound <= best + slack
+    return np.where(good, np.minimum(bound, best), 0.0), np.where(good, slope, 0.0)

@@ -1,10 +1,6 @@
-"""Mask sizes, bands, powers and CPU frequencies together: least energy within a deadline.
+"""Mask sizes, bands, powers and CPU frequencies together: least energy, or seconds and joules.
 
-V_j(p), the least energy of cell j with a submodel of p units, is convex: energy is jointly convex
-in bands, windows and frequencies, and bits and cycles grow linearly with p. A sum of convex
-functions of integers is minimal if and only if moving one unit from a cell to another never lowers
-it, so that units can be allocated in order of what they cost. That takes place first on a coarse
-grid of sizes, then on finer ones around the result.
+Sizes by a deadline are found in ``deadline``, and those with a free end in ``weighted``.
 """
 
 from __future__ import annotations
@@ -17,8 +13,9 @@ from numpy.typing import ArrayLike
 
 from channels.arrays import FloatArray
 from solvers.arrays import broadcast, finite
-from solvers.energy import allocate_energy
-from solvers.joint.cells import SizedCells
+from solvers.energy.problem import read_end
+from solvers.joint.energy_cells import EnergyCells
+from solvers.joint.plans import by_deadline, by_weights
 from solvers.mask_sizes.problem import Problem as Sizes
 from solvers.mask_sizes.problem import read_problem as read_sizes
 from solvers.outcome import Outcome, located
@@ -27,9 +24,6 @@ from solvers.solution import Solution
 if TYPE_CHECKING:
     from torch import Tensor
 
-_POINTS = 64
-"""Sizes per cell that are tried together."""
-
 
 class MasksAndEnergy(NamedTuple):
     """A joint design.
@@ -37,6 +31,7 @@ class MasksAndEnergy(NamedTuple):
     Args:
         sizes: units of each cell, [..., cells], integers.
         bandwidth_hz, upload_seconds, power_watts, cpu_hz: [..., cells, clients].
+        seconds: common end of all cells, [...].
     """
 
     sizes: Any
@@ -44,62 +39,7 @@ class MasksAndEnergy(NamedTuple):
     upload_seconds: Any
     power_watts: Any
     cpu_hz: Any
-
-
-class _Cells(NamedTuple):
-    """The cells of one problem; sizes are in steps of the granularity.
-
-    Args:
-        bits, cycles: per step, [cells, clients].
-        more_bits, more_cycles: those that do not depend on the size, [cells, clients].
-        gain, power, speed, kappa: [cells, clients].
-        band: [cells].
-        deadline: in seconds.
-    """
-
-    bits: FloatArray
-    cycles: FloatArray
-    more_bits: FloatArray
-    more_cycles: FloatArray
-    gain: FloatArray
-    power: FloatArray
-    speed: FloatArray
-    kappa: FloatArray
-    band: FloatArray
-    deadline: float
-
-    def solve(self, sizes: FloatArray) -> Solution[Any]:
-        """Least energy of each cell with ``sizes`` [points, cells]."""
-        size = sizes[..., None]
-        return allocate_energy(
-            self.more_bits + size * self.bits,
-            self.more_cycles + size * self.cycles,
-            self.gain,
-            self.band,
-            deadline_seconds=self.deadline,
-            max_power_watts=self.power,
-            max_cpu_hz=self.speed,
-            kappa=self.kappa,
-        )
-
-    def largest(self, low: FloatArray, high: FloatArray) -> FloatArray:
-        """Largest sizes [cells] that end by the deadline; ``low`` - 1 where ``low`` does not."""
-        snr = self.gain * self.power
-        able = ((snr > 0) | (self.bits == 0)) & ((self.speed > 0) | (self.cycles == 0))
-        ready, more = (
-            np.divide(c, self.speed, np.zeros_like(c), where=self.speed > 0)
-            for c in (self.cycles, self.more_cycles)
-        )
-        bits = np.where(snr > 0, self.bits, 0.0)
-        more_bits = np.where(snr > 0, self.more_bits, 0.0)
-        sized = SizedCells(bits, ready, more_bits, more, np.where(snr > 0, snr, 1.0), self.band)
-        stuck = ((snr == 0) & (self.more_bits > 0)) | ((self.speed == 0) & (self.more_cycles > 0))
-        high = np.where(able.all(-1), high, np.minimum(high, 0))
-        ends = np.full(len(low), self.deadline)
-        fits = sized.at(low).fit(ends) & ~stuck.any(-1) & (low <= high)
-        found = low - 1
-        found[fits] = sized.rows(fits).largest(ends[fits], low[fits], high[fits])
-        return found
+    seconds: Any
 
 
 def optimize_masks_and_energy(
@@ -109,21 +49,23 @@ def optimize_masks_and_energy(
     bandwidth_hz: ArrayLike | Tensor,
     total: int,
     *,
-    deadline_seconds: ArrayLike | Tensor,
     max_power_watts: ArrayLike | Tensor,
     max_cpu_hz: ArrayLike | Tensor,
     kappa: ArrayLike | Tensor,
+    deadline_seconds: ArrayLike | Tensor | None = None,
+    weights: tuple[ArrayLike | Tensor, ArrayLike | Tensor] | None = None,
     offset_bits: ArrayLike | Tensor = 0.0,
     offset_cycles: ArrayLike | Tensor = 0.0,
     cap: ArrayLike | Tensor | None = None,
     lower: ArrayLike | Tensor = 0,
     granularity: int = 1,
 ) -> Solution[MasksAndEnergy]:
-    """Find submodel sizes, bands, powers and CPU frequencies that spend the least energy.
+    """Find submodel sizes, bands, powers and CPU frequencies that cost the least.
 
-    Solves  min sum_j V_j(p_j)  over integers p_j in [lower_j, cap_j], multiples of ``granularity``,
-    with sum_j p_j = total, where V_j is the least energy of cell j within the deadline, as in
-    ``allocate_energy``, with bits o + s p_j and cycles w + v p_j for each of its clients.
+    Solves  min sum_j V_j(p_j, T)  over integers p_j in [lower_j, cap_j], multiples of
+    ``granularity``, with sum_j p_j = total, where V_j is the least energy of cell j within T, as in
+    ``allocate_energy``, with bits o + s p_j and cycles w + v p_j for each of its clients. T is the
+    deadline, or is chosen too, with the objective w_T T + w_E sum_j V_j(p_j, T).
 
     Args:
         bits_per_unit: s, [..., cells, clients], bits that a client sends per unit (neuron) of its
@@ -132,23 +74,30 @@ def optimize_masks_and_energy(
         gain_per_noise: [..., cells, clients], power gain / noise density in Hz/W.
         bandwidth_hz: [..., cells], the band of each cell in Hz.
         total: number of units to allocate.
-        deadline_seconds: [...], by which all cells end.
         max_power_watts, max_cpu_hz, kappa: [..., cells, clients], as for ``allocate_energy``.
+        deadline_seconds: T > 0, [...], by which all cells end.
+        weights: w_T > 0 and w_E >= 0, [...] each, costs of a second and of a joule, instead of a
+            deadline.
         offset_bits: o, [..., cells, clients], bits of layers that all cells share.
-        offset_cycles: w, [..., cells, clients], cycles of layers that all cells share.
+        offset_cycles: w, [..., cells, clients], cycles of layers that all cells share. With weights
+            and w_E > 0, both must be those of the same number of units for all clients of a cell.
         cap, lower, granularity: bounds of the sizes, as for ``optimize_mask_sizes``.
 
     Arrays are broadcast; leading axes are a batch, solved one by one. Array-like, or torch tensors
     on any device.
 
     Returns:
-        ``MasksAndEnergy`` with the array type of ``bits_per_unit``. The objective is in joules; the
-        bound is the sum of the cells' bounds at sizes between which no unit can be moved with a
-        gain. Infeasible problems have no value (-1 in a batch); the message names the constraint,
+        ``MasksAndEnergy`` with the array type of ``bits_per_unit``. The objective is in joules, or
+        in the unit of the weights. The bound of a deadline is that of the cells' energies at sizes
+        proven best; it is a lower one if offsets are in other proportions than units and a cell has
+        more than 4096 sizes. With weights it is that of outer approximation (see ``weighted``),
+        which ends at a gap of 1e-9. With w_E = 0, the energy is the least one within the least
+        time. Infeasible problems have no value (-1 in a batch); the message names the constraint,
         or how many units end by the deadline.
 
     Raises:
-        ValueError: an argument is negative, not finite or not an integer, or shapes do not fit.
+        ValueError: an argument is negative, not finite or not an integer, shapes do not fit, there
+            are both or neither of deadline and weights, or offsets and weights do not fit.
     """
     start = time.perf_counter()
     arrays = {
@@ -161,12 +110,10 @@ def optimize_masks_and_energy(
         "max_cpu_hz": finite("max_cpu_hz", max_cpu_hz, "Hz"),
         "kappa": finite("kappa", kappa, "joules per cycle and Hz^2"),
     }
-    limit = finite("deadline_seconds", deadline_seconds, "seconds", above=True)
-    scalars = {
-        "bandwidth_hz": finite("bandwidth_hz", bandwidth_hz, "Hz", above=True),
-        "deadline_seconds": limit[..., None],
-    }
-    full, (band, deadline) = broadcast(arrays, scalars, "[..., cells, clients]")
+    ends = read_end(deadline_seconds, weights)
+    scalars = {"bandwidth_hz": finite("bandwidth_hz", bandwidth_hz, "Hz", above=True)}
+    scalars |= {name: value[..., None] for name, value in ends.items()}
+    full, (band, *end) = broadcast(arrays, scalars, "[..., cells, clients]")
     if max(array.ndim for array in arrays.values()) < 2:
         shown = arrays["bits_per_unit"].shape
         raise ValueError(
@@ -174,95 +121,64 @@ def optimize_masks_and_energy(
             "[..., cells, clients], with 0 bits and 0 cycles for clients that a smaller cell lacks."
         )
     sizes = read_sizes(np.ones(band.shape), total, 0.0, cap, lower, granularity)
-    cells, step = sizes.cells.low.shape[1], sizes.cells.step
-    bits, cycles, more_bits, more_cycles, gain, power, speed, factor = (
-        array.reshape(-1, cells, array.shape[-1]) for array in full
-    )
-    bands, ends = band.reshape(-1, cells), deadline.reshape(-1, cells)[:, 0]
+    number, step = sizes.cells.low.shape[1], sizes.cells.step
+    each = [array.reshape(-1, number, array.shape[-1]) for array in full]
+    bits, cycles, more_bits, more_cycles, gain, power, speed, factor = each
+    rows = step * bits, step * cycles, more_bits, more_cycles, gain, power, speed, factor
     problems = [
-        _Cells(
-            step * bits[i],
-            step * cycles[i],
-            more_bits[i],
-            more_cycles[i],
-            gain[i],
-            power[i],
-            speed[i],
-            factor[i],
-            bands[i],
-            float(ends[i]),
-        )
-        for i in range(len(bands))
+        EnergyCells(*arrays) for arrays in zip(*rows, band.reshape(-1, number), strict=True)
     ]
-    return _solved(problems, sizes, bits_per_unit, start)
+    goals = np.stack([array.reshape(-1, number)[:, 0] for array in end], axis=-1)
+    if weights is not None:
+        _check_offsets(problems, goals)
+    return _solved(problems, goals, sizes, bits_per_unit, start)
+
+
+def _check_offsets(problems: list[EnergyCells], weights: FloatArray) -> None:
+    """Raise unless energy is convex in size and time: offsets are those of some units."""
+    for row, cells in enumerate(problems):
+        good = cells.offsets()[1]
+        if weights[row, 1] > 0 and not good.all():
+            raise ValueError(
+                f"offset_bits and offset_cycles of cell {int((~good).argmin())} are not those of "
+                "one number of units for all its clients, which weights need: give "
+                "deadline_seconds, an array for the front of joules against seconds."
+            )
 
 
 def _solved(
-    problems: list[_Cells], sizes: Sizes, given: Any, start: float
+    problems: list[EnergyCells], goals: FloatArray, sizes: Sizes, given: Any, start: float
 ) -> Solution[MasksAndEnergy]:
+    """Solve the problems, by the deadline or with the weights ``goals`` [problems, 1 or 2]."""
     feasible, reasons = sizes.feasible(), {}
     found: list[MasksAndEnergy] = []
     objective, bound = [], []
     for row in np.flatnonzero(feasible):
-        cells, low, high = problems[row], sizes.cells.low[row], sizes.cells.high[row]
-        most = cells.largest(low, high)
-        if (most < low).any():
-            cell = int((most < low).argmax())
-            reasons[int(row)] = (
-                f"cell {cell} does not end by {cells.deadline:g} s at its least size"
-            )
-        elif most.sum() < sizes.quota:
-            ended = int(most.sum()) * sizes.cells.step
-            reasons[int(row)] = (
-                f"total is {sizes.total}, but only {ended} units end by {cells.deadline:g} s"
-            )
+        goal = goals[row].tolist()
+        if len(goal) == 1:
+            plan = by_deadline(problems[row], sizes, int(row), *goal)
         else:
-            steps = _cheapest(cells, low, most, sizes.quota)
-            design = cells.solve(steps)
-            assert design.value is not None
-            whole = (steps * sizes.cells.step).astype(np.int64)
-            found.append(MasksAndEnergy(whole, *design.value[:4]))
-            objective.append(design.objective.sum())
-            bound.append(design.bound.sum())
+            plan = by_weights(problems[row], sizes, int(row), *goal)
+        if isinstance(plan, str):
+            reasons[int(row)] = plan
+            continue
+        whole = (plan.steps * sizes.cells.step).astype(np.int64)
+        bands, windows, powers, frequencies = plan.clients
+        end = np.float64(plan.seconds)
+        found.append(MasksAndEnergy(whole, bands, windows, powers, frequencies, end))
+        objective.append(plan.objective)
+        bound.append(plan.bound)
     feasible[list(reasons)] = False
     message = ""
     if not feasible.all():
         worst = int((~feasible).argmax())
         message = located(reasons.get(worst) or sizes.explain(worst), ~feasible, sizes.shape)
-    shape = sizes.cells.low.shape[1:], problems[0].bits.shape
-    empty = MasksAndEnergy(
-        np.zeros((0, *shape[0]), np.int64), *(np.zeros((0, *shape[1])) for _ in range(4))
-    )
+    shape = problems[0].bits.shape
+    clients = np.zeros((0, *shape))
+    sizes_only = np.zeros((0, shape[0]), np.int64)
+    empty = MasksAndEnergy(sizes_only, clients, clients, clients, clients, np.zeros(0))
     value = MasksAndEnergy(*map(np.stack, zip(*found, strict=True))) if found else empty
+    backend = "outer approximation" if goals.shape[1] == 2 else "marginals"
     return Outcome(value, np.array(objective), np.array(bound)).solution(
-        feasible, sizes.shape, given, backend="marginals", start=start, message=message
+        feasible, sizes.shape, given, backend=backend, start=start, message=message
     )
-
-
-def _cheapest(cells: _Cells, low: FloatArray, high: FloatArray, quota: int) -> FloatArray:
-    """Steps [cells] from ``low`` to ``high`` of the least total energy, with sum ``quota``."""
-    left, right = low, high
-    while True:
-        step = max(int(np.ceil((right - left).max() / _POINTS)), 1)
-        count = int(np.ceil((right - left).max() / step)) + 1
-        points = np.minimum(left + step * np.arange(count)[:, None], right)
-        energy = cells.solve(points).objective
-        width = np.diff(points, axis=0)
-        cost = np.divide(
-            np.diff(energy, axis=0), width, np.full(width.shape, np.inf), where=width > 0
-        )
-        order = np.argsort(cost, axis=None, kind="stable")
-        taken = width.ravel()[order]
-        before = taken.cumsum() - taken
-        taken = np.clip(quota - points[0].sum() - before, 0, taken)
-        added = np.zeros(width.size)
-        added[order] = taken
-        steps: FloatArray = points[0] + added.reshape(width.shape).sum(0)
-        if (
-            step == 1
-            and ((steps > left) | (left == low)).all()
-            and ((steps < right) | (right == high)).all()
-        ):
-            return steps
-        wide = 2 * step if step > 1 else _POINTS
-        left, right = np.maximum(steps - wide, low), np.minimum(steps + wide, high)

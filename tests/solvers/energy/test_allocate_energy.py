@@ -425,6 +425,9 @@ def test_tensors_give_tensors():
     assert found.value.cpu_hz.shape == (2, 3)
     assert found.value.seconds.shape == (2,)
     assert found.value.cpu_hz.dtype == found.objective.dtype == torch.float64
+    limits = {"max_power_watts": 0.1, "max_cpu_hz": 1e9, "kappa": 1e-28}
+    one = allocate_energy(bits[0], 1e7, 1e9, 1e6, weights=(1.0, 2.0), **limits)
+    assert isinstance(one.value.seconds, torch.Tensor)
 
 
 @pytest.mark.parametrize(

@@ -68,6 +68,45 @@ def test_many_units_agree_with_a_dynamic_program():
     assert found.objective == pytest.approx(best[120], rel=1e-12)
 
 
+def two_equal_cells(seed):
+    """Cycles that do not depend on the size: energy need not be convex in the size."""
+    random = np.random.default_rng(seed)
+    fixed = {"offset_bits": 1e4, "offset_cycles": 10 ** random.uniform(8, 10, 2)}
+    bits = np.tile(10 ** random.uniform(3, 6, 2), (2, 1))
+    problem = bits, 0.0, np.tile(10 ** random.uniform(7, 10, 2), (2, 1)), np.full(2, 1e6)
+    limits = {"max_power_watts": 10.0, "max_cpu_hz": 1e10, "kappa": 1e-28}
+    return problem, fixed | limits
+
+
+def test_energy_that_is_not_convex_in_the_size():
+    uneven = 0
+    for seed in range(40):
+        (bits, cycles, gain, band), rest = two_equal_cells(seed)
+        found = optimize_masks_and_energy(bits, cycles, gain, band, 8, deadline_seconds=6.0, **rest)
+        limits = {name: rest[name] for name in LIMITS}
+        size = np.arange(9)[:, None]
+        energy = allocate_energy(
+            1e4 + size * bits[0],
+            rest["offset_cycles"],
+            gain[0],
+            1e6,
+            deadline_seconds=6.0,
+            **limits,
+        ).objective
+        assert found.objective == pytest.approx((energy + energy[::-1]).min(), rel=1e-12)
+        uneven += np.isfinite(found.objective) and (found.value.sizes != 4).any()
+    assert uneven >= 3
+
+
+def test_many_sizes_of_such_cells_have_a_bound():
+    (bits, *problem), rest = two_equal_cells(3)
+    found = optimize_masks_and_energy(bits / 1000, *problem, 12000, deadline_seconds=20.0, **rest)
+    assert 0 <= found.gap < 0.01
+    few = optimize_masks_and_energy(bits, *problem, 12, deadline_seconds=20.0, **rest)
+    assert found.bound <= few.objective * (1 + 1e-12)
+    assert found.objective <= few.objective * (1 + 1e-12)
+
+
 def test_the_deadline_of_least_time_leaves_one_design():
     """At the least time for these sizes, the slowest cell has no other choice."""
     random = np.random.default_rng(2)

@@ -1,0 +1,104 @@
+"""The energy of cells against the time they take, for any size of their submodels."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from channels.arrays import FloatArray
+from solvers.bands.least_time import least_time
+from solvers.energy.problem import Problem
+from solvers.energy.rounds import least_energy
+from solvers.joint.energy_cells import EnergyCells
+
+_MAX_DOUBLINGS = 200
+
+
+class Tangents(NamedTuple):
+    """Lower bounds a q + s T on the joules of cells with q units that end at T.
+
+    Args:
+        per_unit: a, [points, cells].
+        per_second: s, [points, cells].
+    """
+
+    per_unit: FloatArray
+    per_second: FloatArray
+
+
+class Fronts:
+    """The least energy v(tau) of one unit of each cell within tau seconds; v is convex.
+
+    With the bands of one unit, q units cost q v(T / q) within T.
+
+    Args:
+        cells: cells; only what grows with the size counts.
+    """
+
+    def __init__(self, cells: EnergyCells) -> None:
+        able, number = cells.able()[:, None], len(cells.band)
+        self._units = Problem(
+            bits=np.where(able, cells.bits, 0.0),
+            cycles=np.where(able, cells.cycles, 0.0),
+            gain=cells.gain,
+            power=cells.power,
+            speed=cells.speed,
+            kappa=cells.kappa,
+            band=cells.band,
+            deadline=np.ones(number),
+            weights=(np.zeros(number), np.ones(number)),
+            shape=cells.band.shape,
+        )
+        self.soonest = np.zeros(number), np.zeros(number)
+        """Bracket of the least tau, [cells] each."""
+        busy = np.flatnonzero((self._units.bits + self._units.cycles > 0).any(-1))
+        bracket = least_time(self._units.cells(busy))
+        for every, some in zip(self.soonest, bracket, strict=True):
+            every[busy] = some
+
+    def tangents(self, tau: FloatArray) -> Tangents:
+        """Bounds that are tight at T = ``tau`` q, [points, cells]; no sooner than possible."""
+        tau = np.maximum(tau, self.soonest[1])
+        _, bound, slope = self._solve(tau)
+        return Tangents(bound - slope * tau, slope)
+
+    def energy(self, sizes: FloatArray, seconds: float) -> float:
+        """Joules of all cells with q = ``sizes`` [cells] that end at ``seconds``."""
+        return float(sizes @ self._solve(self.tau(sizes, seconds)[None])[0][0])
+
+    def tau(self, sizes: FloatArray, seconds: float) -> FloatArray:
+        """Seconds per unit [cells], at least those needed."""
+        each = np.divide(seconds, sizes, np.full(len(sizes), seconds), where=sizes > 0)
+        return np.asarray(np.maximum(each, self.soonest[1]))
+
+    def best_seconds(self, sizes: FloatArray, second: float) -> float:
+        """The T that minimises ``second`` x T + joules, a convex function, for given sizes."""
+        from scipy.optimize import brentq  # SciPy loads slowly
+
+        begin = float((sizes * self.soonest[1]).max())
+
+        def slope(log_seconds: float) -> float:
+            each = self._solve(self.tau(sizes, np.exp(log_seconds))[None])[2][0]
+            return second + float(each[sizes > 0].sum())
+
+        if begin == 0:
+            return 0.0
+        low = np.log(begin)
+        if slope(low) >= 0:
+            return begin
+        high = low
+        for _ in range(_MAX_DOUBLINGS):
+            low, high = high, high + np.log(2)
+            if slope(high) >= 0:
+                break
+        return max(float(np.exp(brentq(slope, low, high, xtol=1e-12))), begin)
+
+    def _solve(self, tau: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Energy, bound and slope of one unit of each cell, [points, cells] each."""
+        rows = np.tile(np.arange(tau.shape[1]), len(tau))
+        problem = replace(self._units.rows(rows), deadline=tau.ravel())
+        plan = least_energy(problem, problem.feasible()[1])
+        shape = tau.shape
+        return plan.energy.reshape(shape), plan.bound.reshape(shape), plan.slope.reshape(shape)

@@ -1,0 +1,86 @@
+"""One problem of sizes and energies: by a deadline, or with a cost of time."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from channels.arrays import FloatArray
+from solvers.joint.deadline import cheapest
+from solvers.joint.energy_cells import EnergyCells
+from solvers.joint.masks import optimize_masks_and_bands
+from solvers.joint.weighted import cheapest_time_and_sizes
+from solvers.mask_sizes.problem import Problem as Sizes
+
+
+class Plan(NamedTuple):
+    """A feasible point and its certificate.
+
+    Args:
+        steps: sizes in steps of the granularity, [cells].
+        clients: bands, windows, powers and frequencies, [cells, clients] each.
+        seconds: common end T.
+        objective, bound: in joules, or in the unit of the weights.
+    """
+
+    steps: FloatArray
+    clients: tuple[FloatArray, ...]
+    seconds: float
+    objective: float
+    bound: float
+
+
+def by_deadline(cells: EnergyCells, sizes: Sizes, row: int, deadline: float) -> Plan | str:
+    """The least energy by a deadline, or why there is none.
+
+    Args:
+        cells: of the problem.
+        sizes: bounds of all problems, feasible for this one.
+        row: number of the problem.
+        deadline: T in seconds.
+    """
+    low, high = sizes.cells.low[row], sizes.cells.high[row]
+    most = cells.largest(low, high, deadline)
+    if (most < low).any():
+        cell = int((most < low).argmax())
+        return f"cell {cell} does not end by {deadline:g} s at its least size"
+    if most.sum() < sizes.quota:
+        ended = int(most.sum()) * sizes.cells.step
+        return f"total is {sizes.total}, but only {ended} units end by {deadline:g} s"
+    steps, bound = cheapest(cells, low, most, sizes.quota, deadline)
+    found = cells.solve(steps, deadline)
+    assert found.value is not None
+    energy = float(found.objective.sum())
+    return Plan(steps, found.value[:4], deadline, energy, min(bound, energy))
+
+
+def by_weights(
+    cells: EnergyCells, sizes: Sizes, row: int, second: float, joule: float
+) -> Plan | str:
+    """The least ``second`` x T + ``joule`` x energy, or why there is none; as ``by_deadline``."""
+    low, high = sizes.cells.low[row], sizes.cells.high[row]
+    if (cells.stuck() | ~cells.able() & (low > 0)).any():
+        cell = int((cells.stuck() | ~cells.able() & (low > 0)).argmax())
+        return f"cell {cell} has a client that cannot compute or send: its power or speed is 0"
+    high = np.where(cells.able(), high, 0.0)
+    if high.sum() < sizes.quota:
+        units = int(high.sum()) * sizes.cells.step
+        return f"total is {sizes.total}, but only {units} units are in cells that can send them"
+    if joule == 0:
+        fast = cells.at_full_power()
+        soonest = optimize_masks_and_bands(
+            fast.bits, fast.ready, fast.snr_hz, fast.bandwidth_hz, sizes.quota,
+            offset_bits=fast.more_bits, offset_seconds=fast.more_ready, cap=high, lower=low,
+        )  # fmt: skip
+        assert soonest.value is not None
+        steps, seconds, bound = soonest.value.sizes, soonest.objective, second * soonest.bound
+        most = cells.largest(low, high, seconds)
+        steps = cheapest(cells, low, most, sizes.quota, seconds)[0] if seconds else steps
+    else:
+        found = cheapest_time_and_sizes(cells, low, high, sizes.quota, second / joule)
+        steps, seconds, bound = found.steps, found.seconds, joule * found.bound
+    spent = cells.solve(steps, seconds or 1.0)  # in no time, there is nothing to do
+    assert spent.value is not None
+    objective = second * seconds + joule * float(spent.objective.sum())
+    return Plan(steps, spent.value[:4], seconds, objective, min(bound, objective))

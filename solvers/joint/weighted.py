@@ -1,0 +1,198 @@
+"""Sizes and a common time of the least weighted sum of seconds and joules.
+
+With bits and cycles in proportion to q_j, the size of cell j and its fixed part, the least energy
+within T is q_j v_j(T / q_j), where v_j is the energy of one unit. v_j is convex in its time, so
+this perspective is convex in q_j and T together, and a tangent v_j(tau) >= a + s tau bounds it from
+below by a q_j + s T for all sizes and times. Outer approximation (Duran and Grossmann, Mathematical
+Programming 36, 1986): an integer program minimises the cost with all bounds known so far, and the
+best time for its sizes gives further bounds, until the two costs agree.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from channels.arrays import FloatArray
+from solvers.joint.energy_cells import EnergyCells
+from solvers.joint.fronts import Fronts, Tangents
+
+_ENOUGH = 1e-7
+"""Relative gap at which the search ends; that of the integer program is a fraction of it."""
+_MAX_TURNS = 100
+_MOST = 10**6
+"""Steps up to which the integer program is solved; of more, rounding costs nothing."""
+_UNIT = 1e-3
+"""Units of time and cost in the program, relative to those known: its tolerances are absolute."""
+_STEEP = 1e12
+"""Coefficients above it are errors to HiGHS; such tangents are left out."""
+
+
+class Weighted(NamedTuple):
+    """The best sizes and time found.
+
+    Args:
+        steps: [cells].
+        seconds: T.
+        bound: on the cost, in joules.
+    """
+
+    steps: FloatArray
+    seconds: float
+    bound: float
+
+
+def cheapest_time_and_sizes(
+    cells: EnergyCells, low: FloatArray, high: FloatArray, quota: int, second: float
+) -> Weighted:
+    """Minimise ``second`` x T + joules over T and steps [cells] from ``low`` to ``high``.
+
+    Args:
+        cells: with fixed parts in proportion (``EnergyCells.offsets``) that can be sent.
+        low, high: [cells], with sums around ``quota``; 0 for cells that cannot send.
+        quota: sum of the steps.
+        second: > 0, joules that a second is worth.
+    """
+    fronts, fixed = Fronts(cells), cells.offsets()[0]
+    steps = _rounded(_soonest(fronts.soonest[1], fixed, low, high, quota), low, high, quota)
+    seconds = fronts.best_seconds(steps + fixed, second)
+    if seconds == 0:  # nothing to compute or send
+        return Weighted(steps, 0.0, 0.0)
+    best = second * seconds + fronts.energy(steps + fixed, seconds)
+    program = _Program(fronts, fixed, low, high, quota, second, seconds, best)
+    program.add(fronts.tau(steps + fixed, seconds) * np.geomspace(1 / 64, 64, 33)[:, None])
+    bound, whole = 0.0, False
+    for _ in range(_MAX_TURNS):
+        trial, end, lower = program.solve(whole)
+        bound = max(bound, lower)
+        if not whole:
+            program.refine(fronts.tau(trial + fixed, end))
+            cost = second * end + fronts.energy(trial + fixed, end)
+            whole = cost - lower <= _ENOUGH * cost
+            if not whole:
+                continue
+            trial = _rounded(trial, low, high, quota)
+        end = fronts.best_seconds(trial + fixed, second)
+        cost = second * end + fronts.energy(trial + fixed, end)
+        if cost < best:
+            steps, seconds, best = trial, end, cost
+        if best - bound <= _ENOUGH * best or quota > _MOST:
+            break
+        program.add(fronts.tau(trial + fixed, end)[None])
+    return Weighted(steps, seconds, min(bound, best))
+
+
+def _soonest(
+    tau: FloatArray, fixed: FloatArray, low: FloatArray, high: FloatArray, quota: int
+) -> FloatArray:
+    """Fractions of steps [cells] that end together, as far as ``low`` and ``high`` permit."""
+    begin, end = 0.0, float(((high + fixed) * tau).max())
+    sizes = high
+    for _ in range(100):
+        middle = (begin + end) / 2
+        each = np.divide(middle, tau, np.full(len(tau), np.inf), where=tau > 0)
+        found = np.clip(each - fixed, low, high)
+        if found.sum() < quota:
+            begin = middle
+        else:
+            end, sizes = middle, found
+    return sizes
+
+
+def _rounded(steps: FloatArray, low: FloatArray, high: FloatArray, quota: int) -> FloatArray:
+    """Whole steps [cells] next to ``steps``, with sum ``quota``."""
+    whole = np.clip(np.floor(steps), low, high)
+    missing = int(quota - whole.sum())
+    side = 1 if missing > 0 else -1
+    while missing:
+        room = high - whole if missing > 0 else whole - low
+        order = np.argsort(side * (whole - steps), kind="stable")
+        chosen = order[room[order] > 0][: abs(missing)]
+        whole[chosen] += side
+        missing -= side * len(chosen)
+    return whole
+
+
+class _Program:
+    """The least cost of sizes, time and energies above their bounds, by HiGHS.
+
+    Its variables are the steps (in their sum's unit, if they need not be whole), the time and the
+    energies of the cells; time and energy are in units of ``_UNIT`` x ``seconds`` and ``cost``.
+    """
+
+    def __init__(
+        self,
+        fronts: Fronts,
+        fixed: FloatArray,
+        low: FloatArray,
+        high: FloatArray,
+        quota: int,
+        second: float,
+        seconds: float,
+        cost: float,
+    ) -> None:
+        self._fronts, self._fixed = fronts, fixed
+        self._low, self._high, self._quota = low, high, quota
+        self._tau = np.stack([fronts.soonest[1]])
+        self._tangents = fronts.tangents(self._tau)
+        self._seconds, self._cost = _UNIT * seconds, _UNIT * cost
+        self._soonest = fronts.soonest[0] / self._seconds
+        self._second = second * self._seconds / self._cost
+
+    def add(self, tau: FloatArray) -> None:
+        """Bound the energies from below by the tangents at ``tau`` [points, cells] too."""
+        pairs = zip(self._tangents, self._fronts.tangents(tau), strict=True)
+        self._tangents = Tangents(*(np.concatenate(pair) for pair in pairs))
+        self._tau = np.concatenate([self._tau, tau])
+
+    def refine(self, tau: FloatArray) -> None:
+        """Add tangents at ``tau`` [cells] and between it and its neighbours on either side."""
+        below, above = self._tau <= tau, self._tau >= tau
+        left = np.where(below.any(0), np.where(below, self._tau, 0.0).max(0), tau / 64)
+        right = np.where(above, self._tau, np.inf).min(0)
+        right = np.where(above.any(0), right, tau * 64)
+        self.add(np.stack([np.sqrt(left * tau), tau, np.sqrt(tau * right)]))
+
+    def solve(self, whole: bool) -> tuple[FloatArray, float, float]:
+        """Steps [cells], seconds and cost; the steps are fractions unless ``whole``."""
+        from scipy.optimize import Bounds, LinearConstraint, milp  # SciPy loads slowly
+        from scipy.sparse import block_array, diags_array
+
+        number = len(self._low)
+        step = 1.0 if whole else float(max(self._quota, 1))
+        column, ones = np.ones((number, 1)), np.ones((1, number))
+        each, none = diags_array(np.ones(number)), np.zeros((1, number))
+        blocks = [
+            [ones, None, none],
+            [diags_array(self._soonest * step), -column, None],
+        ]
+        upper = [self._quota / step, *(-self._soonest * self._fixed)]
+        units = self._tangents.per_unit / self._cost
+        slopes = self._tangents.per_second * self._seconds / self._cost
+        flat = (units * step < _STEEP) & (-slopes < _STEEP)
+        for unit, slope in zip(
+            np.where(flat, units, 0.0), np.where(flat, slopes, 0.0), strict=True
+        ):
+            blocks.append([diags_array(unit * step), slope[:, None], -each])
+            upper += list(-unit * self._fixed)
+        lower = np.full(len(upper), -np.inf)
+        lower[0] = upper[0]
+        free = np.full(number + 1, np.inf)
+        answer = milp(
+            np.concatenate([np.zeros(number), [self._second], np.ones(number)]),
+            integrality=np.concatenate([np.full(number, int(whole)), np.zeros(number + 1)]),
+            bounds=Bounds(
+                np.concatenate([self._low / step, np.zeros(number + 1)]),
+                np.concatenate([self._high / step, free]),
+            ),
+            constraints=LinearConstraint(block_array(blocks, format="csr"), lower, upper),
+            options={"mip_rel_gap": 0.1 * _ENOUGH},
+        )
+        if answer.x is None:
+            raise RuntimeError(f"HiGHS failed on a feasible problem: {answer.message}")
+        steps = np.clip(answer.x[:number] * step, self._low, self._high)
+        steps = np.round(steps) if whole else steps
+        seconds = answer.x[number] * self._seconds
+        value = answer.mip_dual_bound if whole else answer.fun
+        return steps, float(seconds), float(value * self._cost)

@@ -1,0 +1,154 @@
+"""Weighted sums of seconds and joules over sizes, bands, powers, frequencies and the time."""
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+from scipy.optimize import minimize_scalar
+
+from solvers import (
+    Status,
+    allocate_bandwidth,
+    allocate_energy,
+    optimize_masks_and_bands,
+    optimize_masks_and_energy,
+)
+from solvers.joint.energy_cells import EnergyCells
+from solvers.joint.fronts import Fronts
+
+LIMITS = {"max_power_watts": 0.1, "max_cpu_hz": 2e9, "kappa": 1e-28}
+
+
+def drawn(random, cells, clients, units=10):
+    return (
+        10 ** random.uniform(3, 5, (cells, clients)) * 10 / units,
+        10 ** random.uniform(7, 8, (cells, clients)) * 10 / units,
+        10 ** random.uniform(7, 10, (cells, clients)),
+        10 ** random.uniform(5, 6, cells),
+    )
+
+
+@pytest.mark.parametrize(("seed", "second"), [(0, 0.003), (1, 0.1), (5, 0.6), (7, 5.0)])
+def test_no_other_sizes_cost_less(seed, second):
+    """All sizes of three cells, each at its own best time, by a search over the logarithm of T."""
+    random = np.random.default_rng(seed)
+    bits, cycles, gain, band = drawn(random, 3, 4)
+    fixed = np.array([[0.0], [0.5], [2.0]]) * (seed % 2)
+    found = optimize_masks_and_energy(
+        bits, cycles, gain, band, 9, weights=(second, 1.0), cap=6,
+        offset_bits=fixed * bits, offset_cycles=fixed * cycles, **LIMITS,
+    )  # fmt: skip
+
+    def cost(log_seconds, size):
+        energy = allocate_energy(
+            size * bits, size * cycles, gain, band, deadline_seconds=np.exp(log_seconds), **LIMITS
+        )
+        return second * np.exp(log_seconds) + energy.objective.sum()
+
+    best = np.inf
+    for sizes in itertools.product(range(7), repeat=3):
+        if sum(sizes) != 9:
+            continue
+        size = np.array(sizes)[:, None] + fixed
+        soonest = allocate_bandwidth(size * bits, size * cycles / 2e9, 0.1 * gain, band).objective
+        first = np.log(soonest.max()) + 1e-12
+        if second * np.exp(first) > best:
+            continue
+        inner = minimize_scalar(
+            cost, bounds=(first, first + 6), args=(size,), method="bounded", options={"xatol": 1e-6}
+        )
+        best = min(best, inner.fun, cost(first, size))
+    assert found.objective == pytest.approx(best, rel=1e-9)
+    assert found.bound <= best
+    assert found.status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize(
+    ("cells", "units", "second"), [(1, 200, 1.0), (4, 200, 1e-5), (8, 1000, 0.1), (4, 10**6, 10.0)]
+)
+def test_many_cells_and_units_are_closed(cells, units, second):
+    random = np.random.default_rng(cells)
+    problem = drawn(random, cells, 5, units)
+    found = optimize_masks_and_energy(*problem, units, weights=(second, 1.0), **LIMITS)
+    assert found.gap <= 1e-6
+    assert found.value.sizes.sum() == units
+    later = optimize_masks_and_energy(
+        *problem, units, deadline_seconds=found.value.seconds, **LIMITS
+    )
+    assert second * found.value.seconds + later.objective == pytest.approx(
+        found.objective, rel=1e-6
+    )
+
+
+def test_tangents_are_below_the_energy_of_any_size_and_time():
+    random = np.random.default_rng(3)
+    bits, cycles, gain, band = drawn(random, 4, 3)
+    shape = np.ones(bits.shape)
+    limits = 0.1 * shape, 2e9 * shape, 1e-28 * shape
+    fronts = Fronts(EnergyCells(bits, cycles, 0 * bits, 0 * bits, gain, *limits, band))
+    tau = fronts.soonest[1] * np.geomspace(1, 30, 7)[:, None]
+    tangents = fronts.tangents(tau)
+    for time in np.geomspace(0.2, 100, 9):
+        size = time / (fronts.soonest[1] * random.uniform(1, 30, 4))
+        energy = allocate_energy(
+            size[:, None] * bits,
+            size[:, None] * cycles,
+            gain,
+            band,
+            deadline_seconds=time,
+            **LIMITS,
+        ).objective
+        lower = tangents.per_unit * size + tangents.per_second * time
+        assert (lower <= energy * (1 + 1e-9)).all()
+    tight = tangents.per_unit + tangents.per_second * tau
+    assert tight == pytest.approx(
+        np.stack([allocate_energy(bits, cycles, gain, band, deadline_seconds=t, **LIMITS).objective
+                  for t in tau]),
+        rel=1e-7,
+    )  # fmt: skip
+
+
+def test_without_a_price_of_energy_the_time_is_the_least():
+    random = np.random.default_rng(2)
+    bits, cycles, gain, band = drawn(random, 3, 4)
+    fast = optimize_masks_and_bands(bits, cycles / 2e9, 0.1 * gain, band, 30)
+    prices = np.array([0.0, 1e-9, 1.0])
+    found = optimize_masks_and_energy(bits, cycles, gain, band, 30, weights=(2.0, prices), **LIMITS)
+    assert found.value.seconds[:2] == pytest.approx(fast.objective, rel=1e-9)
+    assert found.value.seconds[2] > fast.objective
+    assert found.objective[0] == pytest.approx(2 * fast.objective, rel=1e-12)
+    alone = optimize_masks_and_energy(
+        torch.tensor(bits), cycles, gain, band, 30, weights=(2.0, 1.0), **LIMITS
+    )
+    assert isinstance(alone.value.seconds, torch.Tensor)
+    assert float(alone.value.seconds) == pytest.approx(found.value.seconds[2], rel=1e-12)
+
+
+def test_cells_without_work_or_channel():
+    random = np.random.default_rng(0)
+    bits, cycles, gain, band = drawn(random, 3, 4)
+    gain[1, 0] = 0
+
+    def solve(**change):
+        good = {"bits_per_unit": bits, "cycles_per_unit": cycles, "weights": (1.0, 1.0)}
+        arguments = good | {"gain_per_noise": gain, "bandwidth_hz": band, "total": 9} | LIMITS
+        return optimize_masks_and_energy(**(arguments | change))
+
+    assert solve().value.sizes[1] == 0
+    assert solve(cap=4).message == "total is 9, but only 8 units are in cells that can send them"
+    assert solve(lower=1).message.startswith("cell 1 has a client that cannot compute or send")
+    nothing = solve(total=0)
+    assert (nothing.objective, nothing.value.seconds) == (0, 0)
+    rest = solve(bits_per_unit=bits * [[0], [1], [1]], cycles_per_unit=cycles * [[0], [1], [1]])
+    assert (rest.value.sizes == [9, 0, 0]).all()
+    assert rest.objective == 0
+
+
+def test_offsets_of_other_proportions_need_a_deadline():
+    random = np.random.default_rng(0)
+    problem = drawn(random, 2, 3)
+    with pytest.raises(ValueError, match="offset_bits and offset_cycles of cell 0 are not those"):
+        optimize_masks_and_energy(*problem, 9, weights=(1, 1), offset_bits=1e3, **LIMITS)
+    fast = optimize_masks_and_energy(*problem, 9, weights=(1, 0), offset_bits=1e3, **LIMITS)
+    assert fast.status is Status.OPTIMAL
