@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import statistics
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -120,10 +121,11 @@ def shown(case: Case, name: str) -> str:
 def against(
     name: str,
     setting: str,
-    panel: str | None = None,
+    panel: str | tuple[str, ...] | None = None,
     quantity: Against | None = None,
     target: float = 0.0,
     reference: tuple[str, Any] | None = None,
+    silent: tuple[str, ...] = (),
 ) -> Callable[[Results, Path], list[Path]]:
     """A figure of final accuracies, or of costs until a target, against a setting.
 
@@ -132,11 +134,14 @@ def against(
     Args:
         name: name of the file.
         setting: setting on the horizontal axis.
-        panel: setting with one panel per value; None for one panel.
+        panel: setting with one panel per value, or several settings; None for one panel. A case
+            without one of these settings is in the panels of all its values.
         quantity: cost until the target, a field of rows; None for the final accuracy.
         target: accuracy in [0, 1].
         reference: a setting and its value: cases with it are horizontal lines.
+        silent: settings left out of the legend: those that follow from others.
     """
+    facets = (panel,) if isinstance(panel, str) else panel or ()
 
     def lined(case: Case) -> bool:
         return reference is None or case[reference[0]] != reference[1]
@@ -151,28 +156,33 @@ def against(
                 return [*results.finals(case)]
             return results.costs(case, quantity, target)
 
-        panels = list(dict.fromkeys(case[panel] for case in study.cases)) if panel else [None]
+        panels = _panels(study.cases, facets)
         every = [case for case in study.cases if lined(case)]
-        others = [one for one in varied(every) if one not in (setting, panel)]
-        method = panel != "algorithm"
+        others = [one for one in varied(every) if one not in (setting, *facets, *silent)]
+        method = "algorithm" not in facets
         labels = list(dict.fromkeys(_label(c, others, method) for c in every))
         figure, axes = grid(len(panels))
-        for axis, value in zip(axes, panels, strict=True):
-            cases = [case for case in study.cases if panel is None or case[panel] == value]
+        for axis, values in zip(axes, panels, strict=True):
+            cases = [
+                case
+                for case in study.cases
+                if all(case[f] in (None, v) for f, v in zip(facets, values, strict=True))
+            ]
             lines: Lines = {text: [] for text in labels}
             for case in cases:
-                values = values_of(case)
+                found = values_of(case)
                 if lined(case):
-                    lines[_label(case, others, method)].append((case, values))
+                    lines[_label(case, others, method)].append((case, found))
                 elif reference is not None:
-                    _line(axis, values, shown(case, reference[0]))
+                    _line(axis, found, shown(case, reference[0]))
             _draw(axis, lines, setting)
             axis.set_xlabel(WORDS[setting])
             axis.set_ylabel(
                 "final accuracy (%)" if quantity is None else f"{LABELS[quantity]} to target"
             )
-            if panel is not None:
-                axis.set_title(f"{WORDS[panel]}: {shown(cases[0], panel)}")
+            if facets:
+                one = max(cases, key=lambda case: sum(case[f] is not None for f in facets))
+                axis.set_title("\n".join(f"{WORDS[f]}: {shown(one, f)}" for f in facets))
             axis.margins(y=0.08)
         filled = [axis for axis in axes if axis.lines]
         same_limits(filled)
@@ -187,6 +197,16 @@ def against(
         return save(figure, results, out / name)
 
     return draw
+
+
+def _panels(cases: Sequence[Case], facets: Sequence[str]) -> list[tuple[Any, ...]]:
+    """Values of the settings ``facets`` that have panels; single numbers in ascending order."""
+    every = dict.fromkeys(tuple(case[f] for f in facets) for case in cases)
+    in_order = itertools.product(*(dict.fromkeys(column) for column in zip(*every, strict=True)))
+    known = [values for values in in_order if values in every and None not in values]
+    known = known or list(every)
+    numbers = all(isinstance(value, int | float) for values in known for value in values)
+    return sorted(known) if numbers else known
 
 
 def _line(axis: Axes, values: Sequence[float | None] | None, text: str) -> None:

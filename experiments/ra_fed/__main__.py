@@ -23,7 +23,11 @@ EXPERIMENTS = {
     ),
     "radio": Experiment("radio", tables.timed, figures.radio),
     "weights": Experiment("weights", tables.covered),
-    "full": Experiment("full", table(0.75, "round"), against("full", "capacities", "alpha")),
+    "full": Experiment(
+        "full",
+        table(0.75, "round"),
+        against("full", "masks", ("alpha", "capacities"), silent=("lr",)),
+    ),
     "scale": Experiment(
         "scale",
         table(0.75, "round"),
