@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
+from experiments.allocation import resource_blocks
 from experiments.allocation.networks import NETWORKS
+from experiments.allocation.resource_blocks import Blocks
 from experiments.allocation.study import FILE, GROUP, PROBLEMS, Gap, load, measure, save
 from experiments.paper import exit_code
 from experiments.report import markdown
+from wirelessfl.data import load_dataset
 from wirelessfl.errors import ConfigError
 from wirelessfl.figures import line_look, new_figure, save_figure, use_style
 
@@ -23,7 +26,8 @@ if TYPE_CHECKING:
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = DOCS / "results" / "allocation.md"
 PICTURE = DOCS / "figures" / "allocation.png"
-BEGIN, END = "<!-- gaps -->\n", "<!-- end of gaps -->"
+GAPS = "<!-- gaps -->\n", "<!-- end of gaps -->"
+BLOCKS = "<!-- resource blocks -->\n", "<!-- end of resource blocks -->"
 LEAST = 1e-3
 """Smallest gap on the axis, in percent; smaller ones are drawn there."""
 
@@ -82,26 +86,32 @@ def _panel(panel: Axes, gaps: Sequence[Gap]) -> None:
     panel.tick_params(axis="x", labelrotation=30)
 
 
-def page(found: Sequence[Gap], text: str) -> str:
-    """The text of the page with the table.
+def page(found: Sequence[Gap], blocks: list[Blocks], text: str) -> str:
+    """The text of the page with both tables.
 
     Raises:
-        ConfigError: the page lacks the marks around the table.
+        ConfigError: the page lacks the marks around a table.
     """
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise ConfigError(f"{PAGE} needs a line {BEGIN.strip()} and a line {END}.")
-    return f"{before}{BEGIN}\n{table(found)}\n{END}{after}"
+    for (begin, end), rows in ((GAPS, table(found)), (BLOCKS, resource_blocks.table(blocks))):
+        before, first, rest = text.partition(begin)
+        _, last, after = rest.partition(end)
+        if not first or not last:
+            raise ConfigError(f"{PAGE} needs a line {begin.strip()} and a line {end}.")
+        text = f"{before}{begin}\n{rows}\n{end}{after}"
+    return text
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    """Print the table; with ``--make``, measure first and write file, page and figure."""
+    """Print the tables; with ``--make``, measure first and write file, page and figure."""
     parser = argparse.ArgumentParser(prog="python -m experiments.allocation", description=__doc__)
     parser.add_argument("--make", action="store_true", help="measure again; write page and figure")
     parser.add_argument(
         "--cells", type=int, default=PROBLEMS, metavar="N", help=f"cells per network ({PROBLEMS})"
     )
+    parser.add_argument(
+        "--blocks", action="store_true", help="train again with resource blocks; write the page"
+    )
+    parser.add_argument("--data-dir", type=Path, metavar="DIR", help="folder of MNIST's folder")
     parser.add_argument("--out", type=Path, metavar="DIR", help="folder for the figure")
     arguments = parser.parse_args(words)
 
@@ -116,9 +126,16 @@ def main(words: Sequence[str] | None = None) -> int:
         else:
             found = load()
         print(table(found))
-        if arguments.make and whole:
+        if arguments.blocks:
+            blocks = resource_blocks.measure(load_dataset("mnist", arguments.data_dir))
+            resource_blocks.save(blocks)
+        else:
+            blocks = resource_blocks.load()
+        print(resource_blocks.table(blocks))
+        if (arguments.make and whole) or arguments.blocks:
             save(found, FILE)
-            PAGE.write_text(page(found, PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+            text = page(found, blocks, PAGE.read_text(encoding="utf-8"))
+            PAGE.write_text(text, encoding="utf-8")
         if arguments.out is not None or (arguments.make and whole):
             target = PICTURE if arguments.out is None else arguments.out / PICTURE.name
             with use_style("ieee"):

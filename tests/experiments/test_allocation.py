@@ -5,10 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from channels.streams import Stream
 from experiments.allocation import __main__ as command
-from experiments.allocation import baselines, study
+from experiments.allocation import baselines, resource_blocks, study
 from experiments.allocation.networks import NETWORKS, drawn
 from tests.drawn import recorded, titles
+from wirelessfl.data import load_dataset
 from wirelessfl.errors import ConfigError
 
 
@@ -97,12 +99,12 @@ def test_greedy_selection_adds_the_client_that_ends_soonest():
 def test_the_page_has_the_table_of_the_stored_gaps():
     """If this fails: ``python -m experiments.allocation --make`` measures and writes the page."""
     text = command.PAGE.read_text(encoding="utf-8")
-    assert command.page(study.load(), text) == text
+    assert command.page(study.load(), resource_blocks.load(), text) == text
     assert all(
         gap.cells in (study.PROBLEMS, study.PROBLEMS // study.GROUP, 100) for gap in study.load()
     )
     with pytest.raises(ConfigError, match="needs a line"):
-        command.page([], "no marks")
+        command.page([], [], "no marks")
 
 
 def test_the_figure_shows_the_gaps(found, tmp_path):
@@ -129,7 +131,8 @@ def test_the_command_prints_and_saves(monkeypatch, tmp_path, capsys, found):
     assert "| least joules | alternation |" in capsys.readouterr().out
     assert (tmp_path / "allocation.png").is_file()
     assert command.main([]) == 0
-    assert capsys.readouterr().out.strip() in command.PAGE.read_text(encoding="utf-8")
+    text = command.PAGE.read_text(encoding="utf-8")
+    assert all(part.strip() in text for part in capsys.readouterr().out.split("\n\n"))
     assert study.FILE.read_bytes() == before
     assert command.main(["--cells", "0"]) == 2
     assert "cells is 0" in capsys.readouterr().err
@@ -138,3 +141,45 @@ def test_the_command_prints_and_saves(monkeypatch, tmp_path, capsys, found):
 def test_gaps_are_stored_whole(found, tmp_path):
     study.save(found, Path(tmp_path / "gaps.json"))
     assert study.load(tmp_path / "gaps.json") == found
+
+
+@pytest.mark.parametrize("blocks", [3, 12])
+def test_the_best_assignment_expects_the_most_samples(blocks):
+    """No other of many matchings does, and all rules use a block at most once."""
+    dice = np.random.default_rng(blocks)
+    arrives = resource_blocks.received(blocks, dice)
+    assert ((arrives >= 0) & (arrives <= 1)).all()
+    assert (arrives == 0).any()  # late, or too dear
+    samples = {
+        name: [resource_blocks.SAMPLES @ rule(arrives, dice) for _ in range(200)]
+        for name, rule in resource_blocks.RULES.items()
+    }
+    best = samples["best assignment"][0]
+    for name, values in samples.items():
+        assert max(values) <= best * (1 + 1e-12), name
+    assert np.mean(samples["random"]) < np.mean(samples["its clients, random blocks"]) < best
+    for rule in resource_blocks.RULES.values():
+        assert np.count_nonzero(rule(arrives, dice)) <= blocks
+
+
+def test_clients_whose_packets_arrive_train_the_model(monkeypatch):
+    """On digits: all packets teach, and without any the model stays as it was."""
+    monkeypatch.setattr(resource_blocks, "STEP_SIZE", 0.3)
+    monkeypatch.setattr(resource_blocks, "SAMPLES", np.array([100, 200, 300]))
+    data, stream = load_dataset("digits"), Stream(0)
+    learnt, same, start = (
+        resource_blocks.accuracy(np.full(3, p), data, stream, rounds=n)
+        for p, n in ((1.0, 40), (0.0, 40), (1.0, 0))
+    )
+    assert same == start < 0.3
+    assert learnt > 0.8
+
+
+def test_published_accuracies_with_resource_blocks():
+    """Means of ten seeds within a point of a public reproduction."""
+    found = {(one.blocks, one.rule): one.accuracy for one in resource_blocks.load()}
+    assert {len(values) for values in found.values()} == {10}
+    published = {3: 0.847, 6: 0.851, 9: 0.853, 12: 0.854}
+    for blocks, accuracy in published.items():
+        assert np.mean(found[blocks, "best assignment"]) == pytest.approx(accuracy, abs=0.01)
+        assert 0.79 < np.mean(found[blocks, "random"]) < 0.855
