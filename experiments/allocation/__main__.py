@@ -119,18 +119,24 @@ def main(words: Sequence[str] | None = None) -> int:
         if arguments.cells < GROUP:
             raise ConfigError(f"cells is {arguments.cells}: give {GROUP} or more.")
         whole = arguments.cells == PROBLEMS
+        if arguments.blocks and not whole:
+            raise ConfigError(
+                f"cells is {arguments.cells}, and --blocks writes the page, which has {PROBLEMS}: "
+                "leave out --cells or --blocks."
+            )
+        data = load_dataset("mnist", arguments.data_dir) if arguments.blocks else None
+        console = Console(stderr=True)
         if arguments.make or not whole:
-            console = Console(stderr=True)
             with console.status("solving") if console.is_terminal else console:
                 found = measure(arguments.cells)
         else:
             found = load()
         print(table(found))
-        if arguments.blocks:
-            blocks = resource_blocks.measure(load_dataset("mnist", arguments.data_dir))
+        blocks = resource_blocks.load()
+        if data is not None:
+            with console.status("training") if console.is_terminal else console:
+                blocks = resource_blocks.measure(data)
             resource_blocks.save(blocks)
-        else:
-            blocks = resource_blocks.load()
         print(resource_blocks.table(blocks))
         if (arguments.make and whole) or arguments.blocks:
             save(found, FILE)

@@ -136,6 +136,8 @@ def test_the_command_prints_and_saves(monkeypatch, tmp_path, capsys, found):
     assert study.FILE.read_bytes() == before
     assert command.main(["--cells", "0"]) == 2
     assert "cells is 0" in capsys.readouterr().err
+    assert command.main(["--cells", "8", "--blocks"]) == 2
+    assert "leave out --cells or --blocks" in capsys.readouterr().err
 
 
 def test_gaps_are_stored_whole(found, tmp_path):
