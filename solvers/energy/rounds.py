@@ -25,7 +25,7 @@ class Plan(NamedTuple):
         energy: joules, [problems].
         bound: on the energy, or on (w_T / w_E) T + energy where the end is weighed, [problems].
         slope: for other deadlines, the energy is at least bound + slope x (deadline - end),
-            [problems]; 0 where the end is weighed.
+            [problems]; 0 where the end is weighed, and -inf where no bound but 0 was found.
     """
 
     band: FloatArray
@@ -84,7 +84,30 @@ def _least_energy(problem: Problem, end: FloatArray) -> Plan:
     plan.bound[:] = plan.energy + np.where(free, second * plan.end, 0.0)
     if at.size:
         plan.bound[at], plan.slope[at] = _bound(rounds, state, plan.energy[at], plan.end[at])
+    lost = np.flatnonzero(np.isinf(plan.slope) & ~free)
+    full = _at_full_power(problem.rows(lost), end[lost])
+    worse = ~(plan.energy[lost] <= full[-1])
+    for whole, some in zip(plan, full, strict=False):
+        whole[lost[worse]] = some[worse]
     return plan
+
+
+def _at_full_power(problem: Problem, end: FloatArray) -> tuple[FloatArray, ...]:
+    """Feasible points and their energies where rounding errors spoil those from the price.
+
+    That occurs at the least time itself if bands are so wide that rates hardly depend on them.
+    """
+    snr = problem.power * problem.gain
+    last = end[:, None] - problem.ready
+    with np.errstate(all="ignore"):
+        least = np.where(problem.bits > 0, least_band(problem.bits, last, snr)[0], 0.0)
+        band = least * (problem.band / least.sum(-1))[:, None]
+        window = np.minimum(upload_seconds(problem.bits, band, snr), last)
+    window = np.where(problem.bits > 0, window, 0.0)
+    power = np.where(problem.bits > 0, problem.power, 0.0)
+    frequency = np.where(problem.cycles > 0, problem.speed, 0.0)
+    energy = (power * window + problem.kappa * problem.cycles * frequency**2).sum(-1)
+    return band, window, power, frequency, end, energy
 
 
 def _clients(problem: Problem, sends: BoolArray, at: IntArray) -> Clients:
@@ -128,7 +151,9 @@ def _cleared(
     x = clients.nats / (least * last)
     most = np.expm1(x)  # SNR at full power in the least band
     meet = growth(x, most) * last / clients.gain  # price at which that is the best band
-    full = (clients.power + 2 * clients.kappa * clients.speed**3 * (clients.cycles > 0)) / -slope
+    with np.errstate(divide="ignore"):
+        busy = 2 * clients.kappa * clients.speed**3 * (clients.cycles > 0)
+        full = (clients.power + busy) / -slope
     top = np.where(free, np.inf, np.log(np.maximum(full, meet).max(-1)))
     share = least * (band / (least * clients.weight).sum(-1))[:, None]
     share = np.where(free[:, None], equal, share)
@@ -171,7 +196,7 @@ def _uploads(rounds: Rounds, state: State) -> tuple[FloatArray, FloatArray, Floa
     end = state.end[:, None]
     scale = rounds.band / (replies.band * clients.weight).sum(-1)
     band = replies.band * scale[:, None]
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(all="ignore"):
         frequency = clients.frequency(replies.worth)
         busy = clients.cycles / frequency
         # Of c / f and t, the difference of T and the larger one has lost digits.
@@ -212,4 +237,4 @@ def _bound(
     # than that, the solve has failed, and 0 is what remains.
     slack = 1e-9 * best + 1e-12 * price * rounds.band
     good = bound <= best + slack
-    return np.where(good, np.minimum(bound, best), 0.0), np.where(good, slope, 0.0)
+    return np.where(good, np.minimum(bound, best), 0.0), np.where(good, slope, -np.inf)

@@ -29,6 +29,8 @@ def cheapest(
 
     All of these sizes end by the deadline, and some have the sum ``quota``.
     """
+    low = np.maximum(low, quota - (high.sum() - high))  # what the other cells leave
+    high = np.minimum(high, quota - (low.sum() - low))
     if cells.offsets()[1].all():
         steps = _by_marginals(cells, low, high, quota, deadline)
         return steps, float(cells.solve(steps, deadline).bound.sum())

@@ -91,9 +91,10 @@ def optimize_masks_and_energy(
         in the unit of the weights. The bound of a deadline is that of the cells' energies at sizes
         proven best; it is a lower one if offsets are in other proportions than units and a cell has
         more than 4096 sizes. With weights it is that of outer approximation (see ``weighted``),
-        which ends at a gap of 1e-9. With w_E = 0, the energy is the least one within the least
-        time. Infeasible problems have no value (-1 in a batch); the message names the constraint,
-        or how many units end by the deadline.
+        which stops at a relative gap of 1e-7 or after 100 turns; above 1e6 steps fractions are
+        rounded. With w_E = 0, the energy is the least one within the least time. Infeasible
+        problems have no value (-1 in a batch); the message names the constraint, or how many units
+        end by the deadline.
 
     Raises:
         ValueError: an argument is negative, not finite or not an integer, shapes do not fit, there

@@ -14,6 +14,8 @@ from solvers.energy.rounds import least_energy
 from solvers.joint.energy_cells import EnergyCells
 
 _MAX_DOUBLINGS = 200
+_STEEP = 1e200
+"""In place of an unknown slope."""
 
 
 class Tangents(NamedTuple):
@@ -59,41 +61,56 @@ class Fronts:
             every[busy] = some
 
     def tangents(self, tau: FloatArray) -> Tangents:
-        """Bounds that are tight at T = ``tau`` q, [points, cells]; no sooner than possible."""
+        """Bounds that are tight at T = ``tau`` q, [points, cells].
+
+        A tau below the least is raised to it; the bound is 0 where no better one was found.
+        """
         tau = np.maximum(tau, self.soonest[1])
         _, bound, slope = self._solve(tau)
-        return Tangents(bound - slope * tau, slope)
+        slope = np.where(np.isfinite(bound) & np.isfinite(slope), slope, 0.0)
+        return Tangents(np.where(slope < 0, bound - slope * tau, 0.0), slope)
 
     def energy(self, sizes: FloatArray, seconds: float) -> float:
-        """Joules of all cells with q = ``sizes`` [cells] that end at ``seconds``."""
-        return float(sizes @ self._solve(self.tau(sizes, seconds)[None])[0][0])
+        """Joules of all cells with q = ``sizes`` [cells], each within ``seconds`` or as it can."""
+        each = self._solve(self.tau(sizes, seconds)[None])[0][0]
+        total = float((sizes * each)[sizes > 0].sum())
+        return total if np.isfinite(total) else np.inf
 
     def tau(self, sizes: FloatArray, seconds: float) -> FloatArray:
-        """Seconds per unit [cells], at least those needed."""
+        """Seconds per unit [cells] for an end at ``seconds``, raised to those needed."""
         each = np.divide(seconds, sizes, np.full(len(sizes), seconds), where=sizes > 0)
         return np.asarray(np.maximum(each, self.soonest[1]))
 
-    def best_seconds(self, sizes: FloatArray, second: float) -> float:
-        """The T that minimises ``second`` x T + joules, a convex function, for given sizes."""
+    def best_seconds(self, sizes: FloatArray, second: float) -> tuple[float, float]:
+        """The T that minimises ``second`` x T + joules for given sizes, and this cost.
+
+        The cost is convex in T. Its slope may be unknown next to the least T, where it is taken as
+        very negative: the root of the slope is then compared with the least T.
+        """
         from scipy.optimize import brentq  # SciPy loads slowly
 
         begin = float((sizes * self.soonest[1]).max())
 
         def slope(log_seconds: float) -> float:
             each = self._solve(self.tau(sizes, np.exp(log_seconds))[None])[2][0]
-            return second + float(each[sizes > 0].sum())
+            total = second + float(each[sizes > 0].sum())
+            return total if np.isfinite(total) else -_STEEP
+
+        def cost(seconds: float) -> float:
+            return second * seconds + self.energy(sizes, seconds)
 
         if begin == 0:
-            return 0.0
+            return 0.0, self.energy(sizes, 1.0)
         low = np.log(begin)
         if slope(low) >= 0:
-            return begin
+            return begin, cost(begin)
         high = low
         for _ in range(_MAX_DOUBLINGS):
             low, high = high, high + np.log(2)
             if slope(high) >= 0:
                 break
-        return max(float(np.exp(brentq(slope, low, high, xtol=1e-12))), begin)
+        root = max(float(np.exp(brentq(slope, low, high, xtol=1e-12))), begin)
+        return min((begin, root), key=cost), min(cost(begin), cost(root))
 
     def _solve(self, tau: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Energy, bound and slope of one unit of each cell, [points, cells] each."""

@@ -58,7 +58,13 @@ def by_deadline(cells: EnergyCells, sizes: Sizes, row: int, deadline: float) -> 
 def by_weights(
     cells: EnergyCells, sizes: Sizes, row: int, second: float, joule: float
 ) -> Plan | str:
-    """The least ``second`` x T + ``joule`` x energy, or why there is none; as ``by_deadline``."""
+    """The least ``second`` x T + ``joule`` x energy, or why there is none.
+
+    Args:
+        cells, sizes, row: as for ``by_deadline``.
+        second: w_T > 0.
+        joule: w_E >= 0.
+    """
     low, high = sizes.cells.low[row], sizes.cells.high[row]
     if (cells.stuck() | ~cells.able() & (low > 0)).any():
         cell = int((cells.stuck() | ~cells.able() & (low > 0)).argmax())
@@ -75,8 +81,9 @@ def by_weights(
         )  # fmt: skip
         assert soonest.value is not None
         steps, seconds, bound = soonest.value.sizes, soonest.objective, second * soonest.bound
-        most = cells.largest(low, high, seconds)
-        steps = cheapest(cells, low, most, sizes.quota, seconds)[0] if seconds else steps
+        if seconds:  # at T* itself, rounding errors decide which sizes still end in time
+            most = np.maximum(cells.largest(low, high, seconds), steps)
+            steps = cheapest(cells, low, most, sizes.quota, seconds)[0]
     else:
         found = cheapest_time_and_sizes(cells, low, high, sizes.quota, second / joule)
         steps, seconds, bound = found.steps, found.seconds, joule * found.bound

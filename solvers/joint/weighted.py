@@ -22,9 +22,11 @@ _ENOUGH = 1e-7
 """Relative gap at which the search ends; that of the integer program is a fraction of it."""
 _MAX_TURNS = 100
 _MOST = 10**6
-"""Steps up to which the integer program is solved; of more, rounding costs nothing."""
+"""With more steps, no integer program is solved: rounded fractions cost little more."""
 _UNIT = 1e-3
-"""Units of time and cost in the program, relative to those known: its tolerances are absolute."""
+"""Units of time and cost in the program, whose tolerances are absolute, relative to the best."""
+_SECONDS = 10.0
+"""Time limit of one integer program; its bound holds nevertheless."""
 _STEEP = 1e12
 """Coefficients above it are errors to HiGHS; such tangents are left out."""
 
@@ -56,28 +58,27 @@ def cheapest_time_and_sizes(
     """
     fronts, fixed = Fronts(cells), cells.offsets()[0]
     steps = _rounded(_soonest(fronts.soonest[1], fixed, low, high, quota), low, high, quota)
-    seconds = fronts.best_seconds(steps + fixed, second)
+    seconds, best = fronts.best_seconds(steps + fixed, second)
     if seconds == 0:  # nothing to compute or send
         return Weighted(steps, 0.0, 0.0)
-    best = second * seconds + fronts.energy(steps + fixed, seconds)
-    program = _Program(fronts, fixed, low, high, quota, second, seconds, best)
+    program = _Program(fronts, fixed, low, high, quota, second)
     program.add(fronts.tau(steps + fixed, seconds) * np.geomspace(1 / 64, 64, 33)[:, None])
     bound, whole = 0.0, False
     for _ in range(_MAX_TURNS):
-        trial, end, lower = program.solve(whole)
-        bound = max(bound, lower)
-        if not whole:
+        found = program.solve(whole, seconds, best)
+        if found is None:
+            break
+        trial, end, lower = found
+        if not whole:  # fractions first, until their cost is known or their bound stays
             program.refine(fronts.tau(trial + fixed, end))
             cost = second * end + fronts.energy(trial + fixed, end)
-            whole = cost - lower <= _ENOUGH * cost
-            if not whole:
-                continue
+            whole = min(cost - lower, lower - bound) <= _ENOUGH * lower
             trial = _rounded(trial, low, high, quota)
-        end = fronts.best_seconds(trial + fixed, second)
-        cost = second * end + fronts.energy(trial + fixed, end)
+        bound = max(bound, lower)
+        end, cost = fronts.best_seconds(trial + fixed, second)
         if cost < best:
             steps, seconds, best = trial, end, cost
-        if best - bound <= _ENOUGH * best or quota > _MOST:
+        if best - bound <= _ENOUGH * best or (whole and quota > _MOST):
             break
         program.add(fronts.tau(trial + fixed, end)[None])
     return Weighted(steps, seconds, min(bound, best))
@@ -118,7 +119,7 @@ class _Program:
     """The least cost of sizes, time and energies above their bounds, by HiGHS.
 
     Its variables are the steps (in their sum's unit, if they need not be whole), the time and the
-    energies of the cells; time and energy are in units of ``_UNIT`` x ``seconds`` and ``cost``.
+    energies of the cells; time and energy are in units of ``_UNIT`` x the best known ones.
     """
 
     def __init__(
@@ -129,16 +130,12 @@ class _Program:
         high: FloatArray,
         quota: int,
         second: float,
-        seconds: float,
-        cost: float,
     ) -> None:
         self._fronts, self._fixed = fronts, fixed
         self._low, self._high, self._quota = low, high, quota
         self._tau = np.stack([fronts.soonest[1]])
         self._tangents = fronts.tangents(self._tau)
-        self._seconds, self._cost = _UNIT * seconds, _UNIT * cost
-        self._soonest = fronts.soonest[0] / self._seconds
-        self._second = second * self._seconds / self._cost
+        self._second = second
 
     def add(self, tau: FloatArray) -> None:
         """Bound the energies from below by the tangents at ``tau`` [points, cells] too."""
@@ -148,28 +145,36 @@ class _Program:
 
     def refine(self, tau: FloatArray) -> None:
         """Add tangents at ``tau`` [cells] and between it and its neighbours on either side."""
-        below, above = self._tau <= tau, self._tau >= tau
+        below, above = self._tau < tau, self._tau > tau
         left = np.where(below.any(0), np.where(below, self._tau, 0.0).max(0), tau / 64)
         right = np.where(above, self._tau, np.inf).min(0)
         right = np.where(above.any(0), right, tau * 64)
         self.add(np.stack([np.sqrt(left * tau), tau, np.sqrt(tau * right)]))
 
-    def solve(self, whole: bool) -> tuple[FloatArray, float, float]:
-        """Steps [cells], seconds and cost; the steps are fractions unless ``whole``."""
+    def solve(
+        self, whole: bool, seconds: float, cost: float
+    ) -> tuple[FloatArray, float, float] | None:
+        """Steps [cells], seconds and a bound on the cost; None if the time limit prevents it.
+
+        Args:
+            whole: whether steps are integers, not fractions.
+            seconds, cost: of the best known design.
+        """
         from scipy.optimize import Bounds, LinearConstraint, milp  # SciPy loads slowly
         from scipy.sparse import block_array, diags_array
 
-        number = len(self._low)
+        number, a_second, a_joule = len(self._low), _UNIT * seconds, _UNIT * cost
+        soonest = self._fronts.soonest[0] / a_second
         step = 1.0 if whole else float(max(self._quota, 1))
         column, ones = np.ones((number, 1)), np.ones((1, number))
         each, none = diags_array(np.ones(number)), np.zeros((1, number))
         blocks = [
             [ones, None, none],
-            [diags_array(self._soonest * step), -column, None],
+            [diags_array(soonest * step), -column, None],
         ]
-        upper = [self._quota / step, *(-self._soonest * self._fixed)]
-        units = self._tangents.per_unit / self._cost
-        slopes = self._tangents.per_second * self._seconds / self._cost
+        upper = [self._quota / step, *(-soonest * self._fixed)]
+        units = self._tangents.per_unit / a_joule
+        slopes = self._tangents.per_second * a_second / a_joule
         flat = (units * step < _STEEP) & (-slopes < _STEEP)
         for unit, slope in zip(
             np.where(flat, units, 0.0), np.where(flat, slopes, 0.0), strict=True
@@ -180,19 +185,20 @@ class _Program:
         lower[0] = upper[0]
         free = np.full(number + 1, np.inf)
         answer = milp(
-            np.concatenate([np.zeros(number), [self._second], np.ones(number)]),
+            np.concatenate(
+                [np.zeros(number), [self._second * a_second / a_joule], np.ones(number)]
+            ),
             integrality=np.concatenate([np.full(number, int(whole)), np.zeros(number + 1)]),
             bounds=Bounds(
                 np.concatenate([self._low / step, np.zeros(number + 1)]),
                 np.concatenate([self._high / step, free]),
             ),
             constraints=LinearConstraint(block_array(blocks, format="csr"), lower, upper),
-            options={"mip_rel_gap": 0.1 * _ENOUGH},
+            options={"mip_rel_gap": 0.1 * _ENOUGH, "time_limit": _SECONDS},
         )
-        if answer.x is None:
-            raise RuntimeError(f"HiGHS failed on a feasible problem: {answer.message}")
+        if answer.x is None:  # in time
+            return None
         steps = np.clip(answer.x[:number] * step, self._low, self._high)
         steps = np.round(steps) if whole else steps
-        seconds = answer.x[number] * self._seconds
         value = answer.mip_dual_bound if whole else answer.fun
-        return steps, float(seconds), float(value * self._cost)
+        return steps, float(answer.x[number] * a_second), float(value * a_joule)

@@ -467,3 +467,17 @@ def test_bad_arguments_are_named(change, message):
     }
     with pytest.raises(ValueError, match=message):
         allocate_energy(**good | change)
+
+
+@pytest.mark.parametrize("band", [5e16, 1e17, 1e18, 1e20])
+@pytest.mark.parametrize("late", [0, 1e-12, 1e-9])
+def test_energy_where_rates_hardly_depend_on_bands(band, late):
+    """At the least time all send at full power, whatever rounding errors do to the price."""
+    bits, gain = np.array([1.33e16, 5.28e16, 2.2e16]), np.array([202.0, 75.0, 142.0])
+    power = np.array([0.0323, 0.00414, 0.00603])
+    limits = {"max_power_watts": power, "max_cpu_hz": 5e8, "kappa": 1e-28}
+    least = allocate_bandwidth(bits, 20.0, power * gain, band).objective
+    found = allocate_energy(bits, 1e10, gain, band, deadline_seconds=least * (1 + late), **limits)
+    assert found.objective <= (power * least).sum() * (1 + 1e-6)
+    assert found.bound <= found.objective
+    assert (found.value.power_watts <= power * (1 + 1e-9)).all()

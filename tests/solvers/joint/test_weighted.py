@@ -118,6 +118,7 @@ def test_without_a_price_of_energy_the_time_is_the_least():
     assert found.value.seconds[:2] == pytest.approx(fast.objective, rel=1e-9)
     assert found.value.seconds[2] > fast.objective
     assert found.objective[0] == pytest.approx(2 * fast.objective, rel=1e-12)
+    assert (found.value.sizes.sum(-1) == 30).all()
     alone = optimize_masks_and_energy(
         torch.tensor(bits), cycles, gain, band, 30, weights=(2.0, 1.0), **LIMITS
     )
@@ -152,3 +153,43 @@ def test_offsets_of_other_proportions_need_a_deadline():
         optimize_masks_and_energy(*problem, 9, weights=(1, 1), offset_bits=1e3, **LIMITS)
     fast = optimize_masks_and_energy(*problem, 9, weights=(1, 0), offset_bits=1e3, **LIMITS)
     assert fast.status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize("total", range(1, 13))
+def test_at_the_least_time_all_units_are_allocated(total):
+    """Rounding errors decide there which sizes end in time."""
+    found = optimize_masks_and_energy(
+        [[1e4], [3e4]], 1e7, 1e9, 1e6, total, weights=(1, 0), **LIMITS
+    )
+    assert found.value.sizes.sum() == total
+    assert found.gap < 1e-12
+
+
+@pytest.mark.parametrize("seed", [5, 16, 302, 303, 304])
+def test_wide_ranges_are_closed(seed):
+    """With 5 and 16, the energy has no bound but 0 at the least time itself."""
+    random = np.random.default_rng(10**6 + seed)
+    cells, clients = random.integers(1, 9, 2)
+    bits, cycles, gain = (
+        10 ** random.uniform(*ends, (cells, clients)) for ends in ((2, 6), (6, 9), (6, 11))
+    )
+    speed = 10 ** random.uniform(8.5, 9.5, (cells, clients))
+    weights = 10 ** random.uniform(-4, 4), 1.0
+    limits = LIMITS | {"max_cpu_hz": speed}
+    found = optimize_masks_and_energy(bits, cycles, gain, 1e6, 40, weights=weights, **limits)
+    assert found.gap <= 1e-6
+    assert found.value.sizes.sum() == 40
+    sent = found.value.bandwidth_hz * np.log2(
+        1 + found.value.power_watts * gain / np.maximum(found.value.bandwidth_hz, 1e-300)
+    )
+    assert (
+        sent * found.value.upload_seconds >= found.value.sizes[:, None] * bits * (1 - 1e-9)
+    ).all()
+    assert (found.value.bandwidth_hz.sum(-1) <= 1e6 * (1 + 1e-9)).all()
+
+
+def test_one_cell_has_one_choice():
+    found = optimize_masks_and_energy(
+        [[10.0]], 0.0, 1e9, 1e6, 10**4, deadline_seconds=9.0, offset_cycles=1e9, **LIMITS
+    )
+    assert found.status is Status.OPTIMAL
