@@ -110,8 +110,9 @@ def _rounded(steps: FloatArray, low: FloatArray, high: FloatArray, quota: int) -
         room = high - whole if missing > 0 else whole - low
         order = np.argsort(side * (whole - steps), kind="stable")
         chosen = order[room[order] > 0][: abs(missing)]
-        whole[chosen] += side
-        missing -= side * len(chosen)
+        moved = np.minimum(room[chosen], abs(missing) // len(chosen))
+        whole[chosen] += side * moved
+        missing -= side * int(moved.sum())
     return whole
 
 

@@ -144,6 +144,9 @@ def test_cells_without_work_or_channel():
     rest = solve(bits_per_unit=bits * [[0], [1], [1]], cycles_per_unit=cycles * [[0], [1], [1]])
     assert (rest.value.sizes == [9, 0, 0]).all()
     assert rest.objective == 0
+    work = [[0], [0], [1]]
+    many = solve(bits_per_unit=bits * work, cycles_per_unit=cycles * work, total=10**6)
+    assert (many.objective, many.value.sizes.sum(), many.value.sizes[2]) == (0, 10**6, 0)
 
 
 def test_offsets_of_other_proportions_need_a_deadline():
