@@ -61,6 +61,9 @@ def cheapest_time_and_sizes(
     seconds, best = fronts.best_seconds(steps + fixed, second)
     if seconds == 0:  # nothing to compute or send
         return Weighted(steps, 0.0, 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):  # larger sizes end after best / second
+        ends = np.floor(best / second / fronts.soonest[0] - fixed + 1e-6)
+    high = np.maximum(np.minimum(high, np.where(np.isnan(ends), np.inf, ends)), steps)
     program = _Program(fronts, fixed, low, high, quota, second)
     program.add(fronts.tau(steps + fixed, seconds) * np.geomspace(1 / 64, 64, 33)[:, None])
     bound, whole = 0.0, False
@@ -165,7 +168,8 @@ class _Program:
         from scipy.sparse import block_array, diags_array
 
         number, a_second, a_joule = len(self._low), _UNIT * seconds, _UNIT * cost
-        soonest = self._fronts.soonest[0] / a_second
+        used = self._high + self._fixed > 0
+        soonest = np.where(used, self._fronts.soonest[0] / a_second, 0.0)
         step = 1.0 if whole else float(max(self._quota, 1))
         column, ones = np.ones((number, 1)), np.ones((1, number))
         each, none = diags_array(np.ones(number)), np.zeros((1, number))

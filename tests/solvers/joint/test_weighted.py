@@ -191,6 +191,20 @@ def test_wide_ranges_are_closed(seed):
     assert (found.value.bandwidth_hz.sum(-1) <= 1e6 * (1 + 1e-9)).all()
 
 
+def test_a_cell_that_is_far_too_slow_trains_nothing():
+    random = np.random.default_rng(6)
+    bits, cycles, gain, band = drawn(random, 4, 3)
+    cycles[2] *= 1e20
+    found = optimize_masks_and_energy(bits, cycles, gain, band, 12, weights=(1, 1), **LIMITS)
+    assert found.gap <= 1e-6
+    assert found.value.sizes[2] == 0
+    rest = [0, 1, 3]
+    others = optimize_masks_and_energy(
+        bits[rest], cycles[rest], gain[rest], band[rest], 12, weights=(1, 1), **LIMITS
+    )
+    assert found.objective == pytest.approx(others.objective, rel=1e-7)
+
+
 def test_one_cell_has_one_choice():
     found = optimize_masks_and_energy(
         [[10.0]], 0.0, 1e9, 1e6, 10**4, deadline_seconds=9.0, offset_cycles=1e9, **LIMITS
