@@ -102,7 +102,7 @@ def _at_full_power(problem: Problem, end: FloatArray) -> tuple[FloatArray, ...]:
     with np.errstate(all="ignore"):
         least = np.where(problem.bits > 0, least_band(problem.bits, last, snr)[0], 0.0)
         band = least * (problem.band / least.sum(-1))[:, None]
-        window = np.minimum(upload_seconds(problem.bits, band, snr), last)
+        window = upload_seconds(problem.bits, band, snr)  # ``last`` to rounding errors of T
     window = np.where(problem.bits > 0, window, 0.0)
     power = np.where(problem.bits > 0, problem.power, 0.0)
     frequency = np.where(problem.cycles > 0, problem.speed, 0.0)

@@ -179,7 +179,7 @@ def _solved(
     sizes_only = np.zeros((0, shape[0]), np.int64)
     empty = MasksAndEnergy(sizes_only, clients, clients, clients, clients, np.zeros(0))
     value = MasksAndEnergy(*map(np.stack, zip(*found, strict=True))) if found else empty
-    backend = "outer approximation" if goals.shape[1] == 2 else "marginals"
+    backend = "outer approximation" if (goals[:, 1:] > 0).any() else "marginals"
     return Outcome(value, np.array(objective), np.array(bound)).solution(
         feasible, sizes.shape, given, backend=backend, start=start, message=message
     )

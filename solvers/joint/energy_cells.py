@@ -47,13 +47,13 @@ class EnergyCells(NamedTuple):
         )
 
     def able(self) -> BoolArray:
-        """Cells [cells] all of whose clients can compute and send more than the fixed part."""
+        """Cells [cells] that can take on units: all of their clients can compute and send them."""
         snr = self.gain * self.power
         able = ((snr > 0) | (self.bits == 0)) & ((self.speed > 0) | (self.cycles == 0))
         return np.asarray(able.all(-1))
 
     def stuck(self) -> BoolArray:
-        """Cells [cells] with a client that cannot even compute and send the fixed part."""
+        """Cells [cells] that cannot finish their fixed part, because of one of their clients."""
         snr = self.gain * self.power
         stuck = ((snr == 0) & (self.more_bits > 0)) | ((self.speed == 0) & (self.more_cycles > 0))
         return np.asarray(stuck.any(-1))
@@ -86,5 +86,5 @@ class EnergyCells(NamedTuple):
         each = np.concatenate([self.bits, self.cycles], axis=-1)
         more = np.concatenate([self.more_bits, self.more_cycles], axis=-1)
         steps = np.divide(more, each, np.zeros_like(each), where=each > 0).max(-1)
-        missing = np.abs(steps[:, None] * each - more)
-        return steps, np.asarray((missing <= 1e-12 * more).all(-1))
+        apart = np.abs(steps[:, None] * each - more)
+        return steps, np.asarray((apart <= 1e-12 * more).all(-1))

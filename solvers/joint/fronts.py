@@ -110,7 +110,8 @@ class Fronts:
             if slope(high) >= 0:
                 break
         root = max(float(np.exp(brentq(slope, low, high, xtol=1e-12))), begin)
-        return min((begin, root), key=cost), min(cost(begin), cost(root))
+        least, seconds = min((cost(end), end) for end in (begin, root))
+        return seconds, least
 
     def _solve(self, tau: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Energy, bound and slope of one unit of each cell, [points, cells] each."""

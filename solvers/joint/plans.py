@@ -66,8 +66,9 @@ def by_weights(
         joule: w_E >= 0.
     """
     low, high = sizes.cells.low[row], sizes.cells.high[row]
-    if (cells.stuck() | ~cells.able() & (low > 0)).any():
-        cell = int((cells.stuck() | ~cells.able() & (low > 0)).argmax())
+    unable = cells.stuck() | ~cells.able() & (low > 0)
+    if unable.any():
+        cell = int(unable.argmax())
         return f"cell {cell} has a client that cannot compute or send: its power or speed is 0"
     high = np.where(cells.able(), high, 0.0)
     if high.sum() < sizes.quota:
