@@ -21,6 +21,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from channels.arrays import IntArray
 from channels.streams import Stream
 from wirelessfl.algorithms.fedavg import FedAvg
+from wirelessfl.allocator import freed_memory_kept
 from wirelessfl.data import load_dataset
 from wirelessfl.data.files import find_place
 from wirelessfl.errors import DataError
@@ -149,8 +150,9 @@ def submodel_job(objective: Objective, clients: int, cells: int) -> Job:
 def trained(executor: Executor, job: Job) -> Tensor:
     """Train a job; returns the sum of the clients' updates at each node, [nodes, P]."""
     sums = torch.zeros_like(job.servers["params"])
-    for chunk in executor.train(job):
-        nodes = job.node[chunk.part].tolist()
-        for node, update in zip(nodes, chunk.payloads["update"], strict=True):
-            sums[node].add_(update)
+    with freed_memory_kept():  # as in a run
+        for chunk in executor.train(job):
+            nodes = job.node[chunk.part].tolist()
+            for node, update in zip(nodes, chunk.payloads["update"], strict=True):
+                sums[node].add_(update)
     return sums

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from torch import Tensor
 
+from wirelessfl.allocator import freed_memory_kept
 from wirelessfl.runs.about import CHECKPOINT_LAYOUT, NUMERICS, ROWS_SCHEMA
 from wirelessfl.runs.directory import Row, RunDirectory
 from wirelessfl.runs.fingerprints import check_fingerprint, settings_fingerprint
@@ -108,7 +109,7 @@ class Progress:
     def run(self) -> None:
         """Continue from the current state to the end."""
         setup = self.engine.setup
-        with torch_settings(setup.limits.threads):
+        with torch_settings(setup.limits.threads), freed_memory_kept():
             simulate(
                 setup.schedule,
                 setup.regime,

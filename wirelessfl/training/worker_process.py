@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ctypes
 import math
-import os
 import signal
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -15,6 +13,7 @@ import torch
 from torch import Tensor
 
 from channels.arrays import IntArray
+from wirelessfl.allocator import keep_freed_memory
 from wirelessfl.errors import ConfigError, DataError, TrainingError
 from wirelessfl.processes import end_with_parent
 from wirelessfl.training.cohort import State
@@ -68,7 +67,7 @@ def serve(pipe: Connection, executor: Executor, threads: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # in case the parent could not set this
     end_with_parent()
     torch.set_num_threads(threads)
-    _keep_memory()
+    keep_freed_memory()
     with suppress(EOFError, OSError):  # the parent has closed its end
         _take_orders(pipe, executor)
 
@@ -111,11 +110,3 @@ def _carry_out(order: Order, executor: Executor, memory: SharedMemory) -> tuple[
     for name, view in views_in(slot, shapes).items():
         view.copy_(results[name])
     return order.slot, shapes
-
-
-def _keep_memory() -> None:
-    """Make malloc keep freed blocks, because new large blocks cost a page fault per 4 KiB."""
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None) if os.name == "posix" else None
-    if mallopt is not None:  # glibc: M_MMAP_THRESHOLD, M_TRIM_THRESHOLD
-        mallopt(-3, 1 << 30)
-        mallopt(-1, (1 << 31) - 1)
