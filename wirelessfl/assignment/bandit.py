@@ -12,7 +12,13 @@ from pydantic import Field
 
 from channels.arrays import FloatArray, IntArray
 from channels.streams import Stream
-from wirelessfl.assignment.base import AssignmentRule, State, checked_round, checked_values
+from wirelessfl.assignment.base import (
+    AssignmentRule,
+    State,
+    check_state,
+    checked_round,
+    checked_values,
+)
 from wirelessfl.numbers import check_count, check_number
 
 # Discounted number of observations below which a pair counts as unseen: sums would underflow.
@@ -145,12 +151,7 @@ class BanditAssignment:
         Raises:
             ValueError: the state has different numbers of clients or tasks.
         """
-        for name in ("losses", "looks"):
-            if state[name].shape != self._looks.shape:
-                raise ValueError(
-                    f"{name} has shape {state[name].shape}: give the state of a run with shape "
-                    f"{self._looks.shape}."
-                )
+        check_state(state, ("losses", "looks"), self._looks.shape)
         self._losses = np.array(state["losses"], dtype=np.float64)
         self._looks = np.array(state["looks"], dtype=np.float64)
         self._rounds = float(state["rounds"][0])

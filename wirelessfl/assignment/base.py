@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -15,6 +15,7 @@ from channels.streams import Stream
 from wirelessfl.registry import Choice
 
 State = dict[str, NDArray[Any]]
+Shape = tuple[int, ...]
 
 
 class Assignment(Protocol):
@@ -152,3 +153,12 @@ def checked_values(
                 f"give a finite number{limit}."
             )
     return arrays
+
+
+def check_state(state: Mapping[str, NDArray[Any]], names: Iterable[str], shape: Shape) -> None:
+    """Raise ValueError if an array of a checkpoint is not of ``shape``, e.g. [tasks, clients]."""
+    for name in names:
+        if state[name].shape != shape:
+            raise ValueError(
+                f"{name} has shape {state[name].shape}: give the state of a run with shape {shape}."
+            )

@@ -12,7 +12,14 @@ from pydantic import Field
 
 from channels.arrays import FloatArray, IntArray
 from channels.streams import Stream
-from wirelessfl.assignment.base import AssignmentRule, State, checked_round, checked_values, split
+from wirelessfl.assignment.base import (
+    AssignmentRule,
+    State,
+    check_state,
+    checked_round,
+    checked_values,
+    split,
+)
 from wirelessfl.numbers import check_count, check_number
 
 # Rounds with random assignments before the first fit.
@@ -185,12 +192,7 @@ class BayesAssignment:
         Raises:
             ValueError: the state has different numbers of clients or tasks.
         """
-        for name in ("seconds", "times"):
-            if state[name].shape != self._times.shape:
-                raise ValueError(
-                    f"{name} has shape {state[name].shape}: give the state of a run with shape "
-                    f"{self._times.shape}."
-                )
+        check_state(state, ("seconds", "times"), self._times.shape)
         self._seconds = np.array(state["seconds"], dtype=np.float64)
         self._times = np.array(state["times"], dtype=np.float64)
         self._features = np.array(state["features"], dtype=np.float64)
