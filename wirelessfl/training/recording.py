@@ -14,6 +14,8 @@ from torch import Tensor, fx
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
 
+from wirelessfl.training.pooling import max_pool2d_with_indices
+
 Program = Callable[..., Any]
 aten = torch.ops.aten
 # Faster functions for the same operations: overloads parse their arguments as Python objects.
@@ -23,6 +25,7 @@ QUICK: dict[Any, Any] = {
     aten.baddbmm_.default: Tensor.baddbmm_,
     aten.bmm.default: torch.bmm,
     aten.expand.default: Tensor.expand,
+    aten.max_pool2d_with_indices.default: max_pool2d_with_indices,
     aten.mm.default: torch.mm,
     aten.mul.Tensor: torch.mul,
     aten.relu.default: torch.relu,

@@ -13,6 +13,7 @@ from wirelessfl.training import pooling
 from wirelessfl.training.evaluate import evaluate
 from wirelessfl.training.objective import Objective
 from wirelessfl.training.pooling import FastPooling
+from wirelessfl.training.recording import record
 
 IMAGES = torch.randn(5, 3, 8, 12, generator=torch.Generator().manual_seed(0))
 SAME = [
@@ -74,6 +75,38 @@ def test_odd_sizes_and_gradients_are_torchs(replaced):
     assert not replaced
 
 
+@pytest.mark.parametrize("values", ["random", "ties"])
+@pytest.mark.parametrize("form", [torch.contiguous_format, torch.channels_last])
+@pytest.mark.parametrize(
+    "further", [(), ([2, 2],), (2, 0, 1, False), (1,), (2, 1), (2, 0, 1, True)]
+)
+def test_indices_are_torchs(values, form, further):
+    images = IMAGES.clone(memory_format=form)
+    if values == "ties":
+        images = images.round().relu()
+    for some in (images, images[:, :, 1:], images[0]):
+        found = pooling.max_pool2d_with_indices(some, [2, 2], *further)
+        expected = torch.ops.aten.max_pool2d_with_indices(some, [2, 2], *further)
+        assert all(map(torch.equal, found, expected))
+
+
+def test_recorded_programs_use_it(monkeypatch):
+    used, original = [], pooling._halved_with_indices
+    monkeypatch.setattr(
+        pooling, "_halved_with_indices", lambda x: used.append(x.shape) or original(x)
+    )
+    weight = torch.randn(4, 3, 3, 3)
+
+    def gradient(images, weight):
+        leaf = weight.detach().requires_grad_()
+        loss = F.max_pool2d(F.conv2d(images, leaf, padding=1).relu(), 2).square().sum()
+        return list(torch.autograd.grad(loss, leaf))
+
+    program = record(gradient, [IMAGES, weight])
+    assert torch.equal(program(IMAGES, weight)[0], gradient(IMAGES, weight)[0])
+    assert used == [(5, 4, 8, 12)]
+
+
 def test_evaluation_uses_it(replaced, monkeypatch):
     module = LeNet5((1, 28, 28), 10)
     objective = Objective(module, ParamSpec.of(module))
@@ -81,5 +114,5 @@ def test_evaluation_uses_it(replaced, monkeypatch):
     params = objective.spec.from_module(module)
     found = evaluate(objective, params, x, y)
     assert replaced == [(7, 6, 24, 24), (7, 16, 8, 8)]
-    monkeypatch.setattr(pooling, "_applies", lambda *args, **named: False)
+    monkeypatch.setattr(pooling, "_of_2x2", lambda *args, **named: False)
     assert evaluate(objective, params, x, y) == found
