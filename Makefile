@@ -50,6 +50,7 @@ figures: $(READY)
 	$(BIN)/python -m experiments.fadamgc seconds
 	$(BIN)/python -m experiments.fedast timeline
 	$(BIN)/python -m experiments.ra_fed frontier
+	$(BIN)/python -m experiments.allocation
 
 figures-check: $(READY)
 	$(BIN)/python -m experiments check

@@ -87,7 +87,7 @@ def transmit_scales(
         weights: q [..., clients], weights of the mean, >= 0.
         rms: [..., clients], root mean square of each client's elements, >= 0.
         snr_db: P_i / sigma_0^2 [..., clients] or one number, in dB.
-        convention: definition of transmit power, see the module's docstring.
+        convention: definition of transmit power, see ``channels.precoders``.
         elements_per_symbol: 1, or 2 on I and Q (``physical`` only).
 
     Raises:
@@ -140,7 +140,7 @@ def air_sum(
         beamformer: a [antennas], not 0; it is normalised.
         weights: q [clients], weights of the mean.
         scales: s [clients] from :func:`transmit_scales`; a client with scale 0 does not transmit.
-        convention: definition of the noise variance, see the module's docstring.
+        convention: definition of the noise variance, see ``channels.precoders``.
         csi_error: variance of the error of a channel coefficient, one number or [clients].
         phase_error: standard deviation of the residual phase, in radians.
         stream: randomness of the two errors; required if one of them is not 0.

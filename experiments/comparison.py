@@ -29,6 +29,13 @@ from wirelessfl.figures import LABELS, NOT_RUN, Against
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+COSTS: dict[Against, str] = {
+    "round": "global rounds to the target",
+    "uplink_mib": "uplink traffic per client\nto the target (MiB)",
+    "sim_seconds": "simulated time to the target (s)",
+}
+SYMBOL = 2
+"""Length up to which the name of a setting is a symbol."""
 MARKED = 3
 """Most lines in a panel whose missing places are marked "not run"."""
 WORDS = {
@@ -52,13 +59,18 @@ WORDS = {
     "size_cap": "cap",
     "snr_db": "SNR (dB)",
     "split": "split",
-    "submodel_scale": "submodel scale",
+    "submodel_scale": "activations",
     "tracking_clients": "tracking clients",
     "uplink": "uplink",
     "vhat": "vhat",
     "warm_start": "warm start",
 }
 """Names of settings in tables and figures."""
+TELLING = ("algorithm", "dataset", "model", "submodel_scale")
+"""Settings whose values tell what they are."""
+SCALES = {"none": "unscaled", "width": "scaled by width"}
+DODGE = 0.12
+"""Distance of the lines' points at a place that is no number, relative to that of the places."""
 
 
 Lines = dict[str, list[tuple[Case, list[float | None] | None]]]
@@ -114,8 +126,22 @@ def shown(case: Case, name: str) -> str:
         return ", ".join(f"{one:g}" for one in value)
     if value is None:
         return "-"
-    names = {"algorithm": NAMES, "dataset": DATA, "model": MODELS, "uplink": UPLINKS}.get(name, {})
+    names = {
+        "algorithm": NAMES,
+        "dataset": DATA,
+        "model": MODELS,
+        "submodel_scale": SCALES,
+        "uplink": UPLINKS,
+    }.get(name, {})
     return names.get(value, f"{value:g}" if isinstance(value, float) else str(value))
+
+
+def said(case: Case, name: str) -> str:
+    """A setting with its value: ``N = 4``, ``width 0.5``; without its name if the value tells."""
+    if name in TELLING:
+        return shown(case, name)
+    word = WORDS[name]
+    return f"{word}{' = ' if len(word) <= SYMBOL else ' '}{shown(case, name)}"
 
 
 def against(
@@ -177,12 +203,10 @@ def against(
                     _line(axis, found, shown(case, reference[0]))
             _draw(axis, lines, setting)
             axis.set_xlabel(WORDS[setting])
-            axis.set_ylabel(
-                "final accuracy (%)" if quantity is None else f"{LABELS[quantity]} to target"
-            )
+            axis.set_ylabel("final accuracy (%)" if quantity is None else COSTS[quantity])
             if facets:
                 one = max(cases, key=lambda case: sum(case[f] is not None for f in facets))
-                axis.set_title("\n".join(f"{WORDS[f]}: {shown(one, f)}" for f in facets))
+                axis.set_title("\n".join(said(one, f) for f in facets))
             axis.margins(y=0.08)
         filled = [axis for axis in axes if axis.lines]
         same_limits(filled)
@@ -217,8 +241,8 @@ def _line(axis: Axes, values: Sequence[float | None] | None, text: str) -> None:
 
 
 def _label(case: Case, others: Sequence[str], method: bool) -> str:
-    said = [f"{WORDS[one]} {shown(case, one)}" for one in others if case[one] is not None]
-    return ", ".join([NAMES[case["algorithm"]]] * (method or not said) + said)
+    words = [said(case, one) for one in others if case[one] is not None]
+    return ", ".join([NAMES[case["algorithm"]]] * (method or not words) + words)
 
 
 def _draw(axis: Axes, lines: Lines, x: str) -> None:
@@ -226,7 +250,8 @@ def _draw(axis: Axes, lines: Lines, x: str) -> None:
 
     Lines without any run are left out; the figure's note gives their number.
     """
-    by_value = {case[x]: shown(case, x) for line in lines.values() for case, _ in line}
+    every = [case for line in lines.values() for case, _ in line]
+    by_value = {case[x]: "none" if case[x] is None else shown(case, x) for case in every}
     numbers = all(isinstance(value, int | float) for value in by_value)
     places = {v: float(v) if numbers else float(i) for i, v in enumerate(by_value)}
     known = [t for t, line in lines.items() if any(values is not None for _, values in line)]
@@ -238,7 +263,8 @@ def _draw(axis: Axes, lines: Lines, x: str) -> None:
                 if values is not None or len(known) <= MARKED
             }
             order = known.index(text), len(known)
-            draw_points(axis, points, text, place, order=order, line=numbers)
+            shift = 0.0 if numbers else DODGE * (order[0] - (order[1] - 1) / 2)
+            draw_points(axis, points, text, place, order=order, line=numbers, shift=shift)
     ends = sorted(places.values())
     if numbers and ends and 0 < 8 * ends[0] <= ends[-1]:
         axis.set_xscale("log")

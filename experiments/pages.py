@@ -123,14 +123,20 @@ def files(evidence: dict[str, Evidence]) -> dict[Path, str]:
 
 
 def draw(evidence: Evidence) -> None:
-    """Draw all figures of a paper into ``docs/figures``, in place of earlier ones."""
+    """Draw the figures of a paper into ``docs/figures``, in place of earlier ones.
+
+    A study is drawn once half of its cases have a run.
+    """
     prefix = evidence.paper.name.replace("_", "-")
     with tempfile.TemporaryDirectory() as folder, use_style("ieee"):
         for name, experiment in evidence.paper.experiments.items():
             results = evidence.study(experiment.study)
             if experiment.draw is None:
                 continue
-            drawn = experiment.draw(results, Path(folder)) if results.where() else []
+            ran = results.where()
+            drawn = []
+            if ran and 2 * len(ran) >= len(results.study.cases):
+                drawn = experiment.draw(results, Path(folder))
             for file in pictures(evidence, name):
                 file.unlink()
             for file in drawn:

@@ -84,13 +84,18 @@ def test_a_block_has_figure_table_and_number_of_runs(one, tmp_path):
     put(0, study.cases[0].seeds[0])
     put(1, study.cases[1].seeds[0])
     put(1, study.cases[1].seeds[1])
+    assert len(study.cases) == 9
+    pages.draw(evidence())
+    assert not list(tmp_path.glob("*.png"))  # with runs of less than half of the cases
+    for i in (2, 3, 4):
+        put(i, study.cases[i].seeds[0])
     found = evidence()
     (tmp_path / "fadamgc-fig3-old.png").write_bytes(b"of a case that is gone")
     pages.draw(found)
     assert [file.name for file in Path(tmp_path).glob("*.png")] == ["fadamgc-fig3.png"]
     text = filled(MARKED, found)
     assert "<!-- rows of fig3: rounds -->\n\n![rounds](../figures/fadamgc-fig3.png)\n\n| " in text
-    assert f"|\n\n*3 of {planned} runs, 1 to 2 seeds.*\n\n<!-- end of rows -->\nb\n" in text
+    assert f"|\n\n*6 of {planned} runs, 1 to 2 seeds.*\n\n<!-- end of rows -->\nb\n" in text
     assert filled(text, found) == text
     twice = filled(MARKED + MARKED, found)
     assert twice.count("| data |") == 1

@@ -28,6 +28,7 @@ PURPOSE = {
     "wirelessfl.submodels": "masks, partitions",
     "wirelessfl.models": "modules",
     "wirelessfl.data": "data sets, splits",
+    "wirelessfl.fading": "radio channels",
     "solvers": "a problem in, a Solution out",
     "channels": "fading, links, latency, over-the-air sums",
 }

@@ -32,6 +32,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("wirelessfl.figures", "wirelessfl.registry"),
     (
         "wirelessfl.wording",
+        "wirelessfl.allocator",
         "wirelessfl.processes",
         "wirelessfl.fork_server",
         "wirelessfl.numbers",

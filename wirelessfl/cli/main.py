@@ -18,9 +18,24 @@ from wirelessfl.processes import launched
 USER_ERRORS = (ConfigError, DataError, TrainingError, ImportError)
 
 
+PIPE_CLOSED = 141
+"""Exit status if the reader of the output is gone, that of a process ended by SIGPIPE."""
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; for a user's error, print one line on stderr and return exit status 2."""
-    words = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        try:
+            return _main(list(sys.argv[1:] if arguments is None else arguments))
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:  # as in `wirelessfl run --help | head`
+        with open(os.devnull, "w", encoding="utf-8") as nowhere:
+            os.dup2(nowhere.fileno(), sys.stdout.fileno())  # Python flushes once more at its end
+        return PIPE_CLOSED
+
+
+def _main(words: list[str]) -> int:
     leads = launched()[0] == 0  # all processes under torchrun raise the same errors
     try:
         check_packages()

@@ -262,6 +262,9 @@ class Config(Settings):
         Args:
             algorithm: name of the algorithm.
             flags: settings by their flat names, e.g. ``data_dir``, ``cells``, ``lr``.
+
+        Raises:
+            ConfigError: a setting is unknown, invalid, without effect or in conflict with others.
         """
         return cls.merged({"algorithm": {"name": algorithm}}, flags)
 
@@ -294,7 +297,15 @@ class Config(Settings):
 
     @classmethod
     def from_toml(cls, path: Path) -> Config:
-        """The configuration in a TOML file."""
+        """The configuration in a TOML file.
+
+        Args:
+            path: the file; it has a table per group of settings, as ``to_toml`` writes it.
+
+        Raises:
+            ConfigError: the file cannot be read, or a setting is unknown, invalid, without effect
+                or in conflict with others.
+        """
         return cls.of(read_toml(path))
 
     def to_toml(self) -> str:

@@ -1,10 +1,13 @@
 """The command line, with arguments as a user would type them."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 
 from wirelessfl.cli import main
+from wirelessfl.cli.main import PIPE_CLOSED
 
 SMALL = (
     "--dataset digits --clients 4 --cells 2 --rounds 2 --local-steps 2 --edge-rounds 2 "
@@ -192,3 +195,12 @@ def test_other_commands_accept_a_stored_configuration(tmp_path, capsys):
     assert (tmp_path / "work.pdf").exists()
     assert main([*words, "--out", "elsewhere"]) == 2
     assert "out=elsewhere conflicts with timeline" in capsys.readouterr().err
+
+
+def test_a_closed_pipe_ends_the_command_without_a_traceback():
+    """As in `wirelessfl run hist --help all | head -1`."""
+    words = [sys.executable, "-m", "wirelessfl", "run", "hist", "--help", "all"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait() == PIPE_CLOSED
