@@ -190,7 +190,7 @@ def transmit_joules(network: Network, airtime_seconds: ArrayLike) -> FloatArray:
             f"here (..., {network.clients}), none of them NaN."
         )
     power = network.transmit_power_w
-    with np.errstate(invalid="ignore"):
+    with np.errstate(invalid="ignore", over="ignore"):
         return np.where(power > 0, power * seconds, 0.0)
 
 

@@ -34,7 +34,7 @@ class FANT(Tracked, LocalAdam):
         variables: "two" for y and y_i, "one" for z_i alone.
     """
 
-    lr: Annotated[float, Field(gt=0, description="step size of the clients")] = 1e-3
+    lr: Annotated[float, Field(gt=0, le=1e30, description="step size of the clients")] = 1e-3
     variables: Annotated[
         Literal["two", "one"],
         Field(

@@ -25,4 +25,4 @@ class FAdamGC(Tracking, LocalAdam):
     With y = y_i = 0 it equals LocalAdam. ``vhat="carried"`` also keeps vhat between rounds.
     """
 
-    lr: Annotated[float, Field(gt=0, description="step size of the clients")] = 1e-3
+    lr: Annotated[float, Field(gt=0, le=1e30, description="step size of the clients")] = 1e-3

@@ -32,11 +32,11 @@ class AdaptiveServer(FedAvg):
 
     name = ""
 
-    server_lr: Annotated[float, Field(gt=0, description="server step size")] = 1e-2
+    server_lr: Annotated[float, Field(gt=0, le=1e30, description="server step size")] = 1e-2
     beta1: Annotated[float, Field(ge=0, lt=1, description="decay of the first moment")] = 0.9
-    eps: Annotated[float, Field(ge=1e-30, description="added to the root of the second moment")] = (
-        1e-3
-    )
+    eps: Annotated[
+        float, Field(ge=1e-30, le=1e15, description="added to the root of the second moment")
+    ] = 1e-3
 
     def initial(self, params: Tensor) -> State:
         """Start with m = 0, v = eps^2."""

@@ -32,7 +32,7 @@ class LocalAdam(Averaging):
         vhat: initial vhat of a round: v ("reset"), or the client's last vhat ("carried").
     """
 
-    lr: Annotated[float, Field(gt=0, description="step size of the clients")] = 1e-3
+    lr: Annotated[float, Field(gt=0, le=1e30, description="step size of the clients")] = 1e-3
     beta1: Annotated[float, Field(ge=0, lt=1, description="decay of the first moment")] = 0.9
     beta2: Annotated[float, Field(ge=0, lt=1, description="decay of the second moment")] = 0.99
     eps: Annotated[float, Field(ge=1e-30, description="added to the root of vhat")] = 1e-8

@@ -42,7 +42,7 @@ class Narrow(Algorithm):
 
     name = ""
 
-    lr: Annotated[float, Field(gt=0, description="step size of the clients' SGD")] = 0.1
+    lr: Annotated[float, Field(gt=0, le=1e30, description="step size of the clients' SGD")] = 0.1
     capacities: Annotated[
         tuple[Annotated[float, Field(gt=0)], ...],
         Field(

@@ -40,7 +40,7 @@ class RamFed(RaFed):
     name = "ram-fed"
     merges_by_lr: ClassVar[bool] = True
 
-    lr: Annotated[float, Field(gt=0, description="step size of the clients' SGD")] = 0.05
+    lr: Annotated[float, Field(gt=0, le=1e30, description="step size of the clients' SGD")] = 0.05
 
     @property
     def payloads(self) -> tuple[Payload, ...]:

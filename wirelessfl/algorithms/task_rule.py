@@ -25,7 +25,9 @@ class TaskRule(Averaging):
 
     name = ""
 
-    lr: Annotated[float, Field(gt=0, description="step size eta_c of the clients' SGD")] = 0.1
+    lr: Annotated[
+        float, Field(gt=0, le=1e30, description="step size eta_c of the clients' SGD")
+    ] = 0.1
     weight_decay: Annotated[
         float, Field(ge=0, description="weight decay lambda of the clients, lambda/2 ||x||^2")
     ] = 0.0

@@ -309,7 +309,7 @@ class Config(Settings):
         return cls.of(read_toml(path))
 
     def to_toml(self) -> str:
-        """The settings that have an effect, as TOML; reading it gives an equal object."""
+        """The settings that have an effect, as TOML; a run of this file is the same run."""
         plain: dict[str, Any] = _plain(kept_tables(self, self.unused()))
         return tomli_w.dumps({key: table for key, table in plain.items() if table})
 

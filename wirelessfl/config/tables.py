@@ -215,8 +215,8 @@ def named_tables(tables: Mapping[str, Any]) -> dict[str, Any]:
     tables = checked_tables(tables)
     copy = {key: dict(v) if isinstance(v, Mapping) else v for key, v in tables.items()}
     tasks = copy.get("task")
-    if isinstance(tasks, dict) or tasks == []:
-        what = "an empty list" if tasks == [] else "one table"
+    if isinstance(tasks, dict) or (isinstance(tasks, list) and not tasks):
+        what = "one table" if isinstance(tasks, dict) else "an empty list"
         raise ConfigError(f"task is {what}: begin each task with [[task]], in double brackets.")
     if tasks is not None and not isinstance(tasks, str | list | tuple):
         raise ConfigError(f"task is {shown(tasks)}: give a list of tables of settings.")
@@ -232,7 +232,7 @@ def named_tables(tables: Mapping[str, Any]) -> dict[str, Any]:
     preset = preset_of(copy["algorithm"]["name"])
     defaults = {**DEFAULTS, "schedule": preset.schedule, "assignment": preset.assignment}
     for kind in KINDS:
-        if copy.get(kind) == {}:  # an empty table equals no table
+        if isinstance(copy.get(kind), dict) and not copy[kind]:  # an empty table equals no table
             copy[kind] = None
         if copy.get(kind) is not None:
             copy[kind] = _named(kind, copy[kind], defaults[kind])

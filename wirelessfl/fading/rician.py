@@ -19,7 +19,7 @@ class Rician(FadingModel):
         rician_k_db: power of the line-of-sight path over that of the scattered paths, in dB.
     """
 
-    rician_k_db: Annotated[float, Field(description="Rician K factor, dB")] = 6.0
+    rician_k_db: Annotated[float, Field(ge=-100, le=100, description="Rician K factor, dB")] = 6.0
 
     def build(self) -> channels.Fading:
         """Create ``channels.Rician``."""

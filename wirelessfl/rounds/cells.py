@@ -221,12 +221,12 @@ def _restored_parts(
     if stored is None or index is None:
         return first
     neurons = stored["neurons"]
-    return Submodels(
-        ParamSpec({name: tuple(shape) for name, shape in stored["shapes"].items()}),
-        np.array(stored["lengths"], dtype=np.int64),
-        index,
-        first.full_size,
-        tuple(stored["kept"]),
-        neurons
+    return replace(
+        first,
+        spec=ParamSpec({name: tuple(shape) for name, shape in stored["shapes"].items()}),
+        lengths=np.array(stored["lengths"], dtype=np.int64),
+        index=index,
+        kept=tuple(stored["kept"]),
+        neurons=neurons
         and tuple(tuple(np.array(held, dtype=np.int64) for held in layers) for layers in neurons),
     )

@@ -140,7 +140,8 @@ class Planner:
             submodels: submodel of each node; None to let the algorithm assign them.
 
         Raises:
-            ConfigError: a client's data rate is 0, or the algorithm cannot assign submodels.
+            ConfigError: a client's data rate is 0, joules are too many, or the algorithm cannot
+                assign submodels.
         """
         indices = [number]
         if self.links.coherence == "edge-round":
@@ -163,6 +164,11 @@ class Planner:
             raise ConfigError(
                 f"round {number + 1} takes {cost.seconds[slow]} seconds in cell {slow}: a client's "
                 "data rate is 0. Raise snr_db or bandwidth_hz."
+            )
+        if not np.isfinite(cost.joules):
+            raise ConfigError(
+                f"round {number + 1} uses {cost.joules} joules per client: lower transmit_power_w "
+                "or switched_capacitance, or raise snr_db or bandwidth_hz."
             )
         node = draws.network.cell_of
         share = self.lr_share(number)

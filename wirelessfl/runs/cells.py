@@ -30,13 +30,11 @@ class CellsEngine(RoundsEngine):
         return super().tensors() | self.setup.regime.tensors()
 
     def snapshot(self) -> dict[str, Any]:
-        """State of ``RoundsEngine``, the cells' work and its end times, and the last metrics."""
-        cells, metrics = self.setup.regime.snapshot(), self.setup.training.metrics
-        return {**super().snapshot(), "cells": cells, "metrics": metrics}
+        """State of ``RoundsEngine``, and the cells' work and its end times."""
+        return {**super().snapshot(), "cells": self.setup.regime.snapshot()}
 
     def restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
         """Continue from a checkpoint, including the cells' work in progress."""
         self.setup.training.restore(tensors, state["totals"])
-        self.setup.schedule.restore(state["schedule"])
+        self.restore_schedule(state)
         self.setup.regime.restore(tensors, state["cells"])
-        self.setup.training.metrics = dict(state["metrics"])

@@ -218,11 +218,14 @@ class RunDirectory:
         """All rows, without an incomplete last line.
 
         Raises:
-            ConfigError: a line is damaged.
+            ConfigError: the file or a line is damaged.
         """
         if not self._rows_file.exists():
             return []
-        lines = self._rows_file.read_text(encoding="utf-8").split("\n")[:-1]
+        try:
+            lines = self._rows_file.read_text(encoding="utf-8").split("\n")[:-1]
+        except (OSError, UnicodeError) as error:
+            raise ConfigError(f"{self._rows_file} is damaged: {error}") from error
         rows = []
         for number, line in enumerate(lines, start=1):
             try:
@@ -291,6 +294,15 @@ class RunDirectory:
         Raises:
             ConfigError: the file has fewer bytes.
         """
+        if self.check_rows(size) > size:
+            os.truncate(self._rows_file, size)
+
+    def check_rows(self, size: int) -> int:
+        """Number of bytes of the file of rows.
+
+        Raises:
+            ConfigError: they are fewer than ``size``.
+        """
         there = self._rows_file.stat().st_size if self._rows_file.exists() else 0
         if there < size:
             raise ConfigError(
@@ -298,5 +310,4 @@ class RunDirectory:
                 f"are lost. Start a new run: wirelessfl run --config "
                 f"{self.path / 'config.toml'} --out NEW"
             )
-        if there > size:
-            os.truncate(self._rows_file, size)
+        return there

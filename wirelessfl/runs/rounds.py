@@ -64,11 +64,12 @@ class RoundsEngine:
         return self.setup.training.tensors()
 
     def snapshot(self) -> dict[str, Any]:
-        """The completed rounds and their costs."""
+        """The completed rounds, their costs and the last metrics."""
         spec = self.setup.model.objective.spec
         return {
             "schedule": self.setup.schedule.snapshot(),
             "totals": asdict(self.setup.training.totals),
+            "metrics": self.setup.training.metrics,
             "sim_seconds": self.setup.clock.now,
             "shapes": spec.shapes,
             "ties": spec.ties,
@@ -77,9 +78,14 @@ class RoundsEngine:
     def restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
         """Continue after the last completed round."""
         self.setup.training.restore(tensors, state["totals"])
+        self.restore_schedule(state)
+        self.start()
+
+    def restore_schedule(self, state: dict[str, Any]) -> None:
+        """Continue the schedule and the clock after the last completed round, with its metrics."""
+        self.setup.training.metrics = dict(state.get("metrics", {}))  # older ones have none
         self.setup.schedule.restore(state["schedule"])
         self.setup.clock.now = state["sim_seconds"]
-        self.start()
 
     def attach(self, folder: Path) -> None:
         """Set the run's folder, for client states on disk."""

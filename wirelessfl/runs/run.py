@@ -117,6 +117,7 @@ def resume(
         shards.by_first(
             lambda: check_fingerprint(directory, state, settings_fingerprint(directory))
         )
+        shards.by_first(lambda: directory.check_rows(state["rows_bytes"]))
         rows = shards.by_first(directory.rows)
         return RunResult(config, rows, _stored_params(tensors, state, config), directory.path)
     given = GivenObjects(model, data, network)

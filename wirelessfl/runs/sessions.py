@@ -87,8 +87,7 @@ class SessionsEngine(RoundsEngine):
     def restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
         """Continue after the last completed round, or before the next session."""
         self.setup.regime.restore(tensors, state["sessions"], state["totals"])
-        self.setup.schedule.restore(state["schedule"])
-        self.setup.clock.now = state["sim_seconds"]
+        self.restore_schedule(state)
         self.start()
 
     def fingerprint(self) -> dict[str, str]:

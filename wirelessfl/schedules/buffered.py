@@ -53,11 +53,11 @@ class Buffered(Schedule):
     report_every: ClassVar[int] = 20
 
     requests: Annotated[
-        int, Field(ge=1, description="R_m, number of active training requests per task")
+        int, Field(ge=1, le=10**6, description="R_m, number of active training requests per task")
     ] = 96
     buffer: Annotated[
         int,
-        Field(ge=1, description="b_m, updates (or asynchronous cells) per merge"),
+        Field(ge=1, le=10**6, description="b_m, updates (or asynchronous cells) per merge"),
     ] = 3
     fixed_buffer: Annotated[
         bool,

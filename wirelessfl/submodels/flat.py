@@ -89,7 +89,7 @@ class ParamSpec:
         views = {}
         for name, shape in self.shapes.items():
             start = self.offsets[name]
-            views[name] = flat[..., start : start + math.prod(shape)].view(*leading, *shape)
+            views[name] = flat[..., start : start + math.prod(shape)].view((*leading, *shape))
         return views
 
     def named(self, flat: Tensor) -> dict[str, Tensor]:

@@ -22,7 +22,7 @@ class ClientRule(Choice, ABC):
         lr: step size gamma of the clients' SGD.
     """
 
-    lr: Annotated[float, Field(gt=0, description="step size of the clients' SGD")] = 0.01
+    lr: Annotated[float, Field(gt=0, le=1e30, description="step size of the clients' SGD")] = 0.01
 
     @property
     def payloads(self) -> tuple[Payload, ...]:

@@ -88,7 +88,8 @@ class AirComp(Uplink):
         Field(ge=0, description="variance of channel estimation errors over mean channel power"),
     ] = 0.0
     phase_error_deg: Annotated[
-        float, Field(ge=0, description="standard deviation of the residual phase, in degrees")
+        float,
+        Field(ge=0, le=360, description="standard deviation of the residual phase, in degrees"),
     ] = 0.0
     subcarrier_hz: Annotated[float, Field(gt=0, description="subcarrier spacing, in Hz")] = (
         SUBCARRIER_HZ

@@ -80,6 +80,27 @@ def test_run_prints_a_table_and_json(tmp_path, capsys):
         (["run", "hist", "--layers", "layers.1"], "layers is 'layers.1': name at least two"),
         (["run", "hist", "--split", "natural"], 'DataError: split "natural" needs groups'),
         (["run", "--config", "/nowhere.toml"], "ConfigError: configuration /nowhere.toml"),
+        (["run", "hist", "--fading", "rician", "--rician-k-db", "101"], "rician_k_db is '101'"),
+        (["run", "fedadam", "--eps", "1e20"], "eps is '1e20'"),
+        (["run", "fedavg", "--lr", "1e39"], "lr is '1e39'"),
+        (["run", "fedavg", "--chunk", "inf"], "run.chunk"),
+        (["run", "fedavg", "--step-seconds", "1e300"], "network.step_seconds is '1e300'"),
+        (
+            ["run", "fedavg", "--transmit-power-w", "1e308", "--snr-db", "-100"],
+            "ConfigError: round 1 uses inf joules per client: lower transmit_power_w",
+        ),
+        (
+            ["run", "fedavg", "--uplink", "aircomp", "--phase-error-deg", "1e308"],
+            "phase_error_deg is '1e308'",
+        ),
+        (
+            ["run", "fedavg", "--split", "dirichlet", "--samples-per-client", str(2**64)],
+            "samples_per_client is",
+        ),
+        (
+            ["run", "fedavg", "--schedule", "buffered", "--eval-seconds", "1e-20"],
+            "evaluation.eval_seconds is '1e-20'",
+        ),
         (["resume", "/nowhere"], "ConfigError: /nowhere is not a run directory"),
         (["bench", "--repeats", "0"], "ConfigError: repeats is 0"),
     ],

@@ -68,11 +68,11 @@ LEAKS = re.compile(r"Input should|_parsing|extra_forbidden|valid (integer|number
         ("[training]\nrounds = true", "training.rounds is True: it does not accept true/false."),
         (
             "[split]\nname = 'dirichlet'\nalpha = inf",
-            " alpha is inf: give a finite number.",
+            " alpha is inf: give a finite number > 0 and <= 1e+100.",
         ),
         (
             "[split]\nname = 'dirichlet'\nalpha = nan",
-            " alpha is nan: give a finite number > 0.",
+            " alpha is nan: give a finite number > 0 and <= 1e+100.",
         ),
         (
             "[split]\nname = 'natural'\nreuse = 'maybe'",

@@ -38,6 +38,7 @@ def go(setup, directory, on_row=None):
         ("hist", {"local": "fadamgc", "lr": 0.01}),
         ("hist", {"local": "scaffold", "client_states": "disk", "hidden_biases": "local"}),
         ("hfedavg", {"local": "fedadam", "uplink": "aircomp", "beamformer": "random"}),
+        ("hist", {"submodel_scale": "width"}),
         ("hfedavg", {"rounds": 99, "max_seconds": 0.2, "eval_seconds": 0.03}),
     ],
 )

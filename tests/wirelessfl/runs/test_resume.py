@@ -185,6 +185,42 @@ def test_missing_rows_are_reported(config, toy, same):
     same(wirelessfl.resume(settings.run.out, data=toy), wirelessfl.run(config(rounds=5), data=toy))
 
 
+def test_missing_rows_of_a_finished_run_are_reported(config, toy):
+    settings = config(rounds=3)
+    wirelessfl.run(settings, data=toy)
+    rows = settings.run.out / "rows.jsonl"
+    whole = rows.read_bytes()
+    for left in (whole[:-40], whole[: whole.index(b"\n") + 1], b""):
+        rows.write_bytes(left)
+        with pytest.raises(ConfigError, match=f"has {len(left)} bytes, but the checkpoint needs"):
+            wirelessfl.resume(settings.run.out)
+    rows.unlink()
+    with pytest.raises(ConfigError, match="has 0 bytes, but the checkpoint needs"):
+        wirelessfl.resume(settings.run.out)
+    rows.write_bytes(b"\xff" * len(whole))
+    with pytest.raises(ConfigError, match=r"rows\.jsonl is damaged: 'utf-8' codec"):
+        wirelessfl.resume(settings.run.out)
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        {"uplink": "aircomp", "rounds": 30, "eval_every": 10, "max_seconds": 0.05},
+        {"uplink": "aircomp", "rounds": 1, "sessions": 3, "warm_start": "proposed"},
+    ],
+)
+def test_the_last_metrics_are_resumed(config, same, halt_at, flags):
+    """Also those of a row that is written again before the next round is trained."""
+    own = {"dataset": "digits", "clients": 6, "local_steps": 1, "checkpoint_seconds": 0} | flags
+    reference = wirelessfl.run(config("fedavg", **own))
+    assert "air_error" in reference.rows[-1]
+    for place in range(len(reference.rows)):
+        settings = config("fedavg", **own)
+        with pytest.raises(KeyboardInterrupt):
+            wirelessfl.run(settings, on_row=halt_at(place))
+        same(wirelessfl.resume(settings.run.out), reference)
+
+
 def halted_run(config, toy, **given):
     """The settings of a run that was interrupted after its second round."""
     settings = config(rounds=4, checkpoint_seconds=0)
@@ -268,7 +304,7 @@ def test_a_finished_run_needs_neither_data_nor_device(config, toy, same):
     again = wirelessfl.resume(result.directory)
     same(again, result)
     rows = result.directory / "rows.jsonl"
-    rows.write_text(rows.read_text().replace('"accuracy"', "accuracy", 1))
+    rows.write_text(rows.read_text().replace('"accuracy"', "'accuracy'", 1))
     with pytest.raises(wirelessfl.ConfigError, match=r"rows\.jsonl, line 1 is damaged"):
         wirelessfl.resume(result.directory)
 

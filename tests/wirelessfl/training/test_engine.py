@@ -31,6 +31,18 @@ class Residual(nn.Module):
         return self.b(x + torch.tanh(self.a(x)))
 
 
+class Scaled(nn.Module):
+    """A layer with a learned temperature, a parameter without dimensions."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(9, 4)
+        self.temperature = nn.Parameter(torch.tensor(0.5))
+
+    def forward(self, x):
+        return self.layer(x) * self.temperature
+
+
 def unusual():
     """A chain with strides, padding, dilation, no biases, varied activations and odd sizes.
 
@@ -76,6 +88,7 @@ MODELS = {
     "unusual": (unusual, (2, 13, 23)),
     "shared memory": (shared_memory, (1, 6, 6)),
     "residual": (Residual, (9,)),
+    "scaled": (Scaled, (9,)),
     "groupnorm": (
         lambda: nn.Sequential(
             nn.Conv2d(1, 4, 3), nn.GroupNorm(2, 4), nn.GELU(), nn.Flatten(), nn.Linear(64, 4)

@@ -17,7 +17,7 @@ class EvaluationSection(Section):
     )
     eval_seconds: float | None = Field(
         None,
-        gt=0,
+        ge=1e-6,
         description="simulated seconds between evaluations (default: none)",
     )
     eval_first: int = Field(

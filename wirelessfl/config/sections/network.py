@@ -36,18 +36,20 @@ class NetworkSection(Section):
     cycles_per_flop: float | None = Field(
         None,
         gt=0,
+        le=1e30,
         description="CPU cycles per counted FLOP of a full-model step (default: not counted)",
     )
     step_seconds: float | None = Field(
         None,
         gt=0,
+        le=1e15,
         description="seconds per full-model step (default: CPU cycles / CPU speed)",
     )
     transmit_power_w: float = Field(
         0.1, gt=0, description="transmit power per client, W (energy only, not the SNR)"
     )
     switched_capacitance: float = Field(
-        1e-28, ge=0, description="kappa: a CPU cycle at f Hz uses kappa f^2 joules"
+        1e-28, ge=0, le=1, description="kappa: a CPU cycle at f Hz uses kappa f^2 joules"
     )
     path_gain_db: tuple[float, float] | None = Field(
         None, description="range of mean channel gains, dB, e.g. --path-gain-db=-20,20 (default: 0)"

@@ -22,7 +22,7 @@ def _count_or(word: str, unit: str, largest: int | None = None) -> BeforeValidat
             return given
         try:
             number = int(given)
-        except (TypeError, ValueError):
+        except (OverflowError, TypeError, ValueError):
             number = 0
         fraction = isinstance(given, float) and number != given
         if fraction or not 1 <= number <= (largest or number):

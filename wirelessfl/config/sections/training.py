@@ -12,7 +12,7 @@ from wirelessfl.config.sections.base import Section
 class TrainingSection(Section):
     """Numbers of rounds and local steps, batch size, sampled clients and their weights."""
 
-    local_steps: int = Field(20, ge=1, description="H, mini-batch steps per edge round")
+    local_steps: int = Field(20, ge=1, le=10**9, description="H, mini-batch steps per edge round")
     edge_rounds: int | None = Field(
         None, ge=1, description="E, edge rounds per global round (default: 5)"
     )

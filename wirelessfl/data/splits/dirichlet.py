@@ -36,13 +36,19 @@ class Dirichlet(OwnedSplit):
         reuse: whether samples may be used again once their class runs out.
     """
 
-    alpha: Annotated[float, Field(gt=0, description="concentration of the Dirichlet split")] = 0.5
+    alpha: Annotated[
+        float, Field(gt=0, le=1e100, description="concentration of the Dirichlet split")
+    ] = 0.5
     min_samples: Annotated[
         int | None, Field(ge=1, description="minimum number of samples per client (default: 1)")
     ] = None
     samples_per_client: Annotated[
         int | None,
-        Field(ge=1, description="number of samples of every client (default: split all samples)"),
+        Field(
+            ge=1,
+            le=10**9,
+            description="number of samples of every client (default: split all samples)",
+        ),
     ] = None
     reuse: Annotated[
         bool,

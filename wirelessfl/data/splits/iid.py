@@ -29,7 +29,11 @@ class IID(OwnedSplit):
 
     samples_per_client: Annotated[
         int | None,
-        Field(ge=1, description="number of samples of every client (default: split all samples)"),
+        Field(
+            ge=1,
+            le=10**9,
+            description="number of samples of every client (default: split all samples)",
+        ),
     ] = None
     reuse: Annotated[
         bool,
