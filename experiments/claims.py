@@ -14,7 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from experiments.evidence import VERDICTS, Effect, Evidence, Verdict
+from experiments.evidence import MIN_SEEDS, VERDICTS, Effect, Evidence, Verdict
 from experiments.papers import papers
 from experiments.report import markdown
 from experiments.studies import Scale
@@ -80,6 +80,12 @@ class Assessed:
         if "contradicted" in found:
             return "contradicted"
         return "confirmed" if found and set(found) == {"confirmed"} else "undecided"
+
+    @property
+    def waiting(self) -> bool:
+        """Whether it is undecided, and an effect has too few seeds."""
+        few = [not one.exact and len(one.values) < MIN_SEEDS for one in self.effects]
+        return self.verdict == "undecided" and (not few or any(few))
 
     @property
     def ours(self) -> str:
@@ -156,9 +162,13 @@ def table(assessed: Sequence[Assessed], *, short: bool = False) -> str:
 
 def totals(assessed: Sequence[Assessed]) -> str:
     """Numbers of claims by verdict and scope, as a Markdown table."""
-    counts = Counter((one.verdict, one.claim.scope == PUBLISHED) for one in assessed)
+    waiting = "undecided, with fewer than three seeds"
+    counts = Counter(
+        (waiting if one.waiting else one.verdict, one.claim.scope == PUBLISHED) for one in assessed
+    )
     rows = [
-        [verdict, str(counts[verdict, True]), str(counts[verdict, False])] for verdict in VERDICTS
+        [verdict, str(counts[verdict, True]), str(counts[verdict, False])]
+        for verdict in (*VERDICTS, waiting)
     ]
     return markdown(["verdict", "published setting", "other setting"], rows)
 

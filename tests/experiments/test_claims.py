@@ -120,7 +120,12 @@ def test_totals_count_verdicts_and_settings_separately():
     lines = totals(assessed).splitlines()
     published = sum(claim.scope == PUBLISHED for claim in claims)
     assert lines[2] == f"| confirmed | {published} | {2 - published} |"
-    assert lines[3:] == ["| contradicted | 0 | 0 |", "| undecided | 0 | 0 |"]
+    few = "undecided, with fewer than three seeds"
+    assert lines[3:] == ["| contradicted | 0 | 0 |", "| undecided | 0 | 0 |", f"| {few} | 0 | 0 |"]
+    open_ = Effect("", (5.0, -5.0), 1.0), Effect("", (5.0, -5.0, 4.0), 1.0)
+    lines = totals([Assessed(claims[0], (one,)) for one in open_]).splitlines()
+    column = 2 if claims[0].scope == PUBLISHED else 3
+    assert [line.split("|")[column].strip() for line in lines[-2:]] == ["1", "1"]
 
 
 def test_the_command_prints_one_paper_and_writes_the_pages(by_paper, tmp_path, monkeypatch, capsys):
@@ -133,7 +138,7 @@ def test_the_command_prints_one_paper_and_writes_the_pages(by_paper, tmp_path, m
     monkeypatch.setattr("experiments.__main__.assess", lambda name: by_paper[name])
     assert main(["claims", "ra-fed"]) == 0
     shown = capsys.readouterr().out
-    assert shown.count("\n| ") == len(by_paper["ra_fed"]) + 1 + len(VERDICTS)
+    assert shown.count("\n| ") == len(by_paper["ra_fed"]) + 2 + len(VERDICTS)
     assert "old" in readme.read_text()
     assert main(["claims"]) == 0
     assert (tmp_path / "claims.md").read_text() == page(by_paper)
