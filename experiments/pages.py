@@ -15,6 +15,7 @@ from pathlib import Path
 from experiments import claims
 from experiments.claims import RESULTS, TITLES, assess
 from experiments.evidence import Evidence
+from experiments.look import DATA, MODELS
 from experiments.papers import papers
 from experiments.studies import Results
 from wirelessfl.errors import ConfigError
@@ -83,11 +84,18 @@ def block(name: str, about: str, evidence: Evidence, shown: set[str]) -> str:
         parts[:0] = found
         start = len(f"{evidence.paper.name}-{name}")
         for place, file in enumerate(pictures(evidence, name)):
-            part = file.stem[start:].strip("-").replace("-", ", ")
+            part = _part(file.stem[start:].strip("-"))
             text = f"{about} ({part})" if part else about
             parts.insert(place, f"![{text}](../figures/{file.name})")
     head = f"<!-- rows of {name}{': ' if about else ''}{about} -->"
     return "\n\n".join([head, *parts]) + "\n\n<!-- end of rows -->"
+
+
+def _part(suffix: str) -> str:
+    """What one of several pictures shows, from the end of its file's name."""
+    names = sorted(DATA | MODELS, key=len, reverse=True)  # fashion-mnist before mnist
+    known = re.compile("|".join([*map(re.escape, names), r"[^-]+"]))
+    return ", ".join((DATA | MODELS).get(word, word) for word in known.findall(suffix))
 
 
 def filled(text: str, evidence: Evidence) -> str:

@@ -9,6 +9,8 @@ from typing import Any
 from experiments.studies import Results, first_reaching
 
 MISSING = "not reached"
+LISTED = 6
+"""Missing cases that are listed below a table."""
 
 
 def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -52,10 +54,12 @@ def spread(values: Sequence[float], places: int = 1) -> str:
 
 
 def not_run(results: Results) -> str:
-    """A line that lists missing runs."""
+    """A line that lists missing runs: the first ones, and the number of further cases."""
     if not results.missing:
         return ""
-    return "\nNot run: " + "; ".join(results.missing) + ".\n"
+    first, more = results.missing[:LISTED], len(results.missing) - LISTED
+    rest = f"; and {more} further cases" if more > 0 else ""
+    return f"\nNot run: {'; '.join(first)}{rest}.\n"
 
 
 def outdated(results: Results) -> str:

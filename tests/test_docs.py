@@ -6,6 +6,7 @@ import runpy
 import shlex
 import subprocess
 import sys
+import tomllib
 from dataclasses import fields
 from pathlib import Path
 
@@ -260,3 +261,9 @@ def test_the_commands_of_the_readme_are_those_of_the_makefile():
     make = (ROOT / "Makefile").read_text(encoding="utf-8")
     for target in re.findall(r"`?make (\w+)", PAGES[0].read_text(encoding="utf-8")):
         assert f"\n{target}:" in make, target
+
+
+def test_the_citation_has_the_version_of_the_package():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    cited = (ROOT / "CITATION.cff").read_text(encoding="utf-8").splitlines()
+    assert f"version: {project['version']}" in cited
