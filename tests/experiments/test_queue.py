@@ -257,20 +257,22 @@ def rows(**values):
         ({"loss": 1.1}, False, ""),
         ({"accuracy": 0.5049}, False, ""),
         ({"accuracy": 0.506}, False, "accuracy"),
+        ({"accuracy": 0.519}, False, "accuracy"),
+        ({"accuracy": 0.521}, False, "accuracy"),
         ({"sim_seconds": 2.0 * (1 + 1e-10)}, False, ""),
         ({"sim_seconds": 2.0 * (1 + 1e-8)}, False, "sim_seconds"),
         ({"uplink_mib": 1.0 + 1e-12}, False, "uplink_mib"),
     ],
 )
 def test_tolerances_on_another_processor(values, bits, found):
-    """Bytes are exact, seconds within 1e-9, accuracies within half a point."""
+    """Bytes are exact, seconds within 1e-9, accuracies within half a point or two points."""
     old = StoredRun({}, rows(), {}, {}, 0.0)
     lines = list(differences(old, replace(old, rows=rows(**values)), bits=bits))
     assert len(lines) == bool(found)
     assert found in "".join(lines)
     depends = replace(old, settings={"tasks": {}})
     again = list(differences(depends, replace(depends, rows=rows(**values) * 2), bits=False))
-    assert bool(again) == (found == "accuracy")
+    assert bool(again) == (rows(**values)[0]["accuracy"] > 0.52)
 
 
 def test_rows_of_tasks_are_paired_by_task():
