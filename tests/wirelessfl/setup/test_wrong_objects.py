@@ -89,7 +89,7 @@ def test_wrong_settings_and_folders(thing):
         ({"algorithm": "hist", "split": 3}, "split is 3: give a name"),
         (
             {"algorithm": "hist", "split": {"name": "dirichlet", "alpha": [1]}},
-            "alpha is [1]: give a number > 0.",
+            "alpha is [1]: give a number > 0 and <= 1e+100.",
         ),
         (
             {"algorithm": "hist", "training": {"rounds": np.zeros((2, 2))}},
