@@ -70,7 +70,7 @@ TELLING = ("algorithm", "dataset", "model", "submodel_scale")
 """Settings whose values tell what they are."""
 SCALES = {"none": "unscaled", "width": "scaled by width"}
 DODGE = 0.12
-"""Distance of the lines' points at a place that is no number, relative to that of the places."""
+"""Horizontal distance between the points of two lines in one category, of 1 between categories."""
 
 
 Lines = dict[str, list[tuple[Case, list[float | None] | None]]]

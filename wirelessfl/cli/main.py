@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import select
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -29,10 +30,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _main(list(sys.argv[1:] if arguments is None else arguments))
         finally:
             sys.stdout.flush()
-    except BrokenPipeError:  # as in `wirelessfl run --help | head`
+    except BrokenPipeError:
+        if not _reader_gone():
+            raise  # another pipe
         with open(os.devnull, "w", encoding="utf-8") as nowhere:
             os.dup2(nowhere.fileno(), sys.stdout.fileno())  # Python flushes once more at its end
         return PIPE_CLOSED
+
+
+def _reader_gone() -> bool:
+    """Whether nobody reads the output any more, as in `wirelessfl run --help | head`."""
+    output = select.poll()
+    output.register(sys.stdout.fileno(), 0)
+    return any(event & select.POLLERR for _, event in output.poll(0))
 
 
 def _main(words: list[str]) -> int:

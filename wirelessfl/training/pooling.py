@@ -1,5 +1,7 @@
 """Max-pooling of 2x2 windows on CPUs, several times as fast as torch's, with the same results.
 
+Only the position of the maximum of a window with NaN may differ.
+
 torch takes 3 to 5 ns per input on one thread if channels are not the last dimension. Element-wise
 maxima take 0.2 to 0.3 ns, and with the positions of the maxima, which training needs, 1.3 ns.
 """

@@ -1,5 +1,6 @@
 """The command line, with arguments as a user would type them."""
 
+import importlib
 import json
 import subprocess
 import sys
@@ -8,6 +9,8 @@ import pytest
 
 from wirelessfl.cli import main
 from wirelessfl.cli.main import PIPE_CLOSED
+
+main_module = importlib.import_module("wirelessfl.cli.main")  # its name is that of the function
 
 SMALL = (
     "--dataset digits --clients 4 --cells 2 --rounds 2 --local-steps 2 --edge-rounds 2 "
@@ -216,6 +219,17 @@ def test_other_commands_accept_a_stored_configuration(tmp_path, capsys):
     assert (tmp_path / "work.pdf").exists()
     assert main([*words, "--out", "elsewhere"]) == 2
     assert "out=elsewhere conflicts with timeline" in capsys.readouterr().err
+
+
+def test_other_broken_pipes_are_not_hidden(monkeypatch):
+    """E.g. that of a worker."""
+
+    def broken(words):
+        raise BrokenPipeError("of a worker")
+
+    monkeypatch.setattr(main_module, "_main", broken)
+    with pytest.raises(BrokenPipeError, match="of a worker"):
+        main(["list"])
 
 
 def test_a_closed_pipe_ends_the_command_without_a_traceback():
