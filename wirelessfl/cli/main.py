@@ -17,8 +17,10 @@ from wirelessfl.errors import ConfigError, DataError, TrainingError
 from wirelessfl.processes import launched
 
 USER_ERRORS = (ConfigError, DataError, TrainingError, ImportError)
-
-
+SMALLER = (
+    "the settings need more memory than there is: choose a smaller model, fewer clients, or a "
+    "smaller chunk or batch_size."
+)
 PIPE_CLOSED = 141
 """Exit status if the reader of the output is gone, that of a process ended by SIGPIPE."""
 
@@ -56,10 +58,22 @@ def _main(words: list[str]) -> int:
         if leads or isinstance(error, TrainingError):
             print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return 2
+    except (MemoryError, RuntimeError) as error:
+        if not _out_of_memory(error):
+            raise
+        cause = str(error).partition("\n")[0]
+        print(f"MemoryError: {SMALLER} {cause}".rstrip(), file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
     return status
+
+
+def _out_of_memory(error: Exception) -> bool:
+    """Whether an allocation failed, by Python or NumPy, or by torch on the CPU or the GPU."""
+    on_gpu = type(error).__name__ == "OutOfMemoryError"  # torch's: importing torch takes a second
+    return isinstance(error, MemoryError) or on_gpu or "DefaultCPUAllocator" in str(error)
 
 
 def _parser(words: Sequence[str]) -> argparse.ArgumentParser:

@@ -104,6 +104,11 @@ def test_run_prints_a_table_and_json(tmp_path, capsys):
             ["run", "fedavg", "--schedule", "buffered", "--eval-seconds", "1e-20"],
             "evaluation.eval_seconds is '1e-20'",
         ),
+        (["run", "fedavg", "--clients", "99999999999999"], "Unable to allocate 90.9 TiB"),
+        (
+            ["run", "fedavg", "--hidden", "9999999999999"],
+            "MemoryError: the settings need more memory",
+        ),
         (["resume", "/nowhere"], "ConfigError: /nowhere is not a run directory"),
         (["bench", "--repeats", "0"], "ConfigError: repeats is 0"),
     ],
