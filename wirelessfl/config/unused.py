@@ -207,6 +207,18 @@ def _sessions(settings: Settings) -> Found:
         )
 
 
+def _stop_at_target(settings: Settings) -> Found:
+    """``stop_at_target`` without a target, or where accuracies do not end the run."""
+    place = ("evaluation", "stop_at_target")
+    if settings.regime == "tasks":
+        title = f'schedule "{settings.schedule["name"]}"'
+        yield place, f"conflicts with {title}, under which a task always ends at its target"
+    elif settings.sessions.sessions is not None:
+        yield place, "conflicts with sessions, which test other labels in each session"
+    elif settings.evaluation.target is None:
+        yield place, "needs target: set target"
+
+
 def _algorithm(settings: Settings) -> Found:
     """Settings that the algorithm does not use."""
     algorithm, name = settings.choices.algorithm, settings.algorithm["name"]
@@ -276,6 +288,7 @@ RULES = (
     _links,
     _requests,
     _sessions,
+    _stop_at_target,
     _algorithm,
     _data,
 )

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from wirelessfl.runs.directory import Row
 from wirelessfl.runs.rounds import RoundsEngine
-from wirelessfl.schedules.events import Report
+from wirelessfl.schedules.events import Reached, Report
 from wirelessfl.setup import CellsSetup
 
 STATUS = ("version", "staleness_mean", "staleness_max", "updates")
@@ -20,10 +20,10 @@ class CellsEngine(RoundsEngine):
 
     setup: CellsSetup
 
-    def row(self, report: Report) -> tuple[Row, None]:
+    def row(self, report: Report) -> tuple[Row, Reached | None]:
         """Evaluate the cloud's model; ``round`` counts merges."""
-        row, _ = super().row(report)
-        return row | {name: report.status[name] for name in STATUS}, None
+        row, reached = super().row(report)
+        return row | {name: report.status[name] for name in STATUS}, reached
 
     def tensors(self) -> dict[str, Tensor]:
         """Tensors of ``RoundsEngine``, and the models that training cells have received."""

@@ -127,9 +127,12 @@ class Progress:
         return self.wall_before + time.monotonic() - self.started
 
     def report(self, report: Report) -> Event | None:
-        """Evaluate the model and write its row."""
-        if not self.leads:
-            return None
+        """Evaluate a model and write its row; return an event for the schedule, if any."""
+        if self.engine.setup.limits.target is not None:  # the row may end the run in all processes
+            return self.shards.by_first(lambda: self._report(report))
+        return self._report(report) if self.leads else None
+
+    def _report(self, report: Report) -> Event | None:
         row, answer = self.engine.row(report)
         row |= {"numerics": NUMERICS, "wall_seconds": self.wall_seconds()}
         self.directory.append(row)

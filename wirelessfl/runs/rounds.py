@@ -10,8 +10,8 @@ from torch import Tensor
 
 from wirelessfl.runs.directory import Row
 from wirelessfl.runs.fingerprints import data_fingerprint, model_fingerprint, network_fingerprint
-from wirelessfl.runs.rows import evaluation_fields, finite
-from wirelessfl.schedules.events import Report
+from wirelessfl.runs.rows import deciding_accuracy, evaluation_fields, finite
+from wirelessfl.schedules.events import Reached, Report
 from wirelessfl.schedules.loop import begin
 from wirelessfl.setup import RoundsSetup
 from wirelessfl.training.evaluate import Samples, deployed, evaluate
@@ -29,8 +29,8 @@ class RoundsEngine:
         """Start the first round, or after a checkpoint restart the interrupted round."""
         begin(self.setup.clock, self.setup.limits.max_seconds)
 
-    def row(self, report: Report) -> tuple[Row, None]:
-        """Evaluate the cloud's model."""
+    def row(self, report: Report) -> tuple[Row, Reached | None]:
+        """Evaluate the cloud's model; ``Reached`` if it ends the run."""
         training = self.setup.training
         row = {
             "round": report.round,
@@ -39,7 +39,9 @@ class RoundsEngine:
             **{name: finite(value) for name, value in training.metrics.items()},
             **self.evaluated(),
         }
-        return row, None
+        target = self.setup.limits.target
+        reached = target is not None and deciding_accuracy(row) >= target
+        return row, Reached(0) if reached else None
 
     def evaluated(self) -> Row:
         """Accuracy and loss of the cloud's model."""

@@ -10,7 +10,7 @@ from wirelessfl.errors import DataError
 from wirelessfl.runs.directory import Row
 from wirelessfl.runs.fingerprints import digest
 from wirelessfl.runs.rounds import RoundsEngine
-from wirelessfl.schedules.events import Report
+from wirelessfl.schedules.events import Reached, Report
 from wirelessfl.setup import SessionsSetup
 from wirelessfl.training.evaluate import Samples
 
@@ -29,10 +29,10 @@ class SessionsEngine(RoundsEngine):
         super().start()
         self.setup.regime.attendance.start()
 
-    def row(self, report: Report) -> tuple[Row, None]:
+    def row(self, report: Report) -> tuple[Row, Reached | None]:
         """Evaluate the cloud's model, by default on the labels of present clients."""
-        row, _ = super().row(report)
-        return {**report.status, **row, **self.setup.regime.numbers()}, None
+        row, reached = super().row(report)
+        return {**report.status, **row, **self.setup.regime.numbers()}, reached
 
     def test_samples(self) -> Samples:
         """Test samples with tested labels.

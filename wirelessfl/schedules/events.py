@@ -83,7 +83,7 @@ class Measured:
 
 @dataclass(frozen=True)
 class Reached:
-    """The model of ``task`` has reached its target."""
+    """The model of ``task`` has reached its target, and ends."""
 
     task: int
 

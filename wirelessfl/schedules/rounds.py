@@ -14,6 +14,7 @@ from wirelessfl.schedules.events import (
     Event,
     Give,
     Merge,
+    Reached,
     Report,
     Save,
     Scheduler,
@@ -62,6 +63,8 @@ class RoundsScheduler:
                 if self._done % self.report_every == 0 or self._done == self.rounds:
                     decisions.append(Report(self._done))
                 return [*decisions, Save(), self._next()]
+            case Reached():
+                return [Stop()]
             case Deadline():
                 return [Report(self._done), Stop()]
         raise AssertionError(f"unexpected event {event}")

@@ -32,12 +32,14 @@ class Limits:
 
     Args:
         max_seconds: limit on simulated seconds; None for no limit.
+        target: accuracy at which the training of one model ends; None for no such end.
         tick_seconds: simulated seconds between evaluations.
         checkpoint_seconds: minimum wall-clock seconds between checkpoints.
         threads: CPU threads per process.
     """
 
     max_seconds: float | None
+    target: float | None
     tick_seconds: float
     checkpoint_seconds: float
     threads: int
@@ -47,6 +49,7 @@ class Limits:
         """The limits in the settings."""
         return cls(
             max_seconds=config.training.max_seconds,
+            target=config.evaluation.target if config.evaluation.stop_at_target else None,
             tick_seconds=config.evaluation.eval_seconds or 1.0,
             checkpoint_seconds=config.run.checkpoint_seconds,
             threads=threads,

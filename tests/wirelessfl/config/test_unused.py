@@ -68,6 +68,7 @@ SECTIONS: dict[str, Callable[[Run], bool]] = {
     "sessions": lambda run: run["schedule"] == "rounds",
     "tested_labels": lambda run: run["sessions"] is not None,
     "eval_first": lambda run: False,  # needs sessions, and rounds that are not evaluated
+    "stop_at_target": lambda run: False,  # needs target
     "weighting": lambda run: run["algorithm"] not in WITHOUT_MEAN,
     "padding": lambda run: run["algorithm"] in NARROW,
     "client_states": lambda run: run["algorithm"] in WITH_STATE,

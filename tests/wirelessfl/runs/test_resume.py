@@ -16,6 +16,7 @@ from wirelessfl.models import FCNN
 from wirelessfl.runs.about import CHECKPOINT_LAYOUT, ROWS_SCHEMA
 from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.runs.kept import is_finished, kept_run
+from wirelessfl.runs.rows import deciding_accuracy
 from wirelessfl.setup import build
 
 
@@ -219,6 +220,52 @@ def test_the_last_metrics_are_resumed(config, same, halt_at, flags):
         with pytest.raises(KeyboardInterrupt):
             wirelessfl.run(settings, on_row=halt_at(place))
         same(wirelessfl.resume(settings.run.out), reference)
+
+
+@pytest.mark.parametrize(
+    ("name", "flags"),
+    [
+        ("hist", {"cells": 2}),
+        ("hfedavg", {"cells": 2, "schedule": "buffered", "buffer": 1, "step_seconds": 0.1}),
+        ("fedavg", {"validation_fraction": 0.2}),
+    ],
+)
+def test_a_run_stops_at_its_target(config, toy, same, halt_at, name, flags):
+    """Its rows are those of the whole run up to the target; it can be resumed before the end."""
+    flags = {"rounds": 8, "target": 0.7, "lr": 0.1, "checkpoint_seconds": 0} | flags
+    whole = wirelessfl.run(config(name, **flags), data=toy)
+    flags["stop_at_target"] = True
+    stopped = wirelessfl.run(config(name, **flags), data=toy)
+    last = deciding_accuracy(stopped.rows[-1])
+    assert max(map(deciding_accuracy, stopped.rows[:-1])) < 0.7 <= last
+    assert 1 < len(stopped.rows) < len(whole.rows)
+    for row, other in zip(stopped.rows, whole.rows, strict=False):
+        assert row | {"wall_seconds": 0} == other | {"wall_seconds": 0}
+    assert stopped.summary()["rounds_to_target"] == stopped.rows[-1]["round"]
+    for place in range(len(stopped.rows)):
+        settings = config(name, **flags)
+        with pytest.raises(KeyboardInterrupt):
+            wirelessfl.run(settings, data=toy, on_row=halt_at(place))
+        same(wirelessfl.resume(settings.run.out, data=toy), stopped)
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({}, "stop_at_target=True needs target: set target, or leave stop_at_target out"),
+        (
+            {"target": 0.5, "schedule": "buffered"},
+            'stop_at_target=True conflicts with schedule "buffered", under which a task always',
+        ),
+        (
+            {"target": 0.5, "sessions": 2},
+            "stop_at_target=True conflicts with sessions, which test other labels",
+        ),
+    ],
+)
+def test_stopping_at_a_target_without_effect_is_refused(config, flags, message):
+    with pytest.raises(ConfigError, match=message):
+        config("fedavg", stop_at_target=True, **flags)
 
 
 def halted_run(config, toy, **given):

@@ -99,6 +99,8 @@ def test_one_process_is_alone():
 
 CASES = {
     "one client for two": ["fedavg", "--clients", 1, "--rounds", 2, "--validation-fraction", 0.2],
+    "a target that ends the run": "fedavg --clients 4 --rounds 60 --target 0.3 "
+    "--stop-at-target".split(),
     "weights, and what clients keep": "hfedavg --local scaffold --clients 8 --cells 2 --rounds 4 "
     "--clients-per-round 5 --tracking-clients 3 --split dirichlet --weighting samples".split(),
     "uneven cells over the air, updates held": "hist --clients 7 --cells 3 --rounds 2 --uplink "

@@ -32,3 +32,7 @@ class EvaluationSection(Section):
         description="target accuracy (on validation samples, if any): the summary reports the cost "
         "of reaching it, and a task ends when it reaches it",
     )
+    stop_at_target: bool = Field(
+        False,
+        description="end the run with the first evaluation that reaches the target",
+    )
