@@ -100,12 +100,13 @@ def branch_and_bound(h: Tensor, start: Tensor, limit_seconds: float) -> Exact:
 
     Args:
         h: [clients, antennas] complex128, no channel zero.
-        start: initial beamformer [antennas], of norm 1.
+        start: initial beamformer [antennas], of norm 1; it may null a client.
         limit_seconds: time limit, after which it stops with the best solution and bound.
     """
     deadline = time.monotonic() + limit_seconds
     best = start
-    min_square = 1 / float(_score(h, best[None])[0])  # ||m||^2 of the best beamformer so far
+    score = float(_score(h, best[None])[0])
+    min_square = 1 / score if score > 0 else math.inf  # ||m||^2 of the best beamformer so far
     clients, root = len(h), int(torch.linalg.vector_norm(h, dim=-1).argmin())
     q = relaxation_weights(h[None])[0]
     weight = q / q.max() + _OTHERS

@@ -23,6 +23,9 @@ from solvers.beamforming.directions import best_of
 MOST_CLIENTS = 32
 """Maximum number of clients: the time grows with their fourth power, to 4 ms for 32."""
 _MOST_SPREAD = 1e8  # of the gains ||h_i||^2; rounding errors grow with it
+# Differences of axes, relative to ||h_i||^2:
+_INEXACT = 1e-7  # shorter ones have lost so many digits that they leave their plane
+_NOISE = 1e-15  # shorter ones are rounding errors
 _CHUNK_NUMBERS = 1 << 19  # elements of the largest array of a chunk
 
 
@@ -78,10 +81,28 @@ def _of_pairs(power: Tensor, axis: Tensor) -> Tensor:
     square = normal.square().sum(-1, keepdim=True)
     nearest = normal * (offset / square)
     climb = axis[:, first] - normal * ((axis[:, first] * normal).sum(-1, keepdim=True) / square)
-    climb = climb / torch.linalg.vector_norm(climb, dim=-1, keepdim=True)
+    length = torch.linalg.vector_norm(climb, dim=-1, keepdim=True)
+    inexact = length <= _INEXACT * power[:, first].unsqueeze(-1)
+    climb = torch.where(inexact, _within(normal, climb, power[:, first]), climb / length)
     rest = (1 - nearest.square().sum(-1, keepdim=True)).clamp_min(0)
     best: Tensor = nearest + climb * rest.sqrt()
     return best
+
+
+def _within(normal: Tensor, climb: Tensor, power: Tensor) -> Tensor:
+    """Unit vectors [..., 3] in the planes, along ``climb`` or, where it is rounding noise, any.
+
+    Orthogonal channels have opposite axes: all points of the circle are then equally good.
+    """
+    unit = normal / torch.linalg.vector_norm(normal, dim=-1, keepdim=True)
+    across = torch.nn.functional.one_hot(unit.abs().argmin(-1), 3).to(unit)
+    noise = torch.linalg.vector_norm(climb, dim=-1) <= _NOISE * power
+    climb = torch.where(noise.unsqueeze(-1), across, climb)
+    for _ in range(2):
+        climb = climb / torch.linalg.vector_norm(climb, dim=-1, keepdim=True)
+        climb = climb - unit * (climb * unit).sum(-1, keepdim=True)
+    within: Tensor = climb / torch.linalg.vector_norm(climb, dim=-1, keepdim=True)
+    return within
 
 
 def _of_triples(power: Tensor, axis: Tensor) -> Tensor:

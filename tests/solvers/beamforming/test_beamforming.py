@@ -150,6 +150,13 @@ def test_branch_and_bound_finds_the_optimum_from_a_bad_start(seed: int) -> None:
         assert exact.bound <= exact.objective * (1 + 1.1e-4)
 
 
+def test_branch_and_bound_may_start_at_a_beamformer_that_nulls_a_client() -> None:
+    h = torch.eye(2, dtype=torch.complex128)
+    exact = branch_and_bound(h, h[0], math.inf)
+    assert exact.objective == pytest.approx(0.5, rel=1e-4)
+    assert exact.bound >= 0.5 * (1 - 1e-12)
+
+
 def test_ignored_clients_do_not_loosen_certificates() -> None:
     h = rayleigh(20, 12, 11, 4)
     scales = np.r_[np.ones(10), 0.0]

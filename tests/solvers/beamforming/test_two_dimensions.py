@@ -66,6 +66,34 @@ def test_two_clients_with_many_antennas_are_solved_exactly() -> None:
     np.testing.assert_allclose(solution.objective, bound.bound, rtol=1e-4)
 
 
+@pytest.mark.parametrize("apart", [0.0, 1e-15, 1e-12, 1e-9, 1e-6])
+@pytest.mark.parametrize("ratio", [1.0, 10.0])
+def test_two_orthogonal_clients_share_evenly(apart: float, ratio: float) -> None:
+    """The optimum of norms 1 and r is r^2 / (1 + r^2), also if rounding hides the best direction.
+
+    Channels that are ``apart`` from orthogonal differ from it by a relative error of that order.
+    """
+    h = np.linalg.qr(rayleigh(8, 200, 2, 2))[0]
+    h[:, 1] += apart * h[:, 0]
+    h[::2, 0] *= ratio
+    h[1::2, 1] *= ratio
+    solution = optimize_beamformer(h)
+    optimum = ratio**2 / (1 + ratio**2)
+    np.testing.assert_allclose(solution.objective, optimum, rtol=1e-9 + 3 * ratio * apart)
+    assert (solution.status == Status.OPTIMAL).all()
+
+
+def test_orthogonal_clients_among_others() -> None:
+    """A pair with opposite axes leaves a whole circle, on which the other clients decide."""
+    pair = np.linalg.qr(rayleigh(9, 50, 2, 2))[0]
+    h = torch.from_numpy(np.concatenate([pair, 3 * pair, 2 * rayleigh(10, 50, 2, 2)], 1))
+    a = exact_points(h)
+    reached = worst(h, a.unsqueeze(1)).squeeze(1)
+    assert (reached >= polished(h, a) * (1 - 1e-12)).all()
+    parallel = optimize_beamformer(np.array([[1, 0], [0, 1], [2, 0]], dtype=complex))
+    assert parallel.objective == pytest.approx(0.5, rel=1e-12)
+
+
 def test_batches_may_mix_exact_and_annealed_problems() -> None:
     """Clients that differ by more than 1e8, and too many clients, are annealed."""
     h = rayleigh(5, 3, 6, 2)
