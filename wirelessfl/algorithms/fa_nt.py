@@ -24,11 +24,12 @@ class FANT(Tracked, LocalAdam):
     its change.
 
     With one variable, z_i = y - y_i, clients send only their models, and update z_i when they
-    receive the next model: z_i <- z_i + [(x - x_new)/eta_g - (x - x_i)] / (K eta_l). (This corrects
-    (114), which assumes eta_g = 1 and diverges for other values.)
+    receive the next model: z_i <- z_i + [(x - x_new)/eta_g - (x - x_i)] / (K eta_l), where eta_l
+    is the step size of the round of x_i. (This corrects (114), which assumes eta_g = 1 and diverges
+    for other values.)
 
-    The two forms are equivalent if all clients train and track in every round; variables="one"
-    raises an error otherwise.
+    The two forms are equivalent if all clients train and track in every round, and receive the
+    server's exact model; variables="one" raises an error otherwise.
 
     Args:
         variables: "two" for y and y_i, "one" for z_i alone.
@@ -64,8 +65,8 @@ class FANT(Tracked, LocalAdam):
 
     @property
     def client_state(self) -> tuple[str, ...]:
-        """y_i; with one variable, the last model received, and z_i without the term in x_new."""
-        return (*super().client_state, *(("correction", "seen") if not self.tracked else ()))
+        """y_i; with one variable, z_i without the term in x_new, and that round's x and K eta_l."""
+        return (*super().client_state, *(() if self.tracked else ("correction", "seen", "reach")))
 
     def begin(self, cohort: Cohort) -> State:
         """Start with the round's constant correction: y - y_i, or z_i with one variable."""
@@ -73,7 +74,11 @@ class FANT(Tracked, LocalAdam):
             correction = cohort.server[TRACKING] - cohort.kept[TRACKING]
         else:
             moved = (cohort.kept["seen"] - cohort.start) / (self.server_lr * self._reach(cohort))
-            correction = cohort.kept["correction"] + torch.where(cohort.fresh, 0.0, moved)
+            before = cohort.kept["reach"]
+            # 0 before the first round, and in checkpoints of versions that did not store it.
+            now = torch.full_like(before, self._reach(cohort))
+            ratio = torch.where(before > 0, now / before, 1.0)  # exactly 1 for a constant eta_l
+            correction = cohort.kept["correction"] + torch.where(cohort.fresh, 0.0, ratio * moved)
         return {**super().begin(cohort), "correction": correction}
 
     def step(
@@ -87,7 +92,12 @@ class FANT(Tracked, LocalAdam):
         """Keep y_i of tracking clients; with one variable, z_i without the term in x_new."""
         mean, kept = self._mean_step(params, cohort), super().keep(params, state, cohort)
         if not self.tracked:
-            return {**kept, "correction": state["correction"] - mean, "seen": cohort.start.clone()}
+            return {
+                **kept,
+                "correction": state["correction"] - mean,
+                "seen": cohort.start.clone(),
+                "reach": torch.full_like(params, self._reach(cohort)),
+            }
         now = torch.where(cohort.tracks, mean - state["correction"], cohort.kept[TRACKING])
         return {**kept, TRACKING: now}
 

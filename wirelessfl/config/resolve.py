@@ -7,6 +7,7 @@ from typing import Any
 
 from wirelessfl.config.check_schedules import check_schedule
 from wirelessfl.config.check_sessions import check_pilot, check_sessions
+from wirelessfl.config.check_tracking import check_one_variable
 from wirelessfl.config.check_uplinks import check_payloads
 from wirelessfl.config.given import given_values
 from wirelessfl.config.sections import DataSection
@@ -107,6 +108,7 @@ def check(settings: Settings) -> None:
     check_payloads(settings)
     _check_cells(settings)
     check_schedule(settings)
+    check_one_variable(settings)
     _check_network(settings)
 
 

@@ -55,7 +55,10 @@ class ClientStates(ABC):
 
     @abstractmethod
     def restore(self, tensors: dict[str, Tensor]) -> None:
-        """Continue from the result of ``tensors``."""
+        """Continue from the result of ``tensors``; states that it lacks are zero.
+
+        A checkpoint of an older version lacks states that later versions have added.
+        """
 
     def attach(self, folder: Path, mark: str = "") -> None:  # noqa: B027
         """Set the run's folder and the prefix of the file names."""
@@ -131,8 +134,8 @@ class InMemory(ClientStates):
     def restore(self, tensors: dict[str, Tensor]) -> None:
         """Continue from the result of ``tensors``."""
         for name in self.names:
-            who = tensors[f"clients.{name}.who"].tolist()
-            values = tensors[f"clients.{name}.values"]
+            who = tensors.get(f"clients.{name}.who", torch.zeros(0)).tolist()
+            values = tensors.get(f"clients.{name}.values", torch.zeros(0, 0))
             self._vectors[name] = {c: v.clone() for c, v in zip(who, values, strict=True)}
 
 
@@ -257,8 +260,10 @@ class OnDisk(ClientStates):
     def restore(self, tensors: dict[str, Tensor]) -> None:
         """Continue with the checkpoint's log, truncated to its length at the checkpoint."""
         self._number, self._records = tensors["clients.log"].tolist()
+        stored = {name: tensors.get(f"clients.{name}.record") for name in self.names}
         self._record = {
-            name: tensors[f"clients.{name}.record"].numpy().copy() for name in self.names
+            name: np.full_like(self._record[name], -1) if found is None else found.numpy().copy()
+            for name, found in stored.items()
         }
         assert self._folder is not None, "call attach first"
         for other in self._folder.glob(f"{self._mark}clients-*.log"):

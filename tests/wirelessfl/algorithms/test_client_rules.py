@@ -20,6 +20,7 @@ from wirelessfl.algorithms.scaffold import Scaffold
 from wirelessfl.algorithms.scaffold_m import ScaffoldM
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
+from wirelessfl.rounds.step_sizes import Decay, with_step_size
 from wirelessfl.training.cohort import Cohort
 from wirelessfl.training.payloads import Received
 
@@ -30,17 +31,20 @@ MINIMUM = torch.randn(CLIENTS, SIZE, generator=DICE, dtype=torch.float64)
 OPTIMUM = (CURVATURE * MINIMUM).sum(0) / CURVATURE.sum(0)
 
 
-def federate(algorithm, rounds, who=None, steps=STEPS):
+def federate(algorithm, rounds, who=None, steps=STEPS, shares=None):
     """Run rounds of ``algorithm`` in float64, where client i has the loss a_i/2 (x - b_i)^2.
 
-    ``who(t)`` returns the clients of round t and which of them track; all by default. Returns the
-    model after each round, the client states and the server state.
+    ``who(t)`` returns the clients of round t and which of them track; all by default. ``shares(t)``
+    is the factor of the step size in round t; 1 by default. Returns the model after each round, the
+    client states and the server state.
     """
+    rule = algorithm
     start = torch.zeros(SIZE, dtype=torch.float64)
     server = {name: value[None] for name, value in algorithm.initial(start).items()}
     own = {n: torch.zeros(CLIENTS, SIZE, dtype=torch.float64) for n in algorithm.client_state}
     turns, path = np.zeros(CLIENTS), []
     for t in range(rounds):
+        algorithm = with_step_size(rule, shares(t)) if shares else rule
         clients, tracks = who(t) if who else (np.arange(CLIENTS), np.ones(CLIENTS, bool))
         outgoing = algorithm.outgoing(server)
         assert outgoing.keys() == set(algorithm.sends)
@@ -304,6 +308,28 @@ def test_the_two_forms_of_fa_nt_agree(server_lr):
     assert FANT(variables="one").sends == ("params",)
     untracked, _, _ = federate(LocalAdam(lr=0.01, server_lr=server_lr), 40)
     assert float((untracked[-1] - two[-1]).abs().max()) > 1e-3
+
+
+@pytest.mark.parametrize("server_lr", [1.0, 0.6])
+def test_the_two_forms_of_fa_nt_agree_for_decaying_steps(server_lr):
+    """The change of the model is divided by the step size of the round in which it was made."""
+    decay = Decay(40, 0.1, 0.9)
+    two, _, _ = federate(FANT(lr=0.01, server_lr=server_lr), 40, shares=decay)
+    one, _, _ = federate(FANT(lr=0.01, server_lr=server_lr, variables="one"), 40, shares=decay)
+    assert torch.allclose(torch.stack(one), torch.stack(two), atol=1e-10)
+
+
+def test_fa_nt_continues_without_the_stored_step_size():
+    """At a constant step size, a client without it takes the same bits; older states lack it."""
+    rule = FANT(lr=0.01, server_lr=0.7, variables="one")
+    kept = {name: torch.rand(2, SIZE, generator=DICE) for name in rule.client_state}
+    kept["reach"] = torch.full((2, SIZE), STEPS * rule.lr)
+    fresh = torch.zeros(2, 1, dtype=torch.bool)
+    server = {"params": torch.rand(2, SIZE, generator=DICE)}
+    moved = (kept["seen"] - server["params"]) / (0.7 * (STEPS * rule.lr))
+    for reach in (kept["reach"], torch.zeros(2, SIZE)):
+        cohort = Cohort(server, STEPS, kept | {"reach": reach}, fresh=fresh)
+        assert torch.equal(rule.begin(cohort)["correction"], kept["correction"] + moved)
 
 
 def turns(t):

@@ -176,6 +176,16 @@ def test_every_algorithm_runs(config, toy, name):
             "needs all 60 clients to train and track",
         ),
         ("hist", {"local": "fa-nt", "variables": "one"}, "variables='one' needs .*in cells"),
+        (
+            "fa-nt",
+            {"variables": "one", "sessions": 3},
+            "variables='one' needs .* conflicts with sessions=3: .*Choose variables 'two'",
+        ),
+        (
+            "fa-nt",
+            {"variables": "one", "compression": "top-k"},
+            "variables='one' needs .* conflicts with compression='top-k': .*Choose variables 'two'",
+        ),
         ("hist", {"local": "hfedavg"}, "local is 'hfedavg', which has cells itself"),
         (
             "hist",

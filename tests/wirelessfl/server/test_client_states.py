@@ -68,6 +68,17 @@ def test_restore_truncates_the_log_to_the_checkpoint(tmp_path):
         again.restore(saved)
 
 
+def test_states_that_a_checkpoint_lacks_are_zero(tmp_path):
+    """A checkpoint of a version with fewer states restores those that it has."""
+    for before, again in zip(stores(tmp_path), stores(tmp_path, ("drift", "second")), strict=True):
+        before.put("drift", 1, torch.ones(4))
+        saved = {name: value.clone() for name, value in before.tensors().items()}
+        again.put("second", 1, torch.ones(4))
+        again.restore(saved)
+        assert again.get("drift", 1).tolist() == [1, 1, 1, 1]
+        assert again.get("second", 1) is None
+
+
 def test_the_old_log_is_removed_after_the_next_checkpoint(tmp_path):
     """A run killed between writing the new log and its checkpoint can use the old log."""
     names = ("drift", "second")
