@@ -57,6 +57,7 @@ WORDS = {
     "momentum": "momentum",
     "server_lr": "server step size",
     "size_cap": "cap",
+    "slowdown": "slowdown",
     "snr_db": "SNR (dB)",
     "split": "split",
     "submodel_scale": "activations",
@@ -83,21 +84,25 @@ def varied(cases: Iterable[Case]) -> list[str]:
     return [name for name, values in found.items() if len(values) > 1]
 
 
-def table(target: float, *quantities: Against, best: str | None = None) -> Callable[[Results], str]:
+def table(
+    target: float, *quantities: Against, best: str | None = None, stops: bool = False
+) -> Callable[[Results], str]:
     """One row per case: its settings, final accuracy, and costs until the target.
 
     Args:
         target: accuracy in [0, 1].
         quantities: the costs, fields of rows.
-        best: a setting of which only the best value is shown: that of the highest final accuracy.
-            Only values with the most finished seeds are compared, because single runs vary.
+        best: a setting of which only the best value is shown: that of the highest final accuracy,
+            or if runs stop, of the lowest first cost. Only values with the most finished seeds are
+            compared, because single runs vary.
+        stops: whether runs stop at the target, so that final accuracies say nothing.
     """
 
     def write(results: Results) -> str:
         names = [name for name in varied(results.study.cases) if name != best]
         head = ["method", *(WORDS[name] for name in names)]
         head += [] if best is None else [f"best {WORDS[best]}", "of"]
-        head += ["seeds", "final accuracy (%)"]
+        head += ["seeds", *["final accuracy (%)"] * (not stops)]
         head += [f"{LABELS[quantity]} to {100 * target:g} %" for quantity in quantities]
         groups: dict[tuple[Any, ...], list[Case]] = {}
         for case in results.where():
@@ -107,16 +112,26 @@ def table(target: float, *quantities: Against, best: str | None = None) -> Calla
         for key, cases in groups.items():
             most = max(len(results.of(case)) for case in cases)
             tried = [case for case in cases if len(results.of(case)) == most]
-            case = max(tried, key=lambda one: statistics.mean(results.finals(one)))
+            if stops:
+                case = min(tried, key=lambda one: cheapness(results, one, quantities[0], target))
+            else:
+                case = max(tried, key=lambda one: statistics.mean(results.finals(one)))
             row = [*key[: len(names) + 1]]
             row += [] if best is None else [shown(case, best), str(len(tried))]
-            row += [str(most), spread(results.finals(case))]
+            row += [str(most), *[spread(results.finals(case))] * (not stops)]
             seeds = results.rows(case)
             row += [reached(seeds, target, q, "d" if q == "round" else ".1f") for q in quantities]
             rows.append(row)
         return markdown(head, rows)
 
     return write
+
+
+def cheapness(results: Results, case: Case, quantity: Against, target: float) -> tuple[int, float]:
+    """A key that orders cases by the cost until the target: seeds without it, then the mean."""
+    costs = results.costs(case, quantity, target)
+    known = [cost for cost in costs if cost is not None]
+    return len(costs) - len(known), statistics.mean(known) if known else 0.0
 
 
 def shown(case: Case, name: str) -> str:

@@ -40,13 +40,15 @@ EXPERIMENTS = {
         for name in ("fig5", "fig6", "fig7", "fig8")
     },
     "adaptive": Experiment(
-        "adaptive", table(0.75, "round"), against("adaptive", "eps", "algorithm")
+        "adaptive",
+        table(0.75, "round"),
+        against("adaptive", "eps", "algorithm", quantity="round", target=0.75),
     ),
     "memory": Experiment(
         "memory",
-        table(0.75, "round"),
-        against("memory", "lr", "algorithm"),
-        table(0.75, "round", best="lr"),
+        table(0.75, "round", stops=True),
+        against("memory", "lr", "algorithm", quantity="round", target=0.75),
+        table(0.75, "round", best="lr", stops=True),
     ),
     "cnn": Experiment("cnn", table(0.75, "round")),
     "cifar": Experiment("cifar", table(0.5, "round", "sim_seconds")),

@@ -15,6 +15,7 @@ TARGETS = {
     "fashion-mnist": 0.75,
     "mnist": 0.93,
     "cifar10": 0.75,
+    "cifar10-jpeg": 0.5,
     "cifar100": 0.5,
     "tinyimagenet": 0.3,
     "20newsgroups": 0.75,

@@ -189,26 +189,24 @@ def buffers(
 
 
 def awaited(
-    evidence: Evidence, *, studies: list[str], chosen: int, points: float, least: float
+    evidence: Evidence, *, study: str, chosen: int, points: float, least: float, level: str
 ) -> list[Effect]:
-    """k = ``chosen`` against the extremes in Sync-ST (Figures 10 to 12).
+    """k = ``chosen`` against the extremes in Sync-ST (Figures 10 to 12), for each task.
 
-    The smallest k reaches a lower final accuracy and the largest takes more seconds to the target,
-    but fewer rounds.
+    The smallest k reaches a lower final accuracy and the largest takes more seconds to a target of
+    this level, but fewer rounds.
     """
-    effects = []
-    for results in map(evidence.study, studies):
-        cases = sorted(results.study.cases, key=lambda case: int(case["first"]))
-        if not cases:
-            continue
-        small, large, middle = cases[0], cases[-1], first_of(cases, first=chosen)
-        seconds = (costs(results, case) for case in (large, middle))
-        rounds = (costs(results, case, quantity="version") for case in (middle, large))
-        name = SHOWN[kinds(small)[0]]
+    results, effects = evidence.study(study), []
+    for task in dict.fromkeys(kinds(case)[0] for case in results.study.cases):
+        cases = [case for case in results.study.cases if kinds(case)[0] == task]
+        small, *_, large = sorted(cases, key=lambda case: int(case["first"]))
+        middle = first_of(cases, first=chosen)
+        seconds = (costs(results, case, level=level) for case in (large, middle))
+        rounds = (costs(results, c, quantity="version", level=level) for c in (middle, large))
         accuracies = (finals(results, case) for case in (middle, small))
-        effects.append(difference(f"{name}, accuracy", *accuracies, least=points))
-        effects.append(ratio(f"{name}, seconds", *seconds, least=least))
-        effects.append(ratio(f"{name}, rounds", *rounds, least=least))
+        effects.append(difference(f"{SHOWN[task]}, accuracy", *accuracies, least=points))
+        effects.append(ratio(f"{SHOWN[task]}, seconds", *seconds, least=least))
+        effects.append(ratio(f"{SHOWN[task]}, rounds", *rounds, least=least))
     return effects
 
 

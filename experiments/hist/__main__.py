@@ -24,7 +24,7 @@ EXPERIMENTS = {
     "table2": Experiment("table2", tables.targets),
     "ablations": Experiment("ablations", tables.ablation_rows),
     "labels": Experiment(
-        "labels", tables.traffic, against("labels", "cells", quantity="uplink_mib", target=0.75)
+        "labels", tables.traffic, against("labels", "cells", quantity="uplink_mib", target=0.8)
     ),
     "scale": Experiment(
         "scale",
@@ -34,7 +34,7 @@ EXPERIMENTS = {
     ),
     "noise": Experiment(
         "noise",
-        table(0.8, "round"),
+        table(0.75, "round"),
         against("noise", "snr_db", "lr", reference=("uplink", "tdma")),
     ),
     "cap": Experiment(
@@ -43,6 +43,7 @@ EXPERIMENTS = {
         against(
             "cap",
             "size_cap",
+            "slowdown",
             quantity="sim_seconds",
             target=0.8,
             reference=("mask_sizes", "uniform"),

@@ -272,4 +272,7 @@ def _error(seeds: list[list[dict[str, Any]]], name: str) -> str:
 
 def _shown(seeds: Sequence[float | None]) -> str:
     values = [value for value in seeds if value is not None]
-    return f"{statistics.mean(values):.2f}" if values else MISSING
+    if not values:
+        return MISSING
+    some = f" ({len(values)} of {len(seeds)} seeds)" * (len(values) < len(seeds))
+    return f"{statistics.mean(values):.2f}{some}"

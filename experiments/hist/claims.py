@@ -18,9 +18,11 @@ from experiments.evidence import (
 )
 from experiments.hist.figures import SPLITS
 from experiments.hist.measures import costs, fastest, over_oma, sway, throughout
-from experiments.hist.tables import TARGETS
 from experiments.look import UPLINKS
 from experiments.studies import NAMES, Results
+
+CAP = 1.5
+"""The paper's cap on the size of an optimized mask, in units of total/cells."""
 
 
 def savings(
@@ -46,14 +48,11 @@ def savings(
 
 
 def rise(
-    evidence: Evidence, *, algorithm: str, cells: Sequence[int], lr: float, least: float
+    evidence: Evidence, *, study: str, algorithm: str, cells: Sequence[int], least: float
 ) -> list[Effect]:
-    """MiB per client to 80 % (Fig. 3, 4), fully non-i.i.d.: the second number of cells / the first.
-
-    ``lr`` selects one of the learning rates if the study has several.
-    """
-    results = evidence.study("fig3")
-    few, many = (_sent(results, lr, split="noniid", algorithm=algorithm, cells=n) for n in cells)
+    """MiB per client to 80 % (Fig. 3, 4): the second number of cells over the first."""
+    results = evidence.study(study)
+    few, many = (costs(results, "uplink_mib", algorithm=algorithm, cells=n) for n in cells)
     return [ratio(f"{NAMES[algorithm]}, N = {cells[1]} / N = {cells[0]}", many, few, least)]
 
 
@@ -91,14 +90,16 @@ def local_steps(evidence: Evidence, *, study: str, least: float) -> list[Effect]
     return found
 
 
-def table(evidence: Evidence, *, study: str, least: float, widening: float) -> list[Effect]:
-    """MiB per client to both targets (Tables I, II): HFedAvg over HIST; its growth from N = 2 to 4.
+def table(
+    evidence: Evidence, *, study: str, targets: Sequence[float], least: float, widening: float
+) -> list[Effect]:
+    """MiB per client to the targets (Tables I, II): HFedAvg over HIST; its growth from N = 2 to 4.
 
     ``widening`` is the least growth of the ratio that counts.
     """
     results, found = evidence.study(study), []
     for split in SPLITS:
-        for target in TARGETS[study]:
+        for target in targets:
             sent = {
                 (name, n): costs(
                     results, "uplink_mib", target, split=split, algorithm=name, cells=n
@@ -118,10 +119,11 @@ def table(evidence: Evidence, *, study: str, least: float, widening: float) -> l
 
 def mask_rounds(evidence: Evidence, *, cells: int, least: float) -> list[Effect]:
     """Mean accuracy over all rounds (Fig. 6a): uniform - optimized masks."""
-    results = evidence.study("fig6")
+    results = evidence.study("cap")
+    published: dict[str, dict[str, Any]] = {"uniform": {}, "optimized": {"size_cap": CAP}}
     uniform, optimized = (
-        by_seed(results, throughout, algorithm="hist", cells=cells, mask_sizes=sizes)
-        for sizes in ("uniform", "optimized")
+        by_seed(results, throughout, cells=cells, mask_sizes=sizes, slowdown=1, **cap)
+        for sizes, cap in published.items()
     )
     return [difference(f"uniform - optimized, N = {cells}", uniform, optimized, least)]
 
@@ -140,9 +142,11 @@ def mask_seconds(evidence: Evidence, *, cells: Sequence[int], least: float) -> l
     return found
 
 
-def full_model_seconds(evidence: Evidence, *, cells: Sequence[int], least: float) -> list[Effect]:
+def full_model_seconds(
+    evidence: Evidence, *, study: str, cells: Sequence[int], least: float
+) -> list[Effect]:
     """Seconds to 80 % of HFedAvg (Fig. 6c): the second number of cells over the first."""
-    results = evidence.study("fig6")
+    results = evidence.study(study)
     few, many = (costs(results, "sim_seconds", algorithm="hfedavg", cells=n) for n in cells)
     return [ratio(f"HFedAvg, N = {cells[1]} / N = {cells[0]}", many, few, least)]
 

@@ -46,9 +46,10 @@ PUBLISHED_CODE = {
 
 
 def traffic(results: Results) -> str:
-    """Figures 3 and 4: accuracy, and rounds and MiB per client to 75 and 80 %."""
+    """Figures 3 and 4: accuracy, and rounds, MiB per client and seconds to 75 and 80 %."""
     head = ["split, learning rate", "run", "seeds", "accuracy (%) after 10 / 20 / 40 / 60 / 100"]
     head += ["rounds to 75 %", "rounds to 80 %", "MiB to 75 %", "MiB to 80 %"]
+    head += ["simulated s to 80 %"]
     rows = []
     order = [*SPLITS]
     for case in sorted(
@@ -64,6 +65,7 @@ def traffic(results: Results) -> str:
                 accuracies(seeds, (10, 20, 40, 60, 100)),
                 *(reached(seeds, at, "round", "d") for at in (0.75, 0.8)),
                 *(reached(seeds, at, "uplink_mib") for at in (0.75, 0.8)),
+                reached(seeds, 0.8, "sim_seconds"),
             ]
         )
     return markdown(head, rows)
@@ -161,9 +163,9 @@ def targets(results: Results) -> str:
         rounds, mb = PUBLISHED[name][key]
         seeds = results.rows(case)
         cells = [SPLITS[case["split"]], case.label]
-        cells.append(_both(low, high, lambda at, s=seeds: _mean(s, at, "round", ".0f")))  # type: ignore[misc]
+        cells.append(_both(low, high, lambda at, s=seeds: _to(s, at, "round", "d")))  # type: ignore[misc]
         cells.append(f"{rounds[0]} / {rounds[1]}" if rounds[0] else "not given")
-        cells.append(_both(low, high, lambda at, s=seeds: _mean(s, at, "uplink_mib", ".2f")))  # type: ignore[misc]
+        cells.append(_both(low, high, lambda at, s=seeds: _to(s, at, "uplink_mib", ".2f")))  # type: ignore[misc]
         if name == "table1":
             share = case["cells"] if case["algorithm"] == "hist" else 1
             cells.append(_both(low, high, lambda at, s=seeds, n=share: _by_formula(s, at, n)))  # type: ignore[misc]
@@ -176,20 +178,14 @@ def _both(low: float, high: float, value: Callable[[float], str]) -> str:
     return f"{value(low)} / {value(high)}"
 
 
-def _mean(seeds: Sequence[list[dict[str, Any]]], accuracy: float, quantity: str, form: str) -> str:
-    hits = [first_reaching(rows, accuracy) for rows in seeds]
-    values = [hit[quantity] for hit in hits if hit is not None]
-    if not seeds:
-        return "not run"
-    if not values:
-        return f"more than {seeds[0][-1]['round']}" if quantity == "round" else "-"
-    return format(statistics.mean(values), form)
+def _to(seeds: Sequence[list[dict[str, Any]]], accuracy: float, quantity: str, form: str) -> str:
+    return reached(seeds, accuracy, quantity, form) if seeds else "not run"
 
 
 def _by_formula(seeds: Sequence[list[dict[str, Any]]], accuracy: float, cells: int) -> str:
     hits = [first_reaching(rows, accuracy) for rows in seeds]
     values = [hit["round"] for hit in hits if hit is not None]
-    if not values:
+    if not values or len(values) < len(seeds):
         return "-"
     return f"{published_mb(statistics.mean(values), cells, 0.169, 2572, 59134):.2f}"
 

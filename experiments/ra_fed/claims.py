@@ -52,9 +52,11 @@ def half_of_parameters(evidence: Evidence, *, margin: float) -> list[Effect]:
 def min_coverage(evidence: Evidence, *, least: float) -> list[Effect]:
     """Final accuracy (abstract): highest - lowest guaranteed Gamma*, by width or by clients.
 
-    Then ``covered`` - random masks of equal widths and clients per round, mean over both.
+    Then ``covered`` - random masks of equal widths and clients per round, mean over both, and
+    masks that cover all weights (``crossed``) - masks that cover all neurons (``covered``).
     """
     results, found = evidence.study("coverage"), []
+    weights = evidence.study("weights")
     for method in OURS:
         covered = [
             c for c in results.study.cases if (c["algorithm"], c["masks"]) == (method, "covered")
@@ -72,10 +74,23 @@ def min_coverage(evidence: Evidence, *, least: float) -> list[Effect]:
             for case in covered
             if max(case["capacities"]) < 1
         ]
-        seeds = [seed for seed in _seeds(results) if all(seed in pair for pair in pairs)]
-        values = tuple(statistics.mean(pair[seed] for pair in pairs) for seed in seeds)
-        found.append(Effect(f"{NAMES[method]}, covered - random masks", values, least, "points"))
+        found.append(_mean(f"{NAMES[method]}, covered - random masks", pairs, least))
+        crossed = [
+            c for c in weights.study.cases if (c["algorithm"], c["masks"]) == (method, "crossed")
+        ]
+        pairs = [
+            _differences(_finals(weights, case), _finals(weights, case, masks="covered"))
+            for case in crossed
+        ]
+        found.append(_mean(f"{NAMES[method]}, all weights - all neurons covered", pairs, least))
     return found
+
+
+def _mean(name: str, pairs: Sequence[dict[int, float]], least: float) -> Effect:
+    """The mean over several differences, for the seeds that all of them have."""
+    seeds = sorted(set.intersection(*map(set, pairs))) if pairs else []
+    values = tuple(statistics.mean(pair[seed] for pair in pairs) for seed in seeds)
+    return Effect(name, values, least, "points")
 
 
 def memory(

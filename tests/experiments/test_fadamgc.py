@@ -166,6 +166,7 @@ def test_learning_rates_that_a_study_states_take_precedence():
         (0.1, 0.01),
     }
     assert {case["lr"] for case in PAPER.study("memory", "small").cases} == {
+        0.0003,
         0.001,
         0.003,
         0.01,
