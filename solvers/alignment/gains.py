@@ -116,7 +116,10 @@ def best_scale(q: Tensor, g: Tensor, kappa: Tensor, present: Tensor) -> Scaled:
         top = (used * q).sum(-1) + used.sum(-1) * asked * share
         # The root of the linear piece, rather than a step, so that nothing cancels.
         root = top / (1 + used.square().sum(-1) + used.sum(-1).square() * share)
-        later = torch.maximum(root, least)
+        # At high SNR rounding may move alpha to the end of its piece, where no client that is heard
+        # is at its limit. That end is then the root.
+        moving = (used > 0).any(-1)
+        later = torch.where(moving, torch.maximum(root, least), alpha)
         done = (later - alpha).abs() <= 4e-16 * later
         alpha = later
         if done.all():
@@ -127,6 +130,11 @@ def best_scale(q: Tensor, g: Tensor, kappa: Tensor, present: Tensor) -> Scaled:
     level = (alpha - (g * deficit).sum(-1)) / torch.where(reach > 0, reach, 1.0)
     tau = torch.where((kappa == 0) & (alpha <= least), filled.tau.maximum(level), filled.tau)
     multipliers = torch.where(present, (deficit + tau.unsqueeze(-1)).clamp_min(0), 0.0)
+    # Rounding may also hide the deficit of the one client that determines alpha.
+    last = torch.where(g > 0, q / torch.where(g > 0, g, 1.0), 0.0)
+    alone = torch.nn.functional.one_hot(last.argmax(-1), g.shape[-1]).to(g)
+    hidden = ~(multipliers > 0).any(-1, keepdim=True)
+    multipliers = torch.where(hidden, alone, multipliers)
     return Scaled(alpha, multipliers)
 
 

@@ -210,6 +210,22 @@ def test_phases_scales_and_order_do_not_matter() -> None:
     assert other.objective == pytest.approx(same.objective[0], rel=1e-6)
 
 
+def test_very_high_snr_is_channel_inversion() -> None:
+    """1 + SNR then rounds to the SNR, and no client may seem to be at its limit."""
+    h = np.array([1.0, 0.5, 2.0]) + 0j
+    for noise in np.geomspace(1e-12, 1e-20, 9):
+        for options in VARIANTS:
+            solution = align_transmitters(h, 1 / 3, 1.0, noise, **options)
+            assert solution.objective == pytest.approx(noise * (1 / 3 / 0.5) ** 2, rel=1e-6)
+            assert solution.status is Status.OPTIMAL
+    unheard = np.concatenate([h, [0]])
+    assert align_transmitters(unheard, 0.5, 1.0, 1e-17).objective == pytest.approx(0.25)
+    many = rayleigh(11, 4, 3, 2)
+    solution = align_transmitters(many, 1 / 3, 1.0, 1e-17)
+    inverted = inversion(many, np.full(3, 1 / 3), 1.0, 1e-17)
+    assert (solution.objective <= inverted * (1 + 1e-9)).all()
+
+
 @pytest.mark.parametrize("options", [VARIANTS[0], VARIANTS[4]])
 def test_absent_and_unheard_clients(options: dict[str, Any]) -> None:
     """A client of weight 0 changes nothing; one without a channel sends nothing and is missed."""
