@@ -92,9 +92,9 @@ class _Tree:
         deadline = time.monotonic() + limit_seconds
         least = float(objectives(self.problem, best[None, None]))
         clients = self.problem.q.shape[-1]
-        width = torch.full((1, clients), TURN, dtype=torch.float64)
+        width = torch.full((1, clients), TURN, dtype=torch.float64, device=best.device)
         width[:, self.root] = 0
-        nodes = Nodes(torch.tensor([bound]).double(), torch.zeros_like(width), width)
+        nodes = Nodes(torch.full_like(width[:, 0], bound), torch.zeros_like(width), width)
         while True:
             nodes = Nodes(*(part[nodes.bound < least * (1 - self.closed)] for part in nodes))
             if not len(nodes.bound):
@@ -146,7 +146,7 @@ class _Relaxation(NamedTuple):
 
     @classmethod
     def of(cls, g: Tensor, q: Tensor, root: int, w: Tensor) -> _Relaxation:
-        eye = torch.eye(g.shape[1], dtype=g.dtype)
+        eye = torch.eye(g.shape[1], dtype=g.dtype, device=g.device)
         power, axes = torch.linalg.eigh(eye - (g * w.unsqueeze(-1)).T @ g.conj())
         if not power[0] > 0:  # these weights give no bound
             w, power, axes = 0 * w, torch.ones_like(power), eye

@@ -49,7 +49,7 @@ def relax(problem: Problems) -> Relaxation:
     unit = g / length.unsqueeze(-1)  # w_i in units of 1 / ||g_i||^2, so that its range is narrow
     clients, antennas = g.shape[-2:]
     eye = torch.eye(antennas, dtype=g.dtype, device=g.device)
-    v = torch.where(moves, 0.5 / clients, 0.0).to(length)
+    v = (moves.to(torch.float32) * (0.5 / clients)).to(length)
     factor, _ = torch.linalg.cholesky_ex(eye - (unit * v.unsqueeze(-1)).mT @ unit.conj())
     scale = _dual(v / length.square(), problem, moves).value
     sharpness = (clients + antennas) / scale.unsqueeze(-1)

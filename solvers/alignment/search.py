@@ -86,8 +86,10 @@ def _one_dimension(problem: Problems) -> Found:
 
 def _draw(starts: int, dimensions: int, seed: int, like: Tensor) -> Tensor:
     """Complex normal directions [starts, dimensions], the same for every problem."""
-    generator = torch.Generator().manual_seed(seed)
-    draw = torch.randn(starts, dimensions, dtype=torch.complex128, generator=generator)
+    generator = torch.Generator("cpu").manual_seed(seed)
+    draw = torch.randn(
+        starts, dimensions, dtype=torch.complex128, device="cpu", generator=generator
+    )
     return draw.to(like.device)
 
 

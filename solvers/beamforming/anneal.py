@@ -52,8 +52,10 @@ class Anneal(FromRandomStarts):
         _, clients, antennas = h.shape
         starts = default_starts(clients) if self.starts is None else self.starts
         steps = 60 if clients <= 16 else 200
-        generator = torch.Generator().manual_seed(self.seed)
-        first = torch.randn(2 * antennas, starts, generator=generator).to(h.device)
+        generator = torch.Generator("cpu").manual_seed(self.seed)
+        first = torch.randn(
+            2 * antennas, starts, dtype=torch.float32, device="cpu", generator=generator
+        ).to(h.device)
         first /= torch.linalg.vector_norm(first, dim=0)
         size = max(1, _CHUNK_NUMBERS.get(h.device.type, 1 << 19) // (2 * clients * starts))
         return torch.cat([_solve(part, first, steps) for part in torch.split(h, size)])
@@ -103,7 +105,9 @@ def _climb(h: Tensor, first: Tensor, steps: int) -> tuple[Tensor, Tensor]:
     power = (real.square() + imag.square()).sum(-1).unsqueeze(-1)
     starts = first.shape[-1]
     low, high = _BETA_FIRST
-    start_beta = torch.logspace(0, 1, starts, base=high / low, device=h.device) * low
+    start_beta = low * torch.logspace(
+        0, 1, starts, base=high / low, dtype=torch.float32, device=h.device
+    )
     a = first.expand(problems, -1, -1).clone()
     speed = torch.zeros_like(a)
     for step in range(steps):

@@ -111,10 +111,10 @@ def branch_and_bound(h: Tensor, start: Tensor, limit_seconds: float) -> Exact:
     q = relaxation_weights(h[None])[0]
     weight = q / q.max() + _OTHERS
     quadratic, plain = _Relaxation.of(h, root, _Q_FRACTION * q), _Relaxation.of(h, root, 0 * q)
-    low = torch.zeros(1, clients, dtype=torch.float64)
-    width = torch.full((1, clients), TURN, dtype=torch.float64)
+    low = torch.zeros(1, clients, dtype=torch.float64, device=h.device)
+    width = torch.full_like(low, TURN)
     width[:, root] = 0  # a common phase has no effect, so the root's phase is fixed
-    bound = torch.zeros(1, dtype=torch.float64)
+    bound = torch.zeros_like(low[:, 0])
     proven, nodes = 0.0, 0
     while len(bound):
         order = bound.argsort()
@@ -161,7 +161,7 @@ class _Relaxation(NamedTuple):
 
     @classmethod
     def of(cls, h: Tensor, root: int, q: Tensor) -> _Relaxation:
-        unit = torch.eye(h.shape[1], dtype=h.dtype)
+        unit = torch.eye(h.shape[1], dtype=h.dtype, device=h.device)
         power, axes = torch.linalg.eigh(unit - (h * q[:, None]).T @ h.conj())
         if not power[0] > 0:  # these weights give no bound
             q, power, axes = 0 * q, torch.ones_like(power), unit

@@ -40,7 +40,9 @@ def random_starts(h: Tensor, starts: int, seed: int) -> Tensor:
         starts: number of starts.
         seed: seed of the draw.
     """
-    generator = torch.Generator().manual_seed(seed)
-    first = torch.randn(starts, h.shape[-1], dtype=torch.complex128, generator=generator)
+    generator = torch.Generator("cpu").manual_seed(seed)
+    first = torch.randn(
+        starts, h.shape[-1], dtype=torch.complex128, device="cpu", generator=generator
+    )
     first = unit_norm(first).to(h.device)
     return first.expand(len(h), -1, -1).clone()

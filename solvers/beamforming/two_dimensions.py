@@ -143,4 +143,4 @@ def _beamformers(points: Tensor) -> Tensor:
 def _indices(clients: int, size: int) -> Tensor:
     """All sets of ``size`` clients, [sets, size]."""
     sets = list(combinations(range(clients), size))
-    return torch.tensor(sets, dtype=torch.int64).reshape(-1, size)
+    return torch.tensor(sets, dtype=torch.int64, device="cpu").reshape(-1, size)
