@@ -31,7 +31,11 @@ class DealingContext(Protocol):
 
     @property
     def run_stream(self) -> Stream:
-        """Random stream of the run, the same in all rounds."""
+        """Random stream of the model's training, the same in all its rounds."""
+
+    @property
+    def capacity_stream(self) -> Stream:
+        """Random stream of the clients' capacities, the same in all rounds of all tasks."""
 
     @property
     def clients(self) -> int:

@@ -103,9 +103,11 @@ class Planner:
         links: network, uplink, downlink and backhaul.
         model: the model to train.
         settings: local steps and edge rounds.
-        stream: random stream of the run.
+        stream: random stream of the rounds.
         participation: number of participating clients.
         lr_share: maps a round number to the factor of the algorithm's step size.
+        run_stream: random stream of what stays fixed during the run: the clients' capacities and
+            static masks; None for ``stream``.
     """
 
     algorithm: Algorithm
@@ -115,6 +117,7 @@ class Planner:
     stream: Stream
     participation: Participation = Participation()
     lr_share: Callable[[int], float] = unchanged
+    run_stream: Stream | None = None
 
     @property
     def network(self) -> Network:
@@ -218,7 +221,12 @@ class _DealingContext:
 
     @property
     def run_stream(self) -> Stream:
-        return self.planner.stream
+        planner = self.planner
+        return planner.stream if planner.run_stream is None else planner.run_stream
+
+    @property
+    def capacity_stream(self) -> Stream:
+        return self.run_stream
 
     @property
     def clients(self) -> int:

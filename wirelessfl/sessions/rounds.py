@@ -85,8 +85,12 @@ class SessionRounds:
         self.draw, self.labels_of = draw, labels_of
         # Trial rounds draw their own channels, participants and noise, so that those of training
         # rounds do not depend on the warm start. Batches are those of the session's first rounds.
+        # Capacities and static masks are fixed during the run, trial rounds included.
         self.trial_planner = replace(
-            planner, stream=planner.stream.child("trial"), lr_share=unchanged
+            planner,
+            stream=planner.stream.child("trial"),
+            lr_share=unchanged,
+            run_stream=planner.run_stream or planner.stream,
         )
         self.past, self.extras = Past(), ExtraCosts()
         self.gradient: Tensor | None = None

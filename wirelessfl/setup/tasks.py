@@ -58,7 +58,7 @@ def build_tasks(config: Config, given: GivenObjects, shards: Shards) -> TasksSet
         of_task = task_stream(config, name, stream)
         model = _build_model(task, network, given, loaded, stream, of_task)
         models.append(model)
-        learners.append(_learner(name, task, model, network, of_task))
+        learners.append(_learner(name, task, model, network, of_task, stream))
     elements = [Elements.of(model.algorithm, model.objective.spec.size) for model in models]
     costs = [model.step_cost for model in models]
     if not config.task and costs[0] is not None:
@@ -131,7 +131,12 @@ def _build_model(
 
 
 def _learner(
-    name: str, task: Config, model: TrainedModel, network: Network, stream: Stream
+    name: str,
+    task: Config,
+    model: TrainedModel,
+    network: Network,
+    stream: Stream,
+    run_stream: Stream,
 ) -> Learner:
     """Build the training state of a task's model."""
     algorithm, objective = model.algorithm, model.objective
@@ -177,6 +182,7 @@ def _learner(
         stream,
         spread_updates=task.choices.schedule.measured,
         validation=model.validation,
+        run_stream=run_stream,
     )
 
 

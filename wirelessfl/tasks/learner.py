@@ -58,6 +58,7 @@ class Learner:
         stream: random stream of the task.
         spread_updates: V, number of latest updates whose spread is measured; None to measure none.
         validation: held-out training data, evaluated like test data; None for no validation.
+        run_stream: random stream of the run; None for ``stream``.
     """
 
     def __init__(
@@ -68,11 +69,14 @@ class Learner:
         stream: Stream,
         spread_updates: int | None = None,
         validation: Samples | None = None,
+        run_stream: Stream | None = None,
     ) -> None:
         self.server, self.local, self.test, self.stream = server, local, test, stream
         self.validation = validation
         clients, spec = len(server.present), local.objective.spec
-        self.submodels = RequestSubmodels(server.algorithm, spec, local.neurons, clients, stream)
+        self.submodels = RequestSubmodels(
+            server.algorithm, spec, local.neurons, clients, stream, run_stream
+        )
         self.deferred = DeferredTraining(local, server.states, self.submodels)
         self.steps_done = np.zeros(clients, dtype=np.int64)
         self.begun = np.zeros(clients, dtype=np.bool_)

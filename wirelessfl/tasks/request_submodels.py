@@ -30,6 +30,8 @@ class RequestSubmodels:
             model.
         clients: n, number of registered clients.
         stream: random stream of the task.
+        run_stream: random stream of the run, from which clients get their capacities for all tasks;
+            None for ``stream``.
     """
 
     algorithm: Algorithm
@@ -37,6 +39,7 @@ class RequestSubmodels:
     neurons: Callable[[], NeuronMap] | None
     clients: int
     stream: Stream
+    run_stream: Stream | None = None
     _joint: dict[int, ClientSubmodels | None] = field(default_factory=dict, init=False)
 
     def of_round(self, clients: IntArray, version: int) -> ClientSubmodels | None:
@@ -116,6 +119,10 @@ class _VersionContext:
     @property
     def run_stream(self) -> Stream:
         return self.of.stream
+
+    @property
+    def capacity_stream(self) -> Stream:
+        return self.of.run_stream or self.of.stream
 
     @property
     def clients(self) -> int:

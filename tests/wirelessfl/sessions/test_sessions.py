@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
@@ -285,3 +286,21 @@ def test_a_trace_that_ends_before_the_run_raises(config, toy, trace):
     with pytest.raises(ConfigError, match=r"session . has no client after .* none will join"):
         wirelessfl.run(settings, data=toy)
     assert RunDirectory(settings.run.out).rows()
+
+
+@pytest.mark.parametrize("masks", ["static", "random"])
+def test_capacities_and_static_masks_hold_in_trial_rounds(config, toy, masks):
+    """A client has its width, and with static masks its neurons, in all rounds of both kinds."""
+    flags = {"warm_start": "proposed", "masks": masks, "capacities": [0.5, 0.25]}
+    regime = build(config("ra-fed", **FLAGS, **flags), data=toy).regime
+    present = np.ones(8, dtype=bool)
+    plans = [
+        planner.plan(number, present).client_submodels
+        for planner in (regime.planner, regime.trial_planner)
+        for number in (0, 1)
+    ]
+    assert len(set(plans[0].widths[:, 0].tolist())) == 2
+    for plan in plans[1:]:
+        assert plan.widths.tolist() == plans[0].widths.tolist()
+    held = [[layers[0].tolist() for layers in plan.chosen] for plan in plans]
+    assert (held[0] == held[1] == held[2] == held[3]) == (masks == "static")

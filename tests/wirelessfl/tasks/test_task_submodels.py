@@ -11,9 +11,11 @@ from wirelessfl.algorithms.fedavg_small import FedAvgSmall
 from wirelessfl.algorithms.fedrolex import FedRolex
 from wirelessfl.algorithms.heterofl import HeteroFL
 from wirelessfl.algorithms.ra_fed import RaFed
+from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.schedules import Clock
 from wirelessfl.schedules.events import Ask
+from wirelessfl.setup import build
 from wirelessfl.submodels.budgets import dealt_capacities
 from wirelessfl.tasks.asynchronous import Asynchronous
 from wirelessfl.tasks.delays import ShiftedExponential
@@ -165,3 +167,29 @@ def test_durations_and_counts_scale_with_the_submodel(task):
     assert whole == [delays.seconds(0, client, client) for client in range(4)]
     assert parts == pytest.approx([share * one for share, one in zip(shares, whole, strict=True)])
     assert min(shares) < 0.4
+
+
+def test_a_client_has_the_same_capacity_for_all_tasks():
+    """Capacities belong to clients and static masks to tasks."""
+    rafed = {"name": "ra-fed", "capacities": [1.0, 0.25], "masks": "static"}
+    config = Config.of(
+        {
+            "algorithm": rafed,
+            "schedule": {"name": "simultaneous"},
+            "delays": {"name": "wireless"},
+            "data": {"dataset": "digits"},
+            "network": {"clients": 16},
+            "training": {"rounds": 2, "local_steps": 2, "clients_per_round": 4},
+            "run": {"workers": 1},
+            "task": [{"name": "a"}, {"name": "b"}],
+        }
+    )
+    first, second = build(config).learners
+    shares = [learner.shares(np.arange(16)).tolist() for learner in (first, second)]
+    assert shares[0] == shares[1]
+    assert len(set(shares[0])) == 2
+    narrow = int(np.argmin(shares[0]))
+    held = [
+        learner.submodels.of_requests([narrow], [0]).chosen[0][0] for learner in (first, second)
+    ]
+    assert not np.array_equal(*held)
