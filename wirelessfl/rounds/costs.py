@@ -141,8 +141,8 @@ class Costs:
         """
         draws, length = draws.of(who.clients), submodels.lengths.astype(np.float64)
         network = draws.network
-        vectors = who.vectors(self.algorithm) * self._upload_elements(submodels, network.cell_of)
-        elements = self.links.uplink.charged(vectors, network.cell_of)
+        vectors = self.links.uplink.charged(who.vectors(self.algorithm), network.cell_of)
+        elements = vectors * self._upload_elements(submodels, network.cell_of)
         client = self.client_seconds(draws, length, elements)
         cells = network.over_cells(np.maximum, client)
         seconds = self.settings.edge_rounds * cells.mean(0) + self._backhaul_seconds
@@ -173,7 +173,8 @@ class Costs:
 
         With several channel draws, the bound uses each client's slowest draw.
         """
-        draws, vectors = draws.of(who.clients), who.vectors(self.algorithm)
+        draws = draws.of(who.clients)
+        vectors = self.links.uplink.charged(who.vectors(self.algorithm), draws.network.cell_of)
         edge = np.empty((len(lengths), len(vectors)))
         some = MAX_AT_ONCE // max(1, len(vectors)) or 1
         for start in range(0, len(lengths), some):

@@ -22,9 +22,10 @@ class Fixed(Uplink):
     Args:
         rate_mbps: rate of a client's link in each direction, in Mbit/s; ``downlink_mbps`` overrides
             the downlink rate.
-        wait: duration of uploads if some clients send more than others (selective tracking):
-            the mean of the cell's uploads ("mean", as in the published run times), or the slowest
-            upload ("slowest").
+        wait: duration of uploads if some clients send more vectors than others (selective
+            tracking): that of the cell's mean number of vectors ("mean", as in the published run
+            times), or of each client's own ("slowest"). A client's vectors have the length of its
+            submodel in either case.
     """
 
     name = "fixed"
@@ -36,7 +37,10 @@ class Fixed(Uplink):
     ] = 100.0
     wait: Annotated[
         Literal["mean", "slowest"],
-        Field(description="duration of unequal uploads: their mean (as published), or the slowest"),
+        Field(
+            description="duration of uploads of unequal numbers of vectors: the mean (as "
+            "published), or the slowest"
+        ),
     ] = "mean"
 
     @property

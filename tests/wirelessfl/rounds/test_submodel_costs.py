@@ -38,7 +38,9 @@ def client_seconds(setup, plan, block, client, length, *, uplink, senders, down=
     h = plan.draws.of([client]).h[block, 0].astype(complex)
     gain = float((np.abs(h) ** 2).sum())
     snr = 10 ** (network.snr_db[client] / 10)
-    if uplink == "tdma":
+    if uplink == "fixed":
+        upload = 32 * length / 10e6
+    elif uplink == "tdma":
         upload = senders * 32 * length / (9e6 * np.log2(1 + snr * gain))
     else:
         upload = 32 * length / (9e6 / senders * np.log2(1 + senders * snr * gain))
@@ -160,12 +162,24 @@ def test_aircomp_uploads_the_union_of_the_submodels(make):
     assert plan.cost.uplink_mib == pytest.approx(2 * 4 * sum(lengths.values()) / 6 / 2**20)
 
 
-@pytest.mark.parametrize("uplink", ["tdma", "ofdma"])
+UNEQUAL = {"rate_mbps": 10.0, "cpu_hz": (1e9, 8e9)}
+"""A fixed uplink whose uploads take as long as local steps, and unequal CPUs."""
+
+
+@pytest.mark.parametrize(
+    ("uplink", "more"),
+    [
+        ("tdma", {}),
+        ("ofdma", {}),
+        ("fixed", UNEQUAL | {"wait": "mean"}),
+        ("fixed", UNEQUAL | {"wait": "slowest"}),
+    ],
+)
 @pytest.mark.parametrize("name", ["ra-fed", "heterofl", "fedrolex"])
-def test_widths_by_deadline_are_maximal(make, name, uplink):
+def test_widths_by_deadline_are_maximal(make, name, uplink, more):
     """Every round meets the deadline, and with one more neuron it would not."""
     deadline = 0.0032
-    flags = {"budget": "deadline", "uplink": uplink, "clients_per_round": 5}
+    flags = {"budget": "deadline", "uplink": uplink, "clients_per_round": 5} | more
     setup = make(name, deadline=deadline, rounds=5, downlink_mbps=40.0, **flags)
     limited = 0
     for number in range(5):
