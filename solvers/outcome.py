@@ -19,7 +19,7 @@ class Outcome(NamedTuple):
 
     Args:
         value: [feasible problems, ...], or a NamedTuple of such arrays.
-        objective: [feasible problems], attained by ``value``.
+        objective: [feasible problems], attained by ``value``; NaN if the method failed.
         bound: [feasible problems], proven.
     """
 
@@ -39,6 +39,8 @@ class Outcome(NamedTuple):
     ) -> Solution[Any]:
         """The solution; problems without one have an infinite objective.
 
+        A NaN in the objective means that rounding errors left no solution: its status is UNKNOWN.
+
         Args:
             feasible: [problems], which problems the rows of the outcome belong to.
             shape: shape of the batch; () for one problem.
@@ -48,27 +50,39 @@ class Outcome(NamedTuple):
             message: why problems are infeasible, or other information.
         """
         objective, bound, gap = (np.full(len(feasible), x) for x in (np.inf, np.inf, 0.0))
-        objective[feasible], bound[feasible] = self.objective, self.bound
-        apart = self.bound != self.objective
-        gap[feasible] = np.abs(
-            np.divide(
-                self.objective - self.bound, self.objective, np.zeros_like(self.bound), where=apart
+        failed, wrong = np.zeros(len(feasible), dtype=bool), np.isnan(self.objective)
+        failed[feasible] = wrong
+        if wrong.any():
+            text = (
+                f"rounding errors leave no solution of {np.count_nonzero(wrong)} of {len(failed)}"
             )
+            text += " problems: use units in which arguments are closer to 1"
+            message = f"{message}; {text}" if message else text
+            feasible = feasible & ~failed
+        value = _each(lambda a: a[~wrong], self.value) if wrong.any() else self.value
+        reached, proven = self.objective[~wrong], self.bound[~wrong]
+        objective[feasible], bound[feasible] = reached, proven
+        bound[failed], gap[failed] = np.nan, np.inf
+        apart = proven != reached
+        gap[feasible] = np.abs(
+            np.divide(reached - proven, reached, np.zeros_like(proven), where=apart)
         )
         if not shape:
-            value = _each(lambda a: like(given, a[0]), self.value) if feasible[0] else None
-            ended = Status.of_gap(float(gap[0])) if feasible[0] else Status.INFEASIBLE
+            answer = _each(lambda a: like(given, a[0]), value) if feasible[0] else None
+            missing = Status.UNKNOWN if failed[0] else Status.INFEASIBLE
+            ended = Status.of_gap(float(gap[0])) if feasible[0] else missing
             known, limit, rest = float(objective[0]), float(bound[0]), float(gap[0])
             seconds = time.perf_counter() - start
-            return Solution(value, known, limit, rest, ended, backend, seconds, message)
+            return Solution(answer, known, limit, rest, ended, backend, seconds, message)
         every = np.full(len(feasible), Status.INFEASIBLE)
         every[feasible] = Status.FEASIBLE
         every[feasible & (gap <= PROVEN_GAP)] = Status.OPTIMAL
-        value = _each(lambda a: like(given, _spread(a, feasible, shape)), self.value)
+        every[failed] = Status.UNKNOWN
+        answer = _each(lambda a: like(given, _spread(a, feasible, shape)), value)
         objective, bound, gap = (like(given, x.reshape(shape)) for x in (objective, bound, gap))
         seconds = time.perf_counter() - start
         status = every.reshape(shape)
-        return Solution(value, objective, bound, gap, status, backend, seconds, message)
+        return Solution(answer, objective, bound, gap, status, backend, seconds, message)
 
 
 def clients(which: IntArray) -> str:

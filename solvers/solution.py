@@ -23,7 +23,7 @@ class Status(Enum):
     ZERO = "optimal, and zero: a client's channel is zero"
     FEASIBLE = "feasible, not proven optimal"
     INFEASIBLE = "infeasible"
-    UNKNOWN = "unknown: no solution within the time limit"
+    UNKNOWN = "unknown: no solution found"
 
     @classmethod
     def of_gap(cls, gap: float, proven: float = PROVEN_GAP) -> Status:
@@ -48,7 +48,8 @@ class Solution(Generic[Value]):
         value: the solution; None if there is none. In a batch, -1 (False in Boolean arrays) marks
             items without a solution.
         objective: objective of ``value``, a float for one problem; infinite if there is no value.
-        bound: proven bound on the best objective, with the type and unit of ``objective``.
+        bound: proven bound on the best objective, with the type and unit of ``objective``; NaN for
+            none.
         gap: |objective - bound| / |objective|; 0 if the two are equal (also if both are infinite).
         status: a ``Status``; for a batch, an object array of them. A feasible value is OPTIMAL
             if and only if its gap is at most ``PROVEN_GAP`` or the limit that its solver states.

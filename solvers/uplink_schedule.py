@@ -22,7 +22,8 @@ from numpy.typing import ArrayLike
 
 from channels.arrays import BoolArray, FloatArray
 from channels.validation import shown
-from solvers.arrays import first, numbers
+from solvers.arrays import MOST, first, numbers
+from solvers.bands.least_time import windows
 from solvers.outcome import Outcome, clients, located
 from solvers.solution import Solution
 
@@ -77,8 +78,8 @@ def schedule_uplink(
         and the message names the client.
 
     Raises:
-        ValueError: an argument is negative, NaN or (``ready_seconds``) infinite, shapes differ, or
-            ``access`` is unknown.
+        ValueError: an argument is negative, NaN, finite and above 1e60, or (``ready_seconds``)
+            infinite, shapes differ, or ``access`` is unknown.
     """
     start = time.perf_counter()
     if access not in UPLINK_ACCESS:
@@ -125,7 +126,8 @@ def _shares(ready: FloatArray, upload: FloatArray) -> Outcome:
     bound = (ready + upload).max(-1)  # each alone
     sends = send.any(-1)
     for _ in range(_MAX_STEPS):
-        window = np.where(send, bound[:, None] - ready, 1.0)
+        # An upload may be shorter than the rounding errors of the time at which it ends.
+        window = np.where(send, windows(bound, ready), 1.0)
         shares = upload / window
         total, slope = shares.sum(-1), (shares / window).sum(-1)
         # Newton for 1/F = 1.
@@ -153,6 +155,10 @@ def _read(ready_seconds: Any, upload_seconds: Any) -> tuple[FloatArray, FloatArr
             index, value = first(good, array)
             wanted = "a finite number" if limited else "a number"
             raise ValueError(f"{name}{index} is {value}: give {wanted} >= 0, in seconds.")
+        usual = (array <= MOST) | np.isinf(array)
+        if not usual.all():
+            index, value = first(usual, array)
+            raise ValueError(f"{name}{index} is {value}: give at most {MOST:g} seconds.")
         arrays.append(array)
     try:
         ready, upload = np.broadcast_arrays(*arrays)

@@ -24,7 +24,9 @@ _STARTS = 32
 _LEVELS = (0.05, 2.0)  # range over the starts, of the error at the first stage
 _STAGES, _STEPS = 8, 3
 _TOP, _POLISH, _LAST_POLISH = 4, 3, 6
-_LEAST_WEIGHT = 1e-9  # of clients that channel inversion regards
+# Of clients that channel inversion regards; gains are relative to the strongest client's:
+_LEAST_WEIGHT = 1e-9
+_LEAST_GAIN = 1e-100
 _CHUNK_NUMBERS = {"cpu": 1 << 19, "cuda": 1 << 26}  # elements of the largest array of a chunk
 
 
@@ -104,9 +106,13 @@ def _search(problem: Problems, draw: Tensor, seed: int) -> tuple[Tensor, Tensor,
 
 def _inverting(problem: Problems, seed: int) -> Tensor:
     """Directions [problems, dimensions] in which channel inversion has the least error."""
-    heard = (problem.g != 0).any(-1) & (problem.q >= _LEAST_WEIGHT)
+    length = torch.linalg.vector_norm(problem.g, dim=-1)
+    audible = (length > 0) & (length >= _LEAST_GAIN * length.amax(-1, keepdim=True))
+    heard = audible & (problem.q >= _LEAST_WEIGHT)
     scales = torch.where(heard, problem.q, 0.0)
-    scales = torch.where(heard.any(-1, keepdim=True), scales, 1.0)  # then any direction will do
+    # Without such a client any direction will do.
+    scales = torch.where(heard.any(-1, keepdim=True), scales, audible.to(scales))
+    scales = torch.where(audible.any(-1, keepdim=True), scales, 1.0)
     found = optimize_beamformer(problem.g, backend=Default(seed=seed), scales=scales)
     assert found.value is not None
     return found.value

@@ -111,8 +111,9 @@ def optimize_beamformer(
         Otherwise it is FEASIBLE.
 
     Raises:
-        ValueError: ``h`` is not complex, not finite, outside 1e-140 to 1e140, or has no clients or
-            antennas; or an argument is unknown or out of range.
+        ValueError: ``h`` is not complex, not finite, outside 1e-140 to 1e140 (also relative to the
+            largest entry of its problem), or has no clients or antennas; or an argument is unknown
+            or out of range.
         SolverUnavailableError: the backend is not installed or fails to solve the problem.
         RuntimeError: the backend returns beamformers of a wrong shape.
     """

@@ -83,16 +83,18 @@ def read_problems(h: Any, scales: Any) -> Problems:
     channels = channels.reshape(math.prod(shape), clients, antennas).to(torch.complex128)
     absent = torch.zeros(channels.shape[:2], dtype=torch.bool, device=channels.device)
     zero = (channels == 0).all(-1)
-    _check_range(channels, zero, shape, "h")
+    _check_range(channels, zero, shape, "h", "Change the unit.")
     if scales is not None:
         scale = _read_scales(scales, (*shape, clients), channels)
         absent = scale == 0
         channels = channels / torch.where(absent, 1.0, scale)[:, :, None]
-        _check_range(channels, zero | absent, shape, "h / scales")
+        _check_range(channels, zero | absent, shape, "h / scales", "Change the unit.")
     zero &= ~absent
     blocked = torch.where(zero.any(-1), zero.to(torch.int8).argmax(-1), -1)
     largest = channels.abs().amax((1, 2), keepdim=True)
     channels = channels / torch.where(largest > 0, largest, 1.0)
+    remedy = "The strongest client has 1: leave out those that cannot be heard beside it."
+    _check_range(channels, zero | absent, shape, "h / max |h|", remedy)
     ignored = (zero | absent).all(-1, keepdim=True)
     channels[:, :, 0] = torch.where(ignored, 1.0, channels[:, :, 0])
     channels = _replace(channels, (zero | absent) & ~ignored)
@@ -123,7 +125,9 @@ def _complex(given: Any) -> Tensor:
     return channels
 
 
-def _check_range(channels: Tensor, skip: Tensor, shape: tuple[int, ...], name: str) -> None:
+def _check_range(
+    channels: Tensor, skip: Tensor, shape: tuple[int, ...], name: str, remedy: str
+) -> None:
     """Raise if squares of nonzero channels are out of the range of double precision."""
     largest = channels.abs().amax(-1)
     wrong = ~((largest >= _MIN_ENTRY) & (largest <= _MAX_ENTRY)) & ~skip
@@ -132,7 +136,7 @@ def _check_range(channels: Tensor, skip: Tensor, shape: tuple[int, ...], name: s
         index = [int(i) for i in np.unravel_index(at, (*shape, channels.shape[1]))]
         raise ValueError(
             f"{name}{index} is of order {float(largest.flatten()[at]):.0e}: give channels within "
-            f"{_MIN_ENTRY:g} to {_MAX_ENTRY:g}, or 0. Change the unit."
+            f"{_MIN_ENTRY:g} to {_MAX_ENTRY:g}, or 0. {remedy}"
         )
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from channels.arrays import BoolArray, FloatArray, IntArray
 from solvers.bands.least_band import LN2, least_band, upload_seconds
+from solvers.bands.least_time import least_time
 from solvers.energy.clients import Clients, dual, growth
 from solvers.energy.prices import Rounds, State, clear
 from solvers.energy.problem import Problem
@@ -84,18 +85,24 @@ def _least_energy(problem: Problem, end: FloatArray) -> Plan:
     plan.bound[:] = plan.energy + np.where(free, second * plan.end, 0.0)
     if at.size:
         plan.bound[at], plan.slope[at] = _bound(rounds, state, plan.energy[at], plan.end[at])
-    lost = np.flatnonzero(np.isinf(plan.slope) & ~free)
-    full = _at_full_power(problem.rows(lost), end[lost])
+    failed = ~np.isfinite(plan.energy + plan.end)
+    lost = np.flatnonzero(np.isinf(plan.slope) & ~free | failed)
+    earliest, last = np.zeros(len(lost)), end[lost]
+    early = np.flatnonzero(free[lost])
+    if early.size:
+        earliest[early], last[early] = least_time(problem.cells(lost[early]))
+    full = _at_full_power(problem.rows(lost), last)
     worse = ~(plan.energy[lost] <= full[-1])
     for whole, some in zip(plan, full, strict=False):
         whole[lost[worse]] = some[worse]
+    plan.bound[lost[early]] = second[lost[early]] * earliest[early]
     return plan
 
 
 def _at_full_power(problem: Problem, end: FloatArray) -> tuple[FloatArray, ...]:
     """Feasible points and their energies where rounding errors spoil those from the price.
 
-    That occurs at the least time itself if bands are so wide that rates hardly depend on them.
+    That occurs at or near the least time if bands are so wide that rates hardly depend on them.
     """
     snr = problem.power * problem.gain
     last = end[:, None] - problem.ready

@@ -93,6 +93,16 @@ def test_wide_spreads():
     assert found.gap.max() < 1e-13
 
 
+@pytest.mark.parametrize("access", UPLINK_ACCESS)
+@pytest.mark.parametrize("upload", [[1e-13], [1e-13, 3.0], [1e-300, 3.0, 0.0]])
+def test_uploads_shorter_than_the_rounding_of_the_time(access, upload):
+    ready = [1.7e9, 0.0, 0.0][: len(upload)]
+    solution = schedule_uplink(ready, upload, access)
+    assert solution.status is Status.OPTIMAL
+    assert solution.objective == ready[0]
+    assert 0 < solution.value.shares.sum() <= len(upload)
+
+
 def test_tensors_give_tensors():
     found = schedule_uplink(torch.tensor([[0.0, 1.0]] * 3), 2)
     assert found.value.start_seconds.tolist() == [[0.0, 2.0]] * 3
@@ -107,6 +117,7 @@ def test_tensors_give_tensors():
         ((np.inf, [1]), "ready_seconds is inf"),
         ((0, [1, np.nan]), r"upload_seconds\[1\] is nan: give a number >= 0, in seconds"),
         (([0, 0], [1, 1, 1]), r"shapes \(2,\) and \(3,\): give \[..., clients\] in both"),
+        (([0, 0], 1e308), r"upload_seconds is 1e\+308: give at most 1e\+60 seconds"),
         ((0, 1), "at least one"),
         ((0, [1], "tdma"), "access is 'tdma': give one of 'sequential', 'shares', 'slots'"),
     ],

@@ -339,6 +339,7 @@ def test_an_empty_batch_gives_an_empty_solution(backend: str, certificate: Any) 
         (np.ones((2, 2), complex), {"scales": [1, 1j]}, "scales has dtype"),
         (np.ones((2, 2), complex), {"scales": [1, 1e300]}, r"h / scales\[1\] is of order 1e-300"),
         (np.full((2, 2), 1e-170 + 0j), {}, r"h\[0\] is of order 1e-170"),
+        (np.diag([1e90, 1e-90 + 0j]), {}, r"h / max \|h\|\[1\] is of order 1e-180"),
         (np.full((1, 2, 2), 1e160 + 0j), {}, r"h\[0, 0\] is of order 1e\+160"),
         (
             np.ones((2, 2), complex),

@@ -404,3 +404,27 @@ def test_energy_where_rates_hardly_depend_on_bands(band, late):
     ratio = found.value.power_watts * gain / found.value.bandwidth_hz
     rate = found.value.bandwidth_hz * np.log1p(ratio) / np.log(2)
     assert (rate * found.value.upload_seconds >= bits * (1 - 1e-9)).all()
+
+
+def test_costly_time_where_rates_hardly_depend_on_bands():
+    """Then T is hardly above the least time, and the energy is that of full power."""
+    near = np.exp(1e-6 * np.random.default_rng(0).standard_normal((200, 9)))
+    bits, cycles, gain, band, power, speed, kappa, second, joule = (
+        near * (96275, 8147956620, 820286, 8.7e10, 8.1e-5, 213782, 2.4e-27, 1094.6, 6.2e-4)
+    ).T[..., None]
+    solution = allocate_energy(
+        bits,
+        cycles,
+        gain,
+        band[:, 0],
+        max_power_watts=power,
+        max_cpu_hz=speed,
+        kappa=kappa,
+        weights=(second[:, 0], joule[:, 0]),
+    )
+    least = allocate_bandwidth(bits, cycles / speed, gain * power, band[:, 0]).objective
+    energy = (kappa * cycles * speed**2)[:, 0] + power[:, 0] * (least - (cycles / speed)[:, 0])
+    cost = second[:, 0] * least + joule[:, 0] * energy
+    np.testing.assert_allclose(solution.objective, cost, rtol=1e-6)
+    np.testing.assert_allclose(solution.bound, cost, rtol=1e-6)
+    assert (solution.value.power_watts <= power * (1 + 1e-12)).all()

@@ -1,0 +1,39 @@
+"""Solutions of batches in which a method fails for some problems."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from solvers import Status
+from solvers.outcome import Outcome
+
+FEASIBLE = np.array([True, False, True, True])
+
+
+def test_a_nan_is_unknown_and_says_so() -> None:
+    found = Outcome(np.eye(3), np.array([1.0, np.nan, 2.0]), np.array([1.0, np.nan, 1.0]))
+    solution = found.solution(FEASIBLE, (4,), None, backend="b", start=0.0, message="why")
+    assert solution.status.tolist() == [
+        Status.OPTIMAL,
+        Status.INFEASIBLE,
+        Status.UNKNOWN,
+        Status.FEASIBLE,
+    ]
+    np.testing.assert_array_equal(solution.objective, [1, np.inf, np.inf, 2])
+    np.testing.assert_array_equal(solution.value[[0, 3]], np.eye(3)[[0, 2]])
+    assert (solution.value[1:3] == -1).all()
+    assert solution.message.startswith("why; rounding errors leave no solution of 1 of 4 problems")
+
+
+@pytest.mark.parametrize("objective", [np.nan, 1.0])
+def test_one_problem(objective: float) -> None:
+    found = Outcome(np.ones((1, 2)), np.array([objective]), np.array([1.0]))
+    solution = found.solution(np.array([True]), (), None, backend="b", start=0.0)
+    if np.isnan(objective):
+        assert solution.status is Status.UNKNOWN
+        assert solution.value is None
+        assert "rounding errors" in str(solution)
+    else:
+        assert solution.status is Status.OPTIMAL
+        assert not solution.message
