@@ -102,8 +102,8 @@ class GlobalRound:
         if compression is None:
             return servers, {}
         stream = self.stream.child("edge", number, "compression")
-        before, spec = servers["params"], self.plan.submodels.spec
-        after = compression.compress(before, spec, stream)
+        before, submodels = servers["params"], self.plan.submodels
+        after = compression.compress_padded(before, submodels.lengths, submodels.spec, stream)
         nonempty = self._nonempty.to(before.device)
         error = relative_error(before[nonempty], after[nonempty])
         return servers | {"params": after}, {"compression_error": error}

@@ -12,12 +12,15 @@ from hypothesis import strategies as st
 from channels.streams import Stream
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
+from wirelessfl.models import FCNN
 from wirelessfl.rounds.compression import (
     Quantisation,
     TopK,
     Uncompressed,
     relative_error,
 )
+from wirelessfl.rounds.local_training import LocalTraining
+from wirelessfl.setup import build
 from wirelessfl.submodels import ParamSpec
 
 STREAM = Stream(5, ("round", 3, "compression"))
@@ -84,6 +87,39 @@ def test_top_k_by_hand():
     flat = torch.tensor([[1.0, -2.0, 2.0, 0.5, -3.0, 2.0], [0.0, 0.0, 0.0, 0.0, 0.0, 0.0]])
     after = TopK(0.5).compress(flat, spec_of((2,), (4,)), STREAM)
     assert after.tolist() == [[0, -2, 2, 0, -3, 0], [0] * 6]
+
+
+@given(models(), shares, st.data())
+def test_top_k_of_submodels_ignores_their_padding(model, keep, data):
+    """Each row equals the compression of its node's elements alone."""
+    flat, spec = model
+    lengths = [data.draw(st.integers(1, spec.size)) for _ in flat]
+    for row, length in zip(flat, lengths, strict=True):
+        row[length:] = 0
+    after = TopK(keep).compress_padded(flat, np.array(lengths), spec, STREAM)
+    for row, found, length in zip(flat, after, lengths, strict=True):
+        alone = TopK(keep).compress(row[None, :length], spec_of((length,)), STREAM)
+        assert torch.equal(found[:length], alone[0])
+        assert not found[length:].any()
+
+
+def test_every_cell_sends_the_fraction_that_is_charged(config, toy, monkeypatch):
+    """With unequal submodels, a cell's clients receive a fraction of its own elements."""
+    flags = {"cells": 3, "mask_sizes": "optimized", "slowdown": 20.0, "size_cap": 2.0}
+    top = {"compression": "top-k", "compression_keep": 0.2}
+    setup = build(config("hist", **flags, **top), data=toy, model=FCNN((12,), 4, hidden=(30,)))
+    plan, kept = setup.planner.plan(0), []
+    edge_round = LocalTraining.edge_round
+
+    def watched(self, rule, plan, number, servers, reception):
+        kept.append((servers["params"] != 0).sum(1).tolist())
+        edge_round(self, rule, plan, number, servers, reception)
+
+    monkeypatch.setattr(LocalTraining, "edge_round", watched)
+    setup.training.train(plan, setup.training.server.cloud)
+    lengths = plan.submodels.lengths.tolist()
+    assert len(set(lengths)) > 1
+    assert kept[0] == [round(0.2 * length) for length in lengths]
 
 
 @given(models())

@@ -13,6 +13,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from channels.arrays import IntArray
 from channels.streams import Stream
 from wirelessfl.registry import Choice
 from wirelessfl.submodels import ParamSpec
@@ -38,6 +39,24 @@ class Compression(Choice, ABC):
         Returns:
             [nodes, P] float32.
         """
+
+    def compress_padded(
+        self, flat: Tensor, lengths: IntArray, spec: ParamSpec, stream: Stream
+    ) -> Tensor:
+        """Return C(theta) of nodes with submodels of different sizes, whose padding is zero.
+
+        A method that depends on the number of elements overrides this.
+
+        Args:
+            flat: theta, [nodes, P_max] float32.
+            lengths: [nodes], number of elements that each node sends.
+            spec: spec of the padded submodels; its size is P_max.
+            stream: as for ``compress``.
+
+        Returns:
+            [nodes, P_max] float32.
+        """
+        return self.compress(flat, spec, stream)
 
     @abstractmethod
     def bits_per_element(self, spec: ParamSpec) -> float:

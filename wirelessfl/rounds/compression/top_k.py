@@ -6,10 +6,12 @@ import math
 from dataclasses import dataclass
 from typing import Annotated
 
+import numpy as np
 import torch
 from pydantic import Field
 from torch import Tensor
 
+from channels.arrays import IntArray
 from channels.streams import Stream
 from wirelessfl.rounds.compression.base import Compression
 from wirelessfl.submodels import ParamSpec
@@ -22,7 +24,7 @@ class TopK(Compression):
 
     Args:
         compression_keep: fraction of elements kept, in (0, 1]; k = round(compression_keep P), at
-            least 1.
+            least 1, where P is the number of elements of the model or of the cell's submodel.
 
     Raises:
         ValueError: ``compression_keep`` is out of range.
@@ -40,10 +42,17 @@ class TopK(Compression):
 
     def compress(self, flat: Tensor, spec: ParamSpec, stream: Stream) -> Tensor:
         """Keep the k largest magnitudes; of equal ones the first. ``stream`` is not used."""
-        count = max(1, round(self.compression_keep * spec.size))
+        return self.compress_padded(flat, np.full(len(flat), spec.size), spec, stream)
+
+    def compress_padded(
+        self, flat: Tensor, lengths: IntArray, spec: ParamSpec, stream: Stream
+    ) -> Tensor:
+        """Keep the k_j largest magnitudes of node j, for k_j = round(compression_keep |p_j|)."""
+        counts = [max(1, round(self.compression_keep * length)) for length in lengths.tolist()]
+        count = torch.tensor(counts, device=flat.device)[:, None]
         # NaN ranks first, like infinity, so that divergence stays visible.
         size = flat.abs().nan_to_num(nan=math.inf, posinf=math.inf)
-        smallest = size.topk(count, sorted=False).values.amin(-1, keepdim=True)
+        smallest = size.topk(max(counts)).values.gather(-1, count - 1)
         above, equal = size > smallest, size == smallest
         ties = count - above.sum(-1, keepdim=True)
         kept = above | (equal & (equal.cumsum(-1, dtype=torch.int32) <= ties))
