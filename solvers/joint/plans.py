@@ -14,6 +14,9 @@ from solvers.joint.weighted import cheapest_time_and_sizes
 from solvers.mask_sizes.problem import Problem as Sizes
 
 
+_ROUNDING = 8 * float(np.finfo(np.float64).eps)
+
+
 class Plan(NamedTuple):
     """A feasible point and its certificate.
 
@@ -38,8 +41,16 @@ def by_deadline(cells: EnergyCells, sizes: Sizes, row: int, deadline: float) -> 
         cells: of the problem.
         sizes: bounds of all problems, feasible for this one.
         row: number of the problem.
-        deadline: T in seconds.
+        deadline: T in seconds; sizes that miss it by rounding errors of their least time end then.
     """
+    plan = _by_deadline(cells, sizes, row, deadline)
+    if isinstance(plan, str):
+        later = _by_deadline(cells, sizes, row, deadline * (1 + _ROUNDING))
+        return plan if isinstance(later, str) else later
+    return plan
+
+
+def _by_deadline(cells: EnergyCells, sizes: Sizes, row: int, deadline: float) -> Plan | str:
     low, high = sizes.cells.low[row], sizes.cells.high[row]
     most = cells.largest(low, high, deadline)
     if (most < low).any():

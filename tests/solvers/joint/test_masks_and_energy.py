@@ -178,3 +178,23 @@ def test_a_cell_that_cannot_end_is_named():
         **LIMITS,
     )
     assert found.message == "cell 1 does not end by 1 s at its least size"
+
+
+def test_a_deadline_of_exactly_the_least_time():
+    """The time that the best sizes and bands need can be met, whatever its last digit."""
+    random = np.random.default_rng(7)
+    for _ in range(60):
+        bits, cycles, gain, band = drawn(random, 3, 4)
+        speed, snr = LIMITS["max_cpu_hz"], gain * LIMITS["max_power_watts"]
+        least = optimize_masks_and_bands(bits, cycles / speed, snr, band, 40)
+        found = optimize_masks_and_energy(
+            bits, cycles, gain, band, 40, deadline_seconds=least.objective, **LIMITS
+        )
+        assert found.status is not Status.INFEASIBLE, found.message
+        assert found.value.seconds == pytest.approx(least.objective, rel=1e-14)
+        assert found.value.sizes.sum() == 40
+        sooner = least.objective * (1 - 1e-9)
+        found = optimize_masks_and_energy(
+            bits, cycles, gain, band, 40, deadline_seconds=sooner, **LIMITS
+        )
+        assert found.status is Status.INFEASIBLE
