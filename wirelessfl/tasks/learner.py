@@ -165,10 +165,10 @@ class Learner:
                 rows are in the order of ``requests``, which are then sorted by client.
         """
         updates = self.deferred.take(requests)
-        self.recent.extend(updates)
         merged = set(requests)
         self.back = [number for number in self.back if number not in merged]
         clients, versions = zip(*(self.issued.pop(number) for number in requests), strict=True)
+        self.recent.extend(map(self._in_steps, updates, versions))
         senders = self._senders(np.array(clients), np.array(staleness, dtype=np.int64))
         each = self.submodels.of_requests(clients, versions)
         merge = StarMerge(self.server, self._whole, senders, each, draw)
@@ -224,12 +224,19 @@ class Learner:
         count, algorithm = self.spread_updates, self.server.algorithm
         if count is None:
             return None
-        latest = [*self.recent, *self.deferred.updates(self.back)][-count:]
+        versions = [self.issued[number][1] for number in self.back]
+        back = map(self._in_steps, self.deferred.updates(self.back), versions)
+        latest = [*self.recent, *back][-count:]
         if len(latest) < count:
             return None
         updates = torch.cat([update[algorithm.payloads[0].name] for update in latest])
         lr = self.local.lr_share(self.server.version) * algorithm.lr
         return spread(updates, lr, algorithm.server_step_size, self.local.count)
+
+    def _in_steps(self, update: State, version: int) -> State:
+        """The update at full step size: Delta times a factor that all updates share."""
+        share, name = self.local.lr_share(version), self.server.algorithm.payloads[0].name
+        return update if share == 1.0 else {**update, name: update[name] / share}
 
     def _deployed(self) -> tuple[Objective, Tensor]:
         """The model to evaluate, and its parameters."""

@@ -13,8 +13,9 @@ def spread(updates: Tensor, lr: float, server_lr: float, local_steps: int) -> fl
     D is the mean of the updates D_i (Askin et al., UAI 2024, Algorithm 4).
 
     Args:
-        updates: [V, P], latest updates D_i.
-        lr: eta_c, step size of the clients.
+        updates: [V, P], latest updates D_i = (x - x_tau)/(tau eta_c), with the step size eta_c of
+            the round of each update; a common factor cancels.
+        lr: eta_c, current step size of the clients.
         server_lr: eta_s, step size of the server along the mean update.
         local_steps: tau, number of local steps.
 

@@ -62,10 +62,14 @@ def test_versions_that_are_merged_together_use_their_own_step_sizes(task, monkey
     jobs.clear()
     for number in (1, 2):
         learner.came_back(number)
-    sigma = spread(torch.stack([changes[1], changes[2]]), LR / 2, 1.0, made.steps)
+    gradients = [changes[1] / LR, changes[2] / (LR / 2)]
+    sigma = spread(torch.stack(gradients), LR / 2, 1.0, made.steps)
     assert learner.spread() == pytest.approx(sigma, rel=1e-4)
     learner.merge([1, 2], [1, 0])
     model = model + (changes[1] + changes[2]) / 2
     torch.testing.assert_close(learner.server.cloud["params"], model, rtol=0, atol=1e-6)
     assert float(learner.server.nodes["rates"][0, 0]) == pytest.approx(LR * (1 + 1 / 2))
     assert sorted(job.rule.lr for job in jobs) == [LR / 2, LR]
+    # The merged updates keep their own step sizes, while that of the task has decayed to LR / 3.
+    sigma = spread(torch.stack(gradients), LR / 3, 1.0, made.steps)
+    assert learner.spread() == pytest.approx(sigma, rel=1e-4)
