@@ -132,7 +132,8 @@ def optimize_masks_and_energy(
     goals = np.stack([array.reshape(-1, number)[:, 0] for array in end], axis=-1)
     if weights is not None:
         _check_offsets(problems, goals)
-    return _solved(problems, goals, sizes, bits_per_unit, start)
+    shape = (number, full[0].shape[-1])
+    return _solved(problems, shape, goals, sizes, bits_per_unit, start)
 
 
 def _check_offsets(problems: list[EnergyCells], weights: FloatArray) -> None:
@@ -148,9 +149,17 @@ def _check_offsets(problems: list[EnergyCells], weights: FloatArray) -> None:
 
 
 def _solved(
-    problems: list[EnergyCells], goals: FloatArray, sizes: Sizes, given: Any, start: float
+    problems: list[EnergyCells],
+    shape: tuple[int, int],
+    goals: FloatArray,
+    sizes: Sizes,
+    given: Any,
+    start: float,
 ) -> Solution[MasksAndEnergy]:
-    """Solve the problems, by the deadline or with the weights ``goals`` [problems, 1 or 2]."""
+    """Solve the problems, by the deadline or with the weights ``goals`` [problems, 1 or 2].
+
+    ``shape`` is the number of cells and of clients per cell.
+    """
     feasible, reasons = sizes.feasible(), {}
     found: list[MasksAndEnergy] = []
     objective, bound = [], []
@@ -174,7 +183,6 @@ def _solved(
     if not feasible.all():
         worst = int((~feasible).argmax())
         message = located(reasons.get(worst) or sizes.explain(worst), ~feasible, sizes.shape)
-    shape = problems[0].bits.shape
     clients = np.zeros((0, *shape))
     sizes_only = np.zeros((0, shape[0]), np.int64)
     empty = MasksAndEnergy(sizes_only, clients, clients, clients, clients, np.zeros(0))

@@ -198,3 +198,12 @@ def test_a_deadline_of_exactly_the_least_time():
             bits, cycles, gain, band, 40, deadline_seconds=sooner, **LIMITS
         )
         assert found.status is Status.INFEASIBLE
+
+
+@pytest.mark.parametrize("goal", [{"deadline_seconds": 9.0}, {"weights": (1.0, 1.0)}])
+def test_an_empty_batch_gives_an_empty_solution(goal):
+    found = optimize_masks_and_energy(np.ones((0, 2, 3)), 1.0, 1.0, 1.0, 4, **goal, **LIMITS)
+    assert found.status.shape == found.objective.shape == (0,)
+    assert found.value.sizes.shape == (0, 2)
+    assert found.value.power_watts.shape == (0, 2, 3)
+    assert not found.message
