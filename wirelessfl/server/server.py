@@ -90,7 +90,11 @@ class Server:
         self.recount()
 
     def recount(self) -> None:
-        """Recompute the server's means of client states over the present clients."""
+        """Recompute the server's means of client states over the present clients.
+
+        An idealisation: the states are known here exactly and at no cost, whatever the uplink. A
+        server that receives only noisy sums could not recompute its means.
+        """
         who = np.flatnonzero(self.present)
         weight = self.weights.of(who)
         for name in self.algorithm.recounted:
