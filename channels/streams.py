@@ -35,12 +35,12 @@ class Stream:
     names: tuple[Name, ...] = ()
 
     def __post_init__(self) -> None:
-        # NumPy integers become ints, because the digest depends on their repr.
+        # NumPy integers and strings become Python's, because the digest depends on their repr.
         object.__setattr__(self, "seed", whole_number("seed", self.seed))
         if not isinstance(self.names, tuple | list):
             raise TypeError(f"names is {shown(self.names)}: give a tuple of strings and integers.")
         names = tuple(
-            name if isinstance(name, str) else whole_number(f"names[{i}]", name)
+            str(name) if isinstance(name, str) else whole_number(f"names[{i}]", name)
             for i, name in enumerate(self.names)
         )
         object.__setattr__(self, "names", names)

@@ -24,6 +24,8 @@ def test_names_of_different_types_or_lengths_differ():
     draws = [Stream(1, path).key() for path in [(1, 2), (12,), ("1", 2), ("1", "2"), ("12",)]]
     assert len(set(draws)) == len(draws)
     assert Stream(np.int64(1), (np.int32(3),)).key() == Stream(1, (3,)).key()
+    assert Stream(1, (np.str_("a"),)).key() == Stream(1, ("a",)).key()
+    assert Stream(1).child(np.str_("a")) == Stream(1, ("a",))
 
 
 @pytest.mark.parametrize(
