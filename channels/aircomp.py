@@ -39,7 +39,7 @@ class AirMean:
     air: AirSum
 
 
-@checked()
+@checked(complex_valued=("h", "beamformer"))
 def aircomp_mean(
     updates: Any,
     h: ArrayLike,

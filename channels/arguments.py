@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable
 from functools import wraps
-from numbers import Number
+from numbers import Complex, Number, Real
 from typing import Any, Literal, TypeVar, get_origin
 
 import numpy as np
@@ -23,7 +23,9 @@ ARRAYS = {"ArrayLike", *NUMBERS}
 SCALARS = (Number, str, np.generic, type(None))
 
 
-def checked(error: type[Exception] = TypeError) -> Callable[[Function], Function]:
+def checked(
+    error: type[Exception] = TypeError, *, complex_valued: tuple[str, ...] = ()
+) -> Callable[[Function], Function]:
     """Return a decorator that rejects arguments of the wrong type with a one-line error.
 
     The decorated function's module must have ``from __future__ import annotations``.
@@ -31,6 +33,7 @@ def checked(error: type[Exception] = TypeError) -> Callable[[Function], Function
     Args:
         error: exception to raise. With TypeError, a number or an array of numbers that does not
             fit the annotation raises ValueError.
+        complex_valued: arguments annotated ``ArrayLike`` that may be complex; others are real.
     """
 
     def decorate(function: Function) -> Function:
@@ -39,6 +42,8 @@ def checked(error: type[Exception] = TypeError) -> Callable[[Function], Function
             for name, parameter in inspect.signature(function).parameters.items()
         }
         order = tuple(kinds)
+        real = {name for name, kind in kinds.items() if {"ArrayLike", "int", "float"} & {*kind}}
+        real -= {*complex_valued}
         # Types that were accepted before; for most calls this lookup is the whole check.
         passed: dict[str, set[type]] = {name: set() for name in kinds}
 
@@ -50,6 +55,8 @@ def checked(error: type[Exception] = TypeError) -> Callable[[Function], Function
                 if known is None or type(value) in known:
                     continue
                 need = _needed(kinds[name], value, function.__globals__)
+                if not need and name in real and is_complex(value):
+                    need = "real numbers"
                 if need:
                     several = error is TypeError and is_numeric(value)
                     raise (ValueError if several else error)(
@@ -95,6 +102,22 @@ def is_number(value: Any) -> bool:
     if isinstance(value, np.ndarray) or is_tensor(value):
         return bool(value.ndim == 0)
     return isinstance(value, Number)
+
+
+def is_complex(values: Any) -> bool:
+    """Whether ``values`` is a complex number, or holds one."""
+    if isinstance(values, str) or values is None:
+        return False
+    if is_tensor(values):
+        return bool(values.is_complex())
+    if not isinstance(values, np.ndarray | list | tuple):
+        return isinstance(values, Complex) and not isinstance(values, Real)
+    array = np.asarray(values)
+    if array.dtype.kind == "O":
+        return any(
+            isinstance(value, Complex) and not isinstance(value, Real) for value in array.flat
+        )
+    return array.dtype.kind == "c"
 
 
 def is_numeric(values: Any) -> bool:

@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from channels.arguments import checked, is_number
+from channels.arguments import checked, is_complex, is_number
 from channels.arrays import ComplexArray, FloatArray, IntArray
 from channels.streams import Stream
 from channels.validation import shown
@@ -79,8 +79,8 @@ class Rician:
     k_factor_db: float = 6.0
 
     def __post_init__(self) -> None:
-        if not is_number(self.k_factor_db):
-            raise TypeError(f"k_factor_db is {shown(self.k_factor_db)}: give a number.")
+        if not is_number(self.k_factor_db) or is_complex(self.k_factor_db):
+            raise TypeError(f"k_factor_db is {shown(self.k_factor_db)}: give a real number.")
         if not -100 <= self.k_factor_db <= 100:
             raise ValueError(
                 f"k_factor_db is {self.k_factor_db}: give -100 to 100 dB, or use Rayleigh()."
@@ -99,7 +99,7 @@ class Rician:
         return np.asarray(sight + math.sqrt(1 / (k + 1)) * scattered, dtype=np.complex64)
 
 
-@checked()
+@checked(complex_valued=("white", "root"))
 def correlate(white: ArrayLike, root: ArrayLike) -> ComplexArray:
     """Multiply each client's g by L; like ``white @ root.T``, but rounded per client.
 

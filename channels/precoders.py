@@ -120,7 +120,7 @@ def check_convention(convention: str, elements_per_symbol: int) -> None:
         )
 
 
-@checked()
+@checked(complex_valued=("h", "beamformer"))
 def air_sum(
     h: ArrayLike,
     beamformer: ArrayLike,

@@ -8,7 +8,7 @@ from typing import Any, TypeGuard, TypeVar
 
 import numpy as np
 
-from channels.arguments import is_number
+from channels.arguments import is_complex, is_number
 from channels.validation import shown
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -42,7 +42,7 @@ def check_time_limit(seconds: Any) -> None:
     Raises:
         ValueError: ``seconds`` is not a number above 0.
     """
-    if not (is_number(seconds) and seconds > 0):
+    if not (is_number(seconds) and not is_complex(seconds) and seconds > 0):
         raise ValueError(f"time_limit_seconds is {shown(seconds)}: give a number above 0.")
 
 

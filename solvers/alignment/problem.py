@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from channels.arguments import is_number
+from channels.arguments import is_complex, is_number
 from channels.arrays import FloatArray
 from channels.validation import is_tensor, shown
 from solvers.arrays import finite
@@ -201,7 +201,7 @@ def _shape(channels: Tensor, given: dict[str, FloatArray], noise: FloatArray) ->
 
 
 def _correlation(value: Any) -> float:
-    if not is_number(value) or isinstance(value, complex) or not 0 <= float(value) < 1:
+    if not is_number(value) or is_complex(value) or not 0 <= float(value) < 1:
         raise ValueError(f"correlation is {shown(value)}: give a number from 0 to below 1.")
     return float(value)
 

@@ -13,7 +13,6 @@ from solvers.joint.masks import optimize_masks_and_bands
 from solvers.joint.weighted import cheapest_time_and_sizes
 from solvers.mask_sizes.problem import Problem as Sizes
 
-
 _ROUNDING = 8 * float(np.finfo(np.float64).eps)
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from channels.arguments import is_number
+from channels.arguments import is_complex, is_number
 from channels.arrays import BoolArray, FloatArray
 from channels.validation import shown
 from solvers.arrays import broadcast, finite
@@ -145,7 +145,7 @@ def optimize_widths_and_bands(
         "snr_hz": finite("snr_hz", snr_hz, "Hz: transmit power x gain / noise density"),
         "weights": finite("weights", weights, "the unit of the objective", above=True),
     }
-    if not (is_number(cap) and 0 < cap <= 1):
+    if not (is_number(cap) and not is_complex(cap) and 0 < cap <= 1):
         raise ValueError(f"cap is {shown(cap)}: give a number above 0, up to 1.")
     scalars = {
         "bandwidth_hz": finite("bandwidth_hz", bandwidth_hz, "Hz", above=True),

@@ -155,6 +155,7 @@ GOOD = {
     },
     "widths_by_deadline": WIDTHS | {"deadline": 2.0},
 }
+COMPLEX = {"h", "beamformer", "white", "root", "rho", "antenna_correlation"}
 WRONG = {"string": "x", "object": object(), "ragged": [[1, 2], [3]], "class": int}
 
 
@@ -186,6 +187,28 @@ def test_an_argument_of_the_wrong_type_is_named_in_one_line(name):
                 continue
             if kind == "object":
                 assert "object" in str(caught.value), argument
+
+
+@pytest.mark.parametrize("name", GOOD)
+@pytest.mark.parametrize("array", [np.asarray, torch.tensor, np.ndarray.tolist])
+def test_an_imaginary_part_is_never_dropped(name, array):
+    for argument, right in GOOD[name].items():
+        values = np.asarray(right)
+        if argument in COMPLEX or not values.size or values.dtype.kind not in "if":
+            continue
+        with pytest.raises((TypeError, ValueError), match=argument) as caught:
+            function(name)(**GOOD[name] | {argument: array(np.asarray(values * (1 + 1j)))})
+        assert "\n" not in str(caught.value)
+
+
+def test_complex_arguments_are_shown_with_the_remedy():
+    with pytest.raises(
+        ValueError, match=r"^snr_db is array\(\[1\.\+1\.j\]\): give real numbers\.$"
+    ):
+        channels.snr_linear(np.array([1 + 1j]))
+    with pytest.raises(ValueError, match=r"^distance_m is \[Fraction.* 1j\]: give real numbers"):
+        channels.path_loss_db([Fraction(1), 1j])
+    assert channels.snr_linear([Fraction(10), 0]).tolist() == [10.0, 1.0]
 
 
 @pytest.mark.parametrize("name", ["tdma_seconds_per_bit", "section_vi_c", "compute_seconds"])
