@@ -14,6 +14,7 @@ from channels.arrays import ComplexArray, FloatArray, IntArray
 from channels.fading import Fading, Rayleigh, correlation_root
 from channels.streams import Stream
 from channels.validation import (
+    as_numpy,
     checked_cells,
     checked_part,
     in_range,
@@ -299,7 +300,7 @@ class ChannelDraw:
             raise TypeError(f"network is {shown(self.network)}: give a channels.Network.")
         if not is_numeric(self.h):
             raise TypeError(f"h is {shown(self.h)}: give an array of numbers.")
-        h = np.ascontiguousarray(self.h, dtype=np.complex64)
+        h = np.array(as_numpy(self.h), dtype=np.complex64, order="C")  # a copy, as gain is cached
         shape = (self.network.clients, self.network.antennas)
         if h.shape[-2:] != shape:
             raise ValueError(f"h has shape {h.shape}: its last axes must be {shape}.")

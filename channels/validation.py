@@ -39,6 +39,13 @@ def is_tensor(values: Any) -> bool:
     return torch is not None and isinstance(values, torch.Tensor)
 
 
+def as_numpy(values: Any) -> Any:
+    """A torch tensor on any device as a NumPy array, without its gradient; else ``values``."""
+    if not is_tensor(values):
+        return values
+    return values.detach().cpu().resolve_conj().resolve_neg().numpy()
+
+
 def checked_rows(name: str, rows: ArrayLike) -> IntArray:
     """``rows`` as an array of integers >= 0, [rows].
 

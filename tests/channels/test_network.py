@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -58,6 +59,16 @@ def test_cell_sizes_and_starts(sizes):
     for cell in range(len(sizes)):
         wanted = [i for i, at in enumerate(network.cell_of) if at == cell]
         assert network.cell_starts[cell] == wanted[0]
+
+
+@pytest.mark.parametrize("kind", [np.asarray, torch.from_numpy])
+def test_a_draw_does_not_alias_its_input(kind):
+    network = Network([0, 0], cpu_hz=1e9, snr_db=0.0, antennas=3)
+    h = np.ones((2, 3), np.complex64)
+    draw = ChannelDraw(network, kind(h))
+    h[:] = 2
+    np.testing.assert_array_equal(draw.h, np.ones((2, 3)))
+    np.testing.assert_array_equal(draw.gain, [3, 3])
 
 
 def test_one_number_applies_to_all():
