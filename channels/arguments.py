@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeVar, get_origin
 
 import numpy as np
 
-from channels.validation import is_tensor, shown
+from channels.validation import as_numpy, is_tensor, shown
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 NUMBERS = ("int", "float", "complex")
@@ -27,6 +27,8 @@ def checked(
     error: type[Exception] = TypeError, *, complex_valued: tuple[str, ...] = ()
 ) -> Callable[[Function], Function]:
     """Return a decorator that rejects arguments of the wrong type with a one-line error.
+
+    The function receives torch tensors that are annotated ``ArrayLike`` as NumPy arrays.
 
     The decorated function's module must have ``from __future__ import annotations``.
 
@@ -44,11 +46,13 @@ def checked(
         order = tuple(kinds)
         real = {name for name, kind in kinds.items() if {"ArrayLike", "int", "float"} & {*kind}}
         real -= {*complex_valued}
+        arrays = {n for n, kind in kinds.items() if "ArrayLike" in kind and "Tensor" not in kind}
         # Types that were accepted before; for most calls this lookup is the whole check.
         passed: dict[str, set[type]] = {name: set() for name in kinds}
 
         @wraps(function)
         def inner(*args: Any, **kwargs: Any) -> Any:
+            tensors: set[str] = set()
             # The call itself rejects missing or surplus arguments.
             for name, value in (*zip(order, args, strict=False), *kwargs.items()):
                 known = passed.get(name)
@@ -62,8 +66,16 @@ def checked(
                     raise (ValueError if several else error)(
                         f"{name} is {shown(value)}: give {need}."
                     )
+                if name in arrays and is_tensor(value):
+                    tensors.add(name)
                 if isinstance(value, SCALARS) or not ARRAYS.intersection(kinds[name]):
                     known.add(type(value))
+            if tensors:
+                given = [
+                    as_numpy(v) if n in tensors else v for n, v in zip(order, args, strict=False)
+                ]
+                args = (*given, *args[len(order) :])
+                kwargs.update({name: as_numpy(kwargs[name]) for name in tensors & kwargs.keys()})
             return function(*args, **kwargs)
 
         return inner  # type: ignore[return-value]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from channels.arrays import FloatArray
-from channels.validation import is_tensor
+from channels.validation import as_numpy, is_tensor
 
 LEAST, MOST = 1e-60, 1e60
 """Magnitudes with which no product overflows."""
@@ -22,8 +22,7 @@ def numbers(name: str, values: Any) -> NDArray[np.float64]:
         ValueError: ``values`` is not an array of real numbers.
     """
     if is_tensor(values):
-        values = values.detach().cpu()
-        values = values.double().numpy() if values.is_floating_point() else values.numpy()
+        values = as_numpy(values.double() if values.is_floating_point() else values)
     try:
         array = np.asarray(values)
     except ValueError as error:

@@ -44,6 +44,32 @@ def updates(elements: int, seed: int = 0) -> NDArray[np.float64]:
     return size * (rng.standard_normal((CLIENTS, elements)) + 0.5)
 
 
+def test_all_arguments_may_be_tensors() -> None:
+    """Also conjugated views and tensors with a gradient, which NumPy cannot read."""
+    h, a = channels_and_beamformer()
+    x, snr = updates(50), np.linspace(0, 5, CLIENTS)
+    expected = aircomp_mean(
+        x, h, a, snr_db=snr, stream=Stream(1), weights=WEIGHTS, csi_error=snr / 100
+    )
+    h_tensor = torch.from_numpy(h.conj()).conj()
+    a_tensor = torch.from_numpy(a).requires_grad_()
+    negated = torch.from_numpy(1j * snr).conj().imag  # a view with the negative bit
+    got = aircomp_mean(
+        torch.from_numpy(x).requires_grad_(),
+        h_tensor,
+        a_tensor,
+        snr_db=torch.from_numpy(snr).requires_grad_(),
+        stream=Stream(1),
+        weights=torch.from_numpy(WEIGHTS).requires_grad_(),
+        csi_error=-negated / 100,
+    )
+    np.testing.assert_allclose(got.estimate.numpy(), expected.estimate, rtol=1e-11)
+    scales = torch.ones(CLIENTS).requires_grad_()
+    summed = air_sum(h_tensor, a_tensor, torch.from_numpy(WEIGHTS), scales)
+    plain = air_sum(h, a, WEIGHTS, np.ones(CLIENTS))
+    np.testing.assert_array_equal(summed.precoders, plain.precoders)
+
+
 @pytest.mark.parametrize("weights", [None, WEIGHTS])
 @pytest.mark.parametrize("convention", CONVENTIONS)
 def test_estimate_is_unbiased_with_predicted_variance(convention: Any, weights: Any) -> None:

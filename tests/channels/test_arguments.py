@@ -228,6 +228,8 @@ def test_all_numeric_types_are_accepted():
             assert area(sides, scale) == 6.0
     with pytest.raises(ValueError, match=r"^scale is array\(\[1\., 1\.\]\): give a number\.$"):
         area([1], np.ones(2))
+    with pytest.raises(TypeError, match="positional arguments"):
+        area(torch.ones(1), 2, 3)
     with pytest.raises(TypeError, match="multiple values"):
         area([1], 2, scale=2)
     with pytest.raises(TypeError, match="unexpected keyword"):
