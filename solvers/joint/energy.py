@@ -162,7 +162,7 @@ def _solved(
     """
     feasible, reasons = sizes.feasible(), {}
     found: list[MasksAndEnergy] = []
-    objective, bound = [], []
+    objective, bound, message = [], [], ""
     for row in np.flatnonzero(feasible):
         goal = goals[row].tolist()
         if len(goal) == 1:
@@ -178,11 +178,12 @@ def _solved(
         found.append(MasksAndEnergy(whole, bands, windows, powers, frequencies, end))
         objective.append(plan.objective)
         bound.append(plan.bound)
+        message = message or plan.message
     feasible[list(reasons)] = False
-    message = ""
     if not feasible.all():
         worst = int((~feasible).argmax())
-        message = located(reasons.get(worst) or sizes.explain(worst), ~feasible, sizes.shape)
+        text = located(reasons.get(worst) or sizes.explain(worst), ~feasible, sizes.shape)
+        message = f"{text}; {message}" if message else text
     clients = np.zeros((0, *shape))
     sizes_only = np.zeros((0, shape[0]), np.int64)
     empty = MasksAndEnergy(sizes_only, clients, clients, clients, clients, np.zeros(0))

@@ -24,6 +24,7 @@ class Plan(NamedTuple):
         clients: bands, windows, powers and frequencies, [cells, clients] each.
         seconds: common end T.
         objective, bound: in joules, or in the unit of the weights.
+        message: further information.
     """
 
     steps: FloatArray
@@ -31,6 +32,7 @@ class Plan(NamedTuple):
     seconds: float
     objective: float
     bound: float
+    message: str = ""
 
 
 def by_deadline(cells: EnergyCells, sizes: Sizes, row: int, deadline: float) -> Plan | str:
@@ -84,6 +86,7 @@ def by_weights(
     if high.sum() < sizes.quota:
         units = int(high.sum()) * sizes.cells.step
         return f"total is {sizes.total}, but only {units} units are in cells that can send them"
+    message = ""
     if joule == 0:
         fast = cells.at_full_power()
         soonest = optimize_masks_and_bands(
@@ -98,7 +101,8 @@ def by_weights(
     else:
         found = cheapest_time_and_sizes(cells, low, high, sizes.quota, second / joule)
         steps, seconds, bound = found.steps, found.seconds, joule * found.bound
+        message = found.message
     spent = cells.solve(steps, seconds or 1.0)  # in no time, there is nothing to do
     assert spent.value is not None
     objective = second * seconds + joule * float(spent.objective.sum())
-    return Plan(steps, spent.value[:4], seconds, objective, min(bound, objective))
+    return Plan(steps, spent.value[:4], seconds, objective, min(bound, objective), message)

@@ -27,8 +27,8 @@ _UNIT = 1e-3
 """Units of time and cost in the program, whose tolerances are absolute, relative to the best."""
 _SECONDS = 10.0
 """Time limit of one integer program; its bound holds nevertheless."""
-_STEEP = 1e12
-"""Coefficients above it are errors to HiGHS; such tangents are left out."""
+_STEEP = 1e12, 1e9, 1e6
+"""Tangents with larger coefficients, errors to HiGHS, are left out; of more if it fails."""
 
 
 class Weighted(NamedTuple):
@@ -38,11 +38,13 @@ class Weighted(NamedTuple):
         steps: [cells].
         seconds: T.
         bound: on the cost, in joules.
+        message: why the search has ended early, if it has.
     """
 
     steps: FloatArray
     seconds: float
     bound: float
+    message: str = ""
 
 
 def cheapest_time_and_sizes(
@@ -66,10 +68,11 @@ def cheapest_time_and_sizes(
     high = np.maximum(np.minimum(high, np.where(np.isnan(ends), np.inf, ends)), steps)
     program = _Program(fronts, fixed, low, high, quota, second)
     program.add(fronts.tau(steps + fixed, seconds) * np.geomspace(1 / 64, 64, 33)[:, None])
-    bound, whole = 0.0, False
+    bound, whole, message = 0.0, False, ""
     for _ in range(_MAX_TURNS):
         found = program.solve(whole, seconds, best)
-        if found is None:
+        if isinstance(found, str):
+            message = found
             break
         trial, end, lower = found
         if not whole:  # fractions first, until their cost is known or their bound stays
@@ -84,7 +87,7 @@ def cheapest_time_and_sizes(
         if best - bound <= _ENOUGH * best or (whole and quota > _MOST):
             break
         program.add(fronts.tau(trial + fixed, end)[None])
-    return Weighted(steps, seconds, min(bound, best))
+    return Weighted(steps, seconds, min(bound, best), message)
 
 
 def _soonest(
@@ -157,13 +160,23 @@ class _Program:
 
     def solve(
         self, whole: bool, seconds: float, cost: float
-    ) -> tuple[FloatArray, float, float] | None:
-        """Steps [cells], seconds and a bound on the cost; None if the time limit prevents it.
+    ) -> tuple[FloatArray, float, float] | str:
+        """Steps [cells], seconds and a bound on the cost, or why HiGHS has none.
 
         Args:
             whole: whether steps are integers, not fractions.
             seconds, cost: of the best known design.
         """
+        for steep in _STEEP:
+            found = self._solve(whole, seconds, cost, steep)
+            if not isinstance(found, str):
+                break
+        return found
+
+    def _solve(
+        self, whole: bool, seconds: float, cost: float, steep: float
+    ) -> tuple[FloatArray, float, float] | str:
+        """As ``solve``, without tangents whose coefficients are ``steep``."""
         from scipy.optimize import Bounds, LinearConstraint, milp  # SciPy loads slowly
         from scipy.sparse import block_array, diags_array
 
@@ -180,7 +193,7 @@ class _Program:
         upper = [self._quota / step, *(-soonest * self._fixed)]
         units = self._tangents.per_unit / a_joule
         slopes = self._tangents.per_second * a_second / a_joule
-        flat = (units * step < _STEEP) & (-slopes < _STEEP)
+        flat = (units * step < steep) & (-slopes < steep)
         for unit, slope in zip(
             np.where(flat, units, 0.0), np.where(flat, slopes, 0.0), strict=True
         ):
@@ -201,8 +214,8 @@ class _Program:
             constraints=LinearConstraint(block_array(blocks, format="csr"), lower, upper),
             options={"mip_rel_gap": 0.1 * _ENOUGH, "time_limit": _SECONDS},
         )
-        if answer.x is None:  # in time
-            return None
+        if answer.x is None:
+            return f"the bound stays behind: HiGHS ended without a solution ({answer.message})"
         steps = np.clip(answer.x[:number] * step, self._low, self._high)
         steps = np.round(steps) if whole else steps
         value = answer.mip_dual_bound if whole else answer.fun

@@ -1,6 +1,7 @@
 """Weighted sums of seconds and joules over sizes, bands, powers, frequencies and the time."""
 
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -210,3 +211,34 @@ def test_one_cell_has_one_choice():
         [[10.0]], 0.0, 1e9, 1e6, 10**4, deadline_seconds=9.0, offset_cycles=1e9, **LIMITS
     )
     assert found.status is Status.OPTIMAL
+
+
+def silent_clients(seed):
+    """Random problems in which a client may have neither power nor bits."""
+    random = np.random.default_rng(seed)
+    shape = tuple(random.integers(1, 6, 2))
+    bits, cycles, gain = (10 ** random.uniform(*ends, shape) for ends in ((2, 6), (6, 9), (6, 11)))
+    power = np.where(random.random(shape) < 0.2, 0, 10 ** random.uniform(-4, 0, shape))
+    bits = np.where((power == 0) & (random.random(shape) < 0.9), 0, bits)
+    limits = LIMITS | {
+        "max_power_watts": power,
+        "max_cpu_hz": 10 ** random.uniform(8.5, 9.5, shape),
+    }
+    weights = 10 ** random.uniform(-4, 4), 1.0
+    band, total = 10 ** random.uniform(5, 7, shape[0]), int(10 ** random.uniform(0.5, 3))
+    return optimize_masks_and_energy(bits, cycles, gain, band, total, weights=weights, **limits)
+
+
+@pytest.mark.parametrize("seed", [13, 66])
+def test_programs_that_highs_fails_on_at_first_are_closed(seed):
+    found = silent_clients(seed)
+    assert found.gap <= 1e-6
+    assert found.message == ""
+
+
+def test_a_failure_of_highs_is_in_the_message(monkeypatch):
+    failed = SimpleNamespace(x=None, status=4, message="model_status is Unknown")
+    monkeypatch.setattr("scipy.optimize.milp", lambda *_, **__: failed)
+    found = silent_clients(13)
+    assert found.status is Status.FEASIBLE
+    assert "HiGHS ended without a solution (model_status is Unknown)" in found.message
