@@ -18,6 +18,8 @@ from solvers.solution import Solution
 if TYPE_CHECKING:
     from torch import Tensor
 
+_SUM_ERROR = 1e-12  # of B: larger ones are corrected
+
 
 @overload
 def allocate_bandwidth(
@@ -86,7 +88,25 @@ def soonest(cells: Cells) -> tuple[FloatArray, FloatArray, FloatArray]:
     bound, end = least_time(cells)
     bands, slopes = least_band(cells.bits, windows(end, cells.ready), cells.snr_hz)
     # Rounding errors leave some of the band, or lack some: all clients end at another common time.
+    loose = bands > cells.bandwidth_hz[:, None]
     left = np.where(cells.bits.any(-1), cells.bandwidth_hz - bands.sum(-1), 0.0)
     bands += slopes * (left / np.minimum(slopes.sum(-1), -1e-300))[:, None]
+    _fill(bands, loose, cells.bandwidth_hz)
     reached = cells.ends(bands)
     return bands, reached, np.minimum(bound, reached)
+
+
+def _fill(bands: FloatArray, loose: BoolArray, bandwidth_hz: FloatArray) -> None:
+    """Scale the bands of ``loose`` clients in place where the sum is not B.
+
+    Their windows are rounding errors of T, which leave bands far above B, and few digits of B.
+    """
+    off = np.abs(bands.sum(-1) - bandwidth_hz) > _SUM_ERROR * bandwidth_hz
+    for row in np.flatnonzero(off & loose.any(-1)):
+        some, rest = loose[row], bands[row, ~loose[row]].sum()
+        part = np.maximum(bands[row, some], 0.0)
+        if part.any() and rest < bandwidth_hz[row]:
+            bands[row, some] = part * ((bandwidth_hz[row] - rest) / part.sum())
+    over = np.maximum(bands.sum(-1) / bandwidth_hz, 1.0)
+    over[~(over > 1 + _SUM_ERROR)] = 1.0
+    bands /= over[:, None]

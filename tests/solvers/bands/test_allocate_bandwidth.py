@@ -177,3 +177,12 @@ def test_bad_arguments_are_named(change, message):
     good = {"bits": [1.0, 1], "compute_seconds": 0, "snr_hz": [1, 2], "bandwidth_hz": 1}
     with pytest.raises(ValueError, match=message):
         allocate_bandwidth(**(good | change))
+
+
+def test_bands_sum_to_the_band_where_uploads_are_as_short_as_rounding_errors():
+    random = np.random.default_rng(0)
+    bits, snr = (10 ** random.uniform(*ends, (2000, 3)) for ends in ((-6, 6), (2, 10)))
+    ready, band = 1e7 * random.random((2000, 3)), 10 ** random.uniform(3, 9, 2000)
+    found = allocate_bandwidth(bits, ready, snr, band)
+    np.testing.assert_allclose(found.value.sum(-1), band, rtol=2e-12)
+    assert found.gap.max() < 1e-14
