@@ -59,7 +59,7 @@ def aircomp_mean(
         updates: x [clients, elements] real, float32 or float64; NumPy, or torch on any device.
         h: channels [clients, antennas] as the server knows them.
         beamformer: a [antennas], e.g. from :func:`solvers.optimize_beamformer`.
-        snr_db: P_i / sigma_0^2, one number or [clients], in dB.
+        snr_db: P_i / sigma_0^2, one number or [clients], in dB; within [-300, 300].
         convention: definition of power and noise, see :mod:`channels.precoders`.
         stream: randomness of noise and errors; equal streams give equal draws.
         weights: q [clients] >= 0, weights of the mean, scaled to sum 1. None means 1 / clients.

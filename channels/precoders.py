@@ -30,6 +30,7 @@ from numpy.typing import ArrayLike
 from channels.arguments import checked
 from channels.arrays import ComplexArray, FloatArray, IntArray
 from channels.links import snr_linear
+from channels.network import LARGEST_DB
 from channels.streams import Stream
 
 Convention = Literal["published", "physical"]
@@ -86,17 +87,17 @@ def transmit_scales(
     Args:
         weights: q [..., clients], weights of the mean, >= 0.
         rms: [..., clients], root mean square of each client's elements, >= 0.
-        snr_db: P_i / sigma_0^2 [..., clients] or one number, in dB.
+        snr_db: P_i / sigma_0^2 [..., clients] or one number, in dB; within [-300, 300].
         convention: definition of transmit power, see ``channels.precoders``.
         elements_per_symbol: 1, or 2 on I and Q (``physical`` only).
 
     Raises:
         ValueError: the convention is unknown or conflicts with ``elements_per_symbol``, or a value
-            is negative or not finite.
+            is negative, not finite or out of range.
     """
     check_convention(convention, elements_per_symbol)
     q, size = _numbers("weights", weights, min_value=0), _numbers("rms", rms, min_value=0)
-    amplitude = np.sqrt(snr_linear(_numbers("snr_db", snr_db)))
+    amplitude = np.sqrt(snr_linear(_numbers("snr_db", snr_db, limit=LARGEST_DB)))
     if convention == "published":
         return np.asarray((q > 0) / amplitude)
     return np.asarray(q * size * np.sqrt(elements_per_symbol) / amplitude)
@@ -218,11 +219,18 @@ def _errors(
     return np.asarray((1 + deviation) * np.exp(1j * phase))
 
 
-def _numbers(name: str, values: ArrayLike, min_value: float = -np.inf) -> FloatArray:
-    """``values`` as float64; raises unless all are finite and at least ``min_value``."""
+def _numbers(
+    name: str, values: ArrayLike, min_value: float = -np.inf, limit: float = np.inf
+) -> FloatArray:
+    """``values`` as float64, finite, at least ``min_value`` and of magnitude up to ``limit``.
+
+    Raises:
+        ValueError: a value is out of range.
+    """
     given = np.asarray(values, np.float64)
-    bad = ~(np.isfinite(given) & (given >= min_value))
+    bad = ~(np.isfinite(given) & (given >= min_value) & (np.abs(given) <= limit))
     if bad.any():
         wanted = "finite numbers" + (f" >= {min_value:g}" if min_value > -np.inf else "")
+        wanted += f" within [{-limit:g}, {limit:g}]" if limit < np.inf else ""
         raise ValueError(f"{name} contains {given[bad].flat[0]}: give {wanted}.")
     return given

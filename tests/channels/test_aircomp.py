@@ -263,6 +263,7 @@ def test_upload_time_does_not_depend_on_the_number_of_clients() -> None:
         ({"weights": [0] * 6}, "not all 0"),
         ({"updates": np.ones((6, 2), np.float16)}, "dtype float16"),
         ({"snr_db": np.nan}, "snr_db contains nan"),
+        ({"snr_db": -4000}, r"snr_db contains -4000.0: give .* within \[-300, 300\]"),
         ({"snr_db": np.zeros(5)}, r"snr_db has shape \(5,\)"),
         ({"h": np.full((6, 4), np.nan)}, "h or beamformer is not finite"),
         ({"beamformer": np.zeros(4)}, "the beamformer is 0"),
