@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from channels.arguments import is_numeric
+from channels.arguments import is_complex, is_numeric
 from channels.validation import is_tensor, shown
 
 # Within these limits squares and their sums stay in the range of double precision.
@@ -144,12 +144,12 @@ def _read_scales(scales: Any, shape: tuple[int, ...], channels: Tensor) -> Tenso
     """Read and validate scales; returns [problems, clients] float64."""
     if not is_numeric(scales):
         raise ValueError(f"scales is {shown(scales)}: give numbers, or an array of numbers.")
+    if is_complex(scales):
+        raise ValueError(f"scales is {shown(scales)}: give real numbers.")
     if is_tensor(scales):
         scale: Tensor = scales.detach().to(channels.device)
     else:
-        scale = torch.from_numpy(np.array(scales)).to(channels.device)
-    if scale.is_complex():
-        raise ValueError(f"scales has dtype {scale.dtype}: give real numbers.")
+        scale = torch.from_numpy(np.array(scales, dtype=np.float64)).to(channels.device)
     try:
         scale = scale.double().broadcast_to(shape).reshape(channels.shape[:2])
     except RuntimeError:
