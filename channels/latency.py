@@ -74,17 +74,12 @@ def edge_round_seconds(
     if not 0 <= bits_per_parameter < np.inf:
         raise ValueError(f"bits_per_parameter is {bits_per_parameter}: give a number >= 0.")
     count = _per_client(network, "parameters", parameters)
-    seconds_per_bit = np.asarray(seconds_per_bit, dtype=np.float64)
-    if seconds_per_bit.shape[-1:] != (network.clients,) or not (seconds_per_bit >= 0).all():
-        raise ValueError(
-            f"seconds_per_bit has shape {seconds_per_bit.shape}: give [..., clients] numbers >= 0, "
-            f"here (..., {network.clients}), none of them NaN."
-        )
+    seconds_per_bit = _times(network, "seconds_per_bit", seconds_per_bit)
     bits = bits_per_parameter * count
     with np.errstate(invalid="ignore"):
         upload = np.where(bits > 0, bits * seconds_per_bit, 0.0)  # 0 bits take 0 s even at rate 0
     client = compute_seconds(network, local_steps, count / model_parameters) + upload
-    client = np.where(sending(network, active), client, 0.0)
+    client = np.where(sending(network, active, client.shape[:-1]), client, 0.0)
     return network.over_cells(np.maximum, client)
 
 
@@ -103,16 +98,17 @@ def global_round_seconds(
     """Seconds per global round, (18): E edge rounds of the slowest cell.
 
     Args:
-        edge_rounds: E, >= 0. For the other arguments see :func:`edge_round_seconds`.
+        edge_rounds: E, an integer >= 0; 0 rounds take 0 s. For the other arguments see
+            :func:`edge_round_seconds`.
 
     Returns:
         [...], without the cell axis.
 
     Raises:
-        ValueError: as :func:`edge_round_seconds`, or ``edge_rounds`` is negative.
+        ValueError: as :func:`edge_round_seconds`, or ``edge_rounds`` is not an integer >= 0.
     """
-    if not edge_rounds >= 0:
-        raise ValueError(f"edge_rounds is {edge_rounds}: give a number >= 0.")
+    if not (np.isfinite(edge_rounds) and edge_rounds >= 0 and edge_rounds == int(edge_rounds)):
+        raise ValueError(f"edge_rounds is {edge_rounds}: give an integer >= 0.")
     seconds = edge_round_seconds(
         draw,
         parameters,
@@ -122,7 +118,10 @@ def global_round_seconds(
         bits_per_parameter=bits_per_parameter,
         active=active,
     )
-    return np.asarray(edge_rounds * seconds.max(axis=-1))
+    slowest = seconds.max(axis=-1)
+    if not edge_rounds:
+        return np.zeros_like(slowest)  # also where a client never ends a round
+    return np.asarray(edge_rounds * slowest)
 
 
 @checked()
@@ -183,12 +182,7 @@ def transmit_joules(network: Network, airtime_seconds: ArrayLike) -> FloatArray:
     Raises:
         ValueError: the shape does not fit, or a time is negative or NaN.
     """
-    seconds = np.asarray(airtime_seconds, dtype=np.float64)
-    if seconds.shape[-1:] != (network.clients,) or not (seconds >= 0).all():
-        raise ValueError(
-            f"airtime_seconds has shape {seconds.shape}: give [..., clients] numbers >= 0, "
-            f"here (..., {network.clients}), none of them NaN."
-        )
+    seconds = _times(network, "airtime_seconds", airtime_seconds)
     power = network.transmit_power_w
     with np.errstate(invalid="ignore", over="ignore"):
         return np.where(power > 0, power * seconds, 0.0)
@@ -198,6 +192,23 @@ def _cycles(network: Network, steps: ArrayLike, share: ArrayLike) -> FloatArray:
     """CPU cycles per client, H (|p_j| / d) V_0."""
     share = _per_client(network, "share", share)
     return _per_client(network, "steps", steps) * share * network.cycles_per_step
+
+
+def _times(network: Network, name: str, values: ArrayLike) -> FloatArray:
+    """``values`` [..., clients] >= 0, infinity included, as float64.
+
+    Raises:
+        ValueError: the shape does not fit, or a value is negative or NaN.
+    """
+    given = np.asarray(values, dtype=np.float64)
+    if given.shape[-1:] != (network.clients,):
+        raise ValueError(
+            f"{name} has shape {given.shape}: give [..., clients], here (..., {network.clients})."
+        )
+    bad = ~(given >= 0)
+    if bad.any():
+        raise ValueError(f"{name} contains {given[bad].flat[0]}: give numbers >= 0, or infinity.")
+    return given
 
 
 def _per_client(network: Network, name: str, values: ArrayLike) -> FloatArray:

@@ -34,21 +34,21 @@ def rate_bps(bandwidth_hz: ArrayLike, snr: ArrayLike, gain: ArrayLike) -> FloatA
     """Rate with maximum-ratio combining, R = B log2(1 + SNR ||h||^2) (HIST, VI-C).
 
     Args:
-        bandwidth_hz: B, >= 0.
-        snr: transmit SNR as a ratio, >= 0, see :func:`snr_linear`.
-        gain: ||h||^2 over the antennas, >= 0.
+        bandwidth_hz: B, finite and >= 0.
+        snr: transmit SNR as a ratio, finite and >= 0, see :func:`snr_linear`.
+        gain: ||h||^2 over the antennas, finite and >= 0.
 
     Returns:
         Bits per second; the arguments are broadcast.
 
     Raises:
-        ValueError: an argument is negative or NaN.
+        ValueError: an argument is negative or not finite.
     """
     for name, values in (("bandwidth_hz", bandwidth_hz), ("snr", snr), ("gain", gain)):
         given = np.asarray(values, dtype=np.float64)
-        bad = ~(given >= 0)
+        bad = ~(np.isfinite(given) & (given >= 0))
         if bad.any():
-            raise ValueError(f"{name} contains {given[bad].flat[0]}: give numbers >= 0.")
+            raise ValueError(f"{name} contains {given[bad].flat[0]}: give finite numbers >= 0.")
     received = np.multiply(snr, gain, dtype=np.float64)
     return np.asarray(np.multiply(bandwidth_hz, np.log1p(received) / np.log(2)))
 
@@ -70,7 +70,7 @@ def tdma_seconds_per_bit(draw: ChannelDraw, active: ArrayLike | None = None) -> 
     Raises:
         ValueError: ``active`` does not hold one boolean per client.
     """
-    network, sends = draw.network, sending(draw.network, active)
+    network, sends = draw.network, sending(draw.network, active, draw.h.shape[:-2])
     rate = rate_bps(_band(network), snr_linear(network.snr_db), draw.gain)
     return _seconds(_sharers(network, sends), rate, sends)
 
@@ -84,7 +84,7 @@ def ofdma_seconds_per_bit(draw: ChannelDraw, active: ArrayLike | None = None) ->
 
     Arguments, result and errors are those of :func:`tdma_seconds_per_bit`.
     """
-    network, sends = draw.network, sending(draw.network, active)
+    network, sends = draw.network, sending(draw.network, active, draw.h.shape[:-2])
     sharers = _sharers(network, sends)
     rate = rate_bps(_band(network) / sharers, sharers * snr_linear(network.snr_db), draw.gain)
     return _seconds(1.0, rate, sends)
@@ -116,11 +116,12 @@ def aircomp_seconds_per_element(
         [..., clients]; 0 for inactive clients.
 
     Raises:
-        ValueError: a setting is not finite and positive, or ``active`` does not hold one boolean
-            per client.
+        ValueError: a setting is not finite and positive, ``elements_per_symbol`` is not 1 or 2, or
+            ``active`` does not hold one boolean per client.
     """
+    if elements_per_symbol not in (1, 2):
+        raise ValueError(f"elements_per_symbol is {elements_per_symbol}: choose 1 or 2.")
     for name, value in (
-        ("elements_per_symbol", elements_per_symbol),
         ("subcarrier_hz", subcarrier_hz),
         ("symbol_seconds", symbol_seconds),
     ):
@@ -129,7 +130,7 @@ def aircomp_seconds_per_element(
     symbols_at_once = _band(draw.network) / subcarrier_hz
     seconds = symbol_seconds / (symbols_at_once * elements_per_symbol)
     seconds = np.broadcast_to(seconds, (*draw.h.shape[:-2], draw.network.clients))
-    return np.where(sending(draw.network, active), seconds, 0.0)
+    return np.where(sending(draw.network, active, draw.h.shape[:-2]), seconds, 0.0)
 
 
 @checked()
@@ -152,7 +153,7 @@ def airtime_seconds_per_bit(
         raise ValueError(f'scheme is {scheme!r}: choose "tdma" or "ofdma".')
     network = draw.network
     rate = rate_bps(_band(network), snr_linear(network.snr_db), draw.gain)
-    return _seconds(1.0, rate, sending(network, active))
+    return _seconds(1.0, rate, sending(network, active, draw.h.shape[:-2]))
 
 
 def _band(network: Network) -> FloatArray:
@@ -160,8 +161,18 @@ def _band(network: Network) -> FloatArray:
     return network.bandwidth_hz[network.cell_of]
 
 
-def sending(network: Network, active: ArrayLike | None) -> BoolArray:
-    """Whether each client transmits, [..., clients]."""
+def sending(network: Network, active: ArrayLike | None, blocks: tuple[int, ...]) -> BoolArray:
+    """Whether each client transmits, [..., clients].
+
+    Args:
+        network: network of the clients.
+        active: [..., clients], whether each client transmits; None means all transmit.
+        blocks: leading axes of the values that are computed, with which those of ``active`` must
+            broadcast.
+
+    Raises:
+        ValueError: ``active`` is not Boolean, or its shape does not fit.
+    """
     if active is None:
         return np.ones(network.clients, dtype=np.bool_)
     sends = np.asarray(active)
@@ -170,6 +181,13 @@ def sending(network: Network, active: ArrayLike | None) -> BoolArray:
             f"active has shape {sends.shape} and dtype {sends.dtype}: "
             f"give [..., clients] booleans, here (..., {network.clients})."
         )
+    try:
+        np.broadcast_shapes(sends.shape[:-1], blocks)
+    except ValueError:
+        raise ValueError(
+            f"active has shape {sends.shape}, but the channels or values have leading axes "
+            f"{blocks}: give [..., clients] whose leading axes broadcast with these."
+        ) from None
     return sends
 
 
