@@ -23,7 +23,7 @@ class Status(Enum):
     ZERO = "optimal, and zero: a client's channel is zero"
     FEASIBLE = "feasible, not proven optimal"
     INFEASIBLE = "infeasible"
-    UNKNOWN = "unknown: no solution found"
+    UNKNOWN = "unknown: no solution within the time limit or numerical precision"
 
     @classmethod
     def of_gap(cls, gap: float, proven: float = PROVEN_GAP) -> Status:
