@@ -39,7 +39,8 @@ def round_seconds(
         tracking: S_tilde of 10 sampled clients; used by methods that track selectively.
         step_seconds: t_grad, seconds per local step.
         steps: K, local steps.
-        wait: duration of unequal uploads, ``mean`` or ``slowest``.
+        wait: what a round waits for if clients send different numbers of vectors, ``mean`` or
+            ``slowest``.
     """
     algorithm = find_algorithm(method)()
     uplink = Fixed(wait=wait)  # type: ignore[arg-type]

@@ -286,8 +286,10 @@ def test_rows_of_tasks_are_paired_by_task():
     assert not list(
         differences(old, run(("a", 0.1), ("b", 0.8), ("b", 0.9), ("b", 0.95)), bits=False)
     )
+    near = run(("a", 0.1), ("b", 0.8), ("a", 0.2), ("b", 0.87), ("b", 0.95))
+    assert not list(differences(old, near, bits=False))  # 3 points in one row
     (line,) = differences(old, run(("a", 0.1), ("b", 0.8), ("b", 0.7)), bits=False)
-    assert line == "row 3: accuracy is 0.9, and 0.7 now"
+    assert line == "accuracies differ by 6.7 points in the mean over 3 rows"
     (line,) = differences(old, run(("a", 0.1)), bits=False)
     assert line == "5 rows, of which 1 have a partner now"
 
