@@ -200,6 +200,31 @@ class Network:
         found[..., filled] = ufunc.reduceat(values, self.cell_starts[filled], axis=-1)
         return found
 
+    @checked()
+    def by_cell(self, values: ArrayLike, fill: float = 0.0) -> FloatArray:
+        """One row per cell, as solvers of bands and energies take their clients.
+
+        Args:
+            values: [..., clients].
+            fill: value of the places after the last client of a cell. Solvers ignore clients
+                without bits, so pad sizes of uploads with 0.
+
+        Returns:
+            [..., cells, clients of the largest cell].
+
+        Raises:
+            ValueError: ``values`` does not have one number per client.
+        """
+        each = np.asarray(values, dtype=np.float64)
+        if each.shape[-1:] != (self.clients,):
+            raise ValueError(
+                f"values has shape {each.shape}: give [..., clients] for {self.clients} clients."
+            )
+        width = int(self.cell_sizes.max(initial=0))
+        found = np.full((*each.shape[:-1], self.cells, width), fill)
+        found[..., self.cell_of, np.arange(self.clients) - self.cell_starts[self.cell_of]] = each
+        return found
+
     def of(self, clients: ArrayLike) -> Network:
         """The sub-network of the given clients; the cost of a draw is proportional to its size.
 
@@ -313,6 +338,31 @@ class ChannelDraw:
         """Channel gain ||h_i||^2 [..., clients], including the path gain."""
         real, imag = self.h.real.astype(np.float64), self.h.imag.astype(np.float64)
         return np.asarray((real**2 + imag**2).sum(axis=-1))
+
+    @property
+    def snr_hz(self) -> FloatArray:
+        """P g / N0 in Hz [..., clients]: the SNR in the cell's whole band times that band.
+
+        The SNR within a band b is snr_hz / b.
+        """
+        network = self.network
+        snr = 10 ** (network.snr_db / 10) * self.gain
+        return np.asarray(snr * network.bandwidth_hz[network.cell_of])
+
+    @property
+    def gain_per_noise(self) -> FloatArray:
+        """G = g / N0 in Hz/W [..., clients]: the SNR at p watts within a band b is p G / b.
+
+        Raises:
+            ValueError: a client has no transmit power, so that its SNR says nothing of its gain.
+        """
+        power = self.network.transmit_power_w
+        if not power.all():
+            raise ValueError(
+                "transmit_power_w contains 0: gains per noise follow from the SNR at a positive "
+                "power."
+            )
+        return self.snr_hz / power
 
     def of(self, clients: ArrayLike) -> ChannelDraw:
         """The channels of the given clients, see :meth:`Network.of`."""

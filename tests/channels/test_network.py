@@ -209,6 +209,31 @@ def test_a_sub_network_keeps_values_and_cells_of_its_clients(case):
         np.testing.assert_allclose(total[:, cell], values[:, rows].sum(1), rtol=1e-12)
 
 
+@given(networks())
+def test_rows_by_cell_hold_the_values_in_order(case):
+    """Also of cells without a client; further places have the fill value."""
+    network, some = case
+    part = network.of(some)
+    values = np.random.default_rng(0).random((2, len(some)))
+    rows = part.by_cell(values, fill=-1.0)
+    assert rows.shape == (2, network.cells, part.cell_sizes.max(initial=0))
+    for cell in range(network.cells):
+        mine, size = part.cell_of == cell, part.cell_sizes[cell]
+        assert np.array_equal(rows[:, cell, :size], values[:, mine])
+        assert (rows[:, cell, size:] == -1).all()
+
+
+def test_rows_by_cell_need_one_value_per_client():
+    with pytest.raises(ValueError, match=r"values has shape \(2,\): give \[..., clients\] for 3"):
+        small().by_cell([1.0, 2.0])
+
+
+def test_gains_per_noise_need_power():
+    draw = small(transmit_power_w=[0.1, 0, 0.1]).draw(STREAM)
+    with pytest.raises(ValueError, match="transmit_power_w contains 0"):
+        _ = draw.gain_per_noise
+
+
 def test_replace_keeps_the_client_indices_of_a_sub_network():
     """A modified sub-network with only client 2 still draws the channels of client 2."""
     network = small(cell_of=[0, 0, 0], fading=Rician(5.0))
