@@ -78,6 +78,7 @@ def transitions(rows: Sequence[Row], first: int = 10, tolerance: float = 0.01) -
 
 
 def _by_session(rows: Sequence[Row]) -> list[list[Row]]:
+    """The rows of each session, the first one of each round."""
     sessions: list[list[Row]] = []
     for number, row in enumerate(rows):
         for name in FIELDS:
@@ -92,5 +93,7 @@ def _by_session(rows: Sequence[Row]) -> list[list[Row]]:
                     f"{len(sessions)} was expected: give all rows of a run in order."
                 )
             sessions.append([])
-        sessions[-1].append(row)
+        # The time limit adds a row if it ends a session after an evaluated round.
+        if not sessions[-1] or row["session_round"] != sessions[-1][-1]["session_round"]:
+            sessions[-1].append(row)
     return sessions

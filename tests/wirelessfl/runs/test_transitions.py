@@ -37,6 +37,16 @@ def test_a_recovery_may_come_after_the_first_rounds():
     assert only == Transition(1, 0.8, pytest.approx(0.25), pytest.approx(0.7), 30)
 
 
+def test_a_round_with_two_rows_counts_once():
+    """The row that the time limit adds after an evaluated round changes no transition."""
+    rows = rows_of({0: 0.1, 1: 0.8}, {0: 0.2, 1: 0.3, 2: 0.7})
+    again = {"session": 1, "session_round": 2, "accuracy": 0.7}
+    assert transitions([*rows, again]) == transitions(rows)
+    assert transitions(rows)[0].mean_accuracy == pytest.approx(0.5)
+    start = rows_of({0: 0.1, 1: 0.8}, {0: 0.2})
+    assert transitions([*start, start[-1]]) == []
+
+
 def test_a_session_without_trained_rounds_has_no_transition():
     assert transitions(rows_of({0: 0.1, 1: 0.8}, {0: 0.3})) == []
     assert transitions(rows_of({0: 0.1})) == []
