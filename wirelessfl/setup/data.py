@@ -17,7 +17,7 @@ from wirelessfl.config.sections import DataSection
 from wirelessfl.data import Dataset, load_dataset
 from wirelessfl.data.client_samples import ClientSamples
 from wirelessfl.data.label_groups import LabelGroups, split_groups
-from wirelessfl.data.splits import Samples, Split
+from wirelessfl.data.splits import Samples
 from wirelessfl.data.validation import RemainingSamples, hold_out
 from wirelessfl.errors import ConfigError
 
@@ -85,7 +85,7 @@ class Loaded:
         groups = None if presence is None else presence.groups(data.classes, network.cell_of)
         key = (wanted, settings.validation_fraction, id(data))
         if key not in self.splits:
-            held = _held_out(settings, choices.split, data, stream.child("validation"))
+            held = _held_out(settings, data, stream.child("validation"))
             self.splits[key] = _dealt(choices, data, network, groups, stream, held), held
         samples, held = self.splits[key]
         return Dealt(samples, groups, held)
@@ -100,18 +100,17 @@ def given_dataset(settings: DataSection, data: Dataset) -> Dataset:
     return _scaled(data, settings.pixels)
 
 
-def _held_out(
-    settings: DataSection, split: Split, data: Dataset, stream: Stream
-) -> IntArray | None:
-    """Indices of the validation samples, or None; a natural split holds out whole groups.
+def _held_out(settings: DataSection, data: Dataset, stream: Stream) -> IntArray | None:
+    """Indices of the validation samples, or None; whole groups if the data set has groups.
 
     Raises:
         DataError: no samples would be held out, or none would be left.
     """
-    if not settings.validation_fraction:
+    fraction = settings.validation_fraction
+    if not fraction:
         return None
-    groups = data.groups if split.by_groups else None
-    return hold_out(len(data.train_labels), settings.validation_fraction, stream, groups)
+    # Samples of a group may overlap, whichever clients they are dealt to.
+    return hold_out(len(data.train_labels), fraction, stream, data.groups)
 
 
 def _dealt(
