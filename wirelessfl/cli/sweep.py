@@ -99,7 +99,7 @@ def combinations(tables: Mapping[str, Any], choices: Sequence[Mapping[str, Any]]
 
 
 def config_value(config: Config, flag: str) -> Any:
-    """The value of a setting by the name of its flag; None if it has no effect."""
+    """The value of a setting by the name of its flag, for JSON; None if it has no effect."""
     from wirelessfl.config.kinds import KINDS, chosen_classes, flag_homes
 
     if flag in KINDS:
@@ -110,7 +110,8 @@ def config_value(config: Config, flag: str) -> Any:
         return None
     section, key = homes[flag]
     table = getattr(config, section)
-    return table.get(key) if isinstance(table, Mapping) else getattr(table, key)
+    value = table.get(key) if isinstance(table, Mapping) else getattr(table, key)
+    return str(value) if isinstance(value, Path) else value
 
 
 def _table(varied: list[str], rows: list[dict[str, Any]]) -> Table:

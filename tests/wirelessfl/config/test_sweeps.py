@@ -48,6 +48,17 @@ def test_ignored_settings_do_not_change_the_hash() -> None:
     assert len({settings_hash(config) for config in configs}) == 3
 
 
+def test_a_sweep_may_vary_a_path(tmp_path: Path, monkeypatch, capsys) -> None:
+    """The JSON summary contains paths as strings."""
+    monkeypatch.chdir(tmp_path)
+    for name in "ab":
+        Path(f"{name}.csv").write_text("client,join,leave\n0,0,\n1,0,\n")
+    words = ["sweep", "fedavg", *SMALL, "--sessions", "2", "--presence", "trace"]
+    assert main([*words, "--trace", "a.csv,b.csv", "--json", "--out", "sweep"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["trace"] for row in rows] == [str(tmp_path / "a.csv"), str(tmp_path / "b.csv")]
+
+
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
