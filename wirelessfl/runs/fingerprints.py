@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from torch import Tensor
 
 from channels import Network
 from channels.streams import Stream
+from wirelessfl.config import Config
 from wirelessfl.config.tables import read_toml
 from wirelessfl.data import Dataset
 from wirelessfl.data.client_samples import ClientSamples
@@ -40,6 +42,24 @@ def settings_fingerprint(directory: RunDirectory) -> dict[str, str]:
     tables = read_toml(directory.path / "config.toml")
     tables.get("run", {}).pop("out", None)
     return {"the settings in config.toml are": digest(tables)}
+
+
+def trace_fingerprint(trace: Path | None) -> dict[str, str]:
+    """Hash of the bytes of a recorded trace; empty without a trace."""
+    return {} if trace is None else {"the trace's lines are": digest(trace.read_bytes())}
+
+
+def check_trace(directory: RunDirectory, state: dict[str, Any], config: Config) -> None:
+    """Check that a finished run's trace, if it still exists, was not changed.
+
+    Settings and their hash name only the path of the trace.
+
+    Raises:
+        ConfigError: its lines differ.
+    """
+    trace = (config.presence or {}).get("trace")
+    if trace is not None and trace.is_file():
+        check_fingerprint(directory, state, trace_fingerprint(trace))
 
 
 def model_fingerprint(objective: Objective) -> str:

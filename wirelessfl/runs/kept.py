@@ -17,6 +17,7 @@ from wirelessfl.config.task_settings import inherited
 from wirelessfl.config.task_tables import TASK_SETTINGS
 from wirelessfl.errors import ConfigError, DataError, TrainingError
 from wirelessfl.runs.directory import Row, RunDirectory
+from wirelessfl.runs.fingerprints import check_trace
 from wirelessfl.runs.result import RunResult
 from wirelessfl.runs.run import resume, run
 from wirelessfl.setup.given_objects import check_given
@@ -94,9 +95,11 @@ def is_finished(config: Config, root: Path) -> bool:
     """Whether ``root`` contains a finished run with these settings."""
     folder = kept_folder(config, root)
     try:
-        checkpoint = RunDirectory(folder).load()
+        directory = RunDirectory(folder)
+        checkpoint = directory.load()
         if checkpoint is None or not _same_settings(config, folder):
             return False
+        check_trace(directory, checkpoint[1], config)
     except ConfigError:
         return False
     return bool(checkpoint[1]["finished"])

@@ -22,7 +22,7 @@ from wirelessfl.fork_server import leave_if_child
 from wirelessfl.runs.about import about
 from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.runs.engines import engine_of
-from wirelessfl.runs.fingerprints import check_fingerprint, settings_fingerprint
+from wirelessfl.runs.fingerprints import check_fingerprint, check_trace, settings_fingerprint
 from wirelessfl.runs.progress import Progress, RowCallback
 from wirelessfl.runs.result import RunResult
 from wirelessfl.runs.tasks import named_params
@@ -117,6 +117,7 @@ def resume(
         shards.by_first(
             lambda: check_fingerprint(directory, state, settings_fingerprint(directory))
         )
+        shards.by_first(lambda: check_trace(directory, state, config))
         shards.by_first(lambda: directory.check_rows(state["rows_bytes"]))
         rows = shards.by_first(directory.rows)
         return RunResult(config, rows, _stored_params(tensors, state, config), directory.path)

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from wirelessfl.errors import DataError
 from wirelessfl.runs.directory import Row
-from wirelessfl.runs.fingerprints import digest
+from wirelessfl.runs.fingerprints import trace_fingerprint
 from wirelessfl.runs.rounds import RoundsEngine
 from wirelessfl.schedules.events import Reached, Report
 from wirelessfl.setup import SessionsSetup
@@ -92,7 +92,4 @@ class SessionsEngine(RoundsEngine):
 
     def fingerprint(self) -> dict[str, str]:
         """Hashes of ``RoundsEngine``, and of the recorded trace if there is one."""
-        hashes, trace = super().fingerprint(), self.setup.trace
-        if trace is None:
-            return hashes
-        return {**hashes, "the trace's lines are": digest(trace.read_bytes())}
+        return super().fingerprint() | trace_fingerprint(self.setup.trace)

@@ -336,6 +336,25 @@ def test_the_hash_ignores_task_settings_equal_to_the_runs():
     assert len({plain, *map(hash_of, others)}) == 1 + len(others)
 
 
+def test_a_finished_run_with_another_trace_is_not_reused(tmp_path):
+    """The hash names the trace's path only, so its lines are compared, while it exists."""
+    trace = tmp_path / "trace.csv"
+    trace.write_text("client,join,leave\n0,0,\n1,0,\n")
+    small = {"clients": 4, "rounds": 1, "local_steps": 1, "threads": 1}
+    config = Config.from_flags("fedavg", sessions=2, presence="trace", trace=trace, **small)
+    first = kept_run(config, tmp_path / "runs")
+    assert kept_run(config, tmp_path / "runs").rows == first.rows
+    assert is_finished(config, tmp_path / "runs")
+    trace.write_text("client,join,leave\n0,0,\n2,0,\n")
+    assert not is_finished(config, tmp_path / "runs")
+    with pytest.raises(ConfigError, match="the trace's lines are not those of the original run"):
+        kept_run(config, tmp_path / "runs")
+    with pytest.raises(SweepError, match="the trace's lines are not those of the original run"):
+        sweep([config], tmp_path / "runs")
+    trace.unlink()
+    assert kept_run(config, tmp_path / "runs").rows == first.rows
+
+
 def test_a_run_with_other_defaults_is_not_reused(tmp_path):
     """A stored run with the same hash is refused if changed defaults gave it other settings."""
     config = Config.from_flags("fedavg", clients=4, rounds=1, local_steps=1, threads=1)
