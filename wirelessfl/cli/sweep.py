@@ -115,12 +115,13 @@ def config_value(config: Config, flag: str) -> Any:
 
 
 def _table(varied: list[str], rows: list[dict[str, Any]]) -> Table:
-    target = rows[0].get("target")
-    columns = TOTALS if target is None else TO_TARGET
+    targets = [row.get("target") for row in rows]
+    columns = TOTALS if None in targets else TO_TARGET
     if any(row.get("transition_accuracy") is not None for row in rows):
         columns = {**columns, "transition_accuracy": ("first ten rounds of sessions", ".3f")}
     columns, kind = with_validation(columns, rows)
-    title = None if target is None else f"cost of {kind} {target}"
+    common = f"{kind} {targets[0]}" if len(set(targets)) == 1 else f"each run's target {kind}"
+    title = None if None in targets else f"cost of {common}"
     table = Table(title=title)
     for name in varied:
         table.add_column(name.replace("_", " "))
