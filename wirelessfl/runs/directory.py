@@ -28,10 +28,15 @@ except ImportError:  # not a POSIX system: folders of runs are not locked
 Row = dict[str, Any]
 
 
+def _draft(path: Path) -> Path:
+    """Temporary name of a file that is being written."""
+    return path.with_name(path.name + ".part")
+
+
 @contextmanager
 def _replacing(path: Path) -> Iterator[Path]:
     """Yield a temporary name for a file; rename the complete file once it is on disk."""
-    draft = path.with_name(path.name + ".part")
+    draft = _draft(path)
     try:
         yield draft
         with draft.open("rb") as file:
@@ -75,11 +80,15 @@ class RunDirectory:
     def check_free(path: Path) -> None:
         """Check that a folder is empty or missing, and writable.
 
+        A draft of ``config.toml`` is ignored: the process that wrote it was killed before the run
+        began.
+
         Raises:
             ConfigError: it is a file, not empty, or not writable.
         """
         check_writable(path)
-        if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        draft = _draft(path / "config.toml")
+        if path.exists() and (not path.is_dir() or any(file != draft for file in path.iterdir())):
             raise ConfigError(
                 f"out is {path}: it is not an empty folder. Choose another folder, or resume the "
                 f"run in it: wirelessfl resume {path}"

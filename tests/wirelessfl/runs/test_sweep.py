@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import wirelessfl
 from wirelessfl.cli import main
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
@@ -353,6 +354,22 @@ def test_a_finished_run_with_another_trace_is_not_reused(tmp_path):
         sweep([config], tmp_path / "runs")
     trace.unlink()
     assert kept_run(config, tmp_path / "runs").rows == first.rows
+
+
+def test_a_run_killed_while_its_settings_were_written_is_started_again(tmp_path):
+    """An incomplete config.toml.part does not block the folder; other files do."""
+    (config,) = configs(rounds=1, seeds=(1,))
+    folder = kept_folder(config, tmp_path)
+    folder.mkdir()
+    (folder / "config.toml.part").write_text("[algor")
+    (result,) = sweep([config], tmp_path)
+    assert result.directory == folder
+    assert not (folder / "config.toml.part").exists()
+    assert is_finished(config, tmp_path)
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/notes.part").write_text("")
+    with pytest.raises(ConfigError, match="it is not an empty folder"):
+        wirelessfl.run(config.with_run({"out": tmp_path / "other"}))
 
 
 def test_a_run_with_other_defaults_is_not_reused(tmp_path):
