@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from wirelessfl.errors import DataError
 
 if TYPE_CHECKING:
+    from PIL import Image
     from rich.console import Console
 
 BLOCK = 500
@@ -47,7 +48,8 @@ class Decoder:
             where: place of the image, for messages.
 
         Raises:
-            DataError: the image is damaged, is neither PNG nor JPEG, or has a wrong mode or size.
+            DataError: the image is damaged, is neither PNG nor JPEG, has a wrong mode or size, or
+                would lose bits or transparency.
         """
         from PIL import Image
 
@@ -58,8 +60,13 @@ class Decoder:
         try:
             with Image.open(io.BytesIO(content), formats=found) as image:
                 self._check(image.mode, image.size, where)
+                lost = _lost(image, content)
+                if lost:
+                    raise DataError(f"{where}: the image has {lost}. {self.advice}")
                 grey = self.side is not None and image.mode == "L"
                 decoded = np.asarray(image.convert("RGB") if grey else image)
+        except DataError:
+            raise
         except (
             *(OSError, SyntaxError, ValueError, EOFError, struct.error),  # of damaged files
             Image.DecompressionBombError,
@@ -91,6 +98,15 @@ class Decoder:
                 f"{first_size[0]}x{first_size[1]} {first_mode}; all need the same size and mode. "
                 f"{self.advice}"
             )
+
+
+def _lost(image: Image.Image, content: bytes) -> str:
+    """What decoding an RGB or grey image to 8-bit pixels would lose; empty for nothing."""
+    if image.format == "PNG" and content[24] > 8:  # Pillow keeps the upper 8 bits
+        return f"{content[24]} bits per channel, expected at most 8"
+    if "transparency" in image.info:
+        return "a transparent colour (chunk tRNS), expected none"
+    return ""
 
 
 @contextmanager

@@ -65,7 +65,10 @@ def reading_parquet(path: Path, advice: str, alternative: str = "") -> Iterator[
         ) from error
     try:
         yield parquet
-    except (ArrowException, OSError) as error:
+    except DataError:
+        raise
+    # Damaged names and repeated columns are ValueError and KeyError.
+    except (ArrowException, OSError, ValueError, KeyError) as error:
         reason = " ".join(str(error).split())  # some of pyarrow's messages have several lines
         raise DataError(f"{path}: damaged parquet file ({reason}). {advice}") from error
 

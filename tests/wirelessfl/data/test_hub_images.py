@@ -3,7 +3,9 @@
 import io
 import json
 import shutil
+import struct
 import sys
+import zlib
 from dataclasses import replace
 
 import numpy as np
@@ -19,6 +21,7 @@ from wirelessfl.cli import main
 from wirelessfl.config import Config
 from wirelessfl.data import files, load_dataset
 from wirelessfl.data.cifar import CIFAR10, CIFAR100
+from wirelessfl.data.decoding import FORMATS
 from wirelessfl.data.hub_images import CIFAR10_JPEG, SVHN, HubImages, own_images
 from wirelessfl.errors import ConfigError, DataError
 
@@ -177,6 +180,18 @@ def test_cifar_reads_a_hub_copy_only_without_the_published_files(cifar, inner, l
         small.load(tmp_path)
 
 
+def chunk(kind, data):
+    """A chunk of a PNG."""
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+
+def deep(side=32):
+    """An RGB PNG with 16 bits per channel, which Pillow reads but does not write."""
+    rows = zlib.compress((b"\0" + bytes(range(6)) * side) * side)
+    header = struct.pack(">IIBBBBB", side, side, 16, 2, 0, 0, 0)
+    return FORMATS["PNG"] + chunk(b"IHDR", header) + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
+
+
 def wrong(name):
     """A change to a file of five images, and the expected message."""
     good = [encoded(pixels) for pixels in pictures(5)]
@@ -198,6 +213,10 @@ def wrong(name):
         table = {"img": pyarrow.array(rows, STRUCT), "label": labels}
         parquet.write_table(pyarrow.table(table), path)
 
+    def two_labels(path):
+        first = parquet.read_table(path)
+        parquet.write_table(first.append_column("label", first.column("label")), path)
+
     return {
         "no image column": (put(image="pixels"), r"the columns are pixels, label; expected img or"),
         "no label column": (put(label="class"), r"the columns are img, class; .*, and label\."),
@@ -218,6 +237,11 @@ def wrong(name):
             second(encoded(pictures(1)[0], mode="RGBA")),
             r"row 1: the image has mode RGBA, expected RGB or L \(8-bit grey\)\.",
         ),
+        "16 bits": (second(deep()), r"row 1: the image has 16 bits per channel, expected at most"),
+        "transparent colour": (
+            second(good[1][:33] + chunk(b"tRNS", bytes(6)) + good[1][33:]),
+            r"row 1: the image has a transparent colour \(chunk tRNS\), expected none\.",
+        ),
         "label too large": (put(labels=[0, 1, 2, 10, 4]), r"row 3: the label is 10, expected 0 to"),
         "label negative": (put(labels=[0, -1, 2, 1, 4]), r"row 1: the label is -1, expected 0 to"),
         "label null": (put(labels=[0, 1, None, 1, 4]), r"row 2: the label is null\."),
@@ -230,6 +254,11 @@ def wrong(name):
         "not parquet": (
             lambda path: path.write_bytes(b"PAR1 no parquet PAR1"),
             r"damaged parquet file \(.+\)\.",
+        ),
+        "two label columns": (two_labels, r"damaged parquet file \(.*label.*\)\."),
+        "damaged column name": (
+            lambda path: path.write_bytes(path.read_bytes().replace(b"label", b"lab\xffl")),
+            r"damaged parquet file \(.*can't decode byte.*\)\.",
         ),
         "truncated parquet": (
             lambda path: path.write_bytes(path.read_bytes()[:-40]),
@@ -251,6 +280,8 @@ def wrong(name):
         "truncated JPEG",
         "other size",
         "transparent",
+        "16 bits",
+        "transparent colour",
         "label too large",
         "label negative",
         "label null",
@@ -258,6 +289,8 @@ def wrong(name):
         "label text",
         "no rows",
         "not parquet",
+        "two label columns",
+        "damaged column name",
         "truncated parquet",
     ],
 )
@@ -269,6 +302,18 @@ def test_wrong_files_are_named_in_one_line_with_a_remedy(name, tmp_path):
     with pytest.raises(DataError, match=rf"svhn/train\.parquet.*{message}.*Download") as caught:
         SMALL.load(tmp_path)
     assert "\n" not in str(caught.value)
+
+
+def test_the_message_for_a_wrong_image_has_place_and_remedy_once(tmp_path):
+    write_parts(tmp_path, shape=(32, 32, 3))
+    test = tmp_path / "test.parquet"
+    write(test, [encoded(pictures(1, (9, 8, 3))[0])], [0])
+    with pytest.raises(DataError) as caught:
+        own_images(tmp_path).load()
+    assert str(caught.value) == (
+        f"{test}, row 0: the image is 8x9 RGB, but the first training image 32x32 RGB; all need "
+        f"the same size and mode. {own_images(tmp_path).remedy}"
+    )
 
 
 def test_damaged_pages_are_named(tmp_path):
