@@ -27,6 +27,7 @@ def timeline(arguments: argparse.Namespace) -> int:
     """Plot each client's work over simulated time, without training."""
     from wirelessfl.cli.flags import given_flags
     from wirelessfl.config import Config
+    from wirelessfl.runs.directory import check_writable
     from wirelessfl.runs.timeline import timeline as simulated
 
     if launched()[0] > 0:  # under torchrun, the first process draws
@@ -39,10 +40,17 @@ def timeline(arguments: argparse.Namespace) -> int:
         raise ConfigError(
             f"out={flags['out']} conflicts with timeline, which stores no run: omit --out."
         )
+    check_writable(arguments.picture.parent, "picture")
     found = simulated(config, arguments.seconds)
+    try:
+        drawn = found.draw(arguments.picture)
+    except OSError as error:
+        raise ConfigError(
+            f"picture is {arguments.picture}: {error.strerror}. Choose another file."
+        ) from error
     if arguments.json:
         print(json.dumps(found.summary(), indent=2))
-    for file in found.draw(arguments.picture):
+    for file in drawn:
         _say(Console(stderr=arguments.json), f"drawn: {file}")
     return 0
 

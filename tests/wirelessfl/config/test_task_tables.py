@@ -145,6 +145,21 @@ def test_sweeps_without_effect_and_invalid_timelines_are_refused(tmp_path, capsy
     assert not list(tmp_path.iterdir())
 
 
+def test_a_picture_that_cannot_be_written_is_refused(tmp_path, capsys, monkeypatch):
+    """The folder is checked before the simulation; other errors of writing are one line too."""
+    words = ["timeline", "fedast", "--delays", "shifted-exponential", "--step-seconds", "0.1"]
+    words += ["--seconds", "1", "--json", "--picture"]
+    (tmp_path / "a.png").mkdir()
+    assert main([*words, str(tmp_path / "a.png")]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert f"picture is {tmp_path}/a.png: Is a directory. Choose another file." in err
+    (tmp_path / "file").write_text("")
+    monkeypatch.setattr("wirelessfl.runs.timeline.timeline", None)  # must not be called
+    assert main([*words, str(tmp_path / "file/b.png")]) == 2
+    assert f"picture is {tmp_path}/file: {tmp_path}/file is not a folder" in capsys.readouterr().err
+
+
 def test_given_data_conflict_with_task_tables(toy, tmp_path):
     with pytest.raises(ConfigError, match="name it in their tables"):
         wirelessfl.run(Config.from_flags("fedast", **TWO, out=tmp_path / "run"), data=toy)
