@@ -167,6 +167,14 @@ def test_unknown_keys_and_files_are_refused(tmp_path):
             "network.cells is True: it does not accept true/false.$",
         ),
         ({"algorithm": {"name": "hist", "lr": True}}, "lr is True: it does not accept true/false"),
+        (
+            {"algorithm": "hist", "network": {"cpu_hz": [True, 2e9]}},
+            r"network.cpu_hz is \[True, 2000000000.0\]: it does not accept true/false.$",
+        ),
+        (
+            {"algorithm": "hist", "model": {"name": "fcnn", "hidden": (True,)}},
+            r"hidden is \(True,\): it does not accept true/false.$",
+        ),
         ({"algorithm": {"name": "hist", "lr": float("inf")}}, "lr is inf: give a finite number"),
         ({"algorithm": {"name": "hist", "size_cap": "1e400"}}, "size_cap is inf: give a finite"),
     ],

@@ -37,6 +37,9 @@ class Section(BaseModel):
 
 
 def refuse_bool(key: str, value: Any, annotation: Any) -> None:
-    """Refuse booleans for numbers: Python would accept True as 1."""
-    if isinstance(value, bool) and "bool" not in str(annotation):
-        raise ConfigError(f"{key} is {value}: it does not accept true/false.")
+    """Refuse booleans for numbers, alone or in lists: Python would accept True as 1."""
+    if "bool" in str(annotation):
+        return
+    for each in value if isinstance(value, list | tuple) else [value]:
+        if isinstance(each, bool):
+            raise ConfigError(f"{key} is {value}: it does not accept true/false.")
