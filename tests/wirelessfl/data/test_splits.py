@@ -352,6 +352,16 @@ def test_splits_depend_on_the_stream(kind):
         ({"kind": "natural", "groups": [1.0] * 6000}, "groups is float64"),
         ({"clients": 6001}, "6001 clients"),
         ({"clients": 100, "min_samples": 61}, "need 6100 samples, but there are only 6000"),
+        (
+            {"clients": 6001, "kind": "iid"},
+            r"^6001 clients with at least 1 sample each need 6001 samples, but there are only "
+            r"6000\. Use fewer clients\.$",
+        ),
+        ({"clients": 100, "min_samples": 61}, r"Use fewer clients or lower min_samples\.$"),
+        (
+            {"kind": "dirichlet", "alpha": 0.01, "clients": 3000},
+            r"gave each of 3000 clients min_samples=1 .*\. Raise alpha or use fewer clients\.$",
+        ),
         ({"kind": "dirichlet", "alpha": 0.0}, "alpha is 0.0"),
         ({"kind": "dirichlet", "alpha": float("nan")}, "alpha is nan"),
         ({"kind": "dirichlet", "alpha": float("inf")}, "alpha is inf"),

@@ -82,9 +82,10 @@ def check_count(samples: int, clients: int, required: int) -> None:
         DataError: there are fewer than ``clients * required`` samples.
     """
     if clients * required > samples:
+        each = f"{required} sample{'s' if required > 1 else ''}"
         raise DataError(
-            f"{clients} clients with at least {required} samples each need {clients * required} "
-            f"samples, but there are only {samples}. Use fewer clients or lower min_samples."
+            f"{clients} clients with at least {each} each need {clients * required} samples, but "
+            f"there are only {samples}. Use fewer clients{_lower(required)}."
         )
 
 
@@ -99,10 +100,16 @@ def check_sizes(sizes: IntArray, required: int) -> None:
         DataError: a client has fewer than ``required`` samples.
     """
     if sizes.min() < required:
+        fewer = f", fewer than min_samples={required}" if required > 1 else ""
         raise DataError(
-            f"client {sizes.argmin()} has {sizes.min()} samples, fewer than min_samples={required}."
-            f" Lower min_samples or the number of clients ({len(sizes)})."
+            f"client {sizes.argmin()} has {sizes.min() or 'no'} samples{fewer}. Use fewer than "
+            f"{len(sizes)} clients{_lower(required)}."
         )
+
+
+def _lower(required: int) -> str:
+    """The remedy of a smaller ``min_samples``, which only some splits have; empty if it is 1."""
+    return " or lower min_samples" if required > 1 else ""
 
 
 def by_owner(owner: IntArray, sizes: IntArray) -> list[IntArray]:

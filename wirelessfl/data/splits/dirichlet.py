@@ -95,10 +95,11 @@ class Dirichlet(OwnedSplit):
                 break
             best = max(best, smallest)
         else:
+            lower = ", lower min_samples," if self.required > 1 else ""
             raise DataError(
                 f"no Dirichlet split with alpha={self.alpha} gave each of {clients} clients "
                 f"min_samples={self.required} in {TRIES} draws; the best left a client with "
-                f"{best}. Raise alpha, lower min_samples, or use fewer clients."
+                f"{best}. Raise alpha{lower} or use fewer clients."
             )
         shuffled = draw.permutation(len(labels))
         by_class = shuffled[np.argsort(labels[shuffled], kind="stable")]
