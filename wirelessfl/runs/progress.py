@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any, Protocol
 from torch import Tensor
 
 from wirelessfl.allocator import freed_memory_kept
+from wirelessfl.errors import TrainingError
 from wirelessfl.runs.about import CHECKPOINT_LAYOUT, NUMERICS, ROWS_SCHEMA
 from wirelessfl.runs.directory import Row, RunDirectory
 from wirelessfl.runs.fingerprints import check_fingerprint, settings_fingerprint
@@ -134,6 +136,7 @@ class Progress:
 
     def _report(self, report: Report) -> Event | None:
         row, answer = self.engine.row(report)
+        _check_finite(row)
         row |= {"numerics": NUMERICS, "wall_seconds": self.wall_seconds()}
         self.directory.append(row)
         task = row.get("task")
@@ -174,3 +177,20 @@ class Progress:
         self.engine.saved()
         self.saved = time.monotonic()
         self.save_seconds = self.saved - begun
+
+
+def _check_finite(row: Row) -> None:
+    """Check that sums over rounds have not overflowed; JSON has no infinity.
+
+    Raises:
+        TrainingError: simulated seconds or joules are infinite.
+    """
+    for name, remedy in (
+        ("sim_seconds", "Raise bandwidth_hz, snr_db or cpu_hz"),
+        ("joules", "Lower transmit_power_w or cycles_per_step, or raise bandwidth_hz"),
+    ):
+        if not math.isfinite(row[name]):
+            raise TrainingError(
+                f"{name} is {row[name]} in round {row['round']}: the sum over the rounds exceeds "
+                f"the largest number. {remedy}."
+            )

@@ -10,6 +10,7 @@ import torch
 from safetensors import safe_open
 
 import wirelessfl
+from wirelessfl.errors import TrainingError
 from wirelessfl.models import FCNN
 from wirelessfl.setup import build
 
@@ -186,6 +187,18 @@ def test_a_module_with_nn_dropout_runs_in_the_loop_with_a_note(config, toy, same
         )
     with pytest.raises(wirelessfl.ConfigError, match='Choose "loop"'):
         wirelessfl.run(config("hfedavg", executor="vmap"), data=toy, model=with_dropout())
+
+
+def test_a_sum_of_seconds_that_overflows_is_an_error(config, toy):
+    """Every round takes finite time, but the sum over 30 rounds does not; JSON has no infinity."""
+    probe = wirelessfl.run(config("fedavg", rounds=1, bandwidth_hz=1e-200), data=toy).rows[-1]
+    bandwidth = 1e-200 * (probe["sim_seconds"] / 4e307)  # about 4e307 seconds per round
+    settings = config("fedavg", rounds=30, bandwidth_hz=bandwidth)
+    with pytest.raises(TrainingError, match=r"sim_seconds is inf in round \d+: .*bandwidth_hz"):
+        wirelessfl.run(settings, data=toy)
+    rows = (settings.run.out / "rows.jsonl").read_text()
+    assert len(rows.splitlines()) > 1
+    assert "Infinity" not in rows
 
 
 def test_divergence_is_reported_once(config, toy):
