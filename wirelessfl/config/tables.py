@@ -42,7 +42,8 @@ def read_toml(path: Path) -> dict[str, Any]:
     if not isinstance(path, str | PathLike):
         raise ConfigError(f"configuration is {shown(path)}: give the path of a TOML file.")
     try:
-        return tomllib.loads(Path(path).read_text(encoding="utf-8"))
+        # utf-8-sig removes the byte order mark that some editors write.
+        return tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise ConfigError(f"configuration {path}: {error.strerror}.") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

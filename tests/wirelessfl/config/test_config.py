@@ -175,6 +175,18 @@ def test_unknown_keys_and_files_are_refused(tmp_path):
             {"algorithm": "hist", "model": {"name": "fcnn", "hidden": (True,)}},
             r"hidden is \(True,\): it does not accept true/false.$",
         ),
+        (
+            {"algorithm": "hist", "network": {"clients": 10**23}},
+            r"network.clients is 1000+: give a whole number >= 1 and <= 1e\+09.$",
+        ),
+        (
+            {"algorithm": "fedavg", "data": {"max_length": 10**20}},
+            r"data.max_length is 1000+: give a whole number >= 1 and <= 1e\+06.$",
+        ),
+        (
+            {"algorithm": "hist", "network": {"path_gain_db": (-5000, 5000)}},
+            r"network.path_gain_db\[0\] is -5000: give two numbers >= -300 and <= 300, LOW,HIGH",
+        ),
         ({"algorithm": {"name": "hist", "lr": float("inf")}}, "lr is inf: give a finite number"),
         ({"algorithm": {"name": "hist", "size_cap": "1e400"}}, "size_cap is inf: give a finite"),
     ],
@@ -182,6 +194,13 @@ def test_unknown_keys_and_files_are_refused(tmp_path):
 def test_wrong_types_in_tables_are_explained(tables, message):
     with pytest.raises(ConfigError, match=message):
         Config.of(tables)
+
+
+def test_a_file_may_begin_with_a_byte_order_mark(tmp_path):
+    file = tmp_path / "run.toml"
+    file.write_text('[algorithm]\nname = "fedavg"\n', encoding="utf-8-sig")
+    assert file.read_bytes().startswith(b"\xef\xbb\xbf")
+    assert Config.from_toml(file) == Config.from_flags("fedavg")
 
 
 OWN = '''

@@ -36,7 +36,7 @@ class DataSection(Section):
         "or a folder (default: the model's)",
     )
     max_length: int | None = Field(
-        None, ge=1, description="tokens per text, truncated or padded (default: 128)"
+        None, ge=1, le=10**6, description="tokens per text, truncated or padded (default: 128)"
     )
 
     @field_validator("dataset")

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 from pydantic import Field
 
+from channels.network import LARGEST_DB
 from wirelessfl.config.sections.base import Section
 from wirelessfl.uplinks.base import Coherence
+
+Gain = Annotated[float, Field(ge=-LARGEST_DB, le=LARGEST_DB)]
 
 
 class NetworkSection(Section):
     """Cells, clients and radio links; defaults from Section VI-C of the HIST paper."""
 
     cells: int | None = Field(None, ge=1, description="number of cells (default: 4)")
-    clients: int = Field(60, ge=1, description="total number of clients")
+    clients: int = Field(60, ge=1, le=10**9, description="total number of clients")
     bandwidth_hz: float = Field(9e6, gt=0, description="bandwidth per cell, Hz")
     antennas: int = Field(10, ge=1, le=1024, description="antennas per edge server")
     antenna_correlation: float = Field(
@@ -51,7 +56,7 @@ class NetworkSection(Section):
     switched_capacitance: float = Field(
         1e-28, ge=0, le=1, description="kappa: a CPU cycle at f Hz uses kappa f^2 joules"
     )
-    path_gain_db: tuple[float, float] | None = Field(
+    path_gain_db: tuple[Gain, Gain] | None = Field(
         None, description="range of mean channel gains, dB, e.g. --path-gain-db=-20,20 (default: 0)"
     )
     availability: float = Field(
