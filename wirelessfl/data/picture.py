@@ -36,17 +36,24 @@ def label_counts(
         Counts [classes, clients].
 
     Raises:
-        DataError: labels are not integers >= 0, or a label is not below ``classes``.
+        DataError: labels are not integers >= 0, a label is not below ``classes``, or an index is
+            outside the labels.
     """
     labels = checked_labels(labels)
     largest = int(labels.max()) if labels.size else -1
     classes = largest + 1 if classes is None else classes
     if largest >= classes:
         raise DataError(f"labels contains {largest}, but classes is {classes}: increase classes.")
-    held = [
-        np.bincount(labels[np.asarray(rows, dtype=np.int64)], minlength=classes)
-        for rows in client_samples
-    ]
+    held = []
+    for client, samples in enumerate(client_samples):
+        rows = np.asarray(samples, dtype=np.int64)
+        wrong = rows[(rows < 0) | (rows >= labels.size)]
+        if wrong.size:
+            raise DataError(
+                f"client_samples[{client}] contains {wrong[0]}, but labels has {labels.size} "
+                "entries: give the labels that were split."
+            )
+        held.append(np.bincount(labels[rows], minlength=classes))
     return np.stack(held, axis=1).astype(np.int64)
 
 
@@ -76,7 +83,8 @@ def draw_split(
 
     Raises:
         DataError: there are fewer clients than cells, ``cell_of`` has another length, a label is
-            negative or not below ``classes``, or the file's suffix is unknown.
+            negative or not below ``classes``, an index is outside the labels, or the file's suffix
+            is unknown.
     """
     from matplotlib.colors import LinearSegmentedColormap
     from matplotlib.figure import Figure
@@ -86,7 +94,7 @@ def draw_split(
     if path is not None and Path(path).suffix.lower() not in _SUFFIXES:
         raise DataError(f"path is {path}: give a file name that ends in {', '.join(_SUFFIXES)}.")
     names: list[str] = []
-    if classes is not None and not isinstance(classes, int):
+    if classes is not None and not isinstance(classes, int | np.integer):
         names = list(classes)
         classes = len(names)
     counts = label_counts(client_samples, labels, classes)

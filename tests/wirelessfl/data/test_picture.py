@@ -57,6 +57,12 @@ def test_absent_labels_are_white_and_single_samples_are_not():
     assert figure.axes[1].lines[:] == []  # one cell has no boundaries
 
 
+def test_the_number_of_labels_may_be_any_integer():
+    """Also one of NumPy, and clients may have no samples."""
+    (image,) = draw_split([[0, 1], []], [0, 1], classes=np.int64(3)).axes[1].images
+    assert image.get_array().tolist() == [[1, 0], [1, 0], [0, 0]]
+
+
 def test_the_axis_shows_the_names_of_labels():
     names = [f"class {label}" for label in range(11)]
     figure = draw_split(parts_of(10), LABELS, classes=names)
@@ -82,5 +88,8 @@ def test_invalid_arguments_are_errors(tmp_path):
         draw_split(parts_of(4), LABELS, cells=2.0)
     with pytest.raises(DataError, match=r"labels\[1\] is -2; give labels >= 0"):
         draw_split([[0, 1]], [0, -2])
+    for index in (3, -1):
+        with pytest.raises(DataError, match=rf"\[1\] contains {index}, but labels has 3 entries"):
+            label_counts([[0, 1], [2, index]], [0, 1, 2])
     with pytest.raises(DataError, match="labels is float64"):
         label_counts([[0]], [0.5])
