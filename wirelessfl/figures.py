@@ -102,7 +102,11 @@ def draw_curves(
             all panels.
         what: field of the rows on the vertical axis.
         smooth: number of successive rows that are averaged for each point of a curve, odd.
+
+    Raises:
+        ValueError: there is no curve, a curve has no rows, or a loss has a target or floor.
     """
+    _check_curves(runs, what, {"target": target, "floor": floor})
     ends: list[float] = []
     hits: list[float] = []
     accuracy = what.endswith("accuracy")
@@ -131,8 +135,9 @@ def draw_curves(
         axes.axhline(100 * target, color="0.5", linewidth=0.8, linestyle=":")
     if against == "round":
         whole_ticks(axes)
-    if common:
-        axes.set_xlim(0, max(1.2 * min(ends), 1.05 * max(hits, default=0.0)))
+    end = max(1.2 * min(ends), 1.05 * max(hits, default=0.0))
+    if common and end > 0:  # not if all rows are at zero
+        axes.set_xlim(0, end)
     if floor is not None:
         axes.set_ylim(bottom=100 * floor)
     axes.set_xlabel(LABELS[against], fontsize=style().text)
@@ -140,6 +145,26 @@ def draw_curves(
     axes.set_ylabel(f"{shown} (%)" if accuracy else shown, fontsize=style().text)
     if legend:
         axes.legend(fontsize=style().small, frameon=False, loc="best")
+
+
+def _check_curves(
+    runs: Mapping[str, Sequence[Sequence[Row]]], what: What, accuracies: Mapping[str, float | None]
+) -> None:
+    """Check that every curve has rows; settings in ``accuracies`` are of accuracies only.
+
+    Raises:
+        ValueError: see ``draw_curves``.
+    """
+    if not runs:
+        raise ValueError("runs is empty: give at least one curve.")
+    for label, seeds in runs.items():
+        if not seeds or not all(seeds):
+            raise ValueError(f"runs[{label!r}] has no rows: give rows of at least one run.")
+    for name, value in accuracies.items():
+        if value is not None and not what.endswith("accuracy"):
+            raise ValueError(
+                f"{name}={value} conflicts with what={what!r}: it is an accuracy. Leave it out."
+            )
 
 
 def _averaged(values: Any, over: int) -> Any:
@@ -183,10 +208,15 @@ def draw_bars(
             value, the place is marked "not reached"; if the group is absent, "not run".
         label: label of the vertical axis.
         groups: all groups in order; by default those of ``bars`` as they come.
+
+    Raises:
+        ValueError: there are no series or no groups.
     """
     from matplotlib.patches import Patch
 
     groups = groups or list(dict.fromkeys(group for series in bars.values() for group in series))
+    if not bars or not groups:
+        raise ValueError(f"bars is {dict(bars)}: give at least one series with a group.")
     width, small = 0.8 / len(bars), style().small
     for i, (series, by_group) in enumerate(bars.items()):
         colour = COLOURS[i % len(COLOURS)]

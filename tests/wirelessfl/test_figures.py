@@ -71,6 +71,40 @@ def test_common_ends_are_beyond_the_target():
     assert panel.get_xlim() == pytest.approx((0, 1.05 * 4))
 
 
+@pytest.mark.parametrize(("against", "count"), [("round", 1), ("uplink_mib", 3)])
+def test_a_common_end_at_zero_is_left_to_matplotlib(against, count):
+    """A single row at round 0, or rows without traffic, have no end above 0."""
+    _, (panel,) = new_figure()
+    still = [row | {"uplink_mib": 0.0} for row in rows(*[0.5] * count)]
+    draw_curves(panel, {"A": [still]}, against, common=True)
+    low, high = panel.get_xlim()
+    assert low < 0 < high
+
+
+@pytest.mark.parametrize(
+    ("runs", "flags", "message"),
+    [
+        ({}, {}, "runs is empty: give at least one curve"),
+        ({"A": []}, {}, r"runs\['A'\] has no rows"),
+        ({"A": [rows(0.1), []]}, {}, r"runs\['A'\] has no rows: give rows of at least one run"),
+        (RUNS, {"what": "loss", "target": 0.5}, "target=0.5 conflicts with what='loss'"),
+        (RUNS, {"what": "loss", "floor": 0.1}, "floor=0.1 conflicts with what='loss'"),
+    ],
+)
+def test_curves_that_cannot_be_drawn_are_refused(runs, flags, message):
+    _, (panel,) = new_figure()
+    with pytest.raises(ValueError, match=message):
+        draw_curves(panel, runs, "round", **flags)
+    assert not panel.get_lines()
+
+
+@pytest.mark.parametrize(("bars", "groups"), [({}, []), ({}, ["x"]), ({"A": {}}, [])])
+def test_bars_without_series_or_groups_are_refused(bars, groups):
+    _, (panel,) = new_figure()
+    with pytest.raises(ValueError, match=r"bars is .*: give at least one series with a group"):
+        draw_bars(panel, bars, "seconds", groups)
+
+
 def test_a_label_has_the_same_style_in_several_panels():
     _, panels = new_figure(columns=2)
     draw_curves(panels[0], {"A": RUNS["A"], "B": RUNS["B"]}, "round", styles=["A", "B"])
