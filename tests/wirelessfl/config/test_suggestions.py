@@ -174,7 +174,7 @@ def test_every_error_is_reported_once():
         Config.from_flags("hist", cells=0, clients=-1, cpu_hz=("a", "b"))
     assert str(caught.value) == (
         "network.cells is 0: give a whole number >= 1. "
-        "network.clients is -1: give a whole number >= 1. "
+        "network.clients is -1: give a whole number >= 1 and <= 1e+14. "
         "network.cpu_hz[0] is 'a': give two numbers, LOW,HIGH."
     )
     with pytest.raises(ConfigError) as caught:

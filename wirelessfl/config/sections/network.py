@@ -17,7 +17,7 @@ class NetworkSection(Section):
     """Cells, clients and radio links; defaults from Section VI-C of the HIST paper."""
 
     cells: int | None = Field(None, ge=1, description="number of cells (default: 4)")
-    clients: int = Field(60, ge=1, le=10**9, description="total number of clients")
+    clients: int = Field(60, ge=1, le=10**14, description="total number of clients")
     bandwidth_hz: float = Field(9e6, gt=0, description="bandwidth per cell, Hz")
     antennas: int = Field(10, ge=1, le=1024, description="antennas per edge server")
     antenna_correlation: float = Field(
