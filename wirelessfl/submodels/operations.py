@@ -73,14 +73,24 @@ def keeps_channels(node: fx.Node, kind: str, before: tuple[int, ...]) -> bool:
         return len(before) == int(kind[-2]) + 2
     if kind not in REDUCTIONS:
         return False
+    return _acts_on_pixels(node, before)
+
+
+def _acts_on_pixels(node: fx.Node, before: tuple[int, ...]) -> bool:
+    """Whether the axes of an operation are given, and are neither of the first two."""
     axes = node.kwargs.get("dim", node.args[1] if len(node.args) > 1 else None)
     each = axes if isinstance(axes, tuple | list) else (axes,)
     pixels = [isinstance(axis, int) and axis % len(before) > 1 for axis in each]
     return bool(pixels) and all(pixels)
 
 
-def fixes_width(node: fx.Node, kind: str) -> bool:
-    """Whether a view fixes the size of axis 1, which differs in a submodel."""
+def fixes_width(node: fx.Node, kind: str, before: tuple[int, ...]) -> bool:
+    """Whether a reshape of a tensor of shape ``before`` needs a certain size of axis 1.
+
+    The size differs in a submodel: a view fixes it, and squeeze removes the axis of one neuron.
+    """
+    if kind == "squeeze":
+        return not _acts_on_pixels(node, before)
     if kind not in ("view", "reshape"):
         return False
     sizes = node.args[1:]

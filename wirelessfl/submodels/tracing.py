@@ -70,7 +70,8 @@ def find_neurons(module: nn.Module, spec: ParamSpec, sample: Tensor) -> NeuronMa
         except Exception as error:  # a user's forward may raise anything when traced
             where = f", layer {tracer.failed!r}," if tracer.failed else ""
             raise ConfigError(
-                f"model {name}{where} cannot be traced to find its neurons ({_line(error)}). "
+                f"model {name}{where} cannot be traced to find its neurons "
+                f"({first_sentence(error)}). "
                 f"{REMEDY}"
             ) from error
         finder, uses = NeuronFinder(copied, spec), Counter[str]()
@@ -121,8 +122,8 @@ class _Tracked(fx.Interpreter):
         except Exception as error:
             name = type(self.finder.module).__name__
             raise ConfigError(
-                f"model {name} does not run on the samples: {n.name!r} fails ({_line(error)})."
-                " Choose a data set that fits the model."
+                f"model {name} does not run on the samples: {n.name!r} fails "
+                f"({first_sentence(error)}). Choose a data set that fits the model."
             ) from error
         lanes = [self._lanes[source] for source in n.all_input_nodes if source in self._lanes]
         if n.op == "output":
@@ -198,7 +199,7 @@ class _Tracked(fx.Interpreter):
         if keeps_channels(node, kind, before) and shape[:2] == before[:2]:
             return _Lane(lane.group, shape, lane.repeat)
         if kind in RESHAPES and shape[:1] == before[:1]:
-            if fixes_width(node, kind):
+            if fixes_width(node, kind, before):
                 return _refuse(lanes, f"{node.name!r} fixes their number (use flatten(1))")
             if shape[:2] == before[:2]:
                 return _Lane(lane.group, shape, lane.repeat)
@@ -239,6 +240,6 @@ def _alike(one: _Lane, other: _Lane, shape: tuple[int, ...]) -> bool:
     return same_axis and one.repeat == other.repeat
 
 
-def _line(error: Exception) -> str:
-    """The first sentence of an error message."""
+def first_sentence(error: Exception) -> str:
+    """The first sentence of an error message, or the error's type if the message is empty."""
     return (str(error).strip() or type(error).__name__).splitlines()[0].split(". ")[0]

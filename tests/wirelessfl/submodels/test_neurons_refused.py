@@ -49,6 +49,17 @@ def images(**between):
     return chain(conv=nn.Conv2d(1, 6, 3), **between, flat=nn.Flatten(), fc=nn.Linear(96, CLASSES))
 
 
+class Squeezing(Layered):
+    """A convolution whose pooled channels ``squeezed`` makes a matrix."""
+
+    def __init__(self, squeezed):
+        super().__init__(
+            lambda m, x: m.fc(squeezed(F.adaptive_avg_pool2d(m.conv(x), 1))),
+            conv=nn.Conv2d(1, 6, 3),
+            fc=nn.Linear(6, CLASSES),
+        )
+
+
 REFUSED = {
     "linear": (LinearClassifier((5,), CLASSES), "no hidden neurons"),
     "lstm first": (
@@ -117,6 +128,11 @@ REFUSED = {
         Flattening(lambda x: x.view(-1, 12)),
         r"'conv' .* 'view' .* .use flatten\(1\)",
     ),
+    "squeezed": (Squeezing(lambda x: x.squeeze()), r"'conv' .* 'squeeze' .* .use flatten\(1\)"),
+    "squeezed neurons": (
+        Squeezing(lambda x: torch.squeeze(x, (1, 2, 3))),
+        r"'conv' .* 'squeeze' .* .use flatten\(1\)",
+    ),
     "pixels": (Flattening(lambda x: x.transpose(1, 2).flatten(1)), "'conv' .* 'transpose'"),
     "other images": (LeNet5((1, 28, 28), CLASSES), "model LeNet5 does not run"),
 }
@@ -150,3 +166,9 @@ def test_models_of_texts():
     )
     neurons = find_neurons(bag, ParamSpec.of(bag), tokens)
     assert [(layer.name, layer.width) for layer in neurons.layers] == [("fc1", 7)]
+
+
+def test_pixel_axes_may_be_squeezed():
+    for squeezed in (lambda x: x.squeeze(-1).squeeze(dim=2), lambda x: x.squeeze((2, 3))):
+        neurons = found(Squeezing(squeezed), 1, 6, 6)
+        assert [(layer.name, layer.width) for layer in neurons.layers] == [("conv", 6)]
