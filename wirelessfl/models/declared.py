@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from typing import Any
 
 from torch import nn
 
@@ -10,6 +11,8 @@ from torch import nn
 @dataclass(frozen=True)
 class Declared:
     """Optional attributes of a module, or their defaults.
+
+    Attributes of other types, such as a layer of the same name, are ignored.
 
     Args:
         fully_connected: names of the fully connected layers in order, from input to output; HIST
@@ -28,8 +31,12 @@ class Declared:
     @classmethod
     def of(cls, module: nn.Module) -> Declared:
         """Read the attributes of any ``nn.Module``."""
-        names = [entry.name for entry in fields(cls) if hasattr(module, entry.name)]
-        found = {name: getattr(module, name) for name in names}
-        if not isinstance(found.get("vocabulary"), int):  # an unrelated attribute, e.g. a list
-            found.pop("vocabulary", None)
+        found: dict[str, Any] = {}
+        for name in (entry.name for entry in fields(cls)):
+            value = getattr(module, name, None)
+            if name == "fully_connected":
+                if isinstance(value, tuple | list) and all(isinstance(one, str) for one in value):
+                    found[name] = tuple(value)
+            elif isinstance(value, int) and not isinstance(value, bool) and value > 0:
+                found[name] = value
         return cls(**found)

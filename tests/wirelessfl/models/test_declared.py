@@ -18,6 +18,18 @@ def test_instance_attributes_are_read():
     assert Declared.of(module) == Declared(bytes_per_sample=1 << 28, vocabulary=17)
 
 
+def test_attributes_of_other_types_are_ignored():
+    module = nn.Linear(2, 2)
+    module.fully_connected, module.test_batch = nn.Linear(2, 2), 0
+    module.bytes_per_sample, module.vocabulary = "much", True
+    assert Declared.of(module) == Declared()
+    module = nn.Linear(2, 2)
+    module.fully_connected = "first"
+    assert Declared.of(module) == Declared()
+    module.fully_connected = ["first", "last"]
+    assert Declared.of(module).fully_connected == ("first", "last")
+
+
 def test_a_vocabulary_that_is_not_an_integer_is_ignored():
     module = nn.Linear(2, 2)
     module.vocabulary = ["a", "b"]
