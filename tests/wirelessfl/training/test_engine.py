@@ -1,5 +1,6 @@
 """Every executor agrees with a plain PyTorch loop (``plain_loop``) on the same batches."""
 
+import re
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,6 +13,7 @@ from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.errors import ConfigError, TrainingError
 from wirelessfl.models import FCNN, CifarCNN, LeNet5, StreamDropout
 from wirelessfl.submodels import extract, make_partition
+from wirelessfl.training.chain import NotAChainError, chain
 from wirelessfl.training.evaluate import evaluate
 from wirelessfl.training.loop import LoopExecutor
 from wirelessfl.training.objective import Objective
@@ -167,6 +169,38 @@ def test_models_that_are_not_chains_are_refused(engine):
         if any(p.requires_grad for p in module.parameters()):
             with pytest.raises(ConfigError, match=f'"stacked" cannot train .*({why}).*"vmap"'):
                 StackedExecutor(Objective.of(module), data, 1)
+
+
+class Unused(nn.Sequential):
+    """A chain with a layer that forward does not use."""
+
+    def __init__(self):
+        super().__init__(nn.Linear(9, 9), nn.ReLU(), nn.Linear(9, 4))
+        self.unused = nn.Linear(9, 9)
+
+    def forward(self, x):
+        return self[2](self[1](self[0](x)))
+
+
+def weight_norm():
+    with pytest.warns(FutureWarning):
+        return nn.Sequential(nn.utils.weight_norm(nn.Linear(9, 9)), nn.ReLU(), nn.Linear(9, 4))
+
+
+@pytest.mark.parametrize(
+    ("make", "why"),
+    [(Unused, "'unused.bias' is not used by a layer"), (weight_norm, "'0.weight.*' is not")],
+)
+def test_chains_that_do_not_train_every_parameter_are_refused(make, why, engine):
+    """Otherwise the gradients of the other parameters would be uninitialised memory."""
+    data = engine.training_data((9,), [20, 5, 50])
+    task, job = engine.job_for(make(), data)
+    with pytest.raises(NotAChainError, match=why):
+        chain(task)
+    assert re.search(why, why_not_stacked(task, data))
+    expected = engine.updates(LoopExecutor(task, data), job)
+    found = engine.updates(VmapExecutor(task, data, 1), job)
+    assert torch.allclose(found, expected, atol=2e-6)
 
 
 def hooked():
