@@ -31,7 +31,7 @@ class TrainingData:
     """The training data of all clients.
 
     Args:
-        inputs: [samples, ...] on the device.
+        inputs: [samples, ...] on the device; copied if not contiguous.
         labels: [samples] on the device.
         source: the clients' samples and their mini-batches.
     """
@@ -40,6 +40,10 @@ class TrainingData:
     labels: Tensor
     source: BatchSource
 
+    def __post_init__(self) -> None:
+        # Otherwise flatten in batch() would copy all samples for every batch.
+        object.__setattr__(self, "inputs", self.inputs.contiguous())
+
     def batch(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         """Inputs [..., *sample], after ``widened``, and labels [...] of samples ``rows`` [...]."""
         # On a CPU index_select copies whole samples, in less than half the time of inputs[rows].
@@ -47,8 +51,8 @@ class TrainingData:
         return widened(flat).view(*rows.shape, *self.inputs.shape[1:]), self.labels[rows]
 
     def first(self, count: int) -> tuple[Tensor, Tensor]:
-        """At most the first ``count`` samples, to check a model or estimate its cost."""
-        return widened(self.inputs[:count]), self.labels[:count]
+        """Copies of at most the first ``count`` samples, to check a model or estimate its cost."""
+        return widened(self.inputs[:count]).clone(), self.labels[:count].clone()
 
 
 @dataclass(frozen=True)

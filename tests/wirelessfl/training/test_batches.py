@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from channels.streams import Stream
 from wirelessfl.training.batches import BatchSource
+from wirelessfl.training.executor import TrainingData
 
 
 @given(st.integers(1, 12), st.integers(1, 30), st.integers(0, 50), st.integers(1, 25))
@@ -39,3 +40,14 @@ def test_batches_do_not_depend_on_the_other_clients(engine):
     assert torch.equal(together.index[2], alone.index[0])
     assert torch.equal(together.keys[2], alone.keys[0])
     assert not torch.equal(together.index[1], together.index[2])
+
+
+def test_inputs_are_stored_contiguously(engine):
+    """Otherwise every batch would copy all samples."""
+    x, y = engine.samples((4, 5, 3))
+    source = BatchSource([np.arange(9)], 4, Stream(3))
+    data = TrainingData(x.permute(0, 3, 1, 2), y, source)
+    assert data.inputs.is_contiguous()
+    rows = torch.tensor([7, 2])
+    assert torch.equal(data.batch(rows)[0], x.permute(0, 3, 1, 2)[rows])
+    assert TrainingData(x, y, source).inputs is x
