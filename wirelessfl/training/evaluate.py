@@ -49,7 +49,9 @@ def evaluate(
     objective.module.eval()
     right, loss = 0, 0.0
     for first in range(0, len(labels), batch):
-        x, y = widened(inputs[first : first + batch]), labels[first : first + batch]
+        # A copy, because a module may normalise its input in place.
+        x = widened(inputs[first : first + batch]).clone()
+        y = labels[first : first + batch]
         with FastPooling():
             logits = objective.call(tensors, x)
         right += int((logits.argmax(-1) == y).sum())

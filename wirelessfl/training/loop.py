@@ -57,14 +57,13 @@ class LoopExecutor(Executor):
         return after_training(job.rule, params, state, cohort)
 
     def _gradient(self, spec: ParamSpec, params: Tensor, batch: Batch, terms: Terms) -> Tensor:
-        leaf = params.detach().clone().requires_grad_()
         with torch.random.fork_rng():
             key = Stream(self.seed, tuple(batch.keys.tolist())).key()
-            seed_generators(key >> 1, cuda=leaf.is_cuda)
-            loss = self.objective.loss(spec.views(leaf), batch, terms)
+            seed_generators(key >> 1, cuda=params.is_cuda)
+            loss, gradient = self.objective.flat_gradient(spec, params, batch, terms)
         if not torch.isfinite(loss):
             raise ArithmeticError(f"the loss is {loss.item()}; lower --lr, or check the inputs")
-        return torch.autograd.grad(loss, leaf)[0]
+        return gradient
 
 
 def seed_generators(seed: int, *, cuda: bool) -> None:

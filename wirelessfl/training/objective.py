@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.func import grad, vmap
+from torch.func import functional_call, grad, vmap
 from torch.nn import functional as F
 
 from wirelessfl.errors import ConfigError
@@ -48,8 +49,9 @@ class Objective:
         """The objective for training ``module``.
 
         Raises:
-            ConfigError: a layer has running statistics, which would leak between clients, or the
-                parameters cannot be trained, see ``ParamSpec.of``.
+            ConfigError: a layer has running statistics, which would leak between clients, or is
+                compiled by TorchScript, a parameter has hooks, or the parameters cannot be trained,
+                see ``ParamSpec.of``.
         """
         for name, layer in module.named_modules():
             if isinstance(layer, nn.modules.batchnorm._NormBase) and layer.track_running_stats:
@@ -57,6 +59,18 @@ class Objective:
                     f"layer {name!r} is a {type(layer).__name__} with running statistics, which "
                     "clients would share: use nn.GroupNorm, or track_running_stats=False (clients "
                     "then train one at a time)."
+                )
+            if isinstance(layer, torch.jit.ScriptModule):
+                raise ConfigError(
+                    f"model {type(module).__name__} has a TorchScript module, whose parameters "
+                    "cannot be replaced by those of clients: give the module before "
+                    "torch.jit.script or torch.jit.trace."
+                )
+        for name, parameter in module.named_parameters():
+            if parameter._backward_hooks or parameter._post_accumulate_grad_hooks:
+                raise ConfigError(
+                    f"parameter {name!r} has hooks, but clients train copies of it without them: "
+                    "remove them. An algorithm can change gradients in its method gradient."
                 )
         keys = tuple(
             f"{name}.key" if name else "key"
@@ -86,7 +100,9 @@ class Objective:
         """
         params = scaled(params, terms.factors)
         tensors = params | dict.fromkeys(self.dropout_keys, batch.keys)
-        outputs = self.outputs(batch.x, tensors, features=need_features(terms.penalties))
+        outputs = self.outputs(
+            _input(batch, terms), tensors, features=need_features(terms.penalties)
+        )
         return self._loss(outputs, batch, terms)
 
     def _loss(self, outputs: Outputs, batch: Batch, terms: Terms) -> Tensor:
@@ -96,7 +112,9 @@ class Objective:
                 others = [
                     {
                         name: self.outputs(
-                            batch.x, scaled(tensors, terms.factors), features=penalty.features
+                            _input(batch, terms),
+                            scaled(tensors, terms.factors),
+                            features=penalty.features,
                         )
                         for name, tensors in anchors.items()
                     }
@@ -189,13 +207,29 @@ class Objective:
         loss = self.loss(leaves, batch, terms)
         return dict(zip(leaves, _derivatives(loss, leaves.values()), strict=True))
 
-    def held_gradients(self, flat: Tensor, batch: Batch) -> dict[str, Tensor]:
-        """Gradients of ``loss`` at one client's ``flat`` [P], which the call sets in the module."""
-        with self.holding() as parameters:
-            for name, value in self.spec.views(flat).items():
-                parameters[name].data = value
-            loss = self.held_loss(batch)
-            return dict(zip(parameters, _derivatives(loss, parameters.values()), strict=True))
+    def flat_gradient(
+        self, spec: ParamSpec, flat: Tensor, batch: Batch, terms: Terms = NO_TERMS
+    ) -> tuple[Tensor, Tensor]:
+        """``loss`` and its gradient [P] at one client's ``flat`` [P], with the shapes of ``spec``.
+
+        The parameters stay replaced during the backward pass, because a module may run layers again
+        in it (``torch.utils.checkpoint``).
+        """
+        leaf = flat.detach().clone().requires_grad_()
+        params = scaled(spec.views(leaf), terms.factors)
+        tensors = params | dict.fromkeys(self.dropout_keys, batch.keys)
+        tensors |= {alias: params[name] for alias, name in self.slots}
+
+        def both() -> tuple[Tensor, Tensor]:
+            outputs = self.outputs(_input(batch, terms), features=need_features(terms.penalties))
+            loss = self._loss(outputs, batch, terms)
+            return loss.detach(), torch.autograd.grad(loss, leaf)[0]
+
+        replaced = {f"module.{name}": value for name, value in tensors.items()}
+        found: tuple[Tensor, Tensor] = functional_call(
+            _Around(self.module, both), replaced, (), tie_weights=False
+        )
+        return found
 
     def held_loss(self, batch: Batch, terms: Terms = NO_TERMS) -> Tensor:
         """``loss`` for the parameters currently set in the module, see ``holding``.
@@ -204,7 +238,7 @@ class Objective:
         """
         for layer in self._dropouts():
             layer.key = batch.keys
-        outputs = self.outputs(batch.x, features=need_features(terms.penalties))
+        outputs = self.outputs(_input(batch, terms), features=need_features(terms.penalties))
         return self._loss(outputs, batch, terms)
 
     def _dropouts(self) -> list[StreamDropout]:
@@ -212,22 +246,47 @@ class Objective:
         return [layer for layer in layers if isinstance(layer, StreamDropout)]
 
     @contextmanager
-    def holding(self) -> Iterator[dict[str, nn.Parameter]]:
-        """Yield the module's trainable parameters by name; the caller sets their ``data``.
+    def holding(self, flat: Tensor | None = None) -> Iterator[dict[str, nn.Parameter]]:
+        """Yield the module's trainable parameters by name, and restore them at the end.
 
-        For one client this avoids the overhead of a functional call. The parameters are restored at
-        the end.
+        For one client this avoids the overhead of a functional call.
+
+        Args:
+            flat: parameters [P] to set in the module; None if the caller sets their ``data``.
         """
         parameters = {n: p for n, p in self.module.named_parameters() if n in self.spec.shapes}
         before = {name: parameter.data for name, parameter in parameters.items()}
         keys = [(layer, layer.key) for layer in self._dropouts()]
         try:
+            if flat is not None:
+                for name, value in self.spec.views(flat).items():
+                    parameters[name].data = value
             yield parameters
         finally:
             for name, parameter in parameters.items():
                 parameter.data = before[name]
             for layer, key in keys:
                 layer.key = key
+
+
+class _Around(nn.Module):
+    """Calls ``function`` as if it were the forward pass of a model that contains ``module``."""
+
+    def __init__(self, module: nn.Module, function: Callable[[], Any]) -> None:
+        super().__init__()
+        self.module, self.function = module, function
+
+    def forward(self) -> Any:
+        """The value of the function."""
+        return self.function()
+
+
+def _input(batch: Batch, terms: Terms) -> Tensor:
+    """The batch's samples; a copy if several models run on them.
+
+    A module may change its input in place, e.g. normalise it.
+    """
+    return batch.x.clone() if terms.penalties else batch.x
 
 
 def _derivatives(loss: Tensor, leaves: Iterable[Tensor]) -> tuple[Tensor, ...]:

@@ -8,8 +8,10 @@ from torch import Tensor
 
 from wirelessfl.errors import ConfigError
 from wirelessfl.submodels import NeuronMap, Partition, Submodels, extract, extract_neurons
+from wirelessfl.submodels.tracing import first_sentence
 from wirelessfl.training.batches import Batch
 from wirelessfl.training.objective import Objective
+from wirelessfl.training.side_effects import trial_pass
 
 
 def check_model(objective: Objective, x: Tensor, y: Tensor, classes: int) -> str | None:
@@ -23,44 +25,28 @@ def check_model(objective: Objective, x: Tensor, y: Tensor, classes: int) -> str
 
     Returns:
         None, or why several clients cannot train at once: the model draws random numbers from
-        torch's global generator.
+        torch's global generator, or computes activations again in the backward pass.
 
     Raises:
         ConfigError: the model does not run on the samples, does not return logits [batch, classes],
-            changes its buffers, or uses a parameter other than by its name.
+            has side effects (see ``trial_pass``), uses a parameter other than by its name, or
+            cannot be differentiated.
     """
-    module, name = objective.module, type(objective.module).__name__
-    buffers = {key: value.clone() for key, value in module.named_buffers()}
-    module.train()
-    before = torch.random.get_rng_state()
-    with torch.random.fork_rng():
-        try:
-            with torch.no_grad():
-                logits = module(x)
-        except Exception as error:
-            raise ConfigError(
-                f"model {name} does not run on samples of shape {tuple(x.shape[1:])}: {error}"
-            ) from error
-        draws = not torch.equal(before, torch.random.get_rng_state())
+    name = type(objective.module).__name__
+    logits, draws = trial_pass(objective, x)
     shape = tuple(getattr(logits, "shape", ()))
     if shape != (len(x), classes):
         raise ConfigError(
             f"model {name} returns {shape or type(logits).__name__} for {len(x)} samples: return "
             f"logits [batch, {classes}], one per class of the data set."
         )
-    for key, value in module.named_buffers():
-        if not torch.equal(value, buffers[key]):
-            raise ConfigError(
-                f"model {name} changes its buffer {key!r} in training, but clients share buffers: "
-                "store such state in parameters, or remove it."
-            )
-    _check_names(objective, x, y)
+    recomputes = _check_gradients(objective, x, y)
     if draws:
         return (
             f"model {name} draws from torch's global generator; wirelessfl.models.StreamDropout "
             "does not"
         )
-    return None
+    return recomputes
 
 
 def why_not_vmapped(objective: Objective, x: Tensor, y: Tensor) -> str | None:
@@ -74,13 +60,13 @@ def why_not_vmapped(objective: Objective, x: Tensor, y: Tensor) -> str | None:
         half = x.new_zeros((2, len(x)), dtype=torch.float32)
         half[:, :2] = 0.5  # all samples after the second are padding
         zero = torch.zeros(2, dtype=torch.int32, device=x.device)
-        xs, ys = (t.expand(2, *t.shape) for t in (x, y))
+        xs, ys = (torch.stack([t, t]) for t in (x, y))
         padded = objective.gradients(
             objective.spec.views(two), Batch(xs, ys, half, zero.expand(2, 2))
         )
-    except RuntimeError as error:
-        return f"model {name} does not run under vmap ({str(error).splitlines()[0]})"
-    alone = Batch(x[:2], y[:2], half[0, :2], zero)
+    except Exception as error:  # a user's forward may raise anything under vmap
+        return f"model {name} does not run under vmap ({first_sentence(error)})"
+    alone = Batch(x[:2].clone(), y[:2], half[0, :2], zero)
     tight = objective.gradients(objective.spec.views(two[0]), alone)
     for key, value in tight.items():
         if not all(_close(client, value) for client in padded[key]):
@@ -88,26 +74,97 @@ def why_not_vmapped(objective: Objective, x: Tensor, y: Tensor) -> str | None:
     return None
 
 
-def _check_names(objective: Objective, x: Tensor, y: Tensor) -> None:
-    """Raise if a module uses a parameter other than by its name.
+def _check_gradients(objective: Objective, x: Tensor, y: Tensor) -> str | None:
+    """Compare gradients for parameters passed by name with those of ``loss.backward()``.
+
+    Returns:
+        None, or why clients must train one at a time.
 
     Raises:
-        ConfigError: a parameter's gradient is 0 when its value is passed by name, but not when the
-            value is set in the module.
+        ConfigError: the module uses a parameter other than by its name, or torch cannot compute
+            the gradients that training needs.
     """
-    flat = objective.spec.from_module(objective.module)
-    weight = x.new_full((len(x),), 1.0 / len(x), dtype=torch.float32)
-    key = torch.zeros(2, dtype=torch.int32, device=x.device)
-    with torch.random.fork_rng():
-        named = objective.gradients(objective.spec.views(flat), Batch(x, y, weight, key))
-        held = objective.held_gradients(flat, Batch(x, y, weight, key))
-    for name, value in named.items():
-        if bool(held[name].any()) and not bool(value.any()):
+    model, spec = type(objective.module).__name__, objective.spec
+    flat = spec.from_module(objective.module)
+    # Values other than the module's, which may be stored in further attributes.
+    flat += 0.1 * torch.randn(len(flat), generator=torch.Generator().manual_seed(0)).to(flat)
+    try:
+        expected = _backward_gradients(objective, flat, _batch(x, y))
+        for name, value in expected.items():
+            if value.is_sparse:
+                raise ConfigError(
+                    f"model {model}: parameter {name!r} has a sparse gradient, which executors do "
+                    "not support: use sparse=False."
+                )
+        if not _by_name(objective, flat, x, y):
             raise ConfigError(
-                f"model {type(objective.module).__name__} uses its parameter {name!r} other than "
+                f"model {model} uses its parameter {_hidden(objective, flat, x, y)!r} other than "
                 "by its name (from a list of tensors?), so clients cannot have separate values: "
                 "use it as an attribute of its layer, or use nn.ParameterList."
             )
+        with torch.random.fork_rng():
+            named = objective.gradients(spec.views(flat), _batch(x, y))
+        if all(_close(named[name], value) for name, value in expected.items()):
+            return None
+        with torch.random.fork_rng():
+            _, found = objective.flat_gradient(spec, flat, _batch(x, y))
+    except ConfigError:
+        raise
+    except Exception as error:  # a user's forward may raise anything
+        raise ConfigError(
+            f"model {model} cannot be differentiated: {first_sentence(error)}."
+        ) from error
+    for name, value in spec.views(found).items():
+        if not _close(value, expected[name]):
+            raise ConfigError(
+                f"model {model}: torch.autograd.grad and loss.backward() give different gradients "
+                f"of {name!r}. For torch.utils.checkpoint, choose use_reentrant=False."
+            )
+    return f"model {model} computes activations again in the backward pass (torch.utils.checkpoint)"
+
+
+def _batch(x: Tensor, y: Tensor) -> Batch:
+    """A batch of copies of the samples, because a module may change its input."""
+    weight = x.new_full((len(x),), 1.0 / len(x), dtype=torch.float32)
+    return Batch(x.clone(), y, weight, torch.zeros(2, dtype=torch.int32, device=x.device))
+
+
+def _backward_gradients(objective: Objective, flat: Tensor, batch: Batch) -> dict[str, Tensor]:
+    """Gradients at ``flat`` [P] by ``loss.backward()``; the module's own are restored."""
+    with torch.random.fork_rng(), objective.holding(flat) as parameters:
+        before = {name: parameter.grad for name, parameter in parameters.items()}
+        try:
+            for parameter in parameters.values():
+                parameter.grad = None
+            objective.held_loss(batch).backward()  # type: ignore[no-untyped-call]
+            return {
+                name: torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
+                for name, parameter in parameters.items()
+            }
+        finally:
+            for name, parameter in parameters.items():
+                parameter.grad = before[name]
+
+
+@torch.no_grad()
+def _by_name(objective: Objective, flat: Tensor, x: Tensor, y: Tensor) -> bool:
+    """Whether the loss at ``flat`` [P] passed by name equals that of ``flat`` set in the module."""
+    with torch.random.fork_rng():
+        named = objective.loss(objective.spec.views(flat), _batch(x, y))
+    with torch.random.fork_rng(), objective.holding(flat):
+        held = objective.held_loss(_batch(x, y))
+    return torch.allclose(named, held, rtol=1e-5, atol=1e-6, equal_nan=True)
+
+
+def _hidden(objective: Objective, flat: Tensor, x: Tensor, y: Tensor) -> str:
+    """A parameter that the module uses other than by its name."""
+    spec, start = objective.spec, objective.spec.from_module(objective.module)
+    for name, value in spec.views(flat).items():
+        changed = start.clone()
+        spec.views(changed)[name].copy_(value)
+        if not _by_name(objective, changed, x, y):
+            return name
+    return next(iter(spec.shapes))
 
 
 def _close(one: Tensor, two: Tensor) -> bool:
@@ -181,7 +238,7 @@ def check_neurons(objective: Objective, neurons: NeuronMap, x: Tensor) -> str | 
     except RuntimeError as error:
         raise ConfigError(
             f"model {name} cannot run with fewer neurons in "
-            f"{', '.join(layer.name for layer in neurons.layers)}: {str(error).splitlines()[0]}"
+            f"{', '.join(layer.name for layer in neurons.layers)}: {first_sentence(error)}"
         ) from error
     padded, idle = _submodel_gradient(
         objective, extract_neurons(neurons.spec, neurons.layers, [few, whole]), flat, x
@@ -205,7 +262,7 @@ def _submodel_gradient(
     labels = torch.zeros(len(x), dtype=torch.long, device=x.device)
     weight = torch.full((len(x),), 1.0 / len(x), device=x.device)
     key = torch.zeros(2, dtype=torch.int32, device=x.device)
-    loss = objective.loss(submodels.spec.views(leaf), Batch(x, labels, weight, key))
+    loss = objective.loss(submodels.spec.views(leaf), Batch(x.clone(), labels, weight, key))
     gradient = torch.autograd.grad(loss, leaf)[0]
     full = torch.zeros_like(flat)
     full[index[index >= 0]] = gradient[index >= 0]

@@ -1,0 +1,156 @@
+"""Refuses modules whose forward pass does more than compute its output from parameters and samples.
+
+Clients share the module, so any such effect would leak between them, and differ between executors.
+"""
+
+from __future__ import annotations
+
+import random
+from contextlib import suppress
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from wirelessfl.errors import ConfigError
+from wirelessfl.training.objective import Objective
+
+
+def trial_pass(objective: Objective, x: Tensor) -> tuple[Tensor, bool]:
+    """Run the module on samples ``x`` [batch, ...] in training and in evaluation mode.
+
+    Returns:
+        The output in training mode, and whether it draws from torch's global generator. The module
+        is left in training mode.
+
+    Raises:
+        ConfigError: the module does not run, changes its buffers or parameters, draws random
+            numbers in evaluation mode or other than by torch's global generator, or returns
+            different outputs for the same samples.
+    """
+    module, name = objective.module, type(objective.module).__name__
+    before = _State(module)
+    module.eval()
+    _, draws = _run(module, x)
+    if draws:
+        raise ConfigError(
+            f"model {name} draws random numbers in evaluation, so tests would not be repeatable: "
+            "pass training=self.training to F.dropout, or use nn.Dropout."
+        )
+    module.train()
+    output, draws = _run(module, x)
+    again, _ = _run(module, x)
+    before.check(module)
+    if not _equal(output, again):
+        raise ConfigError(
+            f"model {name} returns different outputs for the same samples, parameters and state of "
+            "torch's global generator, but clients share the module: do not keep state in it, and "
+            "draw from torch's global generator only."
+        )
+    _try_large_parameters(objective, x)
+    return output, draws
+
+
+def _run(module: nn.Module, x: Tensor) -> tuple[Tensor, bool]:
+    """Output of ``module`` without gradients, and whether it draws from torch's global generator.
+
+    The generator is restored.
+
+    Raises:
+        ConfigError: the module does not run.
+    """
+    with torch.random.fork_rng(), torch.no_grad():
+        before = _generators(x)
+        try:
+            output: Tensor = module(x.clone())  # a copy: it may change its input
+        except Exception as error:  # a user's forward may raise anything
+            raise ConfigError(
+                f"model {type(module).__name__} does not run on samples of shape "
+                f"{tuple(x.shape[1:])}: {str(error).strip() or type(error).__name__}"
+            ) from error
+        return output, not torch.equal(before, _generators(x))
+
+
+def _generators(x: Tensor) -> Tensor:
+    """State of torch's global generators that a module on the device of ``x`` may draw from."""
+    state = torch.random.get_rng_state()
+    return torch.cat([state, torch.cuda.get_rng_state(x.device)]) if x.is_cuda else state
+
+
+def _equal(one: object, two: object) -> bool:
+    """Whether two outputs differ only by rounding; True for outputs other than tensors."""
+    if not isinstance(one, Tensor) or not isinstance(two, Tensor):
+        return True
+    return one.shape == two.shape and torch.allclose(one, two, 1e-3, 1e-5, equal_nan=True)
+
+
+def _try_large_parameters(objective: Objective, x: Tensor) -> None:
+    """Raise if forward limits its parameters, which may have no effect on the initial values.
+
+    Raises:
+        ConfigError: the module changes a parameter.
+    """
+    flat = 10.0 * objective.spec.from_module(objective.module) + 1.0
+    with objective.holding(flat):
+        before = _State(objective.module)
+        with suppress(ConfigError):  # the module may refuse such values
+            _run(objective.module, x)
+        before.check(objective.module)
+
+
+class _State:
+    """The state that a forward pass must not change.
+
+    Args:
+        module: the module, whose values are copied.
+    """
+
+    def __init__(self, module: nn.Module) -> None:
+        self._buffers = {name: value.clone() for name, value in module.named_buffers()}
+        parameters = dict(module.named_parameters())
+        self._memory = {name: _memory(value) for name, value in parameters.items()}
+        # Operations on .data change values only. Frozen parameters may be large.
+        self._values = {
+            name: value.detach().clone()
+            for name, value in parameters.items()
+            if value.requires_grad
+        }
+        self._drawn = _other_generators()
+
+    def check(self, module: nn.Module) -> None:
+        """Raise if the module has changed its buffers or parameters, or another generator.
+
+        Raises:
+            ConfigError: names the buffer, the parameter or the generators.
+        """
+        name = type(module).__name__
+        for key, value in module.named_buffers():
+            if key not in self._buffers or not torch.equal(value, self._buffers[key]):
+                raise ConfigError(
+                    f"model {name} changes its buffer {key!r} in training, but clients share "
+                    "buffers: store such state in parameters, or remove it."
+                )
+        for key, parameter in module.named_parameters():
+            same = self._memory.get(key) == _memory(parameter)
+            if not same or not torch.equal(parameter, self._values.get(key, parameter)):
+                raise ConfigError(
+                    f"model {name} changes its parameter {key!r} in forward, but executors train "
+                    "several copies of it: compute the limited value from the parameter without "
+                    "storing it, e.g. by torch.renorm or clamp, and do not use max_norm."
+                )
+        if self._drawn != _other_generators():
+            raise ConfigError(
+                f"model {name} draws from the generator of Python's random or of NumPy, which runs "
+                "do not seed: use wirelessfl.models.StreamDropout, or torch's global generator."
+            )
+
+
+def _memory(parameter: nn.Parameter) -> tuple[int, int]:
+    """Version of a parameter and the address of its values."""
+    return parameter._version, parameter.data_ptr()
+
+
+def _other_generators() -> tuple[object, ...]:
+    """State of the global generators of Python and NumPy."""
+    kind, keys, *rest = np.random.get_state()  # noqa: NPY002
+    return random.getstate(), kind, np.asarray(keys).tobytes(), *rest
