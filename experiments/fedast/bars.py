@@ -99,8 +99,7 @@ def of_identical_tasks(
                 }
                 for place, series in ((1, "FedAST"), (2, "Sync-ST"))
             }
-            known = {series: by_group for series, by_group in seeds.items() if by_group}
-            draw_bars(panel, known, "mean time to target (s)", groups)
+            draw_bars(panel, seeds, "mean time to target (s)", groups)
             panel.margins(y=0.12)
             fast, slow = seeds.values()
             _write_gains(panel, [(slow.get(g, []), fast.get(g, [])) for g in groups])

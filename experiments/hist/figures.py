@@ -96,6 +96,7 @@ def fig6(results: Results, out: Path) -> list[Path]:
     figure, axes = new_figure(columns=3, height=2.5)
     cells = 4 if results.where(cells=4) else results.values("cells")[0]
     shown = results.where(cells=cells)
+    labels = list(dict.fromkeys(map(_mask_label, results.study.cases)))
     for panel, against in zip(axes, ("round", "sim_seconds"), strict=False):
         curves = {_mask_label(case): results.rows(case) for case in shown}
         draw_curves(
@@ -106,14 +107,15 @@ def fig6(results: Results, out: Path) -> list[Path]:
             common=against == "round",
             target=TARGET,
             legend=False,
+            styles=labels,
         )
         panel.set_title(f"N = {cells}")
     same_limits(axes[:2])
-    bars: dict[str, dict[str, Any]] = {}
-    for case in sorted(results.where(), key=lambda case: case["cells"]):
-        by_cells = bars.setdefault(_mask_label(case), {})
-        by_cells[f"N = {case['cells']}"] = results.costs(case, "sim_seconds", TARGET)
-    draw_bars(axes[2], bars, f"simulated seconds to {100 * TARGET:g} %")
+    bars: dict[str, dict[str, Any]] = {label: {} for label in labels}
+    for case in results.where():
+        bars[_mask_label(case)][f"N = {case['cells']}"] = results.costs(case, "sim_seconds", TARGET)
+    groups = [f"N = {n}" for n in sorted({case["cells"] for case in results.where()})]
+    draw_bars(axes[2], bars, f"simulated seconds to {100 * TARGET:g} %", groups)
     axes[2].margins(y=0.1)
     legend(figure, axes[:2], *facts(results, results.where(), bars=True))
     axes[2].get_legend().remove()

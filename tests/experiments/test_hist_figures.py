@@ -4,6 +4,7 @@ import shutil
 
 import numpy as np
 import pytest
+from matplotlib.colors import to_hex
 
 from experiments.hist import air, tables
 from experiments.hist import figures as figures_module
@@ -123,6 +124,24 @@ def test_lines_without_runs_are_left_out_and_places_without_runs_are_marked(foun
     marks = {text.get_text(): text.xy[0] for text in panel.texts}
     assert marks == {"not reached": first, "not run": second}
     assert [text for text in legend(drawn["scale"]) if "width" in text] == []
+
+
+def test_bars_of_figure_6_have_the_colours_of_its_curves(found, tmp_path):
+    """Also if the first number of cells lacks runs of the first method."""
+    results = found["fig6"]
+    some = {
+        i: [] if (case["cells"], case["mask_sizes"]) == (2, "optimized") else results.runs[i]
+        for i, case in enumerate(results.study.cases)
+    }
+    with recorded() as drawn:
+        EXPERIMENTS["fig6"].draw(Results(results.study, some), tmp_path)
+    by_round, _, last = drawn["fig6"].axes
+    curves = {line.get_label(): line.get_color() for line in by_round.get_lines()}
+    bars = {bars.get_label(): bars[0].get_facecolor() for bars in last.containers}
+    named = {label: to_hex(colour) for label, colour in bars.items() if label in curves}
+    assert named == {label: to_hex(colour) for label, colour in curves.items() if label in named}
+    assert len(named) == 3
+    assert ticks(last) == ["N = 2", "N = 4"]
 
 
 def test_bars_of_figures_4_and_6_are_the_first_rows_with_80_percent(found, figures):
