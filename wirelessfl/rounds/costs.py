@@ -121,6 +121,7 @@ class Costs:
             seconds = seconds + 2 * BITS_PER_ELEMENT / self.links.backhaul_bps  # once, down and up
         return np.asarray(seconds)
 
+    @np.errstate(over="ignore")  # the planner refuses infinite costs
     def of_nodes(self, draws: ChannelDraw, submodels: Submodels, who: Participants) -> Cost:
         """Cost of a round in which each client trains the submodel of its node."""
         draws, lengths = draws.of(who.clients), submodels.lengths.astype(np.float64)
@@ -128,6 +129,7 @@ class Costs:
         length = lengths[draws.network.cell_of]
         return self._counted(draws, who, seconds, length, float(lengths.mean()))
 
+    @np.errstate(over="ignore")
     def of_clients(
         self,
         draws: ChannelDraw,

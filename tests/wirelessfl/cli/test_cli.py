@@ -58,6 +58,7 @@ def test_run_prints_a_table_and_json(tmp_path, capsys):
         (["run", "hist", "--clients", "2000", "--cells", "4"], "DataError"),
         (["run", "hist", "--device", "tpu9"], "ConfigError: device 'tpu9' cannot be used"),
         (["run", "hist", "--snr-db", "5000"], "ConfigError: network: snr_db[0] is 5000.0"),
+        (["run", "fedavg", "--bandwidth-hz", "2e-303"], "ConfigError: round 1 takes inf seconds"),
         (["run", "hist", *DEAD], "ConfigError: round 1 takes inf seconds in cell 0"),
         (
             ["run", "hist", *DEAD, "--mask-sizes", "optimized"],
