@@ -92,7 +92,7 @@ class Server:
     def recount(self) -> None:
         """Recompute the server's means of client states over the present clients.
 
-        An idealisation: the states are known here exactly and at no cost, whatever the uplink. A
+        A simplification: the states are known here exactly and at no cost, whatever the uplink. A
         server that receives only noisy sums could not recompute its means.
         """
         who = np.flatnonzero(self.present)
