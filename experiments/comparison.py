@@ -110,21 +110,26 @@ def table(
             groups.setdefault(row if best else (*row, len(groups)), []).append(case)
         rows = []
         for key, cases in groups.items():
-            most = max(len(results.of(case)) for case in cases)
-            tried = [case for case in cases if len(results.of(case)) == most]
+            tried = most_finished(results, cases)
             if stops:
                 case = min(tried, key=lambda one: cheapness(results, one, quantities[0], target))
             else:
                 case = max(tried, key=lambda one: statistics.mean(results.finals(one)))
             row = [*key[: len(names) + 1]]
             row += [] if best is None else [shown(case, best), str(len(tried))]
-            row += [str(most), *[spread(results.finals(case))] * (not stops)]
+            row += [str(len(results.of(case))), *[spread(results.finals(case))] * (not stops)]
             seeds = results.rows(case)
             row += [reached(seeds, target, q, "d" if q == "round" else ".1f") for q in quantities]
             rows.append(row)
         return markdown(head, rows)
 
     return write
+
+
+def most_finished(results: Results, cases: Sequence[Case]) -> list[Case]:
+    """The cases with the most finished seeds, which alone are compared: single runs vary."""
+    most = max((len(results.of(case)) for case in cases), default=0)
+    return [case for case in cases if len(results.of(case)) == most]
 
 
 def cheapness(results: Results, case: Case, quantity: Against, target: float) -> tuple[int, float]:

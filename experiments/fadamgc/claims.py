@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from experiments.comparison import cheapness
+from experiments.comparison import cheapness, most_finished
 from experiments.evidence import Effect, Evidence, Reached, contrast, cost_to, ratio
 from experiments.fadamgc.methods import METHODS, SELECTIVE
 from experiments.fadamgc.seconds import (
@@ -202,9 +202,7 @@ def quickest(results: Results, **wanted: Any) -> dict[int, Reached]:
 
     Only cases with the most finished seeds are compared.
     """
-    cases = results.where(**wanted)
-    most = max((len(results.of(case)) for case in cases), default=0)
-    tried = [case for case in cases if len(results.of(case)) == most]
+    tried = most_finished(results, results.where(**wanted))
     if not tried:
         return {}
     target = TARGETS[tried[0]["dataset"]]
