@@ -92,8 +92,7 @@ class _Clients(NamedTuple):
             value, steep = self.slope(log)
             more = value > price[:, None]
             low, high = np.where(more, log, low), np.where(more, high, log)
-            after = log - (value - price[:, None]) / steep
-            after = np.where((after > low) & (after < high), after, (low + high) / 2)
+            after = _inside(log - (value - price[:, None]) / steep, low, high)
             moved = np.abs(after - log) > 4 * _EPS * np.maximum(np.abs(log), 1)
             log = after
             if not moved.any():
@@ -174,49 +173,87 @@ def optimize_widths_and_bands(
 
 
 def _filled(clients: _Clients, able: BoolArray, band: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Bands [problems, clients] that fill the cell, and the logarithm of the price [problems]."""
-    count = np.maximum(able.sum(-1), 1)
-    even = np.log(np.broadcast_to((band / count)[:, None], able.shape))
-    value = np.where(able, clients.slope(even)[0], -np.inf)
-    low = np.where(able, value, np.inf).min(-1) - 1.0  # without caps, too many bands are taken
-    high = value.max(-1) + 1.0  # every client takes less
-    low, high = np.where(able.any(-1), low, -1.0), np.where(able.any(-1), high, 1.0)
-    log = even
+    """Bands [problems, clients] that fill the cell, and the logarithm of the price [problems].
 
-    def sold(price: FloatArray) -> FloatArray:
-        nonlocal log
-        log = clients.taken(price, log)
-        return np.where(able, np.minimum(np.exp(log), clients.enough), 0.0)
-
-    with_caps = np.where(able, clients.enough, 0.0).sum(-1) > band
-    for _ in range(_MAX_STEPS):
-        few = (sold(low).sum(-1) < band) & with_caps
-        if not few.any():
-            break
-        low = np.where(few, 2 * low - high, low)
-    price = np.where(with_caps, (low + high) / 2, -_LARGE)
-    low = np.where(with_caps, low, price)
-    high = np.where(with_caps, high, price)
-    for _ in range(_MAX_STEPS):
-        total = sold(price).sum(-1)
-        over = total > band
-        low, high = np.where(over, price, low), np.where(over, high, price)
-        free = able & (np.exp(log) < clients.enough)
-        fall = np.where(free, np.exp(log) / clients.slope(log)[1], 0.0).sum(-1)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            after = price - (total - band) / fall
-        after = np.where((after > low) & (after < high), after, (low + high) / 2)
-        moved = np.abs(after - price) > 4 * _EPS * np.maximum(np.abs(price), 1)
-        price = after
-        if not moved.any():
-            break
-    bands = sold(price)
+    Where the band is enough for every cap, the price is -inf.
+    """
+    cell = _Cell(clients, able, band)
+    price = cell.price()
+    bands = cell.sold(price)
+    # The price is exact up to rounding, so the bands below the caps are scaled to the rest.
     free = able & (bands < clients.enough)
     rest = band - np.where(free, 0.0, bands).sum(-1)
     total = np.where(free, bands, 0.0).sum(-1)
     factor = np.divide(rest, total, np.ones_like(total), where=total > 0)
-    price = np.where(with_caps, price, -np.inf)
+    price = np.where(cell.scarce, price, -np.inf)
     return np.where(free, bands * factor[:, None], bands), price
+
+
+class _Cell:
+    """The price at which the clients take the whole band of their cell.
+
+    Args:
+        clients: all clients.
+        able: clients that can send, [problems, clients].
+        band: B [problems].
+    """
+
+    def __init__(self, clients: _Clients, able: BoolArray, band: FloatArray) -> None:
+        self._clients, self._able, self._band = clients, able, band
+        count = np.maximum(able.sum(-1), 1)
+        self._even = np.log(np.broadcast_to((band / count)[:, None], able.shape))
+        self._log = self._even  # of the bands at the last price, from which the next search begins
+        self.scarce = np.where(able, clients.enough, 0.0).sum(-1) > band
+        """Whether the band is not enough for every client's cap, [problems]."""
+
+    def sold(self, price: FloatArray) -> FloatArray:
+        """Bands [problems, clients] that the clients take, at logarithms of the price."""
+        self._log = self._clients.taken(price, self._log)
+        return np.where(self._able, np.minimum(np.exp(self._log), self._clients.enough), 0.0)
+
+    def price(self) -> FloatArray:
+        """Logarithm of the price [problems]; -300 where the band is not scarce."""
+        low, high = self._ends()
+        price = np.where(self.scarce, (low + high) / 2, -_LARGE)
+        low = np.where(self.scarce, low, price)
+        high = np.where(self.scarce, high, price)
+        for _ in range(_MAX_STEPS):
+            total = self.sold(price).sum(-1)
+            over = total > self._band
+            low, high = np.where(over, price, low), np.where(over, high, price)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                step = (total - self._band) / self._fall()
+            after = _inside(price - step, low, high)
+            moved = np.abs(after - price) > 4 * _EPS * np.maximum(np.abs(price), 1)
+            price = after
+            if not moved.any():
+                break
+        return price
+
+    def _ends(self) -> tuple[FloatArray, FloatArray]:
+        """Logarithms of prices at which too much and too little of the band is taken."""
+        able = self._able
+        value = np.where(able, self._clients.slope(self._even)[0], -np.inf)
+        low = np.where(able, value, np.inf).min(-1) - 1.0  # too much is taken without caps
+        high = value.max(-1) + 1.0  # every client takes less
+        low, high = np.where(able.any(-1), low, -1.0), np.where(able.any(-1), high, 1.0)
+        for _ in range(_MAX_STEPS):
+            few = (self.sold(low).sum(-1) < self._band) & self.scarce
+            if not few.any():
+                break
+            low = np.where(few, 2 * low - high, low)
+        return low, high
+
+    def _fall(self) -> FloatArray:
+        """Derivative of the band that is taken by the logarithm of the price, [problems]."""
+        free = self._able & (np.exp(self._log) < self._clients.enough)
+        slope = self._clients.slope(self._log)[1]
+        return np.asarray(np.where(free, np.exp(self._log) / slope, 0.0).sum(-1))
+
+
+def _inside(newton: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
+    """The next points of a search: Newton's, or the middle if they leave the interval."""
+    return np.where((newton > low) & (newton < high), newton, (low + high) / 2)
 
 
 def _bound(
