@@ -1,0 +1,160 @@
+"""GPT-2 with LoRA: runs on texts, and their settings."""
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+import wirelessfl
+from tests.wirelessfl.models.gpt2 import LENGTH, WORDS
+from wirelessfl.cli import main
+from wirelessfl.config import Config
+from wirelessfl.data import load_dataset
+from wirelessfl.errors import ConfigError
+from wirelessfl.runs.kept import is_finished, kept_run
+from wirelessfl.setup import build
+
+WITHOUT_MODEL = {"model": None, "pretrained": None, "lora_rank": None}
+WITHOUT_DATA = {"dataset": None, "max_length": None}
+"""Settings that a given object replaces."""
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.2])
+def test_executors_agree(settings, dropout):
+    """After three rounds, the loop and vmap (recorded or in chunks) agree to 1e-5."""
+    variants = [
+        {"executor": "loop"},
+        {"executor": "vmap"},
+        {"executor": "vmap", "replay": "on"},
+        {"executor": "vmap", "chunk": 2},
+        {"executor": "vmap", "chunk": 1},
+    ]
+    results = [wirelessfl.run(settings(dropout=dropout, **flags)) for flags in variants]
+    for result in results:
+        for name, value in results[0].params.items():
+            torch.testing.assert_close(result.params[name], value, rtol=0, atol=1e-5)
+
+
+def test_a_run_learns_and_does_not_change_the_base(settings):
+    config = settings(rounds=12, local_steps=5, lr=0.5, executor="auto")
+    setup = build(config)
+    assert setup.config.run.executor == "vmap"
+    assert not setup.notes
+    frozen = {
+        n: p.clone()
+        for n, p in setup.model.objective.module.named_parameters()
+        if not p.requires_grad
+    }
+    assert frozen
+    result = wirelessfl.run(
+        settings(rounds=12, local_steps=5, lr=0.5, **WITHOUT_MODEL, **WITHOUT_DATA),
+        model=setup.model.objective.module,
+        data=setup.model.data,
+    )
+    assert result.rows[-1]["loss"] < 0.8 * result.rows[0]["loss"]
+    assert result.rows[-1]["accuracy"] > 0.7
+    after = dict(setup.model.objective.module.named_parameters())
+    assert all(torch.equal(after[name], value) for name, value in frozen.items())
+    size = sum(value.numel() for value in result.params.values())
+    assert result.rows[-1]["uplink_mib"] == pytest.approx(12 * 4 * size / 2**20)
+
+
+def test_workers_share_the_base(settings, same):
+    """Two worker processes give the same results as one."""
+    alone = wirelessfl.run(settings(chunk=2, rounds=2))
+    together = wirelessfl.run(settings(chunk=2, rounds=2, workers=2))
+    same(alone, together)
+
+
+def test_a_finished_gpt2_run_is_not_repeated(settings, tmp_path):
+    """``kept_run`` finds the finished run, although the tokenizer is not among the flags."""
+    config = settings(rounds=1)
+    assert config.data.tokenizer == config.model["pretrained"]
+    kept_run(config, tmp_path / "kept")
+    assert is_finished(config, tmp_path / "kept")
+    (folder,) = (tmp_path / "kept").iterdir()
+    before = (folder / "rows.jsonl").stat().st_mtime_ns
+    assert kept_run(config, tmp_path / "kept").directory == folder
+    assert (folder / "rows.jsonl").stat().st_mtime_ns == before
+
+
+def test_a_stored_configuration_repeats_the_run(settings, base, same):
+    """The tokenizer defaults to the model's and is stored, so a run from the file is the same."""
+    first = wirelessfl.run(settings(rounds=1))
+    assert first.config.data.tokenizer == str(base)
+    again = Config.from_toml(first.directory / "config.toml")
+    same(first, wirelessfl.run(again.with_run({"out": first.directory.with_name("again")})))
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({"model": "fcnn"},
+         r'pretrained=.* is a setting of model "gpt2-lora", and model is "fcnn": choose model '
+         r'"gpt2-lora", or leave pretrained out\.$'),
+        ({"model": "fcnn", "pretrained": None, "lora_rank": None, "lora_alpha": 2.0,
+          "tokenizer": "BASE"},
+         r'lora_alpha=2\.0 is .* "gpt2-lora", and model is "fcnn": .* leave lora_alpha out\.$'),
+        ({"hidden": ("5",)},
+         r'hidden=.* is a setting of model "fcnn" or "mlp" .*, and model is "gpt2-lora"'),
+        ({"dataset": "digits", "data_dir": None},
+         r'max_length=12 conflicts with dataset "digits", which does not use it: choose 20news.*, '
+         r"or leave max_length out\.$"),
+        ({"dataset": "digits", "data_dir": None, "max_length": None},
+         r"needs texts as token ids .*\(1, 8, 8\): choose sst2"),
+        ({"max_length": 17}, "max_length is 17, but pretrained .* at most 16 tokens"),
+        ({"pretrained": "/not/there"}, r"tokenizer is '/not/there', which is not a folder"),
+        ({"pretrained": "./gone", "tokenizer": "BASE"}, r"pretrained is './gone', which is no"),
+        ({"lora_rank": 0}, "lora_rank is 0"),
+        ({"lora_alpha": 0}, "lora_alpha is 0"),
+        ({"max_length": 0}, "max_length is 0"),
+    ],
+)  # fmt: skip
+def test_wrong_settings_are_one_line_errors(settings, base, flags, message):
+    flags = {key: str(base) if value == "BASE" else value for key, value in flags.items()}
+    with pytest.raises(ConfigError, match=message) as caught:
+        build(settings(**flags))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_given_model_or_data_set_accepts_no_settings(settings, base):
+    setup = build(settings())
+    model, data = setup.model.objective.module, setup.model.data
+    with pytest.raises(ConfigError, match=r"replaces model=gpt2-lora, .*pretrained=.*lora_rank=4:"):
+        build(settings(), model=model)
+    with pytest.raises(
+        ConfigError, match=r"max_length=12 conflicts with data=\.\.\., which is tok"
+    ):
+        build(settings(), data=data)  # of the same name
+    other = replace(data, name="other")
+    with pytest.raises(ConfigError, match=r"replaces dataset=sst2: leave this setting out, or the"):
+        build(settings(), data=other)
+    with pytest.raises(
+        ConfigError, match=r"max_length=12 conflicts with data=\.\.\., which is toke"
+    ):
+        build({"algorithm": "fedavg", "data": {"max_length": LENGTH}}, data=data)
+    build(settings(**WITHOUT_MODEL, **WITHOUT_DATA), model=model, data=data)
+
+
+def test_tokens_of_another_vocabulary_are_refused(settings, base):
+    data = load_dataset("sst2", settings().data.data_dir, tokenizer=str(base), max_length=LENGTH)
+    strange = data.test_inputs.clone()
+    strange[3, 2] = len(WORDS) + 2
+    config = settings(**WITHOUT_DATA)
+    with pytest.raises(ConfigError, match=r"token id 16 in its test samples.*accepts 0 to 15"):
+        build(config, data=replace(data, test_inputs=strange, vocabulary=None))
+
+
+def test_the_data_set_of_the_docs_runs(base, cache, tmp_path, monkeypatch):
+    """The documented command runs, with a small base and few steps."""
+    page = (Path(__file__).parents[3] / "docs" / "language.md").read_text(encoding="utf-8")
+    (code,) = re.findall(r"```python file=my_texts\.py\n(.*?)```", page, re.DOTALL)
+    command = re.findall(r"^wirelessfl (run .*my_texts:moods.*)$", page, re.MULTILINE)[0]
+    monkeypatch.chdir(tmp_path)
+    Path("my_texts.py").write_text(code)
+    small = f"--pretrained {base} --lora-rank 2 --rounds 1 --local-steps 1 --threads 1 --out run"
+    assert main([*command.split(), *small.split()]) == 0
+    stored = Config.from_toml(Path("run", "config.toml"))
+    assert (stored.data.tokenizer, stored.data.max_length) == (str(base), 16)
