@@ -18,6 +18,7 @@ import numpy as np
 from channels.arrays import BoolArray, FloatArray, IntArray
 from solvers.energy.clients import Clients, Replies, settle
 
+_EPS = float(np.finfo(np.float64).eps)
 _CLOSE = 1e-13
 """Relative rest of the band, and of the price of a second."""
 _MAX_STEPS = 100
@@ -116,6 +117,11 @@ def clear(rounds: Rounds, price: FloatArray, y: FloatArray, limited: BoolArray) 
         done = (size <= _CLOSE) | ((goal == state.price) & (close <= _NEAR))
         if found is not state:
             found.put(at, state)
+        # Rounding errors: no further price would be better.
+        lost = np.isnan(rest) | (~done & _closed(low, high))
+        if lost.any():
+            found.put(at[lost], _spare(rounds.rows(lost), state.rows(lost), high[lost]))
+            done |= lost
         if done.all():
             break
         close = np.clip(size / 10, _NEAR, _FAR)
@@ -131,13 +137,23 @@ def clear(rounds: Rounds, price: FloatArray, y: FloatArray, limited: BoolArray) 
         move += state.replies.y_end * (end - state.end)[:, None]
         y = state.replies.y + np.clip(move, -1.0, 1.0)
         state = _state(rounds, goal, end, y, state.replies.limited, close)
-    else:  # not converged: from a price that leaves some of the band, a feasible point
-        price = np.minimum(high, rounds.top)
-        price = np.where(np.isinf(price), state.price, price)
-        found.put(
-            at, _state(rounds, price, state.end, state.replies.y, state.replies.limited, close)
-        )
+    else:
+        found.put(at, _spare(rounds, state, high))
     return found
+
+
+def _closed(low: FloatArray, high: FloatArray) -> BoolArray:
+    """Whether hardly a number is left in a bracket."""
+    with np.errstate(invalid="ignore"):
+        return np.isfinite(high) & (high - low <= 4 * _EPS * np.abs(high))
+
+
+def _spare(rounds: Rounds, state: State, high: FloatArray) -> State:
+    """Where the search fails: a price that leaves some of the band, for a feasible point."""
+    price = np.minimum(high, rounds.top)
+    price = np.where(np.isinf(price), state.price, price)
+    close = np.full(len(price), _NEAR)
+    return _state(rounds, price, state.end, state.replies.y, state.replies.limited, close)
 
 
 def _root(now: FloatArray, before: FloatArray) -> FloatArray:
@@ -222,6 +238,7 @@ def _ending(rounds: Rounds, state: State, close: FloatArray) -> State:
         goal = np.where((goal > low) & (goal < high), goal, half)
         goal = np.maximum(goal, rounds.floor)
         keep = (np.abs(rest) > np.maximum(close**2, _CLOSE)) & (goal != end) & ~stay
+        keep &= ~_closed(low, high)
         if not keep.any():
             break
         if not keep.all():
