@@ -208,10 +208,11 @@ def room(panel: Axes) -> None:
 
 
 def room_below(axes: Sequence[Axes]) -> None:
-    """Make room for marks below the values of linear axes, if a panel has marks."""
+    """Make room without ticks for marks below the values of linear axes, if a panel has marks."""
     if any(panel.texts for panel in axes):
         for panel in axes:
             low, high = panel.get_ylim()
+            panel.set_yticks([tick for tick in panel.get_yticks() if low <= tick <= high])
             panel.set_ylim(low - 0.4 * (high - low), high)
 
 
