@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from channels.arrays import FloatArray
+from channels.arrays import FloatArray, IntArray
 from solvers.joint.energy_cells import EnergyCells
 from solvers.joint.fronts import Fronts, Tangents
 
@@ -178,27 +178,20 @@ class _Program:
     ) -> tuple[FloatArray, float, float] | str:
         """As ``solve``, without tangents whose coefficients are ``steep``."""
         from scipy.optimize import Bounds, LinearConstraint, milp  # SciPy loads slowly
-        from scipy.sparse import block_array, diags_array
+        from scipy.sparse import csr_array
 
         number, a_second, a_joule = len(self._low), _UNIT * seconds, _UNIT * cost
         used = self._high + self._fixed > 0
         soonest = np.where(used, self._fronts.soonest[0] / a_second, 0.0)
         step = 1.0 if whole else float(max(self._quota, 1))
-        column, ones = np.ones((number, 1)), np.ones((1, number))
-        each, none = diags_array(np.ones(number)), np.zeros((1, number))
-        blocks = [
-            [ones, None, none],
-            [diags_array(soonest * step), -column, None],
-        ]
-        upper = [self._quota / step, *(-soonest * self._fixed)]
         units = self._tangents.per_unit / a_joule
         slopes = self._tangents.per_second * a_second / a_joule
         flat = (units * step < steep) & (-slopes < steep)
-        for unit, slope in zip(
-            np.where(flat, units, 0.0), np.where(flat, slopes, 0.0), strict=True
-        ):
-            blocks.append([diags_array(unit * step), slope[:, None], -each])
-            upper += list(-unit * self._fixed)
+        units, slopes = np.where(flat, units, 0.0), np.where(flat, slopes, 0.0)
+        matrix = csr_array(_coefficients(step, soonest, units, slopes))
+        upper = np.concatenate(
+            [[self._quota / step], -soonest * self._fixed, (-units * self._fixed).ravel()]
+        )
         lower = np.full(len(upper), -np.inf)
         lower[0] = upper[0]
         free = np.full(number + 1, np.inf)
@@ -211,7 +204,7 @@ class _Program:
                 np.concatenate([self._low / step, np.zeros(number + 1)]),
                 np.concatenate([self._high / step, free]),
             ),
-            constraints=LinearConstraint(block_array(blocks, format="csr"), lower, upper),
+            constraints=LinearConstraint(matrix, lower, upper),
             options={"mip_rel_gap": 0.1 * _ENOUGH, "time_limit": _SECONDS},
         )
         if answer.x is None:
@@ -220,3 +213,27 @@ class _Program:
         steps = np.round(steps) if whole else steps
         value = answer.mip_dual_bound if whole else answer.fun
         return steps, float(answer.x[number] * a_second), float(value * a_joule)
+
+
+def _coefficients(
+    step: float, soonest: FloatArray, units: FloatArray, slopes: FloatArray
+) -> tuple[FloatArray, tuple[IntArray, IntArray]]:
+    """The constraints' coefficients with their rows and columns.
+
+    Rows: the sum of the steps; the end of each cell; the energy of each cell by each tangent.
+    """
+    number = len(soonest)
+    cell = np.arange(number)
+    ends, energies = 1 + cell, 1 + number + np.arange(units.size).reshape(units.shape)
+    parts: list[tuple[FloatArray | float, IntArray | int, IntArray | int]] = [
+        (1.0, 0, cell),
+        (soonest * step, ends, cell),
+        (-1.0, ends, number),
+        (units * step, energies, cell),
+        (slopes, energies, number),
+        (-1.0, energies, number + 1 + cell),
+    ]
+    flat = [[array.ravel() for array in np.broadcast_arrays(*part)] for part in parts]
+    value, row, column = (np.concatenate(arrays) for arrays in zip(*flat, strict=True))
+    used = value != 0
+    return value[used], (row[used], column[used])
