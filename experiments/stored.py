@@ -9,6 +9,7 @@ import json
 import lzma
 import os
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -77,9 +78,10 @@ class StoredRun:
         """The rows of one task."""
         return [row for row in self.rows if row.get("task") == task]
 
-    def transitions(self, first: int = 10, tolerance: float = 0.01) -> list[Transition]:
+    @cached_property
+    def transitions(self) -> list[Transition]:
         """Accuracy after each change of clients, see ``wirelessfl.runs.transitions``."""
-        return transitions(self.rows, first, tolerance)
+        return transitions(self.rows)
 
     def save(self, file: Path) -> None:
         """Write the file, which is complete or absent at any moment."""

@@ -237,7 +237,7 @@ def _after(results: Results, case: Case, number: int) -> dict[int, float]:
     return {
         run.seed: 100 * one.mean_accuracy
         for run in results.of(case)
-        for one in run.transitions()
+        for one in run.transitions
         if one.session == session_of(number)
     }
 

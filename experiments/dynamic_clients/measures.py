@@ -12,7 +12,7 @@ where one of three fits.
 from __future__ import annotations
 
 from experiments.studies import Case, Results
-from wirelessfl.runs.transitions import Transition, transitions
+from wirelessfl.runs.transitions import Transition
 
 
 def session_of(number: int, pilot_sessions: int = 1) -> int:
@@ -34,9 +34,7 @@ def entered(results: Results, case: Case, number: int) -> list[Transition]:
         number: number of the transition, from 1.
     """
     session = session_of(number)
-    return [
-        one for rows in results.rows(case) for one in transitions(rows) if one.session == session
-    ]
+    return [one for run in results.of(case) for one in run.transitions if one.session == session]
 
 
 def after(results: Results, case: Case, number: int) -> list[float]:

@@ -48,11 +48,14 @@ def savings(
 
 
 def rise(
-    evidence: Evidence, *, study: str, algorithm: str, cells: Sequence[int], least: float
+    evidence: Evidence, *, study: str, algorithm: str, cells: Sequence[int], lr: float, least: float
 ) -> list[Effect]:
-    """MiB per client to 80 % (Fig. 3, 4): the second number of cells over the first."""
+    """MiB per client to 80 % (Fig. 3, 4): the second number of cells over the first.
+
+    ``lr`` selects one of the learning rates if the study has several.
+    """
     results = evidence.study(study)
-    few, many = (costs(results, "uplink_mib", algorithm=algorithm, cells=n) for n in cells)
+    few, many = (_sent(results, lr, algorithm=algorithm, cells=n) for n in cells)
     return [ratio(f"{NAMES[algorithm]}, N = {cells[1]} / N = {cells[0]}", many, few, least)]
 
 
