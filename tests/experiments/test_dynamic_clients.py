@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from math import log
-from types import SimpleNamespace
 
 import pytest
 
@@ -13,9 +12,11 @@ from experiments.dynamic_clients.measures import after, number_of, session_of
 from experiments.dynamic_clients.methods import SHOWN, complete, per_session
 from experiments.look import DATA
 from experiments.report import spread
+from experiments.stored import StoredRun
 from experiments.studies import NAMES, SCALES, Case, Results, Study
 from tests.drawn import AGAINST, assert_curves, facts, legend, lines, ticks, titles
 from wirelessfl.errors import TrainingError
+from wirelessfl.runs.about import NUMERICS
 
 COUNTS = {
     1: 2 * 2 * 2 * 4 * 2 * 4,
@@ -256,7 +257,7 @@ def run_of(first, trials):
         begin = first if session >= 3 else 0.2
         for t, accuracy in enumerate((begin, (begin + 0.9) / 2, 0.9)):
             rows.append(row_of(session, t, accuracy, extra=extra))
-    return SimpleNamespace(rows=rows, current=True)
+    return StoredRun({}, rows, {"numerics": NUMERICS}, {}, 0.0)
 
 
 def results_of(runs, **settings):
