@@ -85,25 +85,31 @@ def varied(cases: Iterable[Case]) -> list[str]:
 
 
 def table(
-    target: float, *quantities: Against, best: str | None = None, stops: bool = False
+    target: float | tuple[float, ...],
+    *quantities: Against,
+    best: str | None = None,
+    stops: bool = False,
 ) -> Callable[[Results], str]:
-    """One row per case: its settings, final accuracy, and costs until the target.
+    """One row per case: its settings, final accuracy, and costs until the targets.
 
     Args:
-        target: accuracy in [0, 1].
+        target: accuracy in [0, 1], or several.
         quantities: the costs, fields of rows.
         best: a setting of which only the best value is shown: that of the highest final accuracy,
-            or if runs stop, of the lowest first cost. Only values with the most finished seeds are
-            compared, because single runs vary.
+            or if runs stop, of the lowest cost in the first column. Only values with the most
+            finished seeds are compared, because single runs vary.
         stops: whether runs stop at the target, so that final accuracies say nothing.
     """
+
+    targets = target if isinstance(target, tuple) else (target,)
+    costs = list(itertools.product(quantities, targets))
 
     def write(results: Results) -> str:
         names = [name for name in varied(results.study.cases) if name != best]
         head = ["method", *(WORDS[name] for name in names)]
         head += [] if best is None else [f"best {WORDS[best]}", "of"]
         head += ["seeds", *["final accuracy (%)"] * (not stops)]
-        head += [f"{LABELS[quantity]} to {100 * target:g} %" for quantity in quantities]
+        head += [f"{LABELS[quantity]} to {100 * goal:g} %" for quantity, goal in costs]
         groups: dict[tuple[Any, ...], list[Case]] = {}
         for case in results.where():
             row = NAMES[case["algorithm"]], *(shown(case, name) for name in names)
@@ -112,14 +118,14 @@ def table(
         for key, cases in groups.items():
             tried = most_finished(results, cases)
             if stops:
-                case = min(tried, key=lambda one: cheapness(results, one, quantities[0], target))
+                case = min(tried, key=lambda one: cheapness(results, one, *costs[0]))
             else:
                 case = max(tried, key=lambda one: statistics.mean(results.finals(one)))
             row = [*key[: len(names) + 1]]
             row += [] if best is None else [shown(case, best), str(len(tried))]
             row += [str(len(results.of(case))), *[spread(results.finals(case))] * (not stops)]
             seeds = results.rows(case)
-            row += [reached(seeds, target, q, "d" if q == "round" else ".1f") for q in quantities]
+            row += [reached(seeds, at, q, "d" if q == "round" else ".1f") for q, at in costs]
             rows.append(row)
         return markdown(head, rows)
 

@@ -16,6 +16,9 @@ from wirelessfl.errors import ConfigError, DataError, TrainingError
 from wirelessfl.figures import StyleName, use_style
 from wirelessfl.runs.directory import check_writable
 
+Draw = Callable[[Results, Path], list[Path]]
+"""Draws figures into a folder; returns their files."""
+
 
 class Experiment(NamedTuple):
     """A figure or table of a paper.
@@ -29,8 +32,13 @@ class Experiment(NamedTuple):
 
     study: str
     table: Callable[[Results], str]
-    draw: Callable[[Results, Path], list[Path]] | None = None
+    draw: Draw | None = None
     short: Callable[[Results], str] | None = None
+
+
+def both(*draws: Draw) -> Draw:
+    """Combine several drawing functions into one, which returns all of their files."""
+    return lambda results, out: [file for draw in draws for file in draw(results, out)]
 
 
 @dataclass(frozen=True)

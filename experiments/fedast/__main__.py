@@ -10,12 +10,11 @@ import sys
 from pathlib import Path
 
 from experiments.fedast import bars, curves, sweeps, tables
-from experiments.fedast.drawing import both
 from experiments.fedast.measures import to_mean_sustained
 from experiments.fedast.tables import against_static, against_sync
 from experiments.fedast.tasks import complete
 from experiments.fedast.timelines import timelines
-from experiments.paper import Experiment, Paper
+from experiments.paper import Experiment, Paper, both
 
 
 def _four_tasks(study: str, *numbers: int) -> dict[str, Experiment]:

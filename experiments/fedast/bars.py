@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from experiments.fedast.drawing import Draw, compared, targets
+from experiments.fedast.drawing import compared, targets
 from experiments.fedast.measures import gain, to_end, to_mean, to_target
 from experiments.fedast.tables import CaseFilter, pairs, percent
 from experiments.fedast.tasks import SHOWN, kind_of, label, names, target
 from experiments.look import grid, legend, same_limits, save, seeds_text
+from experiments.paper import Draw
 from experiments.studies import Case, Results
 from wirelessfl.figures import draw_bars, new_figure, style
 

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from experiments.fedast.drawing import Draw, Quantity, compared, targets
+from experiments.fedast.drawing import Quantity, compared, targets
 from experiments.fedast.measures import curves, runs, to_target
 from experiments.fedast.tables import CaseFilter
 from experiments.fedast.tasks import SHOWN, kind_of, kinds, label, names, target
 from experiments.look import grid, legend, same_limits, save, seeds_text
+from experiments.paper import Draw
 from experiments.studies import Results
 from wirelessfl.figures import COLOURS, DASHES, draw_curves
 

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from pathlib import Path
 from typing import Literal
 
 from experiments.fedast.tables import CaseFilter, against_static, fastest
 from experiments.fedast.tasks import SHOWN, kind_of, names, target
 from experiments.studies import Case, Results
 
-Draw = Callable[[Results, Path], list[Path]]
 Quantity = Literal["accuracy", "loss"]
 
 
@@ -22,11 +19,6 @@ def compared(results: Results, case_filter: CaseFilter) -> list[Case]:
     if case_filter is not against_static:
         others = [case for case in others if case["first"] != 0]
     return dynamic[:1] + ([fastest(results, others)] if others else [])
-
-
-def both(*draws: Draw) -> Draw:
-    """Combine several drawing functions into one, which returns all of their files."""
-    return lambda results, out: [file for draw in draws for file in draw(results, out)]
 
 
 def targets(case: Case) -> str:

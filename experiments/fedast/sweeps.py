@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from experiments.fedast.drawing import Draw, Quantity, targets
+from experiments.fedast.drawing import Quantity, targets
 from experiments.fedast.measures import final, to_target
 from experiments.fedast.tables import ratio
 from experiments.fedast.tasks import SHOWN, is_central, kind_of, kinds, label, names, target
 from experiments.look import draw_points, grid, legend, same_limits, save, seeds_text
+from experiments.paper import Draw
 from experiments.studies import Results
 from wirelessfl.figures import COLOURS, new_figure, style, whole_ticks
 

@@ -16,7 +16,7 @@ from experiments.evidence import (
     final,
     ratio,
 )
-from experiments.hist.figures import SPLITS
+from experiments.hist.figures import SPLITS, TARGET
 from experiments.hist.measures import costs, fastest, over_oma, sway, throughout
 from experiments.look import UPLINKS
 from experiments.studies import NAMES, Results
@@ -48,14 +48,21 @@ def savings(
 
 
 def rise(
-    evidence: Evidence, *, study: str, algorithm: str, cells: Sequence[int], lr: float, least: float
+    evidence: Evidence,
+    *,
+    study: str,
+    algorithm: str,
+    cells: Sequence[int],
+    target: float,
+    lr: float,
+    least: float,
 ) -> list[Effect]:
-    """MiB per client to 80 % (Fig. 3, 4): the second number of cells over the first.
+    """MiB per client to the target (Fig. 3, 4): the second number of cells over the first.
 
     ``lr`` selects one of the learning rates if the study has several.
     """
     results = evidence.study(study)
-    few, many = (_sent(results, lr, algorithm=algorithm, cells=n) for n in cells)
+    few, many = (_sent(results, lr, target, algorithm=algorithm, cells=n) for n in cells)
     return [ratio(f"{NAMES[algorithm]}, N = {cells[1]} / N = {cells[0]}", many, few, least)]
 
 
@@ -237,11 +244,11 @@ def partitions(evidence: Evidence, *, cells: Sequence[int], least: float) -> lis
     return found
 
 
-def _sent(results: Results, lr: float, **wanted: Any) -> dict[int, Reached]:
-    """MiB per client to 80 %, at learning rate ``lr`` if the study has several."""
+def _sent(results: Results, lr: float, target: float = TARGET, **wanted: Any) -> dict[int, Reached]:
+    """MiB per client to the target, at learning rate ``lr`` if the study has several."""
     if len({case["lr"] for case in results.study.cases}) > 1:
         wanted["lr"] = lr
-    return costs(results, "uplink_mib", **wanted)
+    return costs(results, "uplink_mib", target, **wanted)
 
 
 def _clients(results: Results, uplink: str, each: int) -> dict[int, Reached]:
