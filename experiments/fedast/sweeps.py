@@ -101,6 +101,8 @@ def awaited(name: str) -> Draw:
         each = list(dict.fromkeys(kinds(case)[0] for case in results.study.cases))
         for place, kind in enumerate(each):
             mine = [case for case in cases if kinds(case) == (kind,)]
+            if not mine:
+                continue
             columns: list[list[Sequence[float | None]]] = [
                 [to_target(results, case, names(case)[0]) for case in mine],
                 [to_target(results, case, names(case)[0], "version") for case in mine],
@@ -129,7 +131,7 @@ def _star(panel: Axes, seeds: Sequence[float | None]) -> None:
     """Mark the mean at the paper's k."""
     known = [value for value in seeds if value is not None]
     if known:
-        look = {"color": COLOURS[1], "markersize": 1.3 * style().small, "zorder": 4}
+        look = {"color": "black", "markersize": 1.3 * style().small, "zorder": 4}
         panel.plot(CHOSEN, statistics.mean(known), "*", **look)
 
 
