@@ -26,7 +26,7 @@ from experiments.fadamgc.seconds import (
     round_seconds,
 )
 from experiments.fadamgc.tables import PUBLISHED_ROUNDS, PUBLISHED_WITHOUT_MEMORY, TARGETS
-from experiments.look import DATA
+from experiments.look import DATA, MODELS
 from experiments.studies import NAMES, Case, Results
 from wirelessfl.models import ResNet18
 from wirelessfl.submodels import ParamSpec
@@ -60,29 +60,34 @@ def over(evidence: Evidence, *, methods: list[str], quantity: str, least: float)
 
 
 def published_rates(
-    evidence: Evidence, *, eps: dict[str, float], lr: float, server_lr: float, least: float
+    evidence: Evidence,
+    *,
+    studies: dict[str, dict[str, list[float]]],
+    lr: float,
+    server_lr: float,
+    least: float,
 ) -> list[Effect]:
     """FAdamGC against methods with the published learning rates on images: rounds (Table 2).
 
     Args:
         evidence: the runs.
-        eps: by method, its eps, which the paper does not give.
+        studies: by study and method, values of eps, which the paper does not give.
         lr: step size of the clients.
         server_lr: step size of the server.
         least: the least ratio of rounds that counts.
     """
-    results = evidence.study("adaptive")
-    cases = results.study.cases
-    ours = costs(results, cases, algorithm="fadamgc")
-    return [
-        ratio(
-            NAMES[method],
-            costs(results, cases, algorithm=method, eps=value, lr=lr, server_lr=server_lr),
-            ours,
-            least,
-        )
-        for method, value in eps.items()
-    ]
+    effects = []
+    for study, methods in studies.items():
+        results = evidence.study(study)
+        cases = results.study.cases
+        ours = costs(results, cases, algorithm="fadamgc")
+        rates = {"lr": lr, "server_lr": server_lr}
+        for method, values in methods.items():
+            for eps in values:
+                theirs = costs(results, cases, algorithm=method, eps=eps, **rates)
+                name = f"{MODELS[cases[0]['model']]}, {NAMES[method]}, ε = {eps:g}"
+                effects.append(ratio(name, theirs, ours, least))
+    return effects
 
 
 def round_durations(evidence: Evidence, *, within: float) -> list[Effect]:
@@ -182,12 +187,16 @@ def without_memory(
 ) -> list[Effect]:
     """Rounds with beta_2 = 0 against those with 0.99 (Table 3), each with its best learning rate.
 
-    Both methods need more; for FAdamGC, the quotient equals that published for a data set.
+    Both methods need more; for FAdamGC, the quotient equals that published for a data set. Both
+    start each round with a new maximum of the squared gradients (``vhat = "reset"``).
     """
     results, effects = evidence.study(study), []
     rounds = PUBLISHED_WITHOUT_MEMORY[published][-1] / PUBLISHED_ROUNDS[published][-1]
     both = {
-        method: [quickest(results, algorithm=method, beta2=value) for value in (0.0, 0.99)]
+        method: [
+            quickest(results, algorithm=method, beta2=0.0, vhat="reset"),
+            quickest(results, algorithm=method, beta2=0.99),
+        ]
         for method in SELECTIVE
     }
     for method, pair in both.items():

@@ -25,12 +25,14 @@ def with_tracking(settings: dict[str, Any]) -> dict[str, Any]:
 def complete(settings: dict[str, Any], scale: str) -> dict[str, Any]:
     """Add the learning rates for the method and data set, and the number of tracking clients.
 
-    Learning rates that a study states take precedence.
+    Learning rates that a study states take precedence. Those of a data set precede those of a
+    number of local steps.
     """
     if {"lr", "server_lr"} <= settings.keys():
         return with_tracking(settings)
     rates = tomllib.loads((SETTINGS / "rates.toml").read_text(encoding="utf-8"))[scale]
-    by_method = rates.get(settings["dataset"], rates.get("any", {}))
+    names = settings["dataset"], f"K = {settings['local_steps']}", "any"
+    by_method = next((rates[name] for name in names if name in rates), {})
     if settings["algorithm"] not in by_method:
         raise ConfigError(
             f"settings/rates.toml has no learning rates for {settings['algorithm']!r} on "

@@ -45,13 +45,13 @@ EXPERIMENTS = {
     "fig15": Experiment("fig5", tables.identical, curves.of_identical_tasks("fig15")),
     "fig4": Experiment("fig4", tables.finals, curves.of_methods("fig4")),
     "fig14": Experiment("fig4", tables.finals, curves.of_methods("fig14", "loss")),
-    "fig8": Experiment("fig8", tables.buffers, sweeps.buffers("fig8")),
-    "fig9": Experiment("fig9", tables.buffers, sweeps.buffers("fig9")),
+    "fig8": Experiment("fig8", tables.buffers("lower"), sweeps.buffers("fig8", "lower")),
+    "fig9": Experiment("fig9", tables.buffers(), sweeps.buffers("fig9")),
     "fig3": Experiment("fig3", tables.active, sweeps.active("fig3")),
     "fig13": Experiment("fig3", tables.active, sweeps.active("fig13", "loss")),
     "fig2": Experiment("fig2", tables.finals, curves.of_methods("fig2")),
     **{
-        f"fig{n}": Experiment(f"fig{n}", tables.awaited, sweeps.awaited(f"fig{n}"))
+        f"fig{n}": Experiment(f"fig{n}", tables.awaited("main"), sweeps.awaited(f"fig{n}"))
         for n in (10, 11, 12)
     },
     "fig16": Experiment(
@@ -64,7 +64,9 @@ EXPERIMENTS = {
         tables.sustained,
         bars.of_identical_tasks("concurrency", to_mean_sustained),
     ),
-    "awaited": Experiment("awaited", tables.awaited, sweeps.awaited("awaited")),
+    "awaited": Experiment(
+        "awaited", tables.awaited("lower", "main"), sweeps.awaited("awaited", "lower")
+    ),
     **_four_tasks("higher", 17, 18, 21, 22),
     **_four_tasks("lower", 19, 20, 25, 26),
 }

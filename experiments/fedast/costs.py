@@ -9,7 +9,7 @@ from typing import Any
 from experiments.evidence import Costs, Reached
 from experiments.fedast.measures import Rows, final, sustaining
 from experiments.fedast.tables import fastest
-from experiments.fedast.tasks import LEVELS, TASKS, kinds, names, shares, target
+from experiments.fedast.tasks import kinds, names, shares, target
 from experiments.stored import StoredRun
 from experiments.studies import Case, Results, first_reaching
 
@@ -83,11 +83,8 @@ def _cost(
     level: str | None,
     find: Callable[[Rows, float], dict[str, Any] | None],
 ) -> Reached:
-    rows, goal = run.rows_of(name), target(case, name)
-    if level is not None:
-        table = next(table for table in case["task"] if table["name"] == name)
-        goal = TASKS[table["dataset"]].targets[LEVELS.index(level)]
-    hit = find(rows, goal)
+    rows = run.rows_of(name)
+    hit = find(rows, target(case, name, level))
     return Reached(float((hit or rows[-1])[quantity]), hit is not None)
 
 

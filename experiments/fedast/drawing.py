@@ -21,8 +21,9 @@ def compared(results: Results, case_filter: CaseFilter) -> list[Case]:
     return dynamic[:1] + ([fastest(results, others)] if others else [])
 
 
-def targets(case: Case) -> str:
+def targets(case: Case, level: str | None = None) -> str:
     """The targets of a case's tasks, as in ``targets: MNIST 93 %, Fashion-MNIST 82 %``."""
-    each = {SHOWN[kind_of(name)]: f"{100 * target(case, name):.0f} %" for name in names(case)}
+    goals = {SHOWN[kind_of(name)]: target(case, name, level) for name in names(case)}
+    each = {kind: f"{100 * goal:.0f} %" for kind, goal in goals.items()}
     said = ", ".join(f"{kind} {goal}" for kind, goal in each.items())
     return f"target{'s' if len(each) > 1 else ''}: {said}"

@@ -24,10 +24,18 @@ def runs(results: Results, case: Case) -> list[StoredRun]:
 
 
 def to_target(
-    results: Results, case: Case, name: str, quantity: str = "sim_seconds"
+    results: Results,
+    case: Case,
+    name: str,
+    quantity: str = "sim_seconds",
+    level: str | None = None,
 ) -> list[float | None]:
-    """For each seed, ``quantity`` when a task first reaches its target; None if it does not."""
-    hits = [first_reaching(run.rows_of(name), target(case, name)) for run in runs(results, case)]
+    """For each seed, ``quantity`` when a task first reaches its target; None if it does not.
+
+    ``level`` is that of the target; None for that of the runs.
+    """
+    goal = target(case, name, level)
+    hits = [first_reaching(run.rows_of(name), goal) for run in runs(results, case)]
     return [None if hit is None else float(hit[quantity]) for hit in hits]
 
 

@@ -33,6 +33,8 @@ CODE = (
     "The released code with FedAST (S) on these two tasks reached 93 % on MNIST at 100 and 110 s "
     "(two runs), with a mean staleness of 27 to 31, and Sync-ST (47/67) at 140 s.\n"
 )
+COSTS = {"seconds": "sim_seconds", "rounds": "version"}
+"""Costs until a target in rounds of one task, and their fields of rows."""
 CaseFilter = Callable[[Case], bool]
 
 
@@ -67,9 +69,9 @@ def percent(value: float | None) -> str:
     return "-" if value is None else f"{100 * value:+.1f} %"
 
 
-def task_title(case: Case, name: str) -> str:
+def task_title(case: Case, name: str, level: str | None = None) -> str:
     """The data set of a task and its target."""
-    return f"{SHOWN[kind_of(name)]} {100 * target(case, name):.0f} %"
+    return f"{SHOWN[kind_of(name)]} {100 * target(case, name, level):.0f} %"
 
 
 def stale(results: Results, case: Case) -> str:
@@ -222,41 +224,48 @@ def ratio(case: Case) -> float:
     return float(case["requests"] * len(names(case)) / case["clients"])
 
 
-def buffers(results: Results) -> str:
-    """Figures 8 and 9: final accuracy and seconds to the target against the buffer size."""
-    head = ["b", "R / b", "task", "final accuracy (%)", "seconds to the target"]
-    rows = []
-    for case in results.where():
-        for name in names(case):
-            accuracies = [100 * v for v in final(results, case, of=[name])]
-            rows.append(
-                [
-                    str(case["buffer"]),
-                    f"{case['requests'] / case['buffer']:.0f}",
-                    task_title(case, name),
-                    shown(accuracies, ".1f"),
-                    shown(times_of(results, case, name)),
-                ]
-            )
-    return markdown(head, rows)
+def buffers(level: str | None = None) -> Callable[[Results], str]:
+    """Figures 8 and 9: final accuracy and seconds to targets of this level against b."""
+
+    def table(results: Results) -> str:
+        head = ["b", "R / b", "task", "final accuracy (%)", "seconds to the target"]
+        rows = []
+        for case in results.where():
+            for name in names(case):
+                accuracies = [100 * v for v in final(results, case, of=[name])]
+                rows.append(
+                    [
+                        str(case["buffer"]),
+                        f"{case['requests'] / case['buffer']:.0f}",
+                        task_title(case, name, level),
+                        shown(accuracies, ".1f"),
+                        shown(times_of(results, case, name, level=level)),
+                    ]
+                )
+        return markdown(head, rows)
+
+    return table
 
 
-def awaited(results: Results) -> str:
-    """Figures 10 to 12: effect of k on Sync-ST."""
-    head = ["k", "task", "seconds to the target", "rounds to the target", "final accuracy (%)"]
-    rows = []
-    for case in results.where():
-        (name,) = names(case)
-        rows.append(
-            [
-                str(case["first"]),
-                task_title(case, name),
-                shown(times_of(results, case, name)),
-                shown(times_of(results, case, name, "version")),
-                _final(results, case)[0],
+def awaited(*levels: str) -> Callable[[Results], str]:
+    """Figures 10 to 12: effect of k on Sync-ST, with targets of these levels."""
+
+    def table(results: Results) -> str:
+        head = ["k", "task", *(f"{q} to the {one} target" for one in levels for q in COSTS)]
+        rows = []
+        for case in results.where():
+            (name,) = names(case)
+            goals = " / ".join(f"{100 * target(case, name, level):.0f}" for level in levels)
+            costs = [
+                shown(times_of(results, case, name, quantity, level))
+                for level in levels
+                for quantity in COSTS.values()
             ]
-        )
-    return markdown(head, rows)
+            task = f"{SHOWN[kind_of(name)]}, {goals} %"
+            rows.append([str(case["first"]), task, *costs, _final(results, case)[0]])
+        return markdown([*head, "final accuracy (%)"], rows)
+
+    return table
 
 
 def fastest(results: Results, cases: Sequence[Case]) -> Case:

@@ -208,11 +208,11 @@ def kinds(case: Case) -> tuple[str, ...]:
     return tuple(dict.fromkeys(map(kind_of, names(case))))
 
 
-def target(case: Case, name: str) -> float:
-    """The target of a task, by default that of the main text."""
+def target(case: Case, name: str, level: str | None = None) -> float:
+    """The target of a task: of this level, or of its run, by default that of the main text."""
     table = next(table for table in case["task"] if table["name"] == name)
-    main = TASKS[table["dataset"]].targets[LEVELS.index("main")]
-    return float(table.get("target", main))
+    published = TASKS[table["dataset"]].targets[LEVELS.index(level or "main")]
+    return float(table.get("target", published) if level is None else published)
 
 
 def shares(case: Case) -> tuple[int, ...] | None:

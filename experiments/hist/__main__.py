@@ -25,7 +25,7 @@ EXPERIMENTS = {
     "ablations": Experiment("ablations", tables.ablation_rows),
     "labels": Experiment(
         "labels",
-        table((0.7, 0.8), "round", "uplink_mib"),
+        table((0.7, 0.8), "round", "uplink_mib", "sim_seconds"),
         both(
             against("labels", "cells"),
             against("labels-traffic", "cells", quantity="uplink_mib", target=0.7),

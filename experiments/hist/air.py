@@ -108,6 +108,7 @@ def snr_rows(results: Results) -> str:
     head = [
         "uplink",
         "SNR (dB)",
+        "seeds",
         "accuracy (%) after 5 / 10 / 20 / 30 / 40",
         "minimum of last 10 (%)",
     ]
@@ -121,6 +122,7 @@ def snr_rows(results: Results) -> str:
             [
                 UPLINKS[case["uplink"]],
                 f"{case['snr_db']:g}" if case["uplink"] == "aircomp" else "any",
+                str(len(seeds)),
                 accuracies(seeds, (5, 10, 20, 30, 40)),
                 f"{100 * last:.1f}",
                 *(reached(seeds, at, "round", "d") for at in (0.75, 0.8)),
@@ -134,14 +136,15 @@ def snr_latencies(results: Results) -> str:
     """Figure 7b: simulated seconds to 80 % at every SNR."""
     lines = latencies(results)
     snrs = sorted({snr for points in lines.values() for snr in points})
-    head = ["run", *(f"s to 80 % at {snr:g} dB" for snr in snrs)]
-    return markdown(
-        head,
-        [
-            [label, *(_shown(points[snr]) if snr in points else "not run" for snr in snrs)]
-            for label, points in lines.items()
-        ],
-    )
+    head = ["run", "seeds", *(f"s to 80 % at {snr:g} dB" for snr in snrs)]
+    rows = []
+    for label, points in lines.items():
+        counts = [len(seeds) for seeds in points.values()]
+        fewest, most = min(counts), max(counts)
+        seeds = str(most) if fewest == most else f"{fewest} to {most}"
+        cells = [_shown(points[snr]) if snr in points else "not run" for snr in snrs]
+        rows.append([label, seeds, *cells])
+    return markdown(head, rows)
 
 
 def client_latencies(results: Results) -> str:

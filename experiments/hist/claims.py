@@ -26,23 +26,30 @@ CAP = 1.5
 
 
 def savings(
-    evidence: Evidence, *, splits: Sequence[str], cells: Sequence[int], lr: float, least: float
+    evidence: Evidence,
+    *,
+    parts: Sequence[tuple[str, str, float]],
+    cells: Sequence[int],
+    lr: float,
+    least: float,
 ) -> list[Effect]:
-    """MiB per client to 80 % (Fig. 3, 4): HFedAvg over HIST, and HIST with fewest over most cells.
+    """MiB per client (Fig. 3, 4): HFedAvg over HIST, and HIST with fewest over most cells.
 
-    ``lr`` selects one of the learning rates if the study has several.
+    ``parts`` lists studies with a split and the target; ``lr`` selects one of the learning rates
+    if a study has several.
     """
-    results, found = evidence.study("fig3"), []
-    for split in splits:
+    found = []
+    for study, split, target in parts:
+        results, where = evidence.study(study), f"{SPLITS[split]}, {100 * target:g} %"
         sent = {
-            (name, n): _sent(results, lr, split=split, algorithm=name, cells=n)
+            (name, n): _sent(results, lr, target, split=split, algorithm=name, cells=n)
             for name in ("hist", "hfedavg")
             for n in cells
         }
         for n in cells:
-            name = f"{SPLITS[split]}, HFedAvg / HIST, N = {n}"
+            name = f"{where}, HFedAvg / HIST, N = {n}"
             found.append(ratio(name, sent["hfedavg", n], sent["hist", n], least))
-        name = f"{SPLITS[split]}, HIST, N = {cells[0]} / N = {cells[-1]}"
+        name = f"{where}, HIST, N = {cells[0]} / N = {cells[-1]}"
         found.append(ratio(name, sent["hist", cells[0]], sent["hist", cells[-1]], least))
     return found
 
@@ -108,7 +115,7 @@ def table(
     ``widening`` is the least growth of the ratio that counts.
     """
     results, found = evidence.study(study), []
-    for split in SPLITS:
+    for split in dict.fromkeys(case["split"] for case in results.study.cases):
         for target in targets:
             sent = {
                 (name, n): costs(

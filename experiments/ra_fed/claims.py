@@ -52,11 +52,9 @@ def half_of_parameters(evidence: Evidence, *, margin: float) -> list[Effect]:
 def min_coverage(evidence: Evidence, *, least: float) -> list[Effect]:
     """Final accuracy (abstract): highest - lowest guaranteed Gamma*, by width or by clients.
 
-    Then ``covered`` - random masks of equal widths and clients per round, mean over both, and
-    masks that cover all weights (``crossed``) - masks that cover all neurons (``covered``).
+    Then ``covered`` - random masks of equal widths and clients per round, mean over both.
     """
     results, found = evidence.study("coverage"), []
-    weights = evidence.study("weights")
     for method in OURS:
         covered = [
             c for c in results.study.cases if (c["algorithm"], c["masks"]) == (method, "covered")
@@ -75,14 +73,6 @@ def min_coverage(evidence: Evidence, *, least: float) -> list[Effect]:
             if max(case["capacities"]) < 1
         ]
         found.append(_mean(f"{NAMES[method]}, covered - random masks", pairs, least))
-        crossed = [
-            c for c in weights.study.cases if (c["algorithm"], c["masks"]) == (method, "crossed")
-        ]
-        pairs = [
-            _differences(_finals(weights, case), _finals(weights, case, masks="covered"))
-            for case in crossed
-        ]
-        found.append(_mean(f"{NAMES[method]}, all weights - all neurons covered", pairs, least))
     return found
 
 
@@ -101,12 +91,15 @@ def memory(
     ``static`` and ``mixed`` list Dirichlet parameters: of runs with a fixed mask per client, and
     with random masks of mixed widths.
     """
-    masks, widths = evidence.study("masks"), evidence.study("heterogeneity")
-    mixture = next(c["capacities"] for c in widths.study.cases if share(c) == MIXED)
-    cases: list[tuple[str, Results, dict[str, Any]]] = [
-        *((f"static masks, Dir({a:g})", masks, {"masks": "static", "alpha": a}) for a in static),
+    results = evidence.study("masks")
+    mixture = next(c["capacities"] for c in results.study.cases if share(c) == MIXED)
+    cases: list[tuple[str, dict[str, Any]]] = [
+        *((f"static masks, Dir({a:g})", {"masks": "static", "alpha": a}) for a in static),
         *(
-            (f"mixed widths, Dir({a:g})", widths, {"capacities": mixture, "alpha": a})
+            (
+                f"random masks of mixed widths, Dir({a:g})",
+                {"masks": "random", "capacities": mixture, "alpha": a},
+            )
             for a in mixed
         ),
     ]
@@ -117,7 +110,7 @@ def memory(
             by_seed(results, final, algorithm="ra-fed", **wanted),
             least,
         )
-        for name, results, wanted in cases
+        for name, wanted in cases
     ]
 
 

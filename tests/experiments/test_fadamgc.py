@@ -172,4 +172,17 @@ def test_learning_rates_that_a_study_states_take_precedence():
         0.01,
         0.03,
     }
-    assert {case["lr"] for case in PAPER.study("table2", "small").cases} == {0.1, 0.001}
+
+
+def test_learning_rates_of_k_60_are_their_own():
+    found = {
+        steps: {
+            (case["algorithm"], case["lr"], case["server_lr"])
+            for case in PAPER.study("table2", "small").cases
+            if case["local_steps"] == steps
+        }
+        for steps in (20, 60)
+    }
+    assert ("fa-nt", 0.001, 1.0) in found[20] - found[60]
+    assert ("fa-nt", 0.003, 1.0) in found[60] - found[20]
+    assert all(len(rates) == len(METHODS) for rates in found.values())
