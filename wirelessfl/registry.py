@@ -84,6 +84,11 @@ def import_path(kind: str, path: str) -> Any:
     module, _, attribute = path.partition(":")
     try:
         return getattr(importlib.import_module(module), attribute)
+    except SystemExit as error:
+        raise ConfigError(
+            f"{kind} {path!r} cannot be imported: the module calls sys.exit. Guard its script by "
+            'if __name__ == "__main__".'
+        ) from error
     except (ImportError, AttributeError, ValueError) as error:
         raise ConfigError(
             f"{kind} {path!r} cannot be imported: {error}. Write it as module:name, with the "

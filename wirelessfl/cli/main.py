@@ -58,6 +58,11 @@ def _main(words: list[str]) -> int:
         if leads or isinstance(error, TrainingError):
             print(f"{type(error).__name__}: {error}", file=sys.stderr)
         return 2
+    except OSError as error:
+        if error.filename is None:
+            raise
+        print(f"OSError: {error.filename}: {error.strerror}. Give another path.", file=sys.stderr)
+        return 2
     except (MemoryError, RuntimeError) as error:
         if not _out_of_memory(error):
             raise

@@ -67,7 +67,10 @@ def task_names(tables: Iterable[Mapping[str, Any]], default: str) -> list[str]:
         key = "name" if "name" in table else "dataset"
         wanted = table.get(key, default)
         if not isinstance(wanted, str) or not wanted:
-            raise ConfigError(f"{key} of a task is {shown(wanted)}: give a string.")
+            raise ConfigError(
+                f"{key} of a task is {shown(wanted)}: give a string. On the command line settings "
+                "follow the data set as name=value: --task digits,lr=0.1."
+            )
         if key == "name" and wanted in names:
             raise ConfigError(f"two tasks are called {wanted!r}: give them different names.")
         wanted = wanted if key == "name" else dataset_title(wanted)

@@ -112,7 +112,9 @@ class Dataset:
                 f"labels in 0..{self.classes - 1}."
             )
         if not inputs.numel():
-            return
+            raise DataError(
+                f"{where}_inputs is {list(inputs.shape)}: give samples with at least one value."
+            )
         # aminmax propagates NaN and needs no mask of the inputs' size.
         low, high = inputs.aminmax()
         if not torch.stack([low, high]).isfinite().all():

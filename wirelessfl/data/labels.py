@@ -85,6 +85,24 @@ def cells_of_clients(clients: int, cells: int, cell_of: ArrayLike | None) -> Int
     return members
 
 
+def checked_indices(name: str, indices: ArrayLike | Tensor, samples: int) -> IntArray:
+    """``indices`` [n] of ``samples`` samples as an array.
+
+    Raises:
+        DataError: they are not integers from 0 to ``samples`` - 1.
+    """
+    if isinstance(indices, list | tuple) and not indices:  # NumPy takes [] for floats
+        return np.zeros(0, dtype=np.int64)
+    rows = _integers(name, indices, "give indices of samples.").astype(np.int64)
+    wrong = rows[(rows < 0) | (rows >= samples)]
+    if wrong.size:
+        raise DataError(
+            f"{name} contains {wrong[0]}, but labels has {samples} entries: give the labels that "
+            "were split."
+        )
+    return rows
+
+
 def _integers(
     name: str, values: ArrayLike | Tensor, wanted: str = "give integers [n]."
 ) -> NDArray[np.integer[Any]]:

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from channels.arrays import IntArray
-from wirelessfl.data.labels import cells_of_clients, checked_labels
+from wirelessfl.data.labels import cells_of_clients, checked_indices, checked_labels
 from wirelessfl.errors import DataError
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def label_counts(
 
     Raises:
         DataError: labels are not integers >= 0, a label is not below ``classes``, or an index is
-            outside the labels.
+            no integer or outside the labels.
     """
     labels = checked_labels(labels)
     largest = int(labels.max()) if labels.size else -1
@@ -46,13 +46,7 @@ def label_counts(
         raise DataError(f"labels contains {largest}, but classes is {classes}: increase classes.")
     held = []
     for client, samples in enumerate(client_samples):
-        rows = np.asarray(samples, dtype=np.int64)
-        wrong = rows[(rows < 0) | (rows >= labels.size)]
-        if wrong.size:
-            raise DataError(
-                f"client_samples[{client}] contains {wrong[0]}, but labels has {labels.size} "
-                "entries: give the labels that were split."
-            )
+        rows = checked_indices(f"client_samples[{client}]", samples, labels.size)
         held.append(np.bincount(labels[rows], minlength=classes))
     return np.stack(held, axis=1).astype(np.int64)
 

@@ -77,7 +77,7 @@ def pretrained_folder(
             raise ConfigError(
                 f"{setting} is {name!r}, which is not a local folder and cannot be downloaded from "
                 f"the hub: {_first_line(error)} Connect to the internet once, or give a folder "
-                f"with {wanted}."
+                f"with {wanted}{', or words' * (setting == 'tokenizer')}."
             ) from error
         if _complete(Path(found), needs):
             return Path(found)

@@ -203,7 +203,7 @@ def read_hub_copy(
                 wanted = " or ".join("+".join(names) for names in columns)
                 raise DataError(
                     f"{where}: the columns are {', '.join(map(str, row))}; expected {wanted}, and "
-                    f"{' or '.join(label_columns)}. {advice}"
+                    f"{' or '.join(dict.fromkeys(label_columns))}. {advice}"
                 )
             texts, label = [row[name] for name in names], row[label_name]
             if not all(isinstance(text, str) for text in texts):
@@ -222,7 +222,7 @@ def _json_rows(path: Path, advice: str) -> Iterator[tuple[str, dict[str, Any]]]:
         where = f"{path}, line {number}"
         try:
             row = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise DataError(f"{where} is not JSON: {error}. {advice}") from error
         if not isinstance(row, dict):
             raise DataError(f"{where} is not a JSON object. {advice}")

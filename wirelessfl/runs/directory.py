@@ -56,11 +56,26 @@ def check_writable(path: Path, name: str = "out") -> None:
     Raises:
         ConfigError: it can be neither.
     """
-    there = next(p for p in (path, *path.absolute().parents) if p.exists())
+    try:
+        there = next(p for p in (path, *path.absolute().parents) if p.exists())
+    except OSError as error:  # such as a name that is too long
+        raise ConfigError(f"{name} is {path}: {error.strerror}. Choose another folder.") from error
     if there.is_dir() and not os.access(there, os.W_OK):
         raise ConfigError(f"{name} is {path}: {there} is not writable. Choose another folder.")
     if not there.is_dir():
         raise ConfigError(f"{name} is {path}: {there} is not a folder. Choose another folder.")
+
+
+def _told(checkpoint: Any) -> dict[str, Any]:
+    """The state in an open checkpoint.
+
+    Raises:
+        ValueError: it has none.
+    """
+    state = json.loads((checkpoint.metadata() or {}).get("state", "null"))
+    if not isinstance(state, dict):
+        raise ValueError("it has no state of a run")
+    return state
 
 
 class RunDirectory:
@@ -138,7 +153,7 @@ class RunDirectory:
                 it, or its checkpoint or settings are invalid.
         """
         file, directory = path / "config.toml", cls(path)
-        if not file.is_file():
+        if not os.path.isfile(file):  # False, too, for a path that cannot be
             raise ConfigError(f"{path} is not a run directory (no config.toml).")
         directory._check_version()  # other versions may have other settings
         try:
@@ -219,9 +234,29 @@ class RunDirectory:
             yield
 
     def append(self, row: Row) -> None:
-        """Append one row; if the process is killed here, ``resume`` removes the incomplete line."""
-        with self._rows_file.open("a", encoding="utf-8") as file:
+        """Append one row; if the process is killed here, ``resume`` removes the incomplete line.
+
+        Raises:
+            ConfigError: the file cannot be written.
+        """
+        with self._writing(self._rows_file), self._rows_file.open("a", encoding="utf-8") as file:
             file.write(json.dumps(row) + "\n")
+
+    @contextmanager
+    def _writing(self, file: Path) -> Iterator[None]:
+        """Name the file, and the way to go on, if the disk is full.
+
+        Raises:
+            ConfigError: the file cannot be written.
+        """
+        try:
+            yield
+        except (OSError, SafetensorError) as error:
+            cause = getattr(error, "strerror", None) or error
+            raise ConfigError(
+                f"{file} cannot be written: {cause}. Free some space, and go on: wirelessfl resume "
+                f"{self.path}"
+            ) from error
 
     def rows(self) -> list[Row]:
         """All rows, without an incomplete last line.
@@ -238,22 +273,29 @@ class RunDirectory:
         rows = []
         for number, line in enumerate(lines, start=1):
             try:
-                rows.append(json.loads(line))
-            except ValueError as error:
+                row = json.loads(line)
+                if not isinstance(row, dict) or "accuracy" not in row:
+                    raise ValueError("it is not a row of a run")
+            except (ValueError, RecursionError) as error:
                 raise ConfigError(
                     f"{self._rows_file}, line {number} is damaged: {error}"
                 ) from error
+            rows.append(row)
         return rows
 
     def save(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
-        """Write a checkpoint that covers all current rows."""
+        """Write a checkpoint that covers all current rows.
+
+        Raises:
+            ConfigError: it cannot be written; the last one remains.
+        """
         size = 0
         if self._rows_file.exists():
             with self._rows_file.open("rb") as file:
                 os.fsync(file.fileno())
                 size = file.seek(0, os.SEEK_END)
         note = json.dumps({**state, "rows_bytes": size})
-        with _replacing(self._checkpoint_file) as draft:
+        with self._writing(self._checkpoint_file), _replacing(self._checkpoint_file) as draft:
             contiguous = {name: value.contiguous().cpu() for name, value in tensors.items()}
             save_file(contiguous, draft, metadata={"state": note})
 
@@ -267,7 +309,7 @@ class RunDirectory:
             return None
         with self._checkpoint() as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            return tensors, json.loads(file.metadata()["state"])
+            return tensors, _told(file)
 
     def _state(self) -> dict[str, Any] | None:
         """State of the checkpoint without its tensors; None if none has been written yet.
@@ -278,8 +320,7 @@ class RunDirectory:
         if not self._checkpoint_file.exists():
             return None
         with self._checkpoint() as file:
-            state: dict[str, Any] = json.loads(file.metadata()["state"])
-            return state
+            return _told(file)
 
     @contextmanager
     def _checkpoint(self) -> Iterator[Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -21,6 +21,7 @@ from wirelessfl.submodels import Submodels
 from wirelessfl.training.cohort import State
 from wirelessfl.training.payloads import Received
 from wirelessfl.uplinks import AirRound, Uplink
+from wirelessfl.wording import shown
 
 PREFIX = "server."
 """Prefix of the names of a server's tensors in a checkpoint."""
@@ -175,10 +176,11 @@ class Server:
             ConfigError: the algorithm's ``merge`` does not return the names that it was given.
         """
         merged = rule.merge(nodes, self._remembering(rule, received, nodes["params"]))
-        if merged.keys() != nodes.keys():
+        if not isinstance(merged, Mapping) or merged.keys() != nodes.keys():
+            given = sorted(merged) if isinstance(merged, Mapping) else shown(merged)
             raise ConfigError(
                 f"algorithm is {rule.name!r}: its merge gets the server state {sorted(nodes)} and "
-                f"returns {sorted(merged)}. Return the same names."
+                f"returns {given}. Return the same names."
             )
         return merged
 

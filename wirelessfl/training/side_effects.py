@@ -24,11 +24,17 @@ def trial_pass(objective: Objective, x: Tensor) -> tuple[Tensor, bool]:
         is left in training mode.
 
     Raises:
-        ConfigError: the module does not run, changes its buffers or parameters, draws random
-            numbers in evaluation mode or other than by torch's global generator, or returns
-            different outputs for the same samples.
+        ConfigError: a parameter is not finite, or the module does not run, changes its buffers or
+            parameters, draws random numbers in evaluation mode or other than by torch's global
+            generator, or returns different outputs for the same samples.
     """
     module, name = objective.module, type(objective.module).__name__
+    for key, parameter in module.named_parameters():
+        if not bool(torch.isfinite(parameter).all()):
+            raise ConfigError(
+                f"model {name} starts with values of its parameter {key!r} that are not finite: "
+                "initialise it."
+            )
     before = _State(module)
     module.eval()
     _, draws = _run(module, x)
@@ -64,9 +70,12 @@ def _run(module: nn.Module, x: Tensor) -> tuple[Tensor, bool]:
         try:
             output: Tensor = module(x.clone())  # a copy: it may change its input
         except Exception as error:  # a user's forward may raise anything
+            texts = not x.is_floating_point()
             raise ConfigError(
                 f"model {type(module).__name__} does not run on samples of shape "
-                f"{tuple(x.shape[1:])}: {str(error).strip() or type(error).__name__}"
+                f"{tuple(x.shape[1:])}{', which are token ids' * texts}: "
+                f"{str(error).strip() or type(error).__name__}"
+                f"{'. Choose a model of texts, such as text-mean.' * texts}"
             ) from error
         return output, not torch.equal(before, _generators(x))
 

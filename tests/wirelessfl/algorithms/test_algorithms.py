@@ -184,6 +184,9 @@ def test_models_by_import_path(config, toy, monkeypatch, tmp_path):
     assert build(settings, data=toy).model.objective.spec.size == 12 * 5 + 5 + 5 * 4 + 4
     built = build_model("my_models:small", (12,), 4, dropout=0.0, stream=Stream(1))
     assert isinstance(built, FCNN)
+    (tmp_path / "my_script.py").write_text("import sys\nsys.exit()\n")
+    with pytest.raises(wirelessfl.ConfigError, match=r"my_script:f' .* calls sys\.exit"):
+        build_model("my_script:f", (12,), 4, dropout=0.0, stream=Stream(1))
 
 
 @dataclass(frozen=True)

@@ -111,6 +111,10 @@ def test_run_prints_a_table_and_json(tmp_path, capsys):
             "MemoryError: the settings need more memory",
         ),
         (["resume", "/nowhere"], "ConfigError: /nowhere is not a run directory"),
+        (["resume", "a" * 300], "is not a run directory"),
+        (["run", "fedavg", "--out", "a" * 300], "aaa: File name too long. Choose another folder."),
+        (["run", "fedavg", "--dataset", "./" + "a" * 300], "aaa: File name too long. Give another"),
+        (["run", "fedast", "--task", "digits,lr"], "follow the data set as name=value"),
         (["bench", "--repeats", "0"], "ConfigError: repeats is 0"),
     ],
 )

@@ -1,5 +1,7 @@
 """The plot of a split shows the split's counts."""
 
+import math
+
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
@@ -80,6 +82,9 @@ def test_invalid_arguments_are_errors(tmp_path):
         draw_split(parts_of(4), LABELS, tmp_path / "split.txt")
     with pytest.raises(DataError, match="cells is 5 with 4 clients"):
         draw_split(parts_of(4), LABELS, cells=5)
+    for wrong in (0.5, math.nan):
+        with pytest.raises(DataError, match=r"client_samples\[1\] is float64 .*indices of samples"):
+            draw_split([[0], [wrong, 1]], LABELS)
     with pytest.raises(DataError, match="labels contains 9, but classes is 9"):
         draw_split(parts_of(4), LABELS, classes=9)
     with pytest.raises(DataError, match="cell_of has 2 entries for 4 clients"):

@@ -87,6 +87,7 @@ def test_groups_may_be_a_list():
         ({"classes": 2.5}, "classes is 2.5"),
         ({"train_inputs": torch.zeros(3, 1, 2, 2, dtype=torch.float64)}, "train_inputs is torch.f"),
         ({"train_inputs": torch.zeros(3)}, "train_inputs is"),
+        ({"train_inputs": torch.zeros(3, 0)}, r"train_inputs is \[3, 0\]: give samples with"),
         ({"train_inputs": torch.zeros(4, 1, 2, 2)}, "4 inputs and 3 labels"),
         ({"train_labels": torch.tensor([0.0, 1.0, 2.0])}, "train_labels is torch.float32"),
         ({"test_labels": torch.tensor([0, 3])}, r"test_labels span 0\.\.3"),

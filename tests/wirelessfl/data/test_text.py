@@ -260,6 +260,7 @@ def test_damaged_copies_are_named(tmp_path, words, monkeypatch):
     for line, message in [
         ('{"sentence": "a", "la', r"line 2 is not JSON"),
         ("[1]", "line 2 is not a JSON"),
+        ("[" * 100_000, "line 2 is not JSON: maximum recursion depth"),
         (json.dumps({"sentence": "a", "label": -1}), "line 2: the label is -1, expected 0 to 1"),
         (json.dumps({"sentence": "a", "label": True}), "line 2: the label is True"),
         (json.dumps({"sentence": None, "label": 1}), "line 2: sentence is not a string"),

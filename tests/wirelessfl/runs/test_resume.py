@@ -8,6 +8,8 @@ from dataclasses import replace
 
 import pytest
 import torch
+from safetensors import SafetensorError
+from safetensors.torch import save_file
 
 import wirelessfl
 from wirelessfl.config import Config
@@ -111,7 +113,7 @@ def test_a_failed_checkpoint_keeps_the_old_one(config, toy, monkeypatch):
         raise OSError("no space left")
 
     monkeypatch.setattr(os, "fsync", fail)
-    with pytest.raises(OSError, match="no space"):
+    with pytest.raises(ConfigError, match="cannot be written: no space left"):
         directory.save({"x": torch.zeros(3)}, {"note": 2})
     monkeypatch.undo()
     tensors, state = directory.load()
@@ -165,6 +167,31 @@ def test_a_damaged_checkpoint_is_named(config, toy, junk):
     (result.directory / "checkpoint.safetensors").write_bytes(junk)
     with pytest.raises(wirelessfl.ConfigError, match=r"checkpoint\.safetensors is damaged"):
         wirelessfl.resume(result.directory, data=toy)
+
+
+@pytest.mark.parametrize("note", [None, {"state": "3"}])
+def test_a_checkpoint_without_state_is_named(config, toy, note):
+    result = wirelessfl.run(config(), data=toy)
+    save_file({"params": torch.zeros(2)}, result.directory / "checkpoint.safetensors", note)
+    with pytest.raises(wirelessfl.ConfigError, match="is damaged: it has no state of a run"):
+        wirelessfl.resume(result.directory, data=toy)
+
+
+def test_a_full_disk_is_reported_with_the_way_to_go_on(tmp_path, monkeypatch):
+    directory = RunDirectory(tmp_path)
+
+    def full(*_, **__):
+        raise SafetensorError("No space left on device")
+
+    directory.append({"round": 0, "accuracy": 0.5})
+    monkeypatch.setattr("wirelessfl.runs.directory.save_file", full)
+    with pytest.raises(ConfigError, match=r"safetensors cannot be written: No space .* resume"):
+        directory.save({}, {})
+    assert [file.name for file in tmp_path.iterdir()] == ["rows.jsonl"]
+    (tmp_path / "rows.jsonl").unlink()
+    (tmp_path / "rows.jsonl").mkdir()
+    with pytest.raises(ConfigError, match=r"rows\.jsonl cannot be written: Is a directory"):
+        directory.append({})
 
 
 def test_missing_rows_are_reported(config, toy, same):
@@ -351,9 +378,15 @@ def test_a_finished_run_needs_neither_data_nor_device(config, toy, same):
     again = wirelessfl.resume(result.directory)
     same(again, result)
     rows = result.directory / "rows.jsonl"
-    rows.write_text(rows.read_text().replace('"accuracy"', "'accuracy'", 1))
+    whole = rows.read_text()
+    rows.write_text(whole.replace('"accuracy"', "'accuracy'", 1))
     with pytest.raises(wirelessfl.ConfigError, match=r"rows\.jsonl, line 1 is damaged"):
         wirelessfl.resume(result.directory)
+    first, *others = whole.splitlines(keepends=True)
+    for junk in ("[]", "{}"):
+        rows.write_text(f"{junk:{len(first) - 1}}\n" + "".join(others))
+        with pytest.raises(wirelessfl.ConfigError, match="line 1 is damaged: it is not a row"):
+            wirelessfl.resume(result.directory)
 
 
 @pytest.mark.parametrize("finished", [True, False])

@@ -109,13 +109,14 @@ def test_memory_of_senders_is_returned_with_the_next_upload():
     assert server.nodes["count"].tolist() == [[2.0] * 3] * 2
 
 
-def test_a_merge_that_drops_state_raises():
+@pytest.mark.parametrize(("kept", "returned"), [(["params"], r"\['params'\]"), (None, "None")])
+def test_a_merge_that_drops_state_raises(kept, returned):
     class Forgetful(Remembering):
         def merge(self, server, received):
-            return {"params": server["params"]}
+            return kept and {name: server[name] for name in kept}
 
     server = server_of(Forgetful())
-    message = r"its merge gets the server state \['count', 'params'\] and returns \['params'\]"
+    message = rf"its merge gets the server state \['count', 'params'\] and returns {returned}"
     with pytest.raises(wirelessfl.ConfigError, match=message):
         merged(server, [0], torch.ones(1, 3))
     assert server.version == 0

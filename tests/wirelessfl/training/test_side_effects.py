@@ -77,6 +77,12 @@ def cached(module):
         module.register_buffer("cache", torch.ones(3))
 
 
+def unset(module):
+    with torch.no_grad():
+        module.first.weight[0, 0] = torch.nan
+    return module
+
+
 REFUSED = {
     "python's generator": (
         lambda: Two(lambda m, h: h if random.random() < 0.5 else 2 * h),
@@ -93,6 +99,7 @@ REFUSED = {
     "rare clamp": (lambda: Two(before=clamped_data), "changes its parameter 'first.weight'"),
     "other memory": (lambda: Two(before=replaced), "changes its parameter 'first.weight'"),
     "maximum norm": (lambda: Bag(max_norm=1.0), "changes its parameter 'embedding.weight'.*max_"),
+    "no values": (lambda: unset(Two()), "starts with values of its parameter 'first.weight'"),
     "new buffer": (lambda: Two(before=cached), "changes its buffer 'cache'"),
     "sparse": (lambda: Bag(sparse=True), "'embedding.weight' has a sparse gradient.*sparse=False"),
 }
