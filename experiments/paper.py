@@ -106,14 +106,21 @@ class Paper:
 
         Returns:
             The runs behind each experiment, by name.
+
+        Raises:
+            ConfigError: ``out`` cannot be created.
         """
         by_name = {name: self.experiments[name] for name in names}
         studies = {n: self.study(e.study, scale, data_dir) for n, e in by_name.items()}
         store = self.store(scale, out, rows)
+        try:
+            out.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            cause = f"out is {out}: {error.strerror}"
+            raise ConfigError(f"{cause}. Choose another folder.") from error
         if make:
             planned = [run for study in studies.values() for run in study.planned()]
             store.make(planned, jobs=jobs, ray=ray)
-        out.mkdir(parents=True, exist_ok=True)
         found = {}
         for name, study in studies.items():
             experiment, results = by_name[name], study.results(store)

@@ -15,6 +15,7 @@ from experiments.stored import stored_file
 from experiments.studies import SCALES, Results
 from tests.drawn import assert_curves, bars, legend, lines, recorded, ticks, titles
 from wirelessfl.config import Config
+from wirelessfl.errors import ConfigError
 
 FCNN = 22_510  # parameters of 64-300-10
 MIB = 4 / 2**20
@@ -336,6 +337,13 @@ def test_folders_are_checked_first(words, message, tmp_path, capsys):
     words = [word.replace("{}", str(tmp_path)) for word in words]
     assert PAPER.main(["fig3", "--out", str(tmp_path / "out"), *words]) == 2
     assert message.replace("{}", str(tmp_path)) in capsys.readouterr().err
+    assert [file.name for file in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_folder_that_cannot_be_created_is_named_before_training(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match=r"file/out: Not a directory\. Choose another"):
+        PAPER.reproduce(["fig3"], "smoke", tmp_path / "file" / "out", make=True)
     assert [file.name for file in tmp_path.iterdir()] == ["file"]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
@@ -220,12 +220,16 @@ def owners(key: str) -> Iterator[tuple[str, list[str]]]:
             yield kind, having
 
 
+def first_names(having: Sequence[str], form: str = "{}") -> list[str]:
+    """The first names in a format, and how many more there are; for messages."""
+    rest = len(having) - MAX_OWNERS
+    return [form.format(name) for name in having[:MAX_OWNERS]] + [f"{rest} more"] * (rest > 0)
+
+
 def owner_names(key: str) -> str:
     """The choices with a setting, e.g. "split iid, dirichlet and natural"; "" if there are none."""
     for kind, having in owners(key):
-        names, rest = having[:MAX_OWNERS], len(having) - MAX_OWNERS
-        if rest > 0:
-            names.append(f"{rest} more")
+        names = first_names(having)
         listed = ", ".join(names[:-1])
         return f"{words(kind)} {listed} and {names[-1]}" if listed else f"{words(kind)} {names[0]}"
     return ""

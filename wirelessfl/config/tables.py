@@ -12,10 +12,10 @@ from wirelessfl.algorithms import LOCAL, find_algorithm
 from wirelessfl.config.kinds import (
     DEFAULTS,
     KINDS,
-    MAX_OWNERS,
     Frame,
     chosen_classes,
     class_of,
+    first_names,
     flag_homes,
     owners,
     owners_of,
@@ -124,7 +124,7 @@ def _of_another(tables: Mapping[str, Any], flag: str, value: object) -> str:
                 if local == having:  # a setting of algorithms inside cells
                     kind = title = "local"
                     taken = {"name": taken.get("local", LOCAL)}
-            names = " or ".join(f'"{name}"' for name in having[:MAX_OWNERS])
+            names = " or ".join(first_names(having, '"{}"'))
             reason = f'is a setting of {title} {names}, and {kind} is "{taken["name"]}": choose one'
             reason = reason.replace("choose one", f"choose {title} {names}")
         else:

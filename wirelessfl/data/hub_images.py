@@ -172,9 +172,16 @@ class HubImages:
         """1 + the largest training label.
 
         Raises:
-            DataError: a test label is larger.
+            DataError: a test label is larger, or the training labels are not class indices, since
+                fewer than a tenth of the values up to the largest one occur.
         """
-        classes = 1 + max(int(file.labels.max()) for file in train if len(file.labels))
+        found = np.unique(np.concatenate([file.labels for file in train]))
+        classes = 1 + int(found[-1])
+        if classes > 10 * len(found):
+            raise DataError(
+                f"{train[0].path.parent}: the training labels have {len(found)} values up to "
+                f"{classes - 1}. Number the classes from 0, without gaps. {self.remedy}"
+            )
         advice = f"No training image has a larger label. {self.remedy}"
         for file in test:
             _check_labels(file, classes, advice)

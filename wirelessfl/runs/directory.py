@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -298,6 +299,8 @@ class RunDirectory:
         with self._writing(self._checkpoint_file), _replacing(self._checkpoint_file) as draft:
             contiguous = {name: value.contiguous().cpu() for name, value in tensors.items()}
             save_file(contiguous, draft, metadata={"state": note})
+            if self._rows_file.exists():  # save_file lets only the owner read its file
+                shutil.copymode(self._rows_file, draft)
 
     def load(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
         """Tensors and state of the checkpoint; None if none has been written yet.
@@ -327,8 +330,10 @@ class RunDirectory:
         """Open the checkpoint.
 
         Raises:
-            ConfigError: the checkpoint is damaged.
+            ConfigError: the checkpoint is damaged, or may not be read.
         """
+        if not os.access(self._checkpoint_file, os.R_OK):
+            raise ConfigError(f"{self._checkpoint_file} cannot be read: permission denied.")
         try:
             with safe_open(self._checkpoint_file, framework="pt") as file:
                 yield file

@@ -117,6 +117,11 @@ def test_settings_of_other_choices_are_refused_with_their_owner():
             'fairness=2.0 is a setting of assignment and conflicts with schedule "rounds", which '
             'has no rounds of several tasks: choose schedule "simultaneous", or leave fairness out',
         ),
+        (
+            {"beta1": 0.5},
+            'beta1=0.5 is a setting of algorithm "fa-nt" or "fadamgc" or "fedadagrad" or 4 more, '
+            'and algorithm is "fedavg": choose algorithm "fa-nt" or ',
+        ),
         ({"schedule": "bufered"}, "schedule 'bufered' is unknown. Do you mean 'buffered'"),
         (
             {"assignment": "bayes"},

@@ -343,6 +343,20 @@ def test_wrong_own_images_and_labels_are_named(tmp_path):
             own_images(tmp_path).load()
 
 
+def test_labels_that_are_not_class_indices_are_refused(tmp_path):
+    """A tenth of the labels must occur: otherwise each number in between would be a class."""
+    pixels = [encoded(one) for one in pictures(4)]
+    for labels, valid in (([0, 1, 2, 39], True), ([0, 1, 2, 40], False), ([3, 50, 3, 50], False)):
+        for part in ("train", "test"):
+            write(tmp_path / f"{part}.parquet", pixels, labels)
+        if valid:
+            assert own_images(tmp_path).load().classes == 40
+        else:
+            values = f"have {len(set(labels))} values up to {max(labels)}"
+            with pytest.raises(DataError, match=f"{values}. Number the classes from 0, without"):
+                own_images(tmp_path).load()
+
+
 def test_missing_parts_and_images_are_named(tmp_path, monkeypatch):
     home = tmp_path / "svhn"
     write_parts(home)

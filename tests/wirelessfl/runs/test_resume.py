@@ -21,6 +21,8 @@ from wirelessfl.runs.kept import is_finished, kept_run
 from wirelessfl.runs.rows import deciding_accuracy
 from wirelessfl.setup import build
 
+FILES = ("checkpoint.safetensors", "rows.jsonl", "config.toml")
+
 
 def run_flags(out):
     return [
@@ -167,6 +169,20 @@ def test_a_damaged_checkpoint_is_named(config, toy, junk):
     (result.directory / "checkpoint.safetensors").write_bytes(junk)
     with pytest.raises(wirelessfl.ConfigError, match=r"checkpoint\.safetensors is damaged"):
         wirelessfl.resume(result.directory, data=toy)
+
+
+def test_an_unreadable_checkpoint_is_not_called_damaged(config, toy, monkeypatch):
+    result = wirelessfl.run(config(), data=toy)
+    refused = result.directory / "checkpoint.safetensors"
+    monkeypatch.setattr(os, "access", lambda path, _: path != refused)
+    with pytest.raises(wirelessfl.ConfigError, match=r"safetensors cannot be read: permission"):
+        wirelessfl.resume(result.directory, data=toy)
+
+
+def test_a_checkpoint_has_the_permissions_of_the_rows(config, toy):
+    result = wirelessfl.run(config(), data=toy)
+    modes = {name: (result.directory / name).stat().st_mode for name in FILES}
+    assert len(set(modes.values())) == 1, modes
 
 
 @pytest.mark.parametrize("note", [None, {"state": "3"}])
