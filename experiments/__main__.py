@@ -12,7 +12,7 @@ from experiments.check import SAMPLE, check
 from experiments.claims import TITLES, assess, table, totals, write
 from experiments.gpu import MINUTES, run_gpu
 from experiments.paper import exit_code
-from experiments.queue import entries, gpu_entries, print_status, run_queue
+from experiments.queue import entries, gpu_entries, only, print_status, run_queue
 from experiments.studies import SCALES
 from wirelessfl.errors import ConfigError
 
@@ -46,6 +46,13 @@ def main(words: Sequence[str] | None = None) -> int:
         help="folder of unfinished runs (results/queue)",
     )
     queue.add_argument("--status", action="store_true", help="only say what remains")
+    queue.add_argument(
+        "--study",
+        action="append",
+        default=[],
+        metavar="PAPER/STUDY",
+        help="only this study; may be repeated",
+    )
     queue.add_argument(
         "--gpu", action="store_true", help="only studies for a GPU, with published models and data"
     )
@@ -98,6 +105,7 @@ def main(words: Sequence[str] | None = None) -> int:
                 print(f"not run: {line}", file=sys.stderr)
         else:
             every = entries(arguments.scale, into, scratch, arguments.data_dir)
+        every = only(every, arguments.study)
         if arguments.status:
             print_status(every)
             return 0

@@ -30,6 +30,7 @@ from wirelessfl.data.files import find_place
 from wirelessfl.errors import ConfigError, DataError
 from wirelessfl.runs.directory import check_writable
 from wirelessfl.runs.sweep import Failure, SweepError
+from wirelessfl.wording import shown, suggestion
 
 ORDER = Path(__file__).with_name("queue.toml")
 BATCH = 100
@@ -130,6 +131,20 @@ def gpu_entries(
         else:
             missing.append(f"{name} needs {' or '.join(sorted(needed))}")
     return _once(sorted(found, key=lambda entry: entry.run.rank)), missing
+
+
+def only(every: Sequence[Entry], names: Sequence[str]) -> list[Entry]:
+    """The runs of some studies, in the same order; all runs without names.
+
+    Raises:
+        ConfigError: a study has no runs, or does not exist.
+    """
+    known = {entry.name for entry in every}
+    for name in names:
+        if name not in known:
+            advice = suggestion(name, known) or " Give PAPER/STUDY as in experiments/queue.toml."
+            raise ConfigError(f"study is {shown(name)}, which has no runs in the queue.{advice}")
+    return [entry for entry in every if not names or entry.name in names]
 
 
 def data_sets(case: Case) -> set[str]:

@@ -18,6 +18,7 @@ from experiments.queue import (
     for_gpu,
     gpu_entries,
     hours_left,
+    only,
     order,
     run_queue,
     status,
@@ -72,6 +73,24 @@ def test_the_queue_has_every_run_once_in_order(tmp_path, monkeypatch):
     names = [(e.paper, identity(e.run.config)) for e in every]
     assert len(set(names)) == len(names) > 100
     assert {e.store.rows for e in every} == {tmp_path / name / "rows" for name in two}
+
+
+def test_the_queue_of_some_studies(tmp_path, capsys):
+    """The order is that of the whole queue, not that of the names."""
+    every = entries("small", tmp_path, tmp_path / "scratch")
+    names = ["hist/table2", "fedast/awaited"]
+    found = only(every, names)
+    assert {entry.name for entry in found} == set(names)
+    assert found == [entry for entry in every if entry in found]
+    assert [entry.run.rank for entry in found] == sorted(entry.run.rank for entry in found)
+    assert only(every, []) == every
+    for name, advice in (
+        ("hist/tabel2", "Do you mean 'hist/table2'?"),
+        ("x", "Give PAPER/STUDY as in experiments/queue.toml."),
+    ):
+        assert main(["queue", "--study", name, "--into", str(tmp_path), "--status"]) == 2
+        said = f"study is '{name}', which has no runs in the queue. {advice}\n"
+        assert capsys.readouterr().err.endswith(said)
 
 
 def test_studies_for_a_gpu_fall_back_to_small_data(tmp_path, monkeypatch):
