@@ -8,8 +8,6 @@ from dataclasses import replace
 
 import pytest
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import save_file
 
 import wirelessfl
 from wirelessfl.config import Config
@@ -20,8 +18,6 @@ from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.runs.kept import is_finished, kept_run
 from wirelessfl.runs.rows import deciding_accuracy
 from wirelessfl.setup import build
-
-FILES = ("checkpoint.safetensors", "rows.jsonl", "config.toml")
 
 
 def run_flags(out):
@@ -161,89 +157,6 @@ def test_changed_settings_are_refused(config, toy):
     file.write_text(file.read_text().replace("rounds = 3", "rounds = 9"))
     with pytest.raises(wirelessfl.ConfigError, match=r"settings in config\.toml are not those"):
         wirelessfl.resume(result.directory, data=toy)
-
-
-@pytest.mark.parametrize("junk", [b"", b"not a checkpoint", b"\x10\x00\x00\x00\x00\x00\x00\x00{}"])
-def test_a_damaged_checkpoint_is_named(config, toy, junk):
-    result = wirelessfl.run(config(), data=toy)
-    (result.directory / "checkpoint.safetensors").write_bytes(junk)
-    with pytest.raises(wirelessfl.ConfigError, match=r"checkpoint\.safetensors is damaged"):
-        wirelessfl.resume(result.directory, data=toy)
-
-
-def test_an_unreadable_checkpoint_is_not_called_damaged(config, toy, monkeypatch):
-    result = wirelessfl.run(config(), data=toy)
-    refused = result.directory / "checkpoint.safetensors"
-    monkeypatch.setattr(os, "access", lambda path, _: path != refused)
-    with pytest.raises(wirelessfl.ConfigError, match=r"safetensors cannot be read: permission"):
-        wirelessfl.resume(result.directory, data=toy)
-
-
-def test_a_checkpoint_has_the_permissions_of_the_rows(config, toy):
-    result = wirelessfl.run(config(), data=toy)
-    modes = {name: (result.directory / name).stat().st_mode for name in FILES}
-    assert len(set(modes.values())) == 1, modes
-
-
-@pytest.mark.parametrize("note", [None, {"state": "3"}])
-def test_a_checkpoint_without_state_is_named(config, toy, note):
-    result = wirelessfl.run(config(), data=toy)
-    save_file({"params": torch.zeros(2)}, result.directory / "checkpoint.safetensors", note)
-    with pytest.raises(wirelessfl.ConfigError, match="is damaged: it has no state of a run"):
-        wirelessfl.resume(result.directory, data=toy)
-
-
-def test_a_full_disk_is_reported_with_the_way_to_go_on(tmp_path, monkeypatch):
-    directory = RunDirectory(tmp_path)
-
-    def full(*_, **__):
-        raise SafetensorError("No space left on device")
-
-    directory.append({"round": 0, "accuracy": 0.5})
-    monkeypatch.setattr("wirelessfl.runs.directory.save_file", full)
-    with pytest.raises(ConfigError, match=r"safetensors cannot be written: No space .* resume"):
-        directory.save({}, {})
-    assert [file.name for file in tmp_path.iterdir()] == ["rows.jsonl"]
-    (tmp_path / "rows.jsonl").unlink()
-    (tmp_path / "rows.jsonl").mkdir()
-    with pytest.raises(ConfigError, match=r"rows\.jsonl cannot be written: Is a directory"):
-        directory.append({})
-
-
-def test_missing_rows_are_reported(config, toy, same):
-    settings = config(rounds=5, checkpoint_seconds=0)
-
-    def halt(row):
-        if row["round"] == 3:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        wirelessfl.run(settings, data=toy, on_row=halt)
-    rows = settings.run.out / "rows.jsonl"
-    whole = rows.read_bytes()
-    rows.write_bytes(whole[:40])
-    with pytest.raises(wirelessfl.ConfigError, match="has 40 bytes, but the checkpoint needs"):
-        wirelessfl.resume(settings.run.out, data=toy)
-    assert rows.read_bytes() == whole[:40]
-    rows.write_bytes(whole)
-    same(wirelessfl.resume(settings.run.out, data=toy), wirelessfl.run(config(rounds=5), data=toy))
-
-
-def test_missing_rows_of_a_finished_run_are_reported(config, toy):
-    settings = config(rounds=3)
-    wirelessfl.run(settings, data=toy)
-    rows = settings.run.out / "rows.jsonl"
-    whole = rows.read_bytes()
-    for left in (whole[:-40], whole[: whole.index(b"\n") + 1], b""):
-        rows.write_bytes(left)
-        with pytest.raises(ConfigError, match=f"has {len(left)} bytes, but the checkpoint needs"):
-            wirelessfl.resume(settings.run.out)
-    rows.unlink()
-    with pytest.raises(ConfigError, match="has 0 bytes, but the checkpoint needs"):
-        wirelessfl.resume(settings.run.out)
-    rows.write_bytes(b"\xff" * len(whole))
-    with pytest.raises(ConfigError, match=r"rows\.jsonl is damaged: 'utf-8' codec"):
-        wirelessfl.resume(settings.run.out)
 
 
 @pytest.mark.parametrize(

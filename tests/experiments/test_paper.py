@@ -1,0 +1,51 @@
+"""The commands that reproduce figures: what is trained, and errors for wrong arguments."""
+
+import pytest
+
+from experiments.hist.__main__ import PAPER
+from experiments.runs import Planned, Store
+from wirelessfl.config import Config
+from wirelessfl.errors import ConfigError
+
+
+def test_finished_and_duplicate_runs_are_executed_once(tmp_path):
+    """Equal runs are executed once, and a finished run is not repeated."""
+    config = Config.from_flags("hist", clients=8, rounds=1, local_steps=1, threads=1)
+    store = Store(tmp_path / "rows", tmp_path / "runs")
+    store.make([Planned("a", config, 2), Planned("b", config, 1)])
+    (file,) = store.rows.iterdir()
+    before = file.stat().st_mtime_ns
+    store.make([Planned("c", config)])
+    assert file.stat().st_mtime_ns == before
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--out", "{}/file"], "out is {}/file: {}/file is not a folder"),
+        (["--rows", "{}/none"], "rows is {}/none: there is no such folder"),
+        (["--rows", "{}/file/rows", "--make"], "rows is {}/file/rows: {}/file is not a folder"),
+    ],
+)
+def test_folders_are_checked_first(words, message, tmp_path, capsys):
+    (tmp_path / "file").write_text("")
+    words = [word.replace("{}", str(tmp_path)) for word in words]
+    assert PAPER.main(["fig3", "--out", str(tmp_path / "out"), *words]) == 2
+    assert message.replace("{}", str(tmp_path)) in capsys.readouterr().err
+    assert [file.name for file in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_folder_that_cannot_be_created_is_named_before_training(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConfigError, match=r"file/out: Not a directory\. Choose another"):
+        PAPER.reproduce(["fig3"], "smoke", tmp_path / "file" / "out", make=True)
+    assert [file.name for file in tmp_path.iterdir()] == ["file"]
+
+
+def test_invalid_arguments_give_one_line(tmp_path, capsys):
+    """An invalid argument gives a one-line error and exit status 2."""
+    assert (
+        PAPER.main(["fig3", "--scale", "smoke", "--out", str(tmp_path), "--make", "--jobs", "0"])
+        == 2
+    )
+    assert "jobs is 0" in capsys.readouterr().err
