@@ -14,7 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from experiments.evidence import MIN_SEEDS, VERDICTS, Effect, Evidence, Verdict
+from experiments.evidence import HIDDEN, LEVEL, MIN_SEEDS, VERDICTS, Effect, Evidence, Verdict
 from experiments.papers import papers
 from experiments.report import markdown
 from experiments.studies import Scale
@@ -75,11 +75,16 @@ class Assessed:
 
     @property
     def verdict(self) -> Verdict:
-        """Confirmed if all effects confirm the claim, contradicted if one contradicts it."""
-        found = [effect.verdict for effect in self.effects]
-        if "contradicted" in found:
+        """Confirmed if all effects confirm the claim, contradicted if one contradicts it.
+
+        One of many effects contradicts by chance more often than a single one, so the errors of
+        contradictions add up to that of one effect (Bonferroni).
+        """
+        strict = 1 - (1 - LEVEL) / max(len(self.effects), 1)
+        if any(effect.verdict_of(strict) == "contradicted" for effect in self.effects):
             return "contradicted"
-        return "confirmed" if found and set(found) == {"confirmed"} else "undecided"
+        found = {effect.verdict for effect in self.effects}
+        return "confirmed" if found == {"confirmed"} else "undecided"
 
     @property
     def waiting(self) -> bool:
@@ -177,7 +182,9 @@ def page(by_paper: dict[str, list[Assessed]]) -> str:
     """The text of docs/results/claims.md."""
     every = [one for assessed in by_paper.values() for one in assessed]
     sections = [f"## {TITLES[name]}\n\n{table(assessed)}" for name, assessed in by_paper.items()]
-    return "\n".join([INTRODUCTION.format(count=len(every)), totals(every), *sections])
+    return "\n".join(
+        [INTRODUCTION.format(count=len(every), hidden=HIDDEN), totals(every), *sections]
+    )
 
 
 INTRODUCTION = """# Published claims
@@ -193,12 +200,15 @@ differences or ratios of runs with equal seeds. Values are means over the seeds 
 - **Contradicted**: the interval excludes all effects that count.
 - **Undecided**: neither, fewer than three seeds, or runs are missing.
 
-A run that does not reach a target gives a bound. Then there is no interval, and at least six seeds
-must agree. If no compared run of a seed reaches its target, the claim is undecided.
+A run that does not reach a target gives a bound. Then the interval is open on one side, and the
+standard deviation of the logarithms is at least {hidden:g}, because runs that end at the same cap
+hide how much seeds differ. If no compared run of a seed reaches its target, the claim is undecided.
+The deviation is also at least that of a cost within the interval between two tests.
 
 `experiments/*/claims.toml` states what is compared and the least effect that counts; the column
 *confirmed by* shows it, as a difference, in points of accuracy, or as a ratio. If several effects
-are listed, a claim is confirmed if all of them confirm it, and contradicted if one contradicts it.
+are listed, a claim is confirmed if all of them confirm it, and contradicted if one of n contradicts
+it with an interval of level 1 - 0.05 / n (Bonferroni).
 The column *setting* says whether the runs have the published setting.
 """
 

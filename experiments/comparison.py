@@ -88,7 +88,7 @@ def table(
     target: float | tuple[float, ...],
     *quantities: Against,
     best: str | None = None,
-    stops: bool = False,
+    tests: int = 1,
 ) -> Callable[[Results], str]:
     """One row per case: its settings, final accuracy, and costs until the targets.
 
@@ -96,9 +96,9 @@ def table(
         target: accuracy in [0, 1], or several.
         quantities: the costs, fields of rows.
         best: a setting of which only the best value is shown: that of the highest final accuracy,
-            or if runs stop, of the lowest cost in the first column. Only values with the most
-            finished seeds are compared, because single runs vary.
-        stops: whether runs stop at the target, so that final accuracies say nothing.
+            or if ``tests`` is above 1, of the lowest cost in the first column. Only values with the
+            most finished seeds are compared, because single runs vary.
+        tests: number of tests that are averaged, see ``place_reaching``.
     """
 
     targets = target if isinstance(target, tuple) else (target,)
@@ -108,8 +108,9 @@ def table(
         names = [name for name in varied(results.study.cases) if name != best]
         head = ["method", *(WORDS[name] for name in names)]
         head += [] if best is None else [f"best {WORDS[best]}", "of"]
-        head += ["seeds", *["final accuracy (%)"] * (not stops)]
-        head += [f"{LABELS[quantity]} to {100 * goal:g} %" for quantity, goal in costs]
+        head += ["seeds", "final accuracy (%)"]
+        averaged = f", mean of {tests} tests" * (tests > 1)
+        head += [f"{LABELS[quantity]} to {100 * goal:g} %{averaged}" for quantity, goal in costs]
         groups: dict[tuple[Any, ...], list[Case]] = {}
         for case in results.where():
             row = NAMES[case["algorithm"]], *(shown(case, name) for name in names)
@@ -117,15 +118,15 @@ def table(
         rows = []
         for key, cases in groups.items():
             tried = most_finished(results, cases)
-            if stops:
-                case = min(tried, key=lambda one: cheapness(results, one, *costs[0]))
+            if tests > 1:
+                case = min(tried, key=lambda one: cheapness(results, one, *costs[0], tests))
             else:
                 case = max(tried, key=lambda one: statistics.mean(results.finals(one)))
             row = [*key[: len(names) + 1]]
             row += [] if best is None else [shown(case, best), str(len(tried))]
-            row += [str(len(results.of(case))), *[spread(results.finals(case))] * (not stops)]
+            row += [str(len(results.of(case))), spread(results.finals(case))]
             seeds = results.rows(case)
-            row += [reached(seeds, at, q, "d" if q == "round" else ".1f") for q, at in costs]
+            row += [reached(seeds, at, q, "d" if q == "round" else ".1f", tests) for q, at in costs]
             rows.append(row)
         return markdown(head, rows)
 
@@ -138,9 +139,11 @@ def most_finished(results: Results, cases: Sequence[Case]) -> list[Case]:
     return [case for case in cases if len(results.of(case)) == most]
 
 
-def cheapness(results: Results, case: Case, quantity: Against, target: float) -> tuple[int, float]:
+def cheapness(
+    results: Results, case: Case, quantity: Against, target: float, tests: int = 1
+) -> tuple[int, float]:
     """A key that orders cases by the cost until the target: seeds without it, then the mean."""
-    costs = results.costs(case, quantity, target)
+    costs = results.costs(case, quantity, target, tests)
     known = [cost for cost in costs if cost is not None]
     return len(costs) - len(known), statistics.mean(known) if known else 0.0
 
@@ -178,6 +181,7 @@ def against(
     target: float = 0.0,
     reference: tuple[str, Any] | None = None,
     silent: tuple[str, ...] = (),
+    tests: int = 1,
 ) -> Callable[[Results, Path], list[Path]]:
     """A figure of final accuracies, or of costs until a target, against a setting.
 
@@ -192,6 +196,7 @@ def against(
         target: accuracy in [0, 1].
         reference: a setting and its value: cases with it are horizontal lines.
         silent: settings left out of the legend: those that follow from others.
+        tests: number of tests that are averaged, see ``place_reaching``.
     """
     facets = (panel,) if isinstance(panel, str) else panel or ()
 
@@ -206,7 +211,7 @@ def against(
                 return None
             if quantity is None:
                 return [*results.finals(case)]
-            return results.costs(case, quantity, target)
+            return results.costs(case, quantity, target, tests)
 
         panels = _panels(study.cases, facets)
         every = [case for case in study.cases if lined(case)]
@@ -241,7 +246,8 @@ def against(
             if axis not in filled:
                 axis.set_ylim(filled[0].get_ylim() if filled else (0, 1))
                 axis.text(0.5, 0.5, NOT_RUN, transform=axis.transAxes, ha="center", style="italic")
-        goal = "" if quantity is None else f"target {100 * target:g} %"
+        averaged = f", mean of {tests} tests" * (tests > 1)
+        goal = "" if quantity is None else f"target {100 * target:g} %{averaged}"
         seeds = seeds_text(results, results.where())
         legend(figure, axes, data_name(study.cases), goal, seeds)
         return save(figure, results, out / name)

@@ -10,7 +10,7 @@ import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache
 from typing import Any, Literal, TypeVar
 
 from scipy.special import stdtrit
@@ -18,7 +18,7 @@ from scipy.special import stdtrit
 from experiments.paper import Paper
 from experiments.runs import Store
 from experiments.stored import StoredRun
-from experiments.studies import Results, Scale, final_accuracy, first_reaching
+from experiments.studies import Results, Scale, final_accuracy, place_reaching
 
 T = TypeVar("T")
 Verdict = Literal["confirmed", "contradicted", "undecided"]
@@ -26,14 +26,15 @@ VERDICTS: tuple[Verdict, ...] = ("confirmed", "contradicted", "undecided")
 LEVEL = 0.95
 MIN_SEEDS = 3
 """Seeds needed for a verdict; with fewer, the interval of a mean says little."""
-MIN_SIGNS = 6
-"""Seeds needed if some values are bounds; by chance, six signs are equal once in 32 times."""
+HIDDEN = 0.3
+"""Smallest standard deviation of the logarithm of a ratio if values are bounds, because runs that
+end at the same cap hide how much seeds differ. Costs differ by 0.1 to 0.3 between seeds."""
 
 
 @cache
-def quantile(freedom: int) -> float:
-    """The quantile of Student's t distribution that bounds a 95 % interval."""
-    return float(stdtrit(freedom, (1 + LEVEL) / 2))
+def quantile(freedom: int, level: float = LEVEL) -> float:
+    """The quantile of Student's t distribution that bounds an interval of this level."""
+    return float(stdtrit(freedom, (1 + level) / 2))
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,7 @@ class Effect:
             compared run did not reach its target.
         at_most: the same for upper bounds.
         unknown: number of seeds without a value, because no compared run reached its target.
+        rounding: standard deviation of a value that the intervals between tests cause.
         empty: why there are no values.
     """
 
@@ -65,6 +67,7 @@ class Effect:
     at_least: bool = False
     at_most: bool = False
     unknown: int = 0
+    rounding: float = 0.0
     empty: str = "runs missing"
 
     @property
@@ -72,38 +75,52 @@ class Effect:
         """Mean over the seeds."""
         return statistics.mean(self.values)
 
-    @cached_property
+    @property
     def interval(self) -> tuple[float, float]:
-        """The 95 % interval of the mean by Student's t; unbounded with one seed."""
+        """The 95 % interval, see ``interval_of``."""
+        return self.interval_of(LEVEL)
+
+    def interval_of(self, level: float) -> tuple[float, float]:
+        """The interval of the mean by Student's t; unbounded with one seed.
+
+        The deviation is at least ``rounding``, so that equal values do not give an interval of one
+        point. If values are bounds, it is at least ``HIDDEN``, and the side on which the mean of
+        the true values lies is unbounded.
+        """
         count = len(self.values)
         if self.exact:
             return self.mean, self.mean
         if count < 2:
             return -math.inf, math.inf
-        width = statistics.stdev(self.values) / math.sqrt(count)
-        half = quantile(count - 1) * width
-        return self.mean - half, self.mean + half
+        hidden = HIDDEN if self.at_least or self.at_most else 0.0
+        deviation = max(statistics.stdev(self.values), self.rounding, hidden)
+        half = quantile(count - 1, level) * deviation / math.sqrt(count)
+        return (
+            -math.inf if self.at_most else self.mean - half,
+            math.inf if self.at_least else self.mean + half,
+        )
 
     @property
     def verdict(self) -> Verdict:
-        """Whether the interval confirms or contradicts the claim.
+        """The verdict of the 95 % interval, see ``verdict_of``."""
+        return self.verdict_of(LEVEL)
+
+    def verdict_of(self, level: float) -> Verdict:
+        """Whether the interval of this level confirms or contradicts the claim.
 
         Confirmed: the interval is above 0, and the mean is at least ``least``. Contradicted: the
         interval is below ``least``. For ``equal``: the interval lies within ``least`` of 0, or
-        beyond it. Undecided if values of some seeds are unknown. If some are bounds, the interval
-        of their mean says nothing, and all seeds must agree, see ``MIN_SIGNS``.
+        beyond it. Undecided if values of some seeds are unknown.
         """
-        bounds = self.at_least or self.at_most
-        needed = 1 if self.exact else MIN_SIGNS if bounds else MIN_SEEDS
+        needed = 1 if self.exact else MIN_SEEDS
         if len(self.values) < needed or self.unknown:
             return "undecided"
-        low, high = (min(self.values), max(self.values)) if bounds else self.interval
-        low, high = -math.inf if self.at_most else low, math.inf if self.at_least else high
+        low, high = self.interval_of(level)
         if self.equal:
             if -self.least <= low and high <= self.least:
                 return "confirmed"
             return "contradicted" if low > self.least or high < -self.least else "undecided"
-        if low > 0 and (low if bounds else self.mean) >= self.least:
+        if low > 0 and self.mean >= self.least:
             return "confirmed"
         return "contradicted" if high < self.least else "undecided"
 
@@ -129,10 +146,11 @@ class Effect:
         seeds = f"{len(self.values)} seed{'' if len(self.values) == 1 else 's'}"
         if self.unknown:
             seeds += f", {self.unknown} without a value"
-        if len(self.values) == 1 or self.at_least or self.at_most:
-            return f"{text} ({seeds})"
-        low, high = map(self._shown, self.interval)
-        return f"{text} ({low} to {high}, {seeds})"
+        low, high = self.interval
+        sides = [self._shown(low)] * (low > -math.inf) + [self._shown(high)] * (high < math.inf)
+        if len(sides) == 1:
+            sides[0] += " or more" if low > -math.inf else " or less"
+        return f"{text} ({', '.join([' to '.join(sides)] * bool(sides) + [seeds])})"
 
     def _shown(self, value: float) -> str:
         if self.shown == "ratio":
@@ -174,7 +192,8 @@ def ratio(
     """The effect log(``more`` / ``less``) of costs until a target, paired by seed.
 
     If one of both did not reach the target, its cost at the end of the run gives a bound of the
-    effect. Seeds of which neither reached it have no value.
+    effect. Seeds of which neither reached it have no value. Costs are known up to the interval
+    between tests: their logarithms are uniform within it.
 
     Args:
         name: see ``Effect``.
@@ -204,7 +223,7 @@ def _product(
     name: str, pairs: Sequence[tuple[Costs, Costs]], least: float, *, equal: bool = False
 ) -> Effect:
     """The logarithm of the product of ratios of costs, paired by seed."""
-    values, at_least, at_most, unknown = [], False, False, 0
+    values, at_least, at_most, unknown, rounding = [], False, False, 0, [0.0]
     every = [costs for pair in pairs for costs in pair]
     seeds = [seed for seed in every[0] if all(seed in costs for costs in every)]
     for seed in seeds:
@@ -215,6 +234,7 @@ def _product(
         values.append(sum(math.log(more.cost / less.cost) for more, less in ratios))
         at_least |= not all(more.reached for more, _ in ratios)
         at_most |= not all(less.reached for _, less in ratios)
+        rounding.append(sum(cost.rounding**2 for pair in ratios for cost in pair))
     return Effect(
         name,
         tuple(values),
@@ -224,16 +244,49 @@ def _product(
         at_least=at_least,
         at_most=at_most,
         unknown=unknown,
+        rounding=math.sqrt(max(rounding)),
         empty="target not reached" if seeds else "runs missing",
     )
 
 
 @dataclass(frozen=True)
 class Reached:
-    """The cost until a target; if it was not reached, that of the whole run."""
+    """The cost until a target.
+
+    Args:
+        cost: the cost; that of the whole run if the target was not reached.
+        reached: whether it was reached.
+        before: the cost at the test before; None if it is the same.
+    """
 
     cost: float
     reached: bool
+    before: float | None = None
+
+    @property
+    def rounding(self) -> float:
+        """Standard deviation of the logarithm of the cost within the interval between tests."""
+        if self.before is None or not self.reached:
+            return 0.0
+        return math.log(self.cost / max(self.before, self.cost / 2)) / math.sqrt(12)
+
+    @classmethod
+    def of(
+        cls, rows: Sequence[dict[str, Any]], accuracy: float, quantity: str, tests: int = 1
+    ) -> Reached:
+        """``quantity`` of the first row at which ``tests`` tests have at least this mean accuracy.
+
+        Args:
+            rows: rows of a run or of one of its tasks.
+            accuracy: accuracy in [0, 1].
+            quantity: field of rows.
+            tests: number of tests, see ``place_reaching``.
+        """
+        place = place_reaching(rows, accuracy, tests)
+        if place is None:
+            return cls(float(rows[-1][quantity]), False)
+        before = float(rows[place - 1][quantity]) if place else None
+        return cls(float(rows[place][quantity]), True, before)
 
 
 Costs = Mapping[int, Reached]
@@ -277,11 +330,9 @@ def by_seed(results: Results, of: Callable[[StoredRun], T], **wanted: Any) -> di
     return {run.seed: of(run) for case in cases for run in results.of(case)}
 
 
-def cost_to(run: StoredRun, accuracy: float, quantity: str) -> Reached:
-    """``quantity`` of the first row with at least this accuracy in [0, 1], as in the figures."""
-    hit = first_reaching(run.rows, accuracy)
-    row = run.rows[-1] if hit is None else hit
-    return Reached(float(row[quantity]), hit is not None)
+def cost_to(run: StoredRun, accuracy: float, quantity: str, tests: int = 1) -> Reached:
+    """The cost of a run until a target, as in the figures; see ``Reached.of``."""
+    return Reached.of(run.rows, accuracy, quantity, tests)
 
 
 def final(run: StoredRun) -> float:

@@ -203,7 +203,7 @@ def hours_left(
     """Estimated CPU hours of each missing run, from the seconds of finished runs.
 
     The estimate uses runs of the same study, else of the same paper, else all, in proportion to
-    ``work``; None without such runs.
+    ``work`` and with the same model and data, or if there are none, with any; None without runs.
     """
     rates: dict[tuple[str, ...], list[float]] = {}
     for entry, run in known:
@@ -222,8 +222,12 @@ def hours_left(
 
 def _keys(entry: Entry, unit: str) -> list[tuple[str, ...]]:
     """Groups of runs with similar speeds, from the closest to all."""
+    if unit != "samples":
+        return [(unit, entry.paper, entry.study)]
     groups = [(unit, entry.paper, entry.study), (unit, entry.paper), (unit,)]
-    return groups if unit == "samples" else groups[:1]
+    config = entry.run.config
+    trained = str(config.model["name"]), str(config.data.dataset)
+    return [(*group, *trained) for group in groups] + groups
 
 
 def status(every: Sequence[Entry]) -> Table:

@@ -21,10 +21,17 @@ def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def reached(
-    seeds: Sequence[list[dict[str, Any]]], accuracy: float, quantity: str, form: str = ".1f"
+    seeds: Sequence[list[dict[str, Any]]],
+    accuracy: float,
+    quantity: str,
+    form: str = ".1f",
+    tests: int = 1,
 ) -> str:
-    """``quantity`` when ``accuracy`` is first reached: mean, and range or number of successes."""
-    hits = [first_reaching(rows, accuracy) for rows in seeds]
+    """``quantity`` when ``accuracy`` is first reached: mean, and range or number of successes.
+
+    ``tests`` is the number of tests that are averaged, see ``place_reaching``.
+    """
+    hits = [first_reaching(rows, accuracy, tests) for rows in seeds]
     values = [hit[quantity] for hit in hits if hit is not None]
     if not values:
         return MISSING

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import statistics
 import tomllib
 from collections.abc import Callable, Sequence
@@ -194,15 +195,16 @@ class Results:
         """The final accuracy of each finished seed, in percent."""
         return [final_accuracy(rows) for rows in self.rows(case)]
 
-    def costs(self, case: Case, quantity: str, target: float) -> list[float | None]:
+    def costs(self, case: Case, quantity: str, target: float, tests: int = 1) -> list[float | None]:
         """For each finished seed, ``quantity`` when ``target`` is first reached; None if it is not.
 
         Args:
             case: a case of the study.
             quantity: a field of rows.
             target: accuracy in [0, 1].
+            tests: see ``place_reaching``.
         """
-        hits = [first_reaching(rows, target) for rows in self.rows(case)]
+        hits = [first_reaching(rows, target, tests) for rows in self.rows(case)]
         return [None if hit is None else float(hit[quantity]) for hit in hits]
 
     def where(self, **wanted: Any) -> list[Case]:
@@ -270,9 +272,27 @@ def final_accuracy(rows: Sequence[dict[str, Any]], count: int = LAST) -> float:
     return 100 * statistics.mean(row["accuracy"] for row in rows[1:][-count:])
 
 
-def first_reaching(rows: Sequence[dict[str, Any]], accuracy: float) -> dict[str, Any] | None:
-    """The first row with at least this accuracy, in [0, 1]; None if no row reaches it.
+def place_reaching(rows: Sequence[dict[str, Any]], accuracy: float, tests: int = 1) -> int | None:
+    """Where the mean accuracy of the last tests is first at least ``accuracy``.
 
-    If the run has a validation set, validation accuracy is used.
+    Args:
+        rows: rows of a run or of one of its tasks. If the run has a validation set, validation
+            accuracy is used.
+        accuracy: accuracy in [0, 1].
+        tests: number of tests that are averaged, because a single one may reach the target by
+            chance.
+
+    Returns:
+        Index of the row of the last of these tests; None if there is none.
     """
-    return next((row for row in rows if deciding_accuracy(row) >= accuracy), None)
+    found = [deciding_accuracy(row) for row in rows]
+    ends = range(tests, len(rows) + 1)
+    return next((i - 1 for i in ends if math.fsum(found[i - tests : i]) / tests >= accuracy), None)
+
+
+def first_reaching(
+    rows: Sequence[dict[str, Any]], accuracy: float, tests: int = 1
+) -> dict[str, Any] | None:
+    """The row at ``place_reaching``; None if there is none."""
+    place = place_reaching(rows, accuracy, tests)
+    return None if place is None else rows[place]

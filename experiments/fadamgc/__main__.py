@@ -15,6 +15,7 @@ from experiments.fadamgc.methods import SETTINGS, complete
 from experiments.fadamgc.search import Search, rates_lines, search_table
 from experiments.fadamgc.seconds import image_table, language_table
 from experiments.paper import Experiment, Paper
+from experiments.studies import LAST
 
 EXPERIMENTS = {
     "table2": Experiment("table2", tables.comparison),
@@ -46,9 +47,9 @@ EXPERIMENTS = {
     ),
     "memory": Experiment(
         "memory",
-        table(0.75, "round", stops=True),
-        against("memory", "lr", "algorithm", quantity="round", target=0.75),
-        table(0.75, "round", best="lr", stops=True),
+        table(0.75, "round", tests=LAST),
+        against("memory", "lr", "algorithm", quantity="round", target=0.75, tests=LAST),
+        table(0.75, "round", best="lr", tests=LAST),
     ),
     "cnn": Experiment("cnn", table(0.75, "round")),
     "cifar": Experiment("cifar", table(0.5, "round", "sim_seconds")),
@@ -56,8 +57,8 @@ EXPERIMENTS = {
     "k60": Experiment("k60", tables.searched),
     "trackers": Experiment(
         "trackers",
-        tables.against("tracking_clients"),
-        figures.costs("trackers", "tracking_clients", "tracking clients per round (S = 50)"),
+        tables.against("tracking_clients", LAST),
+        figures.costs("trackers", "tracking_clients", "tracking clients per round (S = 50)", LAST),
     ),
 }
 PAPER = Paper("fadamgc", SETTINGS, EXPERIMENTS, complete)

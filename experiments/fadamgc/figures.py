@@ -65,8 +65,13 @@ def _facts(cases: list[Case]) -> list[str]:
     return [data_name(cases), ", ".join(targets)]
 
 
-def costs(name: str, setting: str, label: str) -> Callable[[Results, Path], list[Path]]:
-    """A figure of rounds and seconds to the target against ``setting``, one line per method."""
+def costs(
+    name: str, setting: str, label: str, tests: int = 1
+) -> Callable[[Results, Path], list[Path]]:
+    """A figure of rounds and seconds to the target against ``setting``, one line per method.
+
+    ``tests`` is the number of tests that are averaged, see ``place_reaching``.
+    """
 
     def draw(results: Results, out: Path) -> list[Path]:
         figure, axes = new_figure(columns=2, height=2.6)
@@ -76,7 +81,7 @@ def costs(name: str, setting: str, label: str) -> Callable[[Results, Path], list
         for panel, quantity in zip(axes, AXIS_LABELS, strict=True):
             for place, method in enumerate(methods):
                 points = {
-                    float(case[setting]): to_target(results, case, quantity) or None
+                    float(case[setting]): to_target(results, case, quantity, tests) or None
                     for case in results.study.cases
                     if case["algorithm"] == method and case[setting] is not None
                 }
@@ -87,7 +92,8 @@ def costs(name: str, setting: str, label: str) -> Callable[[Results, Path], list
             panel.set_xlabel(label)
             panel.set_ylabel(AXIS_LABELS[quantity])
             panel.set_ylim(0, 1.06 * panel.get_ylim()[1])
-        legend(figure, axes, *_facts(cases), f"K = {_steps(cases)}", seeds_text(results, cases))
+        facts = [*_facts(cases), f"mean of {tests} tests" * (tests > 1), f"K = {_steps(cases)}"]
+        legend(figure, axes, *facts, seeds_text(results, cases))
         return save(figure, results, out / name)
 
     return draw

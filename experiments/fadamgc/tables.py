@@ -50,9 +50,14 @@ PUBLISHED_WITHOUT_MEMORY = {
 }
 
 
-def to_target(results: Results, case: Case, quantity: str = "round") -> list[float | None]:
-    """For each seed, ``quantity`` when the data set's target is reached; None if it is not."""
-    return results.costs(case, quantity, TARGETS[case["dataset"]])
+def to_target(
+    results: Results, case: Case, quantity: str = "round", tests: int = 1
+) -> list[float | None]:
+    """For each seed, ``quantity`` when the data set's target is reached; None if it is not.
+
+    ``tests`` is the number of tests that are averaged, see ``place_reaching``.
+    """
+    return results.costs(case, quantity, TARGETS[case["dataset"]], tests)
 
 
 def mean_to_target(results: Results, case: Case, quantity: str = "round") -> float | None:
@@ -136,11 +141,16 @@ def without_memory(results: Results) -> str:
     return markdown(head, rows)
 
 
-def against(setting: str) -> Any:
-    """A table of rounds and seconds to the target for each value of ``setting``."""
+def against(setting: str, tests: int = 1) -> Any:
+    """A table of rounds and seconds to the target for each value of ``setting``.
+
+    ``tests`` is the number of tests that are averaged, see ``place_reaching``.
+    """
 
     def table(results: Results) -> str:
-        head = ["data", "method", setting, "best accuracy (%)", "rounds to target", "simulated s"]
+        head = ["data", "method", setting, "best accuracy (%)", "rounds to target"]
+        head[-1] += f", mean of {tests} tests" * (tests > 1)
+        head.append("simulated s")
         rows = []
         for case in results.where():
             seeds, target = results.rows(case), TARGETS[case["dataset"]]
@@ -151,8 +161,8 @@ def against(setting: str) -> Any:
                     NAMES[case["algorithm"]],
                     f"{case[setting]:g}" if case[setting] is not None else "-",
                     f"{100 * best:.1f}",
-                    reached(seeds, target, "round", "d"),
-                    reached(seeds, target, "sim_seconds", ".2f"),
+                    reached(seeds, target, "round", "d", tests),
+                    reached(seeds, target, "sim_seconds", ".2f", tests),
                 ]
             )
         return markdown(head, rows)

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 from experiments.fedast import bars, curves, sweeps, tables
-from experiments.fedast.measures import to_mean_sustained
+from experiments.fedast.measures import LAST
 from experiments.fedast.tables import against_static, against_sync
 from experiments.fedast.tasks import complete
 from experiments.fedast.timelines import timelines
@@ -30,6 +30,12 @@ def _four_tasks(study: str, *numbers: int) -> dict[str, Experiment]:
     return made
 
 
+MIXED = {"mnist": 0.93, "fashion-mnist": 0.72}
+"""The main target of MNIST, whose lower one takes few rounds, and the lower one of Fashion-MNIST,
+whose main one takes longer than the runs."""
+REACHED = {"fashion-mnist": 0.8}
+"""Below the main target, which not all runs hold over several tests."""
+
 EXPERIMENTS = {
     "comparison": Experiment(
         "comparison",
@@ -45,7 +51,7 @@ EXPERIMENTS = {
     "fig15": Experiment("fig5", tables.identical, curves.of_identical_tasks("fig15")),
     "fig4": Experiment("fig4", tables.finals, curves.of_methods("fig4")),
     "fig14": Experiment("fig4", tables.finals, curves.of_methods("fig14", "loss")),
-    "fig8": Experiment("fig8", tables.buffers("lower"), sweeps.buffers("fig8", "lower")),
+    "fig8": Experiment("fig8", tables.buffers(MIXED), sweeps.buffers("fig8", MIXED)),
     "fig9": Experiment("fig9", tables.buffers(), sweeps.buffers("fig9")),
     "fig3": Experiment("fig3", tables.active, sweeps.active("fig3")),
     "fig13": Experiment("fig3", tables.active, sweeps.active("fig13", "loss")),
@@ -61,11 +67,11 @@ EXPERIMENTS = {
     ),
     "concurrency": Experiment(
         "concurrency",
-        tables.sustained,
-        bars.of_identical_tasks("concurrency", to_mean_sustained),
+        tables.sustained(REACHED, LAST),
+        bars.of_identical_tasks("concurrency", REACHED, LAST),
     ),
     "awaited": Experiment(
-        "awaited", tables.awaited("lower", "main"), sweeps.awaited("awaited", "lower")
+        "awaited", tables.awaited("lower", "main"), sweeps.awaited("awaited", MIXED)
     ),
     **_four_tasks("higher", 17, 18, 21, 22),
     **_four_tasks("lower", 19, 20, 25, 26),

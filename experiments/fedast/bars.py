@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from experiments.fedast.drawing import compared, targets
 from experiments.fedast.measures import gain, to_end, to_mean, to_target
 from experiments.fedast.tables import CaseFilter, pairs, percent
-from experiments.fedast.tasks import SHOWN, kind_of, label, names, target
+from experiments.fedast.tasks import SHOWN, Goal, kind_of, label, names, target
 from experiments.look import grid, legend, same_limits, save, seeds_text
 from experiments.paper import Draw
 from experiments.studies import Case, Results
@@ -72,14 +72,13 @@ def _write_gains(
             )
 
 
-def of_identical_tasks(
-    name: str, seconds: Callable[[Results, Case], list[float | None]] = to_mean
-) -> Draw:
+def of_identical_tasks(name: str, goal: Goal = None, tests: int = 1) -> Draw:
     """Figures 5 and 16b: mean seconds to the target with 2, 4, 6 identical tasks, and the gains.
 
     Args:
         name: name of the file.
-        seconds: returns the seconds of each seed of a case.
+        goal: the targets.
+        tests: number of tests that are averaged, see ``place_reaching``.
     """
 
     def draw(results: Results, out: Path) -> list[Path]:
@@ -94,7 +93,7 @@ def of_identical_tasks(
             groups = [str(count) for count, *_ in pairs_of_kind]
             seeds: dict[str, dict[str, list[float | None]]] = {
                 series: {
-                    str(row[0]): seconds(results, case)
+                    str(row[0]): to_mean(results, case, goal, tests)
                     for row in pairs_of_kind
                     if (case := row[place]) is not None
                 }
@@ -106,11 +105,12 @@ def of_identical_tasks(
             _write_gains(panel, [(slow.get(g, []), fast.get(g, [])) for g in groups])
             case = pairs_of_kind[0][1] or pairs_of_kind[0][2]
             assert case is not None
-            text = f"{SHOWN[kind]}, {100 * target(case, names(case)[0]):.0f} %"
+            text = f"{SHOWN[kind]}, {100 * target(case, names(case)[0], goal):.0f} %"
             panel.set_title(text)
             panel.set_xlabel("number of identical tasks")
         same_limits(axes)
-        legend(figure, axes, seeds_text(results, results.where()))
+        averaged = f"mean accuracy of {tests} tests at the target" if tests > 1 else ""
+        legend(figure, axes, averaged, seeds_text(results, results.where()))
         return save(figure, results, out / name)
 
     return draw

@@ -20,7 +20,7 @@ from experiments.fedast.costs import (
     stored,
 )
 from experiments.fedast.tables import PUBLISHED_CIFAR100, PUBLISHED_GAINS
-from experiments.fedast.tasks import SHOWN, SYNCHRONOUS, is_central, kind_of, kinds, names
+from experiments.fedast.tasks import SHOWN, SYNCHRONOUS, Goal, is_central, kind_of, kinds, names
 from experiments.studies import NAMES
 
 MAX_RATIO = 37
@@ -103,21 +103,23 @@ def unsteady(
 
 
 def faster(
-    evidence: Evidence, *, study: str, least: float, sustained: bool = False
+    evidence: Evidence, *, study: str, least: float, targets: Goal = None, tests: int = 1
 ) -> list[Effect]:
-    """FedAST against Sync-ST on identical tasks: mean seconds to the target (Figure 5).
+    """FedAST against Sync-ST on identical tasks: mean seconds to the targets (Figure 5).
 
-    If ``sustained``, until the mean accuracy of several tests in a row is the target.
+    ``tests`` is the number of tests that are averaged, see ``place_reaching``.
     """
     results = evidence.study(study)
     return [
-        ratio(f"{count} {SHOWN[kind]}", *identical(results, kind, count, sustained), least=least)
+        ratio(
+            f"{count} {SHOWN[kind]}", *identical(results, kind, count, targets, tests), least=least
+        )
         for kind, count in dict.fromkeys((kinds(c)[0], len(names(c))) for c in results.study.cases)
     ]
 
 
 def growing(
-    evidence: Evidence, *, study: str, least: float, sustained: bool = False
+    evidence: Evidence, *, study: str, least: float, targets: Goal = None, tests: int = 1
 ) -> list[Effect]:
     """The gain of ``faster`` with the most tasks against that with the fewest (Figure 5)."""
     results, effects = evidence.study(study), []
@@ -125,7 +127,7 @@ def growing(
         cases = [case for case in results.study.cases if kinds(case) == (kind,)]
         counts = sorted({len(names(case)) for case in cases})
         high, low = (
-            identical(results, kind, count, sustained) for count in (counts[-1], counts[0])
+            identical(results, kind, count, targets, tests) for count in (counts[-1], counts[0])
         )
         name = f"{SHOWN[kind]}, {counts[-1]} against {counts[0]} tasks"
         effects.append(contrast(name, high, low, least))
@@ -169,12 +171,12 @@ def dynamic(evidence: Evidence, *, studies: list[str], least: float) -> list[Eff
 
 
 def buffers(
-    evidence: Evidence, *, studies: list[str], points: float, least: float, level: str
+    evidence: Evidence, *, studies: list[str], points: float, least: float, targets: Goal
 ) -> list[Effect]:
     """The smallest b with R / b up to 37 against the extremes (Figures 8 and 9).
 
-    Its final accuracy is higher than that of the smallest b, and it takes fewer seconds to a target
-    of this level than the largest b.
+    Its final accuracy is higher than that of the smallest b, and it takes fewer seconds to the
+    target than the largest b.
     """
     effects = []
     for results in map(evidence.study, studies):
@@ -183,26 +185,26 @@ def buffers(
         for task in names(cases[0]) if cases else ():
             best, small = (finals(results, case, [task]) for case in (chosen, cases[0]))
             effects.append(difference(f"{SHOWN[task]}, accuracy", best, small, points))
-            slow, fast = (costs(results, c, [task], level=level) for c in (cases[-1], chosen))
+            slow, fast = (costs(results, c, [task], goal=targets) for c in (cases[-1], chosen))
             effects.append(ratio(f"{SHOWN[task]}, seconds", slow, fast, least))
     return effects
 
 
 def awaited(
-    evidence: Evidence, *, study: str, chosen: int, points: float, least: float, level: str
+    evidence: Evidence, *, study: str, chosen: int, points: float, least: float, targets: Goal
 ) -> list[Effect]:
     """k = ``chosen`` against the extremes in Sync-ST (Figures 10 to 12), for each task.
 
-    The smallest k reaches a lower final accuracy and the largest takes more seconds to a target of
-    this level, but fewer rounds.
+    The smallest k reaches a lower final accuracy and the largest takes more seconds to the target,
+    but fewer rounds.
     """
     results, effects = evidence.study(study), []
     for task in dict.fromkeys(kinds(case)[0] for case in results.study.cases):
         cases = [case for case in results.study.cases if kinds(case)[0] == task]
         small, *_, large = sorted(cases, key=lambda case: int(case["first"]))
         middle = first_of(cases, first=chosen)
-        seconds = (costs(results, case, level=level) for case in (large, middle))
-        rounds = (costs(results, c, quantity="version", level=level) for c in (middle, large))
+        seconds = (costs(results, case, goal=targets) for case in (large, middle))
+        rounds = (costs(results, c, quantity="version", goal=targets) for c in (middle, large))
         accuracies = (finals(results, case) for case in (middle, small))
         effects.append(difference(f"{SHOWN[task]}, accuracy", *accuracies, least=points))
         effects.append(ratio(f"{SHOWN[task]}, seconds", *seconds, least=least))

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from experiments.evidence import Costs, Reached
-from experiments.fedast.measures import Rows, final, sustaining
+from experiments.fedast.measures import final
 from experiments.fedast.tables import fastest
-from experiments.fedast.tasks import kinds, names, shares, target
+from experiments.fedast.tasks import Goal, kinds, names, shares, target
 from experiments.stored import StoredRun
-from experiments.studies import Case, Results, first_reaching
+from experiments.studies import Case, Results
 
 
 def method(
@@ -27,12 +27,14 @@ def method(
 
 
 def identical(
-    results: Results, kind: str, count: int, sustained: bool = False
+    results: Results, kind: str, count: int, goal: Goal = None, tests: int = 1
 ) -> tuple[Costs, Costs]:
-    """Mean seconds over ``count`` tasks of a data set, Sync-ST and FedAST."""
+    """Mean seconds over ``count`` tasks of a data set, Sync-ST and FedAST; see ``costs``."""
     of = [c for c in results.study.cases if kinds(c) == (kind,) and len(names(c)) == count]
     cases = (first_of(of, algorithm=name) for name in ("sync-st", "fedast"))
-    slow, fast = (costs(results, case, over=statistics.mean, sustained=sustained) for case in cases)
+    slow, fast = (
+        costs(results, case, over=statistics.mean, goal=goal, tests=tests) for case in cases
+    )
     return slow, fast
 
 
@@ -49,9 +51,9 @@ def costs(
     tasks: Sequence[str] | None = None,
     *,
     quantity: str = "sim_seconds",
-    level: str | None = None,
+    goal: Goal = None,
     over: Callable[[Iterable[float]], float] = max,
-    sustained: bool = False,
+    tests: int = 1,
 ) -> dict[int, Reached]:
     """By seed, ``quantity`` until tasks reach their targets.
 
@@ -60,32 +62,21 @@ def costs(
         case: the case; None for no runs.
         tasks: names of tasks; None for all.
         quantity: field of rows.
-        level: level of the targets; None for that of the runs.
+        goal: the targets.
         over: combines the tasks.
-        sustained: whether the mean accuracy of several tests in a row must be the target, see
-            ``measures.sustaining``.
+        tests: number of tests that are averaged, see ``place_reaching``.
     """
     found = {}
     for run in stored(results, case):
         assert case is not None
-        find = sustaining if sustained else first_reaching
-        ends = [_cost(run, case, name, quantity, level, find) for name in tasks or names(case)]
-        cost = over([end.cost for end in ends])
-        found[run.seed] = Reached(float(cost), all(end.reached for end in ends))
+        ends = [
+            Reached.of(run.rows_of(name), target(case, name, goal), quantity, tests)
+            for name in tasks or names(case)
+        ]
+        cost = float(over([end.cost for end in ends]))
+        before = float(over([end.cost if end.before is None else end.before for end in ends]))
+        found[run.seed] = Reached(cost, all(end.reached for end in ends), before)
     return found
-
-
-def _cost(
-    run: StoredRun,
-    case: Case,
-    name: str,
-    quantity: str,
-    level: str | None,
-    find: Callable[[Rows, float], dict[str, Any] | None],
-) -> Reached:
-    rows = run.rows_of(name)
-    hit = find(rows, target(case, name, level))
-    return Reached(float((hit or rows[-1])[quantity]), hit is not None)
 
 
 def finals(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from experiments.fedast.tables import CaseFilter, against_static, fastest
-from experiments.fedast.tasks import SHOWN, kind_of, names, target
+from experiments.fedast.tasks import SHOWN, Goal, kind_of, names, target
 from experiments.studies import Case, Results
 
 Quantity = Literal["accuracy", "loss"]
@@ -21,9 +21,9 @@ def compared(results: Results, case_filter: CaseFilter) -> list[Case]:
     return dynamic[:1] + ([fastest(results, others)] if others else [])
 
 
-def targets(case: Case, level: str | None = None) -> str:
+def targets(case: Case, goal: Goal = None) -> str:
     """The targets of a case's tasks, as in ``targets: MNIST 93 %, Fashion-MNIST 82 %``."""
-    goals = {SHOWN[kind_of(name)]: target(case, name, level) for name in names(case)}
-    each = {kind: f"{100 * goal:.0f} %" for kind, goal in goals.items()}
-    said = ", ".join(f"{kind} {goal}" for kind, goal in each.items())
+    goals = {SHOWN[kind_of(name)]: target(case, name, goal) for name in names(case)}
+    each = {kind: f"{100 * accuracy:.0f} %" for kind, accuracy in goals.items()}
+    said = ", ".join(f"{kind} {text}" for kind, text in each.items())
     return f"target{'s' if len(each) > 1 else ''}: {said}"

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.fedast.tasks import names, target
+from experiments.fedast.tasks import Goal, names, target
 from experiments.stored import StoredRun
 from experiments.studies import Case, Results, first_reaching
 
@@ -28,32 +28,17 @@ def to_target(
     case: Case,
     name: str,
     quantity: str = "sim_seconds",
-    level: str | None = None,
+    goal: Goal = None,
+    tests: int = 1,
 ) -> list[float | None]:
     """For each seed, ``quantity`` when a task first reaches its target; None if it does not.
 
-    ``level`` is that of the target; None for that of the runs.
+    ``goal`` gives the targets, and ``tests`` the number of tests that are averaged, see
+    ``place_reaching``.
     """
-    goal = target(case, name, level)
-    hits = [first_reaching(run.rows_of(name), goal) for run in runs(results, case)]
+    accuracy = target(case, name, goal)
+    hits = [first_reaching(run.rows_of(name), accuracy, tests) for run in runs(results, case)]
     return [None if hit is None else float(hit[quantity]) for hit in hits]
-
-
-def to_sustained(results: Results, case: Case, name: str) -> list[float | None]:
-    """For each seed, the seconds until the mean accuracy of ``LAST`` tests in a row is the target.
-
-    Accuracy fluctuates, so that a single test may reach the target by chance.
-    """
-    hits = [sustaining(run.rows_of(name), target(case, name)) for run in runs(results, case)]
-    return [None if hit is None else float(hit["sim_seconds"]) for hit in hits]
-
-
-def sustaining(rows: Rows, accuracy: float) -> dict[str, Any] | None:
-    """The first row at which the mean accuracy of the last ``LAST`` tests is at least this."""
-    for i in range(LAST, len(rows) + 1):
-        if statistics.mean(row["accuracy"] for row in rows[i - LAST : i]) >= accuracy:
-            return rows[i - 1]
-    return None
 
 
 def to_end(results: Results, case: Case) -> list[float | None]:
@@ -61,14 +46,9 @@ def to_end(results: Results, case: Case) -> list[float | None]:
     return _over_tasks([to_target(results, case, name) for name in names(case)], max)
 
 
-def to_mean(results: Results, case: Case) -> list[float | None]:
+def to_mean(results: Results, case: Case, goal: Goal = None, tests: int = 1) -> list[float | None]:
     """For each seed, the mean over the tasks of the times when they reach their targets."""
-    return _over_tasks([to_target(results, case, name) for name in names(case)], statistics.mean)
-
-
-def to_mean_sustained(results: Results, case: Case) -> list[float | None]:
-    """As ``to_mean``, of the times until accuracy stays at the target, see ``to_sustained``."""
-    each = [to_sustained(results, case, name) for name in names(case)]
+    each = [to_target(results, case, name, goal=goal, tests=tests) for name in names(case)]
     return _over_tasks(each, statistics.mean)
 
 

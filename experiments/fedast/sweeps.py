@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from experiments.fedast.drawing import Quantity, targets
 from experiments.fedast.measures import final, to_target
 from experiments.fedast.tables import ratio
-from experiments.fedast.tasks import SHOWN, is_central, kind_of, kinds, label, names, target
+from experiments.fedast.tasks import SHOWN, Goal, is_central, kind_of, kinds, label, names, target
 from experiments.look import draw_points, grid, legend, same_limits, save, seeds_text
 from experiments.paper import Draw
 from experiments.studies import Results
@@ -59,10 +59,10 @@ def _tasks_title(kind: str, count: int) -> str:
     return f"{SHOWN[kind]}, one task" if count == 1 else f"mean of {count} {SHOWN[kind]} tasks"
 
 
-def buffers(name: str, level: str | None = None) -> Draw:
+def buffers(name: str, goal: Goal = None) -> Draw:
     """Figures 8 and 9: final accuracy and seconds to the target against b, one line per task.
 
-    ``level`` is that of the targets; None for that of the runs.
+    ``goal`` gives the targets.
     """
 
     def draw(results: Results, out: Path) -> list[Path]:
@@ -75,7 +75,7 @@ def buffers(name: str, level: str | None = None) -> Draw:
                 at, finished = float(case["buffer"]), bool(results.of(case))
                 accuracies = [100 * v for v in final(results, case, of=[task])]
                 ends[at] = accuracies if finished else None
-                seconds[at] = to_target(results, case, task, level=level) if finished else None
+                seconds[at] = to_target(results, case, task, goal=goal) if finished else None
             for panel, points in zip(axes, (ends, seconds), strict=True):
                 order = place, len(tasks)
                 draw_points(panel, points, SHOWN[kind_of(task)], place, order=order)
@@ -86,17 +86,16 @@ def buffers(name: str, level: str | None = None) -> Draw:
             panel.set_ylabel(text)
             whole_ticks(panel)
         axes[1].set_ylim(bottom=0)
-        legend(figure, axes, targets(cases[0], level), _seeds(results))
+        legend(figure, axes, targets(cases[0], goal), _seeds(results))
         return save(figure, results, out / name)
 
     return draw
 
 
-def awaited(name: str, level: str | None = None) -> Draw:
+def awaited(name: str, goal: Goal = None) -> Draw:
     """Figures 10 to 12: seconds and rounds to the target, and final accuracy, against k.
 
-    One line per data set; each case has one task. ``level`` is that of the targets; None for that
-    of the runs.
+    One line per data set; each case has one task. ``goal`` gives the targets.
     """
 
     def draw(results: Results, out: Path) -> list[Path]:
@@ -108,8 +107,8 @@ def awaited(name: str, level: str | None = None) -> Draw:
             if not mine:
                 continue
             columns: list[list[Sequence[float | None]]] = [
-                [to_target(results, case, names(case)[0], level=level) for case in mine],
-                [to_target(results, case, names(case)[0], "version", level) for case in mine],
+                [to_target(results, case, names(case)[0], goal=goal) for case in mine],
+                [to_target(results, case, names(case)[0], "version", goal) for case in mine],
                 [[100 * value for value in final(results, case)] for case in mine],
             ]
             for panel, values in zip(axes, columns, strict=True):
@@ -121,8 +120,8 @@ def awaited(name: str, level: str | None = None) -> Draw:
             panel.set_xlabel("k, awaited updates")
             panel.set_ylabel(text)
             whole_ticks(panel)
-        goals = {kinds(c)[0]: f"{100 * target(c, names(c)[0], level):.0f} %" for c in cases}
-        said = ", ".join(f"{SHOWN[kind]} to {goal}" for kind, goal in goals.items())
+        goals = {kinds(c)[0]: f"{100 * target(c, names(c)[0], goal):.0f} %" for c in cases}
+        said = ", ".join(f"{SHOWN[kind]} to {text}" for kind, text in goals.items())
         known = any(case["first"] == CHOSEN for case in cases)
         stars = f"star: k = {CHOSEN} of the paper" if known else ""
         legend(figure, axes, said, _seeds(results), stars)

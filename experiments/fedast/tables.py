@@ -6,7 +6,6 @@ import statistics
 from collections.abc import Callable, Sequence
 
 from experiments.fedast.measures import (
-    LAST,
     final,
     gain,
     mean,
@@ -14,10 +13,9 @@ from experiments.fedast.measures import (
     staleness,
     to_end,
     to_mean,
-    to_mean_sustained,
 )
 from experiments.fedast.measures import to_target as times_of
-from experiments.fedast.tasks import SHOWN, is_central, kind_of, kinds, label, names, target
+from experiments.fedast.tasks import SHOWN, Goal, is_central, kind_of, kinds, label, names, target
 from experiments.report import MISSING, markdown
 from experiments.studies import Case, Results
 
@@ -69,9 +67,9 @@ def percent(value: float | None) -> str:
     return "-" if value is None else f"{100 * value:+.1f} %"
 
 
-def task_title(case: Case, name: str, level: str | None = None) -> str:
+def task_title(case: Case, name: str, goal: Goal = None) -> str:
     """The data set of a task and its target."""
-    return f"{SHOWN[kind_of(name)]} {100 * target(case, name, level):.0f} %"
+    return f"{SHOWN[kind_of(name)]} {100 * target(case, name, goal):.0f} %"
 
 
 def stale(results: Results, case: Case) -> str:
@@ -142,26 +140,30 @@ def identical(results: Results) -> str:
     return "Simulated seconds, means over tasks and seeds.\n\n" + markdown(head, rows)
 
 
-def sustained(results: Results) -> str:
+def sustained(goal: Goal, tests: int) -> Callable[[Results], str]:
     """Identical tasks at equal concurrency: seconds to the target, once and over several tests."""
-    head = ["tasks", "method", "R per task", "b", "seeds", "seconds to the target"]
-    head += [f"seconds to the target, mean of {LAST} tests", "final accuracy (%)"]
-    head += ["staleness, mean / max"]
-    rows = [
-        [
-            f"{len(names(case))} {task_title(case, names(case)[0])}",
-            label(case),
-            str(case["requests"] or "-"),
-            str(case["buffer"] or "-"),
-            str(len(results.of(case))),
-            shown(to_mean(results, case)),
-            shown(to_mean_sustained(results, case)),
-            _final(results, case)[0],
-            stale(results, case),
+
+    def table(results: Results) -> str:
+        head = ["tasks", "method", "R per task", "b", "seeds", "seconds to the target"]
+        head += [f"seconds to the target, mean of {tests} tests", "final accuracy (%)"]
+        head += ["staleness, mean / max"]
+        rows = [
+            [
+                f"{len(names(case))} {task_title(case, names(case)[0], goal)}",
+                label(case),
+                str(case["requests"] or "-"),
+                str(case["buffer"] or "-"),
+                str(len(results.of(case))),
+                shown(to_mean(results, case, goal)),
+                shown(to_mean(results, case, goal, tests)),
+                _final(results, case)[0],
+                stale(results, case),
+            ]
+            for case in results.where()
         ]
-        for case in results.where()
-    ]
-    return "Simulated seconds, means over tasks and seeds.\n\n" + markdown(head, rows)
+        return "Simulated seconds, means over tasks and seeds.\n\n" + markdown(head, rows)
+
+    return table
 
 
 def pairs(results: Results) -> list[tuple[str, int, Case | None, Case | None]]:
@@ -224,8 +226,8 @@ def ratio(case: Case) -> float:
     return float(case["requests"] * len(names(case)) / case["clients"])
 
 
-def buffers(level: str | None = None) -> Callable[[Results], str]:
-    """Figures 8 and 9: final accuracy and seconds to targets of this level against b."""
+def buffers(goal: Goal = None) -> Callable[[Results], str]:
+    """Figures 8 and 9: final accuracy and seconds to the targets against b."""
 
     def table(results: Results) -> str:
         head = ["b", "R / b", "task", "final accuracy (%)", "seconds to the target"]
@@ -237,9 +239,9 @@ def buffers(level: str | None = None) -> Callable[[Results], str]:
                     [
                         str(case["buffer"]),
                         f"{case['requests'] / case['buffer']:.0f}",
-                        task_title(case, name, level),
+                        task_title(case, name, goal),
                         shown(accuracies, ".1f"),
-                        shown(times_of(results, case, name, level=level)),
+                        shown(times_of(results, case, name, goal=goal)),
                     ]
                 )
         return markdown(head, rows)

@@ -91,7 +91,7 @@ def edge_periods(evidence: Evidence, *, least: float) -> list[Effect]:
 
 
 def local_steps(evidence: Evidence, *, study: str, least: float) -> list[Effect]:
-    """Accuracy in the last rounds (Fig. 5) of both largest H: 40 - 60 if fully non-i.i.d., else
+    """Mean accuracy over all rounds (Fig. 5) of both largest H: 40 - 60 if fully non-i.i.d., else
     60 - 40.
     """
     results, found = evidence.study(study), []
@@ -99,7 +99,7 @@ def local_steps(evidence: Evidence, *, study: str, least: float) -> list[Effect]
     edge_rounds = min(case["edge_rounds"] for case in results.study.cases)
     for split, (more, less) in {"noniid": (middle, most), "cell-iid": (most, middle)}.items():
         better, worse = (
-            by_seed(results, final, split=split, local_steps=steps, edge_rounds=edge_rounds)
+            by_seed(results, throughout, split=split, local_steps=steps, edge_rounds=edge_rounds)
             for steps in (more, less)
         )
         name = f"{SPLITS[split]}, H = {more} - H = {less}"

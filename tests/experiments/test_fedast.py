@@ -160,7 +160,8 @@ def test_sustained_accuracy_is_a_mean_of_tests_in_a_row(found):
     place = results.study.cases.index(case)
     made = Results(results.study, {**results.runs, place: runs})
     assert measures.to_target(made, case, name) == [0.0, 10.0]
-    assert measures.to_sustained(made, case, name) == [14.0, None]
+    assert measures.to_target(made, case, name, tests=5) == [14.0, None]
+    assert measures.to_target(made, case, name, goal={"digits": goal + 0.2}) == [0.0, None]
 
 
 def test_every_study_loads_at_every_scale():

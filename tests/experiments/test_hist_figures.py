@@ -1,6 +1,7 @@
 """The HIST paper's figures and tables at scale smoke agree with the rows of their runs."""
 
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from experiments.hist import air, tables
 from experiments.hist import figures as figures_module
 from experiments.hist.__main__ import EXPERIMENTS, PAPER
 from experiments.hist.cells import accuracy_after, cells_table, mean_staleness, schedule_label
-from experiments.stored import stored_file
+from experiments.stored import StoredRun, stored_file
 from experiments.studies import SCALES, Results
 from tests.drawn import assert_curves, bars, legend, lines, recorded, ticks, titles
 
@@ -271,6 +272,17 @@ def test_targets_are_compared_round_by_round_with_the_paper(found):
     assert "115.30" in text
     assert text.count("\n") == 2 + 8
     assert tables.targets(found["table2"]).count("\n") == 2 + 8
+
+
+def test_a_run_that_stops_at_its_target_does_not_miss_a_higher_one(found):
+    results = found["table2"]
+    rows = [{"round": i, "accuracy": a, "uplink_mib": 1.0 * i} for i, a in enumerate((0.1, 0.5))]
+    (case, *_) = results.study.cases
+    for stops, high in ((False, "not reached"), (True, "not run")):
+        settings = case.settings | {"target": 0.5, "stop_at_target": stops}
+        study = replace(results.study, cases=(replace(case, settings=settings),))
+        text = tables.targets(Results(study, {0: [StoredRun({}, rows, {}, {}, 0.0)]}))
+        assert f"| 1 / {high} | not given | 1.00 / {high} |" in text
 
 
 def test_missing_runs_are_listed_and_cases_are_ordered(tmp_path, capsys):

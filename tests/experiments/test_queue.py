@@ -143,6 +143,11 @@ def test_status_counts_runs_and_estimates_hours(few, tmp_path):
     first = stored(few[0])
     longer = few[1]._replace(run=Planned("x", config(9, rounds=20)))
     assert hours_left([longer], [(few[0], first)]) == [pytest.approx(first.seconds * 10 / 3600)]
+    large = few[1]._replace(run=Planned("x", config(9, model="mlp")))
+    slow = replace(first, seconds=100 * first.seconds)
+    known = [(few[0], first), (large, slow)]
+    assert hours_left([longer], known) == [pytest.approx(first.seconds * 10 / 3600)]
+    assert hours_left([large], known) == [pytest.approx(slow.seconds / 3600)]
     timed = few[1]._replace(run=Planned("x", config(9, max_seconds=2.0)))
     assert hours_left([timed], [(few[0], first)]) == [None]
     table = status([*few[::2], longer])
