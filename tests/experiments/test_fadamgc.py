@@ -171,6 +171,7 @@ def test_learning_rates_that_a_study_states_take_precedence():
         0.003,
         0.01,
         0.03,
+        0.1,
     }
 
 
