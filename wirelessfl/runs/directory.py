@@ -9,7 +9,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -299,7 +299,8 @@ class RunDirectory:
         with self._writing(self._checkpoint_file), _replacing(self._checkpoint_file) as draft:
             contiguous = {name: value.contiguous().cpu() for name, value in tensors.items()}
             save_file(contiguous, draft, metadata={"state": note})
-            if self._rows_file.exists():  # save_file lets only the owner read its file
+            # save_file lets only the owner read its file; some file systems have no permissions.
+            with suppress(OSError):
                 shutil.copymode(self._rows_file, draft)
 
     def load(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
