@@ -131,14 +131,15 @@ def _started(executors: Mapping[str, Executor]) -> dict[str, float]:
 def _workload_table(measurement: Measurement, work: Workload, clients: int, rate: float) -> Rows:
     data = client_data(measurement.inputs, measurement.labels, clients)
     objective = Objective.of(work.module)
-    executors = {name: build(variant, objective, data) for name, variant in variants().items()}
+    chosen = variants()
+    executors = {name: build(variant, objective, data) for name, variant in chosen.items()}
     started = _started(executors)
     job = job_of(objective, clients)
     calls: dict[str, Callable[[], Any]] = {
         PLAIN: lambda: with_threads(1, lambda: plain_loop(work.module, data))
     }
     for name, executor in executors.items():
-        threads = 1 if isinstance(executor, WorkersExecutor) else torch.get_num_threads()
+        threads = chosen[name].threads
         calls[name] = lambda e=executor, t=threads: with_threads(t, lambda: trained(e, job))  # type: ignore[misc]
     try:
         times = interleaved(calls, measurement.repeats)

@@ -14,8 +14,8 @@ from wirelessfl.training.vmapped import VmapExecutor
 from wirelessfl.training.workers import WorkersExecutor
 
 PLAIN = "plain loop, one thread"
-GENERAL = "any module, workers"
-FAST = "stacked layers, workers"
+GENERAL = "vmap, one worker per core"
+FAST = "stacked, one worker per core"
 
 
 class Variant(NamedTuple):
@@ -24,21 +24,24 @@ class Variant(NamedTuple):
     Args:
         kind: class of the executor.
         chunk: number of clients that train together; None for the default of a run.
-        workers: number of processes with one thread each; 1 for this process only.
+        workers: number of processes; 1 for this process only.
+        threads: number of threads of each process.
     """
 
     kind: type[Executor]
     chunk: int | None
-    workers: int
+    workers: int = 1
+    threads: int = 1
 
 
 def variants() -> dict[str, Variant]:
     """All variants by name, without the plain loop."""
     many = max(cores(), 2)
     return {
-        "loop executor": Variant(LoopExecutor, 1, 1),
-        "vmap, chunks of 10": Variant(VmapExecutor, 10, 1),
-        "stacked layers": Variant(StackedExecutor, None, 1),
+        "loop, one thread": Variant(LoopExecutor, 1),
+        "vmap, chunks of 10, one thread": Variant(VmapExecutor, 10),
+        "stacked, one thread": Variant(StackedExecutor, None),
+        "stacked, one thread per core": Variant(StackedExecutor, None, threads=many),
         GENERAL: Variant(VmapExecutor, None, many),
         FAST: Variant(StackedExecutor, None, many),
     }

@@ -50,8 +50,8 @@ def gpu_tables(
         module = copy.deepcopy(work.module).to(device)
         objective, data = Objective.of(module), client_data(inputs, labels, clients)
         executors = {
-            "any module, recorded": VmapExecutor(objective, data, CHUNK, recorded=True),
-            "stacked layers, recorded": StackedExecutor(objective, data, CHUNK, recorded=True),
+            "vmap, recorded": VmapExecutor(objective, data, CHUNK, recorded=True),
+            "stacked, recorded": StackedExecutor(objective, data, CHUNK, recorded=True),
         }
         job = job_of(objective, clients)
         calls: dict[str, Callable[[], Any]] = {

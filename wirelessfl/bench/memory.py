@@ -93,7 +93,9 @@ def _measure(work: str, way: str, clients: int, chunk: int, data_dir: Path | Non
         small = client_data(x[:2000], y[:2000], 2)
         plain_loop(chosen.module, small)  # triggers one-time allocations of libraries
         return peak_added(lambda: plain_loop(chosen.module, data), pids) / 1e6
-    executor = build(variants()[way]._replace(chunk=chunk), objective, data)
+    variant = variants()[way]._replace(chunk=chunk)
+    torch.set_num_threads(variant.threads)
+    executor = build(variant, objective, data)
     if isinstance(executor, WorkersExecutor):
         executor.start()
         pids += executor.pids

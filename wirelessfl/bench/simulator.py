@@ -154,11 +154,13 @@ def _training(repeats: int, data_dir: Path | None, merges: int) -> Rows:
         return Learner(server, local, EvaluationSet(x[:1], y[:1]), Stream(0))
 
     ways: dict[str, Executor] = {}
-    for name, kind in (("any module", VmapExecutor), ("stacked layers", StackedExecutor)):
+    for name, kind in (("vmap", VmapExecutor), ("stacked", StackedExecutor)):
         seconds = estimated_step_seconds(task, x[:4], BATCH)
         chunk = default_chunk(kind, task, REQUESTS, BATCH, seconds)
         ways[f"{name}, one thread"] = kind(task, data, chunk)
-        ways[f"{name}, workers"] = WorkersExecutor(kind(task, data, chunk), max(cores(), 2))
+        ways[f"{name}, one worker per core"] = WorkersExecutor(
+            kind(task, data, chunk), max(cores(), 2)
+        )
     trained: dict[str, int] = {}
 
     def together(name: str) -> None:

@@ -150,9 +150,9 @@ def mixtures(clients: int) -> dict[str, Sequence[float]]:
 def engines() -> dict[str, Variant]:
     """The executors to measure; the chunk size is that of the full model, as in a run."""
     return {
-        "stacked layers, one thread": Variant(StackedExecutor, None, 1),
+        "stacked, one thread": Variant(StackedExecutor, None),
         FAST: variants()[FAST],
-        "any module, one thread": Variant(VmapExecutor, None, 1),
+        "vmap, one thread": Variant(VmapExecutor, None),
     }
 
 

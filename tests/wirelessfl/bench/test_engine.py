@@ -117,6 +117,24 @@ def test_all_methods_end_at_the_parameters_of_a_plain_loop(name):
     assert (plain - expected / 2).norm() < 0.5 * plain.norm()  # the same samples in another order
 
 
+def test_every_variant_runs_with_its_number_of_threads(no_data, monkeypatch):
+    """Threads belong to the variant, not to the machine."""
+    seen = []
+
+    def recorded(executor, job):
+        seen.append(torch.get_num_threads())
+        return workloads.trained(executor, job)
+
+    few = {name: way for name, way in variants().items() if way.workers == 1}
+    monkeypatch.setattr(engine, "variants", lambda: few)
+    monkeypatch.setattr(engine, "trained", recorded)
+    measurement = engine.Measurement(*workloads.load_samples(None)[:2], 1, None, False)
+    engine._workload_table(measurement, workloads.workloads()["W1"], 2, 1e9)
+    runs = len(seen) // len(few)
+    assert seen == [way.threads for way in few.values()] * runs
+    assert max(seen) > 1
+
+
 def test_the_plain_loop_takes_all_steps_on_few_samples():
     """The plain loop takes all steps, in several passes, if clients have only 60 samples."""
     module = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(784, 10))
@@ -181,7 +199,7 @@ def test_the_gpu_table_runs_on_a_cpu(known_times):
     for (title, rows), work in zip(tables.items(), workloads.workloads().values(), strict=True):
         assert title == f"{work.name} on cpu, copies at {bandwidth / 1e9:.0f} GB/s"
         assert [row["method"] for row in rows] == [
-            "plain loop", "any module, recorded", "stacked layers, recorded",
+            "plain loop", "vmap, recorded", "stacked, recorded",
         ]  # fmt: skip
         size = sum(parameter.numel() for parameter in work.module.parameters())
         moved = 4 * 2 * workloads.STEPS * (3 * size + workloads.BATCH * 784)
