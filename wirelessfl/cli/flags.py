@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Iterator
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
@@ -30,6 +30,7 @@ class Flag:
         annotation: type of the value.
         text: description, with the unit.
         default: default value; None if the description gives it.
+        varies: whether choices that share the setting have different defaults.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Flag:
     annotation: Any
     text: str
     default: Any
+    varies: bool = False
 
     @property
     def option(self) -> str:
@@ -80,21 +82,23 @@ def choice_flags(kind: str, owner: type[Choice]) -> Iterator[Flag]:
 
 
 def all_flags() -> Iterator[Flag]:
-    """The flags of all settings, without repeated names."""
-    seen: set[str] = set()
+    """The flags of all settings, without repeated names.
+
+    A flag of several choices has the first one's default and the longest list of values.
+    """
     known = {"algorithm": algorithm_classes()} | {k: kind.classes() for k, kind in KINDS.items()}
-    for flag in (
-        *section_flags(),
-        *(
-            flag
-            for kind, classes in known.items()
-            for cls in classes.values()
-            for flag in choice_flags(kind, cls)
-        ),
-    ):
-        if flag.name not in seen:
-            seen.add(flag.name)
-            yield flag
+    found = {flag.name: flag for flag in section_flags()}
+    for kind, classes in known.items():
+        for cls in classes.values():
+            for flag in choice_flags(kind, cls):
+                found[flag.name] = _widest(found.get(flag.name, flag), flag)
+    yield from found.values()
+
+
+def _widest(one: Flag, other: Flag) -> Flag:
+    widest = max(one, other, key=lambda flag: len(get_args(without_none(flag.annotation))))
+    varies = one.varies or one.default != other.default
+    return replace(widest, default=one.default, varies=varies)
 
 
 def add_flags(

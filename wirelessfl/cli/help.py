@@ -93,7 +93,7 @@ def help_of_all() -> Iterator[tuple[str, list[Line]]]:
                 found.append(_choice_line(section, None))
             for flag in flags:
                 if flag.section == section:
-                    name, text = _line(flag, None)
+                    name, text = _line(flag, None if flag.varies else flag.default)
                     names = owner_names(flag.key)
                     found.append((name, f"{text} ({names})" if names else text))
         yield heading, found
@@ -189,7 +189,11 @@ class Help(argparse.Action):
         """Print the page and exit."""
         groups: Iterable[tuple[str, list[Line]]]
         if values == "all":
-            groups, closing = help_of_all(), ""
+            groups = help_of_all()
+            closing = (
+                f"Defaults that differ between choices are not shown: {parser.prog} ALGORITHM "
+                "--help lists those of an algorithm."
+            )
         elif "algorithm" not in self.tables:
             groups = [("algorithms", algorithm_lines())]
             closing = (

@@ -105,6 +105,18 @@ def test_help_all_names_every_flag(page) -> None:
     assert page("run", "hist", "--help", "all").splitlines()[1:] == text.splitlines()[1:]
 
 
+def test_help_all_shows_common_defaults_and_every_value(page) -> None:
+    """Choices that share a flag may accept different values and have different defaults."""
+    text = " ".join(page("run", "--help", "all").split())
+    described = dict(re.findall(r"(--[a-z0-9-]+) (?:[A-Z,.]+ )?(.*?)(?= --[a-z0-9-]+ [A-Z])", text))
+    assert "[0.5]" in described["--alpha"]
+    assert "(fastest)" in described["--budget"]
+    assert "(deadline)" in described["--budget"]
+    assert FLAGS["--lr"].varies
+    assert "[" not in described["--lr"]
+    assert not FLAGS["--alpha"].varies
+
+
 def test_help_without_an_algorithm_lists_algorithms_and_no_setting(page) -> None:
     text = page("run")
     for name in algorithm_classes():
