@@ -99,6 +99,29 @@ def test_the_extension_examples_run(tmp_path, monkeypatch, launcher):
     subprocess.run([*ruff, *sorted(map(str, Path().glob("my_*.py")))], check=True)
 
 
+def test_the_examples_of_runs_run(tmp_path, monkeypatch, capsys):
+    """Runs are compared in a figure, and the rows of a sweep are read back."""
+    from wirelessfl.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    page = blocks(ROOT / "docs" / "runs.md")
+    files = {file: code for _, file, code in page if file}
+    Path("compare.py").write_text(files["compare.py"])
+    with recorded() as figures:
+        runpy.run_path("compare.py")
+    assert legend(figures["comparison"]) == ["hist", "hfedavg"]
+    assert len(re.findall(r"^hist \S+ s, \S+ MiB per client$", capsys.readouterr().out, re.M)) == 2
+    ((command, _),) = [code.split(" > ") for _, file, code in page if not file]
+    small = ["--clients", "8", "--rounds", "1", "--local-steps", "1", "--jobs", "1"]
+    assert main([*shlex.split(command)[1:], *small]) == 0
+    Path("cells.json").write_text(capsys.readouterr().out)
+    Path("read_sweep.py").write_text(files["read_sweep.py"])
+    runpy.run_path("read_sweep.py")
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 6
+    assert all(line.count("'0.") == 3 for line in lines), "three seeds each"
+
+
 def test_the_examples_of_tasks_run(tmp_path, monkeypatch, capsys):
     """The TOML tables, the Python example, the timeline and the custom algorithm work."""
     from wirelessfl.cli import main

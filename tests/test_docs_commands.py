@@ -24,11 +24,11 @@ class ReadError(Exception):
 
 
 def commands(page):
-    """The commands in plain blocks, one per line, without comments and output."""
+    """The commands in plain blocks, one per line, without comments, redirections and output."""
     for language, file, code in FENCED.findall(page.read_text(encoding="utf-8")):
         if not (language or file):
             for line in code.replace("\\\n", "").splitlines():
-                words = shlex.split(TORCHRUN.sub("", line), comments=True)
+                words = shlex.split(TORCHRUN.sub("", line).partition(" > ")[0], comments=True)
                 if words and words[0] == "wirelessfl":
                     yield words[1:]
 
