@@ -195,7 +195,8 @@ def test_the_examples_of_sessions_run(tmp_path, monkeypatch, capsys):
 def test_the_solver_studies_run_and_draw(tmp_path, launcher):
     """Each study runs separately and has about 20 lines, as the README promises."""
     found = [(file, code) for _, file, code in blocks(ROOT / "docs" / "solvers.md") if file]
-    assert len(found) == 9
+    assert len(found) == 12
+    printed = {}
     for file, code in found:
         assert len(code.splitlines()) <= 23
         few = code.replace("standard_normal((40,", "standard_normal((2,")  # of 40 problems
@@ -205,6 +206,9 @@ def test_the_solver_studies_run_and_draw(tmp_path, launcher):
         study = launcher.start(script=tmp_path / file, cwd=tmp_path)
         shown, errors = study.communicate()
         assert study.wait() == 0, errors
+        printed[file] = shown
+    for file in ("selection_study.py", "masks_and_energy_study.py", "widths_and_bands_study.py"):
+        assert len(printed[file].splitlines()) == 3, "one line per count or deadline"
     assert shown.count("below equal shares") == 3
     for name in ("beamforming", "mask-sizes", "widths", "bands", "energy", "masks-and-bands"):
         pixels = imread(tmp_path / f"{name}.png")[..., :3]
