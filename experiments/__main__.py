@@ -19,7 +19,9 @@ from wirelessfl.errors import ConfigError
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m experiments", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m experiments", description="Claims, results pages and runs of all papers."
+    )
     commands = parser.add_subparsers(dest="command", required=True)
     claims = commands.add_parser("claims", help="print all claims with verdicts; write the page")
     claims.add_argument(
@@ -27,11 +29,11 @@ def main(words: Sequence[str] | None = None) -> int:
         nargs="?",
         choices=[*TITLES],
         type=lambda name: name.replace("-", "_"),
-        help="only this paper's; no page",
+        help="print the claims of this paper only, without writing the page",
     )
     commands.add_parser("pages", help="write claims, tables and figures of docs/results")
     queue = commands.add_parser("queue", help="make all missing runs, at low priority")
-    queue.add_argument("--scale", choices=SCALES, default="small")
+    queue.add_argument("--scale", choices=SCALES, default="small", help="size of the runs (small)")
     queue.add_argument(
         "--into",
         type=Path,
@@ -45,16 +47,20 @@ def main(words: Sequence[str] | None = None) -> int:
         metavar="DIR",
         help="folder of unfinished runs (results/queue)",
     )
-    queue.add_argument("--status", action="store_true", help="only say what remains")
+    queue.add_argument(
+        "--status", action="store_true", help="print the number of missing runs; train nothing"
+    )
     queue.add_argument(
         "--study",
         action="append",
         default=[],
         metavar="PAPER/STUDY",
-        help="only this study; may be repeated",
+        help="train only runs of this study, e.g. hist/labels; may be repeated",
     )
     queue.add_argument(
-        "--gpu", action="store_true", help="only studies for a GPU, with published models and data"
+        "--gpu",
+        action="store_true",
+        help="train only the studies for a GPU, with published models and data",
     )
     gpu = commands.add_parser("gpu", help="tests, benchmarks and studies for a machine with a GPU")
     gpu.add_argument(
@@ -64,9 +70,13 @@ def main(words: Sequence[str] | None = None) -> int:
         metavar="DIR",
         help="folder of all output (results/gpu)",
     )
-    gpu.add_argument("--minutes", type=float, default=MINUTES, metavar="N", help="in all (40)")
+    gpu.add_argument(
+        "--minutes", type=float, default=MINUTES, metavar="N", help="total minutes (40)"
+    )
     again = commands.add_parser("check", help="make a sample of the stored runs again and compare")
-    again.add_argument("--scale", choices=SCALES[1:], default="small")
+    again.add_argument(
+        "--scale", choices=SCALES[1:], default="small", help="size of the runs (small)"
+    )
     again.add_argument("--sample", type=int, default=SAMPLE, metavar="N", help="runs per paper (2)")
     for command in (queue, gpu, again):
         command.add_argument("--jobs", type=int, default=1, metavar="N", help="concurrent runs (1)")

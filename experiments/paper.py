@@ -157,7 +157,12 @@ class Paper:
             description="Draw figures and write tables from the rows of finished runs.",
         )
         parser.add_argument("name", choices=[*self.experiments, *others, "all"])
-        parser.add_argument("--scale", choices=SCALES, default="small")
+        parser.add_argument(
+            "--scale",
+            choices=SCALES,
+            default="small",
+            help="size of the runs: smoke (seconds), small (hours), paper (the published setting)",
+        )
         parser.add_argument("--data-dir", type=Path, metavar="PATH", help="folder of the data sets")
         parser.add_argument(
             "--out",

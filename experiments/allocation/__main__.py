@@ -103,8 +103,13 @@ def page(found: Sequence[Gap], blocks: list[Blocks], text: str) -> str:
 
 def main(words: Sequence[str] | None = None) -> int:
     """Print the tables; with ``--make``, measure first and write file, page and figure."""
-    parser = argparse.ArgumentParser(prog="python -m experiments.allocation", description=__doc__)
-    parser.add_argument("--make", action="store_true", help="measure again; write page and figure")
+    parser = argparse.ArgumentParser(
+        prog="python -m experiments.allocation",
+        description="Print how far common rules of allocation are from the certified optimum.",
+    )
+    parser.add_argument(
+        "--make", action="store_true", help="solve all cells again; write page and figure"
+    )
     parser.add_argument(
         "--cells", type=int, default=PROBLEMS, metavar="N", help=f"cells per network ({PROBLEMS})"
     )
