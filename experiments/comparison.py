@@ -9,10 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from experiments.look import (
-    DATA,
-    MODELS,
-    UPLINKS,
-    Values,
     data_name,
     draw_points,
     grid,
@@ -24,6 +20,7 @@ from experiments.look import (
 )
 from experiments.report import markdown, reached, spread
 from experiments.studies import NAMES, Case, Results
+from experiments.words import AXES, SYMBOLS, WORDS, said, shown
 from wirelessfl.figures import LABELS, NOT_RUN, Against
 
 if TYPE_CHECKING:
@@ -32,48 +29,12 @@ if TYPE_CHECKING:
 COSTS: dict[Against, str] = {
     "round": "global rounds to the target",
     "uplink_mib": "uplink traffic per client\nto the target (MiB)",
-    "sim_seconds": "simulated time to the target (s)",
+    "sim_seconds": "simulated time\nto the target (s)",
 }
-SYMBOL = 2
-"""Length up to which the name of a setting is a symbol."""
 MARKED = 3
 """Most lines in a panel whose missing places are marked "not run"."""
-WORDS = {
-    "algorithm": "method",
-    "alpha": "Dirichlet parameter",
-    "beta2": "β₂",
-    "capacities": "width",
-    "cells": "N",
-    "clients_per_round": "S",
-    "convention": "convention",
-    "dataset": "data",
-    "eps": "ε",
-    "local_steps": "H",
-    "lr": "step size",
-    "lr_ratio": "lr ratio",
-    "mask_sizes": "mask sizes",
-    "masks": "masks",
-    "model": "model",
-    "momentum": "momentum",
-    "server_lr": "server step size",
-    "size_cap": "cap",
-    "slowdown": "slowdown",
-    "snr_db": "SNR (dB)",
-    "split": "split",
-    "submodel_scale": "activations",
-    "tracking_clients": "tracking clients",
-    "uplink": "uplink",
-    "vhat": "vhat",
-    "warm_start": "warm start",
-}
-"""Names of settings in tables and figures."""
-TELLING = ("algorithm", "dataset", "model", "submodel_scale")
-"""Settings whose values tell what they are."""
-SCALES = {"none": "unscaled", "width": "scaled by width"}
-DODGE = 0.12
+DODGE = 0.18
 """Horizontal distance between the points of two lines in one category, of 1 between categories."""
-
-
 Lines = dict[str, list[tuple[Case, list[float | None] | None]]]
 """By label, the cases of a line with the values of their seeds; None without runs."""
 
@@ -148,31 +109,6 @@ def cheapness(
     return len(costs) - len(known), statistics.mean(known) if known else 0.0
 
 
-def shown(case: Case, name: str) -> str:
-    """The value of a setting in tables and legends; a dash if the case has none."""
-    value = case[name]
-    if name == "capacities" and value is not None:
-        return ", ".join(f"{one:g}" for one in value)
-    if value is None:
-        return "-"
-    names = {
-        "algorithm": NAMES,
-        "dataset": DATA,
-        "model": MODELS,
-        "submodel_scale": SCALES,
-        "uplink": UPLINKS,
-    }.get(name, {})
-    return names.get(value, f"{value:g}" if isinstance(value, float) else str(value))
-
-
-def said(case: Case, name: str) -> str:
-    """A setting with its value: ``N = 4``, ``width 0.5``; without its name if the value tells."""
-    if name in TELLING:
-        return shown(case, name)
-    word = WORDS[name]
-    return f"{word}{' = ' if len(word) <= SYMBOL else ' '}{shown(case, name)}"
-
-
 def against(
     name: str,
     setting: str,
@@ -194,7 +130,8 @@ def against(
             without one of these settings is in the panels of all its values.
         quantity: cost until the target, a field of rows; None for the final accuracy.
         target: accuracy in [0, 1].
-        reference: a setting and its value: cases with it are horizontal lines.
+        reference: a setting and its value: cases with it are horizontal lines. The labels of all
+            lines tell the setting.
         silent: settings left out of the legend: those that follow from others.
         tests: number of tests that are averaged, see ``place_reaching``.
     """
@@ -215,7 +152,9 @@ def against(
 
         panels = _panels(study.cases, facets)
         every = [case for case in study.cases if lined(case)]
-        others = [one for one in varied(every) if one not in (setting, *facets, *silent)]
+        told = [] if reference is None else [reference[0]]
+        hidden = (setting, *facets, *silent, *told)
+        others = [*told, *(one for one in varied(every) if one not in hidden)]
         method = "algorithm" not in facets
         labels = list(dict.fromkeys(_label(c, others, method) for c in every))
         figure, axes = grid(len(panels))
@@ -231,9 +170,9 @@ def against(
                 if lined(case):
                     lines[_label(case, others, method)].append((case, found))
                 elif reference is not None:
-                    _line(axis, found, shown(case, reference[0]))
+                    _line(axis, found, _label(case, others, method))
             _draw(axis, lines, setting)
-            axis.set_xlabel(WORDS[setting])
+            axis.set_xlabel(AXES.get(setting, WORDS[setting]))
             axis.set_ylabel("final accuracy (%)" if quantity is None else COSTS[quantity])
             if facets:
                 one = max(cases, key=lambda case: sum(case[f] is not None for f in facets))
@@ -249,7 +188,8 @@ def against(
         averaged = f", mean of {tests} tests" * (tests > 1)
         goal = "" if quantity is None else f"target {100 * target:g} %{averaged}"
         seeds = seeds_text(results, results.where())
-        legend(figure, axes, data_name(study.cases), goal, seeds)
+        symbols = [f"{WORDS[s]}: {SYMBOLS[s]}" for s in (*others, *facets) if s in SYMBOLS]
+        legend(figure, axes, data_name(study.cases), goal, seeds, *symbols)
         return save(figure, results, out / name)
 
     return draw
@@ -283,22 +223,41 @@ def _draw(axis: Axes, lines: Lines, x: str) -> None:
     Lines without any run are left out; the figure's note gives their number.
     """
     every = [case for line in lines.values() for case, _ in line]
-    by_value = {case[x]: "none" if case[x] is None else shown(case, x) for case in every}
-    numbers = all(isinstance(value, int | float) for value in by_value)
-    places = {v: float(v) if numbers else float(i) for i, v in enumerate(by_value)}
+    by_tick = {_tick(case, x): case[x] for case in every}
+    numbers = all(isinstance(value, int | float) for value in by_tick.values())
+    places = {t: float(v) if numbers else float(i) for i, (t, v) in enumerate(by_tick.items())}
     known = [t for t, line in lines.items() if any(values is not None for _, values in line)]
+    beside = {tick: _lines_at(tick, lines, x) for tick in places}
     for place, (text, line) in enumerate(lines.items()):
+        points: dict[float, list[float | None] | None] = {}
+        for case, values in line:
+            tick, shift = _tick(case, x), 0.0
+            if not numbers and text in beside[tick]:
+                shift = DODGE * (beside[tick].index(text) - (len(beside[tick]) - 1) / 2)
+            if values is not None or len(known) <= MARKED:
+                points[places[tick] + shift] = values
         if text in known:
-            points: Values = {
-                places[case[x]]: values
-                for case, values in line
-                if values is not None or len(known) <= MARKED
-            }
-            order = known.index(text), len(known)
-            shift = 0.0 if numbers else DODGE * (order[0] - (order[1] - 1) / 2)
-            draw_points(axis, points, text, place, order=order, line=numbers, shift=shift)
+            draw_points(axis, points, text, place, line=numbers)
     ends = sorted(places.values())
     if numbers and ends and 0 < 8 * ends[0] <= ends[-1]:
         axis.set_xscale("log")
         axis.minorticks_off()
-    axis.set_xticks(list(places.values()), list(by_value.values()))
+    axis.set_xticks(list(places.values()), list(places))
+
+
+def _tick(case: Case, x: str) -> str:
+    """The tick label of a case; cases that have the same one are at the same place."""
+    text = shown(case, x)
+    return "none" if text == "-" else text
+
+
+def _lines_at(tick: str, lines: Lines, x: str) -> list[str]:
+    """The lines with a value at a tick, which stand side by side there."""
+    return [
+        text
+        for text, line in lines.items()
+        if any(
+            _tick(case, x) == tick and any(value is not None for value in values or ())
+            for case, values in line
+        )
+    ]

@@ -56,8 +56,6 @@ SPREAD = "mean and range"
 """What curves, bars and points show of several seeds."""
 EM = 0.58
 """Mean width of a character, in units of the size of the text."""
-SHIFT = 1.15
-"""Distance of the marks of two series at the same place, in units of the size of the text."""
 PARTLY = "partly"
 """Mark of hollow markers."""
 LINES = 2
@@ -126,7 +124,7 @@ def legend(figure: Figure, axes: Sequence[Axes], *facts: str, order: Sequence[st
         columnspacing=1.2,
         handlelength=2.8,
         borderpad=0.1,
-    )
+    ).get_title().set_multialignment("center")
 
 
 def _plain(handle: Any) -> Any:
@@ -148,8 +146,15 @@ def _partly(figure: Figure) -> str:
 
 
 def _wrapped(figure: Figure, text: str) -> str:
+    """The text in as few lines as fit into the figure, of about equal length."""
     width = int(72 * figure.get_figwidth() / (EM * style().small))
-    return textwrap.fill(text, width, break_long_words=False)
+    lines = textwrap.wrap(text, width, break_long_words=False)
+    for narrower in range(width - 1, 0, -1):
+        found = textwrap.wrap(text, narrower, break_long_words=False)
+        if len(found) > len(lines):
+            break
+        lines = found
+    return "\n".join(lines)
 
 
 def save(figure: Figure, results: Results, path: Path) -> list[Path]:
@@ -226,7 +231,6 @@ def draw_points(
     name: str | None,
     place: int,
     *,
-    order: tuple[int, int] = (0, 1),
     line: bool = True,
     shift: float = 0.0,
 ) -> None:
@@ -240,7 +244,6 @@ def draw_points(
         points: values by place.
         name: the series' name in the legend.
         place: the series' number, which decides its colour, dashes and marker.
-        order: the series' rank among those of the panel, and their number.
         line: whether to connect the means.
         shift: added to all places, so that series do not hide each other.
     """
@@ -262,5 +265,5 @@ def draw_points(
         if x not in known:
             panel.update_datalim([(x, 0.0)], updatey=False)
             text = NOT_RUN if seeds is None else NOT_REACHED
-            mark(panel, x, text, colour, (order[0] - (order[1] - 1) / 2) * SHIFT * style().small)
+            mark(panel, x, text, colour)
     panel.autoscale_view()

@@ -43,6 +43,8 @@ LABELS: dict[Against, str] = {
 CROWDED = 4
 """Number of curves from which a panel's curves have markers."""
 NOT_REACHED, NOT_RUN = "not reached", "not run"
+SHIFT = 1.15
+"""Distance of marks at the same place, in units of the size of the text."""
 
 
 def new_figure(columns: int = 1, height: float = 2.6, rows: int = 1) -> tuple[Figure, list[Axes]]:
@@ -249,20 +251,23 @@ def draw_bars(
     axes.legend(handles=handles, fontsize=small, frameon=False)
 
 
-def mark(axes: Axes, x: float, text: str, colour: str = "0.3", shift: float = 0.0) -> None:
+def mark(axes: Axes, x: float, text: str, colour: str = "0.3") -> None:
     """Write a vertical text at a place of the horizontal axis that has no value.
+
+    Several marks at the same place stand side by side, centred on it.
 
     Args:
         axes: axes to draw on.
         x: the place.
         text: ``NOT_REACHED`` or ``NOT_RUN``.
         colour: colour of the text.
-        shift: horizontal shift in points.
     """
+    from matplotlib.text import Annotation
+
     axes.annotate(
         text,
         (x, 0),
-        (shift, 3),
+        (0, 3),
         xycoords=("data", "axes fraction"),
         textcoords="offset points",
         fontsize=style().small,
@@ -274,3 +279,6 @@ def mark(axes: Axes, x: float, text: str, colour: str = "0.3", shift: float = 0.
         ha="center",
         va="bottom",
     )
+    marks = [one for one in axes.texts if isinstance(one, Annotation) and one.xy == (x, 0)]
+    for i, one in enumerate(marks):
+        one.xyann = (i - (len(marks) - 1) / 2) * SHIFT * style().small, 3

@@ -148,9 +148,8 @@ def points(results: Results, out: Path) -> list[Path]:
                     by_start.setdefault(start, {})[float(number)] = seconds
             panel.set_yscale("log")
             for rank, (start, seeds) in enumerate(by_start.items()):
-                order = rank, len(by_start)
                 shift = APART * (rank - (len(by_start) - 1) / 2)
-                draw_points(panel, seeds, SHOWN[start], rank, order=order, line=False, shift=shift)
+                draw_points(panel, seeds, SHOWN[start], rank, line=False, shift=shift)
             panel.set_xlim(min(NUMBERS) - 0.5, max(NUMBERS) + 0.5)
             panel.set_xticks(NUMBERS)
             panel.set_xlabel("transition")

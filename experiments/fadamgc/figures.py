@@ -79,14 +79,13 @@ def costs(
         known = {case["algorithm"] for case in results.study.cases}
         methods = [method for method in METHODS if method in known]
         for panel, quantity in zip(axes, AXIS_LABELS, strict=True):
-            for place, method in enumerate(methods):
+            for method in methods:
                 points = {
                     float(case[setting]): to_target(results, case, quantity, tests) or None
                     for case in results.study.cases
                     if case["algorithm"] == method and case[setting] is not None
                 }
-                where = METHODS.index(method)
-                draw_points(panel, points, NAMES[method], where, order=(place, len(methods)))
+                draw_points(panel, points, NAMES[method], METHODS.index(method))
             if setting != "alpha":
                 whole_ticks(panel)
             panel.set_xlabel(label)

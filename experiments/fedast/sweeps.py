@@ -39,7 +39,7 @@ def active(name: str, quantity: Quantity = "accuracy") -> Draw:
                     for c in cases
                     if label(c) == line
                 }
-                draw_points(panel, points, line, place, order=(place, len(lines)))
+                draw_points(panel, points, line, place)
             for case in cases:
                 if is_central(case):
                     height = scale * statistics.mean(final(results, case, quantity))
@@ -77,8 +77,7 @@ def buffers(name: str, goal: Goal = None) -> Draw:
                 ends[at] = accuracies if finished else None
                 seconds[at] = to_target(results, case, task, goal=goal) if finished else None
             for panel, points in zip(axes, (ends, seconds), strict=True):
-                order = place, len(tasks)
-                draw_points(panel, points, SHOWN[kind_of(task)], place, order=order)
+                draw_points(panel, points, SHOWN[kind_of(task)], place)
         for panel, text in zip(
             axes, ("final accuracy (%)", "simulated time to target (s)"), strict=True
         ):
@@ -113,7 +112,7 @@ def awaited(name: str, goal: Goal = None) -> Draw:
             ]
             for panel, values in zip(axes, columns, strict=True):
                 points = dict(zip([float(case["first"]) for case in mine], values, strict=True))
-                draw_points(panel, points, SHOWN[kind], place, order=(place, len(each)))
+                draw_points(panel, points, SHOWN[kind], place)
                 _star(panel, points.get(CHOSEN, []))
         texts = ("simulated seconds to target", "rounds to target", "final accuracy (%)")
         for panel, text in zip(axes, texts, strict=True):

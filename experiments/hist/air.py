@@ -243,7 +243,7 @@ def _seconds(
     figure, (panel,) = new_figure(height=2.9)
     panel.set_yscale("log")
     for place, (name, points) in enumerate(lines.items()):
-        draw_points(panel, points, name, place, order=(place, len(lines)))
+        draw_points(panel, points, name, place)
     panel.margins(x=0.12)
     room(panel)
     if not any(len(line.get_xdata()) for line in panel.get_lines()):
