@@ -40,6 +40,8 @@ LABELS: dict[Against, str] = {
     "uplink_mib": "uplink traffic per client (MiB)",
     "sim_seconds": "simulated time (s)",
 }
+WIDE = 2.5
+"""Width of wide curves, relative to others."""
 CROWDED = 4
 """Number of curves from which a panel's curves have markers."""
 NOT_REACHED, NOT_RUN = "not reached", "not run"
@@ -83,6 +85,7 @@ def draw_curves(
     common: bool = False,
     legend: bool = True,
     styles: Sequence[str] = (),
+    wide: Sequence[str] = (),
     median: bool = False,
     what: What = "accuracy",
     smooth: int = 1,
@@ -102,6 +105,8 @@ def draw_curves(
         median: whether a curve shows the median over the seeds instead of the mean.
         styles: all labels in a fixed order, so that a label has the same colour and dashes in
             all panels.
+        wide: labels of curves that are drawn wide and pale below the others, and so are seen where
+            others lie on them.
         what: field of the rows on the vertical axis.
         smooth: number of successive rows that are averaged for each point of a curve, odd.
 
@@ -126,6 +131,8 @@ def draw_curves(
             hits.append(x[hit[0]])
         look: dict[str, Any] = {"color": COLOURS[i % len(COLOURS)]}
         look |= {"linestyle": DASHES[i % len(DASHES)], "linewidth": style().line}
+        if label in wide:
+            look |= {"linewidth": WIDE * style().line, "alpha": 0.5, "zorder": 1.9}
         if len(order) >= CROWDED:
             step = max(length // 6, 1)
             look |= {"marker": MARKERS[i % len(MARKERS)], "markersize": style().small / 2.2}

@@ -47,17 +47,18 @@ def _bars(results: Results, cases: Sequence[Case], path: Path, gains: bool = Tru
         figure.set_figwidth(style().wide)
     draw_bars(panel, seeds, "simulated time to target (s)")
     panel.margins(y=0.12)
+    saved = ""
     if gains and len(cases) == 2:
         fast, slow = seeds.values()
-        _write_gains(panel, [(slow[group], fast[group]) for group in fast])
-    legend(figure, [panel], targets(cases[0]), seeds_text(results, cases))
+        saved = _write_gains(panel, label(cases[0]), [(slow[g], fast[g]) for g in fast])
+    legend(figure, [panel], targets(cases[0]), seeds_text(results, cases), saved)
     return save(figure, results, path)
 
 
 def _write_gains(
-    panel: Axes, both: Sequence[tuple[Sequence[float | None], Sequence[float | None]]]
-) -> None:
-    """Write each group's gain above its bars."""
+    panel: Axes, name: str, both: Sequence[tuple[Sequence[float | None], Sequence[float | None]]]
+) -> str:
+    """Write the gain of the method ``name`` above the bars of each group; say what it is."""
     for place, (slow, fast) in enumerate(both):
         value = gain(slow, fast)
         heights = [v for v in (*slow, *fast) if v is not None]
@@ -70,6 +71,7 @@ def _write_gains(
                 fontsize=style().small,
                 ha="center",
             )
+    return f"percentages: time that {name} saves"
 
 
 def of_identical_tasks(name: str, goal: Goal = None, tests: int = 1) -> Draw:
@@ -99,18 +101,20 @@ def of_identical_tasks(name: str, goal: Goal = None, tests: int = 1) -> Draw:
                 }
                 for place, series in ((1, "FedAST"), (2, "Sync-ST"))
             }
-            draw_bars(panel, seeds, "mean time to target (s)", groups)
+            several = f"time until the mean of {tests} tests\nreaches the target (s)"
+            draw_bars(panel, seeds, several if tests > 1 else "time to target (s)", groups)
             panel.margins(y=0.12)
             fast, slow = seeds.values()
-            _write_gains(panel, [(slow.get(g, []), fast.get(g, [])) for g in groups])
+            both = [(slow.get(g, []), fast.get(g, [])) for g in groups]
+            saved = _write_gains(panel, next(iter(seeds)), both)
             case = pairs_of_kind[0][1] or pairs_of_kind[0][2]
             assert case is not None
-            text = f"{SHOWN[kind]}, {100 * target(case, names(case)[0], goal):.0f} %"
+            text = f"{SHOWN[kind]}, target {100 * target(case, names(case)[0], goal):.0f} %"
             panel.set_title(text)
             panel.set_xlabel("number of identical tasks")
         same_limits(axes)
-        averaged = f"mean accuracy of {tests} tests at the target" if tests > 1 else ""
-        legend(figure, axes, averaged, seeds_text(results, results.where()))
+        seeds_shown = seeds_text(results, results.where())
+        legend(figure, axes, "mean over the tasks", seeds_shown, saved)
         return save(figure, results, out / name)
 
     return draw

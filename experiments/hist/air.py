@@ -22,7 +22,9 @@ from wirelessfl.submodels import Submodels
 
 EARLY = 5
 """Rounds whose differences from OMA may lie outside the panel of Figure 7a, as they are large."""
-BEAMFORMERS = {"anneal": "default", "mirror_prox": "Mirror-Prox", "random": "random"}
+BEAMFORMERS = {"anneal": "annealing", "mirror_prox": "Mirror-Prox", "random": "random"}
+LOW_TARGET = 0.75
+"""Target of Figure 7d, whose noise keeps most runs below 80 %."""
 
 
 def fig7a(results: Results, out: Path) -> list[Path]:
@@ -95,11 +97,19 @@ def fig7d(results: Results, out: Path) -> list[Path]:
     for panel, convention in zip(panels, conventions, strict=True):
         cases = results.where(convention=convention)
         curves = {f"{BEAMFORMERS[c['beamformer']]} beamformer": results.rows(c) for c in cases}
-        draw_curves(panel, curves, "sim_seconds", legend=False, styles=_beamformer_labels())
+        draw_curves(
+            panel,
+            curves,
+            "sim_seconds",
+            target=LOW_TARGET,
+            legend=False,
+            styles=_beamformer_labels(),
+            wide=_beamformer_labels()[:1],
+        )
         panel.set_ylim(0, 90)
         panel.set_title(f"{convention} convention, {cases[0]['snr_db']:g} dB")
     same_limits(panels, x=True)
-    legend(figure, panels, *facts(results, results.where()))
+    legend(figure, panels, *facts(results, results.where(), target=LOW_TARGET))
     return save(figure, results, out / "fig7d")
 
 
@@ -169,7 +179,8 @@ def client_latencies(results: Results) -> str:
 def convention_rows(results: Results) -> str:
     """Figure 7d: effect of convention and beamformer on error and accuracy."""
     head = ["convention", "beamformer", "error per element, realised", "predicted"]
-    head += ["accuracy (%) after 10 / 20 / 40", "rounds to 75 %", "s to 75 %"]
+    goal = f"{100 * LOW_TARGET:g} %"
+    head += ["accuracy (%) after 10 / 20 / 40", f"rounds to {goal}", f"s to {goal}"]
     return markdown(
         head,
         [
@@ -178,8 +189,8 @@ def convention_rows(results: Results) -> str:
                 BEAMFORMERS[case["beamformer"]],
                 *(_error(results.rows(case), n) for n in ("air_error", "air_error_predicted")),
                 accuracies(results.rows(case), (10, 20, 40)),
-                reached(results.rows(case), 0.75, "round", "d"),
-                reached(results.rows(case), 0.75, "sim_seconds", ".2f"),
+                reached(results.rows(case), LOW_TARGET, "round", "d"),
+                reached(results.rows(case), LOW_TARGET, "sim_seconds", ".2f"),
             ]
             for case in results.where()
         ],

@@ -155,12 +155,14 @@ def fig8(results: Results, out: Path) -> list[Path]:
     return save(figure, results, out / "fig8")
 
 
-def facts(results: Results, cases: Sequence[Case], bars: bool = False) -> list[str]:
+def facts(
+    results: Results, cases: Sequence[Case], bars: bool = False, target: float = TARGET
+) -> list[str]:
     """Data set, target and seeds, for the line above the panels."""
     seeds = seeds_text(results, cases)
     if bars and " to " in seeds:
         seeds += " (no line: 1 seed)"
-    return [data_name(cases), f"target {100 * TARGET:g} %", seeds]
+    return [data_name(cases), f"target {100 * target:g} %", seeds]
 
 
 def owners(case: Case) -> list[np.ndarray]:

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from math import log
 
+import numpy as np
 import pytest
 
 from experiments.dynamic_clients import claims, costs, published, radio, tables
@@ -190,9 +191,10 @@ def test_everything_is_written(found, out):
 def test_the_figures_show_the_rows(found, figures):
     """Figures have one panel per algorithm, one line per warm start and marked session starts."""
     results = found["fig2"]
-    assert titles(figures["fig2"]) == ["FedAvg", "FedACG"]
+    names = ["FedAvg", "FedAvg, first 10 rounds", "FedACG", "FedACG, first 10 rounds"]
+    assert titles(figures["fig2"]) == names
     assert facts(figures["fig2"]).startswith("digits, linear model; overlap 0, Dir(1); 1 seed")
-    for panel, algorithm in zip(figures["fig2"].axes, ("fedavg", "fedacg"), strict=True):
+    for panel, algorithm in zip(figures["fig2"].axes[::2], ("fedavg", "fedacg"), strict=True):
         rows = {
             SHOWN[case["warm_start"]]: results.rows(case)[0]
             for case in results.where(algorithm=algorithm)
@@ -348,13 +350,19 @@ def test_figures_mark_sessions(tmp_path, redrawn):
     drawn = curves("fig2")(results, tmp_path)
     drawn += radio.points(results, tmp_path)
     assert sorted(file.name for file in drawn) == ["fig2.pdf", "fig2.png", "radio.pdf", "radio.png"]
-    (panel,) = redrawn["fig2"].axes
+    panel, zoomed = redrawn["fig2"].axes
     assert panel.get_xlabel() == AGAINST["round"]
     shown = lines(panel)
     assert list(shown) == legend(redrawn["fig2"]) == ["Proposed", "Previous"]
     assert shown["Proposed"][0] == [s * 2 + t for s in range(6) for t in range(3)]
     assert shown["Proposed"][1][9:12] == pytest.approx([75, 82.5, 90]), "medians of two seeds"
     assert [line.get_xdata()[0] for line in panel.get_lines()[2:]] == [2, 4, 6, 8, 10]
+    places, accuracies = (np.array(one) for one in lines(zoomed)["Proposed"])
+    rounds = ~np.isnan(accuracies)
+    assert places[rounds].tolist() == [13 * s + t for s in range(3) for t in range(3)]
+    assert accuracies[rounds] == pytest.approx(shown["Proposed"][1][9:])
+    assert zoomed.get_xlabel() == "round after transition 1, 2, 3"
+    assert ticks(zoomed) == ["0", "5", "10"] * 3
     assert len(panel.collections) == 2, "the ranges of two seeds"
     assert "median and range of 2 seeds" in facts(redrawn["fig2"])
     (panel,) = redrawn["radio"].axes

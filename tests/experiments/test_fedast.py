@@ -8,7 +8,7 @@ from experiments.fedast.tasks import names, target
 from experiments.fedast.timelines import timelines
 from experiments.stored import StoredRun
 from experiments.studies import NAMES, SCALES, Results
-from tests.drawn import AGAINST, bars, legend, lines, ticks, titles
+from tests.drawn import AGAINST, bars, facts, legend, lines, ticks, titles
 from wirelessfl.config import Config
 
 DRAWN = ("comparison", "concurrency", "fig3", "fig8", "fig12", "fig15")
@@ -162,6 +162,15 @@ def test_sustained_accuracy_is_a_mean_of_tests_in_a_row(found):
     assert measures.to_target(made, case, name) == [0.0, 10.0]
     assert measures.to_target(made, case, name, tests=5) == [14.0, None]
     assert measures.to_target(made, case, name, goal={"digits": goal + 0.2}) == [0.0, None]
+
+
+def test_bars_tell_what_the_percentages_and_the_times_are(found, figures):
+    """The axis names the mean of five tests, and the facts the method that saves the time."""
+    figure = figures["concurrency"]
+    assert facts(figure).endswith("percentages: time that FedAST saves")
+    for panel in figure.axes:
+        assert "until the mean of 5 tests" in panel.get_ylabel()
+        assert ", target " in panel.get_title()
 
 
 def test_every_study_loads_at_every_scale():

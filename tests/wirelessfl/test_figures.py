@@ -114,6 +114,14 @@ def test_a_label_has_the_same_style_in_several_panels():
     assert first.get_linestyle() == second.get_linestyle()
 
 
+def test_a_wide_curve_is_seen_below_others_that_lie_on_it():
+    _, (panel,) = new_figure()
+    draw_curves(panel, {"A": RUNS["B"], "B": RUNS["B"]}, "round", wide=["A"])
+    below, above = panel.get_lines()
+    assert below.get_linewidth() > 2 * above.get_linewidth()
+    assert below.get_zorder() < above.get_zorder()
+
+
 def test_bars_are_means_with_a_range_and_empty_ones_are_labelled():
     figure, (panel,) = new_figure()
     given = {"A": {"x": [1.0, 3.0], "y": []}, "B": {"x": [4.0], "y": [5.0]}}
