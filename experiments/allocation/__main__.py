@@ -14,6 +14,7 @@ from experiments.allocation import resource_blocks
 from experiments.allocation.networks import NETWORKS
 from experiments.allocation.resource_blocks import Blocks
 from experiments.allocation.study import FILE, GROUP, PROBLEMS, Gap, load, measure, save
+from experiments.look import legend
 from experiments.paper import exit_code
 from experiments.report import markdown
 from wirelessfl.data import load_dataset
@@ -29,7 +30,15 @@ PICTURE = DOCS / "figures" / "allocation.png"
 GAPS = "<!-- gaps -->\n", "<!-- end of gaps -->"
 BLOCKS = "<!-- resource blocks -->\n", "<!-- end of resource blocks -->"
 LEAST = 1e-3
-"""Smallest gap on the axis, in percent; smaller ones are drawn there."""
+"""Smallest gap on the logarithmic part of an axis, in percent; below, the axis is linear to 0."""
+TITLES = {
+    "least seconds": "round time",
+    "least seconds of a quarter": "round time with a quarter of the clients",
+    "least seconds of four cells": "round time of four cells that split a model",
+    "least joules": "energy of a round before a deadline",
+    "seconds and joules": "weighted sum of round time and energy",
+}
+"""What is minimised, in titles of panels."""
 
 
 def table(found: Sequence[Gap]) -> str:
@@ -63,11 +72,10 @@ def draw(found: Sequence[Gap], path: Path) -> list[Path]:
         panel.remove()
     for panel, quantity in zip(axes, quantities, strict=False):
         _panel(panel, [gap for gap in found if gap.quantity == quantity])
-        panel.set_title(quantity)
+        panel.set_title(TITLES[quantity])
     for panel in axes[::2]:
-        panel.set_ylabel("excess over the optimum (%)")
-    handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=len(NETWORKS), frameon=False)
+        panel.set_ylabel("excess over the minimum (%)")
+    legend(figure, axes[: len(quantities)], "median, and 5th to 95th percentile of the cells")
     return save_figure(figure, path)
 
 
@@ -76,12 +84,16 @@ def _panel(panel: Axes, gaps: Sequence[Gap]) -> None:
     for i, network in enumerate(NETWORKS):
         mine = [gap for gap in gaps if gap.network == network]
         places = [baselines.index(gap.baseline) + 0.2 * (i - 1) for gap in mine]
-        middle = [max(gap.median, LEAST) for gap in mine]
-        below = [m - max(gap.low, LEAST) for m, gap in zip(middle, mine, strict=True)]
-        above = [max(gap.high, LEAST) - m for m, gap in zip(middle, mine, strict=True)]
+        middle = [gap.median for gap in mine]
+        below = [gap.median - gap.low for gap in mine]
+        above = [gap.high - gap.median for gap in mine]
         look = line_look(i) | {"linestyle": "none"}
         panel.errorbar(places, middle, [below, above], label=network, capsize=2, **look)
-    panel.set_yscale("log")
+    if min(gap.low for gap in gaps) < LEAST:
+        panel.set_yscale("symlog", linthresh=LEAST, linscale=0.6)
+        panel.set_ylim(bottom=-LEAST / 2)
+    else:
+        panel.set_yscale("log")
     panel.set_xticks(range(len(baselines)), [name.replace(", ", ",\n") for name in baselines])
     panel.tick_params(axis="x", labelrotation=30)
 

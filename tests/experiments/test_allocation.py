@@ -111,14 +111,15 @@ def test_the_figure_shows_the_gaps(found, tmp_path):
     with recorded() as figures:
         command.draw(found, tmp_path / "allocation.png")
     figure = figures["allocation"]
-    assert titles(figure) == list(study.STUDIES)
+    assert {panel.get_yscale() for panel in figure.axes} == {"log", "symlog"}
+    assert titles(figure) == [command.TITLES[quantity] for quantity in study.STUDIES]
     for panel, quantity in zip(figure.axes, study.STUDIES, strict=True):
+        lowest = min(gap.low for gap in found if gap.quantity == quantity)
+        assert panel.get_yscale() == ("symlog" if lowest < command.LEAST else "log")
         for network, one in zip(NETWORKS, panel.containers, strict=True):
             shown = one.lines[0].get_ydata()
             wanted = [
-                max(gap.median, command.LEAST)
-                for gap in found
-                if (gap.network, gap.quantity) == (network, quantity)
+                gap.median for gap in found if (gap.network, gap.quantity) == (network, quantity)
             ]
             assert shown == pytest.approx(wanted)
 
