@@ -198,7 +198,7 @@ def test_the_solver_studies_run_and_draw(tmp_path, launcher):
     assert len(found) == 12
     printed = {}
     for file, code in found:
-        assert len(code.splitlines()) <= 23
+        assert len(code.splitlines()) <= 24
         few = code.replace("standard_normal((40,", "standard_normal((2,")  # of 40 problems
         few = few.replace("standard_normal((5,", "standard_normal((1,")  # of 5
         few = few.replace("(20, number)", "(2, number)")  # of 20

@@ -5,7 +5,8 @@ import tomllib
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from tests.imports.graph import cycles, folders, imports, layer_of
+from tests.imports.__main__ import PURPOSE
+from tests.imports.graph import LAYERS, ROOT, cycles, folders, imports, layer_of
 
 
 def test_no_import_cycles_between_files():
@@ -27,6 +28,12 @@ def test_imports_go_down():
         if layer_of(other)[0] < layer_of(module)[0]
     ]
     assert upwards == []
+
+
+def test_the_drawing_has_all_folders():
+    """If this fails: add the folder to PURPOSE and run ``python -m tests.imports``."""
+    known = {name for names in LAYERS for name in names if name != "wirelessfl"}
+    assert {name for name in known if (ROOT / name.replace(".", "/")).is_dir()} == set(PURPOSE)
 
 
 def test_channels_and_solvers_work_alone():

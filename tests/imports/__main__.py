@@ -5,7 +5,7 @@ from __future__ import annotations
 from matplotlib.figure import Figure
 from matplotlib.patches import FancyBboxPatch
 
-from tests.imports.graph import LAYERS, ROOT, imports, layer_of, lines_in
+from tests.imports.graph import LAYERS, ROOT
 
 PURPOSE = {
     "experiments": "one folder for each paper: settings, tables, figures",
@@ -42,7 +42,7 @@ WIDTH, ROW, HEIGHT = 10.0, 0.52, 0.42
 
 
 def draw() -> Figure:
-    """Draw one row per layer and one box per folder, with its number of source lines."""
+    """Draw one row per layer and one box per folder."""
     rows = [[name for name in names if name in PURPOSE] for names in LAYERS]
     rows = [names for names in rows if names]
     figure = Figure(figsize=(WIDTH, ROW * len(rows) + 0.3))
@@ -50,9 +50,6 @@ def draw() -> Figure:
     axes.set_xlim(0, WIDTH)
     axes.set_ylim(0, ROW * len(rows) + 0.3)
     axes.set_axis_off()
-    modules: dict[str, list[str]] = {}
-    for module in imports():
-        modules.setdefault(layer_of(module)[1], []).append(module)
     for row, names in enumerate(rows):
         y = ROW * (len(rows) - 1 - row) + 0.2
         wide = (WIDTH - 0.7 - 0.1 * (len(names) - 1)) / len(names)
@@ -63,14 +60,9 @@ def draw() -> Figure:
                 (x, y), wide, HEIGHT, "round,pad=0,rounding_size=0.06", fc=colour, ec="0.6", lw=0.7
             )
             axes.add_patch(shape)
-            size = lines_in(modules[name]) / 1000
-            title, text = (
-                f"{name.removeprefix('wirelessfl.')}/",
-                f"{PURPOSE[name]}, {size:.1f}k lines",
-            )
-            middle = x + wide / 2
+            title, middle = f"{name.removeprefix('wirelessfl.')}/", x + wide / 2
             axes.text(middle, y + 0.28, title, ha="center", va="center", fontsize=8, weight="bold")
-            axes.text(middle, y + 0.12, text, ha="center", va="center", fontsize=7)
+            axes.text(middle, y + 0.12, PURPOSE[name], ha="center", va="center", fontsize=7)
     right = WIDTH - 0.28
     axes.annotate(
         "",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
@@ -129,8 +129,3 @@ def cycles(graph: Graph) -> list[list[str]]:
         if node not in index:
             visit(node)
     return found
-
-
-def lines_in(modules: Iterable[str]) -> int:
-    """Number of source lines."""
-    return sum(len(files()[m].read_text(encoding="utf-8").splitlines()) for m in modules)

@@ -44,12 +44,14 @@ class Timeline:
 
     Args:
         tasks: names of the tasks.
+        clients: number of clients of the run, including those without work.
         seconds: simulated duration.
         spans: work of clients, in order of completion; work in progress comes last.
         merges: merges of all tasks, in order.
     """
 
     tasks: list[str]
+    clients: int
     seconds: float
     spans: list[Span]
     merges: list[Merged]
@@ -133,8 +135,9 @@ class Timeline:
         panel.set_xlim(0, self.seconds)
         panel.set_yticks([])
         panel.set_xlabel("simulated time (s)", fontsize=style().text)
-        shown = f"{tops} of {len(clients)} clients" if len(clients) > tops else f"{tops} clients"
-        panel.set_ylabel(shown, fontsize=style().text)
+        shown = f"{tops} of {self.clients} clients" if tops < self.clients else f"{tops} clients"
+        idle = " (others idle)" if tops == len(clients) < self.clients else ""
+        panel.set_ylabel(shown + idle, fontsize=style().text)
         panel.grid(visible=False, axis="y")
         panel.legend(
             handles=patches,
@@ -180,9 +183,10 @@ def timeline(config: Config, seconds: float) -> Timeline:
     records = Records()
     counted = [_counted(task) for task in tasks.values()]
     elements = [found for found, _ in counted]
+    network = build_network(config.network, stream, config.choices.fading)
     times = build_times(
         config,
-        build_network(config.network, stream, config.choices.fading),
+        network,
         elements,
         [Untrained(found.up) for found in elements],
         stream,
@@ -192,7 +196,7 @@ def timeline(config: Config, seconds: float) -> Timeline:
     begin(times.clock, seconds)
     simulate(times.schedule, times.regime, times.clock, lambda report: None, lambda: None)
     spans = [*records.spans, *times.regime.under_way(seconds)]
-    return Timeline(list(tasks), seconds, spans, records.merges)
+    return Timeline(list(tasks), network.clients, seconds, spans, records.merges)
 
 
 def _counted(task: Config) -> tuple[Elements, StepCost | None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _SUFFIXES = (".png", ".pdf", ".svg")
+_NOTE = "blue: neurons of a client; Γ: clients that cover a neuron (darker: more, cross: none)"
 
 
 def draw_masks(
@@ -57,8 +59,8 @@ def draw_masks(
             f"path is {os.fspath(path)!r}: give a file name that ends in {', '.join(_SUFFIXES)}."
         )
     layers = [Neurons("hidden", width, ())]
-    figure = Figure(figsize=(1.55 * len(kinds), 1.2 * rounds + 0.2), layout="constrained")
-    grid = figure.add_gridspec(rounds, len(kinds))
+    figure = Figure(figsize=(1.55 * len(kinds), 1.2 * rounds + 0.5), layout="constrained")
+    grid = figure.add_gridspec(2 * rounds, len(kinds), height_ratios=[6, 1] * rounds)
     stream = Stream(seed)
     for column, kind in enumerate(kinds):
         for number in range(rounds):
@@ -73,8 +75,8 @@ def draw_masks(
             held = np.zeros((len(counts), width), dtype=bool)
             for row, layers_of_client in zip(held, chosen, strict=True):
                 row[layers_of_client[0]] = True
-            panels = grid[number, column].subgridspec(2, 1, height_ratios=[6, 1], hspace=0.0)
-            above, below = figure.add_subplot(panels[0]), figure.add_subplot(panels[1])
+            above = figure.add_subplot(grid[2 * number, column])
+            below = figure.add_subplot(grid[2 * number + 1, column])
             times = coverage(chosen, layers)[0]
             above.imshow(held, aspect="auto", cmap="Blues", vmin=0, vmax=1.4)
             below.imshow(times[None], aspect="auto", cmap="Greens", vmin=0, vmax=len(counts))
@@ -86,8 +88,11 @@ def draw_masks(
             if number == 0:
                 above.set_title(kind, fontsize=8)
             if column == 0:
-                above.set_ylabel(f"round {number + 1}", fontsize=7)
-                below.set_ylabel(r"$\Gamma$", fontsize=7, rotation=0, labelpad=7, va="center")
+                above.set_ylabel(f"round {number + 1}\nclients", fontsize=7)
+                below.set_ylabel("Γ", fontsize=7, rotation=0, labelpad=7, va="center")
+            if number == rounds - 1:
+                below.set_xlabel("neurons", fontsize=7)
+    figure.supxlabel(textwrap.fill(_NOTE, int(18 * figure.get_figwidth())), fontsize=7)
     if path is not None:
         figure.savefig(path, dpi=200)
     return figure

@@ -13,6 +13,9 @@ def test_panels_show_masks_and_coverage(tmp_path):
     counts, width, path = [6, 3, 3], 12, tmp_path / "masks.png"
     figure = draw_masks(counts, width, path, kinds=("ordered", "covered"), rounds=2, seed=4)
     assert path.read_bytes().startswith(b"\x89PNG")
+    assert [panel.get_ylabel() for panel in figure.axes[:2]] == ["round 1\nclients", "Γ"]
+    assert [panel.get_xlabel() for panel in figure.axes[1:4:2]] == ["", "neurons"]
+    assert figure.get_supxlabel().count("\n") == 1, "it fits into the figure"
     panels = iter(figure.axes)
     layers = [Neurons("hidden", width, ())]
     for kind in ("ordered", "covered"):
