@@ -51,7 +51,7 @@ def curves(results: Results, out: Path) -> list[Path]:
         same_limits(axes)
         smoothed = f"moving averages of {smooth} tests" if smooth > 1 else ""
         seeds = seeds_text(results, cases, "median and range")
-        legend(figure, axes, *_facts(cases), f"K = {steps}", seeds, smoothed)
+        legend(figure, axes, *_facts(cases), f"K = {steps} local steps", seeds, smoothed)
         files += save(figure, results, out / (f"fig2-{dataset}" if place else "fig2"))
     return files
 
@@ -91,7 +91,11 @@ def costs(
             panel.set_xlabel(label)
             panel.set_ylabel(AXIS_LABELS[quantity])
             panel.set_ylim(0, 1.06 * panel.get_ylim()[1])
-        facts = [*_facts(cases), f"mean of {tests} tests" * (tests > 1), f"K = {_steps(cases)}"]
+        facts = [
+            *_facts(cases),
+            f"mean of {tests} tests" * (tests > 1),
+            f"K = {_steps(cases)} local steps",
+        ]
         legend(figure, axes, *facts, seeds_text(results, cases))
         return save(figure, results, out / name)
 

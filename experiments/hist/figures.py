@@ -25,6 +25,7 @@ SPLITS = {
 MASKS = {"uniform": "uniform masks", "optimized": "optimized masks"}
 TARGET = 0.8
 FLOOR = 0.6  # lowest accuracy shown
+CELLS = "N: number of cells"
 
 
 def fig3(results: Results, out: Path) -> list[Path]:
@@ -50,7 +51,7 @@ def fig3(results: Results, out: Path) -> list[Path]:
         )
         panel.set_title(f"{SPLITS[split]}, learning rate {lr:g}")
     same_limits(axes)
-    legend(figure, axes, *facts(results, shown))
+    legend(figure, axes, *facts(results, shown), CELLS)
     return save(figure, results, out / "fig3")
 
 
@@ -73,7 +74,7 @@ def fig4(results: Results, out: Path) -> list[Path]:
         panel.margins(y=0.1)
         panel.set_title(f"{SPLITS[split]}, learning rate {lr:g}")
     same_limits(axes)
-    legend(figure, axes, *facts(results, results.where(), bars=True))
+    legend(figure, axes, *facts(results, results.where(), bars=True), CELLS)
     return save(figure, results, out / "fig4")
 
 
@@ -117,7 +118,7 @@ def fig6(results: Results, out: Path) -> list[Path]:
     groups = [f"N = {n}" for n in sorted({case["cells"] for case in results.where()})]
     draw_bars(axes[2], bars, f"simulated seconds to {100 * TARGET:g} %", groups)
     axes[2].margins(y=0.1)
-    legend(figure, axes[:2], *facts(results, results.where(), bars=True))
+    legend(figure, axes[:2], *facts(results, results.where(), bars=True), CELLS)
     axes[2].get_legend().remove()
     return save(figure, results, out / "fig6")
 

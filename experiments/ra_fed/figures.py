@@ -205,7 +205,8 @@ def coverage(results: Results, out: Path) -> list[Path]:
         panel.set_ylabel(ACCURACY)
         panel.set_title(title)
     same_limits(axes)
-    legend(figure, axes, setting_of(cases[0]), _seeds(results, cases))
+    symbols = "S: clients per round; β: width"
+    legend(figure, axes, setting_of(cases[0]), _seeds(results, cases), symbols)
     return save(figure, results, out / "coverage")
 
 

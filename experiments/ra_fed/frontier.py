@@ -88,5 +88,5 @@ def draw_frontier(found: Frontier, case: Case, out: Path) -> list[Path]:
     panel.set_xlabel("minimum coverage Γ* (clients)")
     panel.set_ylabel("seconds per round")
     rounds = f"mean, {RANGE[0]}th to {RANGE[1]}th percentile of {len(found.seconds)} rounds"
-    legend(figure, [panel], setting_of(case), f"S = {len(coverage)}", "TDMA", rounds)
+    legend(figure, [panel], setting_of(case), f"{len(coverage)} clients per round", "TDMA", rounds)
     return save_figure(figure, out / "frontier")

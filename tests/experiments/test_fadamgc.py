@@ -37,7 +37,7 @@ def test_the_figures_show_the_rows(found, figures):
     for panel, against in zip(figures["fig2"].axes, ("round", "sim_seconds"), strict=True):
         assert_curves(panel, rows, against)
         assert list(panel.get_lines()[-1].get_ydata()) == [100 * tables.TARGETS["digits"]] * 2
-    assert facts(figures["fig2"]) == "digits, FCNN; target 30 %; K = 3; 1 seed"
+    assert facts(figures["fig2"]) == "digits, FCNN; target 30 %; K = 3 local steps; 1 seed"
     assert legend(figures["fig2"]) == [NAMES[method] for method in METHODS]
     for name, setting, text in (
         ("fig3", "alpha", "Dirichlet parameter"),
@@ -62,7 +62,9 @@ def test_the_figures_show_the_rows(found, figures):
             assert {label: points for label, points in shown.items() if points} == expected
             places = sum(map(len, expected.values()))
             assert len(marks(panel)) == len(found[name].where()) - places, "not reached"
-        assert facts(figures[name]).startswith("digits, FCNN; target 30 %; K = 3; 1 seed")
+        assert facts(figures[name]).startswith(
+            "digits, FCNN; target 30 %; K = 3 local steps; 1 seed"
+        )
 
 
 def test_the_rows_behind_table_2(found):
