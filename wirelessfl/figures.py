@@ -286,6 +286,7 @@ def mark(axes: Axes, x: float, text: str, colour: str = "0.3") -> None:
         ha="center",
         va="bottom",
     )
-    marks = [one for one in axes.texts if isinstance(one, Annotation) and one.xy == (x, 0)]
+    annotations = (one for one in axes.texts if isinstance(one, Annotation))
+    marks = [one for one in annotations if one.xy == (x, 0)]
     for i, one in enumerate(marks):
         one.xyann = (i - (len(marks) - 1) / 2) * SHIFT * style().small, 3
