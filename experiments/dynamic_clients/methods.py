@@ -1,6 +1,6 @@
 """Algorithms and warm starts of the dynamic-clients paper, with their settings (App. D.1).
 
-Learning rates are those of the published code. In that code SCAFFOLD's control variates have no
+Step sizes are those of the published code. In that code SCAFFOLD's control variates have no
 effect; here SCAFFOLD is implemented as published by Karimireddy et al., at the same rate.
 """
 
@@ -24,14 +24,14 @@ WITH_TRIALS = ("proposed", "random-pilot")
 
 
 class Rate(NamedTuple):
-    """Learning rate in a session, which decreases from ``lr`` to ``ratio`` times ``lr``."""
+    """Step size in a session, which decreases from ``lr`` to ``ratio`` times ``lr``."""
 
     lr: float
     ratio: float
 
 
 class Training(NamedTuple):
-    """Rounds per session, and learning rates by algorithm, for a data set."""
+    """Rounds per session, and step sizes by algorithm, for a data set."""
 
     rounds: int
     others: Rate

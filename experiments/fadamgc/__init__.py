@@ -1,1 +1,1 @@
-"""The FAdamGC paper (Chen et al.): settings, learning-rate search, scripts, published results."""
+"""The FAdamGC paper (Chen et al.): settings, step-size search, scripts, published results."""

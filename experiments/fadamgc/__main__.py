@@ -1,6 +1,6 @@
 """``python -m experiments.fadamgc NAME --scale {smoke,small,paper}``: FAdamGC's figures and tables.
 
-``search`` searches learning rates and prints them for ``settings/rates.toml``; ``seconds`` compares
+``search`` searches step sizes and prints them for ``settings/rates.toml``; ``seconds`` compares
 the run-time model with the published seconds per round.
 """
 
@@ -65,7 +65,7 @@ PAPER = Paper("fadamgc", SETTINGS, EXPERIMENTS, complete)
 
 
 def search(arguments: argparse.Namespace) -> None:
-    """Search learning rates, and print the lines for ``settings/rates.toml``."""
+    """Search step sizes, and print the lines for ``settings/rates.toml``."""
     grid = Search.load(arguments.scale, arguments.data_dir)
     store = PAPER.store(arguments.scale, arguments.out, arguments.rows)
     if arguments.make:

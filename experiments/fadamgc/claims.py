@@ -71,7 +71,7 @@ def published_rates(
     server_lr: float,
     least: float,
 ) -> list[Effect]:
-    """FAdamGC against methods with the published learning rates on images: rounds (Table 2).
+    """FAdamGC against methods with the published step sizes on images: rounds (Table 2).
 
     Args:
         evidence: the runs.
@@ -199,7 +199,7 @@ def naive(evidence: Evidence, *, studies: list[str], least: float) -> list[Effec
 def without_memory(
     evidence: Evidence, *, study: str, least: float, published: str, within: float, tests: int = 1
 ) -> list[Effect]:
-    """Rounds with beta_2 = 0 against those with 0.99 (Table 3), each with its best learning rate.
+    """Rounds with beta_2 = 0 against those with 0.99 (Table 3), each with its best step size.
 
     Both methods need more; for FAdamGC, the quotient equals that published for a data set. Both
     start each round with a new maximum of the squared gradients (``vhat = "reset"``). ``tests`` is

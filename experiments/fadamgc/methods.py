@@ -1,4 +1,4 @@
-"""The seven methods of the FAdamGC paper, their learning rates and numbers of tracking clients."""
+"""The seven methods of the FAdamGC paper, their step sizes and numbers of tracking clients."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def with_tracking(settings: dict[str, Any]) -> dict[str, Any]:
 
 
 def complete(settings: dict[str, Any], scale: str) -> dict[str, Any]:
-    """Add the learning rates for the method and data set, and the number of tracking clients.
+    """Add the step sizes for the method and data set, and the number of tracking clients.
 
-    Learning rates that a study states take precedence. Those of a data set precede those of a
+    Step sizes that a study states take precedence. Those of a data set precede those of a
     number of local steps.
     """
     if {"lr", "server_lr"} <= settings.keys():
@@ -35,7 +35,7 @@ def complete(settings: dict[str, Any], scale: str) -> dict[str, Any]:
     by_method = next((rates[name] for name in names if name in rates), {})
     if settings["algorithm"] not in by_method:
         raise ConfigError(
-            f"settings/rates.toml has no learning rates for {settings['algorithm']!r} on "
+            f"settings/rates.toml has no step sizes for {settings['algorithm']!r} on "
             f"{settings['dataset']!r} at scale {scale!r}: add the result of `python -m "
             f"experiments.fadamgc search --scale {scale}`."
         )

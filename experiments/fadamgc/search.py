@@ -1,4 +1,4 @@
-"""Search of learning rates with the same grid and budget for every method.
+"""Search of step sizes with the same grid and budget for every method.
 
 In the grid, eta_l and eta_g are powers of 10. All pairs run for a few rounds, and the best of them
 run again for more rounds; the pair with the best accuracy in this second pass is chosen. Accuracy
@@ -25,7 +25,7 @@ from wirelessfl.config import Config
 
 
 class Pair(NamedTuple):
-    """Learning rates of the clients and of the server."""
+    """Step sizes of the clients and of the server."""
 
     lr: float
     server_lr: float

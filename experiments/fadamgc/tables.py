@@ -171,7 +171,7 @@ def against(setting: str, tests: int = 1) -> Any:
 
 
 def searched(results: Results) -> str:
-    """Learning rates by method, best first: mean validation accuracy over the second half."""
+    """Step sizes by method, best first: mean validation accuracy over the second half."""
     head = ["method", "rank", "eta_l / eta_g", "seeds", "validation accuracy (%)"]
     scores: dict[str, list[tuple[float, Case]]] = {}
     for case in results.where():

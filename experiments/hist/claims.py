@@ -35,7 +35,7 @@ def savings(
 ) -> list[Effect]:
     """MiB per client (Fig. 3, 4): HFedAvg over HIST, and HIST with fewest over most cells.
 
-    ``parts`` lists studies with a split and the target; ``lr`` selects one of the learning rates
+    ``parts`` lists studies with a split and the target; ``lr`` selects one of the step sizes
     if a study has several.
     """
     found = []
@@ -66,7 +66,7 @@ def rise(
 ) -> list[Effect]:
     """MiB per client to the target (Fig. 3, 4): the second number of cells over the first.
 
-    ``lr`` selects one of the learning rates if the study has several.
+    ``lr`` selects one of the step sizes if the study has several.
     """
     results = evidence.study(study)
     few, many = (_sent(results, lr, target, algorithm=algorithm, cells=n) for n in cells)
@@ -252,7 +252,7 @@ def partitions(evidence: Evidence, *, cells: Sequence[int], least: float) -> lis
 
 
 def _sent(results: Results, lr: float, target: float = TARGET, **wanted: Any) -> dict[int, Reached]:
-    """MiB per client to the target, at learning rate ``lr`` if the study has several."""
+    """MiB per client to the target, at step size ``lr`` if the study has several."""
     if len({case["lr"] for case in results.study.cases}) > 1:
         wanted["lr"] = lr
     return costs(results, "uplink_mib", target, **wanted)

@@ -29,7 +29,7 @@ CELLS = "N: number of cells"
 
 
 def fig3(results: Results, out: Path) -> list[Path]:
-    """Accuracy against transmitted MiB per client, one panel per split and learning rate."""
+    """Accuracy against transmitted MiB per client, one panel per split and step size."""
     shown = [case for case in results.where() if case["cells"] <= 6]
     panels = [pair for pair in _panels(results) if pair in {(c["split"], c["lr"]) for c in shown}]
     if not panels:
@@ -49,14 +49,14 @@ def fig3(results: Results, out: Path) -> list[Path]:
             legend=False,
             styles=styles,
         )
-        panel.set_title(f"{SPLITS[split]}, learning rate {lr:g}")
+        panel.set_title(f"{SPLITS[split]}, step size {lr:g}")
     same_limits(axes)
     legend(figure, axes, *facts(results, shown), CELLS)
     return save(figure, results, out / "fig3")
 
 
 def fig4(results: Results, out: Path) -> list[Path]:
-    """MiB per client to 80 % against the number of cells, one panel per split and learning rate."""
+    """MiB per client to 80 % against the number of cells, one panel per split and step size."""
     panels = _panels(results)
     figure, axes = grid(len(panels), height=2.3)
     for panel, (split, lr) in zip(axes, panels, strict=True):
@@ -72,7 +72,7 @@ def fig4(results: Results, out: Path) -> list[Path]:
         ]
         draw_bars(panel, bars, f"MiB per client to {100 * TARGET:g} %", groups)
         panel.margins(y=0.1)
-        panel.set_title(f"{SPLITS[split]}, learning rate {lr:g}")
+        panel.set_title(f"{SPLITS[split]}, step size {lr:g}")
     same_limits(axes)
     legend(figure, axes, *facts(results, results.where(), bars=True), CELLS)
     return save(figure, results, out / "fig4")
@@ -247,7 +247,7 @@ def _rank(layer: np.ndarray, axis: int) -> np.ndarray:
 
 
 def _panels(results: Results) -> list[tuple[str, float]]:
-    """Splits and learning rates with finished runs."""
+    """Splits and step sizes with finished runs."""
     pairs = [(split, lr) for split in results.values("split") for lr in results.values("lr")]
     return [(split, lr) for split, lr in pairs if results.where(split=split, lr=lr)]
 

@@ -35,7 +35,7 @@ PUBLISHED: dict[str, dict[tuple[str, int, str], tuple[tuple[int, int], tuple[flo
     },
 }
 TARGETS = {"table1": (0.7, 0.8), "table2": (0.5, 0.7)}
-# Accuracy of the published code after 10, 20 and 30 rounds: FCNN with dropout 0.5, learning rate
+# Accuracy of the published code after 10, 20 and 30 rounds: FCNN with dropout 0.5, step size
 # 0.01, seed 1.
 PUBLISHED_CODE = {
     ("hfedavg", 2): "76.1 / 78.2 / 79.6",
@@ -47,7 +47,7 @@ PUBLISHED_CODE = {
 
 def traffic(results: Results) -> str:
     """Figures 3 and 4: accuracy, and rounds, MiB per client and seconds to 75 and 80 %."""
-    head = ["split, learning rate", "run", "seeds", "accuracy (%) after 10 / 20 / 40 / 60 / 100"]
+    head = ["split, step size", "run", "seeds", "accuracy (%) after 10 / 20 / 40 / 60 / 100"]
     head += ["rounds to 75 %", "rounds to 80 %", "MiB to 75 %", "MiB to 80 %"]
     head += ["simulated s to 80 %"]
     rows = []
@@ -194,7 +194,7 @@ def _by_formula(seeds: Sequence[list[dict[str, Any]]], accuracy: float, cells: i
 
 def ablation_rows(results: Results) -> str:
     """One row per ablation, with the command that repeats it."""
-    head = ["run", "learning rate", "dropout", "hidden biases"]
+    head = ["run", "step size", "dropout", "hidden biases"]
     head += ["accuracy (%) after 10 / 20 / 30 / 40", "published code"]
     head += ["rounds to 75 %", "rounds to 80 %"]
     head += ["MiB to 75 %", "MiB to 80 %"]

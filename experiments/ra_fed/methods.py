@@ -1,4 +1,4 @@
-"""The compared methods, their learning rates, and the labels of their cases."""
+"""The compared methods, their step sizes, and the labels of their cases."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MIXED = "mixed"
 
 
 def complete(settings: Settings, scale: str) -> dict[str, Any]:
-    """Settings of a case with its learning rate and its Gamma*, without settings that do not apply.
+    """Settings of a case with its step size and its Gamma*, without settings that do not apply.
 
     With masks ``covered`` and capacities, min_coverage is the guaranteed coverage S beta.
     """
@@ -42,7 +42,7 @@ def complete(settings: Settings, scale: str) -> dict[str, Any]:
 
 
 def rate(settings: Settings, scale: str) -> float:
-    """The learning rate of a method, from ``settings/rates.toml``.
+    """The step size of a method, from ``settings/rates.toml``.
 
     Raises:
         ConfigError: the file has no rate for this method and model.
@@ -55,7 +55,7 @@ def rate(settings: Settings, scale: str) -> float:
             by_method = {settings["algorithm"]: by_method[mixed]}
     if settings["algorithm"] not in by_method:
         raise ConfigError(
-            f"settings/rates.toml has no learning rate of {settings['algorithm']!r} for model "
+            f"settings/rates.toml has no step size of {settings['algorithm']!r} for model "
             f"{settings['model']!r} at scale {scale!r}: add one."
         )
     return float(by_method[settings["algorithm"]])

@@ -51,7 +51,7 @@ def rows_of(results, label, **wanted):
 def test_figures_3_and_5_are_the_rows_of_their_runs(found, figures):
     """Figures 3 and 5 show their rows, one panel per split, and mark the target."""
     splits = {"noniid": "fully non-i.i.d.", "cell-iid": "cells i.i.d."}
-    assert titles(figures["fig3"]) == [f"{text}, learning rate 0.1" for text in splits.values()]
+    assert titles(figures["fig3"]) == [f"{text}, step size 0.1" for text in splits.values()]
     for panel, split in zip(figures["fig3"].axes, splits, strict=True):
         rows = rows_of(found["fig3"], lambda case: case.label, split=split)
         assert_curves(panel, rows, "uplink_mib")

@@ -83,7 +83,7 @@ def test_settings_depend_on_each_other():
     assert "alpha" not in found
     assert "min_coverage" not in complete(given | {"masks": "random"}, "small")
     assert complete(given | {"lr": 0.7}, "small")["lr"] == 0.7
-    with pytest.raises(ConfigError, match="no learning rate of 'fedadam'"):
+    with pytest.raises(ConfigError, match="no step size of 'fedadam'"):
         complete(given | {"algorithm": "fedadam"}, "small")
 
 

@@ -173,7 +173,7 @@ def fedast_corollary_1(
     """Corollary 1.1, (5), without the constants of the paper's O(.).
 
     It bounds the mean over rounds of E||grad f||^2 for one task under the static option, with
-    client learning rate 1 / (tau L sqrt(T)) and server learning rate sqrt(tau b).
+    client step size 1 / (tau L sqrt(T)) and server step size sqrt(tau b).
 
     Args:
         rounds: T >= 1, updates of the server's model.

@@ -144,7 +144,7 @@ def test_the_bound_by_hand():
     st.integers(0, 30),
 )
 def test_the_bound_is_theorem_1_at_its_learning_rates(rounds, buffer, requests, steps, staleness):
-    """Terms and condition equal those of (4) at the corollary's learning rates."""
+    """Terms and condition equal those of (4) at the corollary's step sizes."""
     changes = {"rounds": rounds, "buffer": buffer, "requests": requests, "local_steps": steps}
     bound = fedast_corollary_1(**RUN | changes | {"largest_staleness": staleness})
     smooth, local, spread, gap = 3.0, 11.0, 2.0, 5.0
