@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeVar, get_origin
 
 import numpy as np
 
-from channels.validation import as_numpy, is_tensor, shown
+from channels.validation import as_numpy, is_tensor, public_path, shown
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 NUMBERS = ("int", "float", "complex")
@@ -97,7 +97,7 @@ def _needed(kinds: list[str], value: Any, names: dict[str, Any]) -> str:
             return "" if isinstance(value, str) else "a string"
         known = _class(kind, names)
         if known is not None:
-            return "" if isinstance(value, known) else f"a {known.__module__}.{known.__name__}"
+            return "" if isinstance(value, known) else f"a {public_path(known)}"
     return ""
 
 

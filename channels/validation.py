@@ -33,6 +33,14 @@ def shown(value: Any) -> str:
     return text if len(text) <= LONGEST else text[: LONGEST - 3] + "..."
 
 
+def public_path(kind: type) -> str:
+    """The shortest path from which a class can be imported, e.g. ``torch.nn.Module``."""
+    parts = kind.__module__.split(".")
+    paths = (".".join(parts[:end]) for end in range(1, len(parts)))
+    exporting = (p for p in paths if getattr(sys.modules.get(p), kind.__name__, None) is kind)
+    return f"{next(exporting, kind.__module__)}.{kind.__name__}"
+
+
 def is_tensor(values: Any) -> bool:
     """Whether ``values`` is a torch tensor; does not import torch."""
     torch = sys.modules.get("torch")

@@ -147,7 +147,6 @@ def load_dataset(
     dataset = load(data_dir, **options)
     if not isinstance(dataset, Dataset):
         raise ConfigError(
-            f"data set {name!r} returned a {type(dataset).__name__}: return a "
-            "wirelessfl.data.Dataset."
+            f"data set {name!r} returned {shown(dataset)}: return a wirelessfl.data.Dataset."
         )
     return dataset

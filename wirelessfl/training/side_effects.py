@@ -70,12 +70,12 @@ def _run(module: nn.Module, x: Tensor) -> tuple[Tensor, bool]:
         try:
             output: Tensor = module(x.clone())  # a copy: it may change its input
         except Exception as error:  # a user's forward may raise anything
-            texts = not x.is_floating_point()
+            texts, cause = not x.is_floating_point(), " ".join(str(error).split())
             raise ConfigError(
                 f"model {type(module).__name__} does not run on samples of shape "
                 f"{tuple(x.shape[1:])}{', which are token ids' * texts}: "
-                f"{str(error).strip() or type(error).__name__}"
-                f"{'. Choose a model of texts, such as text-mean.' * texts}"
+                f"{cause.removesuffix('.') or type(error).__name__}. Choose a model of "
+                f"{'texts, such as text-mean' if texts else 'samples of this shape'}."
             ) from error
         return output, not torch.equal(before, _generators(x))
 

@@ -139,7 +139,7 @@ def test_wrong_data_sets(change, parts):
     [
         ({"alpha": "x"}, "alpha is 'x': give a number"),
         ({"kind": 3}, "kind is 3: give a string"),
-        ({"stream": None}, "stream is None: give a channels.streams.Stream"),
+        ({"stream": None}, "stream is None: give a channels.Stream"),
         ({"clients": "x"}, "clients is 'x': give a number"),
         ({"labels": [[1], [1, 2]]}, "labels is [[1], [1, 2]]: give numbers"),
     ],
@@ -153,7 +153,7 @@ def test_wrong_arguments_of_splits(change, message):
 def test_wrong_arguments_of_other_functions():
     told(lambda: load_dataset(3), ConfigError, "data set is 3")
     told(lambda: load_dataset("mnist", 3), ConfigError, "data_dir is 3")
-    told(lambda: wirelessfl.model_mask_sizes(None, 3), ConfigError, "module is None", "Module")
+    told(lambda: wirelessfl.model_mask_sizes(None, 3), ConfigError, "module is None", "torch.nn.Module")
     told(
         lambda: wirelessfl.model_mask_sizes(nn.Linear(2, 2), 3), ConfigError, "draw is 3", "Channel"
     )
