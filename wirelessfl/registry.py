@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Generic, TypeVar, cast
 
 from wirelessfl.errors import ConfigError
-from wirelessfl.wording import shown, suggestion
+from wirelessfl.wording import public_path, shown, suggestion
 
 
 @dataclass(frozen=True)
@@ -25,12 +25,17 @@ class Choice:
 
     name: ClassVar[str]
     """Name of the choice; by default the name of its file."""
+    title: ClassVar[str]
+    """What selects the choice, for messages: ``name``, or the import path of a user's class."""
 
     def __init_subclass__(cls) -> None:
         """Name the class after its file, unless it defines ``name``."""
         super().__init_subclass__()
         if "name" not in vars(cls):
             cls.name = file_name(cls.__module__)
+        if "title" not in vars(cls):
+            own = cls.__module__.partition(".")[0] == __name__.partition(".")[0]
+            cls.title = cls.name if own else f"{cls.__module__}:{cls.__qualname__}"
 
     def unused(self) -> Mapping[str, str]:
         """Settings of this choice that have no effect, given its other settings.
@@ -126,10 +131,15 @@ def subclass(kind: str, name: str, found: Any, base: type[Any]) -> Any:
     Raises:
         ConfigError: it is not.
     """
-    if not (isinstance(found, type) and issubclass(found, base)) or inspect.isabstract(found):
+    if not (isinstance(found, type) and issubclass(found, base)):
         raise ConfigError(
-            f"{kind} {name!r} is {found!r}: give a class derived from "
-            f"{base.__module__}.{base.__name__} that implements its methods."
+            f"{kind} {name!r} is {shown(found)}: give a class derived from {public_path(base)}."
+        )
+    missing = sorted(getattr(found, "__abstractmethods__", ()))
+    if missing:
+        raise ConfigError(
+            f"{kind} {name!r} lacks {', '.join(missing)}, which {public_path(base)} requires: "
+            f"define {'it' if len(missing) == 1 else 'them'}."
         )
     return found
 

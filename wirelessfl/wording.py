@@ -12,7 +12,7 @@ from typing import Any, Literal, get_args, get_origin
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
-from channels.validation import shown
+from channels.validation import public_path, shown
 
 NAMES: dict[Any, str] = {int: "whole number", float: "number", str: "string", Path: "path"}
 ARTICLES: dict[Any, str] = {int: "a ", float: "a ", str: "a ", Path: "a "}
@@ -132,4 +132,4 @@ def explain(
     return " ".join(lines.values())
 
 
-__all__ = ["explain", "nearest", "needed", "shown", "suggestion", "without_none"]
+__all__ = ["explain", "nearest", "needed", "public_path", "shown", "suggestion", "without_none"]

@@ -81,6 +81,7 @@ def inside(outer: type[Algorithm], inner: type[Algorithm], local: str) -> type[A
         bases=(outer, inner),
         namespace={
             "name": outer.name,
+            "title": outer.title if local == LOCAL else f"{outer.title} with local={local}",
             "__doc__": outer.__doc__ if local == LOCAL else f"{outer.name} with {local} in cells.",
             "__module__": outer.__module__,
             "__reduce__": lambda algorithm: (_remake, (outer, inner, local, vars(algorithm))),
@@ -99,7 +100,7 @@ def inside(outer: type[Algorithm], inner: type[Algorithm], local: str) -> type[A
     for rule, other in replaced.items():
         if other:
             raise ConfigError(
-                f"local={local!r} conflicts with algorithm={outer.name!r}, which would override "
+                f"local={local!r} conflicts with algorithm={outer.title!r}, which would override "
                 f"its method {rule}. Derive {local!r} from wirelessfl.algorithms.fedavg.FedAvg."
             )
     return both
@@ -118,8 +119,8 @@ def _check_inner(outer: type[Algorithm], inner: type[Algorithm], local: str) -> 
     parts = outer.submodels is not Algorithm.submodels
     if parts and inner.client_submodels is not Algorithm.client_submodels:
         raise ConfigError(
-            f"local={local!r} conflicts with algorithm={outer.name!r}: clients of {local!r} choose "
-            f"their own submodels, and {outer.name!r} already assigns a submodel to each cell. "
+            f"local={local!r} conflicts with algorithm={outer.title!r}: clients of {local!r} "
+            f"choose their own submodels, and {outer.title!r} already assigns one to each cell. "
             "Choose algorithm hfedavg, whose cells train the full model."
         )
     if any(f.default is MISSING for f in fields(inner)):

@@ -21,7 +21,7 @@ def check_sessions(settings: Settings) -> None:
     presence.check(sessions, settings.network.clients if settings.clients_known else None)
     if presence.by_labels and settings.choices.split.by_groups:
         raise ConfigError(
-            f"split={settings.split['name']} conflicts with presence={presence.name}, which deals "
+            f"split={settings.split['name']} conflicts with presence={presence.title}, which deals "
             "out samples by their labels: choose another split, or presence arrivals or trace."
         )
 

@@ -107,10 +107,10 @@ class Frame:
 
     def why_not(self, kind: str) -> str | None:
         """The reason why the run has no choice of this kind, see ``unused``; None if it has one."""
-        schedule, uplink = f'schedule "{self.schedule.name}"', f'uplink "{self.uplink.name}"'
+        schedule, uplink = f'schedule "{self.schedule.title}"', f'uplink "{self.uplink.title}"'
         match kind:
             case "assignment" | "delays" if self.algorithm.topology != "star":
-                return with_cells(self.algorithm.name)
+                return with_cells(self.algorithm.title)
             case "assignment" if self.schedule.work != "task rounds":
                 return (
                     f"conflicts with {schedule}, which has no rounds of several tasks: choose "

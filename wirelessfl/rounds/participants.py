@@ -140,7 +140,7 @@ def check_participation(
     tracks = any(payload.senders == "tracking" for payload in algorithm.payloads)
     if tracking is not None and not tracks:
         raise ConfigError(
-            f"tracking_clients={tracking} conflicts with algorithm={algorithm.name!r}, which has "
+            f"tracking_clients={tracking} conflicts with algorithm={algorithm.title!r}, which has "
             "no tracking terms: omit tracking_clients, or choose fadamgc, fa-nt, scaffold or "
             "scaffold-m (inside cells with --local)."
         )
@@ -154,4 +154,4 @@ def check_participation(
     try:
         algorithm.check(clients, sampled, trackers)
     except ValueError as error:
-        raise ConfigError(f"algorithm is {algorithm.name!r}: {error}") from error
+        raise ConfigError(f"algorithm is {algorithm.title!r}: {error}") from error

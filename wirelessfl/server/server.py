@@ -13,13 +13,15 @@ from torch import Tensor
 
 from channels.arrays import BoolArray, FloatArray
 from wirelessfl.algorithms.base import Algorithm
-from wirelessfl.errors import ConfigError
+from wirelessfl.errors import ConfigError, DataError, TrainingError
 from wirelessfl.server.client_states import ClientStates, Overlay
 from wirelessfl.server.upload import Senders, Upload
 from wirelessfl.server.weights import Weights
 from wirelessfl.submodels import Submodels
 from wirelessfl.training.cohort import State
+from wirelessfl.training.executor import failure
 from wirelessfl.training.payloads import Received
+from wirelessfl.training.rules import check_result
 from wirelessfl.uplinks import AirRound, Uplink
 from wirelessfl.wording import shown
 
@@ -57,8 +59,19 @@ class Server:
         self.cloud, self.nodes = self._initial(params)
 
     def _initial(self, params: Tensor) -> tuple[State, State]:
-        """Initial state of the cloud [P] and of the nodes [nodes, P]."""
+        """Initial state of the cloud [P] and of the nodes [nodes, P].
+
+        Raises:
+            ConfigError: the algorithm's ``initial`` does not return tensors [P] with the model.
+        """
         state = self.algorithm.initial(params)
+        if not isinstance(state, Mapping) or "params" not in state:
+            raise ConfigError(
+                f"algorithm {self.algorithm.title!r}: initial returned {shown(state)}. Return a "
+                "dict of tensors [P] by name, with the model as 'params'."
+            )
+        for name, value in state.items():
+            check_result(self.algorithm, "initial", value, params.shape, name)
         at_nodes = [name for name in state if name != "params" and self.algorithm.node_state]
         return (
             {name: state[name] for name in state if name not in at_nodes},
@@ -173,15 +186,24 @@ class Server:
             received: received payloads.
 
         Raises:
-            ConfigError: the algorithm's ``merge`` does not return the names that it was given.
+            ConfigError: the algorithm's ``merge`` does not return the names and shapes that it was
+                given.
+            TrainingError: the algorithm failed; the message says where.
         """
-        merged = rule.merge(nodes, self._remembering(rule, received, nodes["params"]))
+        try:
+            merged = rule.merge(nodes, self._remembering(rule, received, nodes["params"]))
+        except (ConfigError, DataError, TrainingError):
+            raise
+        except Exception as error:  # a user's class may raise anything
+            raise failure(f"algorithm {rule.title!r}, merge", error) from error
         if not isinstance(merged, Mapping) or merged.keys() != nodes.keys():
             given = sorted(merged) if isinstance(merged, Mapping) else shown(merged)
             raise ConfigError(
-                f"algorithm is {rule.name!r}: its merge gets the server state {sorted(nodes)} and "
+                f"algorithm {rule.title!r}: its merge gets the server state {sorted(nodes)} and "
                 f"returns {given}. Return the same names."
             )
+        for name, value in merged.items():
+            check_result(rule, "merge", value, nodes[name].shape, name)
         return merged
 
     def _remembering(self, rule: Algorithm, received: Received, like: Tensor) -> Received:

@@ -36,7 +36,7 @@ def build_sessions(config: Config, given: GivenObjects, shards: Shards) -> Sessi
     assert sessions is not None
     if warm_start.draws and given.model is not None:
         raise ConfigError(
-            f'warm_start="{warm_start.name}" draws new models, but the model, '
+            f'warm_start="{warm_start.title}" draws new models, but the model, '
             f"{type(given.model).__name__}, is a given object. Name a model that can be built, or "
             "choose another warm start."
         )

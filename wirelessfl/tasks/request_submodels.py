@@ -134,7 +134,7 @@ class _VersionContext:
 
     def partition(self, scheme: Scheme) -> Partition:
         raise ConfigError(
-            f"algorithm={self.of.algorithm.name!r} needs the neuron partition of cells, and this "
+            f"algorithm={self.of.algorithm.title!r} needs the neuron partition of cells, and this "
             "schedule has one server: choose schedule='rounds'."
         )
 
@@ -144,13 +144,13 @@ class _VersionContext:
 
     def client_seconds(self, lengths: IntArray) -> FloatArray:
         raise ConfigError(
-            f"algorithm={self.of.algorithm.name!r} chooses widths by the duration of a round, and "
+            f"algorithm={self.of.algorithm.title!r} chooses widths by the duration of a round, and "
             "this schedule has no rounds of one model: choose schedule='rounds', or "
             "budget='width', 'bytes' or 'flops'."
         )
 
     def fastest_sizes(self, partition: Partition, cap: float) -> list[int]:
         raise ConfigError(
-            f"algorithm={self.of.algorithm.name!r} needs sizes that minimise the duration of a "
+            f"algorithm={self.of.algorithm.title!r} needs sizes that minimise the duration of a "
             "round, and this schedule has no rounds of one model: choose schedule='rounds'."
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import traceback
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import ClassVar
@@ -20,7 +20,8 @@ from wirelessfl.submodels import ParamSpec
 from wirelessfl.training.batches import Batches, BatchSource
 from wirelessfl.training.cohort import Cohort, Factors, Penalty, State
 from wirelessfl.training.objective import Objective
-from wirelessfl.training.rules import ClientRule
+from wirelessfl.training.rules import ClientRule, check_result
+from wirelessfl.wording import shown
 
 KEPT = "kept: "
 """Prefix of the tensors that a client keeps, as opposed to those that it sends."""
@@ -94,6 +95,13 @@ class Job:
     fresh: BoolArray | None = None
     factors: Factors = field(default_factory=dict)
 
+    @property
+    def title(self) -> str:
+        """The clients and the label, for error messages."""
+        first, last = int(self.clients[0]), int(self.clients[-1])
+        clients = f"client {first}" if first == last else f"clients {first} to {last}"
+        return ", ".join(filter(None, (clients, self.label)))
+
     def of(self, part: slice) -> Job:
         """The job restricted to some of its clients."""
         return replace(
@@ -155,9 +163,19 @@ class Chunk:
 def after_training(
     rule: ClientRule, params: Tensor, state: State, cohort: Cohort
 ) -> dict[str, Tensor]:
-    """Payloads of the clients after their local steps, and their state with the prefix ``KEPT``."""
+    """Payloads of the clients after their local steps, and their state with the prefix ``KEPT``.
+
+    Raises:
+        ConfigError: the rule's ``keep`` or ``send`` does not return tensors by name.
+    """
     kept = rule.keep(params, state, cohort)
     sent = rule.send(params, state, cohort)
+    for method, found in (("keep", kept), ("send", sent)):
+        if not isinstance(found, Mapping):
+            raise ConfigError(
+                f"algorithm {rule.title!r}: {method} returned {shown(found)}. Return a dict of "
+                "tensors [clients, P] by name."
+            )
     return {**sent, **{KEPT + name: value for name, value in kept.items()}}
 
 
@@ -195,27 +213,21 @@ class Executor(ABC):
         except (ConfigError, DataError, TrainingError):
             raise
         except Exception as error:  # a user's classes may raise anything
-            raise failure(job, error) from error
-        chunk = Chunk.of(slice(0), results)
-        if chunk.payloads.keys() != {payload.name for payload in job.rule.payloads}:
+            raise failure(job.title, error) from error
+        chunk, rule = Chunk.of(slice(0), results), job.rule
+        if chunk.payloads.keys() != {payload.name for payload in rule.payloads}:
             raise ConfigError(
-                f"algorithm {job.rule.name!r} sends {sorted(chunk.payloads)}, but its payloads are "
-                f"{[p.name for p in job.rule.payloads]}: make the two agree."
+                f"algorithm {rule.title!r} sends {sorted(chunk.payloads)}, but its payloads are "
+                f"{[p.name for p in rule.payloads]}: make the two agree."
             )
-        if chunk.kept.keys() != set(job.rule.client_state):
+        if chunk.kept.keys() != set(rule.client_state):
             raise ConfigError(
-                f"algorithm {job.rule.name!r} keeps {sorted(chunk.kept)}, but its client_state is "
-                f"{list(job.rule.client_state)}: make the two agree."
+                f"algorithm {rule.title!r} keeps {sorted(chunk.kept)}, but its client_state is "
+                f"{list(rule.client_state)}: make the two agree."
             )
-        wanted = (len(job.clients), job.spec.size)
-        for name, value in results.items():
-            if getattr(value, "shape", None) != wanted or not isinstance(value, Tensor):
-                shape = getattr(value, "shape", None)
-                raise ConfigError(
-                    f"algorithm {job.rule.name!r} returns {name!r} as a {type(value).__name__} "
-                    f"of shape {shape and tuple(shape)}: return a tensor {list(wanted)}, clients "
-                    "by parameters."
-                )
+        for method, found in (("send", chunk.payloads), ("keep", chunk.kept)):
+            for name, value in found.items():
+                check_result(rule, method, value, (len(job.clients), job.spec.size), name)
         return results
 
     def warm_up(self) -> None:  # noqa: B027
@@ -232,14 +244,12 @@ class Executor(ABC):
         """Release the executor's processes and memory."""
 
 
-def failure(job: Job, error: Exception) -> TrainingError:
-    """Describe an error in one line: the clients, the error and its line in the code."""
+def failure(where: str, error: Exception) -> TrainingError:
+    """Describe an error in one line: where it occurred, the error and its line in the code."""
     frame = traceback.extract_tb(error.__traceback__)[-1]
-    first, last = int(job.clients[0]), int(job.clients[-1])
-    clients = f"client {first}" if first == last else f"clients {first} to {last}"
     return TrainingError(
-        f"{', '.join(filter(None, (clients, job.label)))}: {type(error).__name__}: {error} (in "
-        f"{frame.name}, {Path(frame.filename).name}, line {frame.lineno})"
+        f"{where}: {type(error).__name__}: {error} (in {frame.name}, "
+        f"{Path(frame.filename).name}, line {frame.lineno})"
     )
 
 

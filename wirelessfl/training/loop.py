@@ -12,6 +12,7 @@ from wirelessfl.training.batches import Batch
 from wirelessfl.training.cohort import Terms
 from wirelessfl.training.executor import Executor, Job, TrainingData, after_training
 from wirelessfl.training.objective import Objective
+from wirelessfl.training.rules import checked_step
 
 
 class LoopExecutor(Executor):
@@ -53,7 +54,7 @@ class LoopExecutor(Executor):
                     f"client {client}, {job.label}, local step {step}: {error} "
                     f"(batch of training samples {rows.tolist()})"
                 ) from error
-            params, state = job.rule.step(params, grads[None], state, cohort)
+            params, state = checked_step(job.rule, params, grads[None], state, cohort)
         return after_training(job.rule, params, state, cohort)
 
     def _gradient(self, spec: ParamSpec, params: Tensor, batch: Batch, terms: Terms) -> Tensor:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import Field
 from torch import Tensor
 
+from wirelessfl.errors import ConfigError
 from wirelessfl.registry import Choice
 from wirelessfl.training.cohort import Cohort, Penalty, State
 from wirelessfl.training.payloads import Payload
+from wirelessfl.wording import shown
 
 
 @dataclass(frozen=True)
@@ -68,8 +71,15 @@ class ClientRule(Choice, ABC):
     def step(
         self, params: Tensor, grads: Tensor, state: State, cohort: Cohort
     ) -> tuple[Tensor, State]:
-        """Take one local step; ``params`` may be updated in place."""
-        direction = self.direction(self.gradient(grads, params, cohort), state)
+        """Take one local step; ``params`` may be updated in place.
+
+        Raises:
+            ConfigError: ``gradient`` or ``direction`` returns no tensor [clients, P].
+        """
+        corrected = self.gradient(grads, params, cohort)
+        check_result(self, "gradient", corrected, grads.shape)
+        direction = self.direction(corrected, state)
+        check_result(self, "direction", direction, grads.shape)
         if self.shrink != 1.0:
             params.mul_(self.shrink)
         return params.sub_(direction, alpha=self.lr), state
@@ -107,3 +117,46 @@ class ClientRule(Choice, ABC):
         ``params`` and ``state`` are not used afterwards and may be overwritten.
         """
         return {}
+
+
+def check_result(
+    rule: ClientRule, method: str, value: object, shape: Sequence[int], name: str = ""
+) -> None:
+    """Check a tensor that a method of a rule returned.
+
+    Args:
+        rule: the rule.
+        method: name of the method.
+        value: the tensor.
+        shape: the shape that it must have.
+        name: its name, if the method returns several values.
+
+    Raises:
+        ConfigError: it is not a tensor of this shape.
+    """
+    if isinstance(value, Tensor) and value.shape == shape:
+        return
+    found = f"shape {list(value.shape)}" if isinstance(value, Tensor) else shown(value)
+    returned = f"{found} for {name!r}" if name else found
+    raise ConfigError(
+        f"algorithm {rule.title!r}: {method} returned {returned}. Return a tensor of shape "
+        f"{list(shape)}."
+    )
+
+
+def checked_step(
+    rule: ClientRule, params: Tensor, grads: Tensor, state: State, cohort: Cohort
+) -> tuple[Tensor, State]:
+    """Take one local step of a rule, and check its result.
+
+    Raises:
+        ConfigError: ``step`` returns no pair of parameters [clients, P] and a state.
+    """
+    result = rule.step(params, grads, state, cohort)
+    if not isinstance(result, tuple) or len(result) != 2:
+        raise ConfigError(
+            f"algorithm {rule.title!r}: step returned {shown(result)}. Return the next parameters "
+            "and the state."
+        )
+    check_result(rule, "step", result[0], grads.shape, "params")
+    return result

@@ -32,7 +32,7 @@ from wirelessfl.training.executor import TrainingData, after_training
 from wirelessfl.training.layers import Layer, Params, Scale, Write
 from wirelessfl.training.objective import Objective
 from wirelessfl.training.program import TensorExecutor
-from wirelessfl.training.rules import ClientRule
+from wirelessfl.training.rules import ClientRule, checked_step
 
 
 def _terms(cohort: Cohort, spec: ParamSpec) -> Terms:
@@ -96,7 +96,7 @@ class StackedExecutor(TensorExecutor):
                 self._back(tensors, Write(tensors, rule.shrink, -rule.lr), batch, terms)
                 continue
             self._back(tensors, Write(spec.views(flat), 0.0, 1.0), batch, terms)
-            params, state = rule.step(params, flat, state, cohort)
+            params, state = checked_step(rule, params, flat, state, cohort)
             tensors = spec.views(params)
         return after_training(rule, params, state, cohort)
 

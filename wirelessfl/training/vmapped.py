@@ -17,7 +17,7 @@ from wirelessfl.training.executor import TrainingData, after_training
 from wirelessfl.training.objective import Objective
 from wirelessfl.training.program import TensorExecutor
 from wirelessfl.training.recording import NotRecordableError, Program, record
-from wirelessfl.training.rules import ClientRule
+from wirelessfl.training.rules import ClientRule, checked_step
 
 
 def _unrecordable(*tensors: Tensor) -> None:
@@ -82,7 +82,7 @@ class VmapExecutor(TensorExecutor):
                 continue
             for name, slot in spec.views(flat).items():
                 slot.copy_(found[name])
-            params, state = rule.step(params, flat, state, cohort)
+            params, state = checked_step(rule, params, flat, state, cohort)
             tensors = spec.views(params)
         return after_training(rule, params, state, cohort)
 
@@ -113,7 +113,7 @@ class VmapExecutor(TensorExecutor):
                     torch._foreach_add_(tensors, found, alpha=-rule.lr)
                     continue
                 flat = torch.cat([value.reshape(-1) for value in found])[None]
-                params, state = rule.step(params, flat, state, cohort)
+                params, state = checked_step(rule, params, flat, state, cohort)
                 tensors = list(spec.views(params[0]).values())
         return after_training(rule, params, state, cohort)
 
@@ -144,7 +144,7 @@ class VmapExecutor(TensorExecutor):
                 continue
             for slot, value in zip(spec.views(flat).values(), found, strict=True):
                 slot.copy_(value)
-            params, state = rule.step(params, flat, state, cohort)
+            params, state = checked_step(rule, params, flat, state, cohort)
             tensors = self._tensors(spec, params)
         return after_training(rule, params, state, cohort)
 

@@ -88,7 +88,7 @@ def _take_orders(pipe: Connection, executor: Executor) -> None:
         except (ConfigError, DataError, TrainingError) as error:
             answer = error
         except Exception as error:
-            answer = failure(message.job, error)
+            answer = failure(message.job.title, error)
         pipe.send(answer)
 
 

@@ -69,5 +69,6 @@ class Checked:
         if isinstance(value, torch.Tensor):
             shown = f"{value.dtype} {list(value.shape)}"
         return ConfigError(
-            f"warm start {self.warm_start.name!r}: {method} returned {shown[:80]}. Return {wanted}."
+            f"warm start {self.warm_start.title!r}: {method} returned {shown[:80]}. Return "
+            f"{wanted}."
         )
