@@ -79,6 +79,10 @@ def _told(checkpoint: Any) -> dict[str, Any]:
     return state
 
 
+class NotWrittenError(ConfigError):
+    """A file of a run cannot be written; the run can be resumed once there is space."""
+
+
 class RunDirectory:
     """The folder of one run.
 
@@ -91,9 +95,10 @@ class RunDirectory:
         self._about_file = path / "about.json"
         self._rows_file = path / "rows.jsonl"
         self._checkpoint_file = path / "checkpoint.safetensors"
+        self._made = False
 
-    @staticmethod
-    def check_free(path: Path) -> None:
+    @classmethod
+    def check_free(cls, path: Path) -> None:
         """Check that a folder is empty or missing, and writable.
 
         A draft of ``config.toml`` is ignored: the process that wrote it was killed before the run
@@ -103,12 +108,21 @@ class RunDirectory:
             ConfigError: it is a file, not empty, or not writable.
         """
         check_writable(path)
-        draft = _draft(path / "config.toml")
-        if path.exists() and (not path.is_dir() or any(file != draft for file in path.iterdir())):
+        if cls.holds_run(path):
             raise ConfigError(
-                f"out is {path}: it is not an empty folder. Choose another folder, or resume the "
-                f"run in it: wirelessfl resume {path}"
+                f"out is {path}, which contains a run. Choose another folder, or resume this run: "
+                f"wirelessfl resume {path}"
             )
+        draft = _draft(path / "config.toml")
+        if path.exists() and any(file != draft for file in path.iterdir()):
+            raise ConfigError(
+                f"out is {path}: it is not an empty folder. Choose another folder, or empty it."
+            )
+
+    @staticmethod
+    def holds_run(path: Path) -> bool:
+        """Whether a folder is that of a run."""
+        return os.path.isfile(path / "config.toml")  # False, too, for a path that cannot be
 
     @classmethod
     def create(
@@ -133,17 +147,28 @@ class RunDirectory:
         """
         text, told = config.to_toml(), about(config.run.device) | dict(entries or {})
         cls.check_free(path)
+        directory = cls(path)
+        directory._made = not path.exists()
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.mkdir(exist_ok=not new)
             with _replacing(path / "config.toml") as draft:
                 draft.write_text(text, encoding="utf-8")
-            cls(path)._write_about(told)
+            directory._write_about(told)
         except FileExistsError:
             raise
         except OSError as error:
             raise ConfigError(f"out is {path}: {error.strerror}. Choose another folder.") from error
-        return cls(path)
+        return directory
+
+    def remove(self) -> None:
+        """Remove the files of a run that has failed at its start, and its folder if it was new."""
+        own = (self.path / "config.toml", self._about_file, self._rows_file, self._checkpoint_file)
+        for file in (*own, *self.path.glob("*clients-*.log")):
+            file.unlink(missing_ok=True)
+        if self._made:
+            with suppress(OSError):  # another program has written into it
+                self.path.rmdir()
 
     @classmethod
     def open(cls, path: Path) -> tuple[RunDirectory, Config]:
@@ -154,8 +179,11 @@ class RunDirectory:
                 it, or its checkpoint or settings are invalid.
         """
         file, directory = path / "config.toml", cls(path)
-        if not os.path.isfile(file):  # False, too, for a path that cannot be
-            raise ConfigError(f"{path} is not a run directory (no config.toml).")
+        if not cls.holds_run(path):
+            raise ConfigError(
+                f"{path} is not a run directory (no config.toml). Give the folder of a run, as "
+                "printed at its end."
+            )
         directory._check_version()  # other versions may have other settings
         try:
             return directory, Config.from_toml(file)
@@ -163,6 +191,11 @@ class RunDirectory:
             raise ConfigError(
                 f"{file}: {error} If another version of wirelessfl wrote it, start a new run."
             ) from error
+
+    @property
+    def command(self) -> str:
+        """The command of a new run with the settings of this one."""
+        return f"wirelessfl run --config {self.path / 'config.toml'} --out NEW"
 
     def _check_version(self) -> None:
         """Check that this version of the package can resume from the checkpoint.
@@ -174,7 +207,7 @@ class RunDirectory:
         state = self._state()
         if state is None:
             return
-        remedy = f"Start a new run: wirelessfl run --config {self.path}/config.toml --out NEW"
+        remedy = f"Start a new run: {self.command}"
         layout = state.get("layout", 1)  # layout 1 has no such entry
         if layout != CHECKPOINT_LAYOUT:
             age = "an earlier" if layout < CHECKPOINT_LAYOUT else "a later"
@@ -238,7 +271,7 @@ class RunDirectory:
         """Append one row; if the process is killed here, ``resume`` removes the incomplete line.
 
         Raises:
-            ConfigError: the file cannot be written.
+            NotWrittenError: the file cannot be written.
         """
         with self._writing(self._rows_file), self._rows_file.open("a", encoding="utf-8") as file:
             file.write(json.dumps(row) + "\n")
@@ -248,13 +281,13 @@ class RunDirectory:
         """Name the file, and the way to go on, if the disk is full.
 
         Raises:
-            ConfigError: the file cannot be written.
+            NotWrittenError: the file cannot be written.
         """
         try:
             yield
         except (OSError, SafetensorError) as error:
             cause = getattr(error, "strerror", None) or error
-            raise ConfigError(
+            raise NotWrittenError(
                 f"{file} cannot be written: {cause}. Free some space, and go on: wirelessfl resume "
                 f"{self.path}"
             ) from error
@@ -270,7 +303,10 @@ class RunDirectory:
         try:
             lines = self._rows_file.read_text(encoding="utf-8").split("\n")[:-1]
         except (OSError, UnicodeError) as error:
-            raise ConfigError(f"{self._rows_file} is damaged: {error}") from error
+            raise ConfigError(
+                f"{self._rows_file} is damaged: {error}. Restore it, or start a new run: "
+                f"{self.command}"
+            ) from error
         rows = []
         for number, line in enumerate(lines, start=1):
             try:
@@ -279,7 +315,8 @@ class RunDirectory:
                     raise ValueError("it is not a row of a run")
             except (ValueError, RecursionError) as error:
                 raise ConfigError(
-                    f"{self._rows_file}, line {number} is damaged: {error}"
+                    f"{self._rows_file}, line {number} is damaged: {error}. Restore the line, or "
+                    f"start a new run: {self.command}"
                 ) from error
             rows.append(row)
         return rows
@@ -288,7 +325,7 @@ class RunDirectory:
         """Write a checkpoint that covers all current rows.
 
         Raises:
-            ConfigError: it cannot be written; the last one remains.
+            NotWrittenError: it cannot be written; the last one remains.
         """
         size = 0
         if self._rows_file.exists():
@@ -307,9 +344,15 @@ class RunDirectory:
         """Tensors and state of the checkpoint; None if none has been written yet.
 
         Raises:
-            ConfigError: the checkpoint is damaged.
+            ConfigError: the checkpoint is damaged, or missing although there are rows.
         """
         if not self._checkpoint_file.exists():
+            if self._rows_file.exists() and self._rows_file.stat().st_size:
+                raise ConfigError(
+                    f"{self._checkpoint_file} is missing, but {self._rows_file.name} has rows, "
+                    "which cannot be continued without it. Restore the checkpoint, or start a new "
+                    f"run: {self.command}"
+                )
             return None
         with self._checkpoint() as file:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
@@ -341,7 +384,7 @@ class RunDirectory:
         except (SafetensorError, OSError, TypeError, ValueError) as error:
             raise ConfigError(
                 f"{self._checkpoint_file} is damaged: {error}. Start a new run with its settings: "
-                f"wirelessfl run --config {self.path / 'config.toml'} --out NEW"
+                f"{self.command}"
             ) from error
 
     def cut_rows(self, size: int) -> None:
@@ -363,7 +406,6 @@ class RunDirectory:
         if there < size:
             raise ConfigError(
                 f"{self._rows_file} has {there} bytes, but the checkpoint needs {size}: rows "
-                f"are lost. Start a new run: wirelessfl run --config "
-                f"{self.path / 'config.toml'} --out NEW"
+                f"are lost. Start a new run: {self.command}"
             )
         return there

@@ -75,6 +75,8 @@ class Progress:
         self.directory, self.on_row, self.on_note = directory, on_row, on_note
         self.diverged: set[Any] = set()
         self.finished = False
+        self.resumable = False
+        """Whether there is progress beyond the start, or an error of the caller."""
         self.wall_before = 0.0
         self.started = self.saved = time.monotonic()
         self.save_seconds = 0.0
@@ -102,9 +104,11 @@ class Progress:
         check_fingerprint(self.directory, state, self.fingerprint)
         if not state["finished"]:
             self.directory.cut_rows(state["rows_bytes"])
+        self.directory.rows()  # raises now if a row is damaged, not at the end
         return checkpoint
 
     def _restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
+        self.resumable = True
         self.wall_before, self.finished = state["wall_seconds"], state["finished"]
         self.engine.restore(tensors, state)
 
@@ -148,8 +152,10 @@ class Progress:
                     f"training{whose} has diverged by round {row['round']}. Lower --lr or "
                     "--server-lr."
                 )
+        started, self.resumable = self.resumable or row["round"] > 0, True
         if self.on_row is not None:
             self.on_row(row)
+        self.resumable = started
         return answer
 
     def save(self) -> None:
@@ -160,6 +166,7 @@ class Progress:
         pause = max(wanted, 20 * self.save_seconds) if wanted else 0.0
         if time.monotonic() - self.saved >= pause:
             self.write_checkpoint()
+            self.resumable = True
 
     def write_checkpoint(self) -> None:
         """Write a checkpoint that covers all current rows."""

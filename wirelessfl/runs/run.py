@@ -20,7 +20,7 @@ from wirelessfl.data import Dataset
 from wirelessfl.errors import ConfigError, DataError, TrainingError
 from wirelessfl.fork_server import leave_if_child
 from wirelessfl.runs.about import about
-from wirelessfl.runs.directory import RunDirectory
+from wirelessfl.runs.directory import NotWrittenError, RunDirectory
 from wirelessfl.runs.engines import engine_of
 from wirelessfl.runs.fingerprints import check_fingerprint, check_trace, settings_fingerprint
 from wirelessfl.runs.progress import Progress, RowCallback
@@ -64,7 +64,8 @@ def run(
     Raises:
         ConfigError: invalid settings; raised before anything is written.
         DataError: missing or damaged data; raised before anything is written.
-        TrainingError: the training of a client failed.
+        TrainingError: the training of a client failed. If a run fails before its first row after
+            the start, its folder is removed.
     """
     leave_if_child()
     check_objects(
@@ -240,6 +241,12 @@ def _go(
             except (KeyboardInterrupt, WorkerDiedError):
                 if on_note is not None:
                     on_note(f"interrupted; to resume: wirelessfl resume {directory.path}")
+                raise
+            except NotWrittenError:
+                raise
+            except Exception:
+                if not (resumed or progress.resumable) and progress.leads:
+                    directory.remove()  # otherwise it would block the next run in this folder
                 raise
     rows = shards.by_first(directory.rows)
     return RunResult(setup.config, rows, engine.params(), directory.path)

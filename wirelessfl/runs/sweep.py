@@ -27,7 +27,7 @@ from wirelessfl.fork_server import (
     unguarded,
 )
 from wirelessfl.processes import end_with_parent, launched
-from wirelessfl.runs.directory import Row, check_writable
+from wirelessfl.runs.directory import Row, RunDirectory, check_writable
 from wirelessfl.runs.kept import kept_folder, settings_hash, why_failed
 from wirelessfl.runs.on_ray import on_ray
 from wirelessfl.runs.result import RunResult
@@ -96,9 +96,9 @@ def sweep(
         Results in the order of ``configs``.
 
     Raises:
-        ConfigError: ``jobs`` < 1, ``root`` cannot be written, Ray or its cluster is not available,
-            ``torchrun`` has started several processes, or a script starts the sweep when it is
-            imported by the processes of the sweep.
+        ConfigError: ``jobs`` < 1, ``root`` cannot be written or is the folder of a run, Ray or its
+            cluster is not available, ``torchrun`` has started several processes, or a script starts
+            the sweep when it is imported by the processes of the sweep.
         SweepError: runs failed.
     """
     leave_if_child()
@@ -110,6 +110,11 @@ def sweep(
             "Start the sweep without torchrun, and use jobs or ray."
         )
     check_writable(root)
+    if RunDirectory.holds_run(root):
+        raise ConfigError(
+            f"out is {root}, which contains a run, and a sweep needs a folder of its own. Choose "
+            "another folder."
+        )
     tell = on_row or (lambda place, row: None)
     ended = on_end or (lambda place: None)
     first: dict[str, int] = {}

@@ -62,7 +62,7 @@ class Server:
         """Initial state of the cloud [P] and of the nodes [nodes, P].
 
         Raises:
-            ConfigError: the algorithm's ``initial`` does not return tensors [P] with the model.
+            ConfigError: the algorithm's ``initial`` does not return tensors with the model.
         """
         state = self.algorithm.initial(params)
         if not isinstance(state, Mapping) or "params" not in state:
@@ -70,8 +70,7 @@ class Server:
                 f"algorithm {self.algorithm.title!r}: initial returned {shown(state)}. Return a "
                 "dict of tensors [P] by name, with the model as 'params'."
             )
-        for name, value in state.items():
-            check_result(self.algorithm, "initial", value, params.shape, name)
+        check_result(self.algorithm, "initial", state["params"], params.shape, "params")
         at_nodes = [name for name in state if name != "params" and self.algorithm.node_state]
         return (
             {name: state[name] for name in state if name not in at_nodes},

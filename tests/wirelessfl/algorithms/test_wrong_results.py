@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 
 import pytest
+import torch
 
 import wirelessfl
 from wirelessfl.algorithms import Algorithm, find_algorithm
@@ -29,6 +30,18 @@ class Number(FedAvg):
 class Unreceived(FedAvg):
     def merge(self, server, received):
         return {"params": received.mean["gradient"]}
+
+
+@dataclass(frozen=True)
+class FailsLater(FedAvg):
+    """Fails in the third merge."""
+
+    def initial(self, params):
+        return {"params": params, "left": torch.full_like(params, 2)}
+
+    def merge(self, server, received):
+        1 / int(server["left"].max())
+        return super().merge(server, received) | {"left": server["left"] - 1}
 
 
 @dataclass(frozen=True)
@@ -82,9 +95,9 @@ class NoInitial(FedAvg):
 
 
 @dataclass(frozen=True)
-class ShortMemory(FedAvg):
+class ShortInitial(FedAvg):
     def initial(self, params):
-        return {"params": params, "momentum": params[:3]}
+        return {"params": params[:3]}
 
 
 @dataclass(frozen=True)
@@ -103,7 +116,7 @@ WRONG = [
     (SendsNothing, "send returned None. Return a dict of tensors"),
     (KeepsNothing, "keep returned None. Return a dict of tensors"),
     (NoInitial, "initial returned None. Return a dict of tensors"),
-    (ShortMemory, f"initial returned shape [3] for 'momentum'. Return a tensor of shape [{P}]."),
+    (ShortInitial, f"initial returned shape [3] for 'params'. Return a tensor of shape [{P}]."),
 ]
 
 
@@ -115,12 +128,12 @@ def path_of(rule):
 def train(config, toy, monkeypatch):
     """Function that runs an algorithm of this file, named by its import path."""
 
-    def run(rule, **settings):
+    def run(rule, *, on_row=None, **settings):
         monkeypatch.setattr(
             "wirelessfl.registry.import_path", lambda kind, path: globals()[path.split(":")[1]]
         )
-        more = {"hidden": (5,), "clients": 4, "chunk": 2, "rounds": 1}
-        return wirelessfl.run(config(path_of(rule), **more, **settings), data=toy)
+        more = {"hidden": (5,), "clients": 4, "chunk": 2, "rounds": 1} | settings
+        return wirelessfl.run(config(path_of(rule), **more), data=toy, on_row=on_row)
 
     return run
 
@@ -147,6 +160,34 @@ def test_an_error_in_a_merge_names_the_algorithm_and_the_line(train):
     message = rf"^algorithm '{path}', merge: KeyError: 'gradient' \(in merge, .*, line \d+\)$"
     with pytest.raises(TrainingError, match=message):
         train(Unreceived)
+
+
+@pytest.mark.parametrize("rule", [SendsNothing, Narrow, Unreceived])
+def test_an_error_in_the_first_round_leaves_no_folder(rule, train, tmp_path):
+    """The next run can use the same folder; a folder that was there before remains, empty."""
+    (tmp_path / "there").mkdir()
+    for name in ("new", "there"):
+        with pytest.raises((ConfigError, TrainingError)):
+            train(rule, out=tmp_path / name, eval_every=10)
+    assert [path.name for path in tmp_path.iterdir()] == ["there"]
+    assert not any((tmp_path / "there").iterdir())
+    assert train(FedAvg, out=tmp_path / "new").rows[-1]["round"] == 1
+
+
+def test_an_error_after_the_first_rounds_keeps_them(train, tmp_path):
+    with pytest.raises(TrainingError, match="ZeroDivisionError"):
+        train(FailsLater, out=tmp_path / "run", rounds=3)
+    rows = (tmp_path / "run" / "rows.jsonl").read_text().splitlines()
+    assert len(rows) == 3
+
+
+def test_an_error_of_the_caller_keeps_the_run(train, tmp_path):
+    def on_row(row):
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        train(Narrow, out=tmp_path / "run", on_row=on_row)
+    assert (tmp_path / "run" / "config.toml").is_file()
 
 
 def test_a_missing_method_is_named(monkeypatch):

@@ -160,7 +160,10 @@ def test_unknown_keys_and_files_are_refused(tmp_path):
         ({"algorithm": "hist", "uplink": []}, r"uplink is \[\]: give a name"),
         ({"algorithm": "os:path"}, "algorithm 'os:path' is <module"),
         ({"algorithm": ":"}, "algorithm ':' cannot be imported"),
-        ({"algorithm": "wirelessfl.algorithms:Algorithm"}, "lacks merge, send, which .*: define them.$"),
+        (
+            {"algorithm": "wirelessfl.algorithms:Algorithm"},
+            "lacks merge, send, which .*: define them.$",
+        ),
         ({"algorithm": "hist", "network": 3}, "network is 3"),
         (
             {"algorithm": "hist", "network": {"cells": True}},

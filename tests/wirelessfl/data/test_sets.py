@@ -129,7 +129,9 @@ def test_built_in_names_and_data_sets_of_users():
     texts = ["20newsgroups", "ag-news", "qnli", "qqp", "sst2"]
     assert dataset_names() == sorted([*images, *texts, "shakespeare"])
     assert load_dataset(f"{__name__}:load_tiny", "here").name == "tiny in here"
-    with pytest.raises(ConfigError, match=r"load_nothing' returned None: return a wirelessfl\.data\.Dataset"):
+    with pytest.raises(
+        ConfigError, match=r"load_nothing' returned None: return a wirelessfl\.data\.Dataset"
+    ):
         load_dataset(f"{__name__}:load_nothing")
     with pytest.raises(ConfigError, match="fashion-mnist"):
         load_dataset("fashion")

@@ -92,6 +92,64 @@ def test_missing_rows_of_a_finished_run_are_reported(config, toy):
     rows.unlink()
     with pytest.raises(ConfigError, match="has 0 bytes, but the checkpoint needs"):
         wirelessfl.resume(settings.run.out)
+    remedy = (
+        r".*\. Restore it, or start a new run: wirelessfl run --config .*config\.toml --out NEW"
+    )
     rows.write_bytes(b"\xff" * len(whole))
-    with pytest.raises(ConfigError, match=r"rows\.jsonl is damaged: 'utf-8' codec"):
+    with pytest.raises(ConfigError, match=rf"rows\.jsonl is damaged: 'utf-8' codec{remedy}"):
         wirelessfl.resume(settings.run.out)
+
+
+@pytest.mark.parametrize("finished", [False, True])
+def test_a_missing_checkpoint_is_named(config, toy, finished, halt_at):
+    """Its rows are neither lost nor written again by a second training."""
+    settings = config(checkpoint_seconds=0)
+    if finished:
+        wirelessfl.run(settings, data=toy)
+    else:
+        with pytest.raises(KeyboardInterrupt):
+            wirelessfl.run(settings, data=toy, on_row=halt_at(2))
+    rows = settings.run.out / "rows.jsonl"
+    before = rows.read_bytes()
+    (settings.run.out / "checkpoint.safetensors").unlink()
+    message = (
+        r"checkpoint\.safetensors is missing, but .* Restore .* or start a new run: wirelessfl"
+    )
+    with pytest.raises(ConfigError, match=message):
+        wirelessfl.resume(settings.run.out, data=toy)
+    assert rows.read_bytes() == before
+
+
+@pytest.mark.parametrize("finished", [False, True])
+def test_a_damaged_line_is_named_before_the_run_continues(config, toy, finished, halt_at):
+    settings, resumed = config(checkpoint_seconds=0), []
+    if finished:
+        wirelessfl.run(settings, data=toy)
+    else:
+        with pytest.raises(KeyboardInterrupt):
+            wirelessfl.run(settings, data=toy, on_row=halt_at(3))
+    rows = settings.run.out / "rows.jsonl"
+    lines = rows.read_text().splitlines()
+    number = len(lines) if finished else 2
+    lines[number - 1] = "{" * len(lines[number - 1])
+    rows.write_text("\n".join(lines) + "\n")
+    message = rf"rows\.jsonl, line {number} is damaged: .* Restore the line, or start a new run: "
+    with pytest.raises(ConfigError, match=message):
+        wirelessfl.resume(settings.run.out, data=toy, on_row=resumed.append)
+    assert not resumed
+
+
+def test_a_full_disk_at_the_start_keeps_the_run(config, toy, monkeypatch, same):
+    """The error advises to resume it."""
+    settings = config()
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("wirelessfl.runs.directory.json.dumps", full)
+        patch.setattr(RunDirectory, "_write_about", lambda *_: None)
+        patch.setattr(RunDirectory, "save", lambda *_: None)
+        with pytest.raises(ConfigError, match=r"rows\.jsonl cannot be written: No space"):
+            wirelessfl.run(settings, data=toy)
+    same(wirelessfl.resume(settings.run.out, data=toy), wirelessfl.run(config(), data=toy))

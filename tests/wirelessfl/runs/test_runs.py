@@ -56,10 +56,12 @@ def test_folders_in_use_are_refused_before_any_work(config, toy, tmp_path):
     settings = config()
     settings.run.out.mkdir()
     (settings.run.out / "thesis.tex").write_text("years of work")
-    with pytest.raises(wirelessfl.ConfigError, match="not an empty folder"):
+    message = r"out is .*: it is not an empty folder\. Choose another folder, or empty it\.$"
+    with pytest.raises(wirelessfl.ConfigError, match=message):
         wirelessfl.run(settings, data=toy)
     assert [p.name for p in settings.run.out.iterdir()] == ["thesis.tex"]
-    with pytest.raises(wirelessfl.ConfigError, match="is not a run directory"):
+    message = r"is not a run directory \(no config\.toml\)\. Give the folder of a run"
+    with pytest.raises(wirelessfl.ConfigError, match=message):
         wirelessfl.resume(tmp_path / "nothing")
 
 

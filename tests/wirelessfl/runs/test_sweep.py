@@ -372,6 +372,15 @@ def test_a_run_killed_while_its_settings_were_written_is_started_again(tmp_path)
         wirelessfl.run(config.with_run({"out": tmp_path / "other"}))
 
 
+def test_the_folder_of_a_run_is_no_folder_for_a_sweep(tmp_path):
+    (config,) = configs(rounds=1, seeds=(1,))
+    folder = wirelessfl.run(config.with_run({"out": tmp_path / "run"})).directory
+    before = sorted(folder.iterdir())
+    with pytest.raises(ConfigError, match=r"out is .*, which contains a run, and a sweep needs"):
+        sweep([config], folder)
+    assert sorted(folder.iterdir()) == before
+
+
 def test_a_run_with_other_defaults_is_not_reused(tmp_path):
     """A stored run with the same hash is refused if changed defaults gave it other settings."""
     config = Config.from_flags("fedavg", clients=4, rounds=1, local_steps=1, threads=1)

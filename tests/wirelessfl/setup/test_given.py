@@ -383,7 +383,8 @@ def test_warm_starts_that_draw_models_refuse_a_given_model(config, toy):
 def test_resume_needs_the_given_objects_even_without_a_checkpoint(config, toy, star):
     settings = build(config("fedavg", network=True), data=toy, network=star).config
     directory = wirelessfl.run(settings, data=toy, network=star).directory
-    (directory / "checkpoint.safetensors").unlink()
+    for name in ("checkpoint.safetensors", "rows.jsonl"):
+        (directory / name).unlink()
     with pytest.raises(
         ConfigError, match=r"was started by wirelessfl\.run with data=\.\.\., network=\.\.\.,"
     ):

@@ -153,7 +153,12 @@ def test_wrong_arguments_of_splits(change, message):
 def test_wrong_arguments_of_other_functions():
     told(lambda: load_dataset(3), ConfigError, "data set is 3")
     told(lambda: load_dataset("mnist", 3), ConfigError, "data_dir is 3")
-    told(lambda: wirelessfl.model_mask_sizes(None, 3), ConfigError, "module is None", "torch.nn.Module")
+    told(
+        lambda: wirelessfl.model_mask_sizes(None, 3),
+        ConfigError,
+        "module is None",
+        "torch.nn.Module",
+    )
     told(
         lambda: wirelessfl.model_mask_sizes(nn.Linear(2, 2), 3), ConfigError, "draw is 3", "Channel"
     )

@@ -406,5 +406,7 @@ def test_payloads_must_have_their_shape(engine, wrong):
 
     data = engine.training_data((9,), [20, 5])
     task, job = engine.job_for(FCNN((9,), 4, hidden=(13,)), data)
-    with pytest.raises(ConfigError, match=r"send returned .* for 'update'. Return a tensor of shape \[\d, "):
+    with pytest.raises(
+        ConfigError, match=r"send returned .* for 'update'. Return a tensor of shape \[\d, "
+    ):
         engine.updates(VmapExecutor(task, data, chunk=2), replace(job, rule=Long()))

@@ -56,7 +56,10 @@ def test_models_that_vmap_does_not_support_train_in_the_loop(engine):
 def test_modules_that_do_not_fit_the_data_are_refused(engine):
     x, y = engine.samples((9,))
     for module, message in (
-        (nn.Linear(8, 4), r"on samples of shape \(9,\): .*\. Choose a model of samples of this shape\.$"),
+        (
+            nn.Linear(8, 4),
+            r"on samples of shape \(9,\): .*\. Choose a model of samples of this shape\.$",
+        ),
         (nn.Linear(9, 5), r"returns \(4, 5\) for 4 samples"),
         (nn.Unflatten(1, (3, 3)), "trainable"),
         (Counts(), "changes its buffer 'calls'"),
