@@ -42,7 +42,7 @@ class Choice:
 
         Returns:
             The reason for each setting, by name. A message puts it after the setting's name and
-            value, e.g. "conflicts with option=S" or "needs samples_per_client".
+            value, e.g. "conflicts with option=S" or "needs samples_per_client: set it".
         """
         return {}
 

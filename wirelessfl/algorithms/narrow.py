@@ -150,7 +150,7 @@ class Adaptive(Scaled, Narrow):
         if self.budget != "deadline":
             found["deadline"] = f'conflicts with budget="{self.budget}": choose budget "deadline"'
         if not self.min_coverage:
-            found["coverage_of"] = "needs min_coverage"
+            found["coverage_of"] = "needs min_coverage: set it"
         if self.budget in ("deadline", "fastest"):
             found["capacities"] = (
                 f'conflicts with budget="{self.budget}", which computes widths from the channels: '

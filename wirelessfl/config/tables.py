@@ -45,9 +45,11 @@ def read_toml(path: Path) -> dict[str, Any]:
         # utf-8-sig removes the byte order mark that some editors write.
         return tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
     except OSError as error:
-        raise ConfigError(f"configuration {path}: {error.strerror}.") from error
+        raise ConfigError(
+            f"configuration {path}: {error.strerror}. Give the path of a TOML file."
+        ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"configuration {path} is not TOML: {error}.") from error
+        raise ConfigError(f"configuration {path} is not TOML: {error}. Correct it.") from error
 
 
 def tables_from_flags(

@@ -50,7 +50,7 @@ def refusal(settings: Settings, place: Place, reason: str) -> str:
     table = getattr(settings, section)
     value = table[key] if isinstance(table, Mapping) else getattr(table, key)
     name = section if key == "name" and section in KINDS else key
-    leave = ", or leave" if ":" in reason else ": leave"
+    leave = ", or leave" if ": " in reason else ": leave"
     return f"{name}={shown(value)} {reason}{leave} {name} out."
 
 

@@ -97,18 +97,18 @@ def make_partition(
             parameter cannot be sliced.
     """
     names = tuple(chain or Declared.of(module).fully_connected)
+    if len(names) < 2 and sum(isinstance(layer, nn.Linear) for layer in module.modules()) < 2:
+        raise ConfigError(
+            f"model {type(module).__name__} has fewer than two fully connected layers, so there "
+            "are no neurons between them to partition: choose model fcnn, lenet5 or cifar-cnn, or "
+            "an algorithm without a partition, such as hfedavg."
+        )
     if len(names) == 1:
         raise ConfigError(
             f"layers is {names[0]!r}: name at least two fully connected layers in order; the "
             "neurons between them are partitioned."
         )
     if not names:
-        if sum(isinstance(layer, nn.Linear) for layer in module.modules()) < 2:
-            raise ConfigError(
-                f"model {type(module).__name__} has fewer than two fully connected layers, so "
-                "there are no neurons between them to partition: choose fcnn, lenet5 or cifar-cnn, "
-                "or an algorithm without a partition, such as hfedavg or ra-fed."
-            )
         raise ConfigError(
             f"model {type(module).__name__} does not declare which layers to partition. Name its "
             "fully connected layers in order, e.g. --layers fc1,fc2, or set the module's attribute "

@@ -209,11 +209,15 @@ def test_tables_name_existing_flags() -> None:
 @pytest.mark.parametrize(
     ("algorithm", "flags", "message"),
     [
-        ("fedavg", {"split": "iid", "reuse": True}, "reuse=True needs samples_per_client"),
+        (
+            "fedavg",
+            {"split": "iid", "reuse": True},
+            "reuse=True needs samples_per_client: set it, or leave reuse out.",
+        ),
         (
             "fedavg",
             {"split": "dirichlet", "samples_per_client": 9, "min_samples": 1},
-            "min_samples=1 conflicts with samples_per_client=9",
+            "min_samples=1 conflicts with samples_per_client=9: choose one of them, or leave",
         ),
         (
             "fedavg",
@@ -228,12 +232,18 @@ def test_tables_name_existing_flags() -> None:
         (
             "fedavg",
             {"sessions": 4, "shared_labels": "split"},
-            "shared_labels='split' needs overlap above 0",
+            "shared_labels='split' needs overlap above 0: set it, or leave",
         ),
         ("hfedavg", {"schedule": "buffered", "requests": 96}, "requests=96 conflicts with algo"),
         ("fedavg", {"alpha": 0.5}, 'alpha=0.5 is a setting of split "dirichlet", and split is "n'),
         ("fedavg", {"rician_k_db": 6.0}, 'rician_k_db=6.0 is a setting of fading "rician"'),
         ("fedavg", {"compression_keep": 0.1}, 'compression_keep=0.1 is a setting of compression "'),
+        (
+            "wirelessfl.algorithms.fedavg:FedAvg",
+            {"client_states": "disk"},
+            "client_states='disk' conflicts with algorithm \"wirelessfl.algorithms.fedavg:FedAvg\""
+            ", which keeps no client state: leave client_states out.",
+        ),
         ("fedavg", {"overlap": 0.0}, "overlap=0.0 is a setting of presence and needs sessions"),
     ],
 )

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from channels.streams import Stream
 from wirelessfl.errors import ConfigError
-from wirelessfl.models import FCNN, LeNet5
+from wirelessfl.models import FCNN, LeNet5, LinearClassifier
 from wirelessfl.submodels import (
     Dealing,
     ParamSpec,
@@ -247,5 +247,8 @@ def test_flat_vectors_contain_each_trainable_parameter_once():
 
 def test_a_model_without_two_linear_layers_has_nothing_to_partition():
     module = nn.Sequential(nn.Conv2d(1, 2, 3), nn.Flatten(), nn.Linear(72, 4))
-    with pytest.raises(ConfigError, match="fewer than two fully connected layers"):
-        make_partition(module, ParamSpec.of(module))
+    for model in (module, LinearClassifier((12,), 4)):
+        with pytest.raises(
+            ConfigError, match=r"fewer than two fully connected .* choose model fcnn"
+        ):
+            make_partition(model, ParamSpec.of(model))

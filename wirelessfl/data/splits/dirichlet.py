@@ -59,7 +59,8 @@ class Dirichlet(OwnedSplit):
         """``samples_per_client`` conflicts with ``min_samples`` and is required for ``reuse``."""
         if self.samples_per_client is None:
             return without_sizes(None)
-        return {"min_samples": f"conflicts with samples_per_client={self.samples_per_client}"}
+        size = self.samples_per_client
+        return {"min_samples": f"conflicts with samples_per_client={size}: choose one of them"}
 
     @property
     def required(self) -> int:

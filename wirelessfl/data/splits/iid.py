@@ -60,4 +60,4 @@ class IID(OwnedSplit):
 
 def without_sizes(samples_per_client: int | None) -> Mapping[str, str]:
     """Settings without effect because ``samples_per_client`` is None, with the reason."""
-    return {} if samples_per_client is not None else {"reuse": "needs samples_per_client"}
+    return {} if samples_per_client is not None else {"reuse": "needs samples_per_client: set it"}

@@ -42,7 +42,7 @@ class Labels(PresenceModel):
 
     def unused(self) -> Mapping[str, str]:
         """Without overlap, ``shared_labels`` has no effect."""
-        return {} if self.overlap else {"shared_labels": "needs overlap above 0"}
+        return {} if self.overlap else {"shared_labels": "needs overlap above 0: set it"}
 
     @property
     def shared(self) -> Literal["split", "both"]:
