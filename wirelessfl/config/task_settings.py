@@ -150,7 +150,9 @@ def with_table(settings: Settings, table: Mapping[str, Any], name: str) -> dict[
                     f"task {name!r} has {key!r}, which is a setting of the whole run. Remove it "
                     "from the task."
                 )
-            found = owners_of(key) or suggestion(key, homes)
+            found = (
+                owners_of(key) or suggestion(key, homes) or f" Choose {', '.join(sorted(homes))}."
+            )
             raise ConfigError(f"unknown setting {key!r} of task {name!r}.{found}")
         section, field = homes[key]
         alone = isinstance(value, str) and _takes_several(tables, homes[key])

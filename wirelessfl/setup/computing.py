@@ -91,14 +91,14 @@ def expect_workers(settings: RunSection, workload: Workload) -> None:
 
 
 def check_workers(workers: int, threads: int, clients: int) -> None:
-    """Refuse more worker processes than clients or cores.
+    """Refuse more worker processes than clients or cores; the message names the lower limit.
 
     Raises:
         ConfigError: there are too many.
     """
     if workers == 1:
         return
-    if workers > clients:
+    if workers > clients and clients * threads <= cores():
         raise ConfigError(
             f"workers={workers} exceeds the {clients} clients that train at once. Choose 1 to "
             f"{clients}."

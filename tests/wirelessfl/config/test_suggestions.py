@@ -85,6 +85,10 @@ LEAKS = re.compile(r"Input should|_parsing|extra_forbidden|valid (integer|number
             "[[task]]\nmodle = 'mlp'",
             "unknown setting 'modle' of task 'digits'. Do you mean 'model'?",
         ),
+        (
+            "[[task]]\nfoo = 3",
+            "unknown setting 'foo' of task 'digits'. Choose algorithm, batch_size, buffer, ",
+        ),
     ],
 )
 def test_errors_in_toml_name_setting_value_and_suggestion(

@@ -184,6 +184,8 @@ def test_more_workers_than_clients_or_cores_are_refused(config, toy, monkeypatch
         monkeypatch.setattr(module, "cores", lambda: 2)
     with pytest.raises(ConfigError, match=r"workers=3 exceeds .* cores, 2\. Choose 1 to 2\."):
         build(config("fedavg", workers=3), data=toy)
+    with pytest.raises(ConfigError, match=r"workers=99 exceeds .* cores, 2\. Choose 1 to 2\."):
+        build(config("fedavg", workers=99), data=toy)  # the clients would allow 6
     with pytest.raises(ConfigError, match=r"workers=2 conflicts with threads=2 on 2 cores"):
         build(config("fedavg", workers=2, threads=2), data=toy)
 
