@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from wirelessfl.figure_style import (
     style,
     use_style,
 )
+from wirelessfl.wording import shown, suggestion
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -111,9 +112,12 @@ def draw_curves(
         smooth: number of successive rows that are averaged for each point of a curve, odd.
 
     Raises:
-        ValueError: there is no curve, a curve has no rows, or a loss has a target or floor.
+        ValueError: there is no curve, a curve has no rows or rows without the fields, a label is
+            not in ``styles``, ``target`` or ``floor`` is outside [0, 1] or given for a loss, or
+            ``smooth`` is even.
     """
-    _check_curves(runs, what, {"target": target, "floor": floor})
+    _check_scales(against, what, {"target": target, "floor": floor}, smooth)
+    _check_curves(runs, (against, what), styles)
     ends: list[float] = []
     hits: list[float] = []
     accuracy = what.endswith("accuracy")
@@ -156,23 +160,67 @@ def draw_curves(
         axes.legend(fontsize=style().small, frameon=False, loc="best")
 
 
-def _check_curves(
-    runs: Mapping[str, Sequence[Sequence[Row]]], what: What, accuracies: Mapping[str, float | None]
+def _check_scales(
+    against: Against, what: What, accuracies: Mapping[str, float | None], smooth: int
 ) -> None:
-    """Check that every curve has rows; settings in ``accuracies`` are of accuracies only.
+    """Check settings of ``draw_curves``; those in ``accuracies`` are of accuracies only.
 
     Raises:
         ValueError: see ``draw_curves``.
     """
+    for name, field, known in (("against", against, Against), ("what", what, What)):
+        fields = get_args(known)
+        if field not in fields:
+            near = suggestion(field, fields)
+            raise ValueError(f"{name} is {shown(field)}.{near} Choose {', '.join(fields)}.")
+    for name, value in accuracies.items():
+        if value is None:
+            continue
+        if not what.endswith("accuracy"):
+            raise ValueError(
+                f"{name}={value} conflicts with what={what!r}: it is an accuracy. Leave it out."
+            )
+        if not 0 <= value <= 1:
+            raise ValueError(
+                f"{name} is {shown(value)}: give an accuracy in [0, 1], such as 0.9 for 90 %."
+            )
+    if not isinstance(smooth, int) or smooth < 1 or smooth % 2 == 0:
+        raise ValueError(f"smooth is {shown(smooth)}: give an odd number of rows, at least 1.")
+
+
+def _check_curves(runs: Any, fields: Sequence[str], styles: Sequence[str]) -> None:
+    """Check the rows that ``draw_curves`` is given.
+
+    Args:
+        runs: its argument.
+        fields: fields that all rows need.
+        styles: its argument.
+
+    Raises:
+        ValueError: see ``draw_curves``.
+    """
+    if not isinstance(runs, Mapping):
+        raise ValueError(
+            f"runs is {shown(runs)}: give the rows of each seed's run by label, such as "
+            '{"fedavg": [result.rows]}.'
+        )
     if not runs:
         raise ValueError("runs is empty: give at least one curve.")
     for label, seeds in runs.items():
         if not seeds or not all(seeds):
             raise ValueError(f"runs[{label!r}] has no rows: give rows of at least one run.")
-    for name, value in accuracies.items():
-        if value is not None and not what.endswith("accuracy"):
+        if not all(isinstance(row, Mapping) for rows in seeds for row in rows):
             raise ValueError(
-                f"{name}={value} conflicts with what={what!r}: it is an accuracy. Leave it out."
+                f"runs[{label!r}] is {shown(seeds)}: give a list of the rows of each run, such as "
+                "[result.rows]."
+            )
+        if styles and label not in styles:
+            raise ValueError(f"styles is {shown(styles)}: it lacks the label {label!r}. Add it.")
+        lacking = [name for name in fields if any(name not in rows[0] for rows in seeds)]
+        if lacking:
+            raise ValueError(
+                f"the rows of runs[{label!r}] have no {lacking[0]!r}: choose another field, or "
+                "leave this curve out."
             )
 
 
@@ -190,10 +238,23 @@ def whole_ticks(axes: Axes) -> None:
 
 
 def save_figure(figure: Figure, path: Path | str) -> list[Path]:
-    """Save a figure as .png and .pdf; return the two paths."""
+    """Save a figure as .png and .pdf; return the two paths.
+
+    Args:
+        figure: the figure.
+        path: path of the two files, without a suffix or with one of theirs.
+
+    Raises:
+        ValueError: the path has another suffix.
+    """
     from matplotlib import rc_context
 
     path = Path(path)
+    if path.suffix not in ("", ".png", ".pdf"):
+        raise ValueError(
+            f"path is {path}: a figure is saved as .png and .pdf. Name one of them, or leave out "
+            f"{path.suffix!r}."
+        )
     path.parent.mkdir(parents=True, exist_ok=True)
     files = [path.with_suffix(suffix) for suffix in (".png", ".pdf")]
     with rc_context(style().rc):

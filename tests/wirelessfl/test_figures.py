@@ -89,12 +89,25 @@ def test_a_common_end_at_zero_is_left_to_matplotlib(against, count):
         ({"A": [rows(0.1), []]}, {}, r"runs\['A'\] has no rows: give rows of at least one run"),
         (RUNS, {"what": "loss", "target": 0.5}, "target=0.5 conflicts with what='loss'"),
         (RUNS, {"what": "loss", "floor": 0.1}, "floor=0.1 conflicts with what='loss'"),
+        (RUNS, {"target": 90}, r"target is 90: give an accuracy in \[0, 1\], such as 0.9 for 90 %"),
+        (RUNS, {"floor": -1}, "floor is -1: give an accuracy"),
+        (RUNS, {"smooth": 2}, "smooth is 2: give an odd number of rows, at least 1"),
+        (
+            RUNS,
+            {"what": "acuracy"},
+            r"what is 'acuracy'\. Do you mean 'accuracy'\? Choose accuracy,",
+        ),
+        (RUNS, {"against": "seconds"}, "against is 'seconds'.* Choose round, uplink_mib"),
+        (RUNS, {"what": "validation_loss"}, r"rows of runs\['A'\] have no 'validation_loss'"),
+        (RUNS, {"styles": ["B", "C"]}, r"styles is \['B', 'C'\]: it lacks the label 'A'"),
+        (rows(0.1), {}, r"runs is \[.*: give the rows of each seed's run by label"),
+        ({"A": rows(0.1)}, {}, r"runs\['A'\] is \[.*: give a list of the rows of each run"),
     ],
 )
 def test_curves_that_cannot_be_drawn_are_refused(runs, flags, message):
     _, (panel,) = new_figure()
     with pytest.raises(ValueError, match=message):
-        draw_curves(panel, runs, "round", **flags)
+        draw_curves(panel, runs, **({"against": "round"} | flags))
     assert not panel.get_lines()
 
 
@@ -200,3 +213,14 @@ def test_a_figure_is_saved_as_png_and_pdf(tmp_path):
     width = int.from_bytes(contents[0][16:20], "big")
     assert width == round(200 * figure.get_figwidth()), "200 dots per inch"
     assert isinstance(figure, Figure)
+
+
+def test_a_figure_is_not_saved_under_another_suffix(tmp_path):
+    figure, _ = new_figure()
+    for name in ("curves.jpg", "curves-0.5"):
+        with pytest.raises(
+            ValueError, match=r"is saved as \.png and \.pdf\. Name one of them, or "
+        ):
+            save_figure(figure, tmp_path / "new" / name)
+    assert not any(tmp_path.iterdir())
+    assert [file.name for file in save_figure(figure, tmp_path / "a.pdf")] == ["a.png", "a.pdf"]
