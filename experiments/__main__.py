@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,12 +13,13 @@ from experiments.gpu import MINUTES, run_gpu
 from experiments.paper import exit_code
 from experiments.queue import entries, gpu_entries, only, print_status, run_queue
 from experiments.studies import SCALES
+from wirelessfl.cli.parser import Parser
 from wirelessfl.errors import ConfigError
 
 
 def main(words: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="python -m experiments", description="Claims, results pages and runs of all papers."
     )
     commands = parser.add_subparsers(dest="command", required=True)
@@ -88,8 +88,8 @@ def main(words: Sequence[str] | None = None) -> int:
         if arguments.command == "claims":
             names = [arguments.paper] if arguments.paper else [*TITLES]
             by_paper = {name: assess(name) for name in names}
-            every = [one for assessed in by_paper.values() for one in assessed]
-            print(f"{table(every)}\n{totals(every)}")
+            assessed = [one for of_paper in by_paper.values() for one in of_paper]
+            print(f"{table(assessed)}\n{totals(assessed)}")
             if arguments.paper is None:
                 write(by_paper)
             return 0
@@ -110,16 +110,16 @@ def main(words: Sequence[str] | None = None) -> int:
                     f"scale is {arguments.scale}, but --gpu chooses it by study: leave one of "
                     "both out."
                 )
-            every, absent = gpu_entries(into, scratch, arguments.data_dir)
+            queued, absent = gpu_entries(into, scratch, arguments.data_dir)
             for line in absent:
                 print(f"not run: {line}", file=sys.stderr)
         else:
-            every = entries(arguments.scale, into, scratch, arguments.data_dir)
-        every = only(every, arguments.study)
+            queued = entries(arguments.scale, into, scratch, arguments.data_dir)
+        queued = only(queued, arguments.study)
         if arguments.status:
-            print_status(every)
+            print_status(queued)
             return 0
-        return int(bool(run_queue(every, scratch, arguments.jobs)))
+        return int(bool(run_queue(queued, scratch, arguments.jobs)))
 
     return exit_code(act)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import shlex
 import sys
 import tempfile
@@ -14,6 +13,7 @@ from rich.console import Console
 
 from experiments.look import legend
 from experiments.runs import kept_run
+from wirelessfl.cli.parser import Parser
 from wirelessfl.cli.show import closing_table
 from wirelessfl.figures import draw_curves, new_figure, save_figure
 
@@ -73,7 +73,7 @@ def demo(out: Path, rounds: int = 60) -> list[dict[str, Any]]:
 
 def main(words: Sequence[str] | None = None) -> None:
     """Parse the command line and run the demo."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = Parser(prog="python -m experiments.demo", description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("results/demo"), metavar="DIR")
     parser.add_argument("--rounds", type=int, default=60, metavar="T", help="global rounds (60)")
     arguments = parser.parse_args(words)

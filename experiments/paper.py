@@ -12,6 +12,7 @@ from typing import NamedTuple, get_args
 from experiments.report import not_run, outdated
 from experiments.runs import Store
 from experiments.studies import SCALES, Results, Scale, Settings, Study
+from wirelessfl.cli.parser import Parser
 from wirelessfl.errors import ConfigError, DataError, TrainingError
 from wirelessfl.figures import StyleName, use_style
 from wirelessfl.runs.directory import check_writable
@@ -152,7 +153,7 @@ class Paper:
             others: further actions by name; each gets the parsed arguments.
         """
         others = others or {}
-        parser = argparse.ArgumentParser(
+        parser = Parser(
             prog=f"python -m experiments.{self.name}",
             description="Draw figures and write tables from the rows of finished runs.",
         )

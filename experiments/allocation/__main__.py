@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ from experiments.allocation.study import FILE, GROUP, PROBLEMS, Gap, load, measu
 from experiments.look import legend
 from experiments.paper import exit_code
 from experiments.report import markdown
+from wirelessfl.cli.parser import Parser
 from wirelessfl.data import load_dataset
 from wirelessfl.errors import ConfigError
 from wirelessfl.figures import line_look, new_figure, save_figure, use_style
@@ -115,7 +115,7 @@ def page(found: Sequence[Gap], blocks: list[Blocks], text: str) -> str:
 
 def main(words: Sequence[str] | None = None) -> int:
     """Print the tables; with ``--make``, measure first and write file, page and figure."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="python -m experiments.allocation",
         description="Print how far common rules of allocation are from the certified optimum.",
     )

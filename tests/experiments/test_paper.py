@@ -2,6 +2,7 @@
 
 import pytest
 
+from experiments.__main__ import main as every_paper
 from experiments.hist.__main__ import PAPER
 from experiments.runs import Planned, Store
 from wirelessfl.config import Config
@@ -49,3 +50,22 @@ def test_invalid_arguments_give_one_line(tmp_path, capsys):
         == 2
     )
     assert "jobs is 0" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("main", "words", "message"),
+    [
+        (PAPER.main, ["fig99"], "unknown name 'fig99'. Do you mean 'fig8'? Choose fig3, fig4,"),
+        (PAPER.main, ["fig3", "--scale", "smal"], "unknown scale 'smal'. Do you mean 'small'?"),
+        (PAPER.main, ["fig3", "--row", "x", "--jobz", "3"], "unknown flag '--jobz'. Do you mean"),
+        (every_paper, ["claim"], "unknown command 'claim'. Do you mean 'claims'? Choose claims,"),
+        (every_paper, ["claims", "hits"], "unknown paper 'hits'. Do you mean 'hist'? Choose hist,"),
+    ],
+)
+def test_an_unknown_name_gives_one_line_with_the_nearest(main, words, message, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(words)
+    shown = capsys.readouterr().err
+    assert ended.value.code == 2
+    assert shown.count("\n") == 1
+    assert message in shown

@@ -184,5 +184,5 @@ def bench(arguments: argparse.Namespace) -> int:
     from wirelessfl.bench.suite import bench as measure
 
     return measure(
-        arguments.what, arguments.repeats, arguments.data_dir, arguments.json, arguments.quick
+        arguments.benchmark, arguments.repeats, arguments.data_dir, arguments.json, arguments.quick
     )

@@ -149,7 +149,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     )
     bench.set_defaults(command=commands.bench)
     bench.add_argument(
-        "what",
+        "benchmark",
         nargs="?",
         default="all",
         choices=["all", "engine", "command", "submodels", "simulator", "solvers"],

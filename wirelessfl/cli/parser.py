@@ -50,7 +50,7 @@ class Parser(argparse.ArgumentParser):
         from wirelessfl.wording import suggestion
 
         names = [str(choice) for choice in action.choices]
-        kind = str(action.metavar or "value").lower()
+        kind = str(action.metavar or action.dest).lower()
         raise argparse.ArgumentError(
             None, f"unknown {kind} {value!r}.{suggestion(value, names)} Choose {', '.join(names)}."
         )

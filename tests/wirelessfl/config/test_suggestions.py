@@ -123,7 +123,7 @@ def test_errors_in_toml_name_setting_value_and_suggestion(
         (["timeline", "fedast", "--second", "2"], "Do you mean '--seconds'?"),
         (["resume", "x", "--jsn"], "unknown flag '--jsn'. Do you mean '--json'?"),
         (["resume", "x", "--mask-sizes"], "unknown flag '--mask-sizes'. See"),
-        (["bench", "engin"], "unknown value 'engin'. Do you mean 'engine'? Choose all,"),
+        (["bench", "engin"], "unknown benchmark 'engin'. Do you mean 'engine'? Choose all,"),
     ],
 )
 def test_errors_on_the_command_line_suggest_the_nearest_name(
