@@ -330,9 +330,9 @@ def by_seed(results: Results, of: Callable[[StoredRun], T], **wanted: Any) -> di
     return {run.seed: of(run) for case in cases for run in results.of(case)}
 
 
-def cost_to(run: StoredRun, accuracy: float, quantity: str, tests: int = 1) -> Reached:
+def cost_to(run: StoredRun, accuracy: float, quantity: str) -> Reached:
     """The cost of a run until a target, as in the figures; see ``Reached.of``."""
-    return Reached.of(run.rows, accuracy, quantity, tests)
+    return Reached.of(run.rows, accuracy, quantity)
 
 
 def final(run: StoredRun) -> float:

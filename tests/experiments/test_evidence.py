@@ -175,8 +175,8 @@ def test_costs_and_finals_are_read_from_rows():
     rows = [{"accuracy": a, "uplink_mib": 2.0 * i} for i, a in enumerate((0.1, 0.5, 0.9, 0.8))]
     run = StoredRun({}, rows, {}, {}, 0.0)
     assert cost_to(run, 0.85, "uplink_mib") == Reached(4.0, True, 2.0)
-    assert cost_to(run, 0.7, "uplink_mib", tests=2) == Reached(4.0, True, 2.0)
-    assert cost_to(run, 0.8, "uplink_mib", tests=2) == Reached(6.0, True, 4.0)
+    assert Reached.of(rows, 0.7, "uplink_mib", tests=2) == Reached(4.0, True, 2.0)
+    assert Reached.of(rows, 0.8, "uplink_mib", tests=2) == Reached(6.0, True, 4.0)
     assert cost_to(run, 0.95, "uplink_mib") == Reached(6.0, False)
     assert final(run) == pytest.approx(100 * (0.5 + 0.9 + 0.8) / 3)  # without the initial
     held_out = [{"accuracy": 0.1, "validation_accuracy": 0.9, "round": 3}]
