@@ -200,30 +200,36 @@ class Network:
         found[..., filled] = ufunc.reduceat(values, self.cell_starts[filled], axis=-1)
         return found
 
-    @checked()
-    def by_cell(self, values: ArrayLike, fill: float = 0.0) -> FloatArray:
-        """One row per cell, as solvers of bands and energies take their clients.
+    @checked(complex_valued=("values",))
+    def by_cell(self, values: ArrayLike, fill: float = 0.0) -> FloatArray | ComplexArray:
+        """One row per cell, as solvers take their clients.
 
         Args:
-            values: [..., clients].
+            values: [..., clients], or complex channels [..., clients, antennas].
             fill: value of the places after the last client of a cell. Solvers ignore clients
-                without bits, so pad sizes of uploads with 0.
+                without bits or weight, so pad sizes of uploads and weights with 0.
 
         Returns:
-            [..., cells, clients of the largest cell].
+            [..., cells, clients of the largest cell], with the antennas last if there are any.
 
         Raises:
-            ValueError: ``values`` does not have one number per client.
+            ValueError: ``values`` does not have one number, or one channel, per client.
         """
-        each = np.asarray(values, dtype=np.float64)
-        if each.shape[-1:] != (self.clients,):
+        given = np.asarray(values)
+        channels = np.iscomplexobj(given)
+        each = given.astype(np.complex128 if channels else np.float64)
+        axis = -2 if channels else -1
+        if each.ndim < -axis or each.shape[axis] != self.clients:
             raise ValueError(
-                f"values has shape {each.shape}: give [..., clients] for {self.clients} clients."
+                f"values has shape {given.shape} and dtype {given.dtype}: give [..., clients] real "
+                f"numbers, or [..., clients, antennas] complex channels, for {self.clients} "
+                "clients."
             )
+        each = np.moveaxis(each, axis, 0)
         width = int(self.cell_sizes.max(initial=0))
-        found = np.full((*each.shape[:-1], self.cells, width), fill)
-        found[..., self.cell_of, np.arange(self.clients) - self.cell_starts[self.cell_of]] = each
-        return found
+        found = np.full((self.cells, width, *each.shape[1:]), fill, each.dtype)
+        found[self.cell_of, np.arange(self.clients) - self.cell_starts[self.cell_of]] = each
+        return np.ascontiguousarray(np.moveaxis(found, (0, 1), (axis - 1, axis)))
 
     def of(self, clients: ArrayLike) -> Network:
         """The sub-network of the given clients; the cost of a draw is proportional to its size.

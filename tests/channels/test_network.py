@@ -224,8 +224,29 @@ def test_rows_by_cell_hold_the_values_in_order(case):
 
 
 def test_rows_by_cell_need_one_value_per_client():
-    with pytest.raises(ValueError, match=r"values has shape \(2,\): give \[..., clients\] for 3"):
-        small().by_cell([1.0, 2.0])
+    wanted = (
+        r"give \[..., clients\] real numbers, or \[..., clients, antennas\] complex.* 3 clients"
+    )
+    for values, found in (
+        ([1.0, 2.0], r"shape \(2,\) and dtype float64"),
+        (np.ones(3, complex), r"shape \(3,\) and dtype complex128"),
+        (np.ones((3, 2)), r"shape \(3, 2\) and dtype float64"),
+        (np.ones((2, 3), np.complex64), r"shape \(2, 3\) and dtype complex64"),
+    ):
+        with pytest.raises(ValueError, match=f"values has {found}: {wanted}"):
+            small().by_cell(values)
+
+
+@given(networks())
+def test_channels_by_cell_hold_the_antennas_of_each_client(case):
+    network, some = case
+    part = network.of(some)
+    h = np.random.default_rng(0).standard_normal((2, len(some), 5)) * (1 + 2j)
+    rows = part.by_cell(h)
+    assert rows.shape == (2, network.cells, part.cell_sizes.max(initial=0), 5)
+    for antenna in range(5):
+        for values, found in ((h.real, rows.real), (h.imag, rows.imag)):
+            assert np.array_equal(found[..., antenna], part.by_cell(values[..., antenna]))
 
 
 def test_gains_per_noise_need_power():
