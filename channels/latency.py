@@ -54,7 +54,7 @@ def edge_round_seconds(
     Args:
         draw: channels, with their network.
         parameters: |p_j| [..., cells] (or [..., clients]), number of parameters that each client
-            trains and uploads, in partitioned and shared layers together; >= 0.
+            trains and uploads, in partitioned and shared layers together; 0 to d.
         model_parameters: d, number of parameters of the full model, > 0.
         local_steps: H, one number, [..., cells] or [..., clients], >= 0.
         seconds_per_bit: [..., clients], e.g. from :func:`channels.tdma_seconds_per_bit`.
@@ -74,6 +74,12 @@ def edge_round_seconds(
     if not 0 <= bits_per_parameter < np.inf:
         raise ValueError(f"bits_per_parameter is {bits_per_parameter}: give a number >= 0.")
     count = _per_client(network, "parameters", parameters)
+    if count.max(initial=0.0) > model_parameters:
+        raise ValueError(
+            f"parameters contains {count.max():g}, which exceeds model_parameters="
+            f"{model_parameters:g}: a submodel has at most all parameters of the model. Lower "
+            "parameters, or give the size of the full model."
+        )
     seconds_per_bit = _times(network, "seconds_per_bit", seconds_per_bit)
     bits = bits_per_parameter * count
     with np.errstate(invalid="ignore"):

@@ -324,6 +324,7 @@ def test_torch_tensors_are_accepted(unit_draw):
         ({"parameters": [1, 2, 3]}, r"parameters has shape \(3,\): .*\(\.\.\., 2\).*\(\.\.\., 4\)"),
         ({"parameters": [1, -2]}, "parameters contains -2.0"),
         ({"parameters": [1, np.nan]}, "parameters contains nan"),
+        ({"parameters": [1, 11]}, "parameters contains 11, which exceeds model_parameters=10: "),
         ({"local_steps": -1}, "steps contains -1.0"),
         ({"model_parameters": 0}, "model_parameters is 0"),
         ({"bits_per_parameter": -1}, "bits_per_parameter is -1"),
