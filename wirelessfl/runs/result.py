@@ -12,6 +12,7 @@ from wirelessfl.config import Config
 from wirelessfl.runs.directory import Row
 from wirelessfl.runs.rows import VALIDATION, deciding_accuracy
 from wirelessfl.runs.transitions import Transition, transitions
+from wirelessfl.wording import shown, suggestion
 
 TO_TARGET = {
     "rounds_to_target": "round",
@@ -56,7 +57,17 @@ class RunResult:
         return list(dict.fromkeys(row["task"] for row in self.rows if "task" in row))
 
     def rows_of(self, task: str) -> list[Row]:
-        """The rows of one task."""
+        """The rows of one task.
+
+        Raises:
+            ValueError: the run has no such task.
+        """
+        if task not in self.tasks:
+            remedy = f"Choose {', '.join(self.tasks)}." if self.tasks else "Use rows."
+            raise ValueError(
+                f"task is {shown(task)}, which the run does not have."
+                f"{suggestion(task, self.tasks)} {remedy}"
+            )
         return [row for row in self.rows if row.get("task") == task]
 
     def transitions(self, first: int = 10, tolerance: float = 0.01) -> list[Transition]:

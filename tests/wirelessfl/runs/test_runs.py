@@ -37,6 +37,8 @@ def test_rows_have_the_documented_fields(config, toy):
     on_disk = (result.directory / "rows.jsonl").read_text().splitlines()
     assert [json.loads(line) for line in on_disk] == result.rows
     assert wirelessfl.Config.from_toml(result.directory / "config.toml") == result.config
+    with pytest.raises(ValueError, match=r"task is 'toy', which the run does not have\. Use rows"):
+        result.rows_of("toy")
 
 
 def test_a_folder_contains_four_files_and_no_drafts(config, toy):

@@ -222,6 +222,8 @@ def test_the_counts_in_rows_are_consistent(tmp_path):
     algorithm, settings = case_flags("fedast D, drop-outs, busy clients")
     result = wirelessfl.run(Config.from_flags(algorithm, **settings, out=tmp_path / "run"))
     assert result.tasks == ["digits", "slow"]
+    with pytest.raises(ValueError, match=r"'digit', .* Do you mean 'digits'\? Choose digits, slow"):
+        result.rows_of("digit")
     lost = [row["lost"] for row in result.rows_of("digits")]
     assert lost == sorted(lost)
     assert lost[-1] > 0
