@@ -241,5 +241,6 @@ def _alike(one: _Lane, other: _Lane, shape: tuple[int, ...]) -> bool:
 
 
 def first_sentence(error: Exception) -> str:
-    """The first sentence of an error message, or the error's type if the message is empty."""
-    return (str(error).strip() or type(error).__name__).splitlines()[0].split(". ")[0]
+    """The first sentence of an error message, or the error's type if it is empty; without stop."""
+    first = (str(error).strip() or type(error).__name__).splitlines()[0].split(". ")[0]
+    return first.removesuffix(".")

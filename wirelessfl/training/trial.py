@@ -198,7 +198,8 @@ def check_partition(objective: Objective, partition: Partition, x: Tensor) -> No
     except RuntimeError as error:
         raise ConfigError(
             f"model {name} cannot run with fewer neurons in "
-            f"{', '.join(layer.name for layer in partition.layers)}: {error}"
+            f"{', '.join(layer.name for layer in partition.layers)}: {first_sentence(error)}. "
+            "Choose another model, or an algorithm without submodels, such as hfedavg."
         ) from error
     if bool((idle != 0).any()):
         raise ConfigError(
@@ -238,7 +239,8 @@ def check_neurons(objective: Objective, neurons: NeuronMap, x: Tensor) -> str | 
     except RuntimeError as error:
         raise ConfigError(
             f"model {name} cannot run with fewer neurons in "
-            f"{', '.join(layer.name for layer in neurons.layers)}: {first_sentence(error)}"
+            f"{', '.join(layer.name for layer in neurons.layers)}: {first_sentence(error)}. "
+            "Choose another model, or an algorithm without submodels, such as fedavg."
         ) from error
     padded, idle = _submodel_gradient(
         objective, extract_neurons(neurons.spec, neurons.layers, [few, whole]), flat, x

@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.func import grad, vmap
 from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
+from wirelessfl.errors import ConfigError
 from wirelessfl.submodels import ParamSpec
 from wirelessfl.training.batches import Batch, Batches
 from wirelessfl.training.cohort import Cohort, Penalty, Terms, anchors_of
@@ -104,7 +105,7 @@ class VmapExecutor(TensorExecutor):
                 samples = self.data.batch(batches.index[0, step])
                 batch = Batch(*samples, batches.weight[0, step], batches.keys[0, step])
                 loss = self.objective.held_loss(batch, terms)
-                found = list(torch.autograd.grad(loss, leaves, materialize_grads=True))
+                found = self._gradients(loss, leaves)
                 for name, factor in terms.factors.items():
                     found[names.index(name)] = found[names.index(name)] * factor
                 if rule.plain_sgd:
@@ -116,6 +117,27 @@ class VmapExecutor(TensorExecutor):
                 params, state = checked_step(rule, params, flat, state, cohort)
                 tensors = list(spec.views(params[0]).values())
         return after_training(rule, params, state, cohort)
+
+    def _gradients(self, loss: Tensor, leaves: Sequence[Tensor]) -> list[Tensor]:
+        """The gradients at the module's own parameters.
+
+        Raises:
+            ConfigError: the module keeps the graph of a submodel with other widths. Torch then
+                sums the gradients to the shapes of that submodel, or fails.
+        """
+        try:
+            found = list(torch.autograd.grad(loss, leaves, materialize_grads=True))
+        except RuntimeError as error:
+            if "returned an invalid gradient" not in str(error):
+                raise
+            found = []
+        if [value.shape for value in found] != [leaf.shape for leaf in leaves]:
+            raise ConfigError(
+                f"model {type(self.objective.module).__name__} keeps activations after its forward "
+                'pass, so executor "vmap" cannot train submodels of different widths. Detach what '
+                'its attributes and hooks store, or choose executor "loop".'
+            )
+        return found
 
     def _flat_steps(
         self, rule: ClientRule, spec: ParamSpec, cohort: Cohort, batches: Batches

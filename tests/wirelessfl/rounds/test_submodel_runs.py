@@ -1,10 +1,12 @@
 """Runs with client submodels: resuming, over-the-air uplink, compression, invalid settings."""
 
 import math
+import re
 
 import numpy as np
 import pytest
 import torch
+from torch.utils.checkpoint import checkpoint
 
 import wirelessfl
 from channels.streams import Stream
@@ -257,6 +259,33 @@ def test_models_without_hidden_neurons_raise(config, toy):
             wirelessfl.run(settings, data=data, model=module)
         assert "\n" not in str(caught.value)
         assert not settings.run.out.exists()
+
+
+@pytest.mark.parametrize("capacities", [(0.125, 1.0), (1.0, 0.25), (0.25, 0.5)])
+def test_a_model_that_keeps_activations_is_refused_for_unequal_widths(config, toy, capacities):
+    """Torch sums gradients to the shapes of the earlier submodel, whose graph is still alive."""
+    kept, module = {}, model()
+    layer = next(layer for layer in module.modules() if isinstance(layer, torch.nn.Linear))
+    hook = layer.register_forward_hook(lambda layer, inputs, output: kept.update(last=output))
+    settings = config("heterofl", executor="vmap", chunk=1, capacities=capacities)
+    with pytest.raises(ConfigError, match=r"model FCNN keeps activations .* or choose executor"):
+        wirelessfl.run(settings, data=toy, model=module)
+    assert not settings.run.out.exists()
+    hook.remove()
+    layer.register_forward_hook(lambda layer, inputs, output: kept.update(last=output.detach()))
+    wirelessfl.run(settings, data=toy, model=module)
+
+
+def test_a_model_that_recomputes_activations_has_no_submodels(config, toy):
+    class Recomputing(FCNN):
+        def forward(self, x):
+            return checkpoint(super().forward, x, use_reentrant=False)
+
+    for algorithm in ("ra-fed", "hist"):
+        with pytest.raises(ConfigError, match="cannot run with fewer neurons") as caught:
+            wirelessfl.run(config(algorithm), data=toy, model=Recomputing((12,), 4, hidden=(9, 8)))
+        assert "\n" not in str(caught.value)
+        assert re.search(r"[^.]\. Choose another model, or an algorithm", str(caught.value))
 
 
 WIDTHS = {"capacities": (1.0, 0.5, 0.2)}
