@@ -68,7 +68,7 @@ def test_the_commands_are_those_of_the_package(tmp_path, capsys):
     assert words[:2] == ["-m", "experiments"]
     with pytest.raises(SystemExit):
         main([*words[2:], "--nonsense"])
-    assert capsys.readouterr().err.strip().endswith("unrecognized arguments: --nonsense")
+    assert "unknown flag '--nonsense'" in capsys.readouterr().err
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has a GPU")
