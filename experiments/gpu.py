@@ -19,7 +19,7 @@ from typing import NamedTuple, TextIO
 import torch
 
 from wirelessfl.errors import ConfigError
-from wirelessfl.runs.directory import check_writable
+from wirelessfl.runs.files import check_writable
 
 MINUTES = 40.0
 """Minutes after which the studies are interrupted; they go on with the next call."""

@@ -15,7 +15,7 @@ from experiments.studies import SCALES, Results, Scale, Settings, Study
 from wirelessfl.cli.parser import Parser
 from wirelessfl.errors import ConfigError, DataError, TrainingError
 from wirelessfl.figures import StyleName, use_style
-from wirelessfl.runs.directory import check_writable
+from wirelessfl.runs.files import check_writable
 
 Draw = Callable[[Results, Path], list[Path]]
 """Draws figures into a folder; returns their files."""

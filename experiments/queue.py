@@ -28,7 +28,7 @@ from experiments.studies import Case, Scale
 from wirelessfl.config import Config
 from wirelessfl.data.files import find_place
 from wirelessfl.errors import ConfigError, DataError
-from wirelessfl.runs.directory import check_writable
+from wirelessfl.runs.files import check_writable
 from wirelessfl.runs.sweep import Failure, SweepError
 from wirelessfl.wording import shown, suggestion
 

@@ -154,8 +154,8 @@ def draw_curves(
     if floor is not None:
         axes.set_ylim(bottom=100 * floor)
     axes.set_xlabel(LABELS[against], fontsize=style().text)
-    shown = what.replace("_", " ") if what.startswith("validation") else f"test {what}"
-    axes.set_ylabel(f"{shown} (%)" if accuracy else shown, fontsize=style().text)
+    quantity = what.replace("_", " ") if what.startswith("validation") else f"test {what}"
+    axes.set_ylabel(f"{quantity} (%)" if accuracy else quantity, fontsize=style().text)
     if legend:
         axes.legend(fontsize=style().small, frameon=False, loc="best")
 

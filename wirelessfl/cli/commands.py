@@ -27,7 +27,7 @@ def timeline(arguments: argparse.Namespace) -> int:
     """Plot each client's work over simulated time, without training."""
     from wirelessfl.cli.flags import given_flags
     from wirelessfl.config import Config
-    from wirelessfl.runs.directory import check_writable
+    from wirelessfl.runs.files import check_writable
     from wirelessfl.runs.timeline import timeline as simulated
 
     if launched()[0] > 0:  # under torchrun, the first process draws

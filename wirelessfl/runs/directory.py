@@ -20,6 +20,7 @@ from torch import Tensor
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.runs.about import CHECKPOINT_LAYOUT, NUMERICS, ROWS_SCHEMA, about
+from wirelessfl.runs.files import NotWrittenError, check_writable, draft_of, replacing
 
 try:
     import fcntl
@@ -27,44 +28,6 @@ except ImportError:  # not a POSIX system: folders of runs are not locked
     fcntl = None  # type: ignore[assignment]
 
 Row = dict[str, Any]
-
-
-def _draft(path: Path) -> Path:
-    """Temporary name of a file that is being written."""
-    return path.with_name(path.name + ".part")
-
-
-@contextmanager
-def _replacing(path: Path) -> Iterator[Path]:
-    """Yield a temporary name for a file; rename the complete file once it is on disk."""
-    draft = _draft(path)
-    try:
-        yield draft
-        with draft.open("rb") as file:
-            os.fsync(file.fileno())
-        os.replace(draft, path)
-    finally:
-        draft.unlink(missing_ok=True)
-
-
-def check_writable(path: Path, name: str = "out") -> None:
-    """Check that a folder can be written or created.
-
-    Args:
-        path: the folder.
-        name: the setting that gives it, for the error.
-
-    Raises:
-        ConfigError: it can be neither.
-    """
-    try:
-        there = next(p for p in (path, *path.absolute().parents) if p.exists())
-    except OSError as error:  # such as a name that is too long
-        raise ConfigError(f"{name} is {path}: {error.strerror}. Choose another folder.") from error
-    if there.is_dir() and not os.access(there, os.W_OK):
-        raise ConfigError(f"{name} is {path}: {there} is not writable. Choose another folder.")
-    if not there.is_dir():
-        raise ConfigError(f"{name} is {path}: {there} is not a folder. Choose another folder.")
 
 
 def _told(checkpoint: Any) -> dict[str, Any]:
@@ -77,10 +40,6 @@ def _told(checkpoint: Any) -> dict[str, Any]:
     if not isinstance(state, dict):
         raise ValueError("it has no state of a run")
     return state
-
-
-class NotWrittenError(ConfigError):
-    """A file of a run cannot be written; the run can be resumed once there is space."""
 
 
 class RunDirectory:
@@ -113,7 +72,7 @@ class RunDirectory:
                 f"out is {path}, which contains a run. Choose another folder, or resume this run: "
                 f"wirelessfl resume {path}"
             )
-        draft = _draft(path / "config.toml")
+        draft = draft_of(path / "config.toml")
         if path.exists() and any(file != draft for file in path.iterdir()):
             raise ConfigError(
                 f"out is {path}: it is not an empty folder. Choose another folder, or empty it."
@@ -152,7 +111,7 @@ class RunDirectory:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.mkdir(exist_ok=not new)
-            with _replacing(path / "config.toml") as draft:
+            with replacing(path / "config.toml") as draft:
                 draft.write_text(text, encoding="utf-8")
             directory._write_about(told)
         except FileExistsError:
@@ -228,7 +187,7 @@ class RunDirectory:
             )
 
     def _write_about(self, told: dict[str, Any]) -> None:
-        with _replacing(self._about_file) as draft:
+        with replacing(self._about_file) as draft:
             draft.write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
 
     def note_resumed(self, told: dict[str, Any]) -> None:
@@ -333,7 +292,7 @@ class RunDirectory:
                 os.fsync(file.fileno())
                 size = file.seek(0, os.SEEK_END)
         note = json.dumps({**state, "rows_bytes": size})
-        with self._writing(self._checkpoint_file), _replacing(self._checkpoint_file) as draft:
+        with self._writing(self._checkpoint_file), replacing(self._checkpoint_file) as draft:
             contiguous = {name: value.contiguous().cpu() for name, value in tensors.items()}
             save_file(contiguous, draft, metadata={"state": note})
             # save_file lets only the owner read its file; some file systems have no permissions.

@@ -20,8 +20,9 @@ from wirelessfl.data import Dataset
 from wirelessfl.errors import ConfigError, DataError, TrainingError
 from wirelessfl.fork_server import leave_if_child
 from wirelessfl.runs.about import about
-from wirelessfl.runs.directory import NotWrittenError, RunDirectory
+from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.runs.engines import engine_of
+from wirelessfl.runs.files import NotWrittenError
 from wirelessfl.runs.fingerprints import check_fingerprint, check_trace, settings_fingerprint
 from wirelessfl.runs.progress import Progress, RowCallback
 from wirelessfl.runs.result import RunResult

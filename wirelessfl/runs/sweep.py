@@ -27,7 +27,8 @@ from wirelessfl.fork_server import (
     unguarded,
 )
 from wirelessfl.processes import end_with_parent, launched
-from wirelessfl.runs.directory import Row, RunDirectory, check_writable
+from wirelessfl.runs.directory import Row, RunDirectory
+from wirelessfl.runs.files import check_writable
 from wirelessfl.runs.kept import kept_folder, settings_hash, why_failed
 from wirelessfl.runs.on_ray import on_ray
 from wirelessfl.runs.result import RunResult
