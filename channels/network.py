@@ -259,6 +259,7 @@ class Network:
             self, part=numbers, **{name: getattr(self, name)[rows] for name in BY_CLIENT}
         )
 
+    @checked()
     def draw(self, stream: Stream, index: int = 0, clients: ArrayLike | None = None) -> ChannelDraw:
         """The channels of one block.
 
@@ -269,6 +270,9 @@ class Network:
 
         Returns:
             A draw with h [clients, antennas].
+
+        Raises:
+            TypeError: an argument has the wrong type.
         """
         if clients is not None:
             return self.of(clients).draw(stream, index)
@@ -290,6 +294,7 @@ class Network:
         h = self.fading.draw(stream, index, np.arange(uploads), self._root).astype(np.complex128)
         return np.asarray((h.real**2 + h.imag**2).sum(axis=-1))
 
+    @checked()
     def draws(
         self, stream: Stream, indices: Iterable[int], clients: ArrayLike | None = None
     ) -> ChannelDraw:
@@ -302,7 +307,12 @@ class Network:
 
         Returns:
             A draw with h [blocks, clients, antennas].
+
+        Raises:
+            TypeError: an argument has the wrong type.
         """
+        if not isinstance(indices, Iterable):
+            raise TypeError(f"indices is {shown(indices)}: give several blocks, e.g. range(10).")
         if clients is not None:
             return self.of(clients).draws(stream, indices)
         blocks = [self.draw(stream, index).h for index in indices]

@@ -357,3 +357,14 @@ def test_channels_imports_only_numpy():
     loaded = set(done.stdout.split())
     assert "channels" in loaded
     assert not loaded & {"torch", "scipy", "matplotlib", "solvers", "wirelessfl"}
+
+
+def test_wrong_arguments_of_draws_are_named():
+    network, stream = section_vi_c(cells=1, clients=3, stream=Stream(1)), Stream(2)
+    with pytest.raises(ValueError, match=r"^stream is 3: give a channels\.Stream\.$"):
+        network.draw(3)
+    with pytest.raises(TypeError, match=r"^index is 'a': give a number"):
+        network.draw(stream, "a")
+    with pytest.raises(TypeError, match=r"^indices is 3: give several blocks, e\.g\. range"):
+        network.draws(stream, 3)
+    assert (network.draws(stream, [1]).h[0] == network.draw(stream, 1).h).all()
