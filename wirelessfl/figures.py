@@ -342,7 +342,7 @@ def mark(axes: Axes, x: float, text: str, colour: str = "0.3") -> None:
         fontstyle="italic" if text == NOT_RUN else "normal",
         color=colour,
         bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.3, "alpha": 0.85},
-        zorder=3,
+        zorder=1.5,  # above the grid, below lines and error bars
         rotation=90,
         ha="center",
         va="bottom",

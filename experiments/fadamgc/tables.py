@@ -9,6 +9,7 @@ from experiments.fadamgc.methods import METHODS
 from experiments.fadamgc.search import score
 from experiments.report import markdown, reached
 from experiments.studies import NAMES, Case, Results
+from experiments.words import AXES, WORDS, shown
 
 TARGETS = {
     "digits": 0.3,
@@ -148,7 +149,8 @@ def against(setting: str, tests: int = 1) -> Any:
     """
 
     def table(results: Results) -> str:
-        head = ["data", "method", setting, "best accuracy (%)", "rounds to target"]
+        head = ["data", "method", AXES.get(setting, WORDS[setting]), "best accuracy (%)"]
+        head.append("rounds to target")
         head[-1] += f", mean of {tests} tests" * (tests > 1)
         head.append("simulated s")
         rows = []
@@ -157,9 +159,9 @@ def against(setting: str, tests: int = 1) -> Any:
             best = statistics.mean(max(row["accuracy"] for row in run) for run in seeds)
             rows.append(
                 [
-                    case["dataset"],
+                    shown(case, "dataset"),
                     NAMES[case["algorithm"]],
-                    f"{case[setting]:g}" if case[setting] is not None else "-",
+                    shown(case, setting),
                     f"{100 * best:.1f}",
                     reached(seeds, target, "round", "d", tests),
                     reached(seeds, target, "sim_seconds", ".2f", tests),
