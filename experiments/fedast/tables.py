@@ -232,7 +232,7 @@ def buffers(goal: Goal = None) -> Callable[[Results], str]:
     def table(results: Results) -> str:
         head = ["b", "R / b", "task", "final accuracy (%)", "seconds to the target"]
         rows = []
-        for case in results.where():
+        for case in sorted(results.where(), key=lambda case: int(case["buffer"])):
             for name in names(case):
                 accuracies = [100 * v for v in final(results, case, of=[name])]
                 rows.append(
