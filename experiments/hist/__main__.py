@@ -12,7 +12,7 @@ from experiments.paper import Experiment, Paper, both
 EXPERIMENTS = {
     "fig3": Experiment("fig3", tables.traffic, figures.fig3),
     "fig4": Experiment("fig3", tables.traffic, figures.fig4),
-    "fig5": Experiment("fig5", tables.periods, figures.fig5),
+    "fig5": Experiment("fig5", tables.periods(5, 10, 15), figures.periods("fig5")),
     "fig6": Experiment("fig6", tables.masks, figures.fig6),
     "fig7a": Experiment("fig7a", air.snr_rows, air.fig7a),
     "fig7b": Experiment("fig7b", air.snr_latencies, air.fig7b),
@@ -54,7 +54,7 @@ EXPERIMENTS = {
             reference=("mask_sizes", "uniform"),
         ),
     ),
-    "steps": Experiment("steps", table(0.8, "round"), against("steps", "local_steps", "split")),
+    "steps": Experiment("steps", tables.periods(20, 60, 100, 200), figures.periods("steps")),
 }
 PAPER = Paper("hist", Path(__file__).with_name("settings"), EXPERIMENTS)
 

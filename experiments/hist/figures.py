@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from experiments.look import data_name, grid, legend, same_limits, save, seeds_text
+from experiments.paper import Draw
 from experiments.studies import NAMES, Case, Results
 from experiments.without_data import rounds_setup
 from wirelessfl.figures import COLOURS, draw_bars, draw_curves, new_figure, style
@@ -78,18 +79,24 @@ def fig4(results: Results, out: Path) -> list[Path]:
     return save(figure, results, out / "fig4")
 
 
-def fig5(results: Results, out: Path) -> list[Path]:
-    """HIST with N = 3 against global rounds for several E and H, one panel per split."""
-    splits = results.values("split")
-    figure, axes = grid(len(splits))
-    for panel, split in zip(axes, splits, strict=True):
-        cases = results.where(split=split)
-        curves = {f"E = {c['edge_rounds']}, H = {c['local_steps']}": results.rows(c) for c in cases}
-        draw_curves(panel, curves, "round", floor=_floor(curves), target=TARGET, legend=False)
-        panel.set_title(SPLITS[split])
-    same_limits(axes, x=True)
-    legend(figure, axes, *facts(results, results.where()))
-    return save(figure, results, out / "fig5")
+def periods(name: str) -> Draw:
+    """HIST with N = 3 against global rounds for several E and H, one panel per split (Figure 5)."""
+
+    def draw(results: Results, out: Path) -> list[Path]:
+        splits = results.values("split")
+        figure, axes = grid(len(splits))
+        for panel, split in zip(axes, splits, strict=True):
+            curves = {
+                f"E = {case['edge_rounds']}, H = {case['local_steps']}": results.rows(case)
+                for case in results.where(split=split)
+            }
+            draw_curves(panel, curves, "round", floor=_floor(curves), target=TARGET, legend=False)
+            panel.set_title(SPLITS[split])
+        same_limits(axes, x=True)
+        legend(figure, axes, *facts(results, results.where()))
+        return save(figure, results, out / name)
+
+    return draw
 
 
 def fig6(results: Results, out: Path) -> list[Path]:

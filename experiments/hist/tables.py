@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from experiments.hist.figures import SPLITS
-from experiments.report import accuracies, markdown, reached
+from experiments.hist.measures import throughout
+from experiments.report import accuracies, markdown, reached, spread
 from experiments.studies import NAMES, Case, Results, first_reaching
 
 # For both targets, the global rounds derived from the published MB by the formula of Section VI-B2
@@ -71,28 +72,30 @@ def traffic(results: Results) -> str:
     return markdown(head, rows)
 
 
-def periods(results: Results) -> str:
-    """Figure 5: accuracy after several global rounds for each E and H."""
-    head = [
-        "split",
-        "E",
-        "H",
-        "accuracy (%) after 5 / 10 / 15 global rounds",
-        "rounds to 80 %",
-    ]
-    return markdown(
-        head,
-        [
-            [
-                SPLITS[case["split"]],
-                str(case["edge_rounds"]),
-                str(case["local_steps"]),
-                accuracies(results.rows(case), (5, 10, 15)),
-                reached(results.rows(case), 0.8, "round", "d"),
-            ]
-            for case in results.where()
-        ],
-    )
+def periods(*rounds: int) -> Callable[[Results], str]:
+    """Figure 5: accuracy after these global rounds for each E and H."""
+
+    def table(results: Results) -> str:
+        head = ["split", "E", "H", "seeds"]
+        head += [f"accuracy (%) after {' / '.join(map(str, rounds))} global rounds"]
+        head += ["mean accuracy over the rounds (%)", "rounds to 80 %"]
+        rows = []
+        for case in results.where():
+            seeds = results.rows(case)
+            rows.append(
+                [
+                    SPLITS[case["split"]],
+                    str(case["edge_rounds"]),
+                    str(case["local_steps"]),
+                    str(len(seeds)),
+                    accuracies(seeds, rounds),
+                    spread([throughout(run) for run in results.of(case)]),
+                    reached(seeds, 0.8, "round", "d"),
+                ]
+            )
+        return markdown(head, rows)
+
+    return table
 
 
 def masks(results: Results) -> str:
