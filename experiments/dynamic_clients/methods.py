@@ -1,7 +1,8 @@
 """Algorithms and warm starts of the dynamic-clients paper, with their settings (App. D.1).
 
 Step sizes are those of the published code. In that code SCAFFOLD's control variates have no
-effect; here SCAFFOLD is implemented as published by Karimireddy et al., at the same rate.
+effect; here SCAFFOLD is implemented as published by Karimireddy et al., with the same step
+size.
 """
 
 from __future__ import annotations

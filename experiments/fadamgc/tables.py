@@ -150,9 +150,7 @@ def against(setting: str, tests: int = 1) -> Any:
 
     def table(results: Results) -> str:
         head = ["data", "method", AXES.get(setting, WORDS[setting]), "best accuracy (%)"]
-        head.append("rounds to target")
-        head[-1] += f", mean of {tests} tests" * (tests > 1)
-        head.append("simulated s")
+        head += ["rounds to target" + f", mean of {tests} tests" * (tests > 1), "simulated s"]
         rows = []
         for case in results.where():
             seeds, target = results.rows(case), TARGETS[case["dataset"]]

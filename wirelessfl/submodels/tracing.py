@@ -241,6 +241,6 @@ def _alike(one: _Lane, other: _Lane, shape: tuple[int, ...]) -> bool:
 
 
 def first_sentence(error: Exception) -> str:
-    """The first sentence of an error message, or the error's type if it is empty; without stop."""
+    """The first sentence of an error message without its full stop; the type of an empty error."""
     first = (str(error).strip() or type(error).__name__).splitlines()[0].split(". ")[0]
     return first.removesuffix(".")

@@ -1,6 +1,7 @@
 """Damaged, unreadable and incomplete files of a run are named, and nothing is lost."""
 
 import os
+from contextlib import nullcontext
 
 import pytest
 import torch
@@ -100,16 +101,18 @@ def test_missing_rows_of_a_finished_run_are_reported(config, toy):
         wirelessfl.resume(settings.run.out)
 
 
+def rows_of_run(settings, data, on_row):
+    """Train until the end, or until ``on_row`` interrupts; returns the file of the rows."""
+    with nullcontext() if on_row is None else pytest.raises(KeyboardInterrupt):
+        wirelessfl.run(settings, data=data, on_row=on_row)
+    return settings.run.out / "rows.jsonl"
+
+
 @pytest.mark.parametrize("finished", [False, True])
 def test_a_missing_checkpoint_is_named(config, toy, finished, halt_at):
     """Its rows are neither lost nor written again by a second training."""
     settings = config(checkpoint_seconds=0)
-    if finished:
-        wirelessfl.run(settings, data=toy)
-    else:
-        with pytest.raises(KeyboardInterrupt):
-            wirelessfl.run(settings, data=toy, on_row=halt_at(2))
-    rows = settings.run.out / "rows.jsonl"
+    rows = rows_of_run(settings, toy, None if finished else halt_at(2))
     before = rows.read_bytes()
     (settings.run.out / "checkpoint.safetensors").unlink()
     message = (
@@ -123,12 +126,7 @@ def test_a_missing_checkpoint_is_named(config, toy, finished, halt_at):
 @pytest.mark.parametrize("finished", [False, True])
 def test_a_damaged_line_is_named_before_the_run_continues(config, toy, finished, halt_at):
     settings, resumed = config(checkpoint_seconds=0), []
-    if finished:
-        wirelessfl.run(settings, data=toy)
-    else:
-        with pytest.raises(KeyboardInterrupt):
-            wirelessfl.run(settings, data=toy, on_row=halt_at(3))
-    rows = settings.run.out / "rows.jsonl"
+    rows = rows_of_run(settings, toy, None if finished else halt_at(3))
     lines = rows.read_text().splitlines()
     number = len(lines) if finished else 2
     lines[number - 1] = "{" * len(lines[number - 1])
