@@ -11,7 +11,7 @@ from experiments.check import SAMPLE, check
 from experiments.claims import TITLES, assess, table, totals, write
 from experiments.gpu import MINUTES, run_gpu
 from experiments.paper import exit_code
-from experiments.queue import entries, gpu_entries, only, print_status, run_queue
+from experiments.queue import entries, gpu_entries, print_status, run_queue
 from experiments.studies import SCALES
 from wirelessfl.cli.parser import Parser
 from wirelessfl.errors import ConfigError
@@ -110,12 +110,12 @@ def main(words: Sequence[str] | None = None) -> int:
                     f"scale is {arguments.scale}, but --gpu chooses it by study: leave one of "
                     "both out."
                 )
-            queued, absent = gpu_entries(into, scratch, arguments.data_dir)
+            queued, absent = gpu_entries(into, scratch, arguments.data_dir, arguments.study)
             for line in absent:
                 print(f"not run: {line}", file=sys.stderr)
         else:
-            queued = entries(arguments.scale, into, scratch, arguments.data_dir)
-        queued = only(queued, arguments.study)
+            given = arguments.data_dir, arguments.study
+            queued = entries(arguments.scale, into, scratch, *given)
         if arguments.status:
             print_status(queued)
             return 0

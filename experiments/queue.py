@@ -7,7 +7,7 @@ import os
 import statistics
 import sys
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -78,43 +78,58 @@ def rank() -> Callable[[str], int]:
 
 
 def entries(
-    scale: Scale, into: Path | None, scratch: Path, data_dir: Path | None = None
+    scale: Scale,
+    into: Path | None,
+    scratch: Path,
+    data_dir: Path | None = None,
+    names: Sequence[str] = (),
 ) -> list[Entry]:
-    """All runs of all papers, once each, in order of rank and then of ``queue.toml``.
+    """The runs of all papers, once each, in order of rank and then of ``queue.toml``.
 
     Args:
         scale: size of the runs.
         into: folder whose subfolders ``PAPER/rows`` receive rows; None for this repository's.
         scratch: folder of unfinished runs.
         data_dir: folder of the data sets.
+        names: only these studies, as ``paper/study``, with the runs that they share with others;
+            empty for all.
+
+    Raises:
+        ConfigError: a study has no runs at this scale, or does not exist.
     """
-    found = []
+    found: list[Entry] = []
+    known: set[str] = set()
     for paper in papers().values():
         rows = None if into is None else into / paper.name / "rows"
         store = Store(paper.store(scale, scratch, rows).rows, scratch)
-        found += [
-            Entry(paper.name, study.name, run, store)
-            for study in paper.studies(scale, data_dir)
-            for run in study.planned()
-        ]
+        studies = {f"{paper.name}/{s.name}": s for s in paper.studies(scale, data_dir) if s.cases}
+        known |= studies.keys()
+        for name, study in studies.items():
+            if not names or name in names:
+                found += [Entry(paper.name, study.name, run, store) for run in study.planned()]
+    _check_names(names, known)
     place = rank()
     return _once(sorted(found, key=lambda entry: (entry.run.rank, place(entry.name))))
 
 
 def gpu_entries(
-    into: Path | None, scratch: Path, data_dir: Path | None = None
+    into: Path | None, scratch: Path, data_dir: Path | None = None, names: Sequence[str] = ()
 ) -> tuple[list[Entry], list[str]]:
     """The runs for a machine with a GPU, by rank and then in the order of ``for_gpu``.
 
     A study runs with the published models and data, or at scale ``small`` if its data are not
-    there.
+    there. The arguments are those of ``entries``.
 
     Returns:
         The runs, and a line per study whose data are not there.
+
+    Raises:
+        ConfigError: a study of ``names`` is not one for a GPU.
     """
     found: list[Entry] = []
     missing = []
-    for name in for_gpu():
+    _check_names(names, for_gpu())
+    for name in (one for one in for_gpu() if not names or one in names):
         paper = papers()[name.partition("/")[0]]
         needed: set[str] = set()
         scales: tuple[Scale, ...] = ("paper", "small")
@@ -133,18 +148,16 @@ def gpu_entries(
     return _once(sorted(found, key=lambda entry: entry.run.rank)), missing
 
 
-def only(every: Sequence[Entry], names: Sequence[str]) -> list[Entry]:
-    """The runs of some studies, in the same order; all runs without names.
+def _check_names(names: Iterable[str], known: Collection[str]) -> None:
+    """Check that studies are in the queue.
 
     Raises:
-        ConfigError: a study has no runs, or does not exist.
+        ConfigError: one is not.
     """
-    known = {entry.name for entry in every}
     for name in names:
         if name not in known:
             advice = suggestion(name, known) or " Give PAPER/STUDY as in experiments/queue.toml."
             raise ConfigError(f"study is {shown(name)}, which has no runs in the queue.{advice}")
-    return [entry for entry in every if not names or entry.name in names]
 
 
 def data_sets(case: Case) -> set[str]:

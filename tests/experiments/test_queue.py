@@ -18,7 +18,6 @@ from experiments.queue import (
     for_gpu,
     gpu_entries,
     hours_left,
-    only,
     order,
     run_queue,
     status,
@@ -76,14 +75,14 @@ def test_the_queue_has_every_run_once_in_order(tmp_path, monkeypatch):
 
 
 def test_the_queue_of_some_studies(tmp_path, capsys):
-    """The order is that of the whole queue, not that of the names."""
-    every = entries("small", tmp_path, tmp_path / "scratch")
+    """In the order of the queue, with the runs that they share with other studies."""
     names = ["hist/table2", "fedast/awaited"]
-    found = only(every, names)
+    found = entries("small", tmp_path, tmp_path / "scratch", names=names)
     assert {entry.name for entry in found} == set(names)
-    assert found == [entry for entry in every if entry in found]
     assert [entry.run.rank for entry in found] == sorted(entry.run.rank for entry in found)
-    assert only(every, []) == every
+    shared = entries("small", tmp_path, tmp_path / "scratch", names=["hist/fig6"])
+    study = papers()["hist"].study("fig6", "small")
+    assert len(shared) == len(study.planned()) == sum(len(case.seeds) for case in study.cases)
     for name, advice in (
         ("hist/tabel2", "Do you mean 'hist/table2'?"),
         ("x", "Give PAPER/STUDY as in experiments/queue.toml."),

@@ -128,6 +128,7 @@ def test_every_variant_runs_with_its_number_of_threads(no_data, monkeypatch):
     few = {name: way for name, way in variants().items() if way.workers == 1}
     monkeypatch.setattr(engine, "variants", lambda: few)
     monkeypatch.setattr(engine, "trained", recorded)
+    monkeypatch.setattr(workloads, "SAMPLES", 100)
     measurement = engine.Measurement(*workloads.load_samples(None)[:2], 1, None, False)
     engine._workload_table(measurement, workloads.workloads()["W1"], 2, 1e9)
     runs = len(seen) // len(few)
