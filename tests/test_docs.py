@@ -106,7 +106,7 @@ def test_the_examples_of_runs_run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     page = blocks(ROOT / "docs" / "runs.md")
     files = {file: code for _, file, code in page if file}
-    Path("compare.py").write_text(files["compare.py"])
+    Path("compare.py").write_text(files["compare.py"].replace('"rounds": 10', '"rounds": 2'))
     with recorded() as figures:
         runpy.run_path("compare.py")
     assert legend(figures["comparison"]) == ["hist", "hfedavg"]
