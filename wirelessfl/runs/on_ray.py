@@ -126,7 +126,10 @@ def _unpack(packed: bytes, folder: Path) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as draft:
         with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
-            archive.extractall(draft, filter="data")
+            # Python before 3.11.4 has no filters.
+            if hasattr(tarfile, "data_filter"):
+                archive.extraction_filter = tarfile.data_filter
+            archive.extractall(draft)
         folder.mkdir(exist_ok=True)
         # The checkpoint comes last, because it refers to the rows.
         for file in sorted(Path(draft).iterdir(), key=lambda f: f.suffix == ".safetensors"):
