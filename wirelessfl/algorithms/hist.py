@@ -81,6 +81,7 @@ class Hist(Scaled, HFedAvg):
         return found
 
     def __post_init__(self) -> None:
+        super().__post_init__()  # that of the algorithm inside the cells
         if self.mask_overlap and self.mask_sizes == "optimized":
             raise ValueError(
                 f"mask_overlap={self.mask_overlap} conflicts with mask_sizes='optimized', which "

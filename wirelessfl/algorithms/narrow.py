@@ -59,6 +59,7 @@ class Narrow(Algorithm):
     ] = "width"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.budget == "width" and max(self.capacities) > 1:
             raise ValueError(
                 f"capacities={self.capacities} conflicts with budget='width': give fractions of a "

@@ -102,11 +102,14 @@ def build_model(
         torch.manual_seed(stream.key() >> 1)
         try:
             model = factory(input_shape, classes, **options)
-        except TypeError as error:
-            remedy = _remedy(factory, options)
+        except (TypeError, RuntimeError) as error:  # the latter from torch, if sizes overflow
+            if "DefaultCPUAllocator" in str(error):
+                raise  # out of memory
+            remedy, reason = _remedy(name, factory, options), str(error).partition("\n")[0]
             raise ConfigError(
                 f"model {name!r} cannot be built with (input_shape, classes"
-                f"{''.join(f', {option}' for option in options)}): {error}.{remedy}"
+                f"{''.join(f', {option}' for option in options)}): {reason.removesuffix('.')}."
+                f"{remedy}"
             ) from error
     if not isinstance(model, nn.Module):
         raise ConfigError(f"model {name!r} returned {model!r}: return an nn.Module.")
@@ -121,14 +124,14 @@ def parameters_of(factory: Callable[..., nn.Module]) -> Mapping[str, inspect.Par
         return {}
 
 
-def _remedy(factory: Callable[..., nn.Module], options: Mapping[str, Any]) -> str:
-    """Advice to leave out options that ``factory`` does not or may not accept."""
+def _remedy(name: str, factory: Callable[..., nn.Module], options: Mapping[str, Any]) -> str:
+    """Advice to leave out options that model ``name`` does not or may not accept."""
     parameters = parameters_of(factory)
     names = [option for option in options if option in TAKERS]
-    names = [name for name in names if name not in parameters] or names
+    names = [option for option in names if option not in parameters] or names
     if not names:
         return ""
-    others = {TAKERS[name] for name in names}
+    others = {TAKERS[option] for option in names} - {name}
     choose = f", or choose {others.pop()}" if len(others) == 1 else ""
     return f" Leave {' and '.join(names)} out{choose}."
 

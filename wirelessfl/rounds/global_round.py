@@ -32,7 +32,8 @@ class GlobalRound:
         plan: plan of the round.
         broadcast: the cloud's state when the round was issued.
         stream: random stream of the run.
-        teacher: [P], teacher model that clients also receive; None for no teacher.
+        teacher: [P], teacher model that clients also receive; clients that train submodels evaluate
+            the same submodel of it. None for no teacher.
     """
 
     def __init__(
@@ -56,7 +57,11 @@ class GlobalRound:
         upload = server.upload(senders)
         self._cover = Cover.of(plan.client_submodels, upload.air, senders.payloads, like)
         exchanged = submodels.exchanged() if self._cover is None else self._cover.exchanged()
-        self._upload = upload.exchanging(None if exchanged is None else exchanged.to(like.device))
+        each = plan.client_submodels
+        self._upload = upload.exchanging(
+            None if exchanged is None else exchanged.to(like.device),
+            None if each is None else each.lengths,
+        )
         # Errors and coverage are reported for nodes with a nonempty submodel.
         self._nonempty = torch.from_numpy(submodels.lengths > 0)
         self._idle = np.bincount(plan.node, minlength=submodels.nodes) == 0
@@ -102,11 +107,12 @@ class GlobalRound:
         if compression is None:
             return servers, {}
         stream = self.stream.child("edge", number, "compression")
-        before, submodels = servers["params"], self.plan.submodels
+        own, submodels = servers["params"], self.plan.submodels
+        before = submodels.silence(own.clone())
         after = compression.compress_padded(before, submodels.lengths, submodels.spec, stream)
         nonempty = self._nonempty.to(before.device)
         error = relative_error(before[nonempty], after[nonempty])
-        return servers | {"params": after}, {"compression_error": error}
+        return servers | {"params": submodels.restore(after, own)}, {"compression_error": error}
 
     def _received(self, reception: Reception) -> Received:
         """Received payloads: means over the covering clients; 0 at elements not exchanged."""

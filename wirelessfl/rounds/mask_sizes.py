@@ -113,7 +113,8 @@ def mask_size_problem(
     """
     round_seconds = np.asarray(seconds_per_parameter, dtype=np.float64)
     step = partition.width // math.gcd(*(layer.width for layer in partition.layers))
-    cells, cap = len(round_seconds), math.floor(size_cap * partition.width / len(round_seconds))
+    cells = len(round_seconds)
+    cap = math.floor(min(size_cap, cells) * partition.width / cells)  # at most the whole width
     if step * cells > partition.width or cap // step * step * cells < partition.width:
         step = 1  # too coarse for the cells or the cap: round the other layers instead
     return MaskSizeProblem(

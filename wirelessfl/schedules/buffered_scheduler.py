@@ -202,8 +202,9 @@ class BufferedScheduler:
         self.spread = list(spread)
         running = [i for i, task in enumerate(self.tasks) if not task.ended]
         known = [i for i in running if spread[i] is not None]
-        if len(known) > 1:  # a task with too few updates keeps its requests
-            budget = self.budget - sum(self.tasks[i].requests for i in running if i not in known)
+        if len(known) > 1:  # a task without a measurement keeps what it has or gets next
+            kept = [self.tasks[i] for i in running if i not in known]
+            budget = self.budget - sum((task.later or [task.requests])[0] for task in kept)
             weights = [apart for i in known if (apart := spread[i]) is not None]
             for i, requests in zip(known, dealt(weights, budget, self.floor), strict=True):
                 self.tasks[i].later = [requests, self.plans[i].buffer_for(requests)]

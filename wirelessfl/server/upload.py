@@ -58,9 +58,12 @@ class Upload:
     air: AirRound
     share: Mapping[str, Tensor]
 
-    def exchanging(self, elements: Tensor | None) -> Upload:
-        """Return this upload restricted to these elements [nodes, P]; None for all."""
-        return replace(self, air=replace(self.air, exchanged=elements))
+    def exchanging(self, elements: Tensor | None, lengths: IntArray | None = None) -> Upload:
+        """Return this upload restricted to these elements [nodes, P]; None for all.
+
+        ``lengths`` [senders] is the number of elements of each sender, see ``AirRound``.
+        """
+        return replace(self, air=replace(self.air, exchanged=elements, lengths=lengths))
 
     def open(self, *names: Name, draw: ChannelDraw | None = None) -> Reception:
         """Start the reception of an upload.

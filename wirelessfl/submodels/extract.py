@@ -92,6 +92,12 @@ class Submodels:
             sent[..., where] = 0.0
         return sent
 
+    def restore(self, vectors: Tensor, own: Tensor) -> Tensor:
+        """Copy the parameters that are not exchanged from ``own`` to ``vectors``, in place."""
+        for where in self._slices():
+            vectors[..., where] = own[..., where]
+        return vectors
+
     def blank(self, vectors: Tensor) -> Tensor:
         """``vectors`` [nodes, P_max] with zeros at padding."""
         if self.index is None:

@@ -207,9 +207,7 @@ def _arcs(
         return np.cumsum(lengths) - lengths, lengths
     if kind == "partition" and len(wanted):
         shares = np.array(share_out(wanted.tolist(), size), dtype=np.int64)
-        wider = shares + np.rint(
-            dealing.overlap * shares
-        )  # floats, because a huge overlap would overflow integers
+        wider = shares + np.rint(min(dealing.overlap, size) * shares)  # a circle has `size` neurons
         return np.cumsum(shares) - shares, np.minimum(wider, size).astype(np.int64)
     return np.zeros_like(lengths), lengths
 

@@ -34,7 +34,10 @@ class StarMerge:
         like, upload = self._nodes["params"], server.upload(senders)
         self._cover = Cover.of(each, upload.air, senders.payloads, like)
         exchanged = None if self._cover is None else self._cover.exchanged()
-        self._upload = upload.exchanging(None if exchanged is None else exchanged.to(like.device))
+        self._upload = upload.exchanging(
+            None if exchanged is None else exchanged.to(like.device),
+            None if each is None else each.lengths,
+        )
         # The stream has the same name as in rounds.
         self.reception = self._upload.open("edge", 0, "air", draw=draw)
 

@@ -27,6 +27,13 @@ class ClientRule(Choice, ABC):
 
     lr: Annotated[float, Field(gt=0, le=1e30, description="step size of the clients' SGD")] = 0.01
 
+    def __post_init__(self) -> None:
+        """Check the settings; raise ValueError with the reason and a remedy.
+
+        A subclass calls ``super().__post_init__()``, so that inside cells the checks of both
+        algorithms are made.
+        """
+
     @property
     def payloads(self) -> tuple[Payload, ...]:
         """Payloads that clients send.

@@ -196,6 +196,18 @@ class AirReception(Reception):
         counts: FloatArray = self.air.exchanged.sum(1).double().cpu().numpy()
         return np.asarray(np.sqrt(elements / np.maximum(counts, 1))[node])
 
+    def _while_sending(self, rms: FloatArray, elements: int) -> FloatArray:
+        """Root mean squares [clients] over each client's own elements, from those over its node's.
+
+        A client is silent while others of its node send elements that it does not train. The power
+        limit holds while it transmits, and that is the time for which energy is counted.
+        """
+        lengths, air = self.air.lengths, self.air
+        if lengths is None:
+            return rms
+        sent = elements / self._fill(air.node) ** 2
+        return np.asarray(rms * np.sqrt(np.rint(sent) / np.maximum(lengths, 1)))
+
     def finish(self, shards: Shards, payloads: Sequence[str], like: Tensor) -> None:
         """Sum over the processes, and pass the sums through the channel.
 
@@ -228,7 +240,7 @@ class AirReception(Reception):
         weights = air.weights_of(name)
         scales = transmit_scales(
             weights,
-            rms,
+            self._while_sending(rms, self._sums[name].shape[1]),
             snr_db=draw.network.snr_db,
             convention=uplink.convention,
             elements_per_symbol=uplink.elements_per_symbol,

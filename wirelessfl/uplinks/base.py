@@ -39,6 +39,8 @@ class AirRound:
         stream: random stream of this upload.
         exchanged: [nodes, elements] boolean, elements that the clients of a node send; None for
             all.
+        lengths: [clients], number of elements that each client sends; None if it sends all that its
+            node exchanges.
         draw: channel draw that includes these clients; None if they upload at different times.
         silent: by payload, [clients] boolean, clients that do not send it; all clients send the
             payloads that are missing here.
@@ -52,6 +54,7 @@ class AirRound:
     units: Mapping[str, float]
     stream: Stream
     exchanged: Tensor | None = None
+    lengths: IntArray | None = None
     draw: ChannelDraw | None = None
     silent: Mapping[str, BoolArray] = field(default_factory=dict)
 

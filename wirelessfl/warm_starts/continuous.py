@@ -16,7 +16,8 @@ from wirelessfl.warm_starts.base import Initial, Opening, WarmStart
 class Continuous(WarmStart):
     """Start from the latest model, and distil from it during the session.
 
-    The teacher is sent over the downlink once per session.
+    The teacher is sent over the downlink once per session, as a whole: clients that train
+    submodels distil from the same submodel of it, which can differ in each round.
 
     Args:
         distillation: ``csrd``, class-semantic relation distillation (Dong et al., CVPR 2022), as in

@@ -8,6 +8,7 @@ import torch
 
 import wirelessfl
 from wirelessfl.algorithms import algorithm_classes, find_algorithm
+from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.algorithms.narrow import Narrow
 from wirelessfl.cli import main
 from wirelessfl.config import Config
@@ -222,6 +223,21 @@ class Own(wirelessfl.algorithms.base.Algorithm):
 
     def merge(self, server, received):
         return server
+
+
+class Even(FedAvg):
+    """An algorithm that refuses a step size of its own."""
+
+    def __post_init__(self):
+        super().__post_init__()
+        if self.lr > 1:
+            raise ValueError(f"lr is {self.lr}: give at most 1")
+
+
+@pytest.mark.parametrize("outer", ["hist", "hfedavg"])
+def test_checks_of_the_inner_algorithm_are_made(outer):
+    with pytest.raises(ConfigError, match="give at most 1"):
+        Config.from_flags(outer, local=f"{__name__}:Even", lr=2.0)
 
 
 def test_an_inner_algorithm_not_derived_from_fedavg_is_refused(monkeypatch):

@@ -73,6 +73,7 @@ def test_run_prints_a_table_and_json(tmp_path, capsys):
         (["run", "hist", "--threads", "1000000"], "run.threads is '1000000'"),
         (["run", "hist", "--dataset", "os:getcwd"], "data set 'os:getcwd'"),
         (["run", "hist", "--model", "math:pi"], "model 'math:pi' cannot be built"),
+        (["run", "hist", "--hidden", "1" + 18 * "0"], "Storage size calculation overflowed"),
         (["run", "hist", "--layers", "one,two"], "layers: 'one' is not an nn.Linear"),
         (
             ["run", "hfedavg", "--layers", "fc1,fc2"],

@@ -122,6 +122,28 @@ def test_every_cell_sends_the_fraction_that_is_charged(config, toy, monkeypatch)
     assert kept[0] == [round(0.2 * length) for length in lengths]
 
 
+def test_parameters_that_are_not_sent_are_not_compressed(config, toy, monkeypatch):
+    """Local hidden biases keep their values and take no places of the elements that are sent."""
+    flags = {"hidden_biases": "local", "compression": "top-k", "compression_keep": 0.1}
+    model = FCNN((12,), 4, hidden=(30,))
+    setup = build(config("hist", cells=3, **flags), data=toy, model=model)
+    plan, seen = setup.planner.plan(0), []
+
+    def watched(self, rule, plan, number, servers, reception):
+        seen.append(servers["params"].clone())
+        edge_round(self, rule, plan, number, servers, reception)
+
+    edge_round = LocalTraining.edge_round
+    monkeypatch.setattr(LocalTraining, "edge_round", watched)
+    setup.training.train(plan, setup.training.server.cloud)
+    own = plan.submodels.restore(torch.zeros_like(seen[0]), torch.ones_like(seen[0])).bool()
+    before = plan.submodels.gather(torch.nn.utils.parameters_to_vector(model.parameters()).detach())
+    assert torch.equal(seen[0][own], before[own])
+    assert seen[0][own].all()
+    counts = (seen[0].masked_fill(own, 0.0) != 0).sum(1).tolist()
+    assert counts == [round(0.1 * length) for length in plan.submodels.lengths.tolist()]
+
+
 @given(models())
 def test_keeping_all_is_the_identity(model):
     flat, spec = model

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from channels import section_vi_c
 from channels.streams import Stream
 from wirelessfl.schedules import BufferedScheduler, Clock, TaskPlan
-from wirelessfl.schedules.events import Deadline, Reached, Started, Tick
+from wirelessfl.schedules.events import Deadline, Measured, Reached, Returned, Started, Tick
 from wirelessfl.schedules.loop import simulate
 from wirelessfl.tasks.asynchronous import Asynchronous
 from wirelessfl.tasks.delays import Delays, Elements, ShiftedExponential, Wireless, client_speeds
@@ -242,6 +242,23 @@ def test_dynamic_allocation_is_reached_gradually():
     assert steps <= {-1, 0, 1}  # minus the update that arrived
     assert sum(asked[0]) == sum(asked[-1]) == 64
     assert min(map(sum, asked)) >= 48  # one task may shrink before the other's updates arrive
+
+
+@pytest.mark.parametrize("sizes", [(8, 80, 8), (80, 8, 8, 8)])
+def test_allocations_stay_within_the_budget_if_tasks_diverge(sizes):
+    """A task without a measurement keeps what it gets at its next merge, not what it has."""
+    plans = [TaskPlan(size, 1, 99) for size in sizes]
+    schedule = BufferedScheduler(plans, period=1 / (3 * sum(sizes)), floor=8)
+    schedule.decide(Started())
+    first = (100.0, 1.0, 1.0) if len(sizes) == 3 else (1.0, 100.0, 1.0, 1.0)
+    lost = (None, 1.0, 1.0) if len(sizes) == 3 else (None, None, 1.0, 1.0)
+    for number, (task, spread) in enumerate([(1, first), (2, first), (1, lost)]):
+        task %= len(sizes)
+        schedule.decide(Returned(number, task, schedule.tasks[task].version))
+        schedule.decide(Measured(spread))
+        next_sizes = [(task.later or [task.requests])[0] for task in schedule.tasks]
+        assert sum(next_sizes) == sum(sizes)
+        assert min(next_sizes) >= 8
 
 
 def test_a_buffer_fills_in_the_expected_time():

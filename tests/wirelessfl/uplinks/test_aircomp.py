@@ -1,6 +1,7 @@
 """Uplink aircomp: received values and costs match formulas and other uplinks."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -338,3 +339,18 @@ def test_run_from_the_command_line(tmp_path, capsys):
         "subcarrier_hz": 15e3,
         "symbol_seconds": 1e-3 / 14,
     }
+
+
+def test_the_power_limit_holds_while_a_client_sends():
+    """Clients that send half of their node's elements send them with twice the power per element.
+
+    With the power limit over their own symbols, the noise is twice that of clients that send the
+    same energy over all of them.
+    """
+    sent, uplink = updates(), AirComp(convention="physical", beamformer_starts=2)
+    whole = received(uplink, air_round(), sent).metrics
+    half = replace(air_round(), lengths=np.full(len(NODE), ELEMENTS // 2))
+    found = received(uplink, half, sent).metrics
+    assert found["air_error_predicted"] == pytest.approx(2 * whole["air_error_predicted"])
+    full = replace(air_round(), lengths=np.full(len(NODE), ELEMENTS))
+    assert received(uplink, full, sent).metrics == whole
