@@ -78,9 +78,10 @@ class Assessed:
         """Confirmed if all effects confirm the claim, contradicted if one contradicts it.
 
         One of many effects contradicts by chance more often than a single one, so the errors of
-        contradictions add up to that of one effect (Bonferroni).
+        contradictions add up to that of one effect (Bonferroni). An effect over the best of several
+        competitors counts as one effect for each of them.
         """
-        strict = 1 - (1 - LEVEL) / max(len(self.effects), 1)
+        strict = 1 - (1 - LEVEL) / max(sum(effect.among for effect in self.effects), 1)
         if any(effect.verdict_of(strict) == "contradicted" for effect in self.effects):
             return "contradicted"
         found = {effect.verdict for effect in self.effects}
@@ -191,8 +192,8 @@ INTRODUCTION = """# Published claims
 
 `python -m experiments claims` computes this page from the rows of finished runs in
 `experiments/*/rows`. It lists {count} claims of the five papers. Each is tested by effects: paired
-differences or ratios of runs with equal seeds. Values are means over the seeds with a 95 % interval
-(Student's t). Differences above 0 and ratios above 1 support a claim.
+differences or ratios of runs with equal seeds. Values are means over the seeds, geometric means for
+ratios, with a 95 % interval (Student's t). Differences above 0 and ratios above 1 support a claim.
 
 - **Confirmed**: the interval excludes 0 (a ratio of 1), and the mean is at least the least effect
   that counts. Where the claim is that there is no difference, the interval lies within the largest
@@ -208,7 +209,8 @@ The deviation is also at least that of a cost within the interval between two te
 `experiments/*/claims.toml` states what is compared and the least effect that counts; the column
 *confirmed by* shows it, as a difference, in points of accuracy, or as a ratio. If several effects
 are listed, a claim is confirmed if all of them confirm it, and contradicted if one of n contradicts
-it with an interval of level 1 - 0.05 / n (Bonferroni).
+it with an interval of level 1 - 0.05 / n (Bonferroni). A comparison with the best of several
+competitors counts as several.
 The column *setting* says whether the runs have the published setting.
 """
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any, Literal, TypeVar
 
@@ -55,6 +55,7 @@ class Effect:
         at_most: the same for upper bounds.
         unknown: number of seeds without a value, because no compared run reached its target.
         rounding: standard deviation of a value that the intervals between tests cause.
+        among: number of competitors, of which the best with these same seeds is compared.
         empty: why there are no values.
     """
 
@@ -68,6 +69,7 @@ class Effect:
     at_most: bool = False
     unknown: int = 0
     rounding: float = 0.0
+    among: int = 1
     empty: str = "runs missing"
 
     @property
@@ -203,6 +205,30 @@ def ratio(
         equal: whether the claim is that both are equal.
     """
     return _product(name, [(more, less)], least, equal=equal)
+
+
+def over_best(name: str, others: Mapping[str, Costs], ours: Costs, least: float) -> Effect:
+    """The effect log(best other / ours) of costs, for the seeds that all have; see ``ratio``.
+
+    The best has the lowest geometric mean of costs over these seeds. A choice by the same seeds
+    favours it, so it counts as many effects, see ``Effect.among``.
+
+    Args:
+        name: see ``Effect``; the best one's name is appended.
+        others: costs by seed, by name.
+        ours: costs by seed, which the claim says are lower than all others.
+        least: the least ratio that counts, e.g. 1.1.
+    """
+    common = sorted(set(ours).intersection(*others.values()))
+    if not common:
+        return replace(ratio(name, {}, {}, least), among=len(others))
+
+    def typical(other: str) -> float:
+        return statistics.mean(math.log(others[other][seed].cost) for seed in common)
+
+    best = min(others, key=typical)
+    theirs = {seed: others[best][seed] for seed in common}
+    return replace(ratio(f"{name}, {best}", theirs, ours, least), among=len(others))
 
 
 def contrast(

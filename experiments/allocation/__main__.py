@@ -38,14 +38,14 @@ TITLES = {
     "least joules": "energy of a round before a deadline",
     "seconds and joules": "weighted sum of round time and energy",
 }
-"""What is minimised, in titles of panels."""
+"""What is minimised, in the table and in titles of panels."""
 
 
 def table(found: Sequence[Gap]) -> str:
     """One row per quantity and baseline, with the gaps in each network."""
     rows = []
     for quantity, baseline in dict.fromkeys((gap.quantity, gap.baseline) for gap in found):
-        row = [quantity, baseline]
+        row = [TITLES[quantity], baseline]
         for network in NETWORKS:
             (gap,) = (
                 one

@@ -7,13 +7,12 @@ are ratios of the costs of runs with equal seeds.
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 from experiments.comparison import cheapness, most_finished
-from experiments.evidence import Effect, Evidence, Reached, contrast, ratio
+from experiments.evidence import Effect, Evidence, Reached, contrast, over_best, ratio
 from experiments.fadamgc.methods import METHODS, SELECTIVE
 from experiments.fadamgc.seconds import (
     CLASSES,
@@ -249,18 +248,9 @@ def over_next_best(name: str, results: Results, cases: list[Case], least: float)
 
     Only seeds with which all methods of these cases have run are used.
     """
-    by_method = {case["algorithm"]: costs(results, [case]) for case in cases}
-    ours = by_method.pop("fadamgc")
-    common = set(ours).intersection(*by_method.values())
-    if not common:
-        return Effect(name, (), math.log(least), "ratio")
-
-    def typical(method: str) -> float:
-        return statistics.mean(math.log(by_method[method][seed].cost) for seed in common)
-
-    best = min(by_method, key=typical)
-    theirs = {seed: by_method[best][seed] for seed in sorted(common)}
-    return ratio(f"{name}, {NAMES[best]}", theirs, ours, least)
+    by_method = {NAMES[case["algorithm"]]: costs(results, [case]) for case in cases}
+    ours = by_method.pop(NAMES["fadamgc"])
+    return over_best(name, by_method, ours, least)
 
 
 def ends(results: Results, method: str) -> list[dict[int, Reached]]:

@@ -178,7 +178,7 @@ def client_latencies(results: Results) -> str:
 
 def convention_rows(results: Results) -> str:
     """Figure 7d: effect of convention and beamformer on error and accuracy."""
-    head = ["convention", "beamformer", "error per element, realised", "predicted"]
+    head = ["convention", "beamformer", "seeds", "error per element, realised", "predicted"]
     goal = f"{100 * LOW_TARGET:g} %"
     head += ["accuracy (%) after 10 / 20 / 40", f"rounds to {goal}", f"s to {goal}"]
     return markdown(
@@ -187,6 +187,7 @@ def convention_rows(results: Results) -> str:
             [
                 case["convention"],
                 BEAMFORMERS[case["beamformer"]],
+                str(len(results.of(case))),
                 *(_error(results.rows(case), n) for n in ("air_error", "air_error_predicted")),
                 accuracies(results.rows(case), (10, 20, 40)),
                 reached(results.rows(case), LOW_TARGET, "round", "d"),

@@ -14,10 +14,11 @@ from experiments.evidence import (
     contrast,
     difference,
     final,
+    over_best,
     ratio,
 )
 from experiments.hist.figures import SPLITS, TARGET
-from experiments.hist.measures import costs, fastest, over_oma, sway, throughout
+from experiments.hist.measures import costs, over_oma, sway, throughout
 from experiments.look import UPLINKS
 from experiments.studies import NAMES, Results
 
@@ -215,9 +216,12 @@ def noise_seconds(
     }
     found = []
     for snr in snrs:
-        others = [over_oma(results, name, snr) for name in ("hist", "hfedavg")]
-        best = fastest(*others, air["hfedavg", snr])
-        found.append(ratio(f"fastest other / ours, {snr:g} dB", best, air["hist", snr], least))
+        others = {
+            f"{NAMES[name]}, OMA": over_oma(results, name, snr) for name in ("hist", "hfedavg")
+        }
+        others[f"{NAMES['hfedavg']}, AirComp"] = air["hfedavg", snr]
+        name = f"fastest other / ours, {snr:g} dB"
+        found.append(over_best(name, others, air["hist", snr], least))
     for low, high in falls:
         name = f"AirComp, {low:g} dB / {high:g} dB"
         found.append(ratio(name, air["hist", low], air["hist", high], least))

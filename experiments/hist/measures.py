@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from typing import Any
 
-from experiments.evidence import Costs, Reached, by_seed, cost_to
+from experiments.evidence import Reached, by_seed, cost_to
 from experiments.hist.air import simulated_seconds
 from experiments.hist.figures import TARGET
 from experiments.stored import StoredRun
@@ -31,12 +31,6 @@ def over_oma(results: Results, algorithm: str, snr: float) -> dict[int, Reached]
 
     cases = results.where(algorithm=algorithm, uplink="tdma")
     return {run.seed: seconds(case, run) for case in cases for run in results.of(case)}
-
-
-def fastest(*schemes: Costs) -> dict[int, Reached]:
-    """The lowest cost of each seed that all schemes have; a bound if that one is a bound."""
-    seeds = set.intersection(*(set(scheme) for scheme in schemes))
-    return {s: min((one[s] for one in schemes), key=lambda c: c.cost) for s in sorted(seeds)}
 
 
 def throughout(run: StoredRun) -> float:

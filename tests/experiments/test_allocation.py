@@ -129,7 +129,7 @@ def test_the_command_prints_and_saves(monkeypatch, tmp_path, capsys, found):
     monkeypatch.setattr(command, "measure", lambda cells: found)
     before = study.FILE.read_bytes()
     assert command.main(["--cells", "4", "--out", str(tmp_path)]) == 0
-    assert "| least joules | alternation |" in capsys.readouterr().out
+    assert "| energy of a round before a deadline | alternation |" in capsys.readouterr().out
     assert (tmp_path / "allocation.png").is_file()
     assert command.main([]) == 0
     text = command.PAGE.read_text(encoding="utf-8")

@@ -108,6 +108,11 @@ def test_a_claim_needs_all_its_effects():
         (none,): "undecided",
         (): "undecided",
     }
+    # Against the best of six others, a contradiction needs the interval of level 1 - 0.05 / 6.
+    cases |= {
+        (Effect("", (0.0, 0.2, 0.4), 1.0),): "contradicted",
+        (Effect("", (0.0, 0.2, 0.4), 1.0, among=6),): "undecided",
+    }
     for effects, verdict in cases.items():
         assert Assessed(claim, effects).verdict == verdict
     assert Assessed(claim, (none,)).ours == "runs missing"

@@ -9,7 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from experiments.evidence import Effect, Reached, contrast, cost_to, difference, final, ratio
+from experiments.evidence import (
+    Effect,
+    Reached,
+    contrast,
+    cost_to,
+    difference,
+    final,
+    over_best,
+    ratio,
+)
 from experiments.stored import StoredRun
 
 
@@ -154,6 +163,21 @@ def test_equal_costs_need_reached_targets():
     never = costs(16.0, 16.1, 16.2, reached=False)
     assert ratio("", never, base, 1.1, equal=True).verdict == "contradicted"
     assert ratio("", base, never, 1.1, equal=True).verdict == "contradicted"
+
+
+def test_the_best_competitor_is_chosen_by_common_seeds():
+    """B has the lowest mean over seeds 1 and 2; A's cheap seed 3 does not count."""
+    others = {
+        "A": {1: Reached(30, True), 2: Reached(40, True), 3: Reached(1, True)},
+        "B": {1: Reached(20, True), 2: Reached(50, True)},
+    }
+    ours = {seed: Reached(10, True) for seed in (1, 2, 3)}
+    effect = over_best("rounds", others, ours, 1.1)
+    assert effect.name == "rounds, B"
+    assert effect.values == pytest.approx((math.log(2), math.log(5)))
+    assert effect.among == 2
+    none = over_best("rounds", {**others, "C": {}}, ours, 1.1)
+    assert (none.values, none.among, str(none)) == ((), 3, "rounds: runs missing")
 
 
 def test_contrasts_compare_ratios_of_two_settings():
