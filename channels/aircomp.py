@@ -82,6 +82,11 @@ def aircomp_mean(
             "float32 or float64."
         )
     clients, elements = x.shape
+    if np.shape(h)[:1] != (clients,):
+        raise ValueError(
+            f"updates have shape {tuple(x.shape)} and h {np.shape(h)}: give [clients, elements] "
+            "and [clients, antennas] of the same clients."
+        )
     q = _weights(weights, clients)
     rms = root_mean_square(x)
     if not np.isfinite(rms).all():

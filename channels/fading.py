@@ -24,7 +24,8 @@ class Fading(Protocol):
     A client's channel must depend only on the stream, the index and the client's index. A round can
     then draw its participants' channels alone, with the same result as in a draw of all clients.
     ``stream.normals`` and ``stream.uniforms`` draw per client, and :func:`correlate` applies the
-    correlation root per client.
+    correlation root per client. If a part of a channel is the same in all blocks, the model should
+    also be a :class:`FadingByClient`.
     """
 
     def draw(
@@ -40,6 +41,18 @@ class Fading(Protocol):
 
         Returns:
             h [clients, antennas] complex64.
+        """
+
+
+@runtime_checkable
+class FadingByClient(Fading, Protocol):
+    """A fading model in which a part of a channel, e.g. a direction, stays the client's own."""
+
+    def gain_by_client(self, root: ComplexArray) -> bool:
+        """Whether the distribution of ||h||^2 depends on that part.
+
+        Args:
+            root: L [antennas, antennas], a square root of the antenna correlation.
         """
 
 
@@ -98,6 +111,10 @@ class Rician:
         scattered = Rayleigh().draw(stream, index, clients, root)
         return np.asarray(sight + math.sqrt(1 / (k + 1)) * scattered, dtype=np.complex64)
 
+    def gain_by_client(self, root: ComplexArray) -> bool:
+        """See :class:`FadingByClient`: only correlated scattering has directions of its own."""
+        return bool(root[~np.eye(len(root), dtype=np.bool_)].any())
+
 
 @checked(complex_valued=("white", "root"))
 def correlate(white: ArrayLike, root: ArrayLike) -> ComplexArray:
@@ -113,7 +130,15 @@ def correlate(white: ArrayLike, root: ArrayLike) -> ComplexArray:
 
     Returns:
         [clients, antennas] complex64.
+
+    Raises:
+        ValueError: the shapes do not fit.
     """
+    if np.ndim(white) != 2 or np.shape(root) != 2 * np.shape(white)[1:]:
+        raise ValueError(
+            f"white has shape {np.shape(white)} and root {np.shape(root)}: give [clients, antennas]"
+            " and [antennas, antennas]."
+        )
     given = np.ascontiguousarray(white, dtype=np.complex64)
     parts = given.view(np.float32).reshape(*given.shape, 2)
     columns = np.asarray(root, dtype=np.complex64).T

@@ -14,6 +14,7 @@ from channels.arguments import checked
 from channels.arrays import FloatArray
 from channels.links import sending
 from channels.network import ChannelDraw, Network
+from channels.validation import common_shape
 
 
 @checked()
@@ -68,25 +69,22 @@ def edge_round_seconds(
     Raises:
         ValueError: a shape does not fit, or a value is out of range.
     """
-    network = draw.network
-    if not model_parameters > 0:
-        raise ValueError(f"model_parameters is {model_parameters}: give a number > 0.")
-    if not 0 <= bits_per_parameter < np.inf:
-        raise ValueError(f"bits_per_parameter is {bits_per_parameter}: give a number >= 0.")
-    count = _per_client(network, "parameters", parameters)
-    if count.max(initial=0.0) > model_parameters:
+    count = _per_client(draw.network, "parameters", parameters)
+    if count.max(initial=0.0) > model_parameters > 0:
         raise ValueError(
             f"parameters contains {count.max():g}, which exceeds model_parameters="
             f"{model_parameters:g}: a submodel has at most all parameters of the model. Lower "
             "parameters, or give the size of the full model."
         )
-    seconds_per_bit = _times(network, "seconds_per_bit", seconds_per_bit)
-    bits = bits_per_parameter * count
-    with np.errstate(invalid="ignore"):
-        upload = np.where(bits > 0, bits * seconds_per_bit, 0.0)  # 0 bits take 0 s even at rate 0
-    client = compute_seconds(network, local_steps, count / model_parameters) + upload
-    client = np.where(sending(network, active, client.shape[:-1]), client, 0.0)
-    return network.over_cells(np.maximum, client)
+    return _edge_round_seconds(
+        draw.network,
+        parameters,
+        model_parameters,
+        local_steps,
+        seconds_per_bit,
+        bits_per_parameter,
+        active,
+    )
 
 
 @checked()
@@ -149,14 +147,14 @@ def seconds_per_parameter(
     Returns:
         [..., cells]; 0 for a cell without an active client.
     """
-    return edge_round_seconds(
-        draw,
+    return _edge_round_seconds(
+        draw.network,
         1.0,
-        model_parameters=model_parameters,
-        local_steps=local_steps,
-        seconds_per_bit=seconds_per_bit,
-        bits_per_parameter=bits_per_parameter,
-        active=active,
+        model_parameters,
+        local_steps,
+        seconds_per_bit,
+        bits_per_parameter,
+        active,
     )
 
 
@@ -194,10 +192,44 @@ def transmit_joules(network: Network, airtime_seconds: ArrayLike) -> FloatArray:
         return np.where(power > 0, power * seconds, 0.0)
 
 
+def _edge_round_seconds(
+    network: Network,
+    parameters: ArrayLike,
+    model_parameters: float,
+    local_steps: ArrayLike,
+    seconds_per_bit: ArrayLike,
+    bits_per_parameter: float,
+    active: ArrayLike | None,
+) -> FloatArray:
+    """As :func:`edge_round_seconds`, for any number of parameters."""
+    if not 0 < model_parameters < np.inf:
+        raise ValueError(f"model_parameters is {model_parameters}: give a finite number > 0.")
+    if not 0 <= bits_per_parameter < np.inf:
+        raise ValueError(f"bits_per_parameter is {bits_per_parameter}: give a finite number >= 0.")
+    count = _per_client(network, "parameters", parameters)
+    steps = _per_client(network, "local_steps", local_steps)
+    times = _times(network, "seconds_per_bit", seconds_per_bit)
+    _check_rounds(parameters=parameters, local_steps=local_steps, seconds_per_bit=seconds_per_bit)
+    bits = bits_per_parameter * count
+    with np.errstate(invalid="ignore"):
+        upload = np.where(bits > 0, bits * times, 0.0)  # 0 bits take 0 s even at rate 0
+    client = compute_seconds(network, steps, count / model_parameters) + upload
+    client = np.where(sending(network, active, client.shape[:-1]), client, 0.0)
+    return network.over_cells(np.maximum, client)
+
+
 def _cycles(network: Network, steps: ArrayLike, share: ArrayLike) -> FloatArray:
     """CPU cycles per client, H (|p_j| / d) V_0."""
-    share = _per_client(network, "share", share)
-    return _per_client(network, "steps", steps) * share * network.cycles_per_step
+    number, fraction = _per_client(network, "steps", steps), _per_client(network, "share", share)
+    _check_rounds(steps=steps, share=share)
+    return number * fraction * network.cycles_per_step
+
+
+def _check_rounds(**values: ArrayLike) -> None:
+    """Raise unless the leading axes of the arguments, which index rounds, broadcast."""
+    shapes = {name: np.shape(array) for name, array in values.items() if np.ndim(array)}
+    leading = (shape[:-1] for shape in shapes.values())
+    common_shape(shapes, leading, "arrays whose axes before the last one broadcast")
 
 
 def _times(network: Network, name: str, values: ArrayLike) -> FloatArray:

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from channels.arguments import checked
 from channels.arrays import BoolArray, FloatArray
 from channels.network import ChannelDraw, Network
+from channels.validation import common_shape
 
 Scheme = Literal["tdma", "ofdma"]
 SUBCARRIER_HZ = 15e3
@@ -42,13 +43,16 @@ def rate_bps(bandwidth_hz: ArrayLike, snr: ArrayLike, gain: ArrayLike) -> FloatA
         Bits per second; the arguments are broadcast.
 
     Raises:
-        ValueError: an argument is negative or not finite.
+        ValueError: an argument is negative or not finite, or the shapes do not fit.
     """
-    for name, values in (("bandwidth_hz", bandwidth_hz), ("snr", snr), ("gain", gain)):
+    arguments = {"bandwidth_hz": bandwidth_hz, "snr": snr, "gain": gain}
+    for name, values in arguments.items():
         given = np.asarray(values, dtype=np.float64)
         bad = ~(np.isfinite(given) & (given >= 0))
         if bad.any():
             raise ValueError(f"{name} contains {given[bad].flat[0]}: give finite numbers >= 0.")
+    shapes = {name: np.shape(values) for name, values in arguments.items()}
+    common_shape(shapes, shapes.values(), "shapes that broadcast")
     received = np.multiply(snr, gain, dtype=np.float64)
     return np.asarray(np.multiply(bandwidth_hz, np.log1p(received) / np.log(2)))
 

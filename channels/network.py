@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from channels.arguments import checked, is_numeric
 from channels.arrays import ComplexArray, FloatArray, IntArray
-from channels.fading import Fading, Rayleigh, correlation_root
+from channels.fading import Fading, FadingByClient, Rayleigh, correlation_root
 from channels.streams import Stream
 from channels.validation import (
     as_numpy,
@@ -280,8 +280,19 @@ class Network:
         amplitude = 10 ** (self.path_gain_db / 20)
         return ChannelDraw(self, h * amplitude[:, None].astype(np.float32))
 
+    @cached_property
+    def gain_by_client(self) -> bool:
+        """Whether gains without the path gain differ in distribution from client to client.
+
+        That is so for Rician fading with correlated antennas, where it depends on the direction.
+        """
+        return isinstance(self.fading, FadingByClient) and self.fading.gain_by_client(self._root)
+
     def draw_gains(self, stream: Stream, index: int, uploads: int) -> FloatArray:
         """Channel gains ||h||^2 of independent uploads, without the path gain.
+
+        They have no client. Where :attr:`gain_by_client` is true, draw each of them by
+        :meth:`draw_gain`.
 
         Args:
             stream: randomness of these channels.
@@ -290,8 +301,33 @@ class Network:
 
         Returns:
             [uploads].
+
+        Raises:
+            ValueError: gains depend on the client.
         """
-        h = self.fading.draw(stream, index, np.arange(uploads), self._root).astype(np.complex128)
+        if self.gain_by_client:
+            raise ValueError(
+                f"fading is {self.fading} and antenna_correlation {self.antenna_correlation}: a "
+                "gain depends on the client. Draw the gain of each upload by draw_gain."
+            )
+        return self._gains(stream, index, np.arange(uploads))
+
+    def draw_gain(self, stream: Stream, number: int, client: int) -> float:
+        """Channel gain ||h||^2 of one upload, without the path gain.
+
+        Gains of uploads with other numbers are independent, but for what stays the client's own,
+        e.g. its direction.
+
+        Args:
+            stream: randomness of these channels.
+            number: number of the upload.
+            client: its client, from 0 to ``clients`` - 1.
+        """
+        return float(self._gains(stream, number, self.numbers[client : client + 1])[0])
+
+    def _gains(self, stream: Stream, index: int, rows: IntArray) -> FloatArray:
+        """||h||^2 [rows] of small-scale channels."""
+        h = self.fading.draw(stream, index, rows, self._root).astype(np.complex128)
         return np.asarray((h.real**2 + h.imag**2).sum(axis=-1))
 
     @checked()

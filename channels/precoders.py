@@ -32,6 +32,7 @@ from channels.arrays import ComplexArray, FloatArray, IntArray
 from channels.links import snr_linear
 from channels.network import LARGEST_DB
 from channels.streams import Stream
+from channels.validation import common_shape
 
 Convention = Literal["published", "physical"]
 
@@ -92,12 +93,14 @@ def transmit_scales(
         elements_per_symbol: 1, or 2 on I and Q (``physical`` only).
 
     Raises:
-        ValueError: the convention is unknown or conflicts with ``elements_per_symbol``, or a value
-            is negative, not finite or out of range.
+        ValueError: the convention is unknown or conflicts with ``elements_per_symbol``, a value is
+            negative, not finite or out of range, or the shapes do not fit.
     """
     check_convention(convention, elements_per_symbol)
     q, size = _numbers("weights", weights, min_value=0), _numbers("rms", rms, min_value=0)
     amplitude = np.sqrt(snr_linear(_numbers("snr_db", snr_db, limit=LARGEST_DB)))
+    shapes = {"weights": q.shape, "rms": size.shape, "snr_db": amplitude.shape}
+    common_shape(shapes, shapes.values(), "[..., clients] for each; one number applies to all")
     if convention == "published":
         return np.asarray((q > 0) / amplitude)
     return np.asarray(q * size * np.sqrt(elements_per_symbol) / amplitude)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import sys
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -52,6 +53,26 @@ def as_numpy(values: Any) -> Any:
     if not is_tensor(values):
         return values
     return values.detach().cpu().resolve_conj().resolve_neg().numpy()
+
+
+def common_shape(
+    given: dict[str, tuple[int, ...]], compared: Iterable[tuple[int, ...]], wanted: str
+) -> tuple[int, ...]:
+    """The shape to which ``compared`` broadcast.
+
+    Args:
+        given: shapes of the arguments, by name, for the message.
+        compared: shapes that must broadcast, e.g. those of the leading axes.
+        wanted: what to give instead, for the message.
+
+    Raises:
+        ValueError: the shapes do not broadcast.
+    """
+    try:
+        return np.broadcast_shapes(*compared)
+    except ValueError:
+        shapes = ", ".join(f"{name} {shape}" for name, shape in given.items())
+        raise ValueError(f"the shapes do not fit: {shapes}. Give {wanted}.") from None
 
 
 def checked_rows(name: str, rows: ArrayLike) -> IntArray:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from channels.arrays import FloatArray
-from channels.validation import as_numpy, is_tensor
+from channels.validation import as_numpy, common_shape, is_tensor
 
 LEAST, MOST = 1e-60, 1e60
 """Magnitudes with which no product overflows."""
@@ -71,30 +71,42 @@ def finite(name: str, values: Any, unit: str, above: bool = False) -> FloatArray
 
 
 def broadcast(
-    arrays: dict[str, FloatArray], scalars: dict[str, FloatArray], axes: str
-) -> tuple[list[FloatArray], list[FloatArray]]:
-    """All arguments broadcast to one shape; ``scalars`` to that without its last axis.
+    arrays: dict[str, FloatArray],
+    scalars: dict[str, FloatArray],
+    axes: str,
+    problems: dict[str, FloatArray] | None = None,
+) -> tuple[list[FloatArray], list[FloatArray], list[FloatArray]]:
+    """All arguments broadcast to one shape; some to that without its last axis or axes.
 
     Args:
         arrays: by name, those of ``axes``.
         scalars: by name, those of ``axes`` without the clients.
         axes: names of the axes, for messages.
+        problems: by name, those of ``axes`` without cells and clients; None means that there are
+            none.
+
+    Returns:
+        ``arrays``, ``scalars`` and ``problems``.
 
     Raises:
         ValueError: the shapes cannot be broadcast, or there is no client.
     """
-    try:
-        shape = np.broadcast_shapes(
-            *(a.shape for a in arrays.values()), *((*a.shape, 1) for a in scalars.values())
-        )
-    except ValueError:
-        shapes = ", ".join(f"{name} {a.shape}" for name, a in (arrays | scalars).items())
-        raise ValueError(
-            f"the shapes do not fit: {shapes}. Give {axes}, and {' and '.join(scalars)} "
-            f"{axes.replace(', clients', '')}."
-        ) from None
+    problems = problems or {}
+    groups = arrays, scalars, problems
+    given = {name: array.shape for group in groups for name, array in group.items()}
+    compared = (
+        a.shape + (1,) * lacks for lacks, group in enumerate(groups) for a in group.values()
+    )
+    each = axes.replace(", clients", "")
+    wanted = f"{axes}, and {' and '.join(scalars)} {each}"
+    if problems:
+        wanted += f", and {' and '.join(problems)} {each.replace(', cells', '')}"
+    shape = common_shape(given, compared, wanted)
     if shape[-1] == 0:
         name = next(iter(arrays))
         raise ValueError(f"{name} has shape {arrays[name].shape}: give {axes}, with clients.")
-    full = [np.broadcast_to(a, shape) for a in arrays.values()]
-    return full, [np.broadcast_to(a, shape[:-1]) for a in scalars.values()]
+    full, cells, single = (
+        [np.broadcast_to(a, shape[: len(shape) - lacks]) for a in group.values()]
+        for lacks, group in enumerate(groups)
+    )
+    return full, cells, single

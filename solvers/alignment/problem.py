@@ -12,8 +12,9 @@ from torch import Tensor
 
 from channels.arguments import is_complex, is_number
 from channels.arrays import FloatArray
-from channels.validation import is_tensor, shown
+from channels.validation import shown
 from solvers.arrays import finite
+from solvers.channel_arrays import read_channels
 
 # Within these limits squares and their sums stay in the range of double precision.
 _MIN_GAIN, _MAX_GAIN = 1e-120, 1e120
@@ -90,7 +91,7 @@ def read_arguments(
     Raises:
         ValueError: a shape, dtype or value is wrong; the message says which.
     """
-    channels = _complex(h)
+    channels = read_channels(h)
     if channels.ndim == 1:  # one problem, one antenna
         channels = channels.unsqueeze(-1)
     if channels.ndim < 2 or 0 in channels.shape[-2:]:
@@ -148,33 +149,6 @@ def _arguments(
     unit = q / torch.linalg.vector_norm(q, dim=-1, keepdim=True)
     problems = Problems(g, unit, kappa, present)
     return Arguments(shape, h, q, amplitude, noise, correlation, unbiased, problems, basis)
-
-
-def _complex(h: Any) -> Tensor:
-    """The channels as a complex tensor on their device."""
-    if not is_tensor(h):
-        try:
-            array = np.asarray(h)
-        except ValueError as error:
-            raise ValueError(f"h is not an array of numbers: {error}") from error
-        if array.dtype.kind != "c":
-            raise ValueError(
-                f"h has dtype {array.dtype}: give complex numbers, e.g. h.astype(complex)."
-            )
-        h = torch.from_numpy(np.array(array, dtype=np.complex128))
-    channels: Tensor = h.detach()
-    if not channels.is_complex():
-        raise ValueError(
-            f"h has dtype {channels.dtype}: give complex numbers, e.g. h.to(torch.complex64)."
-        )
-    finite = torch.isfinite(channels.real) & torch.isfinite(channels.imag)
-    if not finite.all():
-        index = [int(i) for i in (~finite).nonzero()[0]]
-        raise ValueError(
-            f"h{index} is {complex(channels[tuple(index)])}: give finite channels. Is a path gain "
-            "missing, or a unit wrong?"
-        )
-    return channels
 
 
 def _shape(channels: Tensor, given: dict[str, FloatArray], noise: FloatArray) -> tuple[int, ...]:

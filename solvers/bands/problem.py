@@ -68,7 +68,7 @@ def read_problem(
     if values is not None:
         arrays["values"] = finite("values", values, "any one unit")
         scalars["at_least"] = finite("at_least", at_least, "the unit of values", above=True)
-    full, single = broadcast(arrays, scalars, "[..., clients]")
+    full, single, _ = broadcast(arrays, scalars, "[..., clients]")
     size, ready, snr, *worth = (array.reshape(-1, array.shape[-1]) for array in full)
     bands, *wanted = (array.reshape(-1) for array in single)
     return Problem(Cells(size, ready, snr, bands), single[0].shape, *worth, *wanted)

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from channels.arguments import is_complex, is_numeric
 from channels.validation import is_tensor, shown
+from solvers.channel_arrays import first_index, read_channels
 
 # Within these limits squares and their sums stay in the range of double precision.
 _MIN_ENTRY, _MAX_ENTRY = 1e-140, 1e140
@@ -24,7 +25,7 @@ class Problems:
     """A batch of problems in normal form.
 
     Args:
-        given: ``h`` as the caller gave it.
+        given: ``h`` as the caller gave it, a tensor or an array.
         shape: shape of the batch, () for a single problem.
         h: [problems, clients, dimensions] complex128, no channel zero. The channel of another
             client replaces those of ignored clients and zero channels. The geometric mean of the
@@ -46,9 +47,7 @@ class Problems:
         """Convert beamformers [problems, dimensions] to the caller's shape [..., antennas]."""
         if self.basis is not None:
             value = (self.basis @ value.unsqueeze(-1)).squeeze(-1)
-        if is_tensor(self.given):
-            return value.to(self.given.dtype).reshape(*self.shape, value.shape[-1])
-        return value.to(_torch_type(self.given.dtype)).reshape(*self.shape, value.shape[-1])
+        return value.to(torch.as_tensor(self.given).dtype).reshape(*self.shape, value.shape[-1])
 
     def objective(self, values: Tensor) -> Tensor:
         """Convert objectives or bounds [problems] to the caller's units; 0 for a zero channel."""
@@ -65,19 +64,12 @@ def read_problems(h: Any, scales: Any) -> Problems:
     Raises:
         ValueError: a shape, dtype or value is wrong; the message says which.
     """
-    given = h.detach() if is_tensor(h) else np.asarray(h)
-    channels = _complex(given)
+    channels = read_channels(h)
+    given = channels if is_tensor(h) else channels.numpy()
     if channels.ndim < 2 or 0 in channels.shape[-2:]:
         raise ValueError(
             f"h has shape {tuple(channels.shape)}: give [..., clients, antennas] with at least one "
             "client and one antenna."
-        )
-    finite = torch.isfinite(channels.real) & torch.isfinite(channels.imag)
-    if not finite.all():
-        index = _first(~finite)
-        raise ValueError(
-            f"h{index} is {complex(channels[tuple(index)])}: give finite channels. Is a path gain "
-            "missing, or a unit wrong?"
         )
     shape, (clients, antennas) = tuple(channels.shape[:-2]), channels.shape[-2:]
     channels = channels.reshape(math.prod(shape), clients, antennas).to(torch.complex128)
@@ -106,23 +98,6 @@ def read_problems(h: Any, scales: Any) -> Problems:
         basis, root = torch.linalg.qr(channels.mT)
         channels = root.mT.contiguous()
     return Problems(given, shape, channels, basis, level * largest[:, 0, 0], blocked)
-
-
-def _complex(given: Any) -> Tensor:
-    """The channels as a complex tensor on their device."""
-    if isinstance(given, np.ndarray):
-        if given.dtype not in (np.complex64, np.complex128):
-            raise ValueError(
-                f"h has dtype {given.dtype}: give complex64 or complex128, e.g. h.astype(complex)."
-            )
-        array = np.ascontiguousarray(given)
-        return torch.from_numpy(array if array.flags.writeable else array.copy())
-    if given.dtype not in (torch.complex64, torch.complex128):
-        raise ValueError(
-            f"h has dtype {given.dtype}: give complex64 or complex128, e.g. h.to(torch.complex64)."
-        )
-    channels: Tensor = given
-    return channels
 
 
 def _check_range(
@@ -159,7 +134,7 @@ def _read_scales(scales: Any, shape: tuple[int, ...], channels: Tensor) -> Tenso
         ) from None
     good = torch.isfinite(scale) & (scale >= 0)
     if not good.all():
-        index = _first(~good.reshape(shape))
+        index = first_index(~good.reshape(shape))
         raise ValueError(
             f"scales{index} is {scale[~good][0]:g}: give finite numbers >= 0; 0 means that the "
             "client is ignored."
@@ -174,14 +149,6 @@ def _replace(channels: Tensor, absent: Tensor) -> Tensor:
     first = (~absent).to(torch.int8).argmax(-1)
     present = channels[torch.arange(len(channels), device=channels.device), first]
     return torch.where(absent[:, :, None], present[:, None], channels)
-
-
-def _first(wrong: Tensor) -> list[int]:
-    return [int(i) for i in wrong.nonzero()[0]]
-
-
-def _torch_type(dtype: Any) -> torch.dtype:
-    return torch.complex64 if dtype == np.complex64 else torch.complex128
 
 
 @contextmanager

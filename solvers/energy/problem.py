@@ -163,7 +163,7 @@ def read_problem(
     ends = read_end(deadline_seconds, weights)
     arrays = {name: finite(name, value, _UNITS[name]) for name, value in clients.items()}
     cell = {"bandwidth_hz": finite("bandwidth_hz", bandwidth_hz, "Hz", above=True)} | ends
-    full, single = broadcast(arrays, cell, "[..., clients]")
+    full, single, _ = broadcast(arrays, cell, "[..., clients]")
     each = {n: a.reshape(-1, a.shape[-1]) for n, a in zip(arrays, full, strict=True)}
     whole = {n: a.reshape(-1) for n, a in zip(cell, single, strict=True)}
     band = whole["bandwidth_hz"]

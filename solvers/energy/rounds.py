@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from channels.arrays import BoolArray, FloatArray, IntArray
+from solvers.bands.allocate import soonest
 from solvers.bands.least_band import LN2, least_band, upload_seconds
 from solvers.bands.least_time import least_time
 from solvers.energy.clients import Clients, dual, growth
@@ -15,6 +16,10 @@ from solvers.energy.problem import Problem
 
 _BLOCK = 1 << 14
 """Clients that are solved together, so that temporary arrays stay in the cache."""
+_ROUNDING = 4 * float(np.finfo(np.float64).eps)
+"""Relative rounding error of an end."""
+_LATE = 1e-11
+"""Relative excess of an end or of a sum of bands that rounding errors explain."""
 
 
 class Plan(NamedTuple):
@@ -26,7 +31,8 @@ class Plan(NamedTuple):
         energy: joules, [problems].
         bound: on the energy, or on (w_T / w_E) T + energy where the end is weighed, [problems].
         slope: for other deadlines, the energy is at least bound + slope x (deadline - end),
-            [problems]; 0 where the end is weighed, and -inf where no bound but 0 was found.
+            [problems]; 0 where the end is weighed, and -inf where duality gives no bound. The bound
+            is then that of clients alone in the whole band, and holds for this deadline only.
     """
 
     band: FloatArray
@@ -64,6 +70,7 @@ def _least_energy(problem: Problem, end: FloatArray) -> Plan:
     idle = np.where(sends, 0.0, problem.kappa * problem.cycles**3).sum(-1)
     floor = np.where(sends, 0.0, problem.ready).max(-1)
     plan = Plan(*(np.zeros(problem.bits.shape) for _ in range(4)), *np.zeros((4, len(end))))
+    late = np.zeros(len(end), dtype=np.bool_)
     alone = np.maximum(np.cbrt(2 * idle / second), floor)  # the end of those who do not send
     plan.end[:] = np.where(free, alone, end)
     at = np.flatnonzero(sends.any(-1))
@@ -74,8 +81,9 @@ def _least_energy(problem: Problem, end: FloatArray) -> Plan:
         )
         for whole, some in zip(plan[:4], _uploads(rounds, state), strict=True):
             whole[at] = np.where(sends[at], some, 0.0)
-        late = (clients.busy(plan.frequency[at]) + plan.window[at]).max(-1)  # by rounding errors
-        plan.end[at] = np.where(free[at], np.maximum(state.end, late), end[at])
+        last = (clients.busy(plan.frequency[at]) + plan.window[at]).max(-1)
+        plan.end[at] = np.where(free[at], np.maximum(state.end, last), end[at])
+        late[at] = last > plan.end[at] * (1 + _LATE)
     with np.errstate(divide="ignore", invalid="ignore"):
         slow = np.minimum(problem.cycles / plan.end[:, None], problem.speed)
         plan.slope[:] = np.where(free | (idle == 0), 0.0, -2 * idle / plan.end**3)
@@ -85,14 +93,14 @@ def _least_energy(problem: Problem, end: FloatArray) -> Plan:
     plan.bound[:] = plan.energy + np.where(free, second * plan.end, 0.0)
     if at.size:
         plan.bound[at], plan.slope[at] = _bound(rounds, state, plan.energy[at], plan.end[at])
-    failed = ~np.isfinite(plan.energy + plan.end)
+    failed = late | ~np.isfinite(plan.energy + plan.end)
     lost = np.flatnonzero(np.isinf(plan.slope) & ~free | failed)
     earliest, last = np.zeros(len(lost)), end[lost]
     early = np.flatnonzero(free[lost])
     if early.size:
         earliest[early], last[early] = least_time(problem.cells(lost[early]))
     full = _at_full_power(problem.rows(lost), last)
-    worse = ~(plan.energy[lost] <= full[-1])
+    worse = late[lost] | ~(plan.energy[lost] <= full[-1])
     for whole, some in zip(plan, full, strict=False):
         whole[lost[worse]] = some[worse]
     plan.bound[lost[early]] = second[lost[early]] * earliest[early]
@@ -108,7 +116,12 @@ def _at_full_power(problem: Problem, end: FloatArray) -> tuple[FloatArray, ...]:
     last = end[:, None] - problem.ready
     with np.errstate(all="ignore"):
         least = np.where(problem.bits > 0, least_band(problem.bits, last, snr)[0], 0.0)
-        band = least * (problem.band / least.sum(-1))[:, None]
+        total = least.sum(-1)
+        band = least * (problem.band / total)[:, None]
+        # Near T*, windows that are rounding errors of T leave too little of the band for others.
+        short = np.flatnonzero(~(total <= problem.band * (1 + _LATE)))
+        if short.size:
+            band[short] = soonest(problem.cells(short))[0]
         window = upload_seconds(problem.bits, band, snr)  # ``last`` to rounding errors of T
     window = np.where(problem.bits > 0, window, 0.0)
     power = np.where(problem.bits > 0, problem.power, 0.0)
@@ -213,11 +226,14 @@ def _uploads(rounds: Rounds, state: State) -> tuple[FloatArray, FloatArray, Floa
         power = np.expm1(clients.nats / (band * window)) * band / clients.gain
         over = power > clients.power
         if over.any():
-            needed = upload_seconds(clients.nats / LN2, band, clients.power * clients.gain)
-            window = np.where(over, needed, window)
+            shortest = upload_seconds(clients.nats / LN2, band, clients.power * clients.gain)
+            window = np.where(over, shortest, window)
             power = np.where(over, clients.power, power)
-        frequency = np.where(long, frequency, clients.cycles / (end - window))
-        frequency = np.minimum(frequency, clients.speed)
+        needed = np.where(end > window, clients.cycles / (end - window), np.inf)
+        frequency = np.minimum(np.where(long, frequency, needed), clients.speed)
+        # A window at full power may exceed that of the reply: the computation must end sooner.
+        late = clients.busy(frequency) + window > end * (1 + _LATE)
+        frequency = np.where(late, np.minimum(needed, clients.speed), frequency)
     return band, window, power, np.where(clients.cycles > 0, frequency, 0.0)
 
 
@@ -241,7 +257,36 @@ def _bound(
         slope = np.where(free, 0.0, slope)
         best = energy + np.where(free, rounds.second * end, 0.0)
     # Rounding errors of the band, dear next to T*, may lift the bound above the energy. By more
-    # than that, the solve has failed, and 0 is what remains.
+    # than that, the solve has failed, and the bound of clients alone is what remains.
     slack = 1e-9 * best + 1e-12 * price * rounds.band
     good = bound <= best + slack
-    return np.where(good, np.minimum(bound, best), 0.0), np.where(good, slope, -np.inf)
+    if not good.all():
+        bound = np.where(good, bound, _alone(rounds, energy, end))
+    return np.fmin(bound, best), np.where(good, slope, -np.inf)
+
+
+def _alone(rounds: Rounds, energy: FloatArray, end: FloatArray) -> FloatArray:
+    """A lower bound [problems] without prices: each client sends alone in the whole band.
+
+    Then no upload begins before c / F or takes less than its time at full power, so that the
+    largest window and the lowest frequency bound the energies of upload and computation.
+
+    Args:
+        rounds: the problems.
+        energy, end: of a feasible point, [problems].
+    """
+    clients, free = rounds.clients, ~np.isnan(rounds.second)
+    second = np.where(free, rounds.second, 0.0)
+    sooner = np.where(free, second * np.maximum(rounds.first, rounds.floor), 0.0)
+    with np.errstate(all="ignore"):
+        latest = np.where(free, end + energy / rounds.second, end)  # later, time costs more
+        last = (latest * (1 + _ROUNDING))[:, None]
+        band = np.broadcast_to(rounds.band[:, None], clients.nats.shape)
+        product = band * (last - clients.cycles / clients.speed)
+        sent = product * np.expm1(clients.nats / product) / clients.gain
+        shortest = upload_seconds(clients.nats / LN2, band, clients.power * clients.gain)
+        rest = np.maximum(last - shortest, clients.cycles / clients.speed)
+        slowest = np.divide(clients.cycles, rest, np.zeros(rest.shape), where=clients.cycles > 0)
+        computed = clients.kappa * clients.cycles * slowest**2
+        idle = rounds.idle / latest**2
+    return np.asarray(sooner + ((sent + computed) * clients.weight).sum(-1) + idle)

@@ -78,7 +78,7 @@ def _by_table(
     found = cells.solve(points, deadline)
     counts = (high - low).astype(np.int64) + 1
     missing = int(quota - low.sum())
-    columns = zip(found.objective.T, found.bound.T, counts, strict=True)
+    columns = zip(found.objective.T, _known(found.bound).T, counts, strict=True)
     energies, bounds = zip(*((e[:n], b[:n]) for e, b, n in columns), strict=True)
     return low + _least_sum(energies, missing)[0], float(_least_sum(bounds, missing)[1])
 
@@ -101,6 +101,11 @@ def _least_sum(costs: tuple[FloatArray, ...], total: int) -> tuple[IntArray, flo
     return found, float(best[total])
 
 
+def _known(bound: FloatArray) -> FloatArray:
+    """Bounds in joules; 0 where rounding errors leave none."""
+    return np.where(np.isnan(bound), 0.0, bound)
+
+
 def _grid_bound(
     cells: EnergyCells, low: FloatArray, high: FloatArray, quota: int, deadline: float
 ) -> float:
@@ -110,7 +115,7 @@ def _grid_bound(
     """
     step = int(np.ceil((high - low).max() / _TABLE))
     points = np.minimum(low + step * np.arange(_TABLE + 1)[:, None], high)
-    least = cells.solve(points, deadline).bound
+    least = _known(cells.solve(points, deadline).bound)
     last = np.minimum(points + step - 1, high)
     down, up = 0.0, 2 * float((np.diff(least, axis=0) / step).max())
     best = 0.0

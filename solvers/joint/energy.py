@@ -113,8 +113,7 @@ def optimize_masks_and_energy(
     }
     ends = read_end(deadline_seconds, weights)
     scalars = {"bandwidth_hz": finite("bandwidth_hz", bandwidth_hz, "Hz", above=True)}
-    scalars |= {name: value[..., None] for name, value in ends.items()}
-    full, (band, *end) = broadcast(arrays, scalars, "[..., cells, clients]")
+    full, (band,), end = broadcast(arrays, scalars, "[..., cells, clients]", ends)
     if max(array.ndim for array in arrays.values()) < 2:
         shown = arrays["bits_per_unit"].shape
         raise ValueError(
@@ -129,7 +128,7 @@ def optimize_masks_and_energy(
     problems = [
         EnergyCells(*arrays) for arrays in zip(*rows, band.reshape(-1, number), strict=True)
     ]
-    goals = np.stack([array.reshape(-1, number)[:, 0] for array in end], axis=-1)
+    goals = np.stack([array.reshape(-1) for array in end], axis=-1)
     if weights is not None:
         _check_offsets(problems, goals)
     shape = (number, full[0].shape[-1])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from solvers.joint.energy_cells import EnergyCells
 from solvers.joint.masks import optimize_masks_and_bands
 from solvers.joint.weighted import cheapest_time_and_sizes
 from solvers.mask_sizes.problem import Problem as Sizes
+from solvers.solution import Solution
 
 _ROUNDING = 8 * float(np.finfo(np.float64).eps)
 
@@ -23,7 +24,8 @@ class Plan(NamedTuple):
         steps: sizes in steps of the granularity, [cells].
         clients: bands, windows, powers and frequencies, [cells, clients] each.
         seconds: common end T.
-        objective, bound: in joules, or in the unit of the weights.
+        objective, bound: in joules, or in the unit of the weights; the objective is NaN if rounding
+            errors leave a cell without a plan.
         message: further information.
     """
 
@@ -63,8 +65,14 @@ def _by_deadline(cells: EnergyCells, sizes: Sizes, row: int, deadline: float) ->
     steps, bound = cheapest(cells, low, most, sizes.quota, deadline)
     found = cells.solve(steps, deadline)
     assert found.value is not None
-    energy = float(found.objective.sum())
+    energy = _joules(found)
     return Plan(steps, found.value[:4], deadline, energy, min(bound, energy))
+
+
+def _joules(found: Solution[Any]) -> float:
+    """Energy of all cells; NaN, which an ``Outcome`` reports as unknown, if a cell has no plan."""
+    total = float(found.objective.sum())
+    return total if np.isfinite(total) else np.nan
 
 
 def by_weights(
@@ -104,5 +112,5 @@ def by_weights(
         message = found.message
     spent = cells.solve(steps, seconds or 1.0)  # in no time, there is nothing to do
     assert spent.value is not None
-    objective = second * seconds + joule * float(spent.objective.sum())
+    objective = second * seconds + joule * _joules(spent)
     return Plan(steps, spent.value[:4], seconds, objective, min(bound, objective), message)

@@ -84,7 +84,7 @@ def read_problem(
         "snr_hz": finite("snr_hz", snr_hz, "Hz: transmit power x gain / noise density"),
     }
     scalars = {"bandwidth_hz": finite("bandwidth_hz", bandwidth_hz, "Hz", above=True)}
-    full, (band,) = broadcast(arrays, scalars, "[..., cells, clients]")
+    full, (band,), _ = broadcast(arrays, scalars, "[..., cells, clients]")
     if full[0].ndim < 2:
         raise ValueError(
             f"bits_per_unit has shape {full[0].shape}: give [..., cells, clients], with 0 bits and "

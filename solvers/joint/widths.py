@@ -31,6 +31,8 @@ _NEAR = 1e-8
 """Relative distance within which a maximum is proven."""
 _SMALL, _LARGE = 600.0, 300.0
 """Bands are from exp(-600) to exp(300) times snr_hz."""
+_MIN_BAND, _MIN_RATIO = 1e-250, 1e-300
+"""Smaller bands, in Hz and relative to snr_hz, are 0: rates are out of range."""
 
 
 class WidthsAndBands(NamedTuple):
@@ -38,7 +40,7 @@ class WidthsAndBands(NamedTuple):
 
     Args:
         widths: share of the model that each client trains, [..., clients], from 0 to ``cap``.
-        bandwidth_hz: band of each client, [..., clients], in Hz.
+        bandwidth_hz: band of each client, [..., clients], in Hz; 0 for clients that train nothing.
     """
 
     widths: Any
@@ -150,7 +152,7 @@ def optimize_widths_and_bands(
         "bandwidth_hz": finite("bandwidth_hz", bandwidth_hz, "Hz", above=True),
         "deadline_seconds": finite("deadline_seconds", deadline_seconds, "seconds", above=True),
     }
-    full, (band, end) = broadcast(arrays, scalars, "[..., clients]")
+    full, (band, end), _ = broadcast(arrays, scalars, "[..., clients]")
     size, ready, snr, weight = (a.reshape(-1, a.shape[-1]) for a in full)
     deadline = end.reshape(-1, 1)
     able, snr = snr > 0, np.where(snr > 0, snr, 1.0)
@@ -162,7 +164,9 @@ def optimize_widths_and_bands(
     weight = np.where(able, weight, 1e-300)
     clients = _Clients(size, ready, snr, weight, deadline, enough)
     bands, price = _filled(clients, able, band.reshape(-1))
-    widths = np.where(able, np.minimum(clients.share(np.maximum(bands, 1e-250)), cap), 0.0)
+    heard = able & (bands >= np.maximum(_MIN_BAND, _MIN_RATIO * snr))
+    bands = np.where(heard, bands, 0.0)
+    widths = np.where(heard, np.minimum(clients.share(np.where(heard, bands, snr)), cap), 0.0)
     widths[bands >= enough] = cap
     weight = np.where(able, weight, 0.0)
     objective = (weight * widths).sum(-1)

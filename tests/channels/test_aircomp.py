@@ -257,7 +257,7 @@ def test_upload_time_does_not_depend_on_the_number_of_clients() -> None:
         ({"updates": np.ones(3)}, r"updates have shape \(3,\)"),
         ({"updates": np.ones((6, 2), int)}, "dtype int64"),
         ({"updates": np.full((6, 2), np.nan)}, r"updates\[0\] are not finite"),
-        ({"h": np.ones((5, 4))}, "weights have shape"),
+        ({"h": np.ones((5, 4))}, r"updates have shape \(6, 5\) and h \(5, 4\): give"),
         ({"beamformer": np.ones(3)}, r"beamformer \(3,\)"),
         ({"weights": [1, 2]}, "weights are"),
         ({"weights": [0] * 6}, "not all 0"),
@@ -299,6 +299,8 @@ def test_scales_and_sums_reject_invalid_arguments() -> None:
     h, a = channels_and_beamformer()
     with pytest.raises(ValueError, match="rms contains nan"):
         transmit_scales(WEIGHTS, np.full(6, np.nan), snr_db=0.0)
+    with pytest.raises(ValueError, match=r"shapes do not fit: weights \(6,\), rms \(5,\), snr_db"):
+        transmit_scales(WEIGHTS, np.ones(5), snr_db=3.0, convention="physical")
     with pytest.raises(ValueError, match="scales contains -1"):
         air_sum(h, a, WEIGHTS, np.full(6, -1.0))
     with pytest.raises(ValueError, match="stream is None"):

@@ -1,5 +1,7 @@
 """Monte Carlo power and correlation of fading models match their definitions."""
 
+import re
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -134,6 +136,13 @@ def test_channels_of_some_clients_equal_those_in_a_full_draw(model, rho, data):
     first = data.draw(st.integers(0, 599))
     for clients in (some, np.arange(first, 600), np.array([first])):
         assert np.array_equal(model.draw(STREAM, 2, clients, root), whole[clients])
+
+
+@pytest.mark.parametrize(("white", "root"), [((2, 3), (2, 2)), ((3,), (3, 3)), ((2, 3), (3,))])
+def test_correlate_names_shapes_that_do_not_fit(white, root):
+    message = re.escape(f"white has shape {white} and root {root}: give")
+    with pytest.raises(ValueError, match=message):
+        correlate(np.ones(white, complex), np.ones(root))
 
 
 def test_root_is_exact_for_nearly_equal_antennas():

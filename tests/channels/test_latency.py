@@ -212,6 +212,7 @@ def test_rate_by_hand():
         ((1e6, -2.0, -0.5), "snr contains -2.0"),
         ((1e6, 1.0, math.nan), "gain contains nan"),
         ((1.0, np.inf, 0.0), "snr contains inf: give finite numbers"),
+        (([1, 2], [1, 2, 3], 1.0), r"shapes do not fit: bandwidth_hz \(2,\), snr \(3,\), gain"),
     ],
 )
 def test_rates_reject_negative_arguments(arguments, message):
@@ -325,11 +326,16 @@ def test_torch_tensors_are_accepted(unit_draw):
         ({"parameters": [1, -2]}, "parameters contains -2.0"),
         ({"parameters": [1, np.nan]}, "parameters contains nan"),
         ({"parameters": [1, 11]}, "parameters contains 11, which exceeds model_parameters=10: "),
-        ({"local_steps": -1}, "steps contains -1.0"),
+        ({"local_steps": -1}, "local_steps contains -1.0"),
         ({"model_parameters": 0}, "model_parameters is 0"),
+        ({"model_parameters": math.inf}, "model_parameters is inf: give a finite number > 0"),
         ({"bits_per_parameter": -1}, "bits_per_parameter is -1"),
         ({"bits_per_parameter": math.nan}, "bits_per_parameter is nan"),
         ({"seconds_per_bit": 1e-6}, r"seconds_per_bit has shape \(\)"),
+        (
+            {"parameters": np.ones((3, 2)), "seconds_per_bit": np.ones((2, 4))},
+            r"shapes do not fit: parameters \(3, 2\), seconds_per_bit \(2, 4\)\. Give",
+        ),
         ({"seconds_per_bit": [1, 1, 1, np.nan]}, "seconds_per_bit contains nan: give numbers >= 0"),
         ({"active": [1, 1, 0, 0]}, "active has shape .* dtype int64"),
         ({"active": [True]}, r"active has shape \(1,\)"),
@@ -350,6 +356,20 @@ def test_latency_errors(unit_draw, changes, message):
     }
     with pytest.raises(ValueError, match=message):
         global_round_seconds(unit_draw, **(settings | changes))
+
+
+def test_shapes_of_steps_and_shares_are_named(unit_draw):
+    message = r"shapes do not fit: steps \(3, 2\), share \(2, 4\)\. Give"
+    with pytest.raises(ValueError, match=message):
+        compute_joules(unit_draw.network, np.ones((3, 2)), np.ones((2, 4)))
+
+
+def test_a_parameter_may_be_more_than_the_model(unit_draw):
+    """Seconds per parameter are a quotient: no model needs to have one parameter."""
+    settings = {"local_steps": 3, "seconds_per_bit": np.arange(4.0)}
+    half = seconds_per_parameter(unit_draw, model_parameters=0.5, **settings)
+    part = edge_round_seconds(unit_draw, 0.25, model_parameters=0.5, **settings)
+    np.testing.assert_allclose(0.25 * half, part, rtol=1e-15)
 
 
 def test_no_edge_rounds_take_no_time(unit_draw):

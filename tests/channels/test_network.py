@@ -297,6 +297,23 @@ def test_invalid_parts_are_rejected(changes, message):
         small(**({"bandwidth_hz": [1.0, 2.0, 3.0]} | changes))
 
 
+def test_gains_of_uploads_keep_the_direction_of_their_client():
+    """They equal the gains of the client's channels in draws of the network."""
+    network = small(fading=Rician(6.0), antenna_correlation=0.9).of([1, 2])
+    stream, numbers = Stream(5), range(50)
+    found = [[network.draw_gain(stream, n, client) for client in (0, 1)] for n in numbers]
+    np.testing.assert_allclose(found, network.draws(stream, numbers).gain, rtol=1e-6)
+    with pytest.raises(ValueError, match=r"antenna_correlation 0\.9: a gain depends on the client"):
+        network.draw_gains(stream, 0, 8)
+
+
+@pytest.mark.parametrize("changes", [{"antenna_correlation": 0.9}, {"fading": Rician(6.0)}])
+def test_gains_of_uploads_without_directions_have_no_client(changes):
+    network = small(**changes)
+    assert not network.gain_by_client
+    assert len(np.unique(network.draw_gains(Stream(5), 0, 100))) == 100
+
+
 def test_gain_is_the_squared_norm_with_path_gain():
     plain = small().draw(STREAM)
     far = small(path_gain_db=[-20.0, 0.0, -200.0]).draw(STREAM)

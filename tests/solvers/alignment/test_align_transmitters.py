@@ -337,6 +337,7 @@ GOOD: dict[str, Any] = {"h": H, "weights": 1.0, "max_amplitude": 1.0, "noise_var
     [
         ({"h": np.ones((3, 2))}, "h has dtype float64: give complex"),
         ({"h": torch.ones(3, 2)}, "h has dtype torch.float32: give complex"),
+        ({"h": [[1j, 1.0], [1j]]}, "h is not an array of numbers: "),
         ({"h": np.zeros((3, 0), complex)}, r"h has shape \(3, 0\)"),
         ({"h": np.array([[1, np.nan + 0j]])}, r"h\[0, 1\] is \(nan\+0j\): give finite"),
         ({"h": 1e200 * H}, r"client \[0\] is \de\+\d+: .* Change the unit"),

@@ -344,6 +344,7 @@ def test_an_empty_batch_gives_an_empty_solution(backend: str, certificate: Any) 
         (np.ones((2, 2)), {}, "h has dtype float64: give complex64"),
         (torch.ones(2, 2), {}, "h has dtype torch.float32: give complex64"),
         ([[1, 2]], {}, "h has dtype int64"),
+        ([[1j, 1.0], [1j]], {}, "h is not an array of numbers: "),
         (np.array([[1, np.nan + 0j]]), {}, r"h\[0, 1\] is \(nan\+0j\): give finite"),
         (np.ones((2, 2), complex), {"backend": "best"}, "is 'best': choose one of default, anneal"),
         (np.ones((2, 2), complex), {"backend": partial(Anneal, starts=0)}, "starts is 0"),

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
 from solvers import Status, allocate_bandwidth, allocate_energy
-from solvers.energy import prices
+from solvers.energy import prices, rounds
 
 LN2 = np.log(2)
 
@@ -290,6 +290,45 @@ def test_a_deadline_of_exactly_the_least_time(regime):
     assert np.isinf(short.objective).all()
 
 
+def test_a_window_of_rounding_errors_delays_nobody():
+    """Client 1 computes until 1e-5 s before T*; duality fails there, but the bound is near."""
+    problem = {
+        "bits": np.array([2.7e7, 3.9e2, 1.8e4]),
+        "cycles": np.array([7.5e4, 9.14376e10, 7.8e3]),
+        "gain_per_noise": np.array([1.04e9, 4.4e7, 5.1e7]),
+        "bandwidth_hz": 4.45e7,
+        "max_power_watts": np.ones(3),
+        "max_cpu_hz": np.full(3, 1e9),
+        "kappa": 1e-28,
+    }
+    end = least_seconds(problem)
+    found = allocate_energy(**problem, deadline_seconds=end)
+    assert_within_limits(problem, found.value, end)
+    later = allocate_energy(**problem, deadline_seconds=end * (1 + 1e-9))
+    assert found.bound == pytest.approx(later.objective, rel=1e-3)
+    assert later.objective < found.objective
+
+
+@pytest.mark.parametrize("regime", ["slack", "mixed", "active"])
+def test_clients_alone_in_the_band_bound_the_energy(regime, monkeypatch):
+    """Where duality fails; for one client without energy of the CPU, the bound is tight."""
+    random = np.random.default_rng(12)
+    problem = drawn(random, 60, 4, regime=regime)
+    problem["bits"][::3, 1] = problem["cycles"][::4, 2] = 0
+    one = drawn(random, 20, 1, regime=regime) | {"kappa": 0}
+    goals = {"deadline_seconds": least_seconds(problem) * 10 ** random.uniform(0, 1, 60)}
+    ends = {"deadline_seconds": least_seconds(one) * 10 ** random.uniform(0, 1, 20)}
+    cases = [(problem, goals), (problem, {"weights": (1, 10 ** random.uniform(-3, 3, 60))})]
+    cases += [(one, ends)]
+    optima = [allocate_energy(**case, **goal).objective for case, goal in cases]
+    monkeypatch.setattr(rounds, "dual", lambda _, price, *rest: (price + np.inf, price))
+    bounds = [allocate_energy(**case, **goal).bound for case, goal in cases]
+    for bound, optimum in zip(bounds, optima, strict=True):
+        assert (bound > 0).all()
+        assert (bound <= optimum * (1 + 1e-12)).all()
+    np.testing.assert_allclose(bounds[2], optima[2], rtol=1e-9)
+
+
 def test_equal_clients_get_equal_shares():
     limits = {"max_power_watts": 0.1, "max_cpu_hz": 2e9, "kappa": 1e-28}
     found = allocate_energy(np.full(7, 1e5), 1e7, 1e10, 1e6, deadline_seconds=1.0, **limits)
@@ -405,6 +444,23 @@ def test_energy_where_rates_hardly_depend_on_bands(band, late):
     ratio = found.value.power_watts * gain / found.value.bandwidth_hz
     rate = found.value.bandwidth_hz * np.log1p(ratio) / np.log(2)
     assert (rate * found.value.upload_seconds >= bits * (1 - 1e-9)).all()
+
+
+def test_computations_end_in_time_where_rates_hardly_depend_on_bands():
+    """Client 1 needs full power, and longer than the price of the band says."""
+    problem = {
+        "bits": np.array([9.026e10, 2.995e9]),
+        "cycles": np.array([1.434e8, 1.178e10]),
+        "gain_per_noise": np.array([5.229e5, 3638]),
+        "bandwidth_hz": 1.7e19,
+        "max_power_watts": np.array([0.0643, 0.0085]),
+        "max_cpu_hz": np.array([1.387e8, 3.051e8]),
+        "kappa": 1e-28,
+    }
+    end = 1.1 * least_seconds(problem)
+    found = allocate_energy(**problem, deadline_seconds=end)
+    assert (problem["cycles"] / found.value.cpu_hz + found.value.upload_seconds <= end).all()
+    assert found.gap < 1e-12
 
 
 def test_costly_time_where_rates_hardly_depend_on_bands(monkeypatch):

@@ -1,11 +1,13 @@
 """``optimize_masks_and_energy`` against all integer sizes and a dynamic program."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from solvers import Status, allocate_energy, optimize_masks_and_bands, optimize_masks_and_energy
+from solvers.joint.energy_cells import EnergyCells
 
 LIMITS = {"max_power_watts": 0.1, "max_cpu_hz": 2e9, "kappa": 1e-28}
 
@@ -151,6 +153,10 @@ def test_a_batch_equals_its_problems():
         ({"cycles_per_unit": -1}, "cycles_per_unit is -1.0"),
         ({"deadline_seconds": 0}, "deadline_seconds is 0.0"),
         ({"bandwidth_hz": [1, 2, 3]}, "shapes do not fit"),
+        (
+            {"kappa": np.ones((2, 1, 1)), "deadline_seconds": np.ones(5)},
+            r"deadline_seconds \(5,\)\. Give .*, and deadline_seconds \[\.\.\.\]\.$",
+        ),
     ],
 )
 def test_bad_arguments_are_named(change, message):
@@ -164,6 +170,27 @@ def test_bad_arguments_are_named(change, message):
     }
     with pytest.raises(ValueError, match=message):
         optimize_masks_and_energy(**(good | LIMITS | change))
+
+
+@pytest.mark.parametrize("goal", [{"deadline_seconds": 4.0}, {"weights": (1.0, 1.0)}])
+def test_a_cell_without_a_plan_leaves_the_problem_unknown(monkeypatch, goal):
+    """As where rounding errors defeat ``allocate_energy`` for a cell of a given size."""
+    bits, cycles, gain, band = drawn(np.random.default_rng(3), 2, 3)
+    solve = EnergyCells.solve
+
+    def failing(*given):
+        found = solve(*given)
+        lost = np.arange(2) == 1
+        return replace(
+            found,
+            objective=np.where(lost, np.inf, found.objective),
+            bound=np.where(lost, np.nan, found.bound),
+        )
+
+    monkeypatch.setattr(EnergyCells, "solve", failing)
+    with np.errstate(invalid="ignore"):
+        found = optimize_masks_and_energy(bits, cycles, gain.clip(1e9), band, 10, **goal, **LIMITS)
+    assert (found.status, found.value) == (Status.UNKNOWN, None)
 
 
 def test_a_cell_that_cannot_end_is_named():

@@ -80,6 +80,16 @@ def test_clients_without_a_channel_train_nothing():
     assert none.status is Status.OPTIMAL
 
 
+def test_a_hopeless_client_trains_nothing():
+    """Its best band is far below rounding errors of the cell's: no width would end in time."""
+    bits, seconds, snr_hz = np.full(2, 1e5), np.full(2, 0.1), np.array([1e7, 1e3])
+    found = optimize_widths_and_bands(bits, seconds, snr_hz, 1e5, 0.1, weights=[1, 1e-3])
+    assert found.value.widths[1] == found.value.bandwidth_hz[1] == 0
+    alone = optimize_widths_and_bands(bits[:1], seconds[:1], snr_hz[:1], 1e5, 0.1)
+    assert found.objective == pytest.approx(alone.objective, rel=1e-14)
+    assert found.status is Status.OPTIMAL
+
+
 def test_spreads_of_200_db():
     random = np.random.default_rng(5)
     bits, seconds, _ = drawn(random, 50)

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from channels import Network
+from channels import Network, Rician
 from channels.streams import Stream
 from wirelessfl.assignment import RandomAssignment
 from wirelessfl.schedules import Clock
@@ -283,3 +283,14 @@ def test_uploads_of_a_round_share_the_band(uplink, first):
             up[task] += sum(PARTS[task][jobs[i][1]] for i in ends if jobs[i][0] == task)
         assert regime.down == pytest.approx(down.tolist())
         assert regime.up == pytest.approx(up.tolist())
+
+
+def test_uploads_keep_the_direction_of_their_client():
+    """With correlated antennas, a Rician channel has the client's angle in every upload."""
+    air = {"antennas": 8, "fading": Rician(10.0), "antenna_correlation": 0.9}
+    network = Network([0] * 3, cpu_hz=1e9, snr_db=0.0, **air)
+    elements, stream = [Elements(10, 10)], Stream(8)
+    delays = Wireless(network, UPLINKS.find("tdma")(), [1], [np.ones(3)], elements, None, stream)
+    numbers = range(40)
+    found = [[delays.received_snr(client, number) for client in range(3)] for number in numbers]
+    np.testing.assert_allclose(found, network.draws(stream, numbers).gain, rtol=1e-6)

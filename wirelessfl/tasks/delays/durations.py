@@ -183,6 +183,9 @@ class Wireless(Delays):
 
     def received_snr(self, client: int, number: int) -> float:
         """SNR ||h||^2 in the upload of request ``number``, over the whole band."""
+        network = self.network
+        if network.gain_by_client:
+            return self._snr[client] * network.draw_gain(self.stream, number, client)
         return self._snr[client] * self._gains[number]
 
     def seconds_per_bit(self, snrs: FloatArray) -> FloatArray:
