@@ -70,6 +70,9 @@ class Case:
     def __getitem__(self, name: str) -> Any:
         return self.settings.get(name)
 
+    def __contains__(self, name: object) -> bool:  # without it, `in` counts integers forever
+        return name in self.settings
+
     @property
     def label(self) -> str:
         """Algorithm, its variant, and the number of cells, if any."""

@@ -64,3 +64,10 @@ def test_symbols_are_explained(tmp_path, redrawn):
     assert "N:" not in facts(redrawn["labels"])
     assert [panel.get_title() for panel in redrawn["scale"].axes] == ["N = 2", "N = 4"]
     assert facts(redrawn["scale"]).endswith("; N: number of cells")
+
+
+def test_a_case_tells_which_settings_it_has():
+    case = Case({"algorithm": "fedavg", "lr": 0.1}, (1,), 0)
+    assert "lr" in case
+    assert "cells" not in case
+    assert case["cells"] is None
