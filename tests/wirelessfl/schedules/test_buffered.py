@@ -1,90 +1,19 @@
 """Buffered schedule and client queues, simulated without training."""
 
-import json
 from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
-from channels import section_vi_c
 from channels.streams import Stream
-from wirelessfl.schedules import BufferedScheduler, Clock, TaskPlan
+from tests.wirelessfl.schedules.buffered import Listed, Watched, simulated
+from wirelessfl.schedules import BufferedScheduler, TaskPlan
 from wirelessfl.schedules.events import Deadline, Measured, Reached, Returned, Started, Tick
-from wirelessfl.schedules.loop import simulate
-from wirelessfl.tasks.asynchronous import Asynchronous
-from wirelessfl.tasks.delays import Delays, Elements, ShiftedExponential, Wireless, client_speeds
-from wirelessfl.tasks.model import Untrained
-from wirelessfl.tasks.records import Records
-from wirelessfl.tasks.requests import Requests
+from wirelessfl.tasks.delays import ShiftedExponential, client_speeds
 from wirelessfl.theory import ShiftedExponential as Law
 from wirelessfl.theory import buffer_seconds
-from wirelessfl.uplinks import UPLINKS
-
-
-class Listed(Delays):
-    """Durations listed by request number; beyond the list, ``rest(task, number)``."""
-
-    def __init__(self, *seconds, rest=None):
-        self.listed, self.rest = seconds, rest
-
-    def seconds(self, task, client, number):
-        return self.listed[number] if number < len(self.listed) else self.rest(task, number)
-
-
-class Watched(Untrained):
-    """Checks staleness, the number of merges between a request and the merge of its update."""
-
-    def __init__(self, spreads=()):
-        self.merges, self.at_issue, self.used = 0, {}, []
-        self.spreads = list(spreads)
-
-    def issue(self, request):
-        self.at_issue[request.number] = self.merges
-
-    def merge(self, requests, staleness, *, draw=None):
-        assert [self.merges - self.at_issue[n] for n in requests] == list(staleness)
-        self.used += requests
-        self.merges += 1
-
-    def spread(self):
-        return self.spreads[0] if self.spreads else None
-
-
-def simulated(plans, delays, seconds, *, clients=10, models=None, check=None, ticks=(), **options):
-    """Simulate until ``seconds``; return the schedule, the regime, spans and merges."""
-    choose = options.pop("choose", None)
-    requests_options = {
-        name: options.pop(name) for name in ("busy_clients", "drop_out") if name in options
-    }
-    clock, spans, merges = Clock(), [], []
-    schedule = BufferedScheduler([TaskPlan(*plan) for plan in plans], report_every=None, **options)
-    models = models or [Watched() for _ in plans]
-    requests = Requests(
-        clock,
-        delays,
-        clients,
-        Stream(3),
-        choose=choose,
-        records=Records(spans, merges),
-        **requests_options,
-    )
-    regime = Asynchronous(models, requests, requests.records)
-    if check is not None:
-        settle = regime.settle
-
-        def checked():
-            settle()
-            check(schedule, requests)
-
-        regime.settle = checked
-    clock.after(0.0, Started())
-    clock.at(seconds, Deadline())
-    for at, event in ticks:
-        clock.at(at, event)
-    simulate(schedule, regime, clock, lambda report: None, lambda: None)
-    return schedule, regime, spans, merges
 
 
 def test_a_schedule_by_hand():
@@ -336,126 +265,6 @@ def test_answers_at_merge():
     )
     assert schedule.tasks[0].lost > 20
     assert all(issued == 9 + 4 * version + lost for version, lost, issued in out)
-
-
-def wireless(uplink, snr_db=20.0, elements=1000, clients=2, down=None):
-    network = section_vi_c(1, clients, stream=Stream(4))
-    made = UPLINKS.find(uplink)()
-    seconds = np.array([1.0, 1.5, 2.5, 4.0])[:clients] / 10
-    return Wireless(network, made, [10], [seconds], [Elements(elements, elements)], down, Stream(8))
-
-
-def test_uploads_share_the_band_by_hand():
-    """A TDMA upload has the full rate alone, and half the rate while another one is active."""
-    delays = wireless("tdma", elements=9_000_000, clients=4)
-    one, two = (delays.received_snr(client, client) for client in (0, 1))
-    alone = [
-        float(delays.seconds_per_bit(np.array([snr]))[0]) * 32 * 9_000_000 for snr in (one, two)
-    ]
-    assert min(alone) > 0.5  # they overlap
-    _, regime, spans, _ = simulated(
-        [(2, 2, 1)],
-        delays,
-        99.0,
-        clients=4,
-        choose=lambda number: number,  # client 2 is slower
-    )
-    # Client 0 is ready at 1.0, client 1 at 1.5; when one ends, the other gets the full band again.
-    left0 = alone[0] - 0.5
-    if 2 * left0 <= 2 * alone[1]:
-        first = 1.5 + 2 * left0
-        second = first + alone[1] - left0
-        expected = {0: first, 1: second}
-    else:
-        first = 1.5 + 2 * alone[1]
-        expected = {1: first, 0: first + left0 - alone[1]}
-    assert {s.client: s.end for s in spans[:2]} == pytest.approx(expected)
-    network = delays.network
-    # Client 2 starts at the first update and is stopped at the merge.
-    stopped = max(expected.values()) - min(expected.values())
-    assert stopped < 2.5
-    computing = [
-        network.switched_capacitance[i] * network.cpu_hz[i] ** 3 * seconds
-        for i, seconds in enumerate((1.0, 1.5, stopped))
-    ]
-    sending = [network.transmit_power_w[i] * alone[i] for i in (0, 1)]  # only in their own slots
-    assert regime.requests.joules == pytest.approx(sum(computing) + sum(sending))
-
-
-@pytest.mark.parametrize("uplink", ["tdma", "ofdma", "fixed"])
-def test_a_single_upload_takes_bits_divided_by_rate(uplink):
-    delays = wireless(uplink, clients=1, down=1e6)
-    _, _, spans, _ = simulated([(1, 1, 1)], delays, 99.0, clients=1)
-    bits = 32 * 1000
-    rate = float(delays.seconds_per_bit(np.array([delays.received_snr(0, 0)]))[0])
-    assert spans[0].end == pytest.approx(bits / 1e6 + 1.0 + bits * rate)
-
-
-@settings(max_examples=20)
-@given(st.integers(1, 4), st.sampled_from(["tdma", "ofdma"]), st.integers(0, 100))
-def test_invariants_hold_with_a_shared_band(requests, uplink, seed):
-    delays = wireless(uplink, elements=200_000, clients=4)
-
-    def check(schedule, requests):
-        assert schedule.active == len(requests.out)
-        uploads = requests.uploads.snapshot()
-        on_air = uploads["band"]["keys"]
-        assert on_air == [number for number, _ in uploads["snrs"]]
-        assert len(on_air) <= len(requests.queues)
-
-    schedule, _, _, merges = simulated(
-        [(requests, 2, 12)],
-        delays,
-        500.0,
-        clients=4,
-        check=check,
-        choose=lambda number: (number * 7 + seed) % 4,
-    )
-    assert schedule.tasks[0].version == 12 == len(merges)
-
-
-def test_restored_snapshots_continue_identically():
-    """New objects restored from a snapshot continue with the same spans and merges."""
-
-    def fresh_run():
-        clock, spans, merges = Clock(), [], []
-        delays = wireless("ofdma", elements=100_000, clients=4)
-        schedule = BufferedScheduler([TaskPlan(5, 2, 30)], report_every=3, ticks=True, period=0.5)
-        requests = Requests(
-            clock,
-            delays,
-            4,
-            Stream(3),
-            busy_clients=3,
-            drop_out=0.1,
-            records=Records(spans, merges),
-        )
-        regime = Asynchronous([Watched()], requests, requests.records)
-        return clock, schedule, regime, spans, merges
-
-    def go(clock, schedule, regime, save):
-        simulate(schedule, regime, clock, lambda report: None, save, tick_seconds=0.7)
-
-    clock, schedule, regime, spans, merges = fresh_run()
-    clock.after(0.0, Started())
-    saved = []
-
-    def save():
-        state = {"schedule": schedule.snapshot(), "regime": regime.snapshot()}
-        saved.append((json.dumps(state), len(spans), len(merges)))
-
-    go(clock, schedule, regime, save)
-    assert len(saved) > 20
-    for state, spans_done, merges_done in saved[:: len(saved) // 5]:
-        clock2, schedule2, regime2, spans2, merges2 = fresh_run()
-        state = json.loads(state)
-        schedule2.restore(state["schedule"])
-        regime2.restore({}, state["regime"])
-        regime2.models[0].issue = lambda request: None
-        regime2.models[0].merge = lambda requests, staleness, draw: None
-        go(clock2, schedule2, regime2, lambda: None)
-        assert spans2 == spans[spans_done:]
-        assert merges2 == merges[merges_done:]
 
 
 def test_ticks_and_deadlines():

@@ -4,11 +4,11 @@ import numpy as np
 
 from channels import Network
 from channels.streams import Stream
+from tests.wirelessfl.schedules import buffered
 from wirelessfl.schedules import BufferedScheduler, Clock, TaskPlan
 from wirelessfl.schedules.events import Deadline, Started
 from wirelessfl.schedules.loop import simulate
 from wirelessfl.tasks.asynchronous import Asynchronous
-from wirelessfl.tasks.delays import Delays
 from wirelessfl.tasks.model import Untrained
 from wirelessfl.tasks.records import Records
 from wirelessfl.tasks.requests import Requests
@@ -38,14 +38,8 @@ def elements_for(seconds):
     return round(seconds * SYMBOLS / SYMBOL_SECONDS)
 
 
-class Listed(Delays):
+class Listed(buffered.Listed):
     """Durations of local training, listed by request number. Training clients consume 1000 W."""
-
-    def __init__(self, *seconds, rest=None):
-        self.listed, self.rest = seconds, rest
-
-    def seconds(self, task, client, number):
-        return self.listed[number] if number < len(self.listed) else self.rest(task, number)
 
     def compute_joules(self, task, client, seconds, share=1.0):
         return 1000.0 * seconds
