@@ -40,7 +40,7 @@ class Watched(Untrained):
         return self.spreads[0] if self.spreads else None
 
 
-def simulated(plans, delays, seconds, *, clients=10, models=None, check=None, ticks=(), **options):
+def simulated(plans, delays, seconds, *, clients=10, models=None, check=None, events=(), **options):
     """Simulate until ``seconds``; return the schedule, the regime, spans and merges."""
     choose = options.pop("choose", None)
     requests_options = {
@@ -59,17 +59,22 @@ def simulated(plans, delays, seconds, *, clients=10, models=None, check=None, ti
         **requests_options,
     )
     regime = Asynchronous(models, requests, requests.records)
+    simulate_until(seconds, clock, schedule, regime, check=check, events=events)
+    return schedule, regime, spans, merges
+
+
+def simulate_until(seconds, clock, schedule, regime, *, check=None, events=()):
+    """Simulate with ``events`` at given times; ``check(schedule, regime)`` follows every event."""
     if check is not None:
         settle = regime.settle
 
         def checked():
             settle()
-            check(schedule, requests)
+            check(schedule, regime)
 
         regime.settle = checked
     clock.after(0.0, Started())
     clock.at(seconds, Deadline())
-    for at, event in ticks:
+    for at, event in events:
         clock.at(at, event)
     simulate(schedule, regime, clock, lambda report: None, lambda: None)
-    return schedule, regime, spans, merges

@@ -51,7 +51,7 @@ def test_clients_and_requests_of_an_ended_task_are_reassigned():
         10.0,
         clients=9,
         choose=lambda number: clients[number] if number < 4 else 3 + number % 6,
-        ticks=[(1.0, Reached(0))],
+        events=[(1.0, Reached(0))],
     )
     assert [(s.task, s.client, s.begin, s.end, s.how) for s in spans][:2] == [
         (0, 0, 0.0, 1.0, "cancelled"),
@@ -93,7 +93,8 @@ def test_invariants(plans, clients, dynamic, drop_out, busy, floor):
     budget = sum(plan[0] for plan in plans)
     seen = [0.0]
 
-    def check(schedule, requests):
+    def check(schedule, regime):
+        requests = regime.requests
         assert sum(task.active for task in schedule.tasks) == schedule.active <= budget
         assert schedule.active == len(requests.out)
         queued = [r for queue in requests.queues.values() for r in queue]
@@ -150,7 +151,7 @@ def test_dynamic_allocation_is_reached_gradually():
     """
     asked = []
 
-    def check(schedule, requests):
+    def check(schedule, regime):
         asked.append([task.active for task in schedule.tasks])
 
     models = [Watched([3.0]), Watched([1.0])]
@@ -254,7 +255,8 @@ def test_answers_at_merge():
     """With ``answers_at_merge``, only merges and lost updates cause new requests."""
     out = []
 
-    def check(schedule, requests):
+    def check(schedule, regime):
+        requests = regime.requests
         task = schedule.tasks[0]
         assert task.active == schedule.active == len(requests.out) + len(task.held) == 9
         out.append((task.version, task.lost, requests.issued))

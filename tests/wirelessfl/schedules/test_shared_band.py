@@ -78,12 +78,12 @@ def test_a_single_upload_takes_bits_divided_by_rate(uplink):
 def test_invariants_hold_with_a_shared_band(requests, uplink, seed):
     delays = wireless(uplink, elements=200_000, clients=4)
 
-    def check(schedule, requests):
-        assert schedule.active == len(requests.out)
-        uploads = requests.uploads.snapshot()
+    def check(schedule, regime):
+        assert schedule.active == len(regime.requests.out)
+        uploads = regime.requests.uploads.snapshot()
         on_air = uploads["band"]["keys"]
         assert on_air == [number for number, _ in uploads["snrs"]]
-        assert len(on_air) <= len(requests.queues)
+        assert len(on_air) <= len(regime.requests.queues)
 
     schedule, _, _, merges = simulated(
         [(requests, 2, 12)],

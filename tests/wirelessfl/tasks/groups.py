@@ -6,8 +6,6 @@ from channels import Network
 from channels.streams import Stream
 from tests.wirelessfl.schedules import buffered
 from wirelessfl.schedules import BufferedScheduler, Clock, TaskPlan
-from wirelessfl.schedules.events import Deadline, Started
-from wirelessfl.schedules.loop import simulate
 from wirelessfl.tasks.asynchronous import Asynchronous
 from wirelessfl.tasks.model import Untrained
 from wirelessfl.tasks.records import Records
@@ -93,17 +91,5 @@ def simulated(plans, delays, seconds, *, clients, models, events=(), check=None,
     clock, schedule, regime, records = made(
         plans, delays, clients=clients, models=models, **options
     )
-    if check is not None:
-        settle = regime.settle
-
-        def checked():
-            settle()
-            check(schedule, regime)
-
-        regime.settle = checked
-    clock.after(0.0, Started())
-    clock.at(seconds, Deadline())
-    for at, event in events:
-        clock.at(at, event)
-    simulate(schedule, regime, clock, lambda report: None, lambda: None)
+    buffered.simulate_until(seconds, clock, schedule, regime, check=check, events=events)
     return schedule, regime, records
