@@ -34,6 +34,8 @@ from wirelessfl.runs.on_ray import on_ray
 from wirelessfl.runs.result import RunResult
 from wirelessfl.runs.run import resume
 
+LISTED = 3  # runs named per reason of a failure
+
 OnRow = Callable[[int, Row], None]
 """Called with the index of a run and each row that it writes."""
 OnEnd = Callable[[int], None]
@@ -55,6 +57,8 @@ class Failure(NamedTuple):
 class SweepError(TrainingError):
     """Runs of a sweep failed; the other runs are finished and stored.
 
+    The message gives each reason once, with the first few runs that failed for it.
+
     Args:
         failures: the failed runs with their reasons.
     """
@@ -67,8 +71,13 @@ class SweepError(TrainingError):
                 f"{config.algorithm['name']} ({settings_hash(config)}, seed {config.run.seed}, "
                 f"cells {config.network.cells})"
             )
-        reasons = "; ".join(f"{', '.join(runs)}: {reason}" for reason, runs in by_reason.items())
+        reasons = "; ".join(f"{_first(runs)}: {reason}" for reason, runs in by_reason.items())
         super().__init__(f"{len(failures)} of the runs failed; the others are stored. {reasons}")
+
+
+def _first(runs: Sequence[str]) -> str:
+    more = len(runs) - LISTED
+    return ", ".join(runs[:LISTED]) + (f" and {more} more" if more > 0 else "")
 
 
 def sweep(

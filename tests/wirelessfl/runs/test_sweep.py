@@ -15,7 +15,7 @@ from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.fork_server import fork_server
 from wirelessfl.runs.kept import is_finished, kept_folder, kept_run, settings_hash
-from wirelessfl.runs.sweep import SweepError, sweep
+from wirelessfl.runs.sweep import Failure, SweepError, sweep
 
 
 def configs(rounds=2, seeds=(1, 2, 3), **flags):
@@ -108,6 +108,14 @@ def test_other_runs_finish_if_some_fail(tmp_path, jobs, monkeypatch):
     assert "ZeroDivisionError: of the user" in str(caught.value)
     assert is_finished(wanted[0], tmp_path / "runs")
     assert is_finished(wanted[1], tmp_path / "runs")
+
+
+def test_failures_for_the_same_reason_are_counted_after_the_first_few():
+    failed = [Failure(config, "no data") for config in configs(seeds=(1, 2, 3, 4, 5))]
+    message = str(SweepError(failed))
+    assert message.startswith(f"{len(failed)} of the runs failed")
+    assert message.endswith(f"and {len(failed) - 3} more: no data")
+    assert message.count("(") == 3
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs /proc to find the process")
