@@ -11,7 +11,7 @@ from channels import Network
 from channels.streams import Stream
 from wirelessfl.assignment import RandomAssignment
 from wirelessfl.schedules import Clock, SimultaneousScheduler
-from wirelessfl.schedules.events import Cancel, Give, Started
+from wirelessfl.schedules.events import Arrived, Cancel, Give, Merge, Started
 from wirelessfl.schedules.loop import simulate
 from wirelessfl.tasks.delays import Delays
 from wirelessfl.tasks.model import Untrained
@@ -173,3 +173,19 @@ def test_an_ended_task_does_not_transmit():
     assert plan.tasks == (1,)
     assert plan.times.length == pytest.approx(max(TRAINING) + 1.0)
     assert clock.upcoming == plan.times.length
+
+
+@pytest.mark.parametrize("ended", [0, 1])
+def test_a_task_that_ends_during_a_round_is_not_merged(ended):
+    """The round ends as planned; it trains and merges only the other task."""
+    models = [Watched(2.0), Watched(1.0)]
+    clock, _, regime, records = made(models, 0, 0.0)
+    regime.carry_out(Give(0))
+    regime.settle()
+    length = clock.upcoming
+    regime.carry_out(Cancel(ended))
+    assert clock.next() == Arrived(0)
+    regime.carry_out(Merge(0))
+    assert [len(model.merges) for model in models] == regime.versions == [ended, 1 - ended]
+    assert [(merge.task, merge.seconds) for merge in records.merges] == [(1 - ended, length)]
+    assert regime.returned == [3, 2]

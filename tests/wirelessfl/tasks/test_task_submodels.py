@@ -20,6 +20,7 @@ from wirelessfl.submodels.budgets import dealt_capacities
 from wirelessfl.tasks.asynchronous import Asynchronous
 from wirelessfl.tasks.delays import ShiftedExponential
 from wirelessfl.tasks.requests import Requests
+from wirelessfl.training.payloads import Payload
 
 CAPACITIES = (1.0, 0.5, 0.25)
 WIDTH, LR = 12, 0.2
@@ -167,6 +168,33 @@ def test_durations_and_counts_scale_with_the_submodel(task):
     assert whole == [delays.seconds(0, client, client) for client in range(4)]
     assert parts == pytest.approx([share * one for share, one in zip(shares, whole, strict=True)])
     assert min(shares) < 0.4
+
+
+class Twice(FedRolex):
+    """Clients send two vectors."""
+
+    payloads = (Payload("update"), Payload("again"))
+
+
+@pytest.mark.parametrize("kind", [HeteroFL, FedRolex, Twice])
+def test_clients_load_the_channel_with_the_elements_of_their_submodels(task, kind):
+    """Requests of several versions, and awaited clients of a round: their union, and each one's."""
+    made, rule = task(hidden=(WIDTH,)), kind(lr=LR, capacities=(0.5, 0.25))
+    learner, sent = made.learner(rule), [(1, 0), (3, 0), (0, 1), (2, 1)]
+    for number, (client, version) in enumerate(sent):
+        learner.server.version = version
+        made.issue(learner, number, client)
+    awaited = np.array([0, 3])
+    loads = {
+        ((1, 0), (3, 0), (2, 1)): learner.air_load([0, 1, 3]),
+        ((0, 1), (3, 1)): learner.air_load_of_round(awaited, np.arange(4)),
+    }
+    for who, load in loads.items():
+        masks = torch.stack([mask_of(made, held(made, rule, *one)) for one in who])
+        vectors = len(rule.payloads)
+        assert load.elements == vectors * int(masks.any(0).sum())
+        assert load.each.tolist() == (vectors * masks.sum(1)).tolist()
+        assert load.each.max() < vectors * masks.shape[1]
 
 
 def test_a_client_has_the_same_capacity_for_all_tasks():

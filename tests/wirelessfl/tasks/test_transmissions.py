@@ -189,6 +189,16 @@ def test_a_group_upload_costs_as_much_as_a_round():
     assert upload.seconds == pytest.approx(spec.size / SYMBOLS * SYMBOL_SECONDS)
 
 
+def test_a_client_transmits_its_own_elements_only():
+    """The upload lasts until all elements are sent; a client uses energy while it sends its own."""
+    clients, each = np.array([0, 2, 5]), np.array([500.0, 2000.0, 1500.0])
+    uploads = GroupUploads.of(network_of(6), AIRCOMP, [Stream(2)])
+    upload = uploads.upload(0, 3, clients, AirLoad(3000, each))
+    seconds = each / SYMBOLS * SYMBOL_SECONDS
+    assert upload.seconds == pytest.approx(3000 / SYMBOLS * SYMBOL_SECONDS)
+    assert upload.joules == pytest.approx(float((0.1 * (1 + clients) * seconds).sum()))
+
+
 def state_of(schedule, regime):
     return json.dumps({"schedule": schedule.snapshot(), "regime": regime.snapshot()})
 
