@@ -250,3 +250,21 @@ def test_cells_of_unequal_speed_match_the_reference_loop(config, toy, name, buff
         assert (row["round"], row["version"]) == (merge, merge)
         assert row["updates"] == merge * buffer
         assert [row[field] for field in names] == pytest.approx(list(other), rel=1e-9)
+
+
+def test_a_plan_has_the_channels_of_the_cell_and_the_step_size_of_the_model(config, toy):
+    """One cell has done more rounds than its model has merges, one fewer, one as many."""
+    setup = build(
+        config("hfedavg", rounds=9, uplink="aircomp", lr_schedule="poly", **under(2)), data=toy
+    )
+    regime, planner = setup.regime, setup.planner
+    regime.rounds_done, regime.sent = [3, 1, 2], {0: 1, 1: 4, 2: 2}
+    draws = []
+    for cell, (done, version) in enumerate([(3, 1), (1, 4), (2, 2)]):
+        plan, whole = regime.plan(cell), planner.plan(done)
+        assert plan.clients.tolist() == [2 * cell, 2 * cell + 1]
+        assert np.array_equal(plan.draws.h, whole.draws.of(plan.clients).h)
+        assert plan.cost.seconds[cell] == whole.cost.seconds[cell]
+        assert plan.lr_share == planner.lr_share(version)
+        draws.append(plan.draws.h)
+    assert len({draw.tobytes() for draw in draws}) == 3

@@ -11,6 +11,7 @@ import wirelessfl
 from channels import Network
 from channels.streams import Stream
 from wirelessfl.algorithms.fedavg import FedAvg
+from wirelessfl.algorithms.scaffold import Scaffold
 from wirelessfl.config import Config
 from wirelessfl.server.client_states import InMemory
 from wirelessfl.server.server import Server
@@ -107,6 +108,31 @@ def test_memory_of_senders_is_returned_with_the_next_upload():
     # Node 0: the mean of client 0's memory and of zero, plus the mean of the new updates.
     torch.testing.assert_close(after["params"][0], START + 1 + 2 + 0.5)
     assert server.nodes["count"].tolist() == [[2.0] * 3] * 2
+
+
+class AtTheCloud(Scaffold):
+    """SCAFFOLD with one tracking term for all nodes."""
+
+    node_state = False
+
+
+@pytest.mark.parametrize("samples", [SAMPLES, None])
+@pytest.mark.parametrize("kind", [Scaffold, AtTheCloud])
+def test_means_of_client_states_are_recomputed_over_the_present_clients(kind, samples):
+    """Client 1 is absent, and client 3 has no state yet: its term is 0."""
+    server, own = server_of(kind(), samples=samples), torch.rand(5, 3)
+    own[3] = 0
+    for client in (0, 1, 2, 4):
+        server.states.put("tracking", client, own[client])
+    server.leave(1)
+    server.begin(START)
+    weights = np.ones(5) if samples is None else samples
+    groups = [[0, 2, 3, 4]] if kind is AtTheCloud else [[0], [2, 3, 4]]
+    expected = [np.average(own[who].numpy(), axis=0, weights=weights[who]) for who in groups]
+    found = server.cloud if kind is AtTheCloud else server.nodes
+    torch.testing.assert_close(
+        found["tracking"].reshape(-1, 3), torch.from_numpy(np.stack(expected)).float()
+    )
 
 
 @pytest.mark.parametrize(("kept", "returned"), [(["params"], r"\['params'\]"), (None, "None")])

@@ -27,8 +27,8 @@ NODE = np.repeat(np.arange(3), SIZES)
 ELEMENTS = 4000
 
 
-def air_round(*, exchanged=None, unit=0.5, seed=1, snr_db=10.0):
-    network = Network(NODE, cpu_hz=1e9, snr_db=snr_db, antennas=4)
+def air_round(*, exchanged=None, unit=0.5, seed=1, snr_db=10.0, path_gain_db=0.0):
+    network = Network(NODE, cpu_hz=1e9, snr_db=snr_db, antennas=4, path_gain_db=path_gain_db)
     weights = Stream(3).generator().uniform(0.5, 2, len(NODE))
     weights /= np.bincount(NODE, weights=weights)[NODE]
     return AirRound(
