@@ -85,6 +85,20 @@ def test_batches_give_the_answers_of_single_problems(access):
     assert schedule_uplink(ready[2], upload[2], access).message == text
 
 
+@pytest.mark.parametrize("access", UPLINK_ACCESS)
+@pytest.mark.parametrize("late", [0.5, 1.5, 5.0, 6.0])
+def test_a_client_without_bits_ends_when_it_is_ready(access, late):
+    """It is ready before, between or after the others' uploads, and takes no part of the uplink."""
+    ready, upload = np.array([1.0, 1.0]), np.array([2.0, 1.0])
+    others = schedule_uplink(ready, upload, access)
+    assert others.objective == pytest.approx({"slots": 5.0}.get(access, 4.0), rel=1e-14)
+    found = schedule_uplink(np.append(ready, late), np.append(upload, 0.0), access)
+    assert found.objective == pytest.approx(max(others.objective, late), rel=1e-15)
+    assert found.bound == pytest.approx(max(others.bound, late), rel=1e-15)
+    assert found.value.shares[2] == 0
+    np.testing.assert_allclose(found.value.shares[:2], others.value.shares, rtol=1e-14)
+
+
 def test_wide_spreads():
     """200 dB between uploads, in the first client's favour or not."""
     random = np.random.default_rng(2)

@@ -115,6 +115,19 @@ def test_the_last_client_is_ready_when_the_others_end(late):
     assert alone <= found.objective <= alone * (1 + max(-late, 1e-12))
 
 
+@pytest.mark.parametrize("late", [0.1, 3.0])
+def test_a_client_without_bits_ends_when_it_is_ready(late):
+    """It is ready before or after the others end; their bands do not change."""
+    bits, ready, snr_hz = drawn(np.random.default_rng(8), 6, 0.3)
+    others = allocate_bands_in_time(bits, ready, snr_hz, 1e6)
+    assert 0.1 < others.objective < 3
+    bits, ready, snr_hz = np.append(bits, 0), np.append(ready, late), np.append(snr_hz, 1e7)
+    found = allocate_bands_in_time(bits, ready, snr_hz, 1e6)
+    assert found.objective == max(others.objective, late)
+    assert found.bound == max(others.bound, late)
+    check_delivery(found, bits, ready, snr_hz, 1e6)
+
+
 def test_wide_spreads():
     """120 dB between channels, and uploads of 1 bit to 10 Mbit."""
     random = np.random.default_rng(7)

@@ -81,6 +81,41 @@ def test_no_clients_of_that_value_end_sooner(seed, clients, levels):
     check_bands(found, bits, ready, snr_hz, 1e6)
 
 
+@pytest.mark.parametrize(("values", "at_least"), [([0.1, 0.7], 0.8), ([0.7, 0.1, 0.1, 0.1], 1.0)])
+def test_sums_of_values_may_miss_the_total_by_rounding_errors(values, at_least):
+    """All of these clients are wanted, and their values sum to less than the total, in binary."""
+    assert np.sum(values) < at_least
+    clients = len(values)
+    found = select_clients([1e5] * clients, 0, 1e7, 1e6, values=values, at_least=at_least)
+    assert found.value.chosen.all()
+    slow = [1e5] * clients + [1e7]  # further clients are not needed
+    found = select_clients(slow, 0, 1e7, 1e6, values=[*values, 9.0], at_least=at_least)
+    assert found.value.chosen.tolist() == [True] * clients + [False]
+    more = at_least * (1 + 1e-11)
+    found = select_clients([1e5] * clients, 0, 1e7, 1e6, values=values, at_least=more)
+    assert found.status is Status.INFEASIBLE
+
+
+@pytest.mark.parametrize("late", [0.1, 9.0])
+@pytest.mark.parametrize(
+    "choice", [{"count": 4}, {"values": [1, 1, 1, 1], "at_least": 4}, {"count": 3}]
+)
+def test_a_client_without_bits_ends_when_it_is_ready(choice, late):
+    """It is chosen only if all are wanted, or if others end later."""
+    bits, snr_hz = np.array([1e5, 2e5, 3e5, 0]), np.array([1e6, 1e7, 1e8, 1e7])
+    ready = np.array([0.2, 0, 0.1, late])
+    found = select_clients(bits, ready, snr_hz, 1e6, **choice)
+    sets = list(combinations(range(4), choice.get("count", 4)))
+    others = allocate_bandwidth(bits[:3], ready[:3], snr_hz[:3], 1e6).objective
+    best = least_time(bits, ready, snr_hz, 1e6, sets)
+    assert 0.1 < others < 9
+    assert found.objective == pytest.approx(best, rel=1e-14)
+    if len(sets) == 1:
+        assert best == pytest.approx(max(others, late), rel=1e-14)
+    else:
+        assert found.value.chosen[3] == (late < others)
+
+
 def test_batches_give_the_answers_of_single_problems():
     """Rows with and without a solution; ``at_least`` may vary where the clients do not."""
     random = np.random.default_rng(1)
