@@ -82,7 +82,7 @@ def allocate_bands_in_time(
     for row in np.flatnonzero(cells.bits.any(-1)):
         cell = Cells(*(array[row] for array in cells))
         bands[row], reached, least = _soonest(cell, starts[row])
-        end[row], bound[row] = max(end[row], reached), max(bound[row], least)
+        end[row], bound[row] = np.maximum(end[row], reached), max(bound[row], least)
     message = "" if feasible.all() else problem.explain(~feasible)
     found = Outcome(BandsInTime(starts, bands), end, np.minimum(bound, end))
     return found.solution(

@@ -23,7 +23,7 @@ import numpy as np
 
 from channels.arrays import BoolArray, FloatArray, IntArray
 from solvers.bands.allocate import soonest
-from solvers.bands.least_band import LN2
+from solvers.bands.least_band import LN2, excess
 from solvers.bands.least_time import Cells
 
 _EPS = float(np.finfo(np.float64).eps)
@@ -147,7 +147,10 @@ def _step(block: Block, state: Prices, last: float) -> Prices | None:
     matrix = np.diag(state.edges.sum(0) + np.abs(state.by_weight)) - through.T @ state.edges
     right = state.by_weight + through.T @ state.by_price
     scale = 1 / np.sqrt(matrix.diagonal() + 1e-300)
-    solved = np.linalg.lstsq(matrix * scale * scale[:, None], right * scale, rcond=1e-14)[0]
+    try:
+        solved = np.linalg.lstsq(matrix * scale * scale[:, None], right * scale, rcond=1e-14)[0]
+    except np.linalg.LinAlgError:  # the plan and the bound known so far remain
+        return None
     weights = solved * scale
     prices = state.by_price / own + through @ weights
     slope = (weights @ state.by_weight + prices @ state.by_price) / state.total
@@ -195,9 +198,7 @@ def _fill(block: Block, bands: FloatArray) -> tuple[Plan, int | None]:
 
 def _marginal(snr: FloatArray) -> FloatArray:
     """phi'(b) at the SNR within the band."""
-    log_snr = np.log1p(snr)
-    slope: FloatArray = (log_snr + np.expm1(-log_snr)) / LN2
-    return slope
+    return excess(snr) / LN2
 
 
 def nats(z: FloatArray) -> FloatArray:

@@ -1,5 +1,7 @@
 """``allocate_bands_in_time`` against cvxpy, fixed shares of band and time, and weak duality."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -155,6 +157,46 @@ def test_batches_and_clients_that_cannot_send():
     np.testing.assert_array_equal(one.value.bandwidth_hz, many.value.bandwidth_hz[0])
     nothing = allocate_bands_in_time(bits[1], ready[1], snr_hz[1], 1e6)
     assert (nothing.value, nothing.message) == (None, text)
+
+
+@pytest.mark.parametrize("snr_hz", [1e-60, 1e-9, 1e-3])
+def test_a_client_far_below_the_noise(snr_hz):
+    """Its rate is snr_hz / ln 2 in any band; the other clients are done long before."""
+    bits, ready, snr = (
+        np.array([[1e6, 1e5], [1e6, 1e5]]),
+        np.array([0.0, 0.1]),
+        np.full((2, 2), 1e7),
+    )
+    snr[0, 0] = snr_hz
+    found = allocate_bands_in_time(bits, ready, snr, 2e7)
+    assert (found.status == Status.OPTIMAL).all()
+    assert found.objective[0] == pytest.approx(1e6 * LN2 / snr_hz, rel=1e-9)
+    usual = allocate_bands_in_time(bits[1], ready, snr[1], 2e7)
+    assert found.objective[1] == usual.objective
+
+
+def test_a_step_without_a_solution_ends_the_search_of_its_problem_only(monkeypatch):
+    random = np.random.default_rng(8)
+    bits, ready, snr_hz = drawn(random, (2, 5), 0.1)
+    usual = allocate_bands_in_time(bits, ready, snr_hz, 1e6)
+    solve, calls = np.linalg.lstsq, []
+
+    def failing(*given, **options):
+        calls.append(1)
+        if len(calls) == 1:
+            raise np.linalg.LinAlgError("SVD did not converge in Linear Least Squares")
+        return solve(*given, **options)
+
+    monkeypatch.setattr(np.linalg, "lstsq", failing)
+    found = allocate_bands_in_time(bits, ready, snr_hz, 1e6)
+    assert found.objective[1] == usual.objective[1]
+    assert found.bound[0] <= usual.objective[0] <= found.objective[0] < np.inf
+    for row in range(2):
+        one = BandsInTime(*(array[row] for array in found.value))
+        check_delivery(
+            replace(usual, value=one, objective=found.objective[row]),
+            bits[row], ready[row], snr_hz[row], 1e6,
+        )  # fmt: skip
 
 
 def test_tensors_give_tensors():
