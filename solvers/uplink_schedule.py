@@ -8,7 +8,8 @@ Each client sends in the whole band, and takes u_i seconds of it from when it is
 - Fixed shares s_i of the time: client i ends at r_i + u_i / s_i, so T is feasible if and only if
   F(T) = sum_i u_i / (T - r_i) <= 1. Up to a factor, 1/F is a weighted harmonic mean of linear
   functions, hence concave: Newton's method for 1/F = 1 stays below the root, so that each iterate
-  is a lower bound on T.
+  is a lower bound on T. Its variable is not T but T - max_i r_i, because rounding errors of T may
+  be longer than the uploads.
 - Equal slots: n clients with something to send have a share of 1/n each.
 """
 
@@ -23,7 +24,6 @@ from numpy.typing import ArrayLike
 from channels.arrays import BoolArray, FloatArray
 from channels.validation import shown
 from solvers.arrays import MOST, first, numbers
-from solvers.bands.least_time import windows
 from solvers.outcome import Outcome, clients, located
 from solvers.solution import Solution
 
@@ -35,7 +35,6 @@ Access = Literal["sequential", "shares", "slots"]
 UPLINK_ACCESS: tuple[str, ...] = get_args(Access)
 """Ways to share the time of an uplink."""
 
-_EPS = float(np.finfo(np.float64).eps)
 _MAX_STEPS = 100
 
 
@@ -91,7 +90,8 @@ def schedule_uplink(
     stuck = np.isinf(upload)
     feasible: BoolArray = np.asarray(~stuck.any(-1))
     method = {"sequential": _sequential, "shares": _shares, "slots": _slots}[access]
-    found = method(ready[feasible], upload[feasible])
+    # The order of a sum depends on the layout of the array.
+    found = method(*(np.ascontiguousarray(array[feasible]) for array in (ready, upload)))
     message = ""
     if not feasible.all():
         names = clients(np.flatnonzero(stuck[int((~feasible).argmax())]))
@@ -103,15 +103,25 @@ def schedule_uplink(
 
 
 def _sequential(ready: FloatArray, upload: FloatArray) -> Outcome:
-    starts = ready.copy()
-    rows, free = np.arange(len(ready)), np.zeros(len(ready))
-    for client in np.argsort(ready, axis=-1, kind="stable").T:
-        send = upload[rows, client] > 0
-        begin = np.where(send, np.maximum(ready[rows, client], free), ready[rows, client])
-        starts[rows, client] = begin
-        free = np.where(send, begin + upload[rows, client], free)
-    end = np.maximum(free, ready.max(-1))
+    order = np.argsort(ready, axis=-1, kind="stable")
+    soonest, sent = (np.take_along_axis(array, order, -1) for array in (ready, upload))
+    turns = [_turns(*each) for each in zip(soonest.tolist(), sent.tolist(), strict=True)]
+    begin = np.where(sent > 0, np.array(turns).reshape(ready.shape), soonest)
+    starts = np.empty_like(ready)
+    np.put_along_axis(starts, order, begin, -1)
+    end = (starts + upload).max(-1)
     return Outcome(Schedule(starts, (upload > 0).astype(np.float64)), end, end)
+
+
+def _turns(ready: list[float], upload: list[float]) -> list[float]:
+    """When the uplink takes up each client of one problem, in order of readiness."""
+    turns: list[float] = []
+    free = 0.0
+    for soonest, seconds in zip(ready, upload, strict=True):
+        turns.append(soonest if soonest > free else free)
+        if seconds:
+            free = turns[-1] + seconds
+    return turns
 
 
 def _slots(ready: FloatArray, upload: FloatArray) -> Outcome:
@@ -123,20 +133,26 @@ def _slots(ready: FloatArray, upload: FloatArray) -> Outcome:
 
 def _shares(ready: FloatArray, upload: FloatArray) -> Outcome:
     send = upload > 0
-    bound = (ready + upload).max(-1)  # each alone
-    sends = send.any(-1)
+    latest = ready.max(-1, where=send, initial=0.0)
+    ahead = np.maximum(latest[:, None] - ready, 0.0)
+    more = (upload - ahead).max(-1)  # T - max_i r_i if each were alone
+    rows = np.flatnonzero(send.any(-1))
+    shares = np.zeros_like(upload)
     for _ in range(_MAX_STEPS):
-        # An upload may be shorter than the rounding errors of the time at which it ends.
-        window = np.where(send, windows(bound, ready), 1.0)
-        shares = upload / window
-        total, slope = shares.sum(-1), (shares / window).sum(-1)
-        # Newton for 1/F = 1.
-        step = np.where(sends, (total - 1) * total / np.where(sends, slope, 1.0), 0.0)
-        if (step <= _EPS * bound).all():
+        if not rows.size:
             break
-        bound = bound + np.maximum(step, 0.0)
-    shares = shares / np.maximum(total, 1e-300)[:, None]
+        window = ahead[rows] + more[rows, None]
+        part = upload[rows] / window
+        total = part.sum(-1)
+        shares[rows] = part / total[:, None]
+        # Newton for 1/F = 1, relative to the variable.
+        step = (total - 1) * total / (part * (more[rows, None] / window)).sum(-1)
+        moved = more[rows] * (1 + step)
+        on = moved > more[rows]
+        rows = rows[on]
+        more[rows] = moved[on]
     end = (ready + np.divide(upload, shares, np.zeros_like(upload), where=send)).max(-1)
+    bound = np.maximum(latest + more, ready.max(-1))
     return Outcome(Schedule(ready, shares), end, np.minimum(bound, end))
 
 

@@ -1,5 +1,6 @@
 """``schedule_uplink`` against all orders, SciPy, and hard or bad problems."""
 
+from fractions import Fraction
 from itertools import permutations
 
 import numpy as np
@@ -64,6 +65,58 @@ def test_shares_are_optimal(seed, clients):
     assert slots.objective == pytest.approx((ready + one).max(), rel=1e-14)
     # Fixed shares leave the uplink unused until clients are ready: an order does not.
     assert schedule_uplink(ready, upload).objective <= found.objective * (1 + 1e-14)
+
+
+def shares_needed(ready, upload, end):
+    """Sum of the shares with which all uploads end by ``end``, exactly; infinite if none do."""
+    send = [(Fraction(r), Fraction(u)) for r, u in zip(ready, upload, strict=True) if u]
+    if any(end <= r for r, _ in send):
+        return np.inf
+    return sum(u / (end - r) for r, u in send)
+
+
+WIDE = [([0, 3600], [600, 1e-7]), ([0, 1e8], [1, 1]), ([0, 1e8, 2e8], [1, 1e8, 0])]
+
+
+def spread(seed):
+    """Two dozen decades between uploads, and between the times at which clients are ready."""
+    random = np.random.default_rng(seed)
+    ready, upload = 10 ** random.uniform(-12, 12, (2, random.integers(1, 12)))
+    return ready * (random.random(len(ready)) < 0.8), upload
+
+
+@pytest.mark.parametrize(("ready", "upload"), [*WIDE, *map(spread, range(100))])
+def test_shares_end_at_the_root_in_exact_arithmetic(ready, upload):
+    """A few units in the last place earlier, the shares would add up to more than 1."""
+    found = schedule_uplink(ready, upload, "shares")
+    end, few = Fraction(found.objective), 4 * Fraction(np.spacing(found.objective))
+    earlier, later = end - few, max(end + few, Fraction(max(ready)))
+    assert shares_needed(ready, upload, later) <= 1
+    assert earlier < max(ready) or shares_needed(ready, upload, earlier) >= 1
+    assert found.status is Status.OPTIMAL
+    assert found.gap < 1e-15
+    assert found.value.shares.sum() <= 1 + 1e-15
+
+
+@pytest.mark.parametrize("access", UPLINK_ACCESS)
+def test_a_problem_has_the_same_solution_alone(access):
+    """Bit for bit, in every memory layout: a batch takes as many steps as its slowest problem."""
+    random = np.random.default_rng(3)
+    ready, upload = 10 ** random.uniform(-6, 6, (2, 300, 20))
+    many = schedule_uplink(np.asfortranarray(ready), upload, access)
+    for row in range(300):
+        one = schedule_uplink(ready[row], upload[row], access)
+        assert (one.objective, one.bound) == (many.objective[row], many.bound[row])
+        for alone, together in zip(one.value, many.value, strict=True):
+            np.testing.assert_array_equal(alone, together[row])
+
+
+def test_a_queue_of_many_clients():
+    """All clients are ready before the first is served: uploads follow each other to the end."""
+    ready = np.random.default_rng(4).permutation(300_000) * 2.0**-20
+    found = schedule_uplink(ready, 2.0, "sequential")
+    assert found.objective == 600_000
+    assert (np.sort(found.value.start_seconds) == np.arange(0, 600_000, 2)).all()
 
 
 @pytest.mark.parametrize("access", UPLINK_ACCESS)
