@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, Generic, TypeVar, cast
 
 from wirelessfl.errors import ConfigError
+from wirelessfl.guard import guard, of_project
 from wirelessfl.wording import public_path, shown, suggestion
 
 
@@ -29,13 +30,14 @@ class Choice:
     """What selects the choice, for messages: ``name``, or the import path of a user's class."""
 
     def __init_subclass__(cls) -> None:
-        """Name the class after its file, unless it defines ``name``."""
+        """Name the class after its file, unless it defines ``name``; guard a user's class."""
         super().__init_subclass__()
         if "name" not in vars(cls):
             cls.name = file_name(cls.__module__)
         if "title" not in vars(cls):
-            own = cls.__module__.partition(".")[0] == __name__.partition(".")[0]
-            cls.title = cls.name if own else f"{cls.__module__}:{cls.__qualname__}"
+            own = f"{cls.__module__}:{cls.__qualname__}"
+            cls.title = cls.name if of_project(cls) else own
+        guard(cls)
 
     def unused(self) -> Mapping[str, str]:
         """Settings of this choice that have no effect, given its other settings.

@@ -29,8 +29,9 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ),
     ("wirelessfl.training",),
     ("wirelessfl.submodels", "wirelessfl.models", "wirelessfl.data", "wirelessfl.fading"),
-    ("wirelessfl.figures", "wirelessfl.registry"),
+    ("wirelessfl.figures", "wirelessfl.registry", "wirelessfl.returned", "wirelessfl.generators"),
     (
+        "wirelessfl.guard",
         "wirelessfl.wording",
         "wirelessfl.allocator",
         "wirelessfl.processes",

@@ -12,10 +12,42 @@ from numpy.typing import NDArray
 
 from channels.arrays import FloatArray, IntArray
 from channels.streams import Stream
+from wirelessfl.guard import UnfitError, described, returns
 from wirelessfl.registry import Choice
+from wirelessfl.returned import entries, implementing, indices
 
 State = dict[str, NDArray[Any]]
 Shape = tuple[int, ...]
+
+
+def _chosen(
+    value: Any, assignment: Assignment, number: int, available: IntArray, shares: IntArray
+) -> list[IntArray]:
+    """Check for disjoint sets of available clients of the asked sizes."""
+    wanted = (
+        f"{len(shares)} disjoint arrays of {', '.join(map(str, shares.tolist()))} available clients"
+    )
+    below = int(available.max(initial=-1)) + 1
+    sets = [indices(clients, below, wanted) for clients in entries(value, len(shares), wanted)]
+    sizes = [len(clients) for clients in sets]
+    if sizes != shares.tolist():
+        raise UnfitError(f"{', '.join(map(str, sizes))} clients", wanted)
+    chosen = np.concatenate([available[:0], *sets])
+    if len(np.unique(chosen)) < len(chosen) or not np.isin(chosen, available).all():
+        twice = len(np.unique(chosen)) < len(chosen)
+        raise UnfitError("a client twice" if twice else "a client that is not available", wanted)
+    return sets
+
+
+def _stored(value: Any, assignment: Assignment) -> State:
+    """Check for arrays by name."""
+    wanted = "a dict of numeric NumPy arrays by name"
+    if not isinstance(value, Mapping):
+        raise UnfitError(described(value), wanted)
+    for name, array in value.items():
+        if not isinstance(array, np.ndarray) or array.dtype.kind not in "biufc":
+            raise UnfitError(f"{described(array)} for {name!r}", wanted)
+    return dict(value)
 
 
 class Assignment(Protocol):
@@ -25,6 +57,7 @@ class Assignment(Protocol):
     def wants_losses(self) -> bool:
         """Whether :meth:`learn` needs losses, which cost each client one pass over its data."""
 
+    @returns(_chosen)
     def choose(self, number: int, available: IntArray, shares: IntArray) -> list[IntArray]:
         """Choose disjoint sets of clients, one per task.
 
@@ -60,6 +93,7 @@ class Assignment(Protocol):
             ValueError: losses are missing, shapes are wrong, or a value is out of range.
         """
 
+    @returns(_stored)
     def state(self) -> State:
         """State for a checkpoint: copies of numeric arrays by name."""
 
@@ -71,6 +105,7 @@ class Assignment(Protocol):
 class AssignmentRule(Choice, ABC):
     """Base class of all assignment rules. Its dataclass fields are its settings."""
 
+    @returns(implementing(Assignment))
     @abstractmethod
     def begin(self, clients: int, tasks: int, stream: Stream) -> Assignment:
         """Create the assignment of a run.

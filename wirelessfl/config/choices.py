@@ -19,6 +19,7 @@ from wirelessfl.config.tables import hint
 from wirelessfl.data.splits import Split
 from wirelessfl.errors import ConfigError
 from wirelessfl.fading import FadingModel
+from wirelessfl.guard import calling
 from wirelessfl.models.choice import ModelChoice
 from wirelessfl.rounds.compression import Compression
 from wirelessfl.rounds.step_sizes import StepSizes
@@ -104,7 +105,8 @@ def _built(kind: str, choice: type[Any], table: Mapping[str, Any]) -> Any:
             )
         refuse_bool(key, settings[key], hints[key])
     try:
-        built = _adapter(cast(Hashable, choice)).validate_python(settings)
+        with calling(f"{words(kind)} {choice.title!r}, __init__", ConfigError, ValidationError):
+            built = _adapter(cast(Hashable, choice)).validate_python(settings)
     except ValidationError as error:
         infos = {key: FieldInfo.from_annotation(hints[key]) for key in known}
         raise ConfigError(

@@ -13,7 +13,7 @@ from wirelessfl.data.cifar import CIFAR10, CIFAR100
 from wirelessfl.data.dataset import Dataset
 from wirelessfl.data.digits import load_digits
 from wirelessfl.data.fashion_mnist import FASHION_MNIST
-from wirelessfl.data.files import is_folder_path
+from wirelessfl.data.files import environment_folder, is_folder_path
 from wirelessfl.data.hub_images import CIFAR10_JPEG, SVHN, own_images
 from wirelessfl.data.mnist import MNIST
 from wirelessfl.data.picture import draw_split
@@ -21,7 +21,8 @@ from wirelessfl.data.shakespeare import load_shakespeare
 from wirelessfl.data.splits import SPLITS, split
 from wirelessfl.data.text import TEXT_DATA
 from wirelessfl.data.tinyimagenet import load_tiny_imagenet
-from wirelessfl.errors import ConfigError
+from wirelessfl.errors import ConfigError, DataError
+from wirelessfl.guard import calling, of_project
 from wirelessfl.registry import by_name
 from wirelessfl.wording import shown
 
@@ -118,7 +119,8 @@ def load_dataset(
             the keyword arguments ``tokenizer`` and ``max_length``.
         data_dir: folder that contains one folder per data set. None for the environment variable
             WIRELESSFL_DATA or, if it is not set or lacks the data set, the user's cache, to which
-            verified files are downloaded (texts are not downloaded).
+            verified files are downloaded (texts are not downloaded). Your own function gets this
+            folder or that of WIRELESSFL_DATA, or None if there is neither.
         tokenizer: tokenizer for texts: ``words``, ``words:V``, a folder, or a name on the Hugging
             Face hub; None for the data set's default.
         max_length: number of tokens to which texts are cut or padded; None for the default.
@@ -127,7 +129,7 @@ def load_dataset(
         ConfigError: the name is unknown, the function does not return a ``Dataset``, or the data
             set does not accept a tokenizer or length.
         DataError: files are missing, damaged or differ from the published ones, or cannot be
-            downloaded.
+            downloaded; or your own function has raised an exception.
     """
     if data_dir is not None and not isinstance(data_dir, str | os.PathLike):
         raise ConfigError(f"data_dir is {shown(data_dir)}: give the path of a folder.")
@@ -144,7 +146,12 @@ def load_dataset(
         inspect.signature(load).bind(data_dir, **options)
     except (TypeError, ValueError) as error:
         raise ConfigError(f"data set {name!r} cannot be called with data_dir: {error}.") from error
-    dataset = load(data_dir, **options)
+    if of_project(load):
+        dataset = load(data_dir, **options)
+    else:
+        folder = environment_folder() if data_dir is None else Path(data_dir)
+        with calling(f"data set {name!r}", DataError):
+            dataset = load(folder, **options)
     if not isinstance(dataset, Dataset):
         raise ConfigError(
             f"data set {name!r} returned {shown(dataset)}: return a wirelessfl.data.Dataset."

@@ -133,6 +133,8 @@ def _check_tensor(name: str, given: object) -> None:
     if not isinstance(given, Tensor):
         kind = f"{type(given).__module__}.{type(given).__name__}"
         raise DataError(f"{name} is a {kind}: give torch tensors, e.g. torch.from_numpy(...).")
+    if given.requires_grad:
+        raise DataError(f"{name} requires gradients: give values alone, {name}.detach().")
 
 
 def widened(inputs: Tensor) -> Tensor:

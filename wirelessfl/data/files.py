@@ -105,15 +105,25 @@ def find_place(
                 f"the files of that data set. {remedy}"
             )
         return Place(dataset, folder, "--data-dir")
+    root = environment_folder()
+    if root is not None and (root / dataset).is_dir():
+        return Place(dataset, root / dataset, "WIRELESSFL_DATA")
+    return Place(dataset, cache_folder() / dataset, "cache")
+
+
+def environment_folder() -> Path | None:
+    """The folder that WIRELESSFL_DATA names; None if it is not set.
+
+    Raises:
+        DataError: it is not a folder.
+    """
     root = os.environ.get(ENVIRONMENT)
     if root and not Path(root).is_dir():
         raise DataError(
             f"{ENVIRONMENT} is {root!r}, which is not an existing folder. Correct it, or unset it "
             "to download data sets to the cache."
         )
-    if root and Path(root, dataset).is_dir():
-        return Place(dataset, Path(root, dataset), "WIRELESSFL_DATA")
-    return Place(dataset, cache_folder() / dataset, "cache")
+    return Path(root) if root else None
 
 
 def read_verified(file: Published, place: Place) -> bytes:

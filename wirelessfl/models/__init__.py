@@ -6,11 +6,12 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import torch
 from torch import nn
 
 from channels.streams import Stream
 from wirelessfl.errors import ConfigError
+from wirelessfl.generators import seeded_generators
+from wirelessfl.guard import calling
 from wirelessfl.models.cifar_cnn import CifarCNN
 from wirelessfl.models.dropout import StreamDropout
 from wirelessfl.models.fcnn import FCNN, MLP
@@ -98,8 +99,7 @@ def build_model(
     facts = {"pad_id": pad_id, "vocabulary": vocabulary}
     options |= {fact: value for fact, value in facts.items() if fact in parameters_of(factory)}
     options = {option: value for option, value in options.items() if value is not None}
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(stream.key() >> 1)
+    with seeded_generators(stream), calling(f"model {name!r}", ConfigError, RuntimeError):
         try:
             model = factory(input_shape, classes, **options)
         except (TypeError, RuntimeError) as error:  # the latter from torch, if sizes overflow

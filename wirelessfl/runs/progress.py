@@ -11,12 +11,13 @@ from typing import Any, Protocol
 from torch import Tensor
 
 from wirelessfl.allocator import freed_memory_kept
-from wirelessfl.errors import TrainingError
+from wirelessfl.errors import ConfigError, TrainingError
+from wirelessfl.guard import title_of
 from wirelessfl.runs.about import CHECKPOINT_LAYOUT, NUMERICS, ROWS_SCHEMA
 from wirelessfl.runs.directory import Row, RunDirectory
 from wirelessfl.runs.fingerprints import check_fingerprint, settings_fingerprint
 from wirelessfl.schedules.events import Event, Report
-from wirelessfl.schedules.loop import simulate
+from wirelessfl.schedules.loop import refuse, simulate
 from wirelessfl.setup import Setup
 from wirelessfl.training.torch_settings import torch_settings
 
@@ -73,6 +74,7 @@ class Progress:
     ) -> None:
         self.engine = engine
         self.directory, self.on_row, self.on_note = directory, on_row, on_note
+        self.reported = False
         self.diverged: set[Any] = set()
         self.finished = False
         self.resumable = False
@@ -124,6 +126,11 @@ class Progress:
                 self.save,
                 tick_seconds=setup.limits.tick_seconds,
             )
+        if self.leads and not (self.reported or self.directory.rows()):
+            raise ConfigError(
+                f"scheduler {title_of(setup.schedule)!r}: decide returned Stop before any Report, "
+                "so the run has no rows. Return Report on Started."
+            )
         self.finished = True
         if self.leads:
             self.write_checkpoint()
@@ -139,7 +146,12 @@ class Progress:
         return self._report(report) if self.leads else None
 
     def _report(self, report: Report) -> Event | None:
-        row, answer = self.engine.row(report)
+        try:
+            row, answer = self.engine.row(report)
+        except Exception as error:
+            refuse(self.engine.setup.schedule, str(report), error)
+            raise
+        self.reported = True
         _check_finite(row)
         row |= {"numerics": NUMERICS, "wall_seconds": self.wall_seconds()}
         self.directory.append(row)

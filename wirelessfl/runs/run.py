@@ -230,7 +230,14 @@ def _go(
     shards, engine = setup.shards, engine_of(setup)
     with ExitStack() as stack:
         shards.by_first(lambda: stack.enter_context(directory.at_work()))
-        progress = Progress(engine, directory, on_row, on_note)
+        try:
+            progress = Progress(engine, directory, on_row, on_note)
+        except NotWrittenError:
+            raise
+        except Exception:  # a user's schedule or attendance may fail in its first snapshot
+            if not resumed and shards.rank == 0:
+                directory.remove()
+            raise
         if resumed:
             shards.by_first(lambda: directory.note_resumed(about(setup.config.run.device)))
         if not progress.finished:

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal, Self
 
+from wirelessfl.guard import returns
 from wirelessfl.registry import Choice
+from wirelessfl.returned import implementing, whole
 from wirelessfl.schedules.events import Scheduler
 
 Work = Literal["rounds", "requests", "task rounds"]
@@ -51,6 +53,7 @@ class Schedule(Choice, ABC):
     report_every: ClassVar[int] = 1
     """Default number of rounds, or merges of a task, between rows."""
 
+    @returns(whole(1))
     def default_rounds(self, rounds: int, senders: int) -> int:
         """Default number of rounds of a run, or of merges of a task.
 
@@ -61,25 +64,30 @@ class Schedule(Choice, ABC):
         return rounds
 
     @property
+    @returns(whole(1, or_none=True))
     def active(self) -> int | None:
         """R, number of active requests of a task; None for schedules with rounds."""
         return None
 
     @property
+    @returns(whole(1, or_none=True))
     def merged(self) -> int | None:
         """b, number of updates per merge of a task; None if each round is one merge."""
         return None
 
     @property
+    @returns(whole(0))
     def awaited(self) -> int:
         """k, number of updates of a task that a round of tasks waits for; 0 for all."""
         return 0
 
     @property
+    @returns(whole(1, or_none=True))
     def measured(self) -> int | None:
         """V, number of latest updates of a task whose spread is measured; None to measure none."""
         return None
 
+    @returns(implementing(Scheduler))
     @abstractmethod
     def scheduler(self, tasks: Sequence[Self], scope: Scope) -> Scheduler:
         """Create the scheduler of a run.

@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from wirelessfl.guard import returns
+from wirelessfl.schedules.decision_checks import decisions, state
+
 
 @dataclass(frozen=True)
 class Started:
@@ -285,9 +288,11 @@ Decision = (
 class Scheduler(Protocol):
     """Decides WHEN things happen. ``snapshot`` and ``restore`` save and load its state."""
 
+    @returns(decisions(Decision))
     def decide(self, event: Event) -> list[Decision]:
         """Return the decisions on ``event``, which depend only on it and the scheduler's state."""
 
+    @returns(state)
     def snapshot(self) -> dict[str, Any]:
         """The state as plain numbers, lists and strings."""
 

@@ -6,6 +6,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from wirelessfl.errors import ConfigError, DataError, TrainingError
+from wirelessfl.guard import of_project, title_of
 from wirelessfl.schedules import Clock
 from wirelessfl.schedules.events import (
     Deadline,
@@ -64,12 +66,18 @@ def simulate(
         report: evaluates a model, writes its row, and returns an event for the schedule, if any.
         save: writes a checkpoint; called after all events at one time, if the schedule allows it.
         tick_seconds: simulated seconds between two ticks.
+
+    Raises:
+        ConfigError: the schedule of a user makes decisions that cannot be carried out, or the run
+            has no further event although the schedule has not ended it.
     """
     answers: deque[Event] = deque()
     savable = False
+    last: Event = Started()
     while (what := clock.next()) is not None:
         event = regime.happened(what)
         while event is not None:
+            last = event
             for decision in schedule.decide(event):
                 answer: Event | None = None
                 match decision:
@@ -82,12 +90,46 @@ def simulate(
                     case Stop():
                         return
                     case _:
-                        answer = regime.carry_out(decision)
+                        try:
+                            answer = regime.carry_out(decision)
+                        except Exception as error:
+                            refuse(schedule, f"{decision} on {event}", error)
+                            raise
                 if answer is not None:
                     answers.append(answer)
             event = answers.popleft() if answers else None
         if clock.upcoming > clock.now:
-            regime.settle()
+            try:
+                regime.settle()
+            except Exception as error:
+                refuse(schedule, f"its decisions up to {last}", error)
+                raise
             if savable:
                 save()
                 savable = False
+    raise ConfigError(
+        f"scheduler {title_of(schedule)!r}: nothing can happen after {last}, because its decisions "
+        "have issued no work. Return Give or Ask to issue work, Wake to decide later, or Stop to "
+        "end the run."
+    )
+
+
+def refuse(schedule: Scheduler, decided: str, error: Exception) -> None:
+    """Blame a user's schedule for decisions that cannot be carried out.
+
+    Args:
+        schedule: the scheduler.
+        decided: its decisions, in words.
+        error: the error of the regime.
+
+    Raises:
+        ConfigError: the schedule is a user's, and the error does not explain itself.
+    """
+    explained = isinstance(error, ConfigError | DataError | TrainingError | OSError | MemoryError)
+    if explained or of_project(type(schedule)):
+        return
+    raise ConfigError(
+        f"scheduler {title_of(schedule)!r}: decide returned {decided}, which cannot be carried out "
+        f"({type(error).__name__}: {' '.join(str(error).split())}). Return decisions on tasks, "
+        "rounds and requests that exist: merge what has arrived and is not merged yet."
+    ) from error

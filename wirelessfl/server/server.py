@@ -13,13 +13,13 @@ from torch import Tensor
 
 from channels.arrays import BoolArray, FloatArray
 from wirelessfl.algorithms.base import Algorithm
-from wirelessfl.errors import ConfigError, DataError, TrainingError
+from wirelessfl.errors import ConfigError
+from wirelessfl.guard import calling
 from wirelessfl.server.client_states import ClientStates, Overlay
 from wirelessfl.server.upload import Senders, Upload
 from wirelessfl.server.weights import Weights
 from wirelessfl.submodels import Submodels
 from wirelessfl.training.cohort import State
-from wirelessfl.training.executor import failure
 from wirelessfl.training.payloads import Received
 from wirelessfl.training.rules import check_result
 from wirelessfl.uplinks import AirRound, Uplink
@@ -189,12 +189,9 @@ class Server:
                 given.
             TrainingError: the algorithm failed; the message says where.
         """
-        try:
+        self._check_received(rule, nodes, received)
+        with calling(f"algorithm {rule.title!r}, merge"):
             merged = rule.merge(nodes, self._remembering(rule, received, nodes["params"]))
-        except (ConfigError, DataError, TrainingError):
-            raise
-        except Exception as error:  # a user's class may raise anything
-            raise failure(f"algorithm {rule.title!r}, merge", error) from error
         if not isinstance(merged, Mapping) or merged.keys() != nodes.keys():
             given = sorted(merged) if isinstance(merged, Mapping) else shown(merged)
             raise ConfigError(
@@ -204,6 +201,22 @@ class Server:
         for name, value in merged.items():
             check_result(rule, "merge", value, nodes[name].shape, name)
         return merged
+
+    def _check_received(self, rule: Algorithm, nodes: State, received: Received) -> None:
+        """Raise unless the uplink has received the mean of every payload.
+
+        Raises:
+            ConfigError: a mean is missing, or has another shape than the nodes' model.
+        """
+        shape = nodes["params"].shape
+        for name in (payload.name for payload in rule.payloads):
+            mean = received.mean.get(name)
+            if mean is None or mean.shape != shape:
+                found = "no mean" if mean is None else f"a mean of shape {list(mean.shape)}"
+                raise ConfigError(
+                    f"uplink {self.uplink.title!r}: its reception returned {found} for payload "
+                    f"{name!r}. Return a mean of shape {list(shape)}."
+                )
 
     def _remembering(self, rule: Algorithm, received: Received, like: Tensor) -> Received:
         """Add the server's memory of the senders to ``received``, and store the new memory.

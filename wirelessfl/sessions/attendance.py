@@ -12,8 +12,9 @@ import numpy as np
 from channels.arrays import BoolArray
 from wirelessfl.data.label_groups import LabelGroups
 from wirelessfl.errors import ConfigError
+from wirelessfl.guard import UnfitError, described, returns
 from wirelessfl.schedules import Clock
-from wirelessfl.sessions.processes import Change, Presence
+from wirelessfl.sessions.processes import Change, Presence, present_clients
 
 Unit = Literal["seconds", "rounds"]
 
@@ -23,9 +24,17 @@ class PresenceChanged:
     """Clock entry: a client joins or leaves now."""
 
 
+def _changes(value: Any, attendance: Attendance) -> list[Change]:
+    """Check for a list of changes."""
+    if not isinstance(value, list) or not all(isinstance(change, Change) for change in value):
+        raise UnfitError(described(value), "a list of Change, empty for none")
+    return value
+
+
 class Attendance(Protocol):
     """Tracks which clients are present."""
 
+    @returns(present_clients)
     def open(self, session: int) -> BoolArray:
         """Open a session, and return the clients that are present, [clients] boolean."""
 
@@ -35,6 +44,7 @@ class Attendance(Protocol):
     def round_started(self, number: int, seconds: float) -> None:
         """Note that round ``number`` starts now and takes ``seconds``."""
 
+    @returns(_changes)
     def new_changes(self) -> list[Change]:
         """Return the changes up to now that were not returned before."""
 

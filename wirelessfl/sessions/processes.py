@@ -11,7 +11,7 @@ import math
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from channels.arrays import BoolArray
 from channels.indexed import exponential, uniform
 from channels.streams import Stream
 from wirelessfl.errors import ConfigError
+from wirelessfl.guard import UnfitError, calling, described, returns, title_of, wrong_result
 from wirelessfl.numbers import check_count, check_number
 
 
@@ -37,13 +38,60 @@ class Change:
     joins: bool
 
 
+def present_clients(value: Any, *_: Any) -> BoolArray:
+    """Check for a boolean per client."""
+    if not isinstance(value, np.ndarray) or value.dtype != np.bool_ or value.ndim != 1:
+        raise UnfitError(described(value), "a boolean NumPy array of shape [clients]")
+    return value
+
+
+def check_clients(kind: str, thing: object, method: str, present: BoolArray, clients: int) -> None:
+    """Raise unless ``present``, which a method has returned, has an entry per client.
+
+    Raises:
+        ConfigError: it has another shape.
+    """
+    if present.shape != (clients,):
+        found, wanted = described(present), f"a boolean NumPy array of shape [{clients}]"
+        raise wrong_result(kind, thing, method, found, wanted)
+
+
+def _later_changes(value: Any, presence: Presence) -> Iterator[Change]:
+    """Check each change when it is reached: its type and client, and the order of times."""
+    wanted = "an iterator of Change, by time"
+    if not isinstance(value, Iterator):
+        raise UnfitError(described(value), wanted)
+    return _checked_changes(value, presence, wanted)
+
+
+def _checked_changes(value: Iterator[Any], presence: Presence, wanted: str) -> Iterator[Change]:
+    before, clients, kind = 0.0, len(presence.initial()), "presence"
+    while True:
+        with calling(f"{kind} {title_of(presence)!r}, changes"):
+            change = next(value, None)
+        if change is None:
+            return
+        valid = (
+            isinstance(change, Change)
+            and before <= change.time < math.inf
+            and change.client in range(clients)
+        )
+        if not valid:
+            limits = f"{wanted}, with finite times >= {before:g} and clients below {clients}"
+            raise wrong_result(kind, presence, "changes", described(change), limits)
+        before = change.time
+        yield change
+
+
 class Presence(Protocol):
     """The clients present at time 0, and all later changes."""
 
+    @returns(present_clients)
     def initial(self) -> BoolArray:
         """Clients present at time 0, after all changes at that time, [clients] boolean."""
         ...
 
+    @returns(_later_changes)
     def changes(self) -> Iterator[Change]:
         """All later changes by (time, leaves before joins, client), identical in every call.
 

@@ -30,10 +30,10 @@ from wirelessfl.schedules.events import (
 from wirelessfl.server.server import Server
 from wirelessfl.sessions.attendance import Attendance, PresenceChanged
 from wirelessfl.sessions.extra_costs import ExtraCosts
+from wirelessfl.sessions.processes import check_clients
 from wirelessfl.training.cohort import State
 from wirelessfl.units import MIB_PER_ELEMENT
 from wirelessfl.warm_starts.base import Opening, Past, WarmStart
-from wirelessfl.warm_starts.checked import Checked
 
 
 @dataclass
@@ -81,7 +81,7 @@ class SessionRounds:
         labels_of: Callable[[IntArray], tuple[int, ...]],
     ) -> None:
         self.planner, self.training, self.clock = planner, training, clock
-        self.attendance, self.warm_start = attendance, Checked(warm_start)
+        self.attendance, self.warm_start = attendance, warm_start
         self.draw, self.labels_of = draw, labels_of
         # Trial rounds draw their own channels, participants and noise, so that those of training
         # rounds do not depend on the warm start. Batches are those of the session's first rounds.
@@ -151,7 +151,9 @@ class SessionRounds:
         return None
 
     def _open(self, session: int) -> None:
-        self.server.admit(self.attendance.open(session))
+        present = self.attendance.open(session)
+        check_clients("attendance", self.attendance, "open", present, len(self.server.present))
+        self.server.admit(present)
         self._session, self._trial, self.gradient = session, None, None
         self._left = False
         self._note_labels()

@@ -9,8 +9,10 @@ from typing import Any
 from torch import nn
 
 from channels import Network
+from channels.streams import Stream
 from wirelessfl.config import Config
 from wirelessfl.data import Dataset
+from wirelessfl.generators import seeded_generators
 from wirelessfl.setup.arguments import check_objects
 from wirelessfl.setup.cells import build_cells
 from wirelessfl.setup.given_objects import GivenObjects, configured
@@ -48,15 +50,16 @@ def build(
     check_objects(model=model, data=data, network=network, shards=shards)
     given = GivenObjects(model, data, network)
     config = configured(config, given)
-    match config.regime:
-        case "rounds":
-            return build_rounds(config, given, shards)
-        case "sessions":
-            return build_sessions(config, given, shards)
-        case "tasks":
-            return build_tasks(config, given, shards)
-        case "cells":
-            return build_cells(config, given, shards)
+    with seeded_generators(Stream(config.run.seed, ("users' code",))):
+        match config.regime:
+            case "rounds":
+                return build_rounds(config, given, shards)
+            case "sessions":
+                return build_sessions(config, given, shards)
+            case "tasks":
+                return build_tasks(config, given, shards)
+            case "cells":
+                return build_cells(config, given, shards)
 
 
 __all__ = [

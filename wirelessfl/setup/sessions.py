@@ -20,7 +20,6 @@ from wirelessfl.setup.rounds import build_rounds
 from wirelessfl.setup.setups import RoundsSetup, SessionsSetup
 from wirelessfl.setup.trained_model import TrainedModel
 from wirelessfl.training.shards import Shards
-from wirelessfl.warm_starts.checked import Checked
 
 
 def build_sessions(config: Config, given: GivenObjects, shards: Shards) -> SessionsSetup:
@@ -56,7 +55,7 @@ def build_sessions(config: Config, given: GivenObjects, shards: Shards) -> Sessi
     schedule = SessionsScheduler(
         sessions,
         config.training.rounds,
-        Checked(warm_start).trials,
+        warm_start.trials,
         evaluation.eval_every or 1,
         evaluation.eval_first,
     )

@@ -27,7 +27,6 @@ from wirelessfl.training.cohort import Penalty, need_features
 from wirelessfl.training.evaluate import Samples
 from wirelessfl.training.executor import Executor, TrainingData
 from wirelessfl.training.objective import Objective
-from wirelessfl.warm_starts.checked import Checked
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,5 +170,5 @@ def _penalties(config: Config) -> tuple[tuple[Penalty, ...], str]:
     if warm_start is not None and config.warm_start is not None:
         if not need_features(penalties):
             comparing = f'warm_start "{config.warm_start["name"]}"'
-        penalties += Checked(warm_start).penalties(1, ())  # as in later sessions
+        penalties += warm_start.penalties(1, ())  # as in later sessions
     return penalties, comparing

@@ -27,7 +27,7 @@ from wirelessfl.tasks.spread import spread
 from wirelessfl.tasks.star_merge import StarMerge
 from wirelessfl.tasks.transmissions import AirLoad
 from wirelessfl.training.cohort import State
-from wirelessfl.training.evaluate import Samples, deployed, evaluate
+from wirelessfl.training.evaluate import Samples, deployed, evaluate, logits_of
 from wirelessfl.training.objective import Objective
 
 
@@ -251,7 +251,7 @@ class Learner:
         for client in clients.tolist():
             rows = torch.from_numpy(np.asarray(data.source.client_samples[client], dtype=np.int64))
             x, y = data.batch(rows.to(data.inputs.device))
-            found.append(float(F.cross_entropy(objective.call(params, x), y)))
+            found.append(float(F.cross_entropy(logits_of(objective, params, x), y)))
         return np.array(found)
 
     def evaluate(self) -> tuple[float, float]:

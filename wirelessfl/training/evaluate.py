@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -10,6 +11,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from wirelessfl.data.dataset import widened
+from wirelessfl.errors import ConfigError
+from wirelessfl.guard import calling, described
 from wirelessfl.submodels import Submodels
 from wirelessfl.training.objective import Objective
 from wirelessfl.training.pooling import FastPooling
@@ -42,6 +45,9 @@ def evaluate(
         inputs: [samples, ...].
         labels: [samples].
         batch: samples per batch; None for the objective's ``test_batch``.
+
+    Raises:
+        ConfigError, TrainingError: as for ``logits_of``.
     """
     if batch is None:
         batch = objective.test_batch
@@ -53,10 +59,28 @@ def evaluate(
         x = widened(inputs[first : first + batch]).clone()
         y = labels[first : first + batch]
         with FastPooling():
-            logits = objective.call(tensors, x)
+            logits = logits_of(objective, tensors, x)
         right += int((logits.argmax(-1) == y).sum())
         loss += float(F.cross_entropy(logits, y, reduction="sum").double())
     return right / len(labels), loss / len(labels)
+
+
+def logits_of(objective: Objective, params: Mapping[str, Tensor], x: Tensor) -> Tensor:
+    """Logits [batch, classes] of ``x`` [batch, ...] in evaluation.
+
+    Raises:
+        ConfigError: the model does not return one row per sample.
+        TrainingError: the model has raised an exception.
+    """
+    name = type(objective.module).__name__
+    with calling(f"model {name}, evaluation of {len(x)} samples"):
+        logits = objective.call(params, x)
+    if not isinstance(logits, Tensor) or logits.dim() != 2 or len(logits) != len(x):
+        raise ConfigError(
+            f"model {name} returns {described(logits)} for {len(x)} samples in evaluation: return "
+            "logits [batch, classes] for any number of samples."
+        )
+    return logits
 
 
 def deployed(

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
@@ -15,7 +13,8 @@ from torch import Tensor
 
 from channels.arrays import BoolArray, IntArray
 from wirelessfl.data.dataset import widened
-from wirelessfl.errors import ConfigError, DataError, TrainingError
+from wirelessfl.errors import ConfigError
+from wirelessfl.guard import calling
 from wirelessfl.submodels import ParamSpec
 from wirelessfl.training.batches import Batches, BatchSource
 from wirelessfl.training.cohort import Cohort, Factors, Penalty, State
@@ -208,12 +207,8 @@ class Executor(ABC):
             ConfigError: the results differ from the algorithm's declared payloads, state or shapes.
             TrainingError: the model or the algorithm failed; the message says where.
         """
-        try:
+        with calling(job.title):
             results = self._train(job)
-        except (ConfigError, DataError, TrainingError):
-            raise
-        except Exception as error:  # a user's classes may raise anything
-            raise failure(job.title, error) from error
         chunk, rule = Chunk.of(slice(0), results), job.rule
         if chunk.payloads.keys() != {payload.name for payload in rule.payloads}:
             raise ConfigError(
@@ -242,15 +237,6 @@ class Executor(ABC):
 
     def close(self) -> None:  # noqa: B027
         """Release the executor's processes and memory."""
-
-
-def failure(where: str, error: Exception) -> TrainingError:
-    """Describe an error in one line: where it occurred, the error and its line in the code."""
-    frame = traceback.extract_tb(error.__traceback__)[-1]
-    return TrainingError(
-        f"{where}: {type(error).__name__}: {error} (in {frame.name}, "
-        f"{Path(frame.filename).name}, line {frame.lineno})"
-    )
 
 
 def even_parts(clients: int, chunk: int) -> list[slice]:

@@ -12,6 +12,7 @@ from wirelessfl.submodels.tracing import first_sentence
 from wirelessfl.training.batches import Batch
 from wirelessfl.training.objective import Objective
 from wirelessfl.training.side_effects import trial_pass
+from wirelessfl.training.unregistered import check_registered
 
 
 def check_model(objective: Objective, x: Tensor, y: Tensor, classes: int) -> str | None:
@@ -29,8 +30,8 @@ def check_model(objective: Objective, x: Tensor, y: Tensor, classes: int) -> str
 
     Raises:
         ConfigError: the model does not run on the samples, does not return logits [batch, classes],
-            has side effects (see ``trial_pass``), uses a parameter other than by its name, or
-            cannot be differentiated.
+            has side effects (see ``trial_pass``), trains a tensor that is not a parameter of it,
+            uses a parameter other than by its name, or cannot be differentiated.
     """
     name = type(objective.module).__name__
     logits, draws = trial_pass(objective, x)
@@ -89,6 +90,9 @@ def _check_gradients(objective: Objective, x: Tensor, y: Tensor) -> str | None:
     # Values other than the module's, which may be stored in further attributes.
     flat += 0.1 * torch.randn(len(flat), generator=torch.Generator().manual_seed(0)).to(flat)
     try:
+        with torch.random.fork_rng(), objective.holding():
+            losses = [objective.held_loss(_batch(x, y)) for _ in range(2)]
+        check_registered(objective.module, *losses)
         expected = _backward_gradients(objective, flat, _batch(x, y))
         for name, value in expected.items():
             if value.is_sparse:

@@ -15,9 +15,10 @@ from torch import Tensor
 from channels.arrays import IntArray
 from wirelessfl.allocator import keep_freed_memory
 from wirelessfl.errors import ConfigError, DataError, TrainingError
+from wirelessfl.guard import failure
 from wirelessfl.processes import end_with_parent
 from wirelessfl.training.cohort import State
-from wirelessfl.training.executor import Executor, Job, failure
+from wirelessfl.training.executor import Executor, Job
 
 Shapes = dict[str, tuple[int, ...]]
 

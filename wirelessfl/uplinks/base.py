@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -18,7 +18,9 @@ from torch import Tensor
 from channels import ChannelDraw
 from channels.arrays import BoolArray, FloatArray, IntArray
 from channels.streams import Stream
+from wirelessfl.guard import UnfitError, described, returns
 from wirelessfl.registry import Choice
+from wirelessfl.returned import instance, number, reals, whole
 from wirelessfl.training.payloads import Received
 from wirelessfl.training.shards import Shards
 
@@ -65,6 +67,18 @@ class AirRound:
         weights = np.where(self.silent[payload], 0.0, self.weights)
         sums = np.bincount(self.node, weights, self.nodes)
         return np.asarray(weights / np.where(sums > 0, sums, 1.0)[self.node])
+
+
+def _received(value: Any, reception: Reception) -> Received:
+    """Check for the means of all nodes."""
+    received: Received = instance(Received)(value)
+    for name, mean in received.mean.items():
+        if not isinstance(mean, Tensor) or mean.dim() != 2 or len(mean) != reception.air.nodes:
+            raise UnfitError(
+                f"{described(mean)} as the mean of {name!r}",
+                f"a mean of shape [{reception.air.nodes} nodes, elements] per payload",
+            )
+    return received
 
 
 class Reception:
@@ -114,9 +128,27 @@ class Reception:
             self._each[name] = like.new_zeros(len(self.air.clients), like.shape[1])
         return self._each[name]
 
+    @returns(_received)
     def result(self) -> Received:
         """Received payloads."""
         return Received(self._sums, self._each, self.air.clients, self.air.node)
+
+
+def _of_clients(value: Any, uplink: Uplink, draw: ChannelDraw) -> Any:
+    """Check for numbers per client of a draw, with or without its leading axes."""
+    shape = draw.h.shape[:-1]
+    wanted = f"of shape {list(shape)}, one per client and channel draw, or {list(shape[-1:])}"
+    return reals(value, (shape, shape[-1:]), wanted)
+
+
+def _charged(value: Any, uplink: Uplink, vectors: FloatArray, cell_of: IntArray) -> Any:
+    """Check for a number per client."""
+    return reals(value, (vectors.shape,), f"of shape {list(vectors.shape)}, one per client")
+
+
+def _shared(value: Any, uplink: Uplink, bandwidth_hz: float, snr: FloatArray) -> Any:
+    """Check for a number per upload."""
+    return reals(value, (snr.shape,), f"of shape {list(snr.shape)}, one per upload")
 
 
 @dataclass(frozen=True)
@@ -133,10 +165,12 @@ class Uplink(Choice, ABC):
     """Settings that have an effect only in rounds, where a cell's clients upload together."""
 
     @property
+    @returns(number(above=True, or_none=True))
     def downlink_bps(self) -> float | None:
         """Default downlink rate per client, in bit/s; None if the downlink takes no time."""
         return None
 
+    @returns(_charged)
     def charged(self, vectors: FloatArray, cell_of: IntArray) -> FloatArray:
         """Number of vectors [clients] that determines each upload's duration; default: those sent.
 
@@ -147,10 +181,12 @@ class Uplink(Choice, ABC):
         return vectors
 
     @property
+    @returns(whole(0))
     def side_elements(self) -> int:
         """Extra numbers that a client sends error-free with each payload; their bytes count."""
         return 0
 
+    @returns(_of_clients)
     @abstractmethod
     def seconds_per_bit(self, draw: ChannelDraw) -> FloatArray:
         """Seconds per bit from the start of the upload until a client's update has arrived.
@@ -163,6 +199,7 @@ class Uplink(Choice, ABC):
             [..., clients], or [clients] if it does not depend on the channel.
         """
 
+    @returns(_of_clients)
     @abstractmethod
     def airtime_per_bit(self, draw: ChannelDraw) -> FloatArray:
         """Seconds per bit [..., clients] during which a client transmits and uses energy."""
@@ -172,6 +209,7 @@ class Uplink(Choice, ABC):
         """Whether clients can start and end uploads at any time while others upload."""
         return type(self).shared_seconds_per_bit is not Uplink.shared_seconds_per_bit
 
+    @returns(_shared)
     def shared_seconds_per_bit(self, bandwidth_hz: float, snr: FloatArray) -> FloatArray:
         """Seconds per bit [uploading] while these clients share the band, for asynchronous uploads.
 
@@ -181,10 +219,12 @@ class Uplink(Choice, ABC):
         """
         raise NotImplementedError(f"uplink {self.name!r} supports simultaneous uploads only")
 
+    @returns(number())
     def shared_airtime(self, bandwidth_hz: float, snr: float, bits: float, seconds: float) -> float:
         """Seconds that a client transmitted during an asynchronous upload of ``seconds``."""
         return seconds
 
+    @returns(instance(Reception))
     def receive(self, air: AirRound) -> Reception:
         """Start an upload; error-free unless a subclass overrides this."""
         return Reception(air)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
+from wirelessfl.guard import UnfitError, described, returns
 from wirelessfl.registry import Choice
+from wirelessfl.returned import instance, whole
 from wirelessfl.submodels import ParamSpec
 from wirelessfl.training.cohort import Penalty
 
@@ -114,6 +116,29 @@ class Initial:
     weights: dict[int, float] = field(default_factory=dict)
 
 
+def _model(value: Any, warm_start: WarmStart, opening: Opening) -> Tensor:
+    """Check for a tensor like the model."""
+    like = opening.latest
+    if not isinstance(value, Tensor) or value.shape != like.shape or value.dtype != like.dtype:
+        raise UnfitError(described(value), f"a {like.dtype} tensor of shape {list(like.shape)}")
+    return value.to(like.device)
+
+
+def _initial(value: Any, warm_start: WarmStart, opening: Opening) -> Initial:
+    """Check for an ``Initial`` whose parameters are like the model."""
+    initial: Initial = instance(Initial)(value)
+    return replace(initial, params=_model(initial.params, warm_start, opening))
+
+
+def _penalties(value: Any, *_: Any) -> tuple[Penalty, ...]:
+    """Check for a tuple of ``Penalty``."""
+    penalties: tuple[Penalty, ...] = instance(tuple)(value)
+    for entry in penalties:
+        if not isinstance(entry, Penalty):
+            raise UnfitError(described(entry), "entries of type Penalty")
+    return penalties
+
+
 @dataclass(frozen=True)
 class WarmStart(Choice, ABC):
     """Base class of all warm starts. Its dataclass fields are its settings, as for an algorithm."""
@@ -121,18 +146,22 @@ class WarmStart(Choice, ABC):
     draws: ClassVar[bool] = False
     """Whether this warm start draws new models."""
 
+    @returns(whole(0))
     def trials(self, session: int) -> int:
         """V, number of trial rounds before ``session`` begins."""
         return 0
 
+    @returns(_model)
     def trial_model(self, opening: Opening) -> Tensor:
         """Model [P] from which trial rounds start."""
         return opening.latest
 
+    @returns(_initial)
     @abstractmethod
     def initial(self, opening: Opening) -> Initial:
         """The initial model of the session."""
 
+    @returns(_penalties)
     def penalties(self, session: int, labels_before: tuple[int, ...]) -> tuple[Penalty, ...]:
         """Extra terms in the loss of a session's clients.
 
@@ -145,6 +174,7 @@ class WarmStart(Choice, ABC):
         """
         return ()
 
+    @returns(instance(Past))
     def remember(self, past: Past, session: int, last: Tensor, gradient: Tensor | None) -> Past:
         """Update the past at the end of a session.
 

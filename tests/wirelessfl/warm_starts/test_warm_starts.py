@@ -264,7 +264,8 @@ def test_trial_rounds_use_the_initial_step_size(config, toy):
         engine.start()
         # Both use the pilot model of the run with decaying step sizes.
         if gradients:
-            engine.setup.regime.warm_start.trial_model = lambda opening: gradients[0][0]
+            start = engine.setup.regime.warm_start
+            object.__setattr__(start, "trial_model", lambda opening: gradients[0][0])
         with pytest.raises(Spy):
             simulate(
                 engine.setup.schedule, engine.setup.regime, engine.setup.clock, report, lambda: None

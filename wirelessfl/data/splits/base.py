@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,7 +14,9 @@ from channels.arrays import IntArray
 from channels.streams import Stream
 from wirelessfl.data.labels import checked_number
 from wirelessfl.errors import DataError
+from wirelessfl.guard import UnfitError, returns
 from wirelessfl.registry import Choice
+from wirelessfl.returned import entries, indices
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,32 @@ class Samples:
     groups: ArrayLike | None = None
 
 
+def _dealt(
+    value: Any, split: Split, samples: Samples, cell_of: IntArray, stream: Stream
+) -> Sequence[IntArray]:
+    """Check for an array of sample indices per client, none of them empty."""
+    wanted = f"{len(cell_of)} arrays of sample indices, one per client"
+    dealt = [
+        indices(mine, len(samples.labels), f"{wanted} (client {client})")
+        for client, mine in enumerate(entries(value, len(cell_of), wanted))
+    ]
+    for client, mine in enumerate(dealt):
+        if not len(mine):
+            raise UnfitError(f"no samples for client {client}", f"{wanted}, with at least one each")
+    return dealt
+
+
+def _owners(
+    value: Any, split: Split, labels: NDArray[np.generic], cell_of: IntArray, stream: Stream
+) -> IntArray:
+    """Check for a client per sample."""
+    wanted = f"the client of each of the {len(labels)} samples"
+    owner = indices(value, len(cell_of), wanted)
+    if len(owner) != len(labels):
+        raise UnfitError(f"{len(owner)} entries", wanted)
+    return owner
+
+
 @dataclass(frozen=True)
 class Split(Choice, ABC):
     """Base class of splits."""
@@ -37,6 +65,7 @@ class Split(Choice, ABC):
     by_groups: ClassVar[bool] = False
     """Whether clients are groups of the data set, so their labels cannot be chosen."""
 
+    @returns(_dealt)
     @abstractmethod
     def deal(self, samples: Samples, cell_of: IntArray, stream: Stream) -> Sequence[IntArray]:
         """Indices of each client's samples, ascending.
@@ -57,6 +86,7 @@ class OwnedSplit(Split):
 
     name = ""
 
+    @returns(_owners)
     @abstractmethod
     def owners(self, labels: NDArray[np.generic], cell_of: IntArray, stream: Stream) -> IntArray:
         """The client of each sample, [n]; arguments as for ``deal``, with labels only."""

@@ -8,15 +8,30 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from channels.arrays import IntArray
 from channels.streams import Stream
+from wirelessfl.guard import UnfitError, described, returns
 from wirelessfl.registry import Choice
+from wirelessfl.returned import number
 from wirelessfl.submodels import ParamSpec
+
+
+def _compressed(value: Any, compression: Compression, flat: Tensor, *_: Any) -> Tensor:
+    """Check for a tensor like ``flat``, in new memory, that is finite where ``flat`` is."""
+    wanted = f"a new {flat.dtype} tensor of shape {list(flat.shape)}"
+    like = isinstance(value, Tensor) and value.shape == flat.shape and value.dtype == flat.dtype
+    if not like:
+        raise UnfitError(described(value), wanted)
+    if value.data_ptr() == flat.data_ptr():
+        raise UnfitError("its argument flat itself", wanted)
+    if bool((flat.isfinite() & ~value.isfinite()).any()):
+        raise UnfitError("values that are not finite", f"{wanted}, finite where flat is finite")
+    return value.to(flat.device)
 
 
 @dataclass(frozen=True)
@@ -26,6 +41,7 @@ class Compression(Choice, ABC):
     identity: ClassVar[bool] = False
     """Whether C is the identity, so that rounds may skip it."""
 
+    @returns(_compressed)
     @abstractmethod
     def compress(self, flat: Tensor, spec: ParamSpec, stream: Stream) -> Tensor:
         """Return C(theta) of each node in new memory; non-finite values do not change.
@@ -40,6 +56,7 @@ class Compression(Choice, ABC):
             [nodes, P] float32.
         """
 
+    @returns(_compressed)
     def compress_padded(
         self, flat: Tensor, lengths: IntArray, spec: ParamSpec, stream: Stream
     ) -> Tensor:
@@ -58,6 +75,7 @@ class Compression(Choice, ABC):
         """
         return self.compress(flat, spec, stream)
 
+    @returns(number())
     @abstractmethod
     def bits_per_element(self, spec: ParamSpec) -> float:
         """Mean downlink bits per element of the model or a submodel.

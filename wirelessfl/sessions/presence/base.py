@@ -9,10 +9,12 @@ from typing import ClassVar, Literal
 from channels.arrays import IntArray
 from channels.streams import Stream
 from wirelessfl.data.label_groups import LabelGroups
+from wirelessfl.guard import guard, returns
 from wirelessfl.registry import Choice
+from wirelessfl.returned import implementing, instance
 from wirelessfl.schedules import Clock
 from wirelessfl.sessions.attendance import Attendance, Churn, Unit
-from wirelessfl.sessions.processes import Presence, check_sessions_by_rounds
+from wirelessfl.sessions.processes import Presence, check_clients, check_sessions_by_rounds
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,7 @@ class PresenceModel(Choice, ABC):
         """How samples with labels shared by two groups are assigned to them."""
         return "split"
 
+    @returns(instance(LabelGroups, or_none=True))
     def groups(self, classes: int, cell_of: IntArray) -> LabelGroups | None:
         """Groups of clients with different labels; None if this model does not split by labels.
 
@@ -71,6 +74,7 @@ class PresenceModel(Choice, ABC):
             ConfigError: they do not fit; the message names the setting.
         """
 
+    @returns(implementing(Attendance))
     @abstractmethod
     def attendance(self, scene: Scene) -> Attendance:
         """Create the attendance of the run.
@@ -86,6 +90,8 @@ def churn(presence: Presence, unit: Unit, scene: Scene) -> Churn:
     Raises:
         ConfigError: a session would have no client.
     """
+    guard(type(presence), Presence)
+    check_clients("presence", presence, "initial", presence.initial(), scene.clients)
     if unit == "rounds":
         check_sessions_by_rounds(presence, scene.sessions, scene.rounds)
     return Churn(presence, unit, scene.rounds, scene.clock)

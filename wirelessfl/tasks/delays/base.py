@@ -10,7 +10,9 @@ from typing import ClassVar
 from channels import Network
 from channels.arrays import FloatArray
 from channels.streams import Stream
+from wirelessfl.guard import returns
 from wirelessfl.registry import Choice
+from wirelessfl.returned import instance
 from wirelessfl.tasks.delays.durations import Delays, Elements
 from wirelessfl.uplinks import Uplink
 
@@ -67,6 +69,7 @@ class DelayModel(Choice, ABC):
             ConfigError: they do not; the message names the missing setting.
         """
 
+    @returns(instance(Delays))
     @abstractmethod
     def build(self, scene: Scene) -> Delays:
         """Create the durations of a run's requests."""

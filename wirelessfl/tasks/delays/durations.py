@@ -15,6 +15,8 @@ from channels.arrays import FloatArray
 from channels.indexed import BLOCK, Draws, exponential
 from channels.streams import Stream
 from wirelessfl.algorithms.base import Algorithm
+from wirelessfl.guard import returns
+from wirelessfl.returned import number
 from wirelessfl.units import BITS_PER_ELEMENT
 from wirelessfl.uplinks import Uplink
 
@@ -67,6 +69,7 @@ class Delays(ABC):
         """Rates and energy of uploads over a shared band; None if ``seconds`` includes uploads."""
         return None
 
+    @returns(number())
     @abstractmethod
     def seconds(self, task: int, client: int, number: int) -> float:
         """Duration of request ``number`` of ``task`` at ``client``, without a shared upload.
@@ -74,6 +77,7 @@ class Delays(ABC):
         The duration is that of the full model; callers scale it by the submodel's fraction.
         """
 
+    @returns(number())
     def compute_joules(self, task: int, client: int, seconds: float, share: float = 1.0) -> float:
         """Energy of the first ``seconds`` of a request; 0 if no energy is modelled.
 

@@ -1,0 +1,32 @@
+"""Global random generators, which users' code may draw from."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import torch
+
+from channels.streams import Stream
+
+
+@contextmanager
+def seeded_generators(stream: Stream) -> Iterator[None]:
+    """Seed the global generators of Python, NumPy and torch by ``stream``; restore them at the end.
+
+    Users' constructors and data functions run in this context, so that the run's seed determines
+    what they draw.
+    """
+    key = stream.key() >> 1
+    python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(key)
+        random.seed(key)
+        np.random.seed(key % 2**32)  # noqa: NPY002
+        try:
+            yield
+        finally:
+            random.setstate(python)
+            np.random.set_state(numpy)  # noqa: NPY002

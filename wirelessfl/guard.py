@@ -1,0 +1,185 @@
+"""Guards the code of users: its results are checked, and its exceptions become one line.
+
+An interface states the check of a method's result by ``@returns``. ``guard`` wraps the methods of a
+user's class that an interface defines. Classes of this project are not wrapped, so that built-in
+choices pay nothing.
+"""
+
+from __future__ import annotations
+
+import re
+import sysconfig
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from pathlib import Path
+from types import FunctionType
+from typing import Any, TypeVar
+
+from wirelessfl.errors import ConfigError, DataError, TrainingError
+from wirelessfl.wording import shown
+
+PROJECT = ("wirelessfl", "channels", "solvers")
+"""Packages of this project."""
+_CODE_OF_OTHERS = tuple(
+    {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    | {str(Path(__file__).parents[1] / name) for name in PROJECT}
+    | {"<"}  # generated code
+)
+"""Beginnings of the file names of code that users have not written."""
+
+Check = Callable[..., Any]
+"""Gets a method's result, its object and its arguments; returns the result to use, or raises
+``UnfitError``."""
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class UnfitError(Exception):
+    """A method has returned something that it must not return.
+
+    Args:
+        found: the result, in words.
+        wanted: what to return, in words.
+    """
+
+    def __init__(self, found: str, wanted: str) -> None:
+        super().__init__(found, wanted)
+        self.found, self.wanted = found, wanted
+
+
+def returns(check: Check) -> Callable[[F], F]:
+    """Decorate a method of an interface: ``guard`` checks what users' methods of that name return.
+
+    Decorate the function below ``@property`` for a property.
+    """
+
+    def decorate(method: F) -> F:
+        method.returned = check  # type: ignore[attr-defined]
+        return method
+
+    return decorate
+
+
+def of_project(thing: object) -> bool:
+    """Whether this project defines a class or function."""
+    return str(getattr(thing, "__module__", None)).partition(".")[0] in PROJECT
+
+
+def title_of(thing: object) -> str:
+    """The title of an object for messages: its choice's title, or the import path of its class."""
+    title, cls = getattr(thing, "title", None), type(thing)
+    return title if isinstance(title, str) else f"{cls.__module__}:{cls.__qualname__}"
+
+
+def described(value: object) -> str:
+    """A result in words: dtype and shape of an array or tensor, otherwise its short repr."""
+    shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
+    return shown(value) if shape is None or dtype is None else f"{dtype} {list(shape)}"
+
+
+def guard(cls: type, interface: type | None = None) -> None:
+    """Wrap the methods and properties of a user's class that an interface defines.
+
+    Args:
+        cls: the class; its methods that this project defines are not changed.
+        interface: what the class implements, besides the classes of this project that it derives
+            from.
+    """
+    known = [*filter(None, (interface,)), *filter(of_project, cls.__mro__)]
+    checked = [c for c in known if any(_check_in(c, name) for name in vars(c))]
+    if not checked:
+        return
+    kind = words_of(interface or checked[-1])
+    for name in {name for c in known for name in vars(c) if not name.startswith("_")}:
+        owner = next((c for c in cls.__mro__ if name in vars(c)), None)
+        if owner is None or of_project(owner):
+            continue
+        found = vars(owner)[name]
+        check = next((check for c in checked if (check := _check_in(c, name))), None)
+        if isinstance(found, property) and isinstance(found.fget, FunctionType):
+            if not hasattr(found.fget, "guarded"):
+                setattr(cls, name, found.getter(_guarded(found.fget, kind, check)))
+        elif isinstance(found, FunctionType) and not hasattr(found, "guarded"):
+            setattr(cls, name, _guarded(found, kind, check))
+
+
+def words_of(interface: type) -> str:
+    """The name of an interface in messages, e.g. "delay model" for ``DelayModel``."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", interface.__name__).lower()
+
+
+def _check_in(cls: type, name: str) -> Check | None:
+    """The check that a class states for the results of its method or property ``name``."""
+    found = vars(cls).get(name)
+    return getattr(getattr(found, "fget", found), "returned", None)
+
+
+def _guarded(function: FunctionType, kind: str, check: Check | None) -> Callable[..., Any]:
+    """A function that calls a user's method, names its exceptions, and checks its result."""
+    name = function.__name__
+
+    @wraps(function)
+    def call(self: object, *args: Any, **kwargs: Any) -> Any:
+        with calling(f"{kind} {title_of(self)!r}, {name}"):
+            value = function(self, *args, **kwargs)
+        if check is None:
+            return value
+        try:
+            return check(value, self, *args, **kwargs)
+        except UnfitError as unfit:
+            raise wrong_result(kind, self, name, unfit.found, unfit.wanted) from None
+
+    call.guarded = True  # type: ignore[attr-defined]
+    return call
+
+
+def wrong_result(kind: str, thing: object, method: str, found: str, wanted: str) -> ConfigError:
+    """The error of a method that has returned something else than it must.
+
+    Args:
+        kind: the kind of its object, e.g. "split".
+        thing: the object.
+        method: name of the method.
+        found: the result, in words.
+        wanted: what to return, in words.
+    """
+    return ConfigError(f"{kind} {title_of(thing)!r}: {method} returned {found}. Return {wanted}.")
+
+
+@contextmanager
+def calling(
+    where: str, error_type: type[Exception] = TrainingError, *passed: type[Exception]
+) -> Iterator[None]:
+    """Turn exceptions of users' code into one line, except those that already are.
+
+    A lack of memory is not an error of the code.
+
+    Args:
+        where: what is called, for the message.
+        error_type: type of the error.
+        passed: types of further exceptions that are not changed.
+
+    Raises:
+        TrainingError, or the given type: the code has raised an exception, which is the cause.
+    """
+    try:
+        yield
+    except (ConfigError, DataError, TrainingError, MemoryError, *passed):
+        raise
+    except Exception as error:  # users' code may raise anything
+        raise failure(where, error, error_type) from error
+
+
+E = TypeVar("E", bound=Exception)
+
+
+def failure(where: str, error: Exception, error_type: type[E] = TrainingError) -> E:  # type: ignore[assignment]
+    """Describe an error in one line: where it occurred, the error, and the line of users' code."""
+    frames = traceback.extract_tb(error.__traceback__)
+    users = [frame for frame in frames if not frame.filename.startswith(_CODE_OF_OTHERS)]
+    frame = (users or frames)[-1]
+    return error_type(
+        f"{where}: {type(error).__name__}: {' '.join(str(error).split())} (in {frame.name}, "
+        f"{Path(frame.filename).name}, line {frame.lineno})"
+    )
