@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from experiments.studies import Results, first_reaching
+from wirelessfl.divergence import counted
 
 MISSING = "not reached"
 LISTED = 6
@@ -47,7 +48,7 @@ def accuracies(seeds: Sequence[list[dict[str, Any]]], marks: Sequence[int]) -> s
     """Mean accuracy in percent after each of these rounds."""
     shown = []
     for mark in marks:
-        values = [row["accuracy"] for rows in seeds for row in rows if row["round"] == mark]
+        values = [counted(row) for rows in seeds for row in rows if row["round"] == mark]
         shown.append(f"{100 * statistics.mean(values):.1f}" if values else "-")
     return " / ".join(shown)
 

@@ -16,6 +16,7 @@ from experiments.runs import Planned, Store
 from experiments.stated import stated
 from experiments.stored import StoredRun
 from wirelessfl.config import Config
+from wirelessfl.divergence import counted
 from wirelessfl.runs.rows import deciding_accuracy
 
 Scale = Literal["smoke", "small", "paper"]
@@ -271,8 +272,11 @@ def _task_described(table: Settings) -> str:
 
 
 def final_accuracy(rows: Sequence[dict[str, Any]], count: int = LAST) -> float:
-    """Mean test accuracy of the last ``count`` tests in percent, without the initial model's."""
-    return 100 * statistics.mean(row["accuracy"] for row in rows[1:][-count:])
+    """Mean test accuracy of the last ``count`` tests in percent, without the initial model's.
+
+    Tests of a diverged model count as 0.
+    """
+    return 100 * statistics.mean(map(counted, rows[1:][-count:]))
 
 
 def place_reaching(rows: Sequence[dict[str, Any]], accuracy: float, tests: int = 1) -> int | None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
+from wirelessfl.divergence import counted
 from wirelessfl.figure_style import (
     COLOURS,
     DASHES,
@@ -93,6 +94,8 @@ def draw_curves(
 ) -> None:
     """Plot accuracy in percent, or loss, with one curve per label.
 
+    A diverged model has the accuracy 0 and no loss, so its curve of losses ends there.
+
     Args:
         axes: axes to draw on.
         runs: by label, the rows of each seed's run; a curve shows the mean over the seeds, and the
@@ -127,7 +130,7 @@ def draw_curves(
         i = order.index(label)
         length = min(len(rows) for rows in seeds)
         x = np.mean([[row[against] for row in rows[:length]] for rows in seeds], axis=0)
-        y = np.array([[row[what] for row in rows[:length]] for rows in seeds], dtype=float)
+        y = np.array([[counted(row, what) for row in rows[:length]] for rows in seeds])
         y = np.array([_averaged(one, smooth) for one in y]) * (100 if accuracy else 1)
         ends.append(x[-1])
         drawn = np.median(y, axis=0) if median else y.mean(0)

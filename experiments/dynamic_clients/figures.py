@@ -11,6 +11,7 @@ from experiments.dynamic_clients.measures import last, session_of
 from experiments.dynamic_clients.methods import ALGORITHMS, SHOWN
 from experiments.look import data_name, legend, same_limits, save, seeds_text
 from experiments.studies import NAMES, Case, Results
+from wirelessfl.divergence import counted
 from wirelessfl.figures import draw_curves, new_figure
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def after_transitions(
     found = []
     for place, number in enumerate(numbers):
         found += [
-            {"round": APART * place + row["session_round"], "accuracy": row["accuracy"]}
+            {"round": APART * place + row["session_round"], "accuracy": counted(row)}
             for row in rows
             if row["session"] == session_of(number) and row["session_round"] <= FIRST
         ]

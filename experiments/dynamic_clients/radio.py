@@ -15,6 +15,7 @@ from experiments.dynamic_clients.methods import SHOWN
 from experiments.look import DATA, draw_points, grid, legend, room, same_limits, save, seeds_text
 from experiments.report import markdown, spread
 from experiments.studies import NAMES, Case, Results
+from wirelessfl.divergence import counted, has_diverged
 
 NUMBERS = (1, 2, 3)
 BELOW = 0.02
@@ -42,7 +43,11 @@ class Cost(NamedTuple):
 def cost(rows: Rows, session: int, target: float) -> Cost | None:
     """Cost of a session until it reaches ``target``, in [0, 1]; None if it does not."""
     before = next(row for row in reversed(rows) if row["session"] == session - 1)
-    reaching = (row for row in rows if row["session"] == session and row["accuracy"] >= target)
+    reaching = (
+        row
+        for row in rows
+        if row["session"] == session and not has_diverged(row) and row["accuracy"] >= target
+    )
     hit = next(reaching, None)
     if hit is None:
         return None
@@ -52,9 +57,12 @@ def cost(rows: Rows, session: int, target: float) -> Cost | None:
 
 
 def common_target(runs: Sequence[Rows], session: int) -> float:
-    """The lowest final accuracy of the runs in this session, minus ``BELOW``."""
+    """The lowest final accuracy of the runs in this session, minus ``BELOW``.
+
+    Runs that have diverged are ignored.
+    """
     ends = (next(r for r in reversed(rows) if r["session"] == session) for rows in runs)
-    return float(min(row["accuracy"] for row in ends)) - BELOW
+    return min((counted(row) for row in ends if not has_diverged(row)), default=0.0) - BELOW
 
 
 def groups(results: Results) -> list[list[Case]]:

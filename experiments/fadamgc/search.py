@@ -22,6 +22,7 @@ from experiments.stated import stated
 from experiments.stored import StoredRun
 from experiments.studies import NAMES
 from wirelessfl.config import Config
+from wirelessfl.divergence import counted
 
 
 class Pair(NamedTuple):
@@ -97,7 +98,7 @@ class Search(NamedTuple):
 
 def score(run: StoredRun) -> float:
     """Mean validation accuracy over the second half of the rows."""
-    accuracies = [row["validation_accuracy"] for row in run.rows]
+    accuracies = [counted(row, "validation_accuracy") for row in run.rows]
     return statistics.mean(accuracies[len(accuracies) // 2 :])
 
 

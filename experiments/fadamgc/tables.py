@@ -10,6 +10,7 @@ from experiments.fadamgc.search import score
 from experiments.report import markdown, reached
 from experiments.studies import NAMES, Case, Results
 from experiments.words import AXES, WORDS, shown
+from wirelessfl.divergence import counted
 
 TARGETS = {
     "digits": 0.3,
@@ -90,7 +91,7 @@ def comparison(results: Results) -> str:
         reference = next((c for c in cases if c["algorithm"] == "fadamgc"), None)
         for case in cases:
             seeds = results.rows(case)
-            best = statistics.mean(max(row["accuracy"] for row in run) for run in seeds)
+            best = statistics.mean(max(map(counted, run)) for run in seeds)
             known = dataset if dataset in PUBLISHED_ROUNDS else "cifar10"
             rows.append(
                 [
@@ -99,7 +100,7 @@ def comparison(results: Results) -> str:
                     f"{case['lr']:g} / {case['server_lr']:g}",
                     str(len(seeds)),
                     f"{100 * best:.1f}",
-                    " / ".join(f"{100 * run[-1]['accuracy']:.0f}" for run in seeds),
+                    " / ".join(f"{100 * counted(run[-1]):.0f}" for run in seeds),
                     reached(seeds, TARGETS[dataset], "round", "d"),
                     ratio(results, case, reference, "round"),
                     f"{published_ratio(case['algorithm'], known):.2f} ({known})",
@@ -154,7 +155,7 @@ def against(setting: str, tests: int = 1) -> Any:
         rows = []
         for case in results.where():
             seeds, target = results.rows(case), TARGETS[case["dataset"]]
-            best = statistics.mean(max(row["accuracy"] for row in run) for run in seeds)
+            best = statistics.mean(max(map(counted, run)) for run in seeds)
             rows.append(
                 [
                     shown(case, "dataset"),

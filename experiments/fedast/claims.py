@@ -22,6 +22,7 @@ from experiments.fedast.costs import (
 from experiments.fedast.tables import PUBLISHED_CIFAR100, PUBLISHED_GAINS
 from experiments.fedast.tasks import SHOWN, SYNCHRONOUS, Goal, is_central, kind_of, kinds, names
 from experiments.studies import NAMES
+from wirelessfl.divergence import counted
 
 MAX_RATIO = 37
 """Largest R / b that works well (Appendix C.5)."""
@@ -93,7 +94,8 @@ def unsteady(
         both = without[seed], buffered[seed]
         end = min(rows[-1]["sim_seconds"] for rows in both)
         for place, rows in enumerate(both):
-            curve = [100 * row["accuracy"] for row in rows if end / 2 <= row["sim_seconds"] <= end]
+            late = (row for row in rows if end / 2 <= row["sim_seconds"] <= end)
+            curve = [100 * counted(row) for row in late]
             changes[place][seed] = statistics.mean(abs(b - a) for a, b in pairwise(curve))
             means[place][seed] = statistics.mean(curve)
     return [

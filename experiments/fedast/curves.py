@@ -13,6 +13,7 @@ from experiments.fedast.tasks import SHOWN, kind_of, kinds, label, names, target
 from experiments.look import grid, legend, same_limits, save, seeds_text
 from experiments.paper import Draw
 from experiments.studies import Results
+from wirelessfl.divergence import counted
 from wirelessfl.figures import COLOURS, DASHES, draw_curves
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def of_one_run(name: str, case_filter: CaseFilter) -> Draw:
                 goal = target(case, task)
                 panel.plot(
                     [row["sim_seconds"] for row in rows],
-                    [100 * row["accuracy"] for row in rows],
+                    [100 * counted(row) for row in rows],
                     color=colour,
                     linestyle=DASHES[place],
                     label=f"{SHOWN[kind_of(task)]}, {100 * goal:.0f} %",

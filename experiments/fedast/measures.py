@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 from experiments.fedast.tasks import Goal, names, target
 from experiments.stored import StoredRun
 from experiments.studies import Case, Results, first_reaching
+from wirelessfl.divergence import counted
 
 LAST = 5
 """Number of evaluations averaged for a final value, because single ones fluctuate."""
@@ -81,8 +81,7 @@ def final(
     found = []
     for run in runs(results, case):
         rows = [row for name in of or names(case) for row in run.rows_of(name)[-LAST:]]
-        values = [row[quantity] for row in rows]
-        found.append(math.nan if None in values else statistics.mean(values))
+        found.append(statistics.mean(counted(row, quantity) for row in rows))
     return found
 
 
@@ -124,7 +123,7 @@ def _held(run: StoredRun, tasks: list[str], times: np.ndarray[Any, Any]) -> Rows
         for task in tasks:
             rows = run.rows_of(task)
             at = np.searchsorted([row["sim_seconds"] for row in rows], times, "right") - 1
-            values = np.array([math.nan if r[quantity] is None else r[quantity] for r in rows])
+            values = np.array([counted(row, quantity) for row in rows])
             each.append(values[at])
         columns[quantity] = np.mean(each, axis=0)
     return [

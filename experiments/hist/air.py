@@ -16,6 +16,7 @@ from experiments.report import MISSING, accuracies, markdown, reached
 from experiments.stated import identity
 from experiments.studies import NAMES, Case, Results, first_reaching
 from experiments.without_data import rounds_setup
+from wirelessfl.divergence import counted
 from wirelessfl.figures import draw_curves, new_figure
 from wirelessfl.rounds.plan import Planner
 from wirelessfl.submodels import Submodels
@@ -62,7 +63,10 @@ def differences(results: Results) -> dict[str, list[list[dict[str, Any]]]]:
         if seeds:
             found[_snr_label(case)] = [
                 [
-                    {"round": row["round"], "accuracy": row["accuracy"] - other["accuracy"]}
+                    {
+                        "round": row["round"],
+                        "accuracy": counted(row) - counted(other),
+                    }
                     for row, other in zip(rows, others, strict=False)
                 ]
                 for rows, others in seeds
@@ -127,7 +131,7 @@ def snr_rows(results: Results) -> str:
     rows = []
     for case in results.where():
         seeds = results.rows(case)
-        last = min(row["accuracy"] for run in seeds for row in run[-10:])
+        last = min(counted(row) for run in seeds for row in run[-10:])
         rows.append(
             [
                 UPLINKS[case["uplink"]],

@@ -11,6 +11,7 @@ from experiments.hist.figures import TARGET, facts
 from experiments.look import grid, legend, same_limits, save
 from experiments.report import markdown, reached
 from experiments.studies import NAMES, Case, Results
+from wirelessfl.divergence import counted
 from wirelessfl.figures import draw_curves
 
 SHARES = {"1/4": 0.25, "1/2": 0.5, "all": 1.0}
@@ -81,7 +82,7 @@ def schedule_label(case: Case) -> str:
 
 def accuracy_after(rows: Iterable[dict[str, Any]], seconds: float) -> float:
     """Accuracy of the cloud's model at time ``seconds``: that of the last row until then."""
-    return [float(row["accuracy"]) for row in rows if row["sim_seconds"] <= seconds][-1]
+    return [counted(row) for row in rows if row["sim_seconds"] <= seconds][-1]
 
 
 def mean_staleness(rows: Iterable[dict[str, Any]]) -> float:

@@ -13,6 +13,7 @@ from experiments.look import data_name, grid, legend, same_limits, save, seeds_t
 from experiments.paper import Draw
 from experiments.studies import NAMES, Case, Results
 from experiments.without_data import rounds_setup
+from wirelessfl.divergence import counted
 from wirelessfl.figures import COLOURS, draw_bars, draw_curves, new_figure, style
 
 if TYPE_CHECKING:
@@ -261,7 +262,7 @@ def _panels(results: Results) -> list[tuple[str, float]]:
 
 def _floor(curves: dict[str, list[list[dict[str, Any]]]]) -> float | None:
     """Lower end of the accuracy axis: ``FLOOR`` if the curves end well above it."""
-    best = statistics.median(rows[-1]["accuracy"] for seeds in curves.values() for rows in seeds)
+    best = statistics.median(counted(rows[-1]) for seeds in curves.values() for rows in seeds)
     return FLOOR if best > FLOOR + 0.05 else None
 
 

@@ -10,6 +10,7 @@ from experiments.hist.air import simulated_seconds
 from experiments.hist.figures import TARGET
 from experiments.stored import StoredRun
 from experiments.studies import Case, Results, final_accuracy
+from wirelessfl.divergence import counted
 
 SWAY = 10
 """Number of rounds over which oscillations are measured."""
@@ -40,4 +41,4 @@ def throughout(run: StoredRun) -> float:
 
 def sway(run: StoredRun) -> float:
     """Standard deviation of the accuracy over the last rounds, in points."""
-    return statistics.stdev(100 * float(row["accuracy"]) for row in run.rows[1:][-SWAY:])
+    return statistics.stdev(100 * counted(row) for row in run.rows[1:][-SWAY:])

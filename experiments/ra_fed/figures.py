@@ -21,6 +21,7 @@ from experiments.ra_fed.methods import (
     share,
 )
 from experiments.studies import NAMES, Case, Results
+from wirelessfl.divergence import counted
 from wirelessfl.figures import COLOURS, DASHES, NOT_RUN, draw_curves, mark, new_figure, style
 
 if TYPE_CHECKING:
@@ -226,7 +227,7 @@ def radio(results: Results, out: Path) -> list[Path]:
     same_limits(axes, x=True)
     every = [row for case in cases for rows in results.rows(case) for row in rows]
     end = max(row["sim_seconds"] for row in every)
-    late = [100 * row["accuracy"] for row in every if row["sim_seconds"] >= end / 5]
+    late = [100 * counted(row) for row in every if row["sim_seconds"] >= end / 5]
     for panel in axes:
         panel.set_ylim(bottom=min(late) - 2)  # without the first seconds
     seeds = seeds_text(results, cases, "median and range")

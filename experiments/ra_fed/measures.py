@@ -8,6 +8,7 @@ from typing import Any
 
 from experiments.ra_fed.methods import METHODS, OTHERS, share
 from experiments.studies import Case, Results, final_accuracy
+from wirelessfl.divergence import counted, has_diverged
 
 Rows = Sequence[dict[str, Any]]
 SAME = ("dataset", "split", "alpha", "shards", "model")
@@ -17,17 +18,17 @@ SAME = ("dataset", "split", "alpha", "shards", "model")
 def best(results: Results, case: Case) -> float:
     """Best accuracy of any test in percent, mean over the seeds."""
     seeds = results.rows(case)
-    return 100 * statistics.mean(max(row["accuracy"] for row in rows) for rows in seeds)
+    return 100 * statistics.mean(max(map(counted, rows)) for rows in seeds)
 
 
 DROP = 15.0
-"""Points by which the final accuracy of a diverged run is below its best."""
+"""Points below its best test from which the end of a run counts as diverged."""
 
 
 def diverged(results: Results, case: Case) -> int:
-    """Number of seeds that diverged: whose final accuracy is far below their best, or no number."""
+    """Number of seeds that diverged, or whose final accuracy is far below their best."""
     return sum(
-        not final_accuracy(rows) > 100 * max(row["accuracy"] for row in rows) - DROP
+        any(map(has_diverged, rows)) or final_accuracy(rows) <= 100 * max(map(counted, rows)) - DROP
         for rows in results.rows(case)
     )
 

@@ -89,7 +89,7 @@ def by_method(results: Results) -> str:
     head = ["data, split, model", "capacity", f"{NAMES[REFERENCE]}, full model"]
     text = FINAL.partition(" Best")[0]
     if any(DAGGER in cell for row in rows for cell in row):
-        text += f" {DAGGER}: a seed diverged, to {DROP:g} points or more below its best test."
+        text += f" {DAGGER}: a seed diverged, or ended {DROP:g} points or more below its best test."
     said = [text, *filter(None, [_over(results, method, OTHERS) for method in OURS])]
     return "\n\n".join([*said, markdown(head + [NAMES[m] for m in methods], rows)])
 

@@ -336,6 +336,9 @@ def test_costs_to_a_common_accuracy():
     rows = HAND["proposed"][1].rows
     assert radio.cost(rows, 3, 0.8) == pytest.approx((0, 1.0, 0.75))
     assert radio.cost(rows, 3, 0.95) is None
+    lost = [row | {"loss": None} if row["session"] == 3 else row for row in rows]
+    assert radio.cost(lost, 3, 0.8) is None
+    assert radio.common_target([rows, lost], 3) == radio.common_target([rows], 3)
     text = radio.table(results)
     row = (
         "| TDMA | 1 | 88.0 ± 0.0 | Proposed | 2 of 2 | 2.0 ± 0.0 | 3.000 ± 0.000 | 2.250 ± 0.000 |"

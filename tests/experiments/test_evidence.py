@@ -19,6 +19,7 @@ from experiments.evidence import (
     over_best,
     ratio,
 )
+from experiments.report import accuracies
 from experiments.stored import StoredRun
 
 
@@ -205,3 +206,14 @@ def test_costs_and_finals_are_read_from_rows():
     assert final(run) == pytest.approx(100 * (0.5 + 0.9 + 0.8) / 3)  # without the initial
     held_out = [{"accuracy": 0.1, "validation_accuracy": 0.9, "round": 3}]
     assert cost_to(replace(run, rows=held_out), 0.5, "round") == Reached(3.0, True)
+
+
+def test_tests_of_diverged_models_reach_nothing_and_count_as_zero():
+    found = [(0.1, 1.0), (0.5, 1.0), (0.95, None), (0.95, None)]
+    rows = [{"accuracy": a, "loss": x, "round": i} for i, (a, x) in enumerate(found)]
+    assert Reached.of(rows, 0.5, "round") == Reached(1.0, True, 0.0)
+    assert Reached.of(rows, 0.6, "round") == Reached(3.0, False)
+    assert Reached.of(rows, 0.2, "round", tests=2) == Reached(1.0, True, 0.0)
+    assert Reached.of(rows, 0.4, "round", tests=2) == Reached(3.0, False)
+    assert final(StoredRun({}, rows, {}, {}, 0.0)) == pytest.approx(100 * 0.5 / 3)
+    assert accuracies([rows], [1, 2]) == "50.0 / 0.0"

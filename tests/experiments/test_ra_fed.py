@@ -14,6 +14,7 @@ from experiments.ra_fed import tables
 from experiments.ra_fed.__main__ import EXPERIMENTS, PAPER
 from experiments.ra_fed.frontier import frontier
 from experiments.ra_fed.measures import (
+    best,
     coverage,
     diverged,
     gains,
@@ -424,6 +425,10 @@ def test_diverged_cells_are_marked_and_medians_are_given(found):
     made = Results(results.study, {**results.runs, place: [replace(run, rows=fallen)]})
     assert diverged(made, case) == 1
     assert diverged(results, case) == 0
+    lost = [row | {"loss": None} if row["round"] else row for row in run.rows]
+    made_lost = Results(results.study, {**results.runs, place: [replace(run, rows=lost)]})
+    assert diverged(made_lost, case) == 1
+    assert best(made_lost, case) == 100 * run.rows[0]["accuracy"]
     text = tables.by_method(made)
     assert "| 64.0 † |" in text
     assert "†" not in tables.by_method(results)

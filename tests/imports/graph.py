@@ -33,6 +33,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     (
         "wirelessfl.guard",
         "wirelessfl.wording",
+        "wirelessfl.divergence",
         "wirelessfl.allocator",
         "wirelessfl.processes",
         "wirelessfl.fork_server",

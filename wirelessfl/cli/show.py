@@ -12,8 +12,14 @@ from rich.table import Table
 
 from wirelessfl.config import Config
 from wirelessfl.config.task_tables import ENDLESS
+from wirelessfl.divergence import has_diverged
 from wirelessfl.runs.directory import Row
 from wirelessfl.runs.transitions import Transition
+
+DIVERGED = "diverged"
+"""Stands for the accuracy of a model whose loss or parameters are not finite."""
+ABSENT = {"accuracy": DIVERGED, "validation_accuracy": DIVERGED}
+"""Text of missing values by key of a summary; others are costs of a target not reached."""
 
 
 @contextmanager
@@ -59,11 +65,15 @@ def progress(
             task = row.get("task")
             if task not in lines:
                 lines[task] = line(task)
-            note = f"accuracy {row['accuracy']:.3f}  {row['sim_seconds']:.1f} s simulated"
+            note = f"{_accuracy(row, 'accuracy ')}  {row['sim_seconds']:.1f} s simulated"
             done = row["round"] if limit is None else row["sim_seconds"]
             bar.update(lines[task], completed=done, note=note)
 
         yield show
+
+
+def _accuracy(row: Row, head: str = "") -> str:
+    return DIVERGED if has_diverged(row) else f"{head}{row['accuracy']:.3f}"
 
 
 TOTALS: dict[str, tuple[str, str]] = {
@@ -97,6 +107,15 @@ def with_validation(
     return {"validation_accuracy": ("val.", ".3f"), **others}, "validation accuracy"
 
 
+def cells_of(summary: dict[str, Any], columns: dict[str, tuple[str, str]]) -> list[str]:
+    """The cells of a run in the summary table; the columns are given by key of the summary."""
+    values = [(key, summary.get(key), form) for key, (_, form) in columns.items()]
+    return [
+        ABSENT.get(key, "not reached") if value is None else format(value, form)
+        for key, value, form in values
+    ]
+
+
 def closing_table(summaries: Sequence[dict[str, Any]]) -> Table:
     """A table with one line per run: final accuracy and cost, or cost of reaching the target."""
     targets = [summary.get("target") for summary in summaries]
@@ -112,12 +131,8 @@ def closing_table(summaries: Sequence[dict[str, Any]]) -> Table:
     for heading, _ in columns.values():
         table.add_column(heading, justify="right", no_wrap=True)
     for summary, target in zip(summaries, targets, strict=True):
-        values = [summary[key] for key in columns]
         cells = [f"{target:g}"] if several else []
-        cells += [
-            "not reached" if value is None else format(value, form)
-            for value, (_, form) in zip(values, columns.values(), strict=True)
-        ]
+        cells += cells_of(summary, columns)
         table.add_row(summary.get("label", summary["algorithm"]), *cells)
     return table
 
@@ -169,7 +184,7 @@ def sweep_progress(
             if index not in tasks:
                 tasks[index] = bar.add_task(runs[index][0], total=rounds[index], note="")
             reached[index] = max(reached[index], row["round"])  # with tasks, the most advanced
-            bar.update(tasks[index], completed=row["round"], note=f"{row['accuracy']:.3f}")
+            bar.update(tasks[index], completed=row["round"], note=_accuracy(row))
             if row["round"] == rounds[index] and "task" not in row:
                 bar.remove_task(tasks.pop(index))
             bar.update(whole, completed=sum(reached))

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from wirelessfl.cli.flags import given_flags
-from wirelessfl.cli.show import TO_TARGET, TOTALS, sweep_progress, with_validation
+from wirelessfl.cli.show import TO_TARGET, TOTALS, cells_of, sweep_progress, with_validation
 from wirelessfl.config import Config
 from wirelessfl.config.sections import PLACES
 from wirelessfl.errors import ConfigError
@@ -128,9 +128,6 @@ def _table(varied: list[str], rows: list[dict[str, Any]]) -> Table:
     for heading, _ in columns.values():
         table.add_column(heading, justify="right")
     for row in rows:
-        numbers = [
-            "not reached" if row.get(key) is None else format(row[key], form)
-            for key, (_, form) in columns.items()
-        ]
-        table.add_row(*("" if row[name] is None else str(row[name]) for name in varied), *numbers)
+        given = ("" if row[name] is None else str(row[name]) for name in varied)
+        table.add_row(*given, *cells_of(row, columns))
     return table

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from torch import Tensor
 
 from wirelessfl.allocator import freed_memory_kept
+from wirelessfl.divergence import has_diverged
 from wirelessfl.errors import ConfigError, TrainingError
 from wirelessfl.guard import title_of
 from wirelessfl.runs.about import CHECKPOINT_LAYOUT, NUMERICS, ROWS_SCHEMA
@@ -156,7 +157,7 @@ class Progress:
         row |= {"numerics": NUMERICS, "wall_seconds": self.wall_seconds()}
         self.directory.append(row)
         task = row.get("task")
-        if row["loss"] is None and task not in self.diverged:
+        if has_diverged(row) and task not in self.diverged:
             self.diverged.add(task)
             if self.on_note is not None:
                 whose = "" if task is None else f" of {task}"

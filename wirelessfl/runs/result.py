@@ -9,6 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from wirelessfl.config import Config
+from wirelessfl.divergence import has_diverged
 from wirelessfl.runs.directory import Row
 from wirelessfl.runs.rows import VALIDATION, deciding_accuracy
 from wirelessfl.runs.transitions import Transition, transitions
@@ -31,15 +32,16 @@ class RunResult:
             ``wirelessfl.run``, which replace settings.
         rows: one dict per evaluation: ``round``; ``sim_seconds``; cumulative ``uplink_mib``,
             ``downlink_mib`` and ``joules``, mean over clients; cumulative ``backhaul_mib``, mean
-            over edge servers; ``accuracy`` in [0, 1]; ``loss``, mean test cross-entropy, None if
-            not finite; with validation data ``validation_accuracy`` and ``validation_loss``, the
-            same on the held-out training samples; ``numerics``, the version of the results
-            (``wirelessfl.runs.about``); ``wall_seconds`` since the start. Rows of tasks also have
-            ``task``, ``version``, ``staleness_mean`` and ``staleness_max`` since the task's
-            previous row, the number of active ``requests``, ``buffer``, ``allocation``, ``updates``
-            and ``lost``. In rows of asynchronous cells ``round`` counts merges; they also have
-            ``version``, ``staleness_mean``, ``staleness_max`` and ``updates``, the number of
-            finished cell rounds. Rows of sessions have further fields, see docs/sessions.md.
+            over edge servers; ``accuracy`` in [0, 1]; ``loss``, mean test cross-entropy, None if it
+            or a parameter is not finite; with validation data ``validation_accuracy`` and
+            ``validation_loss``, the same on the held-out training samples; ``numerics``, the
+            version of the results (``wirelessfl.runs.about``); ``wall_seconds`` since the start.
+            Rows of tasks also have ``task``, ``version``, ``staleness_mean`` and ``staleness_max``
+            since the task's previous row, the number of active ``requests``, ``buffer``,
+            ``allocation``, ``updates`` and ``lost``. In rows of asynchronous cells ``round`` counts
+            merges; they also have ``version``, ``staleness_mean``, ``staleness_max`` and
+            ``updates``, the number of finished cell rounds. Rows of sessions have further fields,
+            see docs/sessions.md.
         params: final parameters by name, for ``module.load_state_dict(..., strict=False)``; a tied
             parameter appears under each of its names. If tasks have tables, names start with the
             task's name and a dot.
@@ -94,7 +96,8 @@ class RunResult:
         """One line of the summary table: last row, best accuracy, and cost of reaching the target.
 
         With a validation set, ``best_accuracy`` is the test accuracy of the row with the best
-        validation accuracy, and the validation accuracy must reach the target.
+        validation accuracy, and the validation accuracy must reach the target. Accuracies and
+        losses of a diverged model are None, and its rows are neither the best nor reach the target.
 
         With several tasks, accuracy and loss are means over the tasks, and the cost counts until
         all tasks have reached their targets.
@@ -133,9 +136,9 @@ class RunResult:
             "schedule": config.schedule["name"],
             "dataset": config.data.dataset,
             "uplink": config.uplink["name"],
-            **{key: last[key] for key in ("round", "accuracy", "loss")},
-            **{key: last[key] for key in VALIDATION if key in last},
-            "best_accuracy": max(rows, key=deciding_accuracy)["accuracy"],
+            "round": last["round"],
+            **{key: _told(last, key) for key in ("accuracy", "loss", *VALIDATION) if key in last},
+            "best_accuracy": _told(max(rows, key=deciding_accuracy), "accuracy"),
             **{key: last[key] for key in ("uplink_mib", "sim_seconds", "joules", "wall_seconds")},
         }
         if config.sessions.sessions is not None:
@@ -154,6 +157,11 @@ class RunResult:
         except ValueError:
             return None
         return _mean([one.mean_accuracy for one in found]) if found else None
+
+
+def _told(row: Row, key: str) -> float | None:
+    """A field of an evaluation in a summary; None if the model has diverged."""
+    return None if has_diverged(row) else row[key]
 
 
 def _mean(values: list[float | None]) -> float | None:

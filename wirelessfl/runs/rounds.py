@@ -49,6 +49,7 @@ class RoundsEngine:
         tested = deployed(self.setup.model.objective, params, self.setup.tested)
         held = self.validation_samples()
         return evaluation_fields(
+            params,
             evaluate(*tested, *self.test_samples()),
             None if held is None else evaluate(*tested, *held),
         )

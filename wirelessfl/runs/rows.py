@@ -6,6 +6,9 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from torch import Tensor
+
+from wirelessfl.divergence import has_diverged
 from wirelessfl.runs.directory import Row
 
 VALIDATION = ("validation_accuracy", "validation_loss")
@@ -18,19 +21,30 @@ def finite(value: float) -> float | None:
 
 
 def evaluation_fields(
-    test: tuple[float, float], validation: tuple[float, float] | None = None
+    params: Tensor, test: tuple[float, float], validation: tuple[float, float] | None = None
 ) -> Row:
-    """Fields of a row from (accuracy, loss) on test samples and, if any, on validation samples."""
-    row: Row = {"accuracy": test[0], "loss": finite(test[1])}
+    """Fields of a row; losses are None if they or the model's parameters are not finite.
+
+    Args:
+        params: parameters [P] of the full model.
+        test: accuracy and loss on test samples.
+        validation: the same on validation samples, if any.
+    """
+    whole = bool(params.isfinite().all())
+    row: Row = {"accuracy": test[0], "loss": finite(test[1]) if whole else None}
     if validation is not None:
-        row |= dict(zip(VALIDATION, (validation[0], finite(validation[1])), strict=True))
+        held = validation[0], finite(validation[1]) if whole else None
+        row |= dict(zip(VALIDATION, held, strict=True))
     return row
 
 
 def deciding_accuracy(row: Mapping[str, Any]) -> float:
     """The accuracy used to compare with targets and to select rows.
 
-    It is the validation accuracy or, without a validation set, the test accuracy.
+    It is the validation accuracy or, without a validation set, the test accuracy. If the model has
+    diverged, it is minus infinity, below every target and every other row.
     """
+    if has_diverged(row):
+        return -math.inf
     found: float = row.get("validation_accuracy", row["accuracy"])
     return found

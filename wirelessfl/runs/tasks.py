@@ -57,7 +57,9 @@ class TasksEngine:
             "backhaul_mib": 0.0,
             "joules": regime.joules / clients,
             **{name: finite(value) for name, value in learner.metrics.items()},
-            **evaluation_fields(learner.evaluate(), learner.validate()),
+            **evaluation_fields(
+                learner.server.cloud["params"], learner.evaluate(), learner.validate()
+            ),
         }
         target = setup.targets[number]
         if target is None or deciding_accuracy(row) < target or number in self.reached:

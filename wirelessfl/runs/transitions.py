@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from wirelessfl.divergence import counted, has_diverged
+
 Row = Mapping[str, Any]
 FIELDS = ("session", "session_round", "accuracy")
 
@@ -18,12 +20,14 @@ class Transition:
 
     Args:
         session: the later session, from 1.
-        before: final accuracy of the earlier session on its labels, in [0, 1].
+        before: final accuracy of the earlier session on its labels, in [0, 1]. As in all means, a
+            test of a diverged model counts as 0.
         mean_accuracy: mean accuracy over the first evaluated rounds of the later session.
         drop: ``before`` minus the lowest accuracy of the initial model and the first rounds;
             negative if all of these accuracies are higher.
         rounds_to_recover: rounds until the accuracy is at least ``before`` minus the tolerance; 0
-            if the initial model reaches this accuracy, None if no evaluated round does.
+            if the initial model reaches this accuracy, None if no evaluated round does. Diverged
+            models do not.
     """
 
     session: int
@@ -54,9 +58,9 @@ def transitions(rows: Sequence[Row], first: int = 10, tolerance: float = 0.01) -
         raise ValueError(f"first is {first}: give a number of rounds >= 1.")
     found = []
     for earlier, later in pairwise(_by_session(rows)):
-        session, before = later[0]["session"], earlier[-1]["accuracy"]
+        session, before = later[0]["session"], counted(earlier[-1])
         start = [row for row in later if row["session_round"] <= first]
-        trained = [row["accuracy"] for row in start if row["session_round"] >= 1]
+        trained = [counted(row) for row in start if row["session_round"] >= 1]
         if not trained:
             if later[-1]["session_round"] <= first:  # the run ended at the session's start
                 continue
@@ -64,13 +68,17 @@ def transitions(rows: Sequence[Row], first: int = 10, tolerance: float = 0.01) -
                 f"session {session} has no row for rounds 1 to {first}: evaluate them with "
                 "--eval-first."
             )
-        enough = (row["session_round"] for row in later if row["accuracy"] >= before - tolerance)
+        enough = (
+            row["session_round"]
+            for row in later
+            if not has_diverged(row) and row["accuracy"] >= before - tolerance
+        )
         found.append(
             Transition(
                 session,
                 before,
                 statistics.mean(trained),
-                before - min(row["accuracy"] for row in start),
+                before - min(counted(row) for row in start),
                 next(enough, None),
             )
         )

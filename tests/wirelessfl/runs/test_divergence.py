@@ -1,0 +1,177 @@
+"""A model whose loss or parameters are not finite reaches nothing, although it has an accuracy."""
+
+import io
+import json
+import math
+from dataclasses import replace
+
+import pytest
+import torch
+from rich.console import Console
+from torch import nn
+
+import wirelessfl
+from tests.drawn import lines
+from wirelessfl.cli.show import closing_table, progress
+from wirelessfl.divergence import counted, has_diverged
+from wirelessfl.figures import draw_curves, new_figure
+from wirelessfl.runs.rows import deciding_accuracy, evaluation_fields
+from wirelessfl.runs.sweep import sweep
+from wirelessfl.runs.transitions import transitions
+
+REQUESTS = {"requests": 4, "buffer": 2, "eval_every": 1}
+REGIMES = {
+    "rounds": ("fedavg", {}),
+    "cells": ("hist", {"hidden": (8,)}),
+    "asynchronous cells": ("hfedavg", {"schedule": "buffered", "buffer": 1}),
+    "requests": ("fedast", REQUESTS),
+    "tasks": ("sync-st", {}),
+    "sessions": ("fedavg", {"sessions": 2, "split": "iid", "tested_labels": "all"}),
+}
+TARGET = 0.6
+
+
+@pytest.fixture
+def mostly_zero(toy):
+    """Data with 90 % of the label 0, which a model of nan predicts for every sample."""
+
+    def few_others(labels):
+        return labels.where(torch.arange(len(labels)) % 15 < 2, 0)
+
+    return replace(
+        toy, train_labels=few_others(toy.train_labels), test_labels=few_others(toy.test_labels)
+    )
+
+
+def printed(table):
+    console = Console(file=io.StringIO(), width=120)
+    console.print(table)
+    return console.file.getvalue()
+
+
+@pytest.mark.parametrize("regime", REGIMES)
+@pytest.mark.parametrize("held", [0.0, 0.15])
+def test_a_diverged_run_reaches_no_target_and_has_no_accuracy(config, mostly_zero, regime, held):
+    """It goes on to its last round, and its best row is the initial model's."""
+    name, flags = REGIMES[regime]
+    settings = {"lr": 1e20, "rounds": 4, "target": TARGET, **flags}
+    settings |= {"validation_fraction": held} if held else {}
+    if regime in ("rounds", "cells", "asynchronous cells"):
+        settings["stop_at_target"] = True
+    result = wirelessfl.run(config(name, **settings), data=mostly_zero)
+    first, *_, last = result.rows
+    deciding = "validation_accuracy" if held else "accuracy"
+    assert last[deciding] >= TARGET > first[deciding]
+    assert last["loss"] is None
+    assert last["round"] == 4 * flags.get("sessions", 1)
+    for summary in (result.summary(), *result.summaries()):
+        assert summary["rounds_to_target"] is summary["seconds_to_target"] is None
+        assert summary["accuracy"] is summary["loss"] is None
+        assert summary.get("validation_accuracy") is None
+        assert summary["best_accuracy"] == first["accuracy"]
+        json.dumps(summary, allow_nan=False)
+    text = printed(closing_table(result.summaries()))
+    assert "diverged" in text
+    assert text.count("not reached") == 3
+    assert f"{last['accuracy']:.3f}" not in text
+
+
+class Bounded(nn.Module):
+    """A linear model whose outputs stay finite, whatever its parameters are."""
+
+    def __init__(self, features, classes):
+        super().__init__()
+        self.layer = nn.Linear(features, classes)
+
+    def forward(self, x):
+        return torch.nan_to_num(1e20 * self.layer(x), 0.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize("name", ["fedavg", "fedast"])
+def test_parameters_decide_where_the_loss_is_finite(config, mostly_zero, name):
+    torch.manual_seed(0)
+    flags = {"lr": 1e30, "rounds": 4, "target": TARGET} | (REQUESTS if name == "fedast" else {})
+    notes = []
+    result = wirelessfl.run(
+        config(name, **flags), data=mostly_zero, model=Bounded(12, 4), on_note=notes.append
+    )
+    assert not all(bool(value.isfinite().all()) for value in result.params.values())
+    assert result.rows[-1]["loss"] is None
+    assert result.summary()["rounds_to_target"] is None
+    assert sum("has diverged" in note for note in notes) == 1
+
+
+def test_each_row_counts_by_itself():
+    """Earlier rows keep what they reached, and a loss that becomes finite again counts."""
+    finite, infinite = torch.ones(3), torch.tensor([1.0, math.inf, 1.0])
+    sound = evaluation_fields(finite, (0.9, 0.5), (0.8, 0.6))
+    assert sound == {
+        "accuracy": 0.9, "loss": 0.5, "validation_accuracy": 0.8, "validation_loss": 0.6
+    }  # fmt: skip
+    assert deciding_accuracy(sound) == 0.8
+    lost = (
+        evaluation_fields(infinite, (0.9, 0.5)),
+        evaluation_fields(finite, (0.9, math.inf)),
+        evaluation_fields(finite, (0.9, math.nan)),
+        evaluation_fields(finite, (0.9, 0.5), (0.9, math.inf)),
+        evaluation_fields(infinite, (0.9, 0.5), (0.9, 0.5)),
+    )
+    for row in lost:
+        assert has_diverged(row)
+        assert row["accuracy"] == 0.9
+        assert deciding_accuracy(row) < 0
+        assert counted(row) == 0
+        assert math.isnan(counted(row, "loss"))
+        assert max((row, sound, row), key=deciding_accuracy) is sound
+    assert not has_diverged(sound)
+    assert counted(sound) == 0.9
+    assert counted(sound, "validation_loss") == 0.6
+
+
+def test_a_sweep_returns_diverged_runs_beside_others(config, tmp_path):
+    data = {"dataset": "digits", "target": 0.05, "rounds": 2}
+    good, bad = sweep([config("fedavg", lr=lr, **data) for lr in (0.1, 1e20)], tmp_path / "s")
+    assert good.summary()["rounds_to_target"] is not None
+    assert has_diverged(bad.rows[-1])
+    assert bad.summary()["accuracy"] is None
+    text = printed(closing_table([good.summary(), bad.summary()]))
+    assert text.count("diverged") == 1
+
+
+def test_progress_names_divergence(config):
+    console = Console(file=io.StringIO(), force_terminal=True, width=120)
+    with progress(config("fedavg"), console) as show:
+        show({"round": 2, "accuracy": 0.9, "loss": None, "sim_seconds": 1.0})
+        show({"round": 3, "accuracy": 0.8, "loss": 1.0, "sim_seconds": 2.0})
+    text = console.file.getvalue()
+    assert "accuracy 0.800" in text
+    assert "0.900" not in text
+
+
+def session_row(session, number, accuracy, loss=1.0):
+    return {"session": session, "session_round": number, "accuracy": accuracy, "loss": loss}
+
+
+def test_a_diverged_session_does_not_recover():
+    """Its tests count as 0; a session that starts anew afterwards counts again."""
+    rows = [session_row(0, n, 0.5) for n in range(3)]
+    rows += [session_row(1, n, 0.9, None) for n in range(3)]
+    rows += [session_row(2, n, 0.8) for n in range(3)]
+    lost, found = transitions(rows)
+    assert lost.rounds_to_recover is None
+    assert (lost.before, lost.mean_accuracy, lost.drop) == (0.5, 0, 0.5)
+    assert (found.before, found.mean_accuracy, found.rounds_to_recover) == (0, 0.8, 0)
+
+
+def test_curves_of_diverged_runs_fall_to_zero_and_their_losses_end():
+    rows = [
+        {"round": n, "accuracy": 0.9, "loss": None if n > 1 else 0.5, "validation_accuracy": 0.7}
+        for n in range(4)
+    ]
+    for what, drawn in (("accuracy", 90), ("validation_accuracy", 70)):
+        _, axes = new_figure(1)
+        draw_curves(axes[0], {"run": [rows]}, "round", what=what)
+        assert lines(axes[0])["run"][1] == pytest.approx([drawn, drawn, 0, 0])
+    _, axes = new_figure(1)
+    draw_curves(axes[0], {"run": [rows]}, "round", what="loss")
+    assert lines(axes[0])["run"][1] == pytest.approx([0.5, 0.5, math.nan, math.nan], nan_ok=True)
