@@ -91,6 +91,19 @@ def test_every_y_gives_a_lower_bound():
         assert (other <= best + 1e-11 * np.abs(best)).all()
 
 
+@pytest.mark.parametrize("curve", [True, False])
+def test_either_curve_gives_a_lower_bound_beyond_the_other(curve):
+    """Weak duality for each client alone: also at SNRs at which its curve is not valid."""
+    clients, price, end = drawn(np.random.default_rng(5), (1000, 1))
+    replies = settled(clients, price, end)
+    best, _ = dual(clients, price, end, replies)
+    limited = np.full(replies.y.shape, curve)
+    for step in np.linspace(-3, 3, 13):
+        other = replies._replace(y=replies.y + step, limited=limited)
+        bound, _ = dual(clients, price, end, other)
+        assert (bound <= best + 1e-11 * np.abs(best)).all()
+
+
 def test_derivatives_agree_with_differences():
     """Those of the replies with respect to the price and to the end, away from kinks."""
     clients, price, end = drawn(np.random.default_rng(2), (200, 5))

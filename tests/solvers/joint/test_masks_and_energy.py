@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from solvers import Status, allocate_energy, optimize_masks_and_bands, optimize_masks_and_energy
+from solvers.joint.deadline import cheapest
 from solvers.joint.energy_cells import EnergyCells
 
 LIMITS = {"max_power_watts": 0.1, "max_cpu_hz": 2e9, "kappa": 1e-28}
@@ -107,6 +108,28 @@ def test_many_sizes_of_such_cells_have_a_bound():
     few = optimize_masks_and_energy(bits, *problem, 12, deadline_seconds=20.0, **rest)
     assert found.bound <= few.objective * (1 + 1e-12)
     assert found.objective <= few.objective * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("quota", [50, 70, 95])
+def test_the_bound_from_a_grid_is_below_all_sizes(quota, monkeypatch):
+    """A grid of 8 steps, against all sizes of three cells; their energy is not convex in them."""
+    random, shape = np.random.default_rng(1), (3, 2)
+    bits = 10 ** random.uniform(5, 5.5, shape)
+    offsets = np.full(shape, 1e4), 10 ** random.uniform(8, 9.5, shape)
+    gain = 10 ** random.uniform(9, 10, shape)
+    limits = np.full(shape, 10.0), np.full(shape, 1e10), np.full(shape, 1e-28)
+    cells = EnergyCells(bits, np.zeros(shape), *offsets, gain, *limits, np.full(3, 1e6))
+    energy = cells.solve(np.tile(np.arange(61.0)[:, None], 3), 20.0).objective
+    pairs = energy[:, None, 0] + energy[:, 1]
+    rest = quota - np.add.outer(np.arange(61), np.arange(61))
+    best = (pairs + np.where((rest >= 0) & (rest <= 60), energy[rest.clip(0, 60), 2], np.inf)).min()
+    low, high = np.zeros(3), np.full(3, 60.0)
+    steps, bound = cheapest(cells, low, high, quota, 20.0)
+    assert bound == pytest.approx(best, rel=1e-9)
+    assert steps.sum() == quota
+    monkeypatch.setattr("solvers.joint.deadline._TABLE", 8)
+    bound = cheapest(cells, low, high, quota, 20.0)[1]
+    assert 0.6 * best <= bound <= best
 
 
 def test_the_deadline_of_least_time_leaves_one_design():

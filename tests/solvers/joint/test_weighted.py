@@ -127,6 +127,30 @@ def test_without_a_price_of_energy_the_time_is_the_least():
     assert float(alone.value.seconds) == pytest.approx(found.value.seconds[2], rel=1e-12)
 
 
+@pytest.mark.parametrize("seed", [1, 9])
+def test_the_least_time_has_the_least_energy(seed):
+    """Cell 0 is slow and has two units at least: within its time, the others have a choice."""
+    bits, cycles, gain, band = drawn(np.random.default_rng(seed), 3, 4)
+    cycles[0] *= 10
+    bounds = {"cap": 6, "lower": [2, 0, 0]}
+    fast = optimize_masks_and_bands(bits, cycles / 2e9, 0.1 * gain, band, 9, **bounds)
+    found = optimize_masks_and_energy(
+        bits, cycles, gain, band, 9, weights=(1, 0), **bounds, **LIMITS
+    ).value
+    sizes = np.array([(2, one, 7 - one) for one in range(1, 7)])[..., None]
+    energy = allocate_energy(
+        sizes * bits, sizes * cycles, gain, band,
+        deadline_seconds=fast.objective * (1 + 1e-12), **LIMITS,
+    ).objective  # fmt: skip
+    spent = energy[:, 1:].sum(-1)
+    assert (found.sizes == sizes[spent.argmin(), :, 0]).all()
+    computed = LIMITS["kappa"] * cycles * found.sizes[:, None] * found.cpu_hz**2
+    joules = (found.power_watts * found.upload_seconds + computed).sum(-1)
+    assert joules[1:].sum() == pytest.approx(spent.min(), rel=1e-6)
+    assert (found.sizes != fast.value.sizes).any()  # which also end in time
+    assert found.seconds == pytest.approx(fast.objective, rel=1e-12)
+
+
 def test_cells_without_work_or_channel():
     random = np.random.default_rng(0)
     bits, cycles, gain, band = drawn(random, 3, 4)
