@@ -19,7 +19,7 @@ class Outcome(NamedTuple):
 
     Args:
         value: [feasible problems, ...], or a NamedTuple of such arrays.
-        objective: [feasible problems], attained by ``value``; NaN if the method failed.
+        objective: [feasible problems], attained by ``value``; not finite if the method failed.
         bound: [feasible problems], proven.
     """
 
@@ -39,7 +39,8 @@ class Outcome(NamedTuple):
     ) -> Solution[Any]:
         """The solution; problems without one have an infinite objective.
 
-        A NaN in the objective means that rounding errors left no solution: its status is UNKNOWN.
+        An objective that is NaN or infinite means that rounding errors left no solution: its
+        status is UNKNOWN.
 
         Args:
             feasible: [problems], which problems the rows of the outcome belong to.
@@ -50,7 +51,7 @@ class Outcome(NamedTuple):
             message: why problems are infeasible, or other information.
         """
         objective, bound, gap = (np.full(len(feasible), x) for x in (np.inf, np.inf, 0.0))
-        failed, wrong = np.zeros(len(feasible), dtype=bool), np.isnan(self.objective)
+        failed, wrong = np.zeros(len(feasible), dtype=bool), ~np.isfinite(self.objective)
         failed[feasible] = wrong
         if wrong.any():
             text = (
@@ -64,8 +65,9 @@ class Outcome(NamedTuple):
         objective[feasible], bound[feasible] = reached, proven
         bound[failed], gap[failed] = np.nan, np.inf
         apart = proven != reached
+        off = np.where(apart, np.inf, 0.0)  # what is left where the objective is 0
         gap[feasible] = np.abs(
-            np.divide(reached - proven, reached, np.zeros_like(proven), where=apart)
+            np.divide(reached - proven, reached, off, where=apart & (reached != 0))
         )
         if not shape:
             answer = _each(lambda a: like(given, a[0]), value) if feasible[0] else None
@@ -91,19 +93,48 @@ def clients(which: IntArray) -> str:
     return f"client{'s' * (len(which) > 1)} {names}"
 
 
-def located(text: str, without: BoolArray, shape: tuple[int, ...]) -> str:
-    """A message about the first problem without an answer.
+def unable(reasons: dict[str, BoolArray]) -> str:
+    """Who cannot take part and why, e.g. "clients 1, 4 cannot send: snr_hz is 0".
 
     Args:
-        text: why it has none.
-        without: [problems], which problems have none.
+        reasons: whom each reason concerns, [clients]; a reason is e.g. "send: snr_hz is 0".
+    """
+    return "; ".join(
+        f"{clients(np.flatnonzero(which))} cannot {why}"
+        for why, which in reasons.items()
+        if which.any()
+    )
+
+
+def located(
+    text: str, which: BoolArray, shape: tuple[int, ...], what: str = "are infeasible"
+) -> str:
+    """A message about the first of some problems, with its place in the batch.
+
+    Args:
+        text: the message.
+        which: [problems], which problems have such a message.
         shape: shape of the batch; () for one problem, where ``text`` is returned as it is.
+        what: what these problems have in common.
     """
     if not shape:
         return text
-    item = ", ".join(str(int(i)) for i in np.unravel_index(int(without.argmax()), shape))
-    many = f"{np.count_nonzero(without)} of {without.size} problems are infeasible"
+    item = ", ".join(str(int(i)) for i in np.unravel_index(int(which.argmax()), shape))
+    many = f"{np.count_nonzero(which)} of {which.size} problems {what}"
     return f"{many}; item [{item}]: {text}"
+
+
+def left_out(which: BoolArray, shape: tuple[int, ...], text: Callable[[int], str]) -> str:
+    """A note on the first of the problems [problems] that go without some clients; "" if none does.
+
+    Args:
+        which: [problems], which problems do.
+        shape: shape of the batch.
+        text: names the clients of a problem.
+    """
+    if not which.any():
+        return ""
+    return located(text(int(which.argmax())), which, shape, "go without clients")
 
 
 def _each(function: Callable[[NDArray[Any]], Any], value: Any) -> Any:

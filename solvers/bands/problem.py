@@ -10,7 +10,7 @@ import numpy as np
 from channels.arrays import BoolArray, FloatArray
 from solvers.arrays import broadcast, finite
 from solvers.bands.least_time import Cells
-from solvers.outcome import clients, located
+from solvers.outcome import located, unable
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,15 +35,13 @@ class Problem:
         stuck: BoolArray = (self.cells.bits > 0) & (self.cells.snr_hz == 0)
         return stuck
 
+    def unable(self, row: int) -> str:
+        """Name the clients of a problem that cannot send; "" if all can."""
+        return unable({"send: snr_hz is 0": self.stuck[row]})
+
     def explain(self, without: BoolArray) -> str:
         """Say which problems [problems] have no answer, and name the clients of the first."""
-        row = int(without.argmax())
-        some = np.flatnonzero(self.stuck[row])
-        return self.located(without, f"{clients(some)} cannot send: snr_hz is 0")
-
-    def located(self, without: BoolArray, text: str) -> str:
-        """``text`` about the first problem without an answer, with its place in a batch."""
-        return located(text, without, self.shape)
+        return located(self.unable(int(without.argmax())), without, self.shape)
 
 
 def read_problem(

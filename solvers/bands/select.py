@@ -26,7 +26,7 @@ from solvers.bands.knapsack import cheapest
 from solvers.bands.least_band import LN2, least_band, upload_seconds
 from solvers.bands.least_time import Cells
 from solvers.bands.problem import Problem, read_problem
-from solvers.outcome import Outcome, clients
+from solvers.outcome import Outcome, left_out, located
 from solvers.solution import Solution
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def select_clients(
         bits: size of each upload, >= 0; a client without bits needs no band.
         compute_seconds: when each client is ready to send, in seconds, >= 0.
         snr_hz: P g / N0 of each client in Hz: transmit power in watts x power gain / noise density
-            in W/Hz. A client with bits and ``snr_hz`` 0 is not chosen.
+            in W/Hz. A client with bits and ``snr_hz`` 0 is not chosen, and the message names it.
         bandwidth_hz: B > 0, the band of the cell in Hz.
         count: number of clients to choose, from 1 to all.
         values: value of each client, >= 0, e.g. its number of samples.
@@ -119,7 +119,10 @@ def select_clients(
             problem.cells.rows(feasible), worth[feasible], wanted[feasible]
         )
         backend = "knapsack"
-    message = "" if feasible.all() else _shortfall(problem, ~feasible, count)
+    if feasible.all():
+        message = left_out(problem.stuck.any(-1), problem.shape, problem.unable)
+    else:
+        message = _shortfall(problem, ~feasible, count)
     found = Outcome(Selection(chosen, bands), end, bound)
     return found.solution(
         feasible, problem.shape, bits, backend=backend, start=start, message=message
@@ -239,5 +242,5 @@ def _shortfall(problem: Problem, without: BoolArray, count: int | None) -> str:
         text = f"at_least is {problem.at_least[row]}, but the clients that can send have a total "
         text += f"value of {total}"
     if stuck.any():
-        text += f"; {clients(np.flatnonzero(stuck))} cannot: snr_hz is 0"
-    return problem.located(without, text)
+        text += f"; {problem.unable(row)}"
+    return located(text, without, problem.shape)

@@ -130,13 +130,16 @@ def allocate_energy(
         "kappa": kappa,
     }
     problem = read_problem(clients, bandwidth_hz, deadline_seconds, weights)
+    return solved(problem, bits, start)
+
+
+def solved(problem: Problem, given: Any, start: float) -> Solution[Any]:
+    """The solution of all problems, with the array type of ``given``; ``start``: when it began."""
     feasible, end = problem.feasible()
-    if not feasible.all():
-        problem, end = problem.rows(feasible), end[feasible]
-    found = _outcome(problem, end)
-    message = problem.explain(len(feasible))
+    message = "" if feasible.all() else problem.explain(feasible)
+    found = _outcome(problem.rows(feasible), end[feasible])
     return found.solution(
-        feasible, problem.shape, bits, backend="dual", start=start, message=message
+        feasible, problem.shape, given, backend="dual", start=start, message=message
     )
 
 

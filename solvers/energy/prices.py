@@ -224,7 +224,7 @@ def _ending(rounds: Rounds, state: State, close: FloatArray) -> State:
     for _ in range(_MAX_STEPS):
         replies, end = state.replies, state.end
         worth = replies.worth * rounds.clients.weight
-        idle = 2 * rounds.idle / end**3
+        idle = 2 * rounds.idle * end**-3.0
         total = worth.sum(-1) + idle
         rest = np.log(total / rounds.second)
         by_end = (worth * replies.worth_end).sum(-1) - 3 * idle / end

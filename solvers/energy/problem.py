@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,11 +10,12 @@ import numpy as np
 from channels.arrays import BoolArray, FloatArray, IntArray
 from channels.validation import shown
 from solvers.arrays import broadcast, finite, first
-from solvers.bands.least_band import LN2, least_band, upload_seconds
+from solvers.bands.least_band import least_band, upload_seconds
 from solvers.bands.least_time import Cells, least_time
-from solvers.outcome import located
+from solvers.outcome import located, unable
 
-_EPS = float(np.finfo(np.float64).eps)
+LATE = 8 * float(np.finfo(np.float64).eps)
+"""Relative shortfall of a deadline that rounding errors of the least time explain."""
 _UNITS = {
     "bits": "bits",
     "cycles": "CPU cycles",
@@ -35,7 +36,6 @@ class Problem:
         deadline: T in seconds, [problems]; NaN where the end is weighed.
         weights: w_T and w_E, [problems] each; 0 and 1 where there is a deadline.
         shape: shape of the batch.
-        trouble: why problems have no answer, by row; filled by ``feasible``.
     """
 
     bits: FloatArray
@@ -48,7 +48,6 @@ class Problem:
     deadline: FloatArray
     weights: tuple[FloatArray, FloatArray]
     shape: tuple[int, ...]
-    trouble: dict[int, str] = field(default_factory=dict)
 
     def rows(self, rows: slice | BoolArray | IntArray) -> Problem:
         """Some of the problems."""
@@ -67,56 +66,46 @@ class Problem:
 
     @property
     def ready(self) -> FloatArray:
-        """Earliest end of the computation, [problems, clients]."""
-        nothing = np.zeros(self.cycles.shape)
-        return np.divide(self.cycles, self.speed, out=nothing, where=self.cycles > 0)
+        """Earliest end of the computation, [problems, clients]; infinite without a CPU."""
+        never = np.where(self.cycles > 0, np.inf, 0.0)
+        return np.divide(self.cycles, self.speed, out=never, where=self.speed > 0)
 
     def cells(self, rows: IntArray) -> Cells:
         """The problems of least time at full power and speed."""
-        snr = self.gain[rows] * self.power[rows]
-        return Cells(self.bits[rows], self.ready[rows], snr, self.band[rows])
+        part = self.rows(rows)
+        return Cells(part.bits, part.ready, part.gain * part.power, part.band)
 
     def feasible(self) -> tuple[BoolArray, FloatArray]:
         """Which problems have answers, and their deadlines, both [problems].
 
-        A deadline that falls short of the earliest end by rounding errors is moved to it.
+        A deadline that falls short of the least time by ``LATE`` or less is moved to it.
         """
-        mute = (self.bits > 0) & (self.gain * self.power == 0)
-        halted = (self.cycles > 0) & (self.speed == 0)
-        good: BoolArray = ~(mute | halted).any(-1)
-        for row in np.flatnonzero(~good):
-            self.trouble[int(row)] = _stuck(mute[row], self.gain[row], halted[row])
+        lacks = lacking(self.bits, self.cycles, self.gain, self.power, self.speed)
+        good = ~np.any(list(lacks.values()), axis=0).any(-1)
         end = self.deadline.copy()
         at = np.flatnonzero(good & ~np.isnan(end))
-        if not at.size:
-            return good, end
-        window = end[at, None] - self.ready[at]
-        snr = self.gain[at] * self.power[at]
-        never = np.where(self.bits[at] > 0, window * snr <= self.bits[at] * LN2, window < 0)
-        late = never.any(-1)
-        with np.errstate(invalid="ignore", divide="ignore"):
-            late |= ~(least_band(self.bits[at], window, snr)[0].sum(-1) <= self.band[at])
-        at = at[late]
+        at = at[~self.cells(at).fit(end[at])]
         if at.size:
-            self._late(at, good, end)
+            cells = self.cells(at)
+            near = cells.fit(end[at] * (1 + LATE))
+            good[at[~near]] = False
+            at = at[near]
+            end[at] = np.maximum(end[at], least_time(cells.rows(near))[1])
         return good, end
 
-    def _late(self, at: IntArray, good: BoolArray, end: FloatArray) -> None:
-        cells = self.cells(at)
-        low, high = least_time(cells)
-        for row, soonest, reached in zip(at, low, high, strict=True):
-            if end[row] >= soonest * (1 - 4 * _EPS):
-                end[row] = max(end[row], reached)
-            else:
-                good[row] = False
-                self.trouble[int(row)] = self._missed(int(row), float(end[row]), float(reached))
+    def explain(self, feasible: BoolArray) -> str:
+        """Say how many problems have no answer, and why the first has none."""
+        row = int((~feasible).argmax())
+        part = (array[row] for array in (self.bits, self.cycles, self.gain, self.power, self.speed))
+        return located(unable(lacking(*part)) or self._missed(row), ~feasible, self.shape)
 
-    def _missed(self, row: int, end: float, reached: float) -> str:
+    def _missed(self, row: int) -> str:
+        cells, end = self.cells(np.array([row])), float(self.deadline[row])
+        reached = float(least_time(cells)[1][0])
         text = (
             f"deadline_seconds is {end:.6g}: even at full power and speed the clients need "
             f"{reached:.6g} s, {reached - end:.3g} s more"
         )
-        cells = self.cells(np.array([row]))
         whole = np.broadcast_to(cells.bandwidth_hz[:, None], cells.bits.shape)
         ends = (cells.ready + upload_seconds(cells.bits, whole, cells.snr_hz))[0]
         slowest = int(ends.argmax())
@@ -127,22 +116,17 @@ class Problem:
         share = band[widest] / cells.bandwidth_hz[0]
         return f"{text}; client {widest} then takes {share:.0%} of the band"
 
-    def explain(self, problems: int) -> str:
-        """Say how many of ``problems`` have no answer, and why the first has none."""
-        if not self.trouble:
-            return ""
-        text = self.trouble[min(self.trouble)]
-        without = np.zeros(problems, dtype=bool)
-        without[list(self.trouble)] = True
-        return located(text, without, self.shape)
 
-
-def _stuck(mute: BoolArray, gain: FloatArray, halted: BoolArray) -> str:
-    if mute.any():
-        client = int(mute.argmax())
-        why = "gain_per_noise" if gain[client] == 0 else "max_power_watts"
-        return f"client {client} cannot send: {why} is 0"
-    return f"client {int(halted.argmax())} cannot compute: max_cpu_hz is 0"
+def lacking(
+    bits: FloatArray, cycles: FloatArray, gain: FloatArray, power: FloatArray, speed: FloatArray
+) -> dict[str, BoolArray]:
+    """Clients with bits and no channel or power, or with cycles and no CPU, by reason."""
+    sends = bits > 0
+    return {
+        "send: gain_per_noise is 0": sends & (gain == 0),
+        "send: max_power_watts is 0": sends & (gain > 0) & (power == 0),
+        "compute: max_cpu_hz is 0": (cycles > 0) & (speed == 0),
+    }
 
 
 def read_problem(

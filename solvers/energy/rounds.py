@@ -86,7 +86,7 @@ def _least_energy(problem: Problem, end: FloatArray) -> Plan:
         late[at] = last > plan.end[at] * (1 + _LATE)
     with np.errstate(divide="ignore", invalid="ignore"):
         slow = np.minimum(problem.cycles / plan.end[:, None], problem.speed)
-        plan.slope[:] = np.where(free | (idle == 0), 0.0, -2 * idle / plan.end**3)
+        plan.slope[:] = np.where(free | (idle == 0), 0.0, -2 * idle * plan.end**-3.0)
     plan.frequency[:] = np.where(sends, plan.frequency, np.where(problem.cycles > 0, slow, 0.0))
     plan.energy[:] = (plan.power * plan.window).sum(-1)
     plan.energy[:] += (problem.kappa * problem.cycles * plan.frequency**2).sum(-1)
@@ -243,8 +243,8 @@ def _bound(
     """A lower bound by weak duality, and its slope; over all ends that can be best, if free."""
     price = np.exp(state.price)
     cost, slope = dual(rounds.clients, price, state.end, state.replies)
-    bound = cost - price * rounds.band + rounds.idle / state.end**2
-    slope = slope - 2 * rounds.idle / state.end**3
+    bound = cost - price * rounds.band + rounds.idle * state.end**-2.0
+    slope = slope - 2 * rounds.idle * state.end**-3.0
     best = energy
     if not np.isnan(rounds.second).all():
         # Linear in T, with what is left of w_T / w_E as slope: least at one of the ends.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -48,12 +49,25 @@ class SizedCells(NamedTuple):
 
         ``low`` must end by then.
         """
-        low, high = low.copy(), high.copy()
-        while True:
-            rows = np.flatnonzero(low < high)
-            if not rows.size:
-                return low
-            middle = np.ceil((low[rows] + high[rows]) / 2)
-            fits = self.rows(rows).at(middle).fit(end[rows])
-            low[rows] = np.where(fits, middle, low[rows])
-            high[rows] = np.where(fits, high[rows], middle - 1)
+        return largest(lambda rows, size: self.rows(rows).at(size).fit(end[rows]), low, high)
+
+
+def largest(
+    fits: Callable[[IntArray, FloatArray], BoolArray], low: FloatArray, high: FloatArray
+) -> FloatArray:
+    """Largest whole size [cells] from ``low`` to ``high`` that fits, by bisection.
+
+    Args:
+        fits: whether some of the cells, by index, can train these sizes. ``low`` must fit, and so
+            must all sizes below one that does.
+        low, high: [cells].
+    """
+    low, high = low.copy(), high.copy()
+    while True:
+        rows = np.flatnonzero(low < high)
+        if not rows.size:
+            return low
+        middle = np.ceil((low[rows] + high[rows]) / 2)
+        good = fits(rows, middle)
+        low[rows] = np.where(good, middle, low[rows])
+        high[rows] = np.where(good, high[rows], middle - 1)

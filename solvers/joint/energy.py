@@ -92,9 +92,11 @@ def optimize_masks_and_energy(
         proven best; it is a lower one if offsets are in other proportions than units and a cell has
         more than 4096 sizes. With weights it is that of outer approximation (see ``weighted``),
         which stops at a relative gap of 1e-7 or after 100 turns; above 1e6 steps fractions are
-        rounded. With w_E = 0, the energy is the least one within the least time. Infeasible
-        problems have no value (-1 in a batch); the message names the constraint, or how many units
-        end by the deadline.
+        rounded. With w_E = 0, sizes and energy are those of the least energy within the least
+        time. Sizes whose least time exceeds an end by 8 units of rounding or less meet it;
+        ``seconds`` is when they end. Infeasible problems have no value (-1 in a batch); the message
+        names the constraint, or how many units end by the deadline, and clients that cannot compute
+        or send, whose cells train nothing.
 
     Raises:
         ValueError: an argument is negative, not finite or not an integer, shapes do not fit, there
@@ -159,9 +161,11 @@ def _solved(
 
     ``shape`` is the number of cells and of clients per cell.
     """
-    feasible, reasons = sizes.feasible(), {}
+    feasible = sizes.feasible()
+    reasons: dict[int, str] = {}
+    notes: dict[int, str] = {}
     found: list[MasksAndEnergy] = []
-    objective, bound, message = [], [], ""
+    objective, bound = [], []
     for row in np.flatnonzero(feasible):
         goal = goals[row].tolist()
         if len(goal) == 1:
@@ -177,17 +181,21 @@ def _solved(
         found.append(MasksAndEnergy(whole, bands, windows, powers, frequencies, end))
         objective.append(plan.objective)
         bound.append(plan.bound)
-        message = message or plan.message
+        if plan.message:
+            notes[int(row)] = plan.message
     feasible[list(reasons)] = False
+    texts = []
     if not feasible.all():
         worst = int((~feasible).argmax())
-        text = located(reasons.get(worst) or sizes.explain(worst), ~feasible, sizes.shape)
-        message = f"{text}; {message}" if message else text
+        texts.append(located(reasons.get(worst) or sizes.explain(worst), ~feasible, sizes.shape))
+    if notes:
+        noted = np.isin(np.arange(len(feasible)), list(notes))
+        texts.append(located(notes[min(notes)], noted, sizes.shape, "have a note"))
     clients = np.zeros((0, *shape))
     sizes_only = np.zeros((0, shape[0]), np.int64)
     empty = MasksAndEnergy(sizes_only, clients, clients, clients, clients, np.zeros(0))
     value = MasksAndEnergy(*map(np.stack, zip(*found, strict=True))) if found else empty
     backend = "outer approximation" if (goals[:, 1:] > 0).any() else "marginals"
     return Outcome(value, np.array(objective), np.array(bound)).solution(
-        feasible, sizes.shape, given, backend=backend, start=start, message=message
+        feasible, sizes.shape, given, backend=backend, start=start, message="; ".join(texts)
     )

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from channels.arrays import BoolArray, FloatArray
-from solvers.energy import allocate_energy
-from solvers.joint.cells import SizedCells
+from channels.arrays import BoolArray, FloatArray, IntArray
+from solvers.energy.allocate import solved
+from solvers.energy.problem import Problem, lacking
+from solvers.joint.cells import SizedCells, largest
+from solvers.outcome import unable
 from solvers.solution import Solution
 
 
@@ -32,31 +35,39 @@ class EnergyCells(NamedTuple):
     kappa: FloatArray
     band: FloatArray
 
+    def rows(self, rows: IntArray) -> EnergyCells:
+        """Some of the cells."""
+        return EnergyCells(*(array[rows] for array in self))
+
+    def rounds(self, sizes: FloatArray, deadline: float) -> Problem:
+        """Rounds with ``sizes`` [..., cells] within a deadline, for ``allocate_energy``."""
+        size, shape = sizes[..., None], (*sizes.shape, self.bits.shape[1])
+        each = (
+            self.more_bits + size * self.bits, self.more_cycles + size * self.cycles,
+            self.gain, self.power, self.speed, self.kappa,
+        )  # fmt: skip
+        single = self.band, np.float64(deadline), np.zeros(()), np.ones(())
+        clients = (np.broadcast_to(array, shape).reshape(-1, shape[-1]) for array in each)
+        band, end, *weights = (np.broadcast_to(array, sizes.shape).ravel() for array in single)
+        return Problem(*clients, band, end, (weights[0], weights[1]), sizes.shape)
+
     def solve(self, sizes: FloatArray, deadline: float) -> Solution[Any]:
         """Least energy of each cell with ``sizes`` [..., cells]."""
-        size = sizes[..., None]
-        return allocate_energy(
-            self.more_bits + size * self.bits,
-            self.more_cycles + size * self.cycles,
-            self.gain,
-            self.band,
-            deadline_seconds=deadline,
-            max_power_watts=self.power,
-            max_cpu_hz=self.speed,
-            kappa=self.kappa,
-        )
+        return solved(self.rounds(sizes, deadline), None, time.perf_counter())
 
-    def able(self) -> BoolArray:
-        """Cells [cells] that can take on units: all of their clients can compute and send them."""
-        snr = self.gain * self.power
-        able = ((snr > 0) | (self.bits == 0)) & ((self.speed > 0) | (self.cycles == 0))
-        return np.asarray(able.all(-1))
+    def lacking(self, sizes: FloatArray) -> dict[str, BoolArray]:
+        """Clients [cells, clients] that cannot compute or send ``sizes`` [cells], by reason."""
+        part = self.rounds(sizes, 1.0)
+        return lacking(part.bits, part.cycles, part.gain, part.power, part.speed)
 
-    def stuck(self) -> BoolArray:
-        """Cells [cells] that cannot finish their fixed part, because of one of their clients."""
-        snr = self.gain * self.power
-        stuck = ((snr == 0) & (self.more_bits > 0)) | ((self.speed == 0) & (self.more_cycles > 0))
-        return np.asarray(stuck.any(-1))
+    def unable(self, sizes: FloatArray) -> BoolArray:
+        """Cells [cells] with a client that cannot compute or send ``sizes`` [cells]."""
+        return np.any(list(self.lacking(sizes).values()), axis=0).any(-1)
+
+    def named(self, cell: int, sizes: FloatArray) -> str:
+        """Name the clients of a cell that cannot compute or send ``sizes`` [cells], and why."""
+        reasons = {why: clients[cell] for why, clients in self.lacking(sizes).items()}
+        return f"cell {cell}: {unable(reasons)}"
 
     def at_full_power(self) -> SizedCells:
         """The cells at full power and speed; clients without them have no work."""
@@ -70,12 +81,14 @@ class EnergyCells(NamedTuple):
 
     def largest(self, low: FloatArray, high: FloatArray, deadline: float) -> FloatArray:
         """Largest sizes [cells] that end by the deadline; ``low`` - 1 where ``low`` does not."""
-        sized = self.at_full_power()
-        high = np.where(self.able(), high, np.minimum(high, 0))
-        ends = np.full(len(low), deadline)
-        fits = sized.at(low).fit(ends) & ~self.stuck() & (low <= high)
+
+        def fits(rows: IntArray, size: FloatArray) -> BoolArray:
+            return self.rows(rows).rounds(size, deadline).feasible()[0]
+
         found = low - 1
-        found[fits] = sized.rows(fits).largest(ends[fits], low[fits], high[fits])
+        at = np.flatnonzero(low <= high)
+        at = at[fits(at, low[at])]
+        found[at] = largest(lambda rows, size: fits(at[rows], size), low[at], high[at])
         return found
 
     def offsets(self) -> tuple[FloatArray, BoolArray]:

@@ -9,7 +9,6 @@ import numpy as np
 
 from channels.arrays import FloatArray
 from solvers.bands.least_time import least_time
-from solvers.energy.problem import Problem
 from solvers.energy.rounds import least_energy
 from solvers.joint.energy_cells import EnergyCells
 
@@ -40,19 +39,13 @@ class Fronts:
     """
 
     def __init__(self, cells: EnergyCells) -> None:
-        able, number = cells.able()[:, None], len(cells.band)
-        self._units = Problem(
-            bits=np.where(able, cells.bits, 0.0),
-            cycles=np.where(able, cells.cycles, 0.0),
-            gain=cells.gain,
-            power=cells.power,
-            speed=cells.speed,
-            kappa=cells.kappa,
-            band=cells.band,
-            deadline=np.ones(number),
-            weights=(np.zeros(number), np.ones(number)),
-            shape=cells.band.shape,
+        number, none = len(cells.band), np.zeros(cells.bits.shape)
+        unit = cells._replace(more_bits=none, more_cycles=none)
+        able = ~unit.unable(np.ones(number))[:, None]
+        unit = unit._replace(
+            bits=np.where(able, unit.bits, 0.0), cycles=np.where(able, unit.cycles, 0.0)
         )
+        self._units = unit.rounds(np.ones(number), 1.0)
         self.soonest = np.zeros(number), np.zeros(number)
         """Bracket of the least tau, [cells] each."""
         busy = np.flatnonzero((self._units.bits + self._units.cycles > 0).any(-1))

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from channels.arrays import FloatArray, IntArray
+from channels.arrays import FloatArray
 from solvers.bands.allocate import soonest
 from solvers.joint.cells import SizedCells
-from solvers.joint.problem import Problem, read_problem
-from solvers.outcome import Outcome
+from solvers.joint.problem import read_problem
+from solvers.outcome import Outcome, left_out
 from solvers.solution import Solution
 
 if TYPE_CHECKING:
@@ -82,7 +82,8 @@ def optimize_masks_and_bands(
         ``MasksAndBands`` with the array type of ``bits_per_unit``. The objective is T in seconds,
         and the bound a time in which no integer sizes and bands suffice; they agree to rounding
         errors. Infeasible problems have no value (-1 in a batch); the message names the constraint
-        and the shortfall in units, or the cell that cannot send.
+        and the shortfall in units. It also names clients with bits and ``snr_hz`` 0, whose cells
+        train nothing.
 
     Raises:
         ValueError: an argument is negative, not finite or not an integer, or shapes do not fit.
@@ -91,38 +92,45 @@ def optimize_masks_and_bands(
     given = bits_per_unit, seconds_per_unit, snr_hz, bandwidth_hz, total
     problem = read_problem(*given, offset_bits, offset_seconds, (cap, lower, granularity))
     feasible = problem.feasible()
-    some = np.flatnonzero(feasible)
-    steps, bound = _fastest(problem, some)
-    cells = problem.cells.rows(np.repeat(feasible, steps.shape[1]))
+    cells = problem.cells.rows(np.repeat(feasible, problem.low.shape[1]))
+    steps, bound = fastest(cells, problem.low[feasible], problem.high[feasible], problem.quota)
     bands, ends, _ = soonest(cells.at(steps.ravel()))
     sizes = (steps * problem.sizes.cells.step).astype(np.int64)
     objective = ends.reshape(steps.shape).max(-1)
     found = MasksAndBands(sizes, bands.reshape(*steps.shape, bands.shape[-1]))
-    message = "" if feasible.all() else problem.explain(feasible)
+    if feasible.all():
+        message = left_out(problem.mute.any((-2, -1)), problem.shape, problem.named)
+    else:
+        message = problem.explain(feasible)
     return Outcome(found, objective, np.minimum(bound, objective)).solution(
         feasible, problem.shape, bits_per_unit, backend="bisection", start=start, message=message
     )
 
 
-def _fastest(problem: Problem, rows: IntArray) -> tuple[FloatArray, FloatArray]:
-    """Steps [rows, cells] that end soonest, and a time in which no steps can end [rows].
+def fastest(
+    cells: SizedCells, low: FloatArray, high: FloatArray, quota: int
+) -> tuple[FloatArray, FloatArray]:
+    """Steps [problems, cells] that end soonest, and a time in which none can end [problems].
+
+    Args:
+        cells: [problems x cells].
+        low, high: bounds of the steps, [problems, cells].
+        quota: sum of the steps.
 
     At a time T each cell trains as many steps as end by then; T* is the first time at which their
     sum reaches the quota. Bisection leaves few steps in between, and their times are listed.
     """
-    number = problem.low.shape[1]
-    cells = problem.cells.rows((rows[:, None] * number + np.arange(number)).ravel())
-    low, high = problem.low[rows], problem.high[rows]
+    number = low.shape[1]
     begin = cells.seconds(low.ravel())[0].reshape(low.shape).max(-1)
     end = cells.seconds(high.ravel())[1].reshape(low.shape).max(-1)
     for turn in range(_MAX_TURNS):
         below, above = low.sum(-1), high.sum(-1)
-        open_ = (above - below > _listed(number)) & (below < problem.quota)
+        open_ = (above - below > _listed(number)) & (below < quota)
         open_ &= end - begin > 4 * _EPS * end
         at = np.flatnonzero(open_)
         if not at.size:
             break
-        share = (problem.quota - below[at]) / np.maximum(above[at] - below[at], 1)
+        share = (quota - below[at]) / np.maximum(above[at] - below[at], 1)
         share = np.clip(share, 0.01, 0.99) if turn % 2 == 0 else 0.5
         middle = begin[at] + share * (end[at] - begin[at])
         chosen = (at[:, None] * number + np.arange(number)).ravel()
@@ -130,11 +138,11 @@ def _fastest(problem: Problem, rows: IntArray) -> tuple[FloatArray, FloatArray]:
             np.repeat(middle, number), low[at].ravel(), high[at].ravel()
         )
         found = found.reshape(len(at), number)
-        late = found.sum(-1) < problem.quota
+        late = found.sum(-1) < quota
         begin[at], end[at] = np.where(late, middle, begin[at]), np.where(late, end[at], middle)
         low[at] = np.where(late[:, None], found, low[at])
         high[at] = np.where(late[:, None], high[at], found)
-    return _complete(cells, low, high, problem.quota, begin)
+    return _complete(cells, low, high, quota, begin)
 
 
 def _listed(cells: int) -> int:

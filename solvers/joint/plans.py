@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from channels.arrays import FloatArray
+from solvers.bands.allocate import soonest
 from solvers.joint.deadline import cheapest
 from solvers.joint.energy_cells import EnergyCells
-from solvers.joint.masks import optimize_masks_and_bands
+from solvers.joint.masks import fastest
+from solvers.joint.problem import few_units
 from solvers.joint.weighted import cheapest_time_and_sizes
 from solvers.mask_sizes.problem import Problem as Sizes
-from solvers.solution import Solution
-
-_ROUNDING = 8 * float(np.finfo(np.float64).eps)
 
 
 class Plan(NamedTuple):
@@ -46,33 +45,42 @@ def by_deadline(cells: EnergyCells, sizes: Sizes, row: int, deadline: float) -> 
         row: number of the problem.
         deadline: T in seconds; sizes that miss it by rounding errors of their least time end then.
     """
-    plan = _by_deadline(cells, sizes, row, deadline)
-    if isinstance(plan, str):
-        later = _by_deadline(cells, sizes, row, deadline * (1 + _ROUNDING))
-        return plan if isinstance(later, str) else later
-    return plan
-
-
-def _by_deadline(cells: EnergyCells, sizes: Sizes, row: int, deadline: float) -> Plan | str:
     low, high = sizes.cells.low[row], sizes.cells.high[row]
     most = cells.largest(low, high, deadline)
     if (most < low).any():
         cell = int((most < low).argmax())
+        if cells.unable(low)[cell]:
+            return cells.named(cell, low)
         return f"cell {cell} does not end by {deadline:g} s at its least size"
+    note = _left_out(cells, high)
     if most.sum() < sizes.quota:
-        ended = int(most.sum()) * sizes.cells.step
-        return f"total is {sizes.total}, but only {ended} units end by {deadline:g} s"
+        units = int(most.sum()) * sizes.cells.step
+        text = f"total is {sizes.total}, but only {units} units end by {deadline:g} s"
+        return f"{text}; {note}" if note else text
     steps, bound = cheapest(cells, low, most, sizes.quota, deadline)
+    seconds, clients, energy = _spent(cells, steps, deadline)
+    return Plan(steps, clients, seconds, energy, min(bound, energy), note)
+
+
+def _left_out(cells: EnergyCells, high: FloatArray) -> str:
+    """Name the clients that cannot take part in the first cell that is to train; "" if all can."""
+    steps = np.minimum(high, 1.0)
+    unable = cells.unable(steps)
+    return cells.named(int(unable.argmax()), steps) if unable.any() else ""
+
+
+def _spent(
+    cells: EnergyCells, steps: FloatArray, deadline: float
+) -> tuple[float, tuple[FloatArray, ...], float]:
+    """End, plan of the clients and joules of all cells; NaN if a cell has no plan.
+
+    An ``Outcome`` reports that as unknown.
+    """
     found = cells.solve(steps, deadline)
     assert found.value is not None
-    energy = _joules(found)
-    return Plan(steps, found.value[:4], deadline, energy, min(bound, energy))
-
-
-def _joules(found: Solution[Any]) -> float:
-    """Energy of all cells; NaN, which an ``Outcome`` reports as unknown, if a cell has no plan."""
     total = float(found.objective.sum())
-    return total if np.isfinite(total) else np.nan
+    seconds = max(deadline, float(found.value.seconds.max()))
+    return seconds, found.value[:4], total if np.isfinite(total) else np.nan
 
 
 def by_weights(
@@ -86,31 +94,26 @@ def by_weights(
         joule: w_E >= 0.
     """
     low, high = sizes.cells.low[row], sizes.cells.high[row]
-    unable = cells.stuck() | ~cells.able() & (low > 0)
+    unable = cells.unable(low)
     if unable.any():
-        cell = int(unable.argmax())
-        return f"cell {cell} has a client that cannot compute or send: its power or speed is 0"
-    high = np.where(cells.able(), high, 0.0)
+        return cells.named(int(unable.argmax()), low)
+    notes = [_left_out(cells, high)]
+    high = np.where(cells.unable(np.minimum(high, 1.0)), 0.0, high)
     if high.sum() < sizes.quota:
-        units = int(high.sum()) * sizes.cells.step
-        return f"total is {sizes.total}, but only {units} units are in cells that can send them"
-    message = ""
+        return few_units(sizes.total, int(high.sum()) * sizes.cells.step, notes[0])
     if joule == 0:
         fast = cells.at_full_power()
-        soonest = optimize_masks_and_bands(
-            fast.bits, fast.ready, fast.snr_hz, fast.bandwidth_hz, sizes.quota,
-            offset_bits=fast.more_bits, offset_seconds=fast.more_ready, cap=high, lower=low,
-        )  # fmt: skip
-        assert soonest.value is not None
-        steps, seconds, bound = soonest.value.sizes, soonest.objective, second * soonest.bound
+        (steps,), (bound,) = fastest(fast, low[None], high[None], sizes.quota)
+        seconds, bound = float(soonest(fast.at(steps))[1].max()), second * bound
         if seconds:  # at T* itself, rounding errors decide which sizes still end in time
             most = np.maximum(cells.largest(low, high, seconds), steps)
             steps = cheapest(cells, low, most, sizes.quota, seconds)[0]
     else:
         found = cheapest_time_and_sizes(cells, low, high, sizes.quota, second / joule)
         steps, seconds, bound = found.steps, found.seconds, joule * found.bound
-        message = found.message
-    spent = cells.solve(steps, seconds or 1.0)  # in no time, there is nothing to do
-    assert spent.value is not None
-    objective = second * seconds + joule * _joules(spent)
-    return Plan(steps, spent.value[:4], seconds, objective, min(bound, objective), message)
+        notes.append(found.message)
+    end, clients, energy = _spent(cells, steps, seconds or 1.0)
+    seconds = end if seconds else 0.0  # in no time, there is nothing to do
+    objective = second * seconds + joule * energy
+    message = "; ".join(filter(None, notes))
+    return Plan(steps, clients, seconds, objective, min(bound, objective), message)

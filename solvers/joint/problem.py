@@ -12,7 +12,7 @@ from solvers.arrays import broadcast, finite
 from solvers.joint.cells import SizedCells
 from solvers.mask_sizes.problem import Problem as Sizes
 from solvers.mask_sizes.problem import read_problem as read_sizes
-from solvers.outcome import located
+from solvers.outcome import located, unable
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,6 +25,7 @@ class Problem:
         sizes: the bounds as given, which explain why sizes are impossible.
         silent: cells [problems, cells] with a client that cannot send even the bits that do not
             depend on the size.
+        mute: clients that cannot send, of cells that are to train, [problems, cells, clients].
     """
 
     cells: SizedCells
@@ -32,6 +33,7 @@ class Problem:
     high: FloatArray
     sizes: Sizes
     silent: BoolArray
+    mute: BoolArray
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -56,9 +58,23 @@ class Problem:
         if not self.sizes.feasible()[row]:
             text = self.sizes.explain(row)
         else:
-            cell = int((self.silent[row] | (self.high[row] < self.sizes.cells.high[row])).argmax())
-            text = f"cell {cell} has a client with bits to send and snr_hz 0"
+            text = self.named(row)
+            if not (self.silent[row] | (self.low[row] > self.high[row])).any():
+                units = int(self.high[row].sum()) * self.sizes.cells.step
+                text = few_units(self.sizes.total, units, text)
         return located(text, ~feasible, self.shape)
+
+    def named(self, row: int) -> str:
+        """Name the clients that cannot send in the first such cell of a problem."""
+        needed = self.silent[row] | (self.low[row] > self.high[row])
+        cells = needed if needed.any() else self.mute[row].any(-1)
+        cell = int(cells.argmax())
+        return f"cell {cell}: {unable({'send: snr_hz is 0': self.mute[row, cell]})}"
+
+
+def few_units(total: int, units: int, why: str) -> str:
+    """Say that too few units are in cells whose clients can all take part."""
+    return f"total is {total}, but only {units} units are in cells that can send them; {why}"
 
 
 def read_problem(
@@ -95,9 +111,11 @@ def read_problem(
     rows = (-1, full[0].shape[-1])
     bits, ready, more_bits, more_ready, snr = (array.reshape(rows) for array in full)
     stuck = snr == 0
-    mute = (stuck & (bits > 0)).any(-1).reshape(sizes.cells.low.shape)
+    empty = (stuck & (bits > 0)).any(-1).reshape(sizes.cells.low.shape)
     silent = (stuck & (more_bits > 0)).any(-1).reshape(sizes.cells.low.shape)
-    high = np.where(mute, np.minimum(sizes.cells.high, 0), sizes.cells.high)
+    mute = (stuck & (bits + more_bits > 0)).reshape(*silent.shape, -1)
+    mute &= (silent | (sizes.cells.high > 0))[:, :, None]
+    high = np.where(empty, np.minimum(sizes.cells.high, 0), sizes.cells.high)
     step = sizes.cells.step
     cells = SizedCells(
         step * bits,
@@ -107,4 +125,4 @@ def read_problem(
         np.where(stuck, 1.0, snr),
         band.reshape(-1),
     )
-    return Problem(cells, sizes.cells.low, high, sizes, silent)
+    return Problem(cells, sizes.cells.low, high, sizes, silent, mute)

@@ -19,7 +19,7 @@ from channels.arrays import BoolArray, FloatArray
 from channels.validation import shown
 from solvers.arrays import broadcast, finite
 from solvers.bands.least_band import LN2, excess, least_band
-from solvers.outcome import Outcome
+from solvers.outcome import Outcome, left_out, unable
 from solvers.solution import Solution
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def optimize_widths_and_bands(
         bits: s > 0, [..., clients], size of the full model's update.
         compute_seconds: W, [..., clients], seconds of computation for the full model.
         snr_hz: rho, [..., clients], transmit power x gain / noise density in Hz; a client with 0
-            trains nothing.
+            trains nothing, and the message names it.
         bandwidth_hz: B, [...], the band of the cell in Hz.
         deadline_seconds: T > 0, [...].
         weights: w > 0, [..., clients], e.g. numbers of samples.
@@ -161,19 +161,22 @@ def optimize_widths_and_bands(
         ends = able & (cap * size * LN2 < window * snr)
     enough = np.full(size.shape, np.inf)
     enough[ends] = least_band(cap * size[ends], window[ends], snr[ends])[0]
-    weight = np.where(able, weight, 1e-300)
     clients = _Clients(size, ready, snr, weight, deadline, enough)
     bands, price = _filled(clients, able, band.reshape(-1))
     heard = able & (bands >= np.maximum(_MIN_BAND, _MIN_RATIO * snr))
     bands = np.where(heard, bands, 0.0)
     widths = np.where(heard, np.minimum(clients.share(np.where(heard, bands, snr)), cap), 0.0)
     widths[bands >= enough] = cap
-    weight = np.where(able, weight, 0.0)
     objective = (weight * widths).sum(-1)
     bound = np.maximum(_bound(clients, able, cap, price, band.reshape(-1)), objective)
     found = Outcome(WidthsAndBands(widths, bands), objective, bound)
+    message = left_out(
+        ~able.all(-1), band.shape, lambda row: unable({"send: snr_hz is 0": ~able[row]})
+    )
     every = np.ones(len(bands), dtype=bool)
-    return found.solution(every, band.shape, bits, backend="water_filling", start=start)
+    return found.solution(
+        every, band.shape, bits, backend="water_filling", start=start, message=message
+    )
 
 
 def _filled(clients: _Clients, able: BoolArray, band: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -131,7 +131,7 @@ def test_batches_give_the_answers_of_single_problems():
     assert many.status.tolist() == [Status.OPTIMAL, Status.INFEASIBLE, Status.OPTIMAL]
     assert many.message == (
         "1 of 3 problems are infeasible; item [1]: count is 12, but 10 of 40 clients can send; "
-        "clients 0, 1, 2, 3, 4, ... cannot: snr_hz is 0"
+        "clients 0, 1, 2, 3, 4, ... cannot send: snr_hz is 0"
     )
     levels = np.array([5.0, 12, 40])
     found = select_clients(bits[0], ready[0], snr_hz[0], 1e6, values=1, at_least=levels)
@@ -211,7 +211,7 @@ def test_shortfalls_are_named():
     assert (found.value, found.objective, found.status) == (None, np.inf, Status.INFEASIBLE)
     assert found.message == (
         "at_least is 5.0, but the clients that can send have a total value of 2.0; "
-        "clients 1, 2 cannot: snr_hz is 0"
+        "clients 1, 2 cannot send: snr_hz is 0"
     )
     assert select_clients(**GOOD, count=2).message.startswith("count is 2, but 1 of 3 clients can")
 

@@ -90,7 +90,14 @@ def test_a_cell_that_cannot_send_trains_nothing():
     assert found.value.sizes.tolist() == [10, 0]
     stuck = optimize_masks_and_bands(1e4, 0, [[1e7, 1e7], [1e7, 0]], 1e6, 10, cap=6)
     assert stuck.status is Status.INFEASIBLE
-    assert stuck.message == "cell 1 has a client with bits to send and snr_hz 0"
+    named = "cell 1: client 1 cannot send: snr_hz is 0"
+    assert found.message == named
+    few = "total is 10, but only 6 units are in cells that can send them"
+    assert stuck.message == f"{few}; {named}"
+    needed = optimize_masks_and_bands(1e4, 0, [[1e7, 1e7], [1e7, 0]], 1e6, 10, lower=1)
+    assert (needed.status, needed.message) == (Status.INFEASIBLE, named)
+    batch = optimize_masks_and_bands(1e4, 0, [[[1e7], [1e7]], [[1e7], [0]]], 1e6, 10)
+    assert batch.message.startswith("1 of 2 problems go without clients; item [1]: cell 1: client")
     batch = optimize_masks_and_bands(1e4, 0, [[[1e7]], [[0.0]]], 1e6, 10, offset_bits=1.0)
     assert batch.status.tolist() == [Status.OPTIMAL, Status.INFEASIBLE]
     assert batch.value.sizes.tolist() == [[10], [-1]]

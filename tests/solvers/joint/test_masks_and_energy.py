@@ -227,7 +227,11 @@ def test_a_cell_that_cannot_end_is_named():
         offset_bits=1.0,
         **LIMITS,
     )
-    assert found.message == "cell 1 does not end by 1 s at its least size"
+    assert found.message == "cell 1: client 0 cannot send: gain_per_noise is 0"
+    late = optimize_masks_and_energy(
+        1e4, 1e6, [[1e9], [1e9]], 1e6, 4, deadline_seconds=1e-6, lower=1, **LIMITS
+    )
+    assert late.message == "cell 0 does not end by 1e-06 s at its least size"
 
 
 def test_a_deadline_of_exactly_the_least_time():

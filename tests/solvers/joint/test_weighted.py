@@ -161,9 +161,16 @@ def test_cells_without_work_or_channel():
         arguments = good | {"gain_per_noise": gain, "bandwidth_hz": band, "total": 9} | LIMITS
         return optimize_masks_and_energy(**(arguments | change))
 
-    assert solve().value.sizes[1] == 0
-    assert solve(cap=4).message == "total is 9, but only 8 units are in cells that can send them"
-    assert solve(lower=1).message.startswith("cell 1 has a client that cannot compute or send")
+    named = "cell 1: client 0 cannot send: gain_per_noise is 0"
+    few = f"total is 9, but only 8 units are in cells that can send them; {named}"
+    for goal in ({}, {"weights": (1.0, 0.0)}, {"weights": None, "deadline_seconds": 1e3}):
+        found = solve(**goal)
+        assert (found.value.sizes[1], found.message) == (0, named)
+        assert solve(lower=1, **goal).message == named
+        assert solve(cap=4, **goal).message in (
+            few,
+            few.replace("are in cells that can send them", "end by 1000 s"),
+        )
     nothing = solve(total=0)
     assert (nothing.objective, nothing.value.seconds) == (0, 0)
     rest = solve(bits_per_unit=bits * [[0], [1], [1]], cycles_per_unit=cycles * [[0], [1], [1]])
