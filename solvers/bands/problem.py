@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from channels.arrays import BoolArray, FloatArray
 from solvers.arrays import broadcast, finite
 from solvers.bands.least_time import Cells
