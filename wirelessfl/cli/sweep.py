@@ -17,7 +17,8 @@ from wirelessfl.cli.show import TO_TARGET, TOTALS, cells_of, sweep_progress, wit
 from wirelessfl.config import Config
 from wirelessfl.config.sections import PLACES
 from wirelessfl.errors import ConfigError
-from wirelessfl.runs.sweep import sweep
+from wirelessfl.runs.result import RunResult
+from wirelessfl.runs.sweep import Failure, SweepError, sweep
 
 OWN = ("config", "json", "command", "jobs", "ray", "out")
 
@@ -37,11 +38,16 @@ def add_sweep_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def sweep_command(arguments: argparse.Namespace, tables: dict[str, Any]) -> int:
-    """Check all combinations, run them, and print a table with one row per run.
+    """Check all combinations, run them, and print a table with one row per finished run.
+
+    As JSON, failed runs have rows too, with the reason as ``error``.
 
     Args:
         arguments: parsed command line; settings are lists of values.
         tables: the configuration file's tables, which flags override.
+
+    Raises:
+        SweepError: runs failed; raised after printing.
     """
     if arguments.jobs < 1:
         raise ConfigError(f"jobs is {arguments.jobs}: give at least 1.")
@@ -66,17 +72,27 @@ def sweep_command(arguments: argparse.Namespace, tables: dict[str, Any]) -> int:
     ]
     root = Path(arguments.out or "runs/sweep")
     runs = [(label, c.total_rounds) for label, c in zip(labels, configs, strict=True)]
-    with sweep_progress(runs, Console(stderr=True)) as show:
-        results = sweep(configs, root, jobs=arguments.jobs, ray=arguments.ray, on_row=show)
+    outcomes: Sequence[RunResult | Failure]
+    failed: SweepError | None = None
+    try:
+        with sweep_progress(runs, Console(stderr=True)) as show:
+            outcomes = sweep(configs, root, jobs=arguments.jobs, ray=arguments.ray, on_row=show)
+    except SweepError as error:
+        outcomes, failed = error.outcomes, error
     rows = [
-        {**entry, **result.summary(), **entry}
-        for entry, result in zip(described, results, strict=True)
+        {**entry, "error": outcome.reason}
+        if isinstance(outcome, Failure)
+        else {**entry, **outcome.summary(), **entry}
+        for entry, outcome in zip(described, outcomes, strict=True)
     ]
+    finished = [row for row in rows if "error" not in row]
     if arguments.json:
         print(json.dumps(rows, indent=2))
-    else:
-        Console().print(_table(varied, rows))
+    elif finished:
+        Console().print(_table(varied, finished))
         print(f"runs: {root}")
+    if failed is not None:
+        raise failed
     return 0
 
 

@@ -11,6 +11,7 @@ from typing import Any, cast, get_type_hints
 from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
+from channels.streams import Stream
 from wirelessfl.algorithms import Algorithm
 from wirelessfl.assignment import AssignmentRule
 from wirelessfl.config.kinds import chosen_classes, title_of, words
@@ -19,6 +20,7 @@ from wirelessfl.config.tables import hint
 from wirelessfl.data.splits import Split
 from wirelessfl.errors import ConfigError
 from wirelessfl.fading import FadingModel
+from wirelessfl.generators import seeded_generators
 from wirelessfl.guard import calling
 from wirelessfl.models.choice import ModelChoice
 from wirelessfl.rounds.compression import Compression
@@ -67,15 +69,16 @@ class Choices:
     def of(cls, tables: Mapping[str, Any]) -> Choices:
         """Build every choice from its table, which must have a ``name``.
 
+        The run's seed determines what the constructors of users' choices draw.
+
         Raises:
             ConfigError: a name or a setting is unknown, or a value is wrong.
         """
-        return cls(
-            **{
-                kind: _built(kind, found, tables[kind])
-                for kind, found in chosen_classes(tables).items()
-            }
-        )
+        classes = chosen_classes(tables)
+        with seeded_generators(Stream(tables["run"].seed, ("users' choices",))):
+            return cls(
+                **{kind: _built(kind, found, tables[kind]) for kind, found in classes.items()}
+            )
 
 
 @lru_cache(maxsize=256)

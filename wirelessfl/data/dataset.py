@@ -134,7 +134,7 @@ def _check_tensor(name: str, given: object) -> None:
         kind = f"{type(given).__module__}.{type(given).__name__}"
         raise DataError(f"{name} is a {kind}: give torch tensors, e.g. torch.from_numpy(...).")
     if given.requires_grad:
-        raise DataError(f"{name} requires gradients: give values alone, {name}.detach().")
+        raise DataError(f"{name} requires gradients: give its values alone, by detach().")
 
 
 def widened(inputs: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import signal
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import torch
 
 from wirelessfl.config import Config
+from wirelessfl.config.sections import PLACES
 from wirelessfl.errors import ConfigError, TrainingError
 from wirelessfl.fork_server import (
     CHILD,
@@ -61,18 +62,47 @@ class SweepError(TrainingError):
 
     Args:
         failures: the failed runs with their reasons.
+        outcomes: by run of the sweep, its result or its failure; by default the failures.
     """
 
-    def __init__(self, failures: Sequence[Failure]) -> None:
-        self.failures = tuple(failures)
+    def __init__(
+        self, failures: Sequence[Failure], outcomes: Sequence[RunResult | Failure] = ()
+    ) -> None:
+        self.failures, self.outcomes = tuple(failures), tuple(outcomes or failures)
+        varied = _varied([outcome.config for outcome in self.outcomes])
         by_reason: dict[str, list[str]] = {}
         for config, reason in failures:
+            given = _given(config)
+            values = "".join(f", {key} {given[key]}" for key in varied if key in given)
             by_reason.setdefault(reason, []).append(
-                f"{config.algorithm['name']} ({settings_hash(config)}, seed {config.run.seed}, "
-                f"cells {config.network.cells})"
+                f"{config.algorithm['name']} ({settings_hash(config)}{values})"
             )
         reasons = "; ".join(f"{_first(runs)}: {reason}" for reason, runs in by_reason.items())
         super().__init__(f"{len(failures)} of the runs failed; the others are stored. {reasons}")
+
+
+def _given(config: Config) -> dict[str, Any]:
+    """The given settings of the tables, by key; that of a choice's name is its table."""
+    return {
+        table if key == "name" else key: value
+        for table, settings in config.given_tables().items()
+        if isinstance(settings, Mapping)
+        for key, value in settings.items()
+    }
+
+
+def _varied(configs: Sequence[Config]) -> list[str]:
+    """Keys of settings that are given with different values, without the algorithm and paths."""
+    values: dict[str, list[Any]] = {}
+    for config in configs:
+        for key, value in _given(config).items():
+            values.setdefault(key, []).append(value)
+    same = {"algorithm", *PLACES}
+    return [
+        key
+        for key, found in values.items()
+        if key not in same and found.count(found[0]) < len(found)
+    ]
 
 
 def _first(runs: Sequence[str]) -> str:
@@ -137,9 +167,14 @@ def sweep(
         failures = _in_processes(configs, places, root, jobs, tell, ended)
     else:
         failures = _in_turn(configs, places, root, tell, ended)
+    failed = {settings_hash(failure.config): failure for failure in failures}
+    outcomes = [
+        failed.get(settings_hash(config)) or resume(kept_folder(config, root)) for config in configs
+    ]
+    results = [outcome for outcome in outcomes if isinstance(outcome, RunResult)]
     if failures:
-        raise SweepError(failures)
-    return [resume(kept_folder(config, root)) for config in configs]
+        raise SweepError(failures, outcomes)
+    return results
 
 
 def _in_turn(

@@ -12,7 +12,9 @@ from channels import Network
 from channels.streams import Stream
 from wirelessfl.config import Config
 from wirelessfl.data import Dataset
+from wirelessfl.fading.base import Fading
 from wirelessfl.generators import seeded_generators
+from wirelessfl.guard import guard
 from wirelessfl.setup.arguments import check_objects
 from wirelessfl.setup.cells import build_cells
 from wirelessfl.setup.given_objects import GivenObjects, configured
@@ -50,6 +52,8 @@ def build(
     check_objects(model=model, data=data, network=network, shards=shards)
     given = GivenObjects(model, data, network)
     config = configured(config, given)
+    if network is not None:
+        guard(type(network.fading), Fading)
     with seeded_generators(Stream(config.run.seed, ("users' code",))):
         match config.regime:
             case "rounds":

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 import sys
 import threading
@@ -99,7 +100,7 @@ def test_other_runs_finish_if_some_fail(tmp_path, jobs, monkeypatch):
     own = Config.from_flags("broken:Broken", rounds=1, clients=2, seed=9)
     runs = [wanted[0], bad[0], own, bad[1], wanted[1]]
     ended = []
-    with pytest.raises(SweepError, match=r"3 of the runs failed.*seed 7, cells 4") as caught:
+    with pytest.raises(SweepError, match=r"3 of the runs failed.*, seed 7") as caught:
         sweep(runs, tmp_path / "runs", jobs=jobs, on_end=ended.append)
     assert sorted(ended) == [0, 4]
     failures = caught.value.failures
@@ -142,6 +143,7 @@ def test_a_killed_process_is_reported_with_its_exit_code(tmp_path, engine):
 
 OBSERVER = """
 import os
+import re
 from dataclasses import dataclass
 from wirelessfl.algorithms.fedavg import FedAvg
 
@@ -402,3 +404,38 @@ def test_a_run_with_other_defaults_is_not_reused(tmp_path):
     assert not is_finished(config, tmp_path)
     with pytest.raises(ConfigError, match="contains a run made with other default settings"):
         kept_run(config, tmp_path)
+
+
+def test_failed_runs_are_named_by_the_settings_that_vary(tmp_path):
+    """Not by others, even if they are given."""
+    flags = {"dataset": "mnist", "data_dir": tmp_path, "clients": 8}
+    runs = [
+        Config.from_flags("hfedavg", edge_rounds=edge, local_steps=steps, **flags)
+        for edge in (1, 4)
+        for steps in (5, 20)
+    ]
+    with pytest.raises(SweepError) as caught:
+        sweep(runs, tmp_path / "runs")
+    named = re.findall(r"hfedavg \(\w{16}, ([^)]*)\)", str(caught.value))
+    assert named == [
+        "local_steps 5, edge_rounds 1",
+        "local_steps 20, edge_rounds 1",
+        "local_steps 5, edge_rounds 4",
+    ]
+
+
+def test_json_has_the_finished_and_the_failed_runs(tmp_path, capsys):
+    """In the order of the values; the exit status tells of the failure."""
+    words = "sweep fedavg --clients 4 --rounds 1 --local-steps 1 --split noniid,cell-shards".split()
+    words += ["--shards", "1,2000", "--json", "--out", str(tmp_path / "runs")]
+    assert main(words) == 2
+    output = capsys.readouterr()
+    entries = json.loads(output.out)
+    failed = [entry["shards"] for entry in entries if "error" in entry]
+    assert [entry["shards"] for entry in entries] == [1, 2000, 1, 2000]
+    assert failed == [2000, 2000]
+    assert all("cannot be cut" in entry["error"] for entry in entries if entry["shards"] == 2000)
+    assert all(entry["round"] == 1 for entry in entries if entry["shards"] == 1)
+    assert output.err.startswith("SweepError: 2 of the runs failed")
+    assert main([word for word in words if word != "--json"]) == 2
+    assert capsys.readouterr().out.count("\n│ noniid") == 1
