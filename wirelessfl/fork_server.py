@@ -7,14 +7,12 @@ processes are spawned, and each of them imports PyTorch and this package again, 
 from __future__ import annotations
 
 import os
-import signal
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from torch import multiprocessing
+
+from wirelessfl.signals import ignored
 
 PRELOADED = (
     "wirelessfl.models",
@@ -64,7 +62,7 @@ class ForkServer:
 
         forkserver.set_forkserver_preload([*PRELOADED, *modules])
         try:
-            with ignoring_interrupts():
+            with ignored():  # it ends with this process
                 forkserver.ensure_running()
         except OSError:  # its socket cannot be created, e.g. because the path is too long
             return False
@@ -81,16 +79,3 @@ class ForkServer:
 
 
 fork_server = ForkServer()
-
-
-@contextmanager
-def ignoring_interrupts() -> Iterator[None]:
-    """Make processes started inside ignore Ctrl-C; the parent handles it and ends them."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)

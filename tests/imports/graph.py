@@ -41,7 +41,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "wirelessfl.units",
         "wirelessfl.figure_style",
     ),
-    ("wirelessfl.errors", "wirelessfl.version"),
+    ("wirelessfl.errors", "wirelessfl.version", "wirelessfl.signals"),
     ("solvers",),
     ("channels",),
 )

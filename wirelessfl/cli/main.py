@@ -69,9 +69,10 @@ def _main(words: list[str]) -> int:
         cause = str(error).partition("\n")[0]
         print(f"MemoryError: {SMALLER} {cause}".rstrip(), file=sys.stderr)
         return 2
-    except KeyboardInterrupt:
-        print("interrupted", file=sys.stderr)
-        return 130
+    except (KeyboardInterrupt, Terminated) as error:
+        with suppress(OSError):  # the terminal may be closed
+            print("interrupted", file=sys.stderr)
+        return error.code if isinstance(error, Terminated) else 130
     return status
 
 

@@ -48,7 +48,7 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise ConfigError(
             f"configuration {path}: {error.strerror}. Give the path of a TOML file."
         ) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigError(f"configuration {path} is not TOML: {error}. Correct it.") from error
 
 

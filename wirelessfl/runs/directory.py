@@ -9,18 +9,20 @@ import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors import SafetensorError
 from torch import Tensor
 
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.runs.about import CHECKPOINT_LAYOUT, NUMERICS, ROWS_SCHEMA, about
+from wirelessfl.runs.checkpoints import read_checkpoint, read_state, write_checkpoint
 from wirelessfl.runs.files import NotWrittenError, check_writable, draft_of, replacing
+from wirelessfl.runs.rows_file import RowsFile
+from wirelessfl.server.client_states import LOG, check_log
 
 try:
     import fcntl
@@ -30,38 +32,39 @@ except ImportError:  # not a POSIX system: folders of runs are not locked
 Row = dict[str, Any]
 
 
-def _told(checkpoint: Any) -> dict[str, Any]:
-    """The state in an open checkpoint.
-
-    Raises:
-        ValueError: it has none.
-    """
-    state = json.loads((checkpoint.metadata() or {}).get("state", "null"))
-    if not isinstance(state, dict):
-        raise ValueError("it has no state of a run")
-    return state
+@contextmanager
+def _alone_in(path: Path) -> Iterator[None]:
+    """Wait until no other process starts a run in the folder ``path``, where locks are possible."""
+    with ExitStack() as stack:
+        if fcntl is not None:
+            with suppress(OSError):  # some network file systems have no locks of folders
+                folder = os.open(path, os.O_RDONLY)
+                stack.callback(os.close, folder)
+                fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
 
 
 class RunDirectory:
     """The folder of one run.
 
-    Rows are appended. A checkpoint stores how many bytes of rows it covers; a resumed run truncates
-    later rows.
+    Rows are appended. A checkpoint stores how many bytes of rows it covers and their checksum; a
+    resumed run truncates later rows.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._about_file = path / "about.json"
-        self._rows_file = path / "rows.jsonl"
         self._checkpoint_file = path / "checkpoint.safetensors"
+        self._remedy = f"Restore it, or start a new run: {self.command}"
+        self._rows = RowsFile(path / "rows.jsonl", self._remedy)
         self._made = False
 
     @classmethod
     def check_free(cls, path: Path) -> None:
         """Check that a folder is empty or missing, and writable.
 
-        A draft of ``config.toml`` is ignored: the process that wrote it was killed before the run
-        began.
+        ``about.json`` and drafts are ignored without ``config.toml``, which is written last: the
+        process that wrote them was killed before the run began.
 
         Raises:
             ConfigError: it is a file, not empty, or not writable.
@@ -72,8 +75,9 @@ class RunDirectory:
                 f"out is {path}, which contains a run. Choose another folder, or resume this run: "
                 f"wirelessfl resume {path}"
             )
-        draft = draft_of(path / "config.toml")
-        if path.exists() and any(file != draft for file in path.iterdir()):
+        config, about = path / "config.toml", path / "about.json"
+        begun = {about, draft_of(about), draft_of(config)}
+        if path.exists() and not begun.issuperset(path.iterdir()):
             raise ConfigError(
                 f"out is {path}: it is not an empty folder. Choose another folder, or empty it."
             )
@@ -105,15 +109,16 @@ class RunDirectory:
             FileExistsError: ``new`` is set, and the folder exists.
         """
         text, told = config.to_toml(), about(config.run.device) | dict(entries or {})
-        cls.check_free(path)
+        check_writable(path)
         directory = cls(path)
         directory._made = not path.exists()
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.mkdir(exist_ok=not new)
-            with replacing(path / "config.toml") as draft:
-                draft.write_text(text, encoding="utf-8")
-            directory._write_about(told)
+            path.mkdir(parents=True, exist_ok=not new)
+            with _alone_in(path):
+                cls.check_free(path)
+                directory._write_about(told)
+                with replacing(path / "config.toml") as draft:
+                    draft.write_text(text, encoding="utf-8")
         except FileExistsError:
             raise
         except OSError as error:
@@ -122,12 +127,16 @@ class RunDirectory:
 
     def remove(self) -> None:
         """Remove the files of a run that has failed at its start, and its folder if it was new."""
-        own = (self.path / "config.toml", self._about_file, self._rows_file, self._checkpoint_file)
-        for file in (*own, *self.path.glob("*clients-*.log")):
+        own = (self.path / "config.toml", self._about_file, self._rows.path, self._checkpoint_file)
+        for file in (*own, *self._logs()):
             file.unlink(missing_ok=True)
         if self._made:
             with suppress(OSError):  # another program has written into it
                 self.path.rmdir()
+
+    def _logs(self) -> list[Path]:
+        """The files of client states."""
+        return sorted(self.path.glob("*clients-*.log"))
 
     @classmethod
     def open(cls, path: Path) -> tuple[RunDirectory, Config]:
@@ -190,6 +199,18 @@ class RunDirectory:
         with replacing(self._about_file) as draft:
             draft.write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
 
+    def about(self) -> dict[str, Any]:
+        """The entries of ``about.json``.
+
+        Raises:
+            ConfigError: the file is missing or damaged.
+        """
+        with self._reading(self._about_file):
+            told = json.loads(self._about_file.read_text(encoding="utf-8"))
+            if not isinstance(told, dict) or not isinstance(told.get("resumed", []), list):
+                raise ValueError("it has no entries of a run")
+        return told
+
     def note_resumed(self, told: dict[str, Any]) -> None:
         """Add an entry to the list ``resumed`` in ``about.json``; other entries do not change.
 
@@ -197,16 +218,10 @@ class RunDirectory:
             told: the entry, from ``wirelessfl.runs.about``.
 
         Raises:
-            ConfigError: the file is damaged.
+            ConfigError: the file is missing or damaged.
         """
-        try:
-            exists = self._about_file.exists()
-            first = json.loads(self._about_file.read_text(encoding="utf-8")) if exists else {}
-            first["resumed"] = [*first.get("resumed", []), told]
-        except (OSError, ValueError, TypeError, AttributeError) as error:
-            raise ConfigError(
-                f"{self._about_file} is damaged: {error}. Restore or remove it."
-            ) from error
+        first = self.about()
+        first["resumed"] = [*first.get("resumed", []), told]
         self._write_about(first)
 
     @contextmanager
@@ -230,10 +245,23 @@ class RunDirectory:
         """Append one row; if the process is killed here, ``resume`` removes the incomplete line.
 
         Raises:
-            NotWrittenError: the file cannot be written.
+            NotWrittenError: the file cannot be written, or files of the run are gone.
         """
-        with self._writing(self._rows_file), self._rows_file.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(row) + "\n")
+        with self._writing(self._rows.path):
+            self._check_kept()
+            self._rows.append(row)
+
+    def _check_kept(self) -> None:
+        """Check that the folder of a run that is training is still there, with all its rows.
+
+        Raises:
+            NotWrittenError: another program has removed or changed them.
+        """
+        if not self.holds_run(self.path) or self._rows.length != self._rows.covered[0]:
+            raise NotWrittenError(
+                f"the folder {self.path} has been removed, moved or changed while its run was "
+                "training, and rows are lost. Start a new run."
+            )
 
     @contextmanager
     def _writing(self, file: Path) -> Iterator[None]:
@@ -251,71 +279,40 @@ class RunDirectory:
                 f"{self.path}"
             ) from error
 
-    def rows(self) -> list[Row]:
-        """All rows, without an incomplete last line.
-
-        Raises:
-            ConfigError: the file or a line is damaged.
-        """
-        if not self._rows_file.exists():
-            return []
-        try:
-            lines = self._rows_file.read_text(encoding="utf-8").split("\n")[:-1]
-        except (OSError, UnicodeError) as error:
-            raise ConfigError(
-                f"{self._rows_file} is damaged: {error}. Restore it, or start a new run: "
-                f"{self.command}"
-            ) from error
-        rows = []
-        for number, line in enumerate(lines, start=1):
-            try:
-                row = json.loads(line)
-                if not isinstance(row, dict) or "accuracy" not in row:
-                    raise ValueError("it is not a row of a run")
-            except (ValueError, RecursionError) as error:
-                raise ConfigError(
-                    f"{self._rows_file}, line {number} is damaged: {error}. Restore the line, or "
-                    f"start a new run: {self.command}"
-                ) from error
-            rows.append(row)
-        return rows
-
     def save(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
         """Write a checkpoint that covers all current rows.
 
         Raises:
-            NotWrittenError: it cannot be written; the last one remains.
+            NotWrittenError: it cannot be written, and the last one remains; or files of the run are
+                gone.
         """
-        size = 0
-        if self._rows_file.exists():
-            with self._rows_file.open("rb") as file:
-                os.fsync(file.fileno())
-                size = file.seek(0, os.SEEK_END)
-        note = json.dumps({**state, "rows_bytes": size})
-        with self._writing(self._checkpoint_file), replacing(self._checkpoint_file) as draft:
-            contiguous = {name: value.contiguous().cpu() for name, value in tensors.items()}
-            save_file(contiguous, draft, metadata={"state": note})
-            # save_file lets only the owner read its file; some file systems have no permissions.
-            with suppress(OSError):
-                shutil.copymode(self._rows_file, draft)
+        with self._writing(self._checkpoint_file):
+            self._check_kept()
+            self._rows.to_disk()
+            size, checksum = self._rows.covered
+            told = {**state, "rows_bytes": size, "rows_checksum": checksum}
+            with replacing(self._checkpoint_file) as draft:
+                write_checkpoint(draft, tensors, told)
+                # Only the owner may read the new file; some file systems have no permissions.
+                with suppress(OSError):
+                    shutil.copymode(self._rows.path, draft)
 
     def load(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
         """Tensors and state of the checkpoint; None if none has been written yet.
 
         Raises:
-            ConfigError: the checkpoint is damaged, or missing although there are rows.
+            ConfigError: the checkpoint is damaged, or missing although the run has made progress.
         """
         if not self._checkpoint_file.exists():
-            if self._rows_file.exists() and self._rows_file.stat().st_size:
-                raise ConfigError(
-                    f"{self._checkpoint_file} is missing, but {self._rows_file.name} has rows, "
-                    "which cannot be continued without it. Restore the checkpoint, or start a new "
-                    f"run: {self.command}"
-                )
+            for file in (self._rows.path, *self._logs()):
+                if file.exists() and file.stat().st_size:
+                    raise ConfigError(
+                        f"{self._checkpoint_file} is missing, but there is {file.name}, which "
+                        f"cannot be continued without it. {self._remedy}"
+                    )
             return None
-        with self._checkpoint() as file:
-            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            return tensors, _told(file)
+        with self._reading(self._checkpoint_file):
+            return read_checkpoint(self._checkpoint_file)
 
     def _state(self) -> dict[str, Any] | None:
         """State of the checkpoint without its tensors; None if none has been written yet.
@@ -325,46 +322,63 @@ class RunDirectory:
         """
         if not self._checkpoint_file.exists():
             return None
-        with self._checkpoint() as file:
-            return _told(file)
+        with self._reading(self._checkpoint_file):
+            return read_state(self._checkpoint_file)
 
     @contextmanager
-    def _checkpoint(self) -> Iterator[Any]:
-        """Open the checkpoint.
+    def _reading(self, file: Path) -> Iterator[None]:
+        """Name the file, and the way to go on, if it is damaged.
 
         Raises:
-            ConfigError: the checkpoint is damaged, or may not be read.
+            ConfigError: the file is damaged, or may not be read.
         """
-        if not os.access(self._checkpoint_file, os.R_OK):
-            raise ConfigError(f"{self._checkpoint_file} cannot be read: permission denied.")
+        if not file.exists():
+            raise ConfigError(f"{file} is missing. {self._remedy}")
+        if not os.access(file, os.R_OK):
+            raise ConfigError(f"{file} cannot be read: permission denied.")
         try:
-            with safe_open(self._checkpoint_file, framework="pt") as file:
-                yield file
-        except (SafetensorError, OSError, TypeError, ValueError) as error:
-            raise ConfigError(
-                f"{self._checkpoint_file} is damaged: {error}. Start a new run with its settings: "
-                f"{self.command}"
-            ) from error
+            yield
+        except (OSError, ValueError, RecursionError) as error:
+            raise ConfigError(f"{file} is damaged: {error}. {self._remedy}") from error
+
+    def rows(self) -> list[Row]:
+        """All rows, without an incomplete last line.
+
+        Raises:
+            ConfigError: the file or a line is damaged.
+        """
+        return self._rows.read()
+
+    def check_rows(self, state: Mapping[str, Any]) -> list[Row]:
+        """Check and read the rows that a checkpoint covers.
+
+        Args:
+            state: state of the checkpoint.
+
+        Raises:
+            ConfigError: rows are missing, damaged or changed, or there are more than a finished run
+                has written.
+        """
+        covered = state["rows_bytes"], state["rows_checksum"]
+        return self._rows.check(*covered, whole=state["finished"])
+
+    def check_logs(self, tensors: Mapping[str, Tensor], *, titled: bool) -> None:
+        """Check the client states on disk that a checkpoint refers to.
+
+        Args:
+            tensors: tensors of the checkpoint.
+            titled: whether tasks have tables, and the names of logs those of tasks.
+
+        Raises:
+            ConfigError: a client state is missing or damaged.
+        """
+        for name in tensors:
+            if name.endswith(LOG):
+                prefix = name.removesuffix(LOG)
+                mark = f"{prefix.partition('.')[0]}-" if titled else ""
+                own = {n.removeprefix(prefix): v for n, v in tensors.items() if n.startswith(prefix)}
+                check_log(self.path, mark, own)
 
     def cut_rows(self, size: int) -> None:
-        """Truncate the file of rows to ``size`` bytes.
-
-        Raises:
-            ConfigError: the file has fewer bytes.
-        """
-        if self.check_rows(size) > size:
-            os.truncate(self._rows_file, size)
-
-    def check_rows(self, size: int) -> int:
-        """Number of bytes of the file of rows.
-
-        Raises:
-            ConfigError: they are fewer than ``size``.
-        """
-        there = self._rows_file.stat().st_size if self._rows_file.exists() else 0
-        if there < size:
-            raise ConfigError(
-                f"{self._rows_file} has {there} bytes, but the checkpoint needs {size}: rows "
-                f"are lost. Start a new run: {self.command}"
-            )
-        return there
+        """Truncate the file of rows to ``size`` bytes."""
+        self._rows.cut(size)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 from typing import Any, Protocol
 
 from torch import Tensor
@@ -20,6 +22,7 @@ from wirelessfl.runs.fingerprints import check_fingerprint, settings_fingerprint
 from wirelessfl.schedules.events import Event, Report
 from wirelessfl.schedules.loop import refuse, simulate
 from wirelessfl.setup import Setup
+from wirelessfl.signals import ended_by, handled_by
 from wirelessfl.training.torch_settings import torch_settings
 
 RowCallback = Callable[[Row], None]
@@ -79,10 +82,13 @@ class Progress:
         self.diverged: set[Any] = set()
         self.finished = False
         self.resumable = False
-        """Whether there is progress beyond the start, or an error of the caller."""
+        """Whether there is progress beyond the start."""
+        self.ending: BaseException | None = None
+        """A signal, or the error of a callback: ends the run at its next checkpoint."""
         self.wall_before = 0.0
         self.started = self.saved = time.monotonic()
         self.save_seconds = 0.0
+        self.saved_at = 0.0  # simulated seconds
         self.shards = engine.setup.shards
         self.leads = self.shards.rank == 0
         engine.attach(directory.path)
@@ -105,20 +111,28 @@ class Progress:
             return None
         _, state = checkpoint
         check_fingerprint(self.directory, state, self.fingerprint)
-        if not state["finished"]:
-            self.directory.cut_rows(state["rows_bytes"])
-        self.directory.rows()  # raises now if a row is damaged, not at the end
+        self.directory.check_rows(state)
+        self.directory.cut_rows(state["rows_bytes"])
         return checkpoint
 
     def _restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
         self.resumable = True
         self.wall_before, self.finished = state["wall_seconds"], state["finished"]
         self.engine.restore(tensors, state)
+        self.saved_at = self.engine.setup.clock.now
 
     def run(self) -> None:
-        """Continue from the current state to the end."""
+        """Continue from the current state to the end.
+
+        A signal that asks the process to end, or an error of a callback, ends the run with a
+        checkpoint as soon as the state allows one. A second Ctrl-C ends it at once.
+        """
         setup = self.engine.setup
-        with torch_settings(setup.limits.threads), freed_memory_kept():
+        with (
+            handled_by(self._signalled),
+            torch_settings(setup.limits.threads),
+            freed_memory_kept(),
+        ):
             simulate(
                 setup.schedule,
                 setup.regime,
@@ -127,14 +141,42 @@ class Progress:
                 self.save,
                 tick_seconds=setup.limits.tick_seconds,
             )
-        if self.leads and not (self.reported or self.directory.rows()):
-            raise ConfigError(
-                f"scheduler {title_of(setup.schedule)!r}: decide returned Stop before any Report, "
-                "so the run has no rows. Return Report on Started."
-            )
-        self.finished = True
-        if self.leads:
-            self.write_checkpoint()
+            if self.leads and not (self.reported or self.directory.rows()):
+                raise ConfigError(
+                    f"scheduler {title_of(setup.schedule)!r}: decide returned Stop before any Report, "
+                    "so the run has no rows. Return Report on Started."
+                )
+            self.finished = True
+            if self.leads:
+                self.write_checkpoint()
+        if self.ending is not None:
+            raise self.ending
+
+    @property
+    def _up_to_date(self) -> bool:
+        """Whether the last checkpoint has all progress; unknown if others share the clients."""
+        return self.shards.count == 1 and self.engine.setup.clock.now == self.saved_at
+
+    def _signalled(self, number: int, frame: FrameType | None) -> None:
+        """End at once, or at the next checkpoint; torchrun repeats the signals that it gets."""
+        again = self.ending is not None
+        if self.ending is None:
+            self.ending = ended_by(number)
+        if self._up_to_date or (again and number == signal.SIGINT and self.shards.count == 1):
+            raise self.ending
+        if not again:
+            self._call(self.on_note, "interrupted: a checkpoint follows; Ctrl-C ends at once")
+
+    def _call(self, callback: Callable[[Any], None] | None, told: Any) -> None:
+        """Call a callback of the caller; its error ends the run, at once or at a checkpoint."""
+        try:
+            if callback is not None:
+                callback(told)
+        except BaseException as error:
+            if self.ending is None:
+                self.ending = error
+            if self._up_to_date:
+                raise self.ending from None
 
     def wall_seconds(self) -> float:
         """Wall-clock seconds of the run, without interruptions."""
@@ -159,27 +201,38 @@ class Progress:
         task = row.get("task")
         if has_diverged(row) and task not in self.diverged:
             self.diverged.add(task)
-            if self.on_note is not None:
-                whose = "" if task is None else f" of {task}"
-                self.on_note(
-                    f"training{whose} has diverged by round {row['round']}. Lower --lr or "
-                    "--server-lr."
-                )
-        started, self.resumable = self.resumable or row["round"] > 0, True
-        if self.on_row is not None:
-            self.on_row(row)
-        self.resumable = started
+            whose = "" if task is None else f" of {task}"
+            self._call(
+                self.on_note,
+                f"training{whose} has diverged by round {row['round']}. Lower --lr or --server-lr.",
+            )
+        self.resumable = self.resumable or row["round"] > 0
+        self._call(self.on_row, row)
         return answer
 
     def save(self) -> None:
-        """Write a checkpoint unless one is recent; checkpoints take at most 1/20 of the time."""
-        if not self.leads:
-            return
+        """Write a checkpoint unless one is recent; checkpoints take at most 1/20 of the time.
+
+        Raises:
+            BaseException: what ends the run, after a checkpoint.
+        """
+        ending = self._ended()
         wanted = self.engine.setup.limits.checkpoint_seconds
-        pause = max(wanted, 20 * self.save_seconds) if wanted else 0.0
-        if time.monotonic() - self.saved >= pause:
+        pause = max(wanted, 20 * self.save_seconds) if wanted and ending is None else 0.0
+        if self.leads and time.monotonic() - self.saved >= pause:
             self.write_checkpoint()
             self.resumable = True
+        if ending is not None:
+            raise ending
+
+    def _ended(self) -> BaseException | None:
+        """What ends the run, in this process or in another one that shares the clients."""
+        ended = self.shards.all(self.ending is not None)
+        if self.ending is None and any(ended):
+            self.ending = TrainingError(
+                f"process {ended.index(True)} of {len(ended)} has ended the run: see its message."
+            )
+        return self.ending
 
     def write_checkpoint(self) -> None:
         """Write a checkpoint that covers all current rows."""
@@ -195,7 +248,7 @@ class Progress:
         }
         self.directory.save(self.engine.tensors(), state)
         self.engine.saved()
-        self.saved = time.monotonic()
+        self.saved, self.saved_at = time.monotonic(), self.engine.setup.clock.now
         self.save_seconds = self.saved - begun
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import asdict
 from datetime import datetime
 from functools import partial
@@ -57,7 +57,8 @@ def run(
             not even with their default values: ``[fading]``, and all of ``[network]`` except
             ``coherence``, ``availability``, ``busy_clients``, ``drop_out``, ``downlink_mbps``,
             ``backhaul_mbps`` and, with shifted-exponential delays, ``step_seconds``.
-        on_row: called with each row as it is written.
+        on_row: called with each row as it is written. An error that it raises ends the run with a
+            checkpoint after that row, from which ``resume`` continues.
         on_note: called with each message for the user, one line each.
         shards: the processes that share the clients, from ``wirelessfl.training.shards.sharded``
             in a script started by ``torchrun``; the first process writes the folder.
@@ -114,15 +115,20 @@ def resume(
     )
     directory, config = shards.by_first(partial(RunDirectory.open, Path(path)))
     checkpoint = shards.by_first(directory.load)
-    if checkpoint is not None and checkpoint[1]["finished"]:  # needs no data and no device
+    if checkpoint is None:
+        if on_note is not None:
+            on_note(f"{path} has no checkpoint: the run starts from the beginning")
+    else:  # the checks need no data and no device
         tensors, state = checkpoint
         shards.by_first(
             lambda: check_fingerprint(directory, state, settings_fingerprint(directory))
         )
-        shards.by_first(lambda: check_trace(directory, state, config))
-        shards.by_first(lambda: directory.check_rows(state["rows_bytes"]))
-        rows = shards.by_first(directory.rows)
-        return RunResult(config, rows, _stored_params(tensors, state, config), directory.path)
+        rows = shards.by_first(lambda: directory.check_rows(state))
+        if state["finished"]:
+            shards.by_first(lambda: check_trace(directory, state, config))
+            return RunResult(config, rows, _stored_params(tensors, state, config), directory.path)
+        shards.by_first(lambda: directory.check_logs(tensors, titled=bool(config.task)))
+    shards.by_first(directory.about)
     given = GivenObjects(model, data, network)
     if config.given.names != given.marks.names:
         began = ", ".join(f"{name}=..." for name in config.given.names) or "no objects"
@@ -210,11 +216,8 @@ def _new_directory(config: Config, entries: Mapping[str, Any]) -> RunDirectory:
     name = re.sub(r"[^\w.+-]", ".", f"{config.algorithm['name']}-{data}-{stamp}")
     for number in itertools.count(1):
         path = Path("runs", name if number == 1 else f"{name}-{number}")
-        try:
-            if not path.exists():
-                return RunDirectory.create(path, config, new=True, entries=entries)
-        except FileExistsError:
-            pass  # another process created it between the two lines above
+        with suppress(FileExistsError):
+            return RunDirectory.create(path, config, new=True, entries=entries)
     raise AssertionError("unreachable: the loop over names does not end")
 
 
@@ -246,15 +249,15 @@ def _go(
                     on_note(note)
             try:
                 progress.run()
-            except (KeyboardInterrupt, WorkerDiedError):
-                if on_note is not None:
-                    on_note(f"interrupted; to resume: wirelessfl resume {directory.path}")
-                raise
-            except NotWrittenError:
-                raise
-            except Exception:
-                if not (resumed or progress.resumable) and progress.leads:
-                    directory.remove()  # otherwise it would block the next run in this folder
+            except BaseException as error:
+                lost = isinstance(error, (KeyboardInterrupt, WorkerDiedError))
+                if progress.ending is not None or lost:
+                    with suppress(Exception):  # the terminal may be closed
+                        if on_note is not None:
+                            on_note(f"interrupted; to resume: wirelessfl resume {directory.path}")
+                elif isinstance(error, Exception) and not isinstance(error, NotWrittenError):
+                    if not (resumed or progress.resumable) and progress.leads:
+                        directory.remove()  # otherwise it would block the next run in this folder
                 raise
     rows = shards.by_first(directory.rows)
     return RunResult(setup.config, rows, engine.params(), directory.path)

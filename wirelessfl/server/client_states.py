@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import itertools
 import os
+import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import BinaryIO, ClassVar
 
@@ -25,6 +26,8 @@ from wirelessfl.training.cohort import State
 MEMORY_BYTES = 1 << 28
 """With ``auto``, states up to this total size are kept in memory."""
 GARBAGE = 4  # the log is rewritten when it has more than this many records per current record
+LOG = "clients.log"
+"""Tensor of a checkpoint that describes a log: its number, its records, and P."""
 
 
 class ClientStates(ABC):
@@ -165,9 +168,9 @@ class Overlay(InMemory):
 class OnDisk(ClientStates):
     """Client states in an append-only log of equal-size records in the run's folder.
 
-    A checkpoint stores the log's number, the record of each client, and the number of records; a
-    resumed run discards later records. When most records are outdated, a new log is written. The
-    old log is removed once a checkpoint refers to the new one.
+    A checkpoint stores the log's number, the record of each client with its checksum, and the
+    number of records; a resumed run discards later records. When most records are outdated, a new
+    log is written. The old log is removed once a checkpoint refers to the new one.
 
     Args:
         names: names of the state of each client.
@@ -180,6 +183,7 @@ class OnDisk(ClientStates):
     def __init__(self, names: Sequence[str], size: int, clients: int) -> None:
         super().__init__(names, size)
         self._record = {name: np.full(clients, -1, dtype=np.int64) for name in self.names}
+        self._checksum = {name: np.zeros(clients, dtype=np.int64) for name in self.names}
         self._records = 0
         self._number = 0
         self._folder: Path | None = None
@@ -201,38 +205,38 @@ class OnDisk(ClientStates):
 
     def get(self, name: str, client: int) -> Tensor | None:
         """A client's vector, read from the log."""
-        record = int(self._record[name][client])
-        return None if record < 0 else torch.from_numpy(self._read(record))
-
-    def _read(self, record: int) -> np.ndarray:
+        if self._record[name][client] < 0:
+            return None
         with self._opened() as file:
-            file.seek(4 * self.size * record)
-            values = np.fromfile(file, np.float32, self.size)
-        if len(values) < self.size:
-            raise ConfigError(
-                f"{file.name} ends before record {record}: client states are lost. Start a new run."
-            )
-        return values
+            return torch.from_numpy(self._read(file, name, client))
+
+    def _read(self, file: BinaryIO, name: str, client: int) -> np.ndarray:
+        record, checksum = int(self._record[name][client]), int(self._checksum[name][client])
+        return _record(file, self.size, record, checksum, client)
 
     def put(self, name: str, client: int, value: Tensor) -> None:
         """Append a client's vector."""
         if self._record[name][client] < 0 and not value.any():
             return
+        values = value.contiguous().numpy().astype(np.float32, copy=False)
         with self._opened() as file:
             file.seek(4 * self.size * self._records)
-            file.write(value.contiguous().numpy().astype(np.float32, copy=False).tobytes())
+            file.write(values.tobytes())
         self._record[name][client] = self._records
+        self._checksum[name][client] = zlib.crc32(values)
         self._records += 1
 
     def tensors(self) -> dict[str, Tensor]:
-        """The log's number and each client's record; flushes the log to disk first."""
+        """The log's number and each client's record and checksum; flushes the log to disk first."""
         if self._records > GARBAGE * max(self._live(), 1):
             self._write_anew()
         with self._opened() as file:
             os.fsync(file.fileno())
-        counts = torch.tensor([self._number, self._records])
-        records = {f"clients.{n}.record": torch.from_numpy(r) for n, r in self._record.items()}
-        return {"clients.log": counts, **records}
+        found = {LOG: torch.tensor([self._number, self._records, self.size])}
+        for name in self.names:
+            found[f"clients.{name}.record"] = torch.from_numpy(self._record[name])
+            found[f"clients.{name}.checksum"] = torch.from_numpy(self._checksum[name])
+        return found
 
     def _live(self) -> int:
         return sum(int((record >= 0).sum()) for record in self._record.values())
@@ -241,11 +245,11 @@ class OnDisk(ClientStates):
         """Copy the current records into a new log, ordered by name and client."""
         draft = self._log(self._number + 1)
         moved = {name: record.copy() for name, record in self._record.items()}
-        with draft.open("wb") as file:
+        with self._opened() as old, draft.open("wb") as file:
             numbers = itertools.count()
-            for record in moved.values():
+            for name, record in moved.items():
                 for client in np.flatnonzero(record >= 0):
-                    self._read(int(record[client])).tofile(file)
+                    self._read(old, name, client).tofile(file)
                     record[client] = next(numbers)
         self._outdated = self._log(self._number)
         self._number += 1
@@ -259,25 +263,69 @@ class OnDisk(ClientStates):
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
         """Continue with the checkpoint's log, truncated to its length at the checkpoint."""
-        self._number, self._records = tensors["clients.log"].tolist()
-        stored = {name: tensors.get(f"clients.{name}.record") for name in self.names}
-        self._record = {
-            name: np.full_like(self._record[name], -1) if found is None else found.numpy().copy()
-            for name, found in stored.items()
-        }
         assert self._folder is not None, "call attach first"
-        for other in self._folder.glob(f"{self._mark}clients-*.log"):
-            if other != self._log(self._number):
-                other.unlink()
+        self._number, self._records, _ = tensors[LOG].tolist()
+        path = self._log(self._number)
         length = 4 * self.size * self._records
+        _check_length(path, length)
+        for kind, values in (("record", self._record), ("checksum", self._checksum)):
+            for name in self.names:
+                found = tensors.get(f"clients.{name}.{kind}")
+                values[name] = np.full_like(values[name], -1) if found is None else found.numpy().copy()
+        for other in self._folder.glob(f"{self._mark}clients-*.log"):
+            if other != path:
+                other.unlink()
         with self._opened() as file:
-            there = file.seek(0, os.SEEK_END)
-            if there < length:
-                raise ConfigError(
-                    f"{file.name} has {there} bytes, and the checkpoint needs {length}: client "
-                    "states are lost. Start a new run."
-                )
             file.truncate(length)
+
+
+def check_log(folder: Path, mark: str, tensors: Mapping[str, Tensor]) -> None:
+    """Check that a log has all client states of a checkpoint.
+
+    Args:
+        folder: the run's folder.
+        mark: prefix of the log's file name.
+        tensors: the checkpoint's tensors of the log's ``ClientStates``.
+
+    Raises:
+        ConfigError: the log is missing, or states in it are lost or damaged.
+    """
+    number, records, size = tensors[LOG].tolist()
+    path = folder / f"{mark}clients-{number}.log"
+    _check_length(path, 4 * size * records)
+    if not records:
+        return
+    with path.open("rb") as file:
+        for name, record in tensors.items():
+            if name.startswith("clients.") and name.endswith(".record"):
+                checksum = tensors[f"{name.removesuffix('record')}checksum"]
+                for client in np.flatnonzero(record.numpy() >= 0).tolist():
+                    _record(file, size, int(record[client]), int(checksum[client]), client)
+
+
+def _check_length(path: Path, length: int) -> None:
+    there = path.stat().st_size if path.exists() else 0
+    if there < length:
+        raise ConfigError(
+            f"{path} has {there} bytes, and the checkpoint needs {length}: client states are lost. "
+            "Restore it, or start a new run."
+        )
+
+
+def _record(file: BinaryIO, size: int, record: int, checksum: int, client: int) -> np.ndarray:
+    """One record of a log: the vector [size] of a client.
+
+    Raises:
+        ConfigError: it is not the vector that was written.
+    """
+    file.seek(4 * size * record)
+    values = np.fromfile(file, np.float32, size)
+    if len(values) < size or zlib.crc32(values) != checksum:
+        raise ConfigError(
+            f"{file.name} is damaged: the state of client {client} differs from its checksum. "
+            "Restore it, or start a new run."
+        )
+    return values
 
 
 def make_states(

@@ -17,6 +17,7 @@ from wirelessfl.allocator import keep_freed_memory
 from wirelessfl.errors import ConfigError, DataError, TrainingError
 from wirelessfl.guard import failure
 from wirelessfl.processes import end_with_parent
+from wirelessfl.signals import ENDING
 from wirelessfl.training.cohort import State
 from wirelessfl.training.executor import Executor, Job
 
@@ -65,7 +66,8 @@ def end_of(memory: Tensor, shapes: Shapes) -> Tensor:
 
 def serve(pipe: Connection, executor: Executor, threads: int) -> None:
     """Main function of a worker process."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # in case the parent could not set this
+    for number in ENDING:  # in case the parent could not set this
+        signal.signal(number, signal.SIG_IGN)
     end_with_parent()
     torch.set_num_threads(threads)
     keep_freed_memory()

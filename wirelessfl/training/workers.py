@@ -23,9 +23,9 @@ from wirelessfl.fork_server import (
     CHILD,
     UNGUARDED_CODE,
     fork_server,
-    ignoring_interrupts,
     unguarded,
 )
+from wirelessfl.signals import ignored
 from wirelessfl.training.executor import KEPT, Chunk, Executor, Job, even_parts
 from wirelessfl.training.rules import ClientRule
 from wirelessfl.training.worker_process import Order, Shapes, SharedMemory, end_of, serve, views_in
@@ -54,7 +54,7 @@ class Worker:
             target=serve, args=(theirs, executor, threads), daemon=True, name=CHILD
         )
         try:
-            with ignoring_interrupts():
+            with ignored():  # this process ends the worker
                 self.process.start()
         except (RuntimeError, EOFError, OSError) as error:
             raise ConfigError(BROKEN) from error

@@ -43,7 +43,7 @@ def go(setup, directory, on_row=None):
     ],
 )
 def test_resumed_at_every_save_point(config, toy, uneven, same, halt_at, name, flags):
-    """A run interrupted at any row and resumed is bit-identical to an uninterrupted one."""
+    """A run interrupted at any row but the last is resumed bit for bit."""
 
     def setup():
         made = config(name, network=True, checkpoint_seconds=0, **under(2), **{"rounds": 4} | flags)
@@ -52,7 +52,7 @@ def test_resumed_at_every_save_point(config, toy, uneven, same, halt_at, name, f
     whole = setup()
     reference = go(whole, RunDirectory.create(whole.config.run.out, whole.config))
     assert max(row["staleness_max"] for row in reference.rows) > 0
-    for place in range(len(reference.rows)):
+    for place in range(len(reference.rows) - 1):
         halted = setup()
         directory = RunDirectory.create(halted.config.run.out, halted.config)
         with pytest.raises(KeyboardInterrupt):

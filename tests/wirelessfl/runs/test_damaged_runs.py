@@ -11,6 +11,7 @@ from safetensors.torch import save_file
 import wirelessfl
 from wirelessfl.errors import ConfigError
 from wirelessfl.runs.directory import RunDirectory
+from wirelessfl.runs.rows_file import RowsFile
 
 FILES = ("checkpoint.safetensors", "rows.jsonl", "config.toml")
 
@@ -45,21 +46,22 @@ def test_a_checkpoint_without_state_is_named(config, toy, note):
         wirelessfl.resume(result.directory, data=toy)
 
 
-def test_a_full_disk_is_reported_with_the_way_to_go_on(tmp_path, monkeypatch):
-    directory = RunDirectory(tmp_path)
+def test_a_full_disk_is_reported_with_the_way_to_go_on(tmp_path, config, monkeypatch):
+    directory = RunDirectory.create(tmp_path / "run", config())
 
     def full(*_, **__):
         raise SafetensorError("No space left on device")
 
     directory.append({"round": 0, "accuracy": 0.5})
-    monkeypatch.setattr("wirelessfl.runs.directory.save_file", full)
+    monkeypatch.setattr("wirelessfl.runs.checkpoints.save_file", full)
     with pytest.raises(ConfigError, match=r"safetensors cannot be written: No space .* resume"):
         directory.save({}, {})
-    assert [file.name for file in tmp_path.iterdir()] == ["rows.jsonl"]
-    (tmp_path / "rows.jsonl").unlink()
-    (tmp_path / "rows.jsonl").mkdir()
+    names = {file.name for file in directory.path.iterdir()}
+    assert names == {"config.toml", "about.json", "rows.jsonl"}
+    (directory.path / "rows.jsonl").unlink()
+    (directory.path / "rows.jsonl").mkdir()
     with pytest.raises(ConfigError, match=r"rows\.jsonl cannot be written: Is a directory"):
-        directory.append({})
+        RunDirectory(directory.path).append({})
 
 
 def test_missing_rows_are_reported(config, toy, same):
@@ -131,7 +133,7 @@ def test_a_damaged_line_is_named_before_the_run_continues(config, toy, finished,
     number = len(lines) if finished else 2
     lines[number - 1] = "{" * len(lines[number - 1])
     rows.write_text("\n".join(lines) + "\n")
-    message = rf"rows\.jsonl, line {number} is damaged: .* Restore the line, or start a new run: "
+    message = rf"rows\.jsonl, line {number} is damaged: .* Restore it, or start a new run: "
     with pytest.raises(ConfigError, match=message):
         wirelessfl.resume(settings.run.out, data=toy, on_row=resumed.append)
     assert not resumed
@@ -145,8 +147,7 @@ def test_a_full_disk_at_the_start_keeps_the_run(config, toy, monkeypatch, same):
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("wirelessfl.runs.directory.json.dumps", full)
-        patch.setattr(RunDirectory, "_write_about", lambda *_: None)
+        patch.setattr(RowsFile, "append", full)
         patch.setattr(RunDirectory, "save", lambda *_: None)
         with pytest.raises(ConfigError, match=r"rows\.jsonl cannot be written: No space"):
             wirelessfl.run(settings, data=toy)

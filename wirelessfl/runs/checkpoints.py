@@ -1,0 +1,95 @@
+"""Checkpoint files: tensors and a state in one file, with checksums of both.
+
+The checksums detect damage, such as flipped bits and lost pages; they do not detect forgery.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+CHECKED_SINCE = 5
+"""First checkpoint layout that has checksums."""
+
+
+def write_checkpoint(file: Path, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
+    """Write tensors and a state of numbers, strings, lists and dicts.
+
+    Raises:
+        OSError, SafetensorError: the file cannot be written.
+    """
+    contiguous = {name: value.contiguous().cpu() for name, value in tensors.items()}
+    note = json.dumps({**state, "tensors_checksum": _checksum(contiguous)})
+    save_file(contiguous, file, metadata={"state": note, "checksum": _checksum_of(note)})
+
+
+def read_state(file: Path) -> dict[str, Any]:
+    """The state in a checkpoint, without reading its tensors.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: it is damaged.
+    """
+    with _opened(file) as checkpoint:
+        return _state(checkpoint)
+
+
+def read_checkpoint(file: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """The tensors and the state in a checkpoint.
+
+    Raises:
+        OSError: the file cannot be read.
+        ValueError: it is damaged.
+    """
+    with _opened(file) as checkpoint:
+        state = _state(checkpoint)
+        tensors = {name: checkpoint.get_tensor(name) for name in checkpoint.keys()}  # noqa: SIM118
+    if _checksum(tensors) != state.get("tensors_checksum"):
+        raise ValueError("its tensors differ from their checksum")
+    return tensors, state
+
+
+@contextmanager
+def _opened(file: Path) -> Iterator[Any]:
+    """Open a checkpoint; whatever its bytes are, errors are those of the functions above."""
+    try:
+        with safe_open(file, framework="pt") as checkpoint:
+            yield checkpoint
+    except (SafetensorError, RuntimeError, TypeError, AttributeError) as error:
+        raise ValueError(str(error).partition("\n")[0]) from error
+
+
+def _state(checkpoint: Any) -> dict[str, Any]:
+    """The state in an open checkpoint; earlier layouts have no checksum."""
+    metadata = checkpoint.metadata() or {}
+    note = metadata.get("state", "null")
+    if "checksum" in metadata and metadata["checksum"] != _checksum_of(note):
+        raise ValueError("its state differs from its checksum")
+    state = json.loads(note)
+    if not isinstance(state, dict):
+        raise ValueError("it has no state of a run")
+    if "checksum" not in metadata and state.get("layout", 1) >= CHECKED_SINCE:
+        raise ValueError("it has no checksum")
+    return state
+
+
+def _checksum_of(text: str) -> str:
+    return str(zlib.crc32(text.encode()))
+
+
+def _checksum(tensors: Mapping[str, Tensor]) -> int:
+    """Checksum of the names, types, shapes and values of tensors."""
+    total = 0
+    for name, value in sorted(tensors.items()):
+        total = zlib.crc32(repr((name, value.dtype, tuple(value.shape))).encode(), total)
+        total = zlib.crc32(value.reshape(-1).view(torch.uint8).numpy(), total)
+    return total
