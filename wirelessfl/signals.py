@@ -18,7 +18,7 @@ Handler = Callable[[int, FrameType | None], Any]
 
 
 class Terminated(SystemExit):
-    """SIGTERM or SIGHUP has ended the process; the exit status is 128 + the signal's number."""
+    """SIGTERM or SIGHUP has ended the process, with exit status 128 + the number of the signal."""
 
 
 def ended_by(number: int) -> KeyboardInterrupt | Terminated:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import select
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TextIO
 
 import wirelessfl
 from wirelessfl import check_packages
@@ -15,14 +17,15 @@ from wirelessfl.cli import commands
 from wirelessfl.cli.parser import Parser
 from wirelessfl.errors import ConfigError, DataError, TrainingError
 from wirelessfl.processes import launched
+from wirelessfl.signals import Terminated
 
 USER_ERRORS = (ConfigError, DataError, TrainingError, ImportError)
 SMALLER = (
     "the settings need more memory than there is: choose a smaller model, fewer clients, or a "
     "smaller chunk or batch_size."
 )
-PIPE_CLOSED = 141
-"""Exit status if the reader of the output is gone, that of a process ended by SIGPIPE."""
+GONE = {errno.EPIPE: 141, errno.EIO: 129}
+"""Exit status if the reader of the output is gone: as if ended by SIGPIPE or SIGHUP."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -32,18 +35,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _main(list(sys.argv[1:] if arguments is None else arguments))
         finally:
             sys.stdout.flush()
-    except BrokenPipeError:
-        if not _reader_gone():
+    except OSError as error:
+        gone = [stream for stream in (sys.stdout, sys.stderr) if _reader_gone(stream)]
+        if error.errno not in GONE or not gone:
             raise  # another pipe
         with open(os.devnull, "w", encoding="utf-8") as nowhere:
-            os.dup2(nowhere.fileno(), sys.stdout.fileno())  # Python flushes once more at its end
-        return PIPE_CLOSED
+            for stream in gone:
+                os.dup2(nowhere.fileno(), stream.fileno())  # Python flushes once more at its end
+        return GONE[error.errno]
 
 
-def _reader_gone() -> bool:
-    """Whether nobody reads the output any more, as in `wirelessfl run --help | head`."""
+def _reader_gone(stream: TextIO) -> bool:
+    """Whether nobody reads a stream, as in `wirelessfl run --help | head`, or after a hang-up."""
     output = select.poll()
-    output.register(sys.stdout.fileno(), 0)
+    output.register(stream.fileno(), 0)
     return any(event & select.POLLERR for _, event in output.poll(0))
 
 
@@ -69,10 +74,12 @@ def _main(words: list[str]) -> int:
         cause = str(error).partition("\n")[0]
         print(f"MemoryError: {SMALLER} {cause}".rstrip(), file=sys.stderr)
         return 2
-    except (KeyboardInterrupt, Terminated) as error:
-        with suppress(OSError):  # the terminal may be closed
-            print("interrupted", file=sys.stderr)
-        return error.code if isinstance(error, Terminated) else 130
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+    except Terminated:
+        print("interrupted", file=sys.stderr)
+        raise
     return status
 
 

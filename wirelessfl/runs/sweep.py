@@ -9,6 +9,7 @@ import os
 import signal
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
@@ -34,6 +35,7 @@ from wirelessfl.runs.kept import kept_folder, settings_hash, why_failed
 from wirelessfl.runs.on_ray import on_ray
 from wirelessfl.runs.result import RunResult
 from wirelessfl.runs.run import resume
+from wirelessfl.signals import ENDING, end, handled_by
 
 LISTED = 3  # runs named per reason of a failure
 
@@ -161,12 +163,14 @@ def sweep(
     for place, config in enumerate(configs):
         first.setdefault(settings_hash(config), place)
     places = list(first.values())
-    if ray is not None:
-        failures = [Failure(*failed) for failed in on_ray(configs, places, root, ray, tell, ended)]
-    elif jobs > 1:
-        failures = _in_processes(configs, places, root, jobs, tell, ended)
-    else:
-        failures = _in_turn(configs, places, root, tell, ended)
+    with handled_by(end):
+        if ray is not None:
+            on_cluster = on_ray(configs, places, root, ray, tell, ended)
+            failures = [Failure(*reason) for reason in on_cluster]
+        elif jobs > 1:
+            failures = _in_processes(configs, places, root, jobs, tell, ended)
+        else:
+            failures = _in_turn(configs, places, root, tell, ended)
     failed = {settings_hash(failure.config): failure for failure in failures}
     outcomes = [
         failed.get(settings_hash(config)) or resume(kept_folder(config, root)) for config in configs
@@ -213,10 +217,13 @@ class _Child:
         theirs.close()
 
     def end(self) -> None:
-        """Stop the process if it is still running; its run can be resumed."""
-        if self.process.is_alive():
-            self.process.terminate()
-        self.process.join()
+        """Wait until the process has written a checkpoint of its run, and ended."""
+        while self.process.is_alive():
+            self.process.terminate()  # again, since it ignores signals at its very start
+            self.process.join(1.0)
+            with suppress(EOFError, OSError):
+                while self.pipe.poll():  # rows that nobody reads would block it
+                    self.pipe.recv()
         self.pipe.close()
 
 
@@ -224,7 +231,8 @@ def _make_one(config: Config, root: Path, pipe: Connection, environment: dict[st
     """Execute a run on one thread of a child process; send its rows, then the failure or ""."""
     os.environ.clear()
     os.environ.update(environment)  # the fork server may have an older one
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends this process
+    for number in ENDING:  # the parent ends this process by SIGTERM
+        signal.signal(number, signal.SIG_DFL if number == signal.SIGTERM else signal.SIG_IGN)
     end_with_parent()  # the stored run can be resumed
     torch.set_num_threads(1)
     pipe.send(why_failed(config, root, pipe.send))
@@ -265,7 +273,20 @@ def _in_processes(
                     failures.append(Failure(configs[child.place], message))
                 else:
                     ended(child.place)
-    finally:
-        for child in children.values():
-            child.end()
+    except BaseException:
+        _end(list(children.values()))
+        raise
     return failures
+
+
+def _end(children: Sequence[_Child]) -> None:
+    """End processes, each with a checkpoint of its run; at once at a second Ctrl-C."""
+    try:
+        for child in children:
+            child.process.terminate()
+        for child in children:
+            child.end()
+    except KeyboardInterrupt:
+        for child in children:
+            child.process.kill()
+        raise

@@ -1,5 +1,6 @@
 """The command line, with arguments as a user would type them."""
 
+import errno
 import importlib
 import json
 import subprocess
@@ -8,7 +9,7 @@ import sys
 import pytest
 
 from wirelessfl.cli import main
-from wirelessfl.cli.main import PIPE_CLOSED
+from wirelessfl.cli.main import GONE
 
 main_module = importlib.import_module("wirelessfl.cli.main")  # its name is that of the function
 
@@ -249,4 +250,4 @@ def test_a_closed_pipe_ends_the_command_without_a_traceback():
     with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         process.stdout.close()
         assert process.stderr.read() == b""
-        assert process.wait() == PIPE_CLOSED
+        assert process.wait() == GONE[errno.EPIPE]
