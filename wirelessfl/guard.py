@@ -82,10 +82,12 @@ def guard(cls: type, interface: type | None = None) -> None:
     """Wrap the methods and properties of a user's class that an interface defines.
 
     Args:
-        cls: the class; its methods that this project defines are not changed.
+        cls: the class; methods that it inherits from this project are not changed.
         interface: what the class implements, besides the classes of this project that it derives
             from.
     """
+    if of_project(cls):
+        return
     known = [*filter(None, (interface,)), *filter(of_project, cls.__mro__)]
     checked = [c for c in known if any(_check_in(c, name) for name in vars(c))]
     if not checked:
@@ -165,9 +167,9 @@ def calling(
     """
     try:
         yield
-    except (ConfigError, DataError, TrainingError, MemoryError, *passed):
-        raise
     except Exception as error:  # users' code may raise anything
+        if isinstance(error, (ConfigError, DataError, TrainingError, MemoryError, *passed)):
+            raise
         raise failure(where, error, error_type) from error
 
 

@@ -76,9 +76,8 @@ class Choices:
         """
         classes = chosen_classes(tables)
         with seeded_generators(Stream(tables["run"].seed, ("users' choices",))):
-            return cls(
-                **{kind: _built(kind, found, tables[kind]) for kind, found in classes.items()}
-            )
+            built = {kind: _built(kind, found, tables[kind]) for kind, found in classes.items()}
+        return cls(**built)
 
 
 @lru_cache(maxsize=256)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import Field, fields
-from types import UnionType
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ import numpy as np
 from wirelessfl.guard import Check, UnfitError, described
 
 
-def decisions(kinds: UnionType) -> Check:
+def decisions(kinds: Any) -> Check:
     """A check for a list of decisions of these classes, whose values are valid on their own."""
 
     def check(value: Any, scheduler: object, event: object) -> Sequence[Any]:
@@ -64,7 +63,8 @@ def _needed(entry: Field[Any], decision: Any) -> str | None:
 
 def _is_count(value: object) -> bool:
     """Whether a value is an integer >= 0."""
-    return isinstance(value, int | np.integer) and not isinstance(value, bool) and value >= 0
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    return whole and int(value) >= 0
 
 
 def _is_json(value: object) -> bool:

@@ -56,13 +56,11 @@ def _found(module: nn.Module, leaf: Tensor) -> tuple[str, str]:
             if name.startswith("_"):
                 continue
             for place, inside in _entries(f"{prefix}.{name}" if prefix else name, value):
+                form = "" if inside is value else "Dict" if isinstance(value, Mapping) else "List"
                 if inside is leaf:
-                    many = {list: "nn.ParameterList", tuple: "nn.ParameterList"}
-                    many |= {dict: "nn.ParameterDict"}
-                    return repr(place), many.get(type(value), "nn.Parameter")
+                    return repr(place), f"nn.Parameter{form}"
                 if isinstance(inside, nn.Module) and any(p is leaf for p in inside.parameters()):
-                    many = {dict: "nn.ModuleDict"}
-                    return f"the layer {place!r}", many.get(type(value), "nn.ModuleList")
+                    return f"the layer {place!r}", f"nn.Module{form}"
     return f"a trainable tensor of shape {list(leaf.shape)}", "nn.Parameter in the module"
 
 

@@ -143,7 +143,7 @@ class LosesSamples(Linear):
 
 
 def test_exceptions_in_evaluation_become_one_line(config, toy):
-    settings = config("fedavg")
+    settings = config("fedavg", executor="loop")
     line = r"^model FailsInTests, evaluation of 240 samples: RuntimeError: .* \(in forward, test_us"
     with pytest.raises(TrainingError, match=line) as caught:
         wirelessfl.run(settings, data=toy, model=FailsInTests((12,), 4))
@@ -195,7 +195,10 @@ class OfModule(Linear):
     ("module", "text"),
     [
         (lambda: InList([nn.Linear(12, 12)]), r"the layer 'hidden\[0\]' .* nn.ModuleList"),
-        (lambda: InList((torch.relu, nn.Linear(12, 12))), r"'hidden\[1\]' .* nn.ModuleList"),
+        (
+            lambda: InList((torch.relu, nn.Linear(12, 12))),
+            r"the layer 'hidden\[1\]' .* nn.ModuleList",
+        ),
         (lambda: InDict(), r"\"scales\['all'\]\" .* nn.ParameterDict"),
         (lambda: Attribute(), "'scale' .* nn.Parameter,"),
         (lambda: nn.Sequential(nn.Flatten(), Attribute()), "'1.scale' .* nn.Parameter,"),

@@ -12,9 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from channels.arrays import IntArray
 from channels.streams import Stream
+from wirelessfl.data.client_samples import ClientSamples
 from wirelessfl.data.labels import checked_number
 from wirelessfl.errors import DataError
-from wirelessfl.guard import UnfitError, returns
+from wirelessfl.guard import UnfitError, of_project, returns
 from wirelessfl.registry import Choice
 from wirelessfl.returned import entries, indices
 
@@ -37,6 +38,9 @@ def _dealt(
 ) -> Sequence[IntArray]:
     """Check for an array of sample indices per client, none of them empty."""
     wanted = f"{len(cell_of)} arrays of sample indices, one per client"
+    lazy = isinstance(value, ClientSamples) and of_project(type(value))
+    if lazy and len(value) == len(cell_of):
+        return value  # computed on access, by a split of this project
     dealt = [
         indices(mine, len(samples.labels), f"{wanted} (client {client})")
         for client, mine in enumerate(entries(value, len(cell_of), wanted))

@@ -31,7 +31,8 @@ def _compressed(value: Any, compression: Compression, flat: Tensor, *_: Any) -> 
         raise UnfitError("its argument flat itself", wanted)
     if bool((flat.isfinite() & ~value.isfinite()).any()):
         raise UnfitError("values that are not finite", f"{wanted}, finite where flat is finite")
-    return value.to(flat.device)
+    found: Tensor = value.to(flat.device)
+    return found
 
 
 @dataclass(frozen=True)
