@@ -61,10 +61,9 @@ def _needed(entry: Field[Any], decision: Any) -> str | None:
     return "an integer >= 0"
 
 
-def _is_count(value: object) -> bool:
+def _is_count(value: Any) -> bool:
     """Whether a value is an integer >= 0."""
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    return whole and int(value) >= 0
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and bool(value >= 0)
 
 
 def _is_json(value: object) -> bool:

@@ -38,8 +38,7 @@ def _dealt(
 ) -> Sequence[IntArray]:
     """Check for an array of sample indices per client, none of them empty."""
     wanted = f"{len(cell_of)} arrays of sample indices, one per client"
-    lazy = isinstance(value, ClientSamples) and of_project(type(value))
-    if lazy and len(value) == len(cell_of):
+    if isinstance(value, ClientSamples) and of_project(type(value)):
         return value  # computed on access, by a split of this project
     dealt = [
         indices(mine, len(samples.labels), f"{wanted} (client {client})")
