@@ -12,10 +12,13 @@ unexport PYTHONDONTWRITEBYTECODE
 demo: $(READY)
 	$(BIN)/python -m experiments.demo
 
+CHECKS := $(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
+
 # The checks run concurrently with the tests. Their output comes last; their failure fails the target.
+# They are not a sub-make, which would run under `make -n`.
 # Tests run with plain assertions, which load faster; those that fail run again to show all values.
 test: $(READY)
-	@$(MAKE) --no-print-directory check >$(VENV)/checks.txt 2>&1 & checks=$$!; \
+	@{ $(CHECKS); } >$(VENV)/checks.txt 2>&1 & checks=$$!; \
 	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --assert=plain \
 		--dist loadfile --no-loadscope-reorder; tests=$$?; \
 	if [ $$tests -eq 1 ]; then $(BIN)/python -m pytest --last-failed; fi; \
@@ -25,9 +28,7 @@ test: $(READY)
 setup: $(READY)
 
 check: $(READY)
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	$(CHECKS)
 
 gate-store: $(READY)
 	$(BIN)/python -m tests.gate store
