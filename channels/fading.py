@@ -215,24 +215,37 @@ def path_loss_db(
     TR 36.942). A network's ``path_gain_db`` is the negative of this loss.
 
     Args:
-        distance_m: distances in metres, any shape, > 0.
+        distance_m: distances in metres, any shape; at least ``reference_m`` or one metre, whichever
+            is smaller.
         exponent: path-loss exponent; 2 in free space.
         reference_db: loss at ``reference_m``, in dB.
         reference_m: reference distance in metres, > 0.
 
     Returns:
-        Loss in dB, with the shape of ``distance_m``.
+        Loss in dB, >= 0, with the shape of ``distance_m``.
 
     Raises:
-        ValueError: a distance is not finite and positive, or a parameter is not finite.
+        ValueError: a distance is not finite or too short, a parameter is not finite, or a loss is
+            negative, which would be a gain.
     """
     distance = np.asarray(distance_m, dtype=np.float64)
-    bad = ~(np.isfinite(distance) & (distance > 0))
-    if bad.any():
-        raise ValueError(f"distance_m contains {distance[bad].flat[0]}: give finite metres > 0.")
     if not (math.isfinite(reference_m) and reference_m > 0):
         raise ValueError(f"reference_m is {reference_m}: give finite metres > 0.")
     for name, value in (("exponent", exponent), ("reference_db", reference_db)):
         if not math.isfinite(value):
             raise ValueError(f"{name} is {value}: give a finite number.")
-    return np.asarray(reference_db + 10 * exponent * np.log10(distance / reference_m))
+    shortest = min(reference_m, 1.0)
+    bad = ~(np.isfinite(distance) & (distance >= shortest))
+    if bad.any():
+        raise ValueError(
+            f"distance_m contains {distance[bad].flat[0]}: give finite metres >= {shortest:g}. "
+            "A kilometre is 1000 metres."
+        )
+    loss = np.asarray(reference_db + 10 * exponent * np.log10(distance / reference_m))
+    if (loss < 0).any():
+        place = int(loss.argmin())
+        raise ValueError(
+            f"the path loss at {distance.flat[place]:g} metres is {loss.flat[place]:.4g} dB, a "
+            f"gain: give metres, and as reference_db the loss at {reference_m:g} metres."
+        )
+    return loss

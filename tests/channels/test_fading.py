@@ -161,6 +161,9 @@ def test_path_loss_by_hand():
     assert np.allclose(path_loss_db([1.0, 1000.0, 2000.0]), [15.3, 128.1, 128.1 + 37.6 * 0.30103])
     free_space = path_loss_db(40.0, exponent=2, reference_db=30, reference_m=4)
     assert free_space == pytest.approx(50)
+    kilometres = path_loss_db([200.0, 700.0], reference_db=128.1, reference_m=1000)
+    assert np.allclose(kilometres, path_loss_db([200.0, 700.0]))  # the same model
+    assert path_loss_db(0.5, reference_m=0.5) == 15.3
 
 
 @pytest.mark.parametrize("antennas", [0, -1, 2.5, True])
@@ -186,6 +189,11 @@ def test_k_factor_must_be_in_range(k_db):
     [
         ({"distance_m": [1, 0]}, "distance_m contains 0"),
         ({"distance_m": np.nan}, "distance_m contains nan"),
+        ({"distance_m": 0.2}, r"distance_m contains 0\.2: give finite metres >= 1\. A kilometre"),
+        ({"distance_m": [300, 0.9]}, r"contains 0\.9: .* metres >= 1\."),
+        ({"distance_m": 0.4, "reference_m": 0.5}, r"contains 0\.4: .* metres >= 0\.5\."),
+        ({"distance_m": [900, 100], "reference_m": 1e3}, r"at 100 metres is -22\.3 dB, a gain"),
+        ({"distance_m": 5, "reference_db": -30}, "at 5 metres is -3.719 dB, a gain: give metres"),
         ({"distance_m": 1, "reference_m": 0}, "reference_m is 0"),
         ({"distance_m": 1, "exponent": np.inf}, "exponent is inf"),
     ],
