@@ -288,6 +288,34 @@ def test_the_documented_algorithms_reduce_to_fedavg(tmp_path, monkeypatch):
     assert not torch.allclose(params[0], params[3], atol=1e-4)
 
 
+def test_the_documented_network_agrees_with_itself(tmp_path, monkeypatch):
+    """Power, SNR and bandwidth of the example give the noise that its comment names.
+
+    -174 dBm/Hz is the density of thermal noise.
+    """
+    import numpy as np
+
+    from channels import Network
+    from channels.streams import Stream
+
+    monkeypatch.chdir(tmp_path)
+    (code,) = (
+        code
+        for language, _, code in blocks(ROOT / "docs" / "extending.md")
+        if language == "python" and "path_loss_db" in code
+    )
+    made = {}
+    exec(code.partition("config = ")[0], made)
+    network = made["network"]
+    assert isinstance(network, Network)
+    noise = network.transmit_power_w / 10 ** (network.snr_db / 10) / network.bandwidth_hz[0]
+    assert np.allclose(10 * np.log10(1e3 * noise), -174, atol=0.05)
+    watts = 10 ** (float(re.search(r"# (\d+) dBm over", code)[1]) / 10) / 1e3
+    assert np.allclose(network.transmit_power_w, watts)
+    draw = network.draw(Stream(1))
+    assert np.allclose(draw.gain_per_noise, draw.gain / (10**-20.4), rtol=0.01)
+
+
 def test_the_commands_of_the_readme_are_those_of_the_makefile():
     """The Makefile has every target that the README names."""
     make = (ROOT / "Makefile").read_text(encoding="utf-8")
