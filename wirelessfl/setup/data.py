@@ -146,17 +146,21 @@ def _scaled(data: Dataset, pixels: str) -> Dataset:
     """The data set with images scaled to the configured range of pixels.
 
     Raises:
-        ConfigError: the data are not images in [-1, 1].
+        ConfigError: the data are not images in [-1, 1], or are to be scaled to [0, 1] and have no
+            negative pixel.
     """
     if pixels == "signed":
         return data
     train, test = data.train_inputs, data.test_inputs
-    if test.dtype != torch.float32 or test.dim() < 4 or bool((test.abs() > 1).any()):
-        raise ConfigError(
-            f'pixels="{pixels}" conflicts with data set {data.name!r}, whose inputs are not images '
-            "in [-1, 1]: leave pixels out."
-        )
+    conflict = f'pixels="{pixels}" conflicts with data set {data.name!r}, whose inputs are'
+    low, high = min(train.min(), test.min()), max(train.max(), test.max())
+    if test.dtype != torch.float32 or test.dim() < 4 or low < -1 or high > 1:
+        raise ConfigError(f"{conflict} not images in [-1, 1]: leave pixels out.")
     if pixels == "unit":
+        if low >= 0:
+            raise ConfigError(
+                f"{conflict} in [0, 1] already: leave pixels out, and they stay as they are."
+            )
         return replace(data, train_inputs=(train + 1) / 2, test_inputs=(test + 1) / 2)
     mean = train.mean((0, 2, 3), keepdim=True)
     spread = train.std((0, 2, 3), keepdim=True).clamp(min=1e-6)

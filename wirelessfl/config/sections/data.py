@@ -27,8 +27,8 @@ class DataSection(Section):
     )
     pixels: Literal["signed", "unit", "standard"] = Field(
         "signed",
-        description="pixel range: [-1, 1] (signed), [0, 1] (unit), or mean 0 and variance 1 "
-        "(standard)",
+        description="pixels in [-1, 1]: unchanged (signed), scaled to [0, 1] (unit), or to mean 0 "
+        "and variance 1 (standard)",
     )
     tokenizer: str | None = Field(
         None,

@@ -1,0 +1,58 @@
+"""The range of pixels: images are converted from [-1, 1], and others are refused."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from wirelessfl.config.sections import DataSection
+from wirelessfl.data import Dataset
+from wirelessfl.errors import ConfigError
+from wirelessfl.setup.data import Loaded, given_dataset
+
+
+def images(low, high):
+    """A data set of random images that reaches both ends of its range."""
+    inputs = torch.linspace(low, high, 6 * 2 * 3 * 3).reshape(6, 2, 3, 3)
+    labels = torch.tensor([0, 1, 2, 0, 1, 2])
+    return Dataset("own", inputs, labels, inputs.flip(0), labels, classes=3)
+
+
+def own_images(data_dir=None):
+    return images(0.0, 1.0)
+
+
+@pytest.mark.parametrize("origin", ["function", "object"])
+def test_own_images_in_the_unit_range_are_not_scaled_again(origin):
+    """``unit`` refuses them, ``signed`` leaves them alone, and ``standard`` is of any range."""
+
+    def scaled(pixels):
+        settings = DataSection(dataset=f"{__name__}:own_images", pixels=pixels)
+        if origin == "function":
+            return Loaded().dataset(settings)
+        return given_dataset(settings, own_images())
+
+    with pytest.raises(
+        ConfigError, match=r"pixels=\"unit\" .* 'own', .* in \[0, 1\] already: leave"
+    ):
+        scaled("unit")
+    assert torch.equal(scaled("signed").train_inputs, own_images().train_inputs)
+    signed = given_dataset(DataSection(pixels="standard"), images(-1.0, 1.0))
+    assert torch.allclose(scaled("standard").train_inputs, signed.train_inputs, atol=1e-6)
+
+
+def test_images_in_the_signed_range_are_converted():
+    unit = given_dataset(DataSection(pixels="unit"), images(-1.0, 1.0))
+    assert torch.allclose(unit.train_inputs, own_images().train_inputs, atol=1e-6)
+    assert torch.allclose(unit.test_inputs, own_images().test_inputs, atol=1e-6)
+
+
+@pytest.mark.parametrize("pixels", ["unit", "standard"])
+def test_images_beyond_the_range_are_not_scaled(pixels):
+    """Values in the training inputs count, too."""
+    for low, high in ((-1.0, 1.5), (0.0, 255.0)):
+        data = images(low, high)
+        inside = replace(data, test_inputs=data.test_inputs.clamp(-1, 1))
+        for given in (data, inside):
+            with pytest.raises(ConfigError, match=r"not images in \[-1, 1\]: leave pixels out"):
+                given_dataset(DataSection(pixels=pixels), given)
