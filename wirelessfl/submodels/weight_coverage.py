@@ -5,7 +5,8 @@ Masks that cover every neuron can therefore leave weights uncovered. ``crossed``
 weight of a chain of layers: a group of clients with equal widths forms a grid of a columns and b
 rows; a client's arc in the layers 0, 2, ... depends on its column, in the layers 1, 3, ... on its
 row. A pair of neurons of neighbouring layers is then covered by all clients of some columns that
-are also in some rows.
+are also in some rows. Clients that are too few for a grid that covers every weight fill the
+diagonals of such a grid: they cover as many neurons as ``covered`` masks, and more pairs.
 
 Bound: client n covers w_n v_n of the W V weights between two layers, w_n and v_n neurons wide. All
 masks therefore cover some weight at most floor(sum_n w_n v_n / (W V)) times.
@@ -13,6 +14,7 @@ masks therefore cover some weight at most floor(sum_n w_n v_n / (W V)) times.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -58,21 +60,28 @@ def crossed_starts(layers: Sequence[Neurons], counts: IntArray) -> IntArray:
     full = np.array([layer.width for layer in layers], dtype=np.int64)
     blocks = np.array([layer.blocks for layer in layers], dtype=np.int64)
     starts = np.zeros_like(counts)
+    even = np.arange(len(layers)) % 2 == 0
+    begin = np.zeros_like(full)  # of the next clients without a grid, behind the previous ones
     _, group = np.unique(counts, axis=0, return_inverse=True)
     for one in range(int(group.max(initial=-1)) + 1):
         members = np.flatnonzero(group.reshape(-1) == one)
-        wanted = counts[members[0]]
-        columns = _columns(len(members), full, wanted)
+        arcs = counts[members[0]] // blocks
+        columns = _columns(len(members), full, counts[members[0]])
         place = np.arange(len(members))
-        step = np.where(
-            np.arange(len(layers)) % 2 == 0, (place % columns)[:, None], (place // columns)[:, None]
-        )
-        starts[members] = step * (wanted // blocks)
+        if columns:
+            steps = np.where(even, (place % columns)[:, None], (place // columns)[:, None])
+            starts[members] = steps * arcs
+        else:
+            starts[members] = begin + _diagonals(place, -(-full // counts[members[0]])) * arcs
+            begin += len(members) * arcs
     return starts
 
 
 def _columns(clients: int, full: IntArray, wanted: IntArray) -> int:
-    """Columns of the grid of at most ``clients`` places with the largest guaranteed coverage."""
+    """Columns of the grid of at most ``clients`` places with the largest guaranteed coverage.
+
+    0 if no grid guarantees that every weight is covered.
+    """
 
     def guaranteed(columns: int, rows: int) -> tuple[int, int]:
         times = np.where(np.arange(len(full)) % 2 == 0, columns, rows) * wanted // full
@@ -80,7 +89,20 @@ def _columns(clients: int, full: IntArray, wanted: IntArray) -> int:
         return int(np.prod(sides)), columns * rows
 
     grids = [(columns, clients // columns) for columns in range(1, clients + 1)]
-    return max(grids, key=lambda grid: guaranteed(*grid))[0]
+    best = max(grids, key=lambda grid: guaranteed(*grid))
+    return best[0] if guaranteed(*best)[0] else 0
+
+
+def _diagonals(place: IntArray, arcs: IntArray) -> IntArray:
+    """Steps [clients, layers] along the diagonals of the smallest grid that covers every weight.
+
+    Args:
+        place: [clients], numbers of the clients.
+        arcs: [layers], number of arcs that cover a layer.
+    """
+    columns, rows = int(arcs[::2].max()), int(arcs[1::2].max(initial=1))
+    column, row = place % columns, (place + place // math.lcm(columns, rows)) % rows
+    return np.where(np.arange(len(arcs)) % 2 == 0, column[:, None], row[:, None])
 
 
 def check_weight_coverage(
@@ -101,8 +123,8 @@ def check_weight_coverage(
         advice: a choice of masks that cover weights more evenly, for the message.
 
     Raises:
-        ConfigError: the coverage is too low; the message names the parameter, and the bound for
-            masks of these widths.
+        ConfigError: the coverage is too low; the message names the parameter, and its bound for
+            masks of these widths if that is too low as well.
     """
     clients, spec = len(found.chosen), found.neurons.spec
     node = np.zeros(clients, dtype=np.int64)
@@ -117,7 +139,8 @@ def check_weight_coverage(
     if bound >= min_clients:
         remedy = advice + remedy
     else:
-        remedy = f"no masks of these widths cover {tightest!r} more than {bound} times: {remedy}"
+        name = tightest  # it has such entries under all masks
+        remedy = f"no masks of these widths cover all entries more than {bound} times: {remedy}"
     raise ConfigError(
         f"some entries of {name!r} are covered by {lowest[name]} of the {clients} clients of "
         f"{where}round {number}, but min_coverage is {min_clients}: {remedy}."

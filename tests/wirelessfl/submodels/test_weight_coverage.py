@@ -17,6 +17,7 @@ from wirelessfl.submodels import (
     Dealing,
     ParamSpec,
     check_weight_coverage,
+    coverage,
     deal_masks,
     find_neurons,
     weight_coverage_bound,
@@ -66,6 +67,31 @@ def test_crossed_masks_reach_the_coverage_of_their_grid(hidden, width, clients, 
     assert expected <= bound
     if width < hidden[0]:
         assert lowest(dealt("covered", neurons, counts)) == 0
+
+
+@pytest.mark.parametrize("hidden", [(24,), (24, 24), (24, 24, 24), (40, 24)])
+@pytest.mark.parametrize("clients", range(1, 16))
+def test_too_few_clients_for_a_grid_train_no_less_than_with_covered_masks(hidden, clients):
+    """No two of them hold the same pairs of neurons."""
+    neurons = neurons_of(hidden)
+    counts = np.array(neurons.widths)[None].repeat(clients, 0) // 4
+    crossed, covered = (dealt(kind, neurons, counts) for kind in ("crossed", "covered"))
+    rows = np.arange(clients)
+    assert crossed.covers(rows).any(0).sum() >= covered.covers(rows).any(0).sum()
+    if len(hidden) > 1:
+        assert len({(tuple(mine[0]), tuple(mine[1])) for mine in crossed.chosen}) == clients
+
+
+@given(st.lists(st.sampled_from([(6, 6), (3, 3), (3, 2), (5, 9), (2, 12)]), max_size=15))
+def test_groups_that_are_too_small_for_grids_follow_each_other(widths):
+    """Arcs of different widths cover as many neurons as consecutive ones."""
+    neurons = neurons_of((24, 24))
+    counts = np.array(widths).reshape(-1, 2)
+    held = [
+        [np.count_nonzero(layer) for layer in coverage(found.chosen, neurons.layers)]
+        for found in (dealt(kind, neurons, counts) for kind in ("crossed", "covered"))
+    ]
+    assert (np.array(held[0]) >= held[1]).all()
 
 
 @given(
@@ -136,3 +162,16 @@ def test_the_message_names_cell_and_round():
     found = dealt("ordered", neurons, np.array([[4, 4]] * 4))
     with pytest.raises(ConfigError, match=r"0 of the 4 clients of cell 1 in round 3, but"):
         check_weight_coverage(found, 1, number=3, cell=1)
+
+
+def test_the_message_names_one_parameter():
+    """That with the bound, although input weights are covered as little."""
+    neurons = neurons_of((8, 8))
+    found = dealt("ordered", neurons, np.array([[2, 2]] * 8))
+    first, _, between, *_ = neurons.spec.shapes
+    with pytest.raises(ConfigError) as caught:
+        check_weight_coverage(found, 1, number=1)
+    message = str(caught.value)
+    assert message.startswith(f"some entries of {between!r} are covered by 0 of the 8 clients of ")
+    assert "no masks of these widths cover all entries more than 0 times" in message
+    assert first not in message
