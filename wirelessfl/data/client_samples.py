@@ -30,6 +30,23 @@ class ClientSamples(Sequence[IntArray], ABC):
     def identity(self) -> tuple[object, ...]:
         """Arrays and values that determine the samples; equal identities mean equal samples."""
 
+    @abstractmethod
+    def _samples_of(self, client: int) -> IntArray:
+        """Samples of one client."""
+
+    @overload
+    def __getitem__(self, index: int) -> IntArray: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[IntArray]: ...
+
+    def __getitem__(self, index: int | slice) -> IntArray | list[IntArray]:
+        """Samples of one client, ascending, or a list with those of several clients."""
+        clients = range(len(self))[index]
+        if isinstance(clients, range):
+            return [self._samples_of(client) for client in clients]
+        return self._samples_of(clients)
+
     @classmethod
     def of(cls, samples: Sequence[IntArray]) -> ClientSamples:
         """Wrap a list as returned by ``split``; a ``ClientSamples`` is returned unchanged."""
@@ -59,15 +76,8 @@ class ListedSamples(ClientSamples):
     def __len__(self) -> int:
         return len(self._samples)
 
-    @overload
-    def __getitem__(self, index: int) -> IntArray: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> list[IntArray]: ...
-
-    def __getitem__(self, index: int | slice) -> IntArray | list[IntArray]:
-        """Samples of one client, or a list with those of several clients."""
-        return self._samples[index]
+    def _samples_of(self, client: int) -> IntArray:
+        return self._samples[client]
 
 
 class DealtSamples(ClientSamples):
@@ -115,19 +125,6 @@ class DealtSamples(ClientSamples):
     def __len__(self) -> int:
         return len(self._counts)
 
-    @overload
-    def __getitem__(self, index: int) -> IntArray: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> list[IntArray]: ...
-
-    def __getitem__(self, index: int | slice) -> IntArray | list[IntArray]:
-        """Samples of one client, ascending, or a list with those of several clients."""
-        clients = range(len(self))[index]
-        if isinstance(clients, range):
-            return [self._samples_of(client) for client in clients]
-        return self._samples_of(clients)
-
     def __getstate__(self) -> dict[str, Any]:
         """State for pickling, without the cached shuffles."""
         return self.__dict__ | {"_kept": OrderedDict(), "_kept_samples": 0}
@@ -160,3 +157,50 @@ class DealtSamples(ClientSamples):
             _, oldest = self._kept.popitem(last=False)
             self._kept_samples -= len(oldest)
         return found
+
+
+class GroupedSamples(ClientSamples):
+    """Samples of clients in groups, each of which splits its own samples.
+
+    Args:
+        group_of: [clients], group of each client, from 0.
+        pools: samples of each group.
+        dealt: samples of the clients of each group, in order, as indices into the group's pool.
+    """
+
+    def __init__(
+        self,
+        group_of: NDArray[np.integer[Any]],
+        pools: Sequence[IntArray],
+        dealt: Sequence[Sequence[IntArray]],
+    ) -> None:
+        self._group_of, self._pools = group_of, tuple(pools)
+        self._dealt = [ClientSamples.of(samples) for samples in dealt]
+        # Number of clients of each group before each block, from which ranks are counted.
+        firsts = np.arange(0, len(group_of), _BLOCK)
+        blocks = [np.add.reduceat(group_of == g, firsts, dtype=np.int64) for g in range(len(pools))]
+        self._before = np.cumsum(blocks, axis=1) - blocks
+
+    @property
+    def sizes(self) -> IntArray:
+        """Number of samples of each client, [clients]."""
+        sizes = np.empty(len(self), dtype=np.int64)
+        for group, samples in enumerate(self._dealt):
+            sizes[self._group_of == group] = samples.sizes
+        return sizes
+
+    @property
+    def identity(self) -> tuple[object, ...]:
+        """The samples if all are stored in memory, otherwise groups, pools and identities."""
+        if all(isinstance(samples, ListedSamples) for samples in self._dealt):
+            return tuple(self)
+        identities = (thing for samples in self._dealt for thing in samples.identity)
+        return (self._group_of, *self._pools, *identities)
+
+    def __len__(self) -> int:
+        return len(self._group_of)
+
+    def _samples_of(self, client: int) -> IntArray:
+        group, block = int(self._group_of[client]), client // _BLOCK
+        same = np.count_nonzero(self._group_of[block * _BLOCK : client] == group)
+        return self._pools[group][self._dealt[group][int(self._before[group, block] + same)]]

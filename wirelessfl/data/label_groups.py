@@ -7,17 +7,19 @@ Appendix B.1.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from channels.arrays import IntArray
 from channels.streams import Stream
 from channels.validation import checked_cells
+from wirelessfl.data.client_samples import GroupedSamples
 from wirelessfl.data.label_splits import deal_evenly
 from wirelessfl.data.labels import cells_of_clients, checked_labels, checked_number
 from wirelessfl.data.splits import Samples, Split, split
@@ -38,7 +40,7 @@ class LabelGroups:
             group shares a label with another.
     """
 
-    group_of: IntArray
+    group_of: NDArray[np.integer[Any]]
     labels: tuple[tuple[int, ...], ...]
 
     def __post_init__(self) -> None:
@@ -63,7 +65,7 @@ class LabelGroups:
                 f"labels has {len(labels)} groups: give each client a group from 0 to "
                 f"{len(labels) - 1}, and each group at least one client."
             )
-        group_of = group_of.astype(np.int64)
+        group_of = group_of.astype(np.int8)
         group_of.setflags(write=False)
         object.__setattr__(self, "group_of", group_of)
 
@@ -156,7 +158,7 @@ def split_groups(
     samples_per_client: int | None = None,
     reuse: bool = False,
     stream: Stream,
-) -> list[IntArray]:
+) -> GroupedSamples:
     """Split samples over clients that belong to groups with different label sets.
 
     Every group gets the samples of its labels and splits them over its clients like ``split``.
@@ -174,7 +176,8 @@ def split_groups(
         stream: randomness of the split; equal streams give equal splits.
 
     Returns:
-        For each client, in the network's order, its indices into ``labels``, ascending.
+        For each client, in the network's order, its indices into ``labels``, ascending. They are
+        computed on access.
 
     Raises:
         DataError: the split is impossible; the message names the group.
@@ -192,7 +195,7 @@ def split_groups(
     if shared_labels == "split":
         common = np.flatnonzero(np.isin(labels, groups.shared))
         withheld[common] = deal_evenly(labels[common], 2, stream.child("shared").generator())
-    client_samples: list[IntArray] = [np.empty(0, dtype=np.int64)] * len(cells)
+    pools, dealt = list[IntArray](), list[Sequence[IntArray]]()
     for group, group_labels in enumerate(groups.labels):
         members = np.flatnonzero(groups.group_of == group)
         mine = np.flatnonzero(np.isin(labels, group_labels) & (withheld != group))
@@ -207,9 +210,9 @@ def split_groups(
             cell_of_member = np.unique(cells[members], return_inverse=True)[1]
             randomness = stream.child("group", group)
             if isinstance(kind, Split):
-                dealt = kind.deal(Samples(labels[mine]), cell_of_member, randomness)
+                samples = kind.deal(Samples(labels[mine]), cell_of_member, randomness)
             else:
-                dealt = split(
+                samples = split(
                     labels[mine],
                     len(members),
                     kind=kind,
@@ -223,9 +226,9 @@ def split_groups(
                 )
         except DataError as error:
             raise DataError(f"{where}: {error}") from None
-        for client, rows in zip(members.tolist(), dealt, strict=True):
-            client_samples[client] = mine[rows]
-    return client_samples
+        pools.append(mine)
+        dealt.append(samples)
+    return GroupedSamples(groups.group_of, pools, dealt)
 
 
 def _set_sizes(labels: int, overlap: float) -> tuple[int, int]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import overload
-
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -79,15 +77,5 @@ class RemainingSamples(ClientSamples):
     def __len__(self) -> int:
         return len(self._samples)
 
-    @overload
-    def __getitem__(self, index: int) -> IntArray: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> list[IntArray]: ...
-
-    def __getitem__(self, index: int | slice) -> IntArray | list[IntArray]:
-        """Samples of one client, ascending, or a list with those of several clients."""
-        clients = range(len(self))[index]
-        if isinstance(clients, range):
-            return [self._remaining[self._samples[client]] for client in clients]
-        return self._remaining[self._samples[clients]]
+    def _samples_of(self, client: int) -> IntArray:
+        return self._remaining[self._samples[client]]

@@ -23,6 +23,7 @@ from wirelessfl.schedules.events import (
     Started,
     Tick,
 )
+from wirelessfl.server.present import ConsecutiveClients
 from wirelessfl.submodels import ParamSpec, Submodels
 from wirelessfl.training.cohort import State
 
@@ -97,11 +98,16 @@ class AsynchronousCells:
         return replace(
             self.planner.plan(
                 self.rounds_done[cell],
-                self.planner.network.cell_of == cell,
+                self._clients(cell),
                 self.parts.only([cell]),
             ),
             lr_share=self.planner.lr_share(self.sent[cell]),
         )
+
+    def _clients(self, cell: int) -> ConsecutiveClients:
+        network = self.planner.network
+        first = int(network.cell_starts[cell])
+        return ConsecutiveClients(first, int(network.cell_sizes[cell]))
 
     def _merge(self, cells: Sequence[int]) -> None:
         """Train the rounds of ``cells``, merge them, and reassign their submodels."""

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from channels.arrays import IntArray
 from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.rounds.job_groups import JobGroup, job_groups
 from wirelessfl.rounds.plan import Plan
@@ -16,6 +15,7 @@ from wirelessfl.server.client_states import ClientStates
 from wirelessfl.training.cohort import Penalty, State
 from wirelessfl.training.executor import Executor, Job
 from wirelessfl.training.shards import Shards
+from wirelessfl.training.steps_done import StepsDone
 from wirelessfl.uplinks.base import Reception
 
 
@@ -27,7 +27,7 @@ class LocalTraining:
         executor: where local updates are computed.
         settings: local steps, padding.
         states: states that clients keep between rounds.
-        steps_done: [clients], number of local steps that each client has done; updated here.
+        steps_done: number of local steps that each client has done; updated here.
         shards: the processes that share the clients.
         penalties: additional loss terms, besides the cross-entropy and the algorithm's own terms.
         title: name of the round in messages.
@@ -36,7 +36,7 @@ class LocalTraining:
     executor: Executor
     settings: TrainingSettings
     states: ClientStates
-    steps_done: IntArray
+    steps_done: StepsDone
     shards: Shards
     penalties: tuple[Penalty, ...] = ()
     title: str = "round"
@@ -56,7 +56,7 @@ class LocalTraining:
         label = f"{self.title} {plan.round + 1}, edge round {number + 1}"
         for group in job_groups(plan, servers, self.settings.padding, self.executor.chunk):
             self._train_group(group, self._job(rule, plan, group, label), reception)
-        self.steps_done[plan.clients] += self.settings.local_steps
+        self.steps_done.add(plan.clients, self.settings.local_steps)
 
     def _job(self, rule: Algorithm, plan: Plan, group: JobGroup, label: str) -> Job:
         clients, like = plan.clients[group.rows], group.servers["params"]
@@ -66,7 +66,7 @@ class LocalTraining:
             servers=group.servers,
             node=group.node,
             clients=clients,
-            first_steps=self.steps_done[clients],
+            first_steps=self.steps_done.of(clients),
             local_steps=self.settings.local_steps,
             label=label,
             tracking=plan.tracking[group.rows],

@@ -11,6 +11,7 @@ from channels.arrays import BoolArray, FloatArray, IntArray
 from channels.streams import Stream
 from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.errors import ConfigError
+from wirelessfl.server.present import RankedClients
 
 
 @dataclass(frozen=True)
@@ -36,7 +37,7 @@ def draw_participants(
     per_round: int | None,
     tracking: int | None,
     stream: Stream,
-    present: BoolArray | None = None,
+    present: RankedClients | None = None,
 ) -> Participants:
     """Draw S of n clients uniformly without replacement, and S_tilde of these for tracking.
 
@@ -50,17 +51,16 @@ def draw_participants(
         per_round: S, total over all cells; None for all clients.
         tracking: S_tilde, total over all cells; None for all S.
         stream: random stream of this round.
-        present: [clients] boolean, clients that are present; None for all. If fewer than S are
-            present, all of them participate, and a cell may have no participant.
+        present: clients that are present; None for all. If fewer than S are present, all of them
+            participate, and a cell may have no participant.
 
     Raises:
         ConfigError: all clients are present, and S is too small for a participant in every cell.
     """
     # Indices refer to the present clients, cell by cell: no array over all clients is needed.
-    present_clients = None if present is None else np.flatnonzero(present)
     sizes = network.cell_sizes
-    if present_clients is not None:
-        sizes = np.diff(np.searchsorted(present_clients, [*network.cell_starts, network.clients]))
+    if present is not None:
+        sizes = np.diff(present.below([*network.cell_starts, network.clients]))
     sampled = trackers = sizes
     if per_round is not None:
         small = int(sizes.argmin())
@@ -82,9 +82,7 @@ def draw_participants(
         tracks.append(np.zeros(sampled[cell], dtype=np.bool_))
         tracks[cell][_some(sampled[cell], trackers[cell], cell_stream.child("trackers"))] = True
     clients = np.concatenate(indices)
-    return Participants(
-        clients if present_clients is None else present_clients[clients], np.concatenate(tracks)
-    )
+    return Participants(clients if present is None else present.at(clients), np.concatenate(tracks))
 
 
 def _some(size: int, count: int, stream: Stream) -> IntArray:

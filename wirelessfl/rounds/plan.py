@@ -17,6 +17,7 @@ from wirelessfl.rounds.mask_sizes import mask_size_problem
 from wirelessfl.rounds.participants import Participants, draw_participants
 from wirelessfl.rounds.settings import TrainingSettings
 from wirelessfl.rounds.step_sizes import unchanged
+from wirelessfl.server.present import RankedClients
 from wirelessfl.submodels import ClientSubmodels, NeuronMap, ParamSpec, Partition, Submodels
 from wirelessfl.submodels.partition import Scheme
 from wirelessfl.units import BITS_PER_ELEMENT
@@ -132,14 +133,14 @@ class Planner:
     def plan(
         self,
         number: int,
-        present: BoolArray | None = None,
+        present: RankedClients | None = None,
         submodels: Submodels | None = None,
     ) -> Plan:
         """Plan global round ``number``: channel draws, participants, submodels and cost.
 
         Args:
             number: round number, from 0.
-            present: [clients] boolean, clients that are present; None for all.
+            present: clients that are present; None for all.
             submodels: submodel of each node; None to let the algorithm assign them.
 
         Raises:

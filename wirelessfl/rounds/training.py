@@ -6,8 +6,6 @@ import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
-import numpy as np
-import torch
 from torch import Tensor
 
 from channels.arrays import IntArray
@@ -20,6 +18,7 @@ from wirelessfl.server.server import Server
 from wirelessfl.training.cohort import Penalty, State
 from wirelessfl.training.executor import Executor
 from wirelessfl.training.shards import Shards
+from wirelessfl.training.steps_done import StepsDone
 
 
 @dataclass
@@ -63,7 +62,7 @@ class RoundTraining:
         self.penalties: tuple[Penalty, ...] = ()
         self.teacher: Tensor | None = None
         self.title = "round"
-        self.steps_done = np.zeros(len(client_samples), dtype=np.int64)
+        self.steps_done = StepsDone()
         self.totals = Totals()
         self.metrics: dict[str, float] = {}
 
@@ -116,10 +115,10 @@ class RoundTraining:
 
     def tensors(self) -> dict[str, Tensor]:
         """Tensors of the state, for a checkpoint."""
-        return {**self.server.tensors(), "steps_done": torch.from_numpy(self.steps_done.copy())}
+        return {**self.server.tensors(), **self.steps_done.tensors()}
 
     def restore(self, tensors: dict[str, Tensor], totals: dict[str, float]) -> None:
         """Continue from the ``tensors`` and running totals of a checkpoint."""
         self.server.restore(tensors)
-        self.steps_done = tensors["steps_done"].numpy().copy()
+        self.steps_done = StepsDone.restored(tensors)
         self.totals = Totals(**totals)

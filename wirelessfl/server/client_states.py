@@ -12,7 +12,7 @@ import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import BinaryIO, ClassVar
+from typing import BinaryIO, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -28,6 +28,8 @@ MEMORY_BYTES = 1 << 28
 GARBAGE = 4  # the log is rewritten when it has more than this many records per current record
 LOG = "clients.log"
 """Tensor of a checkpoint that describes a log: its number, its records, and P."""
+ENTRY = ".records"
+"""End of the names of a checkpoint's tensors that give record and checksum by client."""
 
 
 class ClientStates(ABC):
@@ -47,6 +49,10 @@ class ClientStates(ABC):
     @abstractmethod
     def get(self, name: str, client: int) -> Tensor | None:
         """A client's vector [P], read-only; None if it is zero."""
+
+    @abstractmethod
+    def clients(self, name: str) -> list[int]:
+        """The clients whose vector is stored, in increasing order."""
 
     @abstractmethod
     def put(self, name: str, client: int, value: Tensor) -> None:
@@ -119,6 +125,10 @@ class InMemory(ClientStates):
         """A client's vector."""
         return self._vectors[name].get(client)
 
+    def clients(self, name: str) -> list[int]:
+        """The clients that have a vector."""
+        return sorted(self._vectors[name])
+
     def put(self, name: str, client: int, value: Tensor) -> None:
         """Store a copy: a view would keep the cohort's whole tensor in memory."""
         if client in self._vectors[name] or value.any():
@@ -128,7 +138,7 @@ class InMemory(ClientStates):
         """All vectors and their clients, by name."""
         found = {}
         for name, vectors in self._vectors.items():
-            who = sorted(vectors)
+            who = self.clients(name)
             rows = [vectors[client] for client in who]
             found[f"clients.{name}.who"] = torch.tensor(who, dtype=torch.int64)
             found[f"clients.{name}.values"] = torch.stack(rows) if rows else torch.zeros(0, 0)
@@ -160,30 +170,35 @@ class Overlay(InMemory):
         written = super().get(name, client)
         return self.below.get(name, client) if written is None else written
 
+    def clients(self, name: str) -> list[int]:
+        """The clients that have a vector here or below."""
+        return sorted({*self._vectors[name], *self.below.clients(name)})
+
     def put(self, name: str, client: int, value: Tensor) -> None:
         """Store a copy, even of zeros, since the state below may be nonzero."""
         self._vectors[name][client] = value.clone()
 
 
+class _Kept(NamedTuple):
+    """Number of a client's record in the log, and the checksum of its bytes."""
+
+    record: int
+    checksum: int
+
+
 class OnDisk(ClientStates):
     """Client states in an append-only log of equal-size records in the run's folder.
 
-    A checkpoint stores the log's number, the record of each client with its checksum, and the
-    number of records; a resumed run discards later records. When most records are outdated, a new
-    log is written. The old log is removed once a checkpoint refers to the new one.
-
-    Args:
-        names: names of the state of each client.
-        size: P, length of a vector.
-        clients: n, number of clients.
+    A checkpoint stores the log's number, the record of each client that has one, with its checksum,
+    and the number of records; a resumed run discards later records. When most records are outdated,
+    a new log is written. The old log is removed once a checkpoint refers to the new one.
     """
 
     kind = "disk"
 
-    def __init__(self, names: Sequence[str], size: int, clients: int) -> None:
+    def __init__(self, names: Sequence[str], size: int) -> None:
         super().__init__(names, size)
-        self._record = {name: np.full(clients, -1, dtype=np.int64) for name in self.names}
-        self._checksum = {name: np.zeros(clients, dtype=np.int64) for name in self.names}
+        self._kept: dict[str, dict[int, _Kept]] = {name: {} for name in self.names}
         self._records = 0
         self._number = 0
         self._folder: Path | None = None
@@ -205,55 +220,56 @@ class OnDisk(ClientStates):
 
     def get(self, name: str, client: int) -> Tensor | None:
         """A client's vector, read from the log."""
-        if self._record[name][client] < 0:
+        kept = self._kept[name].get(client)
+        if kept is None:
             return None
         with self._opened() as file:
-            return torch.from_numpy(self._read(file, name, client))
+            return torch.from_numpy(_read(file, self.size, client, kept))
 
-    def _read(self, file: BinaryIO, name: str, client: int) -> np.ndarray:
-        record, checksum = int(self._record[name][client]), int(self._checksum[name][client])
-        return _record(file, self.size, record, checksum, client)
+    def clients(self, name: str) -> list[int]:
+        """The clients that have a record."""
+        return sorted(self._kept[name])
 
     def put(self, name: str, client: int, value: Tensor) -> None:
         """Append a client's vector."""
-        if self._record[name][client] < 0 and not value.any():
+        if client not in self._kept[name] and not value.any():
             return
         values = value.contiguous().numpy().astype(np.float32, copy=False)
         with self._opened() as file:
             file.seek(4 * self.size * self._records)
             file.write(values.tobytes())
-        self._record[name][client] = self._records
-        self._checksum[name][client] = zlib.crc32(values)
+        self._kept[name][client] = _Kept(self._records, zlib.crc32(values))
         self._records += 1
 
     def tensors(self) -> dict[str, Tensor]:
-        """The log's number and each client's record and checksum; flushes the log to disk first."""
+        """The log's number, and record and checksum by client; flushes the log to disk first."""
         if self._records > GARBAGE * max(self._live(), 1):
             self._write_anew()
         with self._opened() as file:
             os.fsync(file.fileno())
         found = {LOG: torch.tensor([self._number, self._records, self.size])}
-        for name in self.names:
-            found[f"clients.{name}.record"] = torch.from_numpy(self._record[name])
-            found[f"clients.{name}.checksum"] = torch.from_numpy(self._checksum[name])
+        for name, kept in self._kept.items():
+            who = self.clients(name)
+            rows = torch.tensor([[client, *kept[client]] for client in who], dtype=torch.int64)
+            found[_entry(name)] = rows.reshape(-1, 3)
         return found
 
     def _live(self) -> int:
-        return sum(int((record >= 0).sum()) for record in self._record.values())
+        return sum(map(len, self._kept.values()))
 
     def _write_anew(self) -> None:
         """Copy the current records into a new log, ordered by name and client."""
         draft = self._log(self._number + 1)
-        moved = {name: record.copy() for name, record in self._record.items()}
+        moved: dict[str, dict[int, _Kept]] = {name: {} for name in self.names}
         with self._opened() as old, draft.open("wb") as file:
             numbers = itertools.count()
-            for name, record in moved.items():
-                for client in np.flatnonzero(record >= 0):
-                    self._read(old, name, client).tofile(file)
-                    record[client] = next(numbers)
+            for name, kept in self._kept.items():
+                for client in self.clients(name):
+                    _read(old, self.size, client, kept[client]).tofile(file)
+                    moved[name][client] = kept[client]._replace(record=next(numbers))
         self._outdated = self._log(self._number)
         self._number += 1
-        self._record, self._records = moved, self._live()
+        self._kept, self._records = moved, self._live()
 
     def saved(self) -> None:
         """Remove the old log, which no checkpoint needs any more."""
@@ -268,10 +284,7 @@ class OnDisk(ClientStates):
         path = self._log(self._number)
         length = 4 * self.size * self._records
         _check_length(path, length)
-        for kind, values in (("record", self._record), ("checksum", self._checksum)):
-            for name in self.names:
-                found = tensors.get(f"clients.{name}.{kind}")
-                values[name] = np.full_like(values[name], -1) if found is None else found.numpy().copy()
+        self._kept = {name: _kept(tensors.get(_entry(name))) for name in self.names}
         for other in self._folder.glob(f"{self._mark}clients-*.log"):
             if other != path:
                 other.unlink()
@@ -296,11 +309,21 @@ def check_log(folder: Path, mark: str, tensors: Mapping[str, Tensor]) -> None:
     if not records:
         return
     with path.open("rb") as file:
-        for name, record in tensors.items():
-            if name.startswith("clients.") and name.endswith(".record"):
-                checksum = tensors[f"{name.removesuffix('record')}checksum"]
-                for client in np.flatnonzero(record.numpy() >= 0).tolist():
-                    _record(file, size, int(record[client]), int(checksum[client]), client)
+        for name, stored in tensors.items():
+            if name.startswith("clients.") and name.endswith(ENTRY):
+                for client, kept in _kept(stored).items():
+                    _read(file, size, client, kept)
+
+
+def _entry(name: str) -> str:
+    """Name of the tensor [clients, 3] of a checkpoint: client, record and checksum."""
+    return f"clients.{name}{ENTRY}"
+
+
+def _kept(stored: Tensor | None) -> dict[int, _Kept]:
+    """The records by client in a checkpoint's tensor; none in a checkpoint without it."""
+    rows = [] if stored is None else stored.tolist()
+    return {client: _Kept(record, checksum) for client, record, checksum in rows}
 
 
 def _check_length(path: Path, length: int) -> None:
@@ -312,15 +335,15 @@ def _check_length(path: Path, length: int) -> None:
         )
 
 
-def _record(file: BinaryIO, size: int, record: int, checksum: int, client: int) -> np.ndarray:
+def _read(file: BinaryIO, size: int, client: int, kept: _Kept) -> np.ndarray:
     """One record of a log: the vector [size] of a client.
 
     Raises:
         ConfigError: it is not the vector that was written.
     """
-    file.seek(4 * size * record)
+    file.seek(4 * size * kept.record)
     values = np.fromfile(file, np.float32, size)
-    if len(values) < size or zlib.crc32(values) != checksum:
+    if len(values) < size or zlib.crc32(values) != kept.checksum:
         raise ConfigError(
             f"{file.name} is damaged: the state of client {client} differs from its checksum. "
             "Restore it, or start a new run."
@@ -352,4 +375,4 @@ def make_states(
     small = 4 * len(names) * size * clients <= MEMORY_BYTES
     if asked == "memory" or processes > 1 or (asked == "auto" and small):
         return InMemory(names, size)
-    return OnDisk(names, size, clients)
+    return OnDisk(names, size)

@@ -11,11 +11,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from channels.arrays import BoolArray, FloatArray
+from channels.arrays import BoolArray
 from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.errors import ConfigError
 from wirelessfl.guard import calling
 from wirelessfl.server.client_states import ClientStates, Overlay
+from wirelessfl.server.present import PresentClients
 from wirelessfl.server.upload import Senders, Upload
 from wirelessfl.server.weights import Weights
 from wirelessfl.submodels import Submodels
@@ -77,22 +78,15 @@ class Server:
             {name: state[name].repeat(self.weights.nodes, 1) for name in at_nodes},
         )
 
-    @property
-    def present(self) -> BoolArray:
-        """Clients that are present, [clients] boolean, read-only."""
-        return self._present
-
     def admit(self, present: BoolArray) -> None:
         """Set the clients that are present from now on, [clients] boolean."""
-        self._present = present.copy()
-        self._present.setflags(write=False)
-        self._present_weights: FloatArray | None = None  # computed on demand, once
+        self.present = PresentClients(present)
+        self._present_weights = self.weights.sums_where(present)
 
     def leave(self, client: int) -> None:
         """Remove a client that has left from the present clients."""
-        present = self._present.copy()
-        present[client] = False
-        self.admit(present)
+        self.present.remove(client)
+        self._present_weights -= self.weights.sums(np.array([client]))  # exact: whole numbers
 
     def begin(self, params: Tensor) -> None:
         """Restart from ``params`` [P] with the present clients, which keep their states.
@@ -108,25 +102,31 @@ class Server:
         A simplification: the states are known here exactly and at no cost, whatever the uplink. A
         server that receives only noisy sums could not recompute its means.
         """
-        who = np.flatnonzero(self.present)
-        weight = self.weights.of(who)
         for name in self.algorithm.recounted:
+            # Zero states, which are not stored, add nothing.
+            stored = self.states.clients(name)
+            who = np.array([c for c in stored if c in self.present], dtype=np.int64)
+            weight, whole = self.weights.of(who), self._present_weights
             at_nodes = name in self.nodes
             before = self.nodes[name] if at_nodes else self.cloud[name][None]
             node = self.weights.node_of[who] if at_nodes else np.zeros_like(who)
-            whole = np.bincount(node, weight, len(before))
+            if not at_nodes:
+                whole = whole.sum(keepdims=True)
             means = torch.zeros_like(before)
             for client, row, share in zip(who.tolist(), node.tolist(), weight, strict=True):
                 kept = self.states.get(name, client)
-                if kept is not None:
-                    means[row].add_(kept.to(means.device), alpha=float(share / whole[row]))
+                assert kept is not None, "it is stored"
+                means[row].add_(kept.to(means.device), alpha=float(share / whole[row]))
             if at_nodes:
                 self.nodes[name] = means
             else:
                 self.cloud[name] = means[0]
 
     def branch(self) -> Server:
-        """Return a copy for trial rounds, which change neither this server nor its states."""
+        """Return a copy for trial rounds, which change neither this server nor its states.
+
+        The copy shares the present clients, including those that leave later.
+        """
         twin = copy.copy(self)
         twin.cloud, twin.nodes = dict(self.cloud), dict(self.nodes)
         twin.states = Overlay(self.states)
@@ -164,8 +164,6 @@ class Server:
     def _share(self, senders: Senders) -> dict[str, Tensor]:
         """By payload, [nodes, 1]: the senders' weight relative to that of all present clients."""
         share, device = {}, self.cloud["params"].device
-        if self._present_weights is None:
-            self._present_weights = self.weights.sums(np.flatnonzero(self.present))
         for payload in senders.rule.payloads:
             clients = senders.clients
             if payload.senders == "tracking" and senders.tracking is not None:
@@ -263,7 +261,7 @@ class Server:
             **{f"{PREFIX}cloud.{name}": value for name, value in self.cloud.items()},
             **{f"{PREFIX}nodes.{name}": value for name, value in self.nodes.items()},
             **{f"{PREFIX}{name}": value for name, value in self.states.tensors().items()},
-            f"{PREFIX}there": torch.from_numpy(self.present.copy()),
+            f"{PREFIX}there": torch.from_numpy(self.present.mask.copy()),
             f"{PREFIX}version": torch.tensor(self.version),
         }
 

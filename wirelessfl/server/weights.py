@@ -7,7 +7,9 @@ from functools import cached_property
 
 import numpy as np
 
-from channels.arrays import FloatArray, IntArray
+from channels.arrays import BoolArray, FloatArray, IntArray
+
+BLOCK = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,3 +52,12 @@ class Weights:
         """Sum of the weights of ``clients`` at each node [nodes]."""
         sums = np.bincount(self.node_of[clients], self.of(clients), self.nodes)
         return np.asarray(sums, dtype=np.float64)
+
+    def sums_where(self, chosen: BoolArray) -> FloatArray:
+        """Sum of the weights of the clients ``chosen`` [clients] at each node [nodes].
+
+        Blocks of clients keep intermediate results small.
+        """
+        firsts = range(0, len(chosen), BLOCK)
+        blocks = (first + np.flatnonzero(chosen[first : first + BLOCK]) for first in firsts)
+        return np.sum([self.sums(clients) for clients in blocks], axis=0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -38,6 +38,9 @@ class Attendance(Protocol):
     def open(self, session: int) -> BoolArray:
         """Open a session, and return the clients that are present, [clients] boolean."""
 
+    def labels(self, session: int) -> Collection[int] | None:
+        """The labels that the clients of a session can have; None for all."""
+
     def start(self) -> None:
         """Schedule the next change on the clock."""
 
@@ -69,6 +72,10 @@ class GroupsInTurn:
     def open(self, session: int) -> BoolArray:
         """Return the group of this session, [clients] boolean."""
         return np.asarray(self.groups.group_of == self.groups.group_in(session, self.sessions))
+
+    def labels(self, session: int) -> Collection[int]:
+        """The labels of this session's group."""
+        return self.groups.labels[self.groups.group_in(session, self.sessions)]
 
     def start(self) -> None:
         """Do nothing: there are no changes."""
@@ -151,6 +158,9 @@ class Churn:
                 "sessions or rounds, or with longer stays."
             )
         return self._present.copy()
+
+    def labels(self, session: int) -> None:
+        """Return None: clients can have all labels."""
 
     def start(self) -> None:
         """Schedule the next change on the clock, if its time is known."""

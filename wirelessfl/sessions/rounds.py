@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from channels.arrays import IntArray
 from wirelessfl.rounds.plan import Plan, Planner
 from wirelessfl.rounds.step_sizes import unchanged
 from wirelessfl.rounds.training import RoundTraining
@@ -30,6 +30,7 @@ from wirelessfl.schedules.events import (
 from wirelessfl.server.server import Server
 from wirelessfl.sessions.attendance import Attendance, PresenceChanged
 from wirelessfl.sessions.extra_costs import ExtraCosts
+from wirelessfl.sessions.held_labels import HeldLabels
 from wirelessfl.sessions.processes import check_clients
 from wirelessfl.training.cohort import State
 from wirelessfl.units import MIB_PER_ELEMENT
@@ -52,6 +53,11 @@ class Given:
     ends: float
     left: list[int] = field(default_factory=list)
 
+    @cached_property
+    def senders(self) -> frozenset[int]:
+        """The participating clients."""
+        return frozenset(self.plan.clients.tolist())
+
 
 class SessionRounds:
     """Carries out the decisions of ``SessionsScheduler``.
@@ -66,7 +72,7 @@ class SessionRounds:
         attendance: tracks which clients are present.
         warm_start: returns the initial model of each session.
         draw: maps a number to a newly drawn model.
-        labels_of: returns the labels in the data of the given clients.
+        labels: labels of the present clients.
     """
 
     def __init__(
@@ -78,11 +84,11 @@ class SessionRounds:
         warm_start: WarmStart,
         *,
         draw: Callable[[int], Tensor],
-        labels_of: Callable[[IntArray], tuple[int, ...]],
+        labels: HeldLabels,
     ) -> None:
         self.planner, self.training, self.clock = planner, training, clock
         self.attendance, self.warm_start = attendance, warm_start
-        self.draw, self.labels_of = draw, labels_of
+        self.draw, self.labels = draw, labels
         # Trial rounds draw their own channels, participants and noise, so that those of training
         # rounds do not depend on the warm start. Batches are those of the session's first rounds.
         # Capacities and static masks are fixed during the run, trial rounds included.
@@ -95,7 +101,6 @@ class SessionRounds:
         self.past, self.extras = Past(), ExtraCosts()
         self.gradient: Tensor | None = None
         self.weights: dict[int, float] = {}
-        self.labels: tuple[int, ...] = ()
         self.labels_before: tuple[int, ...] = ()
         self._session = 0
         self._trial: RoundTraining | None = None
@@ -118,16 +123,16 @@ class SessionRounds:
     def _look(self) -> bool:
         """Remove clients that have left the session; return whether a client has joined."""
         changes = self.attendance.new_changes()
-        gone = [c.client for c in changes if not c.joins and self.server.present[c.client]]
+        gone = [c.client for c in changes if not c.joins and c.client in self.server.present]
         for client in gone:
             self.server.leave(client)
             for given in self._given.values():
                 # A client that leaves exactly when the round ends has sent its update.
-                if client in given.plan.clients and self.clock.now < given.ends:
+                if client in given.senders and self.clock.now < given.ends:
                     given.left.append(client)
         if gone:
             self._left = True
-            self._note_labels()
+            self.labels.left(gone)
         return any(change.joins for change in changes)
 
     def carry_out(self, decision: Decision) -> Event | None:
@@ -135,34 +140,28 @@ class SessionRounds:
         match decision:
             case Open(session):
                 self._open(session)
-                return Present(int(self.server.present.sum()))
+                return Present(len(self.server.present))
             case Begin(session):
                 self._begin(session)
             case Close(session):
                 self.past = self.warm_start.remember(
                     self.past, session, self.server.cloud["params"].clone(), self.gradient
                 )
-                self.labels_before = self.labels
+                self.labels_before = self.labels.held
             case Give():
                 self._due.append(decision)
             case Merge(_, trial):
                 self._merge(trial)
-                return Present(int(self.server.present.sum()))
+                return Present(len(self.server.present))
         return None
 
     def _open(self, session: int) -> None:
         present = self.attendance.open(session)
-        check_clients("attendance", self.attendance, "open", present, len(self.server.present))
+        check_clients("attendance", self.attendance, "open", present, self.planner.network.clients)
         self.server.admit(present)
         self._session, self._trial, self.gradient = session, None, None
         self._left = False
-        self._note_labels()
-
-    def _note_labels(self) -> None:
-        """Store the labels of the present clients; do not change them if no client is present."""
-        present = np.flatnonzero(self.server.present)
-        if len(present):
-            self.labels = self.labels_of(present)
+        self.labels.opened(self.server.present, self.attendance.labels(session))
 
     def opening(self) -> Opening:
         """Create the warm start's argument for the current session."""
@@ -190,7 +189,8 @@ class SessionRounds:
 
     def _send_teacher(self) -> None:
         """Count the broadcast of the teacher to all present clients before the first round."""
-        mib = MIB_PER_ELEMENT * self.planner.model.spec.size * float(self.server.present.mean())
+        share = len(self.server.present) / self.planner.network.clients
+        mib = MIB_PER_ELEMENT * self.planner.model.spec.size * share
         self._delay = self.planner.broadcast_seconds()
         self.extras.extra_broadcasts += 1
         self.extras.extra_seconds += self._delay
@@ -235,7 +235,6 @@ class SessionRounds:
         self.extras.dropped += len(given.left)
         if trial:
             copy = self._trial_training()
-            copy.server.admit(self.server.present)
             copy.train(plan, given.broadcast)
             self.training.totals.add(plan)
             self.extras.add_trial(given.plan, self.planner.settings.edge_rounds)
@@ -249,7 +248,7 @@ class SessionRounds:
     def numbers(self) -> dict[str, Any]:
         """Session fields of a row."""
         return {
-            "present": int(self.server.present.sum()),
+            "present": len(self.server.present),
             **asdict(self.extras),
             "stored_bytes": self.past.stored_bytes,
             "warm_weights": {str(s): round(w, 6) for s, w in self.weights.items()},
@@ -268,7 +267,7 @@ class SessionRounds:
         return {
             "session": self._session,
             "extras": asdict(self.extras),
-            "labels": self.labels,
+            "labels": self.labels.held,
             "labels_before": self.labels_before,
             "weights": {str(s): w for s, w in self.weights.items()},
             "attendance": self.attendance.snapshot(),
@@ -284,7 +283,9 @@ class SessionRounds:
         device = self.server.cloud["params"].device
         self.past = Past.of(tensors, device)
         self._session, self.extras = state["session"], ExtraCosts(**state["extras"])
-        self.labels, self.labels_before = tuple(state["labels"]), tuple(state["labels_before"])
+        self.labels.held = tuple(state["labels"])
+        self.labels.opened(self.server.present, self.attendance.labels(self._session))
+        self.labels_before = tuple(state["labels_before"])
         self.gradient = _stored(tensors, "session.gradient", device)
         self.weights = {int(session): weight for session, weight in state["weights"].items()}
         self._teach(_stored(tensors, "session.teacher", device))

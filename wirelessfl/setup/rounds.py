@@ -17,6 +17,7 @@ from wirelessfl.rounds.settings import TrainingSettings
 from wirelessfl.rounds.training import RoundTraining
 from wirelessfl.schedules import Clock, Scope
 from wirelessfl.server.client_states import make_states
+from wirelessfl.server.present import PresentClients
 from wirelessfl.server.server import Server
 from wirelessfl.server.weights import Weights
 from wirelessfl.setup.computing import Workload
@@ -149,7 +150,8 @@ def _checked_padding(
                 f"clients_per_round={per_round} exceeds the number of clients in a session, "
                 f"{fewest} of {planner.network.clients}: choose 1 to {fewest}."
             )
-    first = planner.plan(0, None if groups is None else np.asarray(groups.group_of == 0))
+    present = None if groups is None else PresentClients(groups.group_of == 0)
+    first = planner.plan(0, present)
     if planner.algorithm.plans_ahead and config.sessions.sessions is None:
         for number in range(1, config.training.rounds):
             planner.plan(number)

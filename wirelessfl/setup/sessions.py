@@ -7,11 +7,11 @@ from dataclasses import fields
 import numpy as np
 from torch import Tensor
 
-from channels.arrays import BoolArray, IntArray
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.schedules import SessionsScheduler
 from wirelessfl.sessions.attendance import Attendance
+from wirelessfl.sessions.held_labels import HeldLabels
 from wirelessfl.sessions.presence import Scene
 from wirelessfl.sessions.rounds import SessionRounds
 from wirelessfl.setup.given_objects import GivenObjects
@@ -40,16 +40,12 @@ def build_sessions(config: Config, given: GivenObjects, shards: Shards) -> Sessi
             "choose another warm start."
         )
     model, evaluation = rounds.model, config.evaluation
-    labels = _labels_of_clients(model)
 
     def draw(number: int) -> Tensor:
         """Random parameters, drawn in the same way as the initial parameters."""
         stream = rounds.stream.child("session weights", number)
         module = configured_model(config.choices.model, model.data, stream)
         return model.objective.spec.from_module(module).to(model.start.device)
-
-    def labels_among(clients: IntArray) -> tuple[int, ...]:
-        return tuple(np.flatnonzero(labels[clients].any(0)).tolist())
 
     same = {f.name: getattr(rounds, f.name) for f in fields(RoundsSetup)}
     schedule = SessionsScheduler(
@@ -66,7 +62,7 @@ def build_sessions(config: Config, given: GivenObjects, shards: Shards) -> Sessi
         _attendance(config, rounds),
         warm_start,
         draw=draw,
-        labels_of=labels_among,
+        labels=_held_labels(model),
     )
     return SessionsSetup(
         **same
@@ -100,10 +96,15 @@ def _attendance(config: Config, rounds: RoundsSetup) -> Attendance:
     )
 
 
-def _labels_of_clients(model: TrainedModel) -> BoolArray:
-    """Whether each client has samples of each label, [clients, classes]."""
-    labels = model.data.train_labels.numpy()
-    found = np.zeros((len(model.client_samples), model.data.classes), dtype=np.bool_)
-    for client, samples in enumerate(model.client_samples):
-        found[client, labels[samples]] = True
-    return found
+def _held_labels(model: TrainedModel) -> HeldLabels:
+    """The labels of present clients, which are looked up in the data of few clients."""
+    labels, classes = model.data.train_labels.numpy(), model.data.classes
+    counts = np.bincount(labels, minlength=classes)
+    if model.validation is not None:
+        counts -= np.bincount(model.validation.labels.cpu().numpy(), minlength=classes)
+
+    def labels_of(client: int) -> list[int]:
+        found: list[int] = labels[model.client_samples[client]].tolist()
+        return found
+
+    return HeldLabels(labels_of, np.flatnonzero(counts).tolist())

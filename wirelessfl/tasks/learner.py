@@ -29,6 +29,7 @@ from wirelessfl.tasks.transmissions import AirLoad
 from wirelessfl.training.cohort import State
 from wirelessfl.training.evaluate import Samples, deployed, evaluate, logits_of
 from wirelessfl.training.objective import Objective
+from wirelessfl.training.steps_done import StepsDone
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,14 +74,14 @@ class Learner:
     ) -> None:
         self.server, self.local, self.test, self.stream = server, local, test, stream
         self.validation = validation
-        clients, spec = len(server.present), local.objective.spec
+        clients, spec = len(server.weights.node_of), local.objective.spec
         self.submodels = RequestSubmodels(
             server.algorithm, spec, local.neurons, clients, stream, run_stream
         )
         self.deferred = DeferredTraining(local, server.states, self.submodels)
-        self.steps_done = np.zeros(clients, dtype=np.int64)
-        self.begun = np.zeros(clients, dtype=np.bool_)
-        """[clients] boolean, clients that have trained, or will train a pending request."""
+        self.steps_done = StepsDone()
+        self.begun: set[int] = set()
+        """Clients that have trained, or will train a pending request."""
         self.issued: dict[int, tuple[int, int]] = {}
         """Client and version of each request, until its update is merged."""
         self.back: list[int] = []
@@ -106,13 +107,13 @@ class Learner:
     def issue(self, request: Request) -> None:
         """Send the current model to a client."""
         client, version = request.client, request.version
-        first = int(self.steps_done[client])
+        first = self.steps_done[client]
         self.steps_done[client] += self.local.count
         if request.lost_after is None:  # otherwise the update will be lost: do not train
             if self.deferred.lacks_model(version):
                 self.deferred.keep_model(version, self._broadcast())
-            fresh = not self.begun[client]
-            self.begun[client] = True
+            fresh = client not in self.begun
+            self.begun.add(client)
             self.deferred.add(request.number, Pending(client, first, version, fresh))
             self.issued[request.number] = client, version
 
@@ -197,15 +198,15 @@ class Learner:
             node=np.zeros(len(clients), dtype=np.int64),
             submodels=self._whole,
             client_submodels=each,
-            first_steps=self.steps_done[clients],
-            fresh=~self.begun[clients],
+            first_steps=self.steps_done.of(clients),
+            fresh=np.array([c not in self.begun for c in clients.tolist()], dtype=np.bool_),
         )
         share, what = self.local.lr_share(version), f"version {version}"
         for done in self.local.train(work, self._broadcast(), server.states, share, what):
             merge.reception.add(done.rows, done.payloads)
             server.states.scatter(done.submodels, done.clients, done.node, done.kept)
-        self.steps_done[clients] += self.local.count
-        self.begun[clients] = True
+        self.steps_done.add(clients, self.local.count)
+        self.begun.update(clients.tolist())
         self.metrics = merge.finish()
 
     def _senders(self, clients: IntArray, staleness: IntArray | None = None) -> Senders:
@@ -268,8 +269,8 @@ class Learner:
             **self.server.tensors(),
             **self.deferred.tensors(),
             **joined("recent", self.recent),
-            "steps_done": torch.from_numpy(self.steps_done.copy()),
-            "begun": torch.from_numpy(self.begun.copy()),
+            **self.steps_done.tensors(),
+            "begun": torch.tensor(sorted(self.begun), dtype=torch.int64),
         }
 
     def snapshot(self) -> dict[str, Any]:
@@ -288,7 +289,9 @@ class Learner:
         self.deferred.restore(tensors, state["ahead"], device)
         self.recent.clear()
         self.recent.extend(separated("recent", tensors, device))
-        self.steps_done = tensors["steps_done"].numpy().copy()
-        self.begun = tensors["begun"].numpy().copy()
+        self.steps_done, begun = StepsDone.restored(tensors), tensors["begun"]
+        # In checkpoints of earlier versions it is a boolean for each client.
+        begun = begun.nonzero()[:, 0] if begun.dtype == torch.bool else begun
+        self.begun = set(begun.tolist())
         self.back, self.metrics = list(state["back"]), dict(state["metrics"])
         self.issued = {number: (client, version) for number, client, version in state["issued"]}

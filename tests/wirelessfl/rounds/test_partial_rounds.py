@@ -12,6 +12,7 @@ from channels import Network, Rayleigh, Stream
 from wirelessfl.models import FCNN
 from wirelessfl.rounds.participants import draw_participants
 from wirelessfl.rounds.plan import Participation
+from wirelessfl.server.present import ConsecutiveClients, PresentClients
 from wirelessfl.setup import build
 from wirelessfl.submodels import levels_of
 from wirelessfl.training.shards import Shards
@@ -65,7 +66,8 @@ def test_costs_do_not_depend_on_the_channels_of_other_clients(config, toy, case,
         network=network((18,) if star else (7, 5, 6)),
     )
     planner, costs = setup.planner, setup.planner.costs
-    for number, present in enumerate((None, np.arange(18) % 3 > 0, np.arange(18) < 6)):
+    some = PresentClients(np.arange(18) % 3 > 0)
+    for number, present in enumerate((None, some, ConsecutiveClients(0, 6))):
         plan = planner.plan(number, present)
         blocks = len(plan.draws.h)
         indices = range(number * blocks, (number + 1) * blocks)
@@ -201,7 +203,7 @@ def test_only_present_clients_are_drawn():
     present = np.isin(np.arange(18), [1, 2, 3, 5, 12, 13, 14, 17])
     seen = set()
     for t in range(200):
-        who = draw_participants(made, 4, 2, Stream(t), present)
+        who = draw_participants(made, 4, 2, Stream(t), PresentClients(present))
         assert present[who.clients].all()
         assert np.bincount(made.cell_of[who.clients], minlength=3).tolist() == [2, 0, 2]
         assert who.tracking.sum() == 2

@@ -17,8 +17,8 @@ def model():
     return FCNN((12,), 4, hidden=(10,))
 
 
-def stores(folder, names=("drift",), size=4, clients=6):
-    disk = OnDisk(names, size, clients)
+def stores(folder, names=("drift",), size=4):
+    disk = OnDisk(names, size)
     disk.attach(folder)
     return InMemory(names, size), disk
 
@@ -92,14 +92,14 @@ def test_the_old_log_is_removed_after_the_next_checkpoint(tmp_path):
     assert (tmp_path / "clients-0.log").stat().st_size == 20 * 16
     after = {name: value.clone() for name, value in store.tensors().items()}
     assert (tmp_path / "clients-1.log").stat().st_size == 4 * 16
-    old = OnDisk(names, 4, 6)
+    old = OnDisk(names, 4)
     old.attach(tmp_path)
     (tmp_path / "kept").write_bytes((tmp_path / "clients-1.log").read_bytes())
     old.restore(before)  # the latest checkpoint when the process was killed
     assert old.get("second", 3).tolist() == [4, 4, 4, 4]
     assert not (tmp_path / "clients-1.log").exists()
     (tmp_path / "kept").rename(tmp_path / "clients-1.log")
-    new = OnDisk(names, 4, 6)
+    new = OnDisk(names, 4)
     new.attach(tmp_path)
     new.restore(after)
     assert not (tmp_path / "clients-0.log").exists()

@@ -161,7 +161,7 @@ def test_a_restored_server_equals_the_original():
     for name, value in results[0].items():
         assert torch.equal(value, results[1][name])
     assert torch.equal(one.cloud["params"], two.cloud["params"])
-    assert (two.version, two.present.tolist()) == (2, [True, True, True, False, True])
+    assert (two.version, two.present.mask.tolist()) == (2, [True, True, True, False, True])
 
 
 def test_aircomp_needs_simultaneous_uploads():

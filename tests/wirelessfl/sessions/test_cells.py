@@ -11,6 +11,7 @@ from wirelessfl.models import FCNN
 from wirelessfl.runs.sessions import SessionsEngine
 from wirelessfl.schedules.loop import simulate
 from wirelessfl.server.client_states import InMemory, Overlay
+from wirelessfl.server.present import PresentClients
 from wirelessfl.setup import build
 
 FLAGS = {"sessions": 4, "clients": 8, "split": "iid", "rounds": 3}
@@ -29,7 +30,7 @@ def test_server_means_cover_the_present_clients(config, toy):
         if decision.status["session_round"] == 0:
             kept = [
                 training.server.states.get("tracking", c)
-                for c in np.flatnonzero(training.server.present)
+                for c in np.flatnonzero(training.server.present.mask)
             ]
             kept = [
                 torch.zeros(training.server.states.size) if own is None else own for own in kept
@@ -84,7 +85,7 @@ def test_server_means_are_recomputed_when_a_client_leaves(config, toy, trace):
     def report(decision):
         kept = [
             training.server.states.get("tracking", c)
-            for c in np.flatnonzero(training.server.present)
+            for c in np.flatnonzero(training.server.present.mask)
         ]
         kept = [torch.zeros(training.server.states.size) if own is None else own for own in kept]
         torch.testing.assert_close(
@@ -132,7 +133,7 @@ def test_an_empty_cell_gets_the_smallest_submodel(config, toy, trace):
     stays = trace(*[(c, 0, "") for c in range(8)])
     setup = build(config("hist", **flags | ALL_DAY, trace=stays), data=toy)
     present = np.arange(8) < 4
-    whole, half = setup.planner.plan(3), setup.planner.plan(3, present)
+    whole, half = setup.planner.plan(3), setup.planner.plan(3, PresentClients(present))
     assert half.submodels.lengths[1] <= half.submodels.lengths[0]
     assert half.cost.seconds[1] == 0.0
     assert whole.cost.seconds[1] > 0

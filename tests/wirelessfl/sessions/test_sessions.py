@@ -26,6 +26,7 @@ from wirelessfl.schedules.events import (
     Started,
     Stop,
 )
+from wirelessfl.server.present import PresentClients
 from wirelessfl.setup import build
 
 FLAGS = {"sessions": 4, "clients": 8, "split": "iid", "rounds": 3}
@@ -295,7 +296,7 @@ def test_capacities_and_static_masks_hold_in_trial_rounds(config, toy, masks):
     regime = build(config("ra-fed", **FLAGS, **flags), data=toy).regime
     present = np.ones(8, dtype=bool)
     plans = [
-        planner.plan(number, present).client_submodels
+        planner.plan(number, PresentClients(present)).client_submodels
         for planner in (regime.planner, regime.trial_planner)
         for number in (0, 1)
     ]

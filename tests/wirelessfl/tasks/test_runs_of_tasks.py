@@ -419,14 +419,13 @@ def test_weight_decay_is_part_of_the_gradient(tmp_path, toy):
 
 
 def test_clients_of_many_tasks_take_little_memory(tmp_path):
-    """10 tasks with 10^5 clients share their data; a step count takes 8 B per task and client."""
+    """10 tasks with 10^5 clients share their data; only clients with requests have step counts."""
     tasks = [f"digits,name=t{i},step_seconds=0.1" for i in range(10)]
     settings = TWO | {"task": tasks, "clients": 100_000, "max_seconds": 0.5}
     setup = build(Config.from_flags("fedast", **settings, out=tmp_path / "run"))
     assert len({id(model.data) for model in setup.models}) == 1
     assert len({id(model.client_samples) for model in setup.models}) == 1
     assert len(pickle.dumps(setup.models[0].client_samples)) < 20e6
-    assert sum(learner.steps_done.nbytes for learner in setup.learners) == 8 * 10 * 100_000
     engine = TasksEngine(setup)
     progress = Progress(engine, RunDirectory.create(tmp_path / "run", setup.config), None)
     progress.run()
@@ -434,6 +433,8 @@ def test_clients_of_many_tasks_take_little_memory(tmp_path):
     assert len(rows) == 20
     assert json.dumps(engine.setup.regime.snapshot())
     assert len(engine.setup.regime.requests.queues) <= 960
+    issued = engine.setup.regime.requests.issued
+    assert 0 < sum(len(learner.steps_done) for learner in setup.learners) <= issued < 100_000
 
 
 def test_metrics_of_merges_are_in_the_rows(tmp_path, toy):

@@ -1,0 +1,41 @@
+"""Number of local steps that each client has done."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from channels.arrays import IntArray
+
+
+class StepsDone(Counter[int]):
+    """Local steps by client; clients that have not trained take no memory."""
+
+    def of(self, clients: IntArray) -> IntArray:
+        """Number of steps of each of these clients, [clients]."""
+        return np.fromiter((self[client] for client in clients.tolist()), np.int64, len(clients))
+
+    def add(self, clients: IntArray, steps: int) -> None:
+        """Add ``steps`` to each of these clients."""
+        for client in clients.tolist():
+            self[client] += steps
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Clients and their steps, for a checkpoint."""
+        who = sorted(self)
+        return {
+            "steps_done": torch.tensor([self[client] for client in who], dtype=torch.int64),
+            "steps_done.who": torch.tensor(who, dtype=torch.int64),
+        }
+
+    @classmethod
+    def restored(cls, tensors: Mapping[str, Tensor]) -> StepsDone:
+        """Continue from the result of ``tensors``; other tensors are ignored."""
+        steps = tensors["steps_done"]
+        # In checkpoints of earlier versions all clients have an entry, in order.
+        who = tensors.get("steps_done.who", torch.arange(len(steps)))
+        return cls(dict(zip(who.tolist(), steps.tolist(), strict=True)))
