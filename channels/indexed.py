@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 from channels.arrays import FloatArray
 from channels.streams import Stream
 
@@ -27,6 +29,11 @@ class Draws:
             self._values = self._draw(block).tolist()
             self._block = block
         return self._values[offset]
+
+    def first(self, count: int) -> FloatArray:
+        """The numbers with indices 0 to ``count`` - 1."""
+        blocks = [self._draw(block) for block in range(-(-count // BLOCK))]
+        return np.concatenate([np.empty(0), *blocks])[:count]
 
 
 def uniform(stream: Stream) -> Draws:

@@ -176,7 +176,7 @@ class Network:
         """Number of clients in each cell, n_j [cells]."""
         return np.bincount(self.cell_of, minlength=self.cells)
 
-    @cached_property
+    @property
     def numbers(self) -> IntArray:
         """Client indices [clients]: 0, 1, ...; in a sub-network, indices in the whole network."""
         return np.arange(self.clients) if self.part is None else self.part
@@ -323,7 +323,8 @@ class Network:
             number: number of the upload.
             client: its client, from 0 to ``clients`` - 1.
         """
-        return float(self._gains(stream, number, self.numbers[client : client + 1])[0])
+        row = client if self.part is None else self.part[client]
+        return float(self._gains(stream, number, np.array([row]))[0])
 
     def _gains(self, stream: Stream, index: int, rows: IntArray) -> FloatArray:
         """||h||^2 [rows] of small-scale channels."""

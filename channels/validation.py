@@ -5,12 +5,14 @@ from __future__ import annotations
 import operator
 import sys
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from channels.arrays import FloatArray, IntArray
+
+Scalar = TypeVar("Scalar", bound=np.generic)
 
 LONGEST = 80
 """Maximum number of characters that a message shows of a value."""
@@ -117,8 +119,15 @@ def checked_cells(cell_of: ArrayLike) -> IntArray:
         raise ValueError(
             f"cell {cells[at] - 1} has no client: number the cells 0, 1, ... without gaps."
         )
-    cells.setflags(write=False)
-    return cells
+    return compact(cells)
+
+
+def compact(values: NDArray[Scalar]) -> NDArray[Scalar]:
+    """``values`` [n, ...], read-only; equal rows take the memory of one."""
+    first = values[:1].copy()
+    compacted = np.broadcast_to(first, values.shape) if (values == first).all() else values
+    compacted.setflags(write=False)
+    return compacted
 
 
 def increasing(name: str, values: ArrayLike) -> IntArray:
@@ -170,6 +179,8 @@ def in_range(
 ) -> FloatArray:
     """A read-only float64 copy of ``values``, broadcast to ``axis``, finite and in range.
 
+    Equal values take the memory of one.
+
     Args:
         name: name of the argument, for messages.
         values: one number, or one per entry of the axis.
@@ -182,7 +193,7 @@ def in_range(
         ValueError: the shape does not fit, or a value is not finite or out of range.
     """
     unit, count = axis
-    given = np.asarray(values, dtype=np.float64)
+    given = np.array(values, dtype=np.float64)
     if given.shape not in {(), (count,)}:
         wanted = f"one number or [{unit}], here ({count},)" if unit else "one number"
         raise ValueError(f"{name} has shape {given.shape}: give {wanted}.")
@@ -197,6 +208,4 @@ def in_range(
         if limit < np.inf:
             wanted += f" within [{-limit:g}, {limit:g}]"
         raise ValueError(f"{name}{index} is {given[bad].flat[0]}: give {wanted}.")
-    full = np.full(count, given)
-    full.setflags(write=False)
-    return full
+    return compact(np.broadcast_to(given, count))

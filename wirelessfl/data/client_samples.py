@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from channels.arrays import IntArray
 from channels.streams import Stream
+from channels.validation import compact
 
 _BLOCK = 256
 _KEPT_SAMPLES = 1 << 22
@@ -103,7 +104,7 @@ class DealtSamples(ClientSamples):
         samples = sum(map(len, decks))
         self._shuffles = tuple(shuffles)
         self._decks = [deck.astype(np.min_scalar_type(int(deck[-1]))) for deck in decks]
-        self._counts = counts.astype(np.min_scalar_type(int(counts.max())))
+        self._counts = compact(counts.astype(np.min_scalar_type(int(counts.max()))))
         # Where each block of clients begins in each deck: a client sums only over its own block.
         blocks = np.add.reduceat(counts, np.arange(0, len(counts), _BLOCK), axis=0, dtype=np.int64)
         self._begins = np.cumsum(blocks, axis=0) - blocks

@@ -47,7 +47,7 @@ def deal_fixed_sizes(
                 f"there are only {len(labels)}. Lower samples_per_client, or set reuse to use "
                 "samples more than once."
             )
-        counts = np.full((clients, 1), samples)
+        counts = np.broadcast_to(samples, (clients, 1))
         return DealtSamples([np.arange(len(labels))], [stream.child("pass")], counts)
     classes, sizes = np.unique(labels, return_counts=True)
     draw = stream.child("mixture").generator()

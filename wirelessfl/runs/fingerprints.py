@@ -20,6 +20,9 @@ from wirelessfl.errors import ConfigError
 from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.training.objective import Objective
 
+DRAWN = 1000
+"""Maximum number of clients whose channels are part of the network's hash."""
+
 
 def check_fingerprint(
     directory: RunDirectory, state: dict[str, Any], fingerprint: dict[str, str]
@@ -83,9 +86,10 @@ def data_fingerprint(data: Dataset, client_samples: ClientSamples) -> str:
 
 
 def network_fingerprint(network: Network, stream: Stream) -> str:
-    """Hash of a network's values and of a channel draw."""
+    """Hash of a network's values and of a channel draw for some clients."""
     plain = [getattr(network, f.name) for f in fields(network) if f.name != "fading"]
-    return digest(*plain, network.draw(stream.child("fingerprint")).h)
+    some = network.numbers[:DRAWN]
+    return digest(*plain, network.draw(stream.child("fingerprint"), clients=some).h)
 
 
 def _some(samples: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from channels.arrays import BoolArray, IntArray
+from channels.validation import compact
 
 BLOCK = 1024
 """Clients per block, for each of which the number of present clients is stored."""
@@ -33,7 +34,7 @@ class PresentClients:
     """
 
     def __init__(self, mask: BoolArray) -> None:
-        self._mask = mask.copy()
+        self._mask = compact(mask.copy())
         self._counts = np.add.reduceat(mask, np.arange(0, len(mask), BLOCK), dtype=np.int64)
         self._number = int(self._counts.sum())
 
@@ -52,6 +53,8 @@ class PresentClients:
 
     def remove(self, client: int) -> None:
         """Remove a client that is present."""
+        if not self._mask.flags.writeable:
+            self._mask = self._mask.copy()
         self._mask[client] = False
         self._counts[client // BLOCK] -= 1
         self._number -= 1

@@ -9,6 +9,7 @@ import heapq
 import itertools
 import math
 import sys
+from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -146,7 +147,8 @@ class Arrivals:
     def initial(self) -> BoolArray:
         """Clients present at time 0, [clients] boolean."""
         present = np.zeros(self.clients, dtype=np.bool_)
-        order = self.stream.child("initially").generator().permutation(self.clients)
+        numbers = np.arange(self.clients, dtype=np.int32)
+        order = self.stream.child("initially").generator().permutation(numbers)
         present[order[: self._first]] = True
         return present
 
@@ -160,19 +162,19 @@ class Arrivals:
     def changes(self) -> Iterator[Change]:
         """Yield all later changes, infinitely many if ``rate`` > 0."""
         present = self.initial()
-        # Exponential stays are memoryless: those of clients present at time 0 need no correction.
-        firsts = exponential(self.stream.child("first stays"))
-        leaving = [
-            (_later(0.0, self.mean_stay * firsts[number]), client)
-            for number, client in enumerate(np.flatnonzero(present).tolist())
-        ]
-        heapq.heapify(leaving)
-        away: list[int] = np.flatnonzero(~present).tolist()
+        initial = self._initial_stays(present)
+        leaving = list[tuple[float, int]]()
+        ends = next(initial, None)
+        away = array("i", np.flatnonzero(~present).astype(np.int32).tobytes())
+        del present
         gaps = exponential(self.stream.child("gaps"))
         stays = exponential(self.stream.child("stays"))
         choices = uniform(self.stream.child("clients"))
         now = 0.0
         for number in itertools.count():
+            if ends is not None and (not leaving or ends < leaving[0]):
+                heapq.heappush(leaving, ends)
+                ends = next(initial, None)
             # The time to the next arrival is memoryless too: it is redrawn after each change, and
             # not drawn while arrivals would be lost.
             arrives = math.inf
@@ -190,6 +192,22 @@ class Arrivals:
                 yield Change(now, client, joins=True)
             else:
                 return
+
+    def _initial_stays(self, present: BoolArray) -> Iterator[tuple[float, int]]:
+        """End and client of each stay that began at time 0, in order of their ends."""
+        who = np.flatnonzero(present).astype(np.int32)
+        # Exponential stays are memoryless: those of clients present at time 0 need no correction.
+        firsts = exponential(self.stream.child("first stays")).first(len(who))
+        with np.errstate(over="ignore"):
+            ends = np.maximum(self.mean_stay * firsts, math.nextafter(0.0, math.inf))
+        order = np.argsort(ends, kind="stable")[::-1]
+        return _popped(array("d", ends[order].tobytes()), array("i", who[order].tobytes()))
+
+
+def _popped(times: array[float], clients: array[int]) -> Iterator[tuple[float, int]]:
+    """Times and clients from the last to the first; the arrays shrink."""
+    while times:
+        yield times.pop(), clients.pop()
 
 
 def _later(time: float, span: float) -> float:

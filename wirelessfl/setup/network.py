@@ -38,7 +38,8 @@ def build_network(settings: NetworkSection, stream: Stream, fading: FadingModel 
     if settings.snr_db is not None:
         snr_db = np.full(settings.clients, settings.snr_db)
     low, high = settings.path_gain_db or (0.0, 0.0)
-    gains = stream.child("network", "path gain").generator().uniform(low, high, settings.clients)
+    draw = stream.child("network", "path gain").generator()
+    gains = low if low == high else draw.uniform(low, high, settings.clients)
     slower = np.where(np.arange(cells) < cells // 2, settings.slowdown, 1.0)
     faded: Fading = Rayleigh() if fading is None else fading.build()
     try:

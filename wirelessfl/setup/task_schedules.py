@@ -17,7 +17,7 @@ from wirelessfl.schedules import Clock, Scope
 from wirelessfl.schedules.events import Scheduler
 from wirelessfl.setup.step_costs import StepCost
 from wirelessfl.tasks.asynchronous import Asynchronous
-from wirelessfl.tasks.delays import Delays, Elements, Scene, TaskCosts
+from wirelessfl.tasks.delays import Delays, Elements, Scene, StepSeconds, TaskCosts
 from wirelessfl.tasks.model import TaskModel
 from wirelessfl.tasks.records import Records
 from wirelessfl.tasks.requests import Requests
@@ -174,11 +174,12 @@ def task_stream(config: Config, name: str, stream: Stream) -> Stream:
     return stream.child("task", name) if config.task else stream
 
 
-def _step_seconds(table: Mapping[str, Any], network: Network, cost: StepCost | None) -> FloatArray:
-    """Seconds per step of a task, [clients], from its counted cost, its table or the network."""
+def _step_seconds(
+    table: Mapping[str, Any], network: Network, cost: StepCost | None
+) -> FloatArray | StepSeconds:
+    """Seconds per step of a task by client, from its counted cost, its table or the network."""
     if cost is not None:
-        return np.asarray(cost.cycles / network.cpu_hz)
+        return StepSeconds(cost.cycles, network.cpu_hz)
     if table.get("step_seconds") is not None:
-        return np.full(network.clients, float(table["step_seconds"]))
-    cycles = table.get("cycles_per_step", network.cycles_per_step)
-    return np.asarray(cycles / network.cpu_hz)
+        return np.broadcast_to(float(table["step_seconds"]), network.clients)
+    return StepSeconds(table.get("cycles_per_step", network.cycles_per_step), network.cpu_hz)

@@ -140,7 +140,7 @@ def _learner(
 ) -> Learner:
     """Build the training state of a task's model."""
     algorithm, objective = model.algorithm, model.objective
-    star = np.zeros(network.clients, dtype=np.int64)
+    star = np.broadcast_to(np.int64(0), network.clients)
     server = Server(
         algorithm,
         task.choices.uplink,

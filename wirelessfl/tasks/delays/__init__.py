@@ -10,6 +10,7 @@ from wirelessfl.tasks.delays.durations import (
     Delays,
     Elements,
     ShiftedExponential,
+    StepSeconds,
     Wireless,
     client_speeds,
 )
@@ -25,6 +26,7 @@ __all__ = [
     "Elements",
     "Scene",
     "ShiftedExponential",
+    "StepSeconds",
     "TaskCosts",
     "Wireless",
     "client_speeds",

@@ -13,7 +13,7 @@ from channels.streams import Stream
 from wirelessfl.guard import returns
 from wirelessfl.registry import Choice
 from wirelessfl.returned import instance
-from wirelessfl.tasks.delays.durations import Delays, Elements
+from wirelessfl.tasks.delays.durations import Delays, Elements, StepSeconds
 from wirelessfl.uplinks import Uplink
 
 
@@ -25,14 +25,14 @@ class TaskCosts:
         dataset: name of its data set.
         local_steps: steps per request.
         step_seconds: setting ``step_seconds``; None if a step takes its cycles / CPU speed.
-        seconds: [clients], seconds per step of each client.
+        seconds: seconds per step by client.
         elements: elements sent for a full model.
     """
 
     dataset: str
     local_steps: int
     step_seconds: float | None
-    seconds: FloatArray
+    seconds: FloatArray | StepSeconds
     elements: Elements
 
 

@@ -58,6 +58,22 @@ class Elements(NamedTuple):
         return cls(size * len(algorithm.payloads), size * len(algorithm.sends))
 
 
+@dataclass(frozen=True, eq=False)
+class StepSeconds:
+    """Seconds per step by client, computed on access: they take no memory for idle clients.
+
+    Args:
+        cycles: CPU cycles per step.
+        cpu_hz: [clients], CPU speeds.
+    """
+
+    cycles: float
+    cpu_hz: FloatArray
+
+    def __getitem__(self, client: int) -> float:
+        return float(self.cycles / self.cpu_hz[client])
+
+
 class Delays(ABC):
     """Durations of training requests, and the energy that clients spend on them.
 
@@ -108,17 +124,12 @@ class ShiftedExponential(Delays):
     stream: Stream
 
     @cached_property
-    def _factors(self) -> list[float]:
-        factors: list[float] = self.speeds.tolist()
-        return factors
-
-    @cached_property
     def _excess(self) -> Draws:
         return exponential(self.stream)
 
     def seconds(self, task: int, client: int, number: int) -> float:
         """Duration of request ``number`` of ``task`` at ``client``."""
-        return self.min_seconds[task] * self._factors[client] * (1 + 2 * self._excess[number])
+        return self.min_seconds[task] * float(self.speeds[client]) * (1 + 2 * self._excess[number])
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,7 +140,7 @@ class Wireless(Delays):
         network: CPU speeds and channels.
         uplink: multiple access of the band.
         steps: [tasks], tau_m.
-        step_seconds: [tasks] of [clients], seconds per step.
+        step_seconds: [tasks], seconds per step by client.
         elements: [tasks], elements sent for a full model.
         downlink_bps: rate to each client; None if the downlink takes no time.
         stream: random stream of the channels.
@@ -138,7 +149,7 @@ class Wireless(Delays):
     network: Network
     uplink: Uplink
     steps: Sequence[int]
-    step_seconds: Sequence[FloatArray]
+    step_seconds: Sequence[FloatArray | StepSeconds]
     elements: Sequence[Elements]
     downlink_bps: float | None
     stream: Stream
@@ -148,20 +159,14 @@ class Wireless(Delays):
         """This object, because uploads share the band."""
         return self
 
-    @cached_property
-    def _computing(self) -> list[list[float]]:
-        return [
-            (steps * seconds).tolist()
-            for steps, seconds in zip(self.steps, self.step_seconds, strict=True)
-        ]
+    def _computing(self, task: int, client: int) -> float:
+        """Seconds of a client's local steps."""
+        return float(self.steps[task] * self.step_seconds[task][client])
 
-    @cached_property
-    def _snr(self) -> list[float]:
-        network = self.network
-        found: list[float] = (
-            snr_linear(network.snr_db) * 10 ** (network.path_gain_db / 10)
-        ).tolist()
-        return found
+    def _snr(self, client: int) -> float:
+        """Mean SNR per antenna of a client's upload, over the whole band."""
+        network, own = self.network, slice(client, client + 1)
+        return float((snr_linear(network.snr_db[own]) * 10 ** (network.path_gain_db[own] / 10))[0])
 
     @cached_property
     def _gains(self) -> Draws:
@@ -174,7 +179,7 @@ class Wireless(Delays):
 
     def seconds(self, task: int, client: int, number: int) -> float:
         """Seconds from the start of a request to its upload: download and local steps."""
-        return self._down_seconds(task) + self._computing[task][client]
+        return self._down_seconds(task) + self._computing(task, client)
 
     def _down_seconds(self, task: int) -> float:
         if self.downlink_bps is None:
@@ -189,8 +194,8 @@ class Wireless(Delays):
         """SNR ||h||^2 in the upload of request ``number``, over the whole band."""
         network = self.network
         if network.gain_by_client:
-            return self._snr[client] * network.draw_gain(self.stream, number, client)
-        return self._snr[client] * self._gains[number]
+            return self._snr(client) * network.draw_gain(self.stream, number, client)
+        return self._snr(client) * self._gains[number]
 
     def seconds_per_bit(self, snrs: FloatArray) -> FloatArray:
         """Seconds per bit of the current uploads, from their SNR over the whole band."""
@@ -199,7 +204,7 @@ class Wireless(Delays):
     def compute_joules(self, task: int, client: int, seconds: float, share: float = 1.0) -> float:
         """Energy of the local steps in the first ``seconds`` of a request, download included."""
         network, down = self.network, share * self._down_seconds(task)
-        busy = min(max(seconds - down, 0.0), share * self._computing[task][client])
+        busy = min(max(seconds - down, 0.0), share * self._computing(task, client))
         cycles = busy * network.cpu_hz[client]
         return float(network.switched_capacitance[client] * network.cpu_hz[client] ** 2 * cycles)
 
