@@ -4,7 +4,13 @@ import json
 
 import pytest
 
-from wirelessfl.schedules import BufferedScheduler, SimultaneousScheduler, TaskPlan
+from wirelessfl.schedules import (
+    Buffered,
+    BufferedScheduler,
+    Scope,
+    SimultaneousScheduler,
+    TaskPlan,
+)
 from wirelessfl.schedules.events import (
     Arrived,
     Ask,
@@ -124,3 +130,37 @@ def test_ticks_of_rounds_continue_after_a_resume(last):
     other.restore(json.loads(json.dumps(schedule.snapshot())))
     assert other.decide(Started()) == [Wake(last + 1), Give(2)]
     assert other.decide(Deadline()) == [Report(2, 1, {"version": 2}), Stop()]
+
+
+@pytest.mark.parametrize(
+    ("settings", "period", "buffers"),
+    [
+        ({}, 0, (4, 2)),
+        ({"option": "D", "period": 0.5}, 12, (4, 2)),  # times 2 tasks and 12 requests
+        ({"option": "D", "fixed_buffer": True}, 18, (2, 4)),
+        ({"fixed_buffer": True, "floor": 3}, 0, (2, 4)),
+    ],
+)
+def test_a_scheduler_has_the_settings_of_its_tasks_and_run(settings, period, buffers):
+    """Buffers for 8 requests of task 0, and 4 of task 1: scaled with the requests, or fixed."""
+    tasks = [Buffered(4, 2, **settings), Buffered(8, 4, **settings)]
+    made = tasks[0].scheduler(tasks, Scope([5, 7], every=3, ticks=True, senders=9))
+    assert [(p.requests, p.buffer, p.versions) for p in made.plans] == [(4, 2, 5), (8, 4, 7)]
+    assert made.period == period
+    assert (made.plans[0].buffer_for(8), made.plans[1].buffer_for(4)) == buffers
+    assert made.floor == settings.get("floor", 8)
+    assert (made.report_every, made.ticks, made.gathering) == (3, True, 9)
+    assert made.answers_at_merge
+    alone = tasks[0].scheduler(tasks, Scope([5, 7], every=None))
+    assert (alone.report_every, alone.ticks, alone.gathering) == (None, False, None)
+    assert not alone.answers_at_merge
+
+
+def test_asynchronous_cells_wait_for_the_merge_of_their_updates():
+    """Each of five cells has a request; 20 rounds of all cells are 34 merges of three cells."""
+    choice = Buffered(buffer=3, option="D")
+    assert choice.default_rounds(20, 5) == 34
+    made = choice.scheduler([choice], Scope([9], every=2, ticks=True, cells=5))
+    assert made.plans == (TaskPlan(5, 3, 9, scales=False),)
+    assert (made.answers_at_merge, made.gathering, made.period) == (True, None, 0)
+    assert (made.report_every, made.ticks) == (2, True)

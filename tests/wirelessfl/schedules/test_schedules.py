@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wirelessfl.schedules import Clock, RoundsScheduler
+from wirelessfl.schedules import Clock, RoundsScheduler, SessionsScheduler
 from wirelessfl.schedules.events import (
     Arrived,
     Begin,
@@ -23,7 +23,6 @@ from wirelessfl.schedules.events import (
     Started,
     Stop,
 )
-from wirelessfl.schedules.sessions import SessionsScheduler
 
 
 @given(st.lists(st.floats(0, 10), min_size=1, max_size=30), st.data())
