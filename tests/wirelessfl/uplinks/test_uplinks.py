@@ -1,5 +1,7 @@
 """Uplinks: received values match reference sums, and user-defined uplinks are found."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
@@ -9,7 +11,10 @@ from hypothesis import strategies as st
 from channels import Network, section_vi_c, tdma_seconds_per_bit
 from channels.streams import Stream
 from wirelessfl.errors import ConfigError
+from wirelessfl.training.shards import Shards
 from wirelessfl.uplinks import UPLINKS, AirRound
+from wirelessfl.uplinks.aircomp import AirComp
+from wirelessfl.uplinks.tdma import Tdma
 
 
 def air_round(sizes, weights, each=()):
@@ -57,6 +62,51 @@ def test_nodes_receive_weighted_sums_for_any_chunk_size(sizes, chunk, seed):
         assert torch.allclose(received.mean["second"][node].double(), 2 * expected, atol=1e-6)
     assert received.each.keys() == {"second"}
     assert torch.equal(received.each["second"], 2 * sent)
+
+
+def process(total):
+    """One of several processes, with ``total`` in place of the sum over all of them."""
+    return SimpleNamespace(sum=total, by_first=lambda action: action())
+
+
+@pytest.mark.parametrize("uplink", [Tdma(), AirComp("physical", "random")])
+@pytest.mark.parametrize("share", [0, 2, 5])
+def test_payloads_are_added_across_processes(uplink, share):
+    """One of two processes has the first clients, the other the rest; one of them may have none."""
+    air = air_round([3, 2], [0.2, 0.3, 0.5, 0.4, 0.6], each=["second"])
+    sent = torch.from_numpy(Stream(0).generator().random((5, 50))).float()
+    names = ["first", "second"]
+
+    def received(shards, part):
+        reception = uplink.receive(air)
+        if len(sent[part]):
+            reception.add(part, {"first": sent[part], "second": 2 * sent[part]})
+        reception.finish(shards, names, torch.zeros(2, 50))
+        return reception.result()
+
+    def record(tensor):
+        tensors.append(tensor.clone())
+        return tensor
+
+    whole, tensors = received(Shards(), slice(0, 5)), []
+    received(process(record), slice(0, share))
+    both = received(process(lambda tensor: tensor.add_(tensors.pop(0))), slice(share, 5))
+    assert not tensors
+    for name in names:
+        torch.testing.assert_close(both.mean[name], whole.mean[name])
+    assert torch.equal(both.each["second"], 2 * sent)
+    assert both.metrics == pytest.approx(whole.metrics, rel=1e-5)
+
+
+def test_a_client_of_a_shared_band_transmits_in_its_own_slots():
+    """TDMA: its bits over its rate in the whole band, whatever the others send; OFDMA: always."""
+    tdma, ofdma = UPLINKS.find("tdma")(), UPLINKS.find("ofdma")()
+    bits, band, snr = 3e6, 1e6, np.array([3.0, 15.0, 7.0])  # 2, 4 and 3 bit/s/Hz
+    seconds = bits * tdma.shared_seconds_per_bit(band, snr)
+    assert seconds == pytest.approx([4.5, 2.25, 3.0])
+    airtime = [tdma.shared_airtime(band, one, bits, 9.0) for one in snr]
+    assert airtime == pytest.approx([1.5, 0.75, 1.0])
+    assert ofdma.shared_airtime(band, 3.0, bits, 9.0) == 9.0
 
 
 def test_uplinks_are_discovered_in_their_folder():
