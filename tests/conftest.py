@@ -27,6 +27,7 @@ PROCESSES = (
     "wirelessfl/training/test_sharding.py",
     "wirelessfl/training/test_same_bits.py",
     "wirelessfl/runs/test_killed_schedules.py",
+    "wirelessfl/runs/test_ended_commands.py",
     "wirelessfl/runs/test_resume.py",
     "wirelessfl/runs/test_about.py",
     "wirelessfl/sessions/test_resume.py",

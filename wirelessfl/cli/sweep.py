@@ -19,6 +19,7 @@ from wirelessfl.config.sections import PLACES
 from wirelessfl.errors import ConfigError
 from wirelessfl.runs.result import RunResult
 from wirelessfl.runs.sweep import Failure, SweepError, sweep
+from wirelessfl.signals import Terminated
 
 OWN = ("config", "json", "command", "jobs", "ray", "out")
 
@@ -74,11 +75,15 @@ def sweep_command(arguments: argparse.Namespace, tables: dict[str, Any]) -> int:
     runs = [(label, c.total_rounds) for label, c in zip(labels, configs, strict=True)]
     outcomes: Sequence[RunResult | Failure]
     failed: SweepError | None = None
+    console = Console(stderr=True)
     try:
-        with sweep_progress(runs, Console(stderr=True)) as show:
+        with sweep_progress(runs, console) as show:
             outcomes = sweep(configs, root, jobs=arguments.jobs, ray=arguments.ray, on_row=show)
     except SweepError as error:
         outcomes, failed = error.outcomes, error
+    except (KeyboardInterrupt, Terminated):
+        console.print("interrupted; to resume: repeat the command")
+        raise
     rows = [
         {**entry, "error": outcome.reason}
         if isinstance(outcome, Failure)

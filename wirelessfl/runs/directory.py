@@ -376,7 +376,9 @@ class RunDirectory:
             if name.endswith(LOG):
                 prefix = name.removesuffix(LOG)
                 mark = f"{prefix.partition('.')[0]}-" if titled else ""
-                own = {n.removeprefix(prefix): v for n, v in tensors.items() if n.startswith(prefix)}
+                own = {
+                    n.removeprefix(prefix): v for n, v in tensors.items() if n.startswith(prefix)
+                }
                 check_log(self.path, mark, own)
 
     def cut_rows(self, size: int) -> None:

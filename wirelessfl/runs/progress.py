@@ -173,6 +173,8 @@ class Progress:
             if callback is not None:
                 callback(told)
         except BaseException as error:
+            if error is self.ending:  # a signal that ends the run at once
+                raise
             if self.ending is None:
                 self.ending = error
             if self._up_to_date:

@@ -72,9 +72,7 @@ class RowsFile:
         try:
             lines = self.path.read_bytes()[:size].decode().split("\n")[:-1]
         except (OSError, UnicodeError) as error:
-            raise ConfigError(
-                f"{self.path} is damaged: {error}. {self.remedy}"
-            ) from error
+            raise ConfigError(f"{self.path} is damaged: {error}. {self.remedy}") from error
         rows = []
         for number, line in enumerate(lines, start=1):
             try:
@@ -108,8 +106,7 @@ class RowsFile:
         rows = self.read(size)
         if self._checksum(size) != checksum:
             raise ConfigError(
-                f"{self.path} has been changed since the checkpoint was written. "
-                f"{self.remedy}"
+                f"{self.path} has been changed since the checkpoint was written. {self.remedy}"
             )
         if whole and there > size:
             raise ConfigError(

@@ -1,0 +1,235 @@
+"""Any damaged byte of a run's files is noticed before training, in one line that names the file."""
+
+import shutil
+from contextlib import nullcontext
+from pathlib import Path
+
+import pytest
+import torch
+
+import wirelessfl
+from wirelessfl.config import Config
+from wirelessfl.errors import ConfigError
+from wirelessfl.runs.directory import RunDirectory
+
+CHECKPOINT = "checkpoint.safetensors"
+
+
+def refused(act, file):
+    """The message of the error: one line that names the file and says what to do."""
+    with pytest.raises(ConfigError) as caught:
+        act()
+    message = str(caught.value)
+    assert str(file) in message
+    assert "\n" not in message
+    assert "tart a new run" in message
+    return message
+
+
+def test_every_flipped_bit_of_a_checkpoint_is_noticed(tmp_path, config):
+    """One of each byte: in the header's length, the header with its metadata, and the payload."""
+    directory = RunDirectory.create(tmp_path / "run", config())
+    file = directory.path / CHECKPOINT
+    tensors = {"params": torch.arange(3.0), "who": torch.tensor([4]), "on": torch.tensor(True)}
+    directory.save(tensors, {"layout": 5, "rounds": 2})
+    whole = file.read_bytes()
+    assert directory.load()[1]["rounds"] == 2
+    for place in range(len(whole)):
+        damaged = bytearray(whole)
+        damaged[place] ^= 1 << place * 5 % 8
+        file.write_bytes(damaged)
+        refused(directory.load, file)
+    for end in range(0, len(whole), 31):
+        file.write_bytes(whole[:end])
+        refused(directory.load, file)
+    file.write_bytes(whole)
+    assert torch.equal(directory.load()[0]["params"], tensors["params"])
+
+
+SETTINGS = {
+    "local": "scaffold",
+    "client_states": "disk",
+    "cells": 2,
+    "clients": 6,
+    "rounds": 5,
+    "local_steps": 1,
+    "edge_rounds": 1,
+    "threads": 1,
+    "chunk": 4,
+}
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory, toy):
+    """Folders of a run that was interrupted after its third round, and of a finished one."""
+    folder = tmp_path_factory.mktemp("runs")
+
+    def halt(row):
+        if row["round"] == 3:
+            raise KeyboardInterrupt
+
+    for name, on_row in (("halted", halt), ("finished", None)):
+        config = Config.from_flags("hfedavg", **SETTINGS, out=folder / name)
+        with nullcontext() if on_row is None else pytest.raises(KeyboardInterrupt):
+            wirelessfl.run(config, data=toy, on_row=on_row)
+    return folder
+
+
+@pytest.fixture
+def halted(stored, tmp_path):
+    """A run with client states on disk that was interrupted after its third round."""
+    return shutil.copytree(stored / "halted", tmp_path / "halted")
+
+
+@pytest.fixture
+def finished(stored, tmp_path):
+    return shutil.copytree(stored / "finished", tmp_path / "finished")
+
+
+@pytest.fixture
+def unread(monkeypatch):
+    """Makes the test fail where data are read and the setup is built."""
+
+    def build(*_, **__):
+        raise AssertionError("data have been read")
+
+    monkeypatch.setattr("wirelessfl.runs.run.build", build)
+
+
+def flipped(data):
+    return data[:-3] + bytes([data[-3] ^ 16]) + data[-2:]
+
+
+def edited(data):
+    """Another value in the first line, which has the same number of bytes."""
+    key = b'"joules": '
+    end = data.index(key) + len(key)
+    return data[:end] + (b"1" if data[end : end + 1] != b"1" else b"2") + data[end + 1 :]
+
+
+def swapped(data):
+    """A log of three rounds with six clients, whose last two records have changed places."""
+    size = len(data) // 18
+    return data[: -2 * size] + data[-size:] + data[-2 * size : -size]
+
+
+DAMAGE = {
+    "flipped": flipped,
+    "last page of zeros": lambda data: data[:-4096] + bytes(min(4096, len(data))),
+    "zeros": lambda data: bytes(len(data)),
+    "ones": lambda data: b"\xff" * len(data),
+    "truncated": lambda data: data[:-1],
+    "empty": lambda data: b"",
+    "deleted": None,
+}
+CASES = [
+    *((CHECKPOINT, kind) for kind in DAMAGE),
+    *(("clients-0.log", kind) for kind in (*DAMAGE, "swapped")),
+    *(("rows.jsonl", kind) for kind in (*DAMAGE, "edited")),
+    *(("about.json", kind) for kind in ("ones", "empty", "deleted")),
+]
+
+
+def damage(file, kind):
+    if kind == "deleted":
+        file.unlink()
+        return
+    whole = file.read_bytes()
+    change = {**DAMAGE, "swapped": swapped, "edited": edited}[kind]
+    file.write_bytes(change(whole))
+    assert file.read_bytes() != whole
+
+
+def content(folder):
+    return {file.name: file.read_bytes() for file in folder.iterdir()}
+
+
+@pytest.mark.parametrize(("name", "kind"), CASES)
+def test_damage_is_named_before_data_are_read(halted, unread, name, kind):
+    """No file is changed or replaced."""
+    damage(halted / name, kind)
+    before = content(halted)
+    refused(lambda: wirelessfl.resume(halted), halted / name)
+    assert content(halted) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [case for case in CASES if case[0] in (CHECKPOINT, "rows.jsonl")]
+)
+def test_damage_of_a_finished_run_is_named(finished, unread, name, kind):
+    assert wirelessfl.resume(finished).rows
+    damage(finished / name, kind)
+    before = content(finished)
+    refused(lambda: wirelessfl.resume(finished), finished / name)
+    assert content(finished) == before
+
+
+def test_a_finished_run_has_no_further_rows(finished):
+    rows = finished / "rows.jsonl"
+    rows.write_bytes(rows.read_bytes() + rows.read_bytes().splitlines(keepends=True)[-1])
+    assert "but the run ended with" in refused(lambda: wirelessfl.resume(finished), rows)
+
+
+def test_edited_settings_are_named_before_data_are_read(halted, unread):
+    file = halted / "config.toml"
+    file.write_text(file.read_text().replace("rounds = 5", "rounds = 6"))
+    with pytest.raises(ConfigError, match=r"settings in config\.toml are not those"):
+        wirelessfl.resume(halted)
+    file.write_text("rounds = " + "[" * 100_000)
+    with pytest.raises(ConfigError, match=r"config\.toml is not TOML"):
+        wirelessfl.resume(halted)
+
+
+def test_a_lost_start_is_said(halted, toy):
+    """Without a checkpoint, a run starts again, and says so; logs show that there was progress."""
+    (halted / CHECKPOINT).unlink()
+    (halted / "rows.jsonl").unlink()
+    refused(lambda: wirelessfl.resume(halted, data=toy), halted / CHECKPOINT)
+    (halted / "clients-0.log").unlink()
+    notes = []
+    assert wirelessfl.resume(halted, data=toy, on_note=notes.append).rows[0]["round"] == 0
+    assert notes[0] == f"{halted} has no checkpoint: the run starts from the beginning"
+
+
+def test_drafts_of_a_killed_process_are_ignored(halted, finished, toy, same):
+    for name in (CHECKPOINT, "about.json", "config.toml"):
+        (halted / f"{name}.part").write_bytes(b"half of it")
+    same(wirelessfl.resume(halted, data=toy), wirelessfl.resume(finished))
+
+
+def test_a_record_is_checked_whenever_it_is_read(halted, toy, monkeypatch):
+    """Damage after the checks at the start is noticed, too."""
+    log = halted / "clients-0.log"
+    monkeypatch.setattr(RunDirectory, "check_logs", lambda *_, **__: damage(log, "ones"))
+    assert "state of client" in refused(lambda: wirelessfl.resume(halted, data=toy), log)
+
+
+def remove_all(folder):
+    shutil.rmtree(folder)
+
+
+def remove_settings(folder):
+    (folder / "config.toml").unlink()
+
+
+def remove_rows(folder):
+    (folder / "rows.jsonl").unlink()
+
+
+def add_a_row(folder):
+    with (folder / "rows.jsonl").open("a") as file:
+        file.write("{}\n")
+
+
+@pytest.mark.parametrize("change", [remove_all, remove_settings, remove_rows, add_a_row])
+@pytest.mark.parametrize("last", [1, 3])
+def test_a_run_ends_with_an_error_if_its_folder_changes(config, toy, change, last):
+    """Also if this happens after its last row."""
+    settings = config(rounds=3)
+
+    def on_row(row):
+        if row["round"] == last:
+            change(Path(settings.run.out))
+
+    message = refused(lambda: wirelessfl.run(settings, data=toy, on_row=on_row), settings.run.out)
+    assert "removed, moved or changed while its run was training" in message
