@@ -8,6 +8,7 @@ from typing import Any
 from channels.arrays import BoolArray, FloatArray
 from solvers.arrays import broadcast, finite
 from solvers.bands.least_time import Cells
+from solvers.bands.shared import shared_band
 from solvers.outcome import located, unable
 
 
@@ -60,7 +61,7 @@ def read_problem(
         "compute_seconds": finite("compute_seconds", compute_seconds, "seconds"),
         "snr_hz": finite("snr_hz", snr_hz, "Hz: transmit power x gain / noise density"),
     }
-    scalars = {"bandwidth_hz": finite("bandwidth_hz", bandwidth_hz, "Hz", above=True)}
+    scalars = {"bandwidth_hz": shared_band(bandwidth_hz, arrays)}
     if values is not None:
         arrays["values"] = finite("values", values, "any one unit")
         scalars["at_least"] = finite("at_least", at_least, "the unit of values", above=True)

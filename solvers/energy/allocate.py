@@ -107,13 +107,16 @@ def allocate_energy(
 
     Returns:
         An ``EnergyAllocation`` with the array type and device of ``bits``; the bands sum to B if
-        there is anything to send, and the limits hold to rounding errors. The objective is in
-        joules, or in the unit of the weights; the bound follows from weak duality. With the gap
-        they are [...] float64, or floats for a single problem. With w_E = 0, the energy is the
-        least one within the least time. A problem is infeasible if a client has bits and no
-        channel or power, or cycles and no CPU, or if the deadline is shorter than the least time:
-        the value is None (-1 in a batch), the objective infinite, and the message names the client
-        or the least time.
+        there is anything to send. Powers and frequencies keep their limits; the sum of the bands
+        and the ends of the clients keep theirs to rounding errors, which were below a relative
+        1e-14 in 60,000 random rounds near their least times. A deadline that falls short of the
+        least time by 8 units of rounding or less is moved to it; ``seconds`` is the end. The
+        objective is in joules, or in the unit of the weights; the bound follows from weak duality.
+        With the gap they are [...] float64, or floats for a single problem. With w_E = 0, the
+        energy is the least one within the least time: time first, then energy. A problem is
+        infeasible if a client has bits and no channel or power, or cycles and no CPU, or if the
+        deadline is shorter than the least time: the value is None (-1 in a batch), the objective
+        infinite, and the message names the client or the least time.
 
     Raises:
         ValueError: an argument is negative, not finite, or 0 where it may not be (w_T, the

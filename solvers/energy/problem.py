@@ -12,6 +12,7 @@ from channels.validation import shown
 from solvers.arrays import broadcast, finite, first
 from solvers.bands.least_band import least_band, upload_seconds
 from solvers.bands.least_time import Cells, least_time
+from solvers.bands.shared import shared_band
 from solvers.outcome import located, unable
 
 LATE = 8 * float(np.finfo(np.float64).eps)
@@ -87,10 +88,11 @@ class Problem:
         at = at[~self.cells(at).fit(end[at])]
         if at.size:
             cells = self.cells(at)
-            near = cells.fit(end[at] * (1 + LATE))
+            latest = end[at] * (1 + LATE)
+            near = cells.fit(latest)
             good[at[~near]] = False
             at = at[near]
-            end[at] = np.maximum(end[at], least_time(cells.rows(near))[1])
+            end[at] = np.clip(least_time(cells.rows(near))[1], end[at], latest[near])
         return good, end
 
     def explain(self, feasible: BoolArray) -> str:
@@ -146,7 +148,7 @@ def read_problem(
     """
     ends = read_end(deadline_seconds, weights)
     arrays = {name: finite(name, value, _UNITS[name]) for name, value in clients.items()}
-    cell = {"bandwidth_hz": finite("bandwidth_hz", bandwidth_hz, "Hz", above=True)} | ends
+    cell = {"bandwidth_hz": shared_band(bandwidth_hz, arrays)} | ends
     full, single, _ = broadcast(arrays, cell, "[..., clients]")
     each = {n: a.reshape(-1, a.shape[-1]) for n, a in zip(arrays, full, strict=True)}
     whole = {n: a.reshape(-1) for n, a in zip(cell, single, strict=True)}

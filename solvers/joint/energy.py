@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from channels.arrays import FloatArray
 from solvers.arrays import broadcast, finite
+from solvers.bands.shared import shared_band
 from solvers.energy.problem import read_end
 from solvers.joint.energy_cells import EnergyCells
 from solvers.joint.plans import by_deadline, by_weights
@@ -114,7 +115,7 @@ def optimize_masks_and_energy(
         "kappa": finite("kappa", kappa, "joules per cycle and Hz^2"),
     }
     ends = read_end(deadline_seconds, weights)
-    scalars = {"bandwidth_hz": finite("bandwidth_hz", bandwidth_hz, "Hz", above=True)}
+    scalars = {"bandwidth_hz": shared_band(bandwidth_hz, arrays)}
     full, (band,), end = broadcast(arrays, scalars, "[..., cells, clients]", ends)
     if max(array.ndim for array in arrays.values()) < 2:
         shown = arrays["bits_per_unit"].shape

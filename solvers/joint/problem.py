@@ -9,6 +9,7 @@ import numpy as np
 
 from channels.arrays import BoolArray, FloatArray
 from solvers.arrays import broadcast, finite
+from solvers.bands.shared import shared_band
 from solvers.joint.cells import SizedCells
 from solvers.mask_sizes.problem import Problem as Sizes
 from solvers.mask_sizes.problem import read_problem as read_sizes
@@ -99,7 +100,7 @@ def read_problem(
         "offset_seconds": finite("offset_seconds", offset_seconds, "seconds"),
         "snr_hz": finite("snr_hz", snr_hz, "Hz: transmit power x gain / noise density"),
     }
-    scalars = {"bandwidth_hz": finite("bandwidth_hz", bandwidth_hz, "Hz", above=True)}
+    scalars = {"bandwidth_hz": shared_band(bandwidth_hz, arrays)}
     full, (band,), _ = broadcast(arrays, scalars, "[..., cells, clients]")
     if full[0].ndim < 2:
         raise ValueError(

@@ -19,6 +19,7 @@ from channels.arrays import BoolArray, FloatArray
 from channels.validation import shown
 from solvers.arrays import broadcast, finite
 from solvers.bands.least_band import LN2, excess, least_band
+from solvers.bands.shared import shared_band
 from solvers.outcome import Outcome, left_out, unable
 from solvers.solution import Solution
 
@@ -149,7 +150,7 @@ def optimize_widths_and_bands(
     if not (is_number(cap) and not is_complex(cap) and 0 < cap <= 1):
         raise ValueError(f"cap is {shown(cap)}: give a number above 0, up to 1.")
     scalars = {
-        "bandwidth_hz": finite("bandwidth_hz", bandwidth_hz, "Hz", above=True),
+        "bandwidth_hz": shared_band(bandwidth_hz, arrays),
         "deadline_seconds": finite("deadline_seconds", deadline_seconds, "seconds", above=True),
     }
     full, (band, end), _ = broadcast(arrays, scalars, "[..., clients]")
