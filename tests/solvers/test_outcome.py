@@ -37,3 +37,17 @@ def test_one_problem(objective: float) -> None:
     else:
         assert solution.status is Status.OPTIMAL
         assert not solution.message
+
+
+def test_gaps_of_infinite_and_zero_objectives_raise_no_warning() -> None:
+    """An infinite objective is no solution; at 0 any other bound is infinitely far away."""
+    objective, bound = np.array([np.inf, 0.0, 0.0, 2.0]), np.array([np.inf, 0.0, -1.0, -np.inf])
+    found = Outcome(np.ones((4, 1)), objective, bound)
+    solution = found.solution(np.ones(4, dtype=bool), (4,), None, backend="b", start=0.0)
+    np.testing.assert_array_equal(solution.gap, [np.inf, 0, np.inf, np.inf])
+    assert solution.status.tolist() == [
+        Status.UNKNOWN,
+        Status.OPTIMAL,
+        Status.FEASIBLE,
+        Status.FEASIBLE,
+    ]

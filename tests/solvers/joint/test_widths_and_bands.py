@@ -80,6 +80,14 @@ def test_clients_without_a_channel_train_nothing():
     assert none.status is Status.OPTIMAL
 
 
+def test_short_uploads_beside_a_client_without_a_channel():
+    """Warnings are errors: numbers of the client without a channel stay in range."""
+    found = optimize_widths_and_bands(1e-20, 0.1, [0, 1e6, 2e6], 1e5, 1e-8)
+    alone = optimize_widths_and_bands(1e-20, 0.1, [1e6, 2e6], 1e5, 1e-8)
+    assert found.objective == pytest.approx(alone.objective, rel=1e-14)
+    assert found.value.bandwidth_hz[0] == 0
+
+
 def test_a_hopeless_client_trains_nothing():
     """Its best band is far below rounding errors of the cell's: no width would end in time."""
     bits, seconds, snr_hz = np.full(2, 1e5), np.full(2, 0.1), np.array([1e7, 1e3])
