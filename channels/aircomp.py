@@ -17,7 +17,7 @@ from channels.arrays import ComplexArray, FloatArray
 from channels.links import snr_linear
 from channels.precoders import AirSum, Convention, air_sum, transmit_scales
 from channels.streams import Stream
-from channels.validation import is_tensor, shown
+from channels.validation import check_readable, is_tensor, shown
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +72,7 @@ def aircomp_mean(
             nulls a client's channel.
     """
     tensor = is_tensor(updates)
+    check_readable("updates", updates)
     if not is_numeric(updates):
         raise TypeError(f"updates is {shown(updates)}: give numbers [clients, elements].")
     x: Any = updates.detach() if tensor else np.asarray(updates)

@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeVar, get_origin
 
 import numpy as np
 
-from channels.validation import as_numpy, is_tensor, public_path, shown
+from channels.validation import as_numpy, instead_of, is_tensor, public_path, shown
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 NUMBERS = ("int", "float", "complex")
@@ -62,7 +62,7 @@ def checked(
                 if not need and name in real and is_complex(value):
                     need = "real numbers"
                 if need:
-                    several = error is TypeError and is_numeric(value)
+                    several = error is TypeError and (instead_of(value) or is_numeric(value))
                     raise (ValueError if several else error)(
                         f"{name} is {shown(value)}: give {need}."
                     )
@@ -89,7 +89,8 @@ def _needed(kinds: list[str], value: Any, names: dict[str, Any]) -> str:
         return ""
     for kind in kinds:
         if kind == "ArrayLike":
-            return "" if is_numeric(value) else "numbers, or an array of numbers"
+            instead = instead_of(value)
+            return instead or ("" if is_numeric(value) else "numbers, or an array of numbers")
         if kind in NUMBERS:
             return "" if is_number(value) else "a number"
         strings = get_origin(names.get(kind)) is Literal  # an alias of a Literal of strings
@@ -112,7 +113,7 @@ def _class(kind: str, names: dict[str, Any]) -> type | None:
 def is_number(value: Any) -> bool:
     """Whether ``value`` is one number."""
     if isinstance(value, np.ndarray) or is_tensor(value):
-        return bool(value.ndim == 0)
+        return bool(value.ndim == 0) and not instead_of(value)
     return isinstance(value, Number)
 
 
@@ -140,7 +141,7 @@ def is_numeric(values: Any) -> bool:
         return True
     try:
         array = np.asarray(values)
-    except ValueError:  # lists of unequal lengths
+    except (ValueError, TypeError, RuntimeError):  # lists of unequal lengths, or of such tensors
         return False
     if array.dtype.kind == "O":  # e.g. integers beyond 64 bits, fractions.Fraction
         return all(isinstance(value, Number) for value in array.flat)

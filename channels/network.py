@@ -14,7 +14,7 @@ from channels.arrays import ComplexArray, FloatArray, IntArray
 from channels.fading import Fading, FadingByClient, Rayleigh, correlation_root
 from channels.streams import Stream
 from channels.validation import (
-    as_numpy,
+    as_array,
     checked_cells,
     checked_part,
     in_range,
@@ -376,9 +376,10 @@ class ChannelDraw:
     def __post_init__(self) -> None:
         if not isinstance(self.network, Network):
             raise TypeError(f"network is {shown(self.network)}: give a channels.Network.")
-        if not is_numeric(self.h):
+        given = as_array("h", self.h)
+        if not is_numeric(given):
             raise TypeError(f"h is {shown(self.h)}: give an array of numbers.")
-        h = np.array(as_numpy(self.h), dtype=np.complex64, order="C")  # a copy, as gain is cached
+        h = np.array(given, dtype=np.complex64, order="C")  # a copy, as gain is cached
         shape = (self.network.clients, self.network.antennas)
         if h.shape[-2:] != shape:
             raise ValueError(f"h has shape {h.shape}: its last axes must be {shape}.")

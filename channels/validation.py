@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import numpy as np
@@ -16,6 +17,8 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 
 LONGEST = 80
 """Maximum number of characters that a message shows of a value."""
+MOST_AXES = 30
+"""Maximum number of axes of an array; NumPy 1 has up to 32, and some functions add two."""
 
 
 def whole_number(name: str, value: Any) -> int:
@@ -24,10 +27,10 @@ def whole_number(name: str, value: Any) -> int:
     Raises:
         TypeError: ``value`` is anything else; floats such as 2.0 are rejected too.
     """
-    try:
-        return int(operator.index(value))
-    except TypeError:
-        raise TypeError(f"{name} is {shown(value)}: give an integer.") from None
+    if not instead_of(value):
+        with suppress(TypeError):
+            return int(operator.index(value))
+    raise TypeError(f"{name} is {shown(value)}: give an integer.")
 
 
 def shown(value: Any) -> str:
@@ -48,6 +51,59 @@ def is_tensor(values: Any) -> bool:
     """Whether ``values`` is a torch tensor; does not import torch."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(values, torch.Tensor)
+
+
+def instead_of(values: Any) -> str:
+    """What to give instead of an array or tensor whose numbers cannot be read; "" if they can."""
+    if _masked(values):
+        return "an array without a mask, e.g. with the method filled"
+    if is_tensor(values):
+        try:
+            as_numpy(values.detach().flatten()[:0])
+        except (TypeError, RuntimeError):  # on device "meta", sparse, or e.g. bfloat16
+            return "a dense tensor with data, of a type that NumPy has, e.g. torch.float64"
+    if _axes(values) > MOST_AXES:
+        return f"at most {MOST_AXES} axes"
+    return ""
+
+
+def check_readable(name: str, values: Any) -> None:
+    """Raise if ``values`` is an array or tensor whose numbers cannot be read.
+
+    Raises:
+        ValueError: it has a mask, no data, a type that NumPy lacks, or too many axes.
+    """
+    instead = instead_of(values)
+    if instead:
+        raise ValueError(f"{name} is {shown(values)}: give {instead}.")
+
+
+def as_array(name: str, values: Any) -> NDArray[Any]:
+    """``values``, array-like or a tensor on any device, as a NumPy array.
+
+    Raises:
+        ValueError: ``values`` is not an array, or its numbers cannot be read.
+    """
+    check_readable(name, values)
+    try:
+        return np.asarray(as_numpy(values))
+    except (ValueError, TypeError, RuntimeError) as error:  # ragged, or a list of such tensors
+        text = " ".join(str(error).split())
+        raise ValueError(f"{name} is not an array of numbers: {text}") from error
+
+
+def _masked(values: Any) -> bool:
+    """Whether ``values`` is a masked array, or a nested list that contains one."""
+    nested = isinstance(values, list | tuple) and not {*map(type, values)} <= {int, float}
+    return isinstance(values, np.ma.MaskedArray) or (nested and any(map(_masked, values)))
+
+
+def _axes(values: Any) -> int:
+    """Number of axes of an array, a tensor or a nested list."""
+    axes = 0
+    while isinstance(values, list | tuple) and values:
+        values, axes = values[0], axes + 1
+    return axes + int(getattr(values, "ndim", 0))
 
 
 def as_numpy(values: Any) -> Any:
@@ -83,7 +139,7 @@ def checked_rows(name: str, rows: ArrayLike) -> IntArray:
     Raises:
         ValueError: ``rows`` is not one axis of integers, or one of them is negative.
     """
-    given = np.asarray(rows)
+    given = as_array(name, rows)
     if given.ndim != 1 or (given.size and not np.issubdtype(given.dtype, np.integer)):
         raise ValueError(
             f"{name} has shape {given.shape} and dtype {given.dtype}: give one axis of integers."
@@ -99,7 +155,7 @@ def checked_cells(cell_of: ArrayLike) -> IntArray:
     Raises:
         ValueError: ``cell_of`` is not one axis of integers, is not sorted, or skips a cell.
     """
-    given = np.asarray(cell_of)
+    given = as_array("cell_of", cell_of)
     if given.ndim != 1 or not given.size or not np.issubdtype(given.dtype, np.integer):
         raise ValueError(
             f"cell_of has shape {given.shape} and dtype {given.dtype}: give [clients] integers."

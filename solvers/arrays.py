@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from channels.arrays import FloatArray
-from channels.validation import as_numpy, common_shape, is_tensor
+from channels.validation import as_array, common_shape, is_tensor
 
 LEAST, MOST = 1e-60, 1e60
 """Magnitudes with which no product overflows."""
@@ -21,12 +21,7 @@ def numbers(name: str, values: Any) -> NDArray[np.float64]:
     Raises:
         ValueError: ``values`` is not an array of real numbers.
     """
-    if is_tensor(values):
-        values = as_numpy(values.double() if values.is_floating_point() else values)
-    try:
-        array = np.asarray(values)
-    except ValueError as error:
-        raise ValueError(f"{name} is not an array of numbers: {error}") from error
+    array = as_array(name, values)
     if array.dtype.kind not in "iuf":
         raise ValueError(f"{name} has dtype {array.dtype}: give real numbers.")
     return array.astype(np.float64, copy=False)

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from channels.validation import is_tensor
+from channels.validation import as_array, check_readable, is_tensor
 
 
 def read_channels(h: Any) -> Tensor:
@@ -17,6 +17,7 @@ def read_channels(h: Any) -> Tensor:
     Raises:
         ValueError: ``h`` is not an array of complex numbers, or a number is not finite.
     """
+    check_readable("h", h)
     channels = h.detach() if is_tensor(h) else _tensor(h)
     if not channels.is_complex():
         raise ValueError(_dtype_error(channels.dtype, "h.to(torch.complex64)"))
@@ -30,16 +31,26 @@ def read_channels(h: Any) -> Tensor:
     return channels
 
 
+def clients_shape(channels: Tensor, *shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape [..., clients] to which the clients of the channels and ``shapes`` broadcast.
+
+    () if they do not, or to another number of clients.
+    """
+    clients = tuple(channels.shape[:-1])
+    try:
+        shape = np.broadcast_shapes(clients, *shapes)
+    except ValueError:
+        return ()
+    return shape if shape[-1:] == clients[-1:] else ()
+
+
 def first_index(wrong: Tensor) -> list[int]:
     """Index of the first entry that is True."""
     return [int(i) for i in wrong.nonzero()[0]]
 
 
 def _tensor(h: Any) -> Tensor:
-    try:
-        array = np.asarray(h)
-    except ValueError as error:
-        raise ValueError(f"h is not an array of numbers: {error}") from error
+    array = as_array("h", h)
     if array.dtype.kind != "c":
         raise ValueError(_dtype_error(array.dtype, "h.astype(complex)"))
     single = array.dtype.itemsize == np.dtype(np.complex64).itemsize

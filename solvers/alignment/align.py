@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from channels.arrays import BoolArray
 from channels.validation import is_tensor, shown
+from solvers.outcome import left_out, located, unable
 from solvers.settings import check_seed, check_starts, check_time_limit
 from solvers.solution import Solution, Status
 
@@ -117,6 +118,9 @@ def align_transmitters(
             except for rounding.
         time_limit_seconds: time limit of ``exact`` per problem; > 0, infinity for no limit.
 
+    A client of positive weight whose channel or ``max_amplitude`` is 0 cannot send: its w_i is 0,
+    and the message names it. Give it weight 0 for the least error of the sum without it.
+
     Leading axes of h, weights, max_amplitude and noise_variance are broadcast. NumPy, or torch on
     any device; weights, amplitudes and noise are also array-like.
 
@@ -183,12 +187,7 @@ def _solution(
     status[:] = [Status.of_gap(each, PROVEN_GAP) for each in gap.tolist()]
     possible: BoolArray = feasible.cpu().numpy()
     status[~possible] = Status.INFEASIBLE
-    if not possible.all():
-        count = int((~possible).sum())
-        text = "no client can be heard, so sum w cannot reach sum q"
-        if given.shape:
-            text = f"{count} of {possible.size} problems are infeasible: {text}"
-        message = f"{message}; {text}" if message else text
+    message = "; ".join(filter(None, [message, _missing(given, possible)]))
 
     def kind(array: Tensor) -> Any:
         return array if is_tensor(h) else array.cpu().numpy()
@@ -213,6 +212,19 @@ def _solution(
     return Solution(
         Alignment(*map(kind, batch)), known, limit, rest, status, backend, seconds, message
     )
+
+
+def _missing(given: Arguments, possible: BoolArray) -> str:
+    """Which clients cannot send, of the first infeasible problem or of the first without them."""
+    reasons = given.lacking
+
+    def named(row: int) -> str:
+        return unable({why: which[row] for why, which in reasons.items()})
+
+    if possible.all():
+        return left_out(np.any(list(reasons.values()), axis=(0, -1)), given.shape, named)
+    text = f"{named(int(possible.argmin()))}, so sum w cannot reach sum q"
+    return located(text, ~possible, given.shape)
 
 
 def _alignment(given: Arguments, points: Tensor) -> Alignment:

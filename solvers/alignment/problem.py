@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 
 from channels.arguments import is_complex, is_number
-from channels.arrays import FloatArray
+from channels.arrays import BoolArray, FloatArray
 from channels.validation import shown
 from solvers.arrays import finite
-from solvers.channel_arrays import read_channels
+from solvers.channel_arrays import clients_shape, read_channels
 
 # Within these limits squares and their sums stay in the range of double precision.
 _MIN_GAIN, _MAX_GAIN = 1e-120, 1e120
@@ -70,6 +70,13 @@ class Arguments:
     def unit(self) -> Tensor:
         """The objective [problems] that counts as 1 in normal form."""
         return (1 - self.correlation) * self.q.square().sum(-1)
+
+    @property
+    def lacking(self) -> dict[str, BoolArray]:
+        """Clients [problems, clients] of positive weight that cannot send, by reason."""
+        sends, mute = self.q > 0, (self.h == 0).all(-1)
+        reasons = {"h": sends & mute, "max_amplitude": sends & ~mute & (self.amplitude == 0)}
+        return {f"send: {name} is 0": which.cpu().numpy() for name, which in reasons.items()}
 
     def receive(self, a: Tensor) -> Tensor:
         """Receive beamformers [problems, antennas] for points [problems, dimensions]."""
@@ -131,7 +138,8 @@ def _arguments(
     level = amplitude * ((1 - correlation) / noise.unsqueeze(-1)).sqrt()
     g = torch.where(present.unsqueeze(-1), h * level.unsqueeze(-1), 0.0)
     largest = g.abs().amax(-1)
-    bad = ~((largest >= _MIN_GAIN) & (largest <= _MAX_GAIN)) & (largest != 0)
+    able = present & (h != 0).any(-1) & (amplitude > 0)
+    bad = ~((largest >= _MIN_GAIN) & (largest <= _MAX_GAIN)) & able
     if bad.any():
         at = [
             int(i) for i in np.unravel_index(int(bad.flatten().nonzero()[0]), (*shape, len(q[0])))
@@ -157,14 +165,8 @@ def _shape(channels: Tensor, given: dict[str, FloatArray], noise: FloatArray) ->
     Raises:
         ValueError: the shapes cannot be broadcast.
     """
-    clients = tuple(channels.shape[:-1])
-    try:
-        shape = np.broadcast_shapes(
-            clients, *(array.shape for array in given.values()), (*noise.shape, 1)
-        )
-    except ValueError:
-        shape = ()
-    if shape[-1:] != clients[-1:]:
+    shape = clients_shape(channels, *(array.shape for array in given.values()), (*noise.shape, 1))
+    if not shape:
         shapes = ", ".join(f"{name} {array.shape}" for name, array in given.items())
         raise ValueError(
             f"the shapes do not fit: h {tuple(channels.shape)}, {shapes}, noise_variance "

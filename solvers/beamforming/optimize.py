@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from channels.arrays import BoolArray
 from solvers.backend import Catalogue
 from solvers.beamforming.backend import PROVEN_GAP, BeamformerBackend, Certificate, Found
+from solvers.outcome import located, unable
 from solvers.settings import settings_elsewhere
 from solvers.solution import Solution, Status
 
@@ -81,8 +83,7 @@ def optimize_beamformer(
     several processes to solve many batches in parallel.
 
     Args:
-        h: channels [..., clients, antennas] complex64 or complex128; leading axes are a batch.
-            NumPy, or torch on any device.
+        h: channels [..., clients, antennas] complex64 or complex128. NumPy, or torch on any device.
         backend: ``default``: exact enumeration for two antennas or two clients (up to 32 clients,
             see ``Default``), and otherwise ``anneal``: annealed soft minima from many starts, with
             polishing;
@@ -103,12 +104,14 @@ def optimize_beamformer(
         scales: s [..., clients] >= 0, e.g. a client's data weight times the root mean square of its
             update; a client with scale 0 is ignored. None means 1.
 
+    Leading axes of ``h`` and ``scales`` are broadcast: a batch of problems.
+
     Returns:
         Beamformers [..., antennas] of unit norm, with the array type, dtype and device of ``h``;
         objective, bound and gap are [...] float64, or floats for a single problem. The status is
         OPTIMAL if the bound is within 1e-4 of the objective, and ZERO if a client's channel is
-        zero, which makes the optimum 0; the value is then the beamformer for the other clients.
-        Otherwise it is FEASIBLE.
+        zero, which makes the optimum 0; the value is then the beamformer for the other clients, and
+        the message names the client. Otherwise it is FEASIBLE.
 
     Raises:
         ValueError: ``h`` is not complex, not finite, outside 1e-140 to 1e140 (also relative to the
@@ -176,17 +179,12 @@ def _solution(problems: Problems, found: _Best, backend: str, start: float) -> S
     bound = torch.maximum(found.bound, reached)
     objective, bound = (problems.objective(x) for x in (reached, bound))
     gap = torch.where(bound == objective, 0.0, (bound - objective) / objective)
-    zero = problems.blocked >= 0
-    message = found.message
-    if zero.any():
-        at = int(zero.to(torch.int8).argmax())
-        item = ", ".join(str(int(i)) for i in np.unravel_index(at, problems.shape or (1,)))
-        where = f"item [{item}]: " if problems.shape else ""
-        text = f"{where}client {int(problems.blocked[at])}'s channel is zero"
-        message = f"{message}; {text}" if message else text
+    mute: BoolArray = problems.mute.cpu().numpy()
+    zero = mute.any(-1)
+    message = "; ".join(filter(None, [found.message, _silent(mute, problems.shape)]))
     status = np.empty(len(objective), dtype=object)
     status[:] = [Status.of_gap(each, PROVEN_GAP) for each in gap.tolist()]
-    status[zero.cpu().numpy()] = Status.ZERO
+    status[zero] = Status.ZERO
     seconds = time.perf_counter() - start
     answer = problems.like(value)
     if not problems.shape:
@@ -195,3 +193,12 @@ def _solution(problems: Problems, found: _Best, backend: str, start: float) -> S
     known, limit, rest = (problems.like(x.reshape(problems.shape)) for x in (objective, bound, gap))
     status = status.reshape(problems.shape)
     return Solution(answer, known, limit, rest, status, backend, seconds, message)
+
+
+def _silent(mute: BoolArray, shape: tuple[int, ...]) -> str:
+    """Name the clients that cannot send of the first problem with such clients; "" if none has."""
+    if not mute.any():
+        return ""
+    zero = mute.any(-1)
+    text = unable({"send: h is 0": mute[int(zero.argmax())]})
+    return located(text, zero, shape, "have objective 0")

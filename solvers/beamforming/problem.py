@@ -13,8 +13,10 @@ import torch
 from torch import Tensor
 
 from channels.arguments import is_complex, is_numeric
-from channels.validation import is_tensor, shown
-from solvers.channel_arrays import first_index, read_channels
+from channels.arrays import FloatArray
+from channels.validation import as_numpy, check_readable, is_tensor, shown
+from solvers.arrays import first
+from solvers.channel_arrays import clients_shape, read_channels
 
 # Within these limits squares and their sums stay in the range of double precision.
 _MIN_ENTRY, _MAX_ENTRY = 1e-140, 1e140
@@ -33,7 +35,7 @@ class Problems:
         basis: [problems, antennas, dimensions], orthonormal columns; None if the dimensions are the
             antennas.
         unit: [problems], scale by which the channels were divided.
-        blocked: [problems], the first client with a zero channel, or -1.
+        mute: [problems, clients], clients with a zero channel that are not ignored.
     """
 
     given: Any
@@ -41,7 +43,7 @@ class Problems:
     h: Tensor
     basis: Tensor | None
     unit: Tensor
-    blocked: Tensor
+    mute: Tensor
 
     def antennas(self, value: Tensor) -> Tensor:
         """Convert beamformers [problems, dimensions] to the caller's shape [..., antennas]."""
@@ -51,7 +53,7 @@ class Problems:
 
     def objective(self, values: Tensor) -> Tensor:
         """Convert objectives or bounds [problems] to the caller's units; 0 for a zero channel."""
-        return torch.where(self.blocked >= 0, 0.0, values * self.unit.square())
+        return torch.where(self.mute.any(-1), 0.0, values * self.unit.square())
 
     def like(self, tensor: Tensor) -> Any:
         """Convert ``tensor`` [problems, ...] to the array type of ``h``."""
@@ -71,18 +73,22 @@ def read_problems(h: Any, scales: Any) -> Problems:
             f"h has shape {tuple(channels.shape)}: give [..., clients, antennas] with at least one "
             "client and one antenna."
         )
-    shape, (clients, antennas) = tuple(channels.shape[:-2]), channels.shape[-2:]
+    scale = np.ones(()) if scales is None else _read_scales(scales)
+    (*batch, clients), antennas = _common_shape(channels, scale), channels.shape[-1]
+    shape = tuple(batch)
+    channels = channels.expand(*shape, clients, antennas)
     channels = channels.reshape(math.prod(shape), clients, antennas).to(torch.complex128)
-    absent = torch.zeros(channels.shape[:2], dtype=torch.bool, device=channels.device)
     zero = (channels == 0).all(-1)
     _check_range(channels, zero, shape, "h", "Change the unit.")
+    scale = np.broadcast_to(scale, (*shape, clients)).reshape(channels.shape[:2])
+    absent = torch.from_numpy(scale == 0).to(channels.device)
+    if absent.all(-1).any():
+        raise ValueError("scales is 0 for every client of a problem: give at least one scale > 0.")
     if scales is not None:
-        scale = _read_scales(scales, (*shape, clients), channels)
-        absent = scale == 0
-        channels = channels / torch.where(absent, 1.0, scale)[:, :, None]
+        divisor = torch.from_numpy(np.where(scale == 0, 1.0, scale)).to(channels.device)
+        channels = channels / divisor[:, :, None]
         _check_range(channels, zero | absent, shape, "h / scales", "Change the unit.")
     zero &= ~absent
-    blocked = torch.where(zero.any(-1), zero.to(torch.int8).argmax(-1), -1)
     largest = channels.abs().amax((1, 2), keepdim=True)
     channels = channels / torch.where(largest > 0, largest, 1.0)
     remedy = "The strongest client has 1: leave out those that cannot be heard beside it."
@@ -97,7 +103,7 @@ def read_problems(h: Any, scales: Any) -> Problems:
     if clients < antennas:  # components orthogonal to all channels have no effect
         basis, root = torch.linalg.qr(channels.mT)
         channels = root.mT.contiguous()
-    return Problems(given, shape, channels, basis, level * largest[:, 0, 0], blocked)
+    return Problems(given, shape, channels, basis, level * largest[:, 0, 0], zero)
 
 
 def _check_range(
@@ -115,33 +121,37 @@ def _check_range(
         )
 
 
-def _read_scales(scales: Any, shape: tuple[int, ...], channels: Tensor) -> Tensor:
-    """Read and validate scales; returns [problems, clients] float64."""
+def _read_scales(scales: Any) -> FloatArray:
+    """Scales [..., clients] as float64, if all are finite and >= 0."""
+    check_readable("scales", scales)
     if not is_numeric(scales):
         raise ValueError(f"scales is {shown(scales)}: give numbers, or an array of numbers.")
     if is_complex(scales):
         raise ValueError(f"scales is {shown(scales)}: give real numbers.")
-    if is_tensor(scales):
-        scale: Tensor = scales.detach().to(channels.device)
-    else:
-        scale = torch.from_numpy(np.array(scales, dtype=np.float64)).to(channels.device)
-    try:
-        scale = scale.double().broadcast_to(shape).reshape(channels.shape[:2])
-    except RuntimeError:
-        raise ValueError(
-            f"scales has shape {tuple(scale.shape)}: give one number per client, or values that "
-            f"broadcast to {shape}."
-        ) from None
-    good = torch.isfinite(scale) & (scale >= 0)
+    scale = np.array(as_numpy(scales), dtype=np.float64)
+    good = np.isfinite(scale) & (scale >= 0)
     if not good.all():
-        index = first_index(~good.reshape(shape))
+        index, value = first(good, scale)
         raise ValueError(
-            f"scales{index} is {scale[~good][0]:g}: give finite numbers >= 0; 0 means that the "
-            "client is ignored."
+            f"scales{index} is {value:g}: give finite numbers >= 0; 0 means that the client is "
+            "ignored."
         )
-    if (scale == 0).all(-1).any():
-        raise ValueError("scales is 0 for every client of a problem: give at least one scale > 0.")
     return scale
+
+
+def _common_shape(channels: Tensor, scale: FloatArray) -> tuple[int, ...]:
+    """The shape [..., clients] of all problems.
+
+    Raises:
+        ValueError: the shapes cannot be broadcast.
+    """
+    shape = clients_shape(channels, scale.shape)
+    if not shape:
+        raise ValueError(
+            f"scales has shape {scale.shape}, and h {tuple(channels.shape)}: give h [..., clients, "
+            "antennas] and scales [..., clients]."
+        )
+    return shape
 
 
 def _replace(channels: Tensor, absent: Tensor) -> Tensor:

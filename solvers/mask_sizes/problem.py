@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import operator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from channels.validation import shown
+from channels.validation import shown, whole_number
 from solvers.arrays import first, numbers
 from solvers.mask_sizes.cells import Cells, Floats
 
@@ -116,10 +115,10 @@ def read_problem(
 
 def _whole(name: str, value: Any, min_value: int) -> int:
     try:
-        whole = operator.index(value)
+        whole = whole_number(name, value)
     except TypeError:
-        whole = None
-    if whole is None or isinstance(value, bool) or not min_value <= whole <= _MAX_UNITS:
+        whole = -1
+    if isinstance(value, bool) or not min_value <= whole <= _MAX_UNITS:
         raise ValueError(
             f"{name} is {shown(value)}: give a whole number from {min_value} to 2^50, "
             "as an integer."

@@ -201,6 +201,49 @@ def test_an_imaginary_part_is_never_dropped(name, array):
         assert "\n" not in str(caught.value)
 
 
+UNREADABLE = {
+    "masked": lambda values: np.ma.array(values, mask=np.ones(np.shape(values), bool)),
+    "masked in a list": lambda values: [np.ma.array(values, mask=np.ones(np.shape(values), bool))],
+    "the masked constant": lambda values: [np.ma.masked],
+    "meta": lambda values: torch.tensor(values, device="meta"),
+    "meta in a list": lambda values: [torch.ones(2, device="meta")],
+    "bfloat16": lambda values: torch.ones(np.shape(values), dtype=torch.bfloat16),
+    "sparse": lambda values: torch.tensor(values).reshape(1, -1).to_sparse(),
+    "33 axes": lambda values: values.reshape((1,) * (33 - values.ndim) + values.shape),
+    "33 axes of a tensor": lambda values: torch.tensor(values).reshape((1,) * 33 + values.shape),
+    "objects": lambda values: np.array([object()] * values.size, dtype=object),
+    "strings": lambda values: values.astype(str).tolist(),
+}
+
+
+def numbers_of(name):
+    """The numeric arguments of a function in GOOD, as arrays."""
+    values = {argument: np.asarray(right) for argument, right in GOOD[name].items()}
+    return {key: array for key, array in values.items() if array.dtype.kind in "ifc" and array.size}
+
+
+@pytest.mark.parametrize("name", [*filter(numbers_of, GOOD)])
+@pytest.mark.parametrize("kind", UNREADABLE)
+@pytest.mark.filterwarnings("error")
+def test_arrays_that_cannot_be_read_are_refused_in_one_line(name, kind):
+    """Masks would be dropped; the others fail somewhere inside of NumPy or torch."""
+    for argument, values in numbers_of(name).items():
+        with pytest.raises((TypeError, ValueError), match=rf"\b{argument}\b") as caught:
+            function(name)(**GOOD[name] | {argument: UNREADABLE[kind](values)})
+        assert "\n" not in str(caught.value), argument
+
+
+def test_tensors_of_other_kinds_are_read():
+    """With a gradient, conjugated or negated, of half precision, or with up to 30 axes."""
+    h = torch.tensor([[1 + 2j, 3j]], requires_grad=True)
+    white = channels.correlate(h.conj(), np.eye(2))
+    np.testing.assert_array_equal(white, [[1 - 2j, -3j]])
+    assert channels.snr_linear(h.conj().imag) == pytest.approx(10 ** np.array([[-0.2, -0.3]]))
+    assert channels.snr_linear(torch.zeros((1,) * 30, dtype=torch.float16)).shape == (1,) * 30
+    ready = torch.zeros((*(1,) * 29, 2), dtype=torch.float16)
+    assert solvers.schedule_uplink(ready, np.ones((*(1,) * 29, 2))).objective == 2
+
+
 def test_complex_arguments_are_shown_with_the_remedy():
     with pytest.raises(
         ValueError, match=r"^snr_db is array\(\[1\.\+1\.j\]\): give real numbers\.$"

@@ -242,6 +242,31 @@ def test_absent_and_unheard_clients(options: dict[str, Any]) -> None:
     assert unheard.bound <= unheard.objective
 
 
+@pytest.mark.parametrize("options", [*VARIANTS, {"certificate": "exact"}])
+@pytest.mark.parametrize("antennas", [1, 2])
+def test_clients_that_cannot_send_are_named(options: dict[str, Any], antennas: int) -> None:
+    """With the reason; the error counts them, and is that of the others if they have weight 0."""
+    h, q, amplitude = drawn(19, 4, antennas)
+    h[0], amplitude[2] = 0, 0
+    found = align_transmitters(h, q, amplitude, 1e-3, **options)
+    text = "client 0 cannot send: h is 0; client 2 cannot send: max_amplitude is 0"
+    assert found.message == text
+    c = options.get("correlation", 0.0)
+    assert found.objective > (1 - c) * (q[0] ** 2 + q[2] ** 2)
+    others = align_transmitters(h, q * [0, 1, 0, 1], amplitude, 1e-3, **options)
+    assert others.message == ""
+    same = align_transmitters(h[1::2], q[1::2], amplitude[1::2], 1e-3, **options)
+    assert others.objective == pytest.approx(same.objective, rel=1e-6)
+    many = align_transmitters(h, [q * [0, 1, 0, 1], q, q], amplitude, 1e-3, **options)
+    assert many.message == f"2 of 3 problems go without clients; item [1]: {text}"
+    assert many.objective[1] == pytest.approx(found.objective, rel=1e-6)
+
+
+def test_a_client_below_the_range_is_not_taken_for_one_that_cannot_send() -> None:
+    with pytest.raises(ValueError, match=r"of client \[1\] is 0e\+00: give values within"):
+        align_transmitters(np.array([1, 1e-300 + 0j]), 1.0, [1.0, 1e-60], 1.0)
+
+
 def test_exact_certificates_close_the_gap() -> None:
     """Branch and bound reaches 1e-4, and agrees with many starts."""
     h = rayleigh(0, 30, 5, 3)[23:24]
@@ -321,9 +346,10 @@ def test_a_sum_that_nobody_can_send_is_infeasible() -> None:
     assert found.status.tolist()[1] is Status.INFEASIBLE
     assert found.objective[1] == np.inf
     assert (found.value.transmit[1] == -1).all()
-    assert "1 of 2 problems are infeasible: no client can be heard" in found.message
+    text = "clients 0, 1, 2 cannot send: h is 0, so sum w cannot reach sum q"
+    assert found.message == f"1 of 2 problems are infeasible; item [1]: {text}"
     alone = align_transmitters(h[1], 1.0, 1.0, 1.0, unbiased_sum=True)
-    assert (alone.value, alone.status) == (None, Status.INFEASIBLE)
+    assert (alone.value, alone.status, alone.message) == (None, Status.INFEASIBLE, text)
     silent = align_transmitters(h[1], 1.0, 1.0, 1.0)
     assert silent.objective == silent.bound == 3.0
 
