@@ -13,6 +13,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from wirelessfl import import_paths as import_paths  # lets every process import files by their path
+
 if TYPE_CHECKING:
     from wirelessfl.config import Config
     from wirelessfl.errors import ConfigError, DataError, TrainingError

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any, TypeVar
 
-from wirelessfl.errors import ConfigError, DataError, TrainingError
+from wirelessfl.errors import ConfigError, DataError, TrainingError, out_of_memory
 from wirelessfl.wording import shown
 
 PROJECT = ("wirelessfl", "channels", "solvers")
@@ -167,8 +167,9 @@ def calling(
     """
     try:
         yield
-    except Exception as error:  # users' code may raise anything
-        if isinstance(error, (ConfigError, DataError, TrainingError, MemoryError, *passed)):
+    except (Exception, SystemExit) as error:  # users' code may raise anything
+        own = isinstance(error, (ConfigError, DataError, TrainingError, *passed))
+        if own or out_of_memory(error):
             raise
         raise failure(where, error, error_type) from error
 
@@ -176,12 +177,17 @@ def calling(
 E = TypeVar("E", bound=Exception)
 
 
-def failure(where: str, error: Exception, error_type: type[E] = TrainingError) -> E:  # type: ignore[assignment]
+def failure(where: str, error: BaseException, error_type: type[E] = TrainingError) -> E:  # type: ignore[assignment]
     """Describe an error in one line: where it occurred, the error, and the line of users' code."""
+    return error_type(f"{where}: {located(error)}")
+
+
+def located(error: BaseException) -> str:
+    """An error in one line: its type and text, and the line of users' code that raised it."""
+    text = f"{type(error).__name__}: {' '.join(str(error).split())}".removesuffix(": ")
     frames = traceback.extract_tb(error.__traceback__)
+    if isinstance(error, SyntaxError) or not frames:  # its text names the file and the line
+        return text
     users = [frame for frame in frames if not frame.filename.startswith(_CODE_OF_OTHERS)]
     frame = (users or frames)[-1]
-    return error_type(
-        f"{where}: {type(error).__name__}: {' '.join(str(error).split())} (in {frame.name}, "
-        f"{Path(frame.filename).name}, line {frame.lineno})"
-    )
+    return f"{text} (in {frame.name}, {Path(frame.filename).name}, line {frame.lineno})"

@@ -9,10 +9,12 @@ from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
-from typing import Any, ClassVar, Generic, TypeVar, cast
+from typing import Any, ClassVar, Generic, TypeVar, cast, get_type_hints
 
 from wirelessfl.errors import ConfigError
-from wirelessfl.guard import guard, of_project
+from wirelessfl.guard import calling, guard, of_project
+from wirelessfl.import_paths import file_of, is_import_path, module_and_name
+from wirelessfl.sources import source_hashes
 from wirelessfl.wording import public_path, shown, suggestion
 
 
@@ -35,8 +37,8 @@ class Choice:
         if "name" not in vars(cls):
             cls.name = file_name(cls.__module__)
         if "title" not in vars(cls):
-            own = f"{cls.__module__}:{cls.__qualname__}"
-            cls.title = cls.name if of_project(cls) else own
+            module = file_of(cls.__module__) or cls.__module__
+            cls.title = cls.name if of_project(cls) else f"{module}:{cls.__qualname__}"
         guard(cls)
 
     def unused(self) -> Mapping[str, str]:
@@ -71,7 +73,7 @@ class Kind(Generic[C]):
         return classes_in(self.package, cast(Hashable, self.base))
 
     def find(self, name: str) -> type[C]:
-        """Find the choice called ``name``, or the user's class at the path ``module:Class``.
+        """Find the choice called ``name``, or the user's class at this import path.
 
         Raises:
             ConfigError: it does not exist, or is not a subclass of ``base``.
@@ -83,28 +85,33 @@ class Kind(Generic[C]):
 
 
 def import_path(kind: str, path: str) -> Any:
-    """Import the object at ``module:attribute``.
+    """Import the object at ``module:name`` or ``file.py:name``.
 
     Raises:
-        ConfigError: the module cannot be imported or has no such attribute.
+        ConfigError: the module does not exist, cannot be imported, or has no such attribute.
     """
-    module, _, attribute = path.partition(":")
-    try:
-        return getattr(importlib.import_module(module), attribute)
-    except SystemExit as error:
-        raise ConfigError(
-            f"{kind} {path!r} cannot be imported: the module calls sys.exit. Guard its script by "
-            'if __name__ == "__main__".'
-        ) from error
-    except (ImportError, AttributeError, ValueError) as error:
-        raise ConfigError(
-            f"{kind} {path!r} cannot be imported: {error}. Write it as module:name, with the "
-            "module's folder on PYTHONPATH."
-        ) from error
+    module, name = module_and_name(path)
+    problem, place = f"{kind} {path!r} cannot be imported", file_of(module) or module
+    with calling(problem, ConfigError):
+        try:
+            loaded = importlib.import_module(module) if all(module.split(".")) else None
+        except ModuleNotFoundError as error:
+            if not f"{module}.".startswith(f"{error.name}."):  # a module that this one imports
+                raise
+            loaded = None
+        if hasattr(loaded, name):
+            source_hashes(module)  # now, because the file may change later
+            return getattr(loaded, name)
+    what = f"{'module' if place == module else 'file'} {str(place)!r}"
+    missing = f"there is no {what}" if loaded is None else f"{what} has no {name!r}"
+    raise ConfigError(
+        f"{problem}: {missing}. Write it as module:name, with the module's folder on PYTHONPATH, "
+        "or as file.py:name."
+    )
 
 
 def by_name(kind: str, name: object, known: Mapping[str, Any], other: str = "") -> Any:
-    """Find the object called ``name`` in ``known``, or at the import path ``module:name``.
+    """Find the object called ``name`` in ``known``, or at an import path, see ``import_path``.
 
     Args:
         kind: what the object is, for messages.
@@ -119,16 +126,16 @@ def by_name(kind: str, name: object, known: Mapping[str, Any], other: str = "") 
         raise ConfigError(f"{kind} is {shown(name)}: give a name, or an import path module:name.")
     if name in known:
         return known[name]
-    if ":" in name:
+    if is_import_path(name):
         return import_path(kind, name)
     raise ConfigError(
         f"{kind} {name!r} is unknown.{suggestion(name, known)} Choose {', '.join(sorted(known))}, "
-        f"or your own by its path module:name{other}."
+        f"or your own by its path module:name or file.py:name{other}."
     )
 
 
 def subclass(kind: str, name: str, found: Any, base: type[Any]) -> Any:
-    """Return ``found`` if it is a concrete subclass of ``base``.
+    """Return ``found`` if it is a concrete subclass of ``base`` with valid annotations.
 
     Raises:
         ConfigError: it is not.
@@ -143,12 +150,17 @@ def subclass(kind: str, name: str, found: Any, base: type[Any]) -> Any:
             f"{kind} {name!r} lacks {', '.join(missing)}, which {public_path(base)} requires: "
             f"define {'it' if len(missing) == 1 else 'them'}."
         )
+    if is_import_path(name):
+        with calling(f"the annotations of {kind} {name!r} cannot be read", ConfigError):
+            get_type_hints(found)
     return found
 
 
 def file_name(module: str) -> str:
     """Name of a choice in ``module``: ``pkg.my_rule`` gives ``my-rule``."""
-    return module.rpartition(".")[2].replace("_", "-")
+    file = file_of(module)
+    name = module.rpartition(".")[2] if file is None else file.stem
+    return name.replace("_", "-")
 
 
 @cache

@@ -132,4 +132,12 @@ def explain(
     return " ".join(lines.values())
 
 
-__all__ = ["explain", "nearest", "needed", "public_path", "shown", "suggestion", "without_none"]
+__all__ = [
+    "explain",
+    "nearest",
+    "needed",
+    "public_path",
+    "shown",
+    "suggestion",
+    "without_none",
+]

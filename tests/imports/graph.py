@@ -32,6 +32,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("wirelessfl.figures", "wirelessfl.registry", "wirelessfl.returned", "wirelessfl.generators"),
     (
         "wirelessfl.guard",
+        "wirelessfl.import_paths",
+        "wirelessfl.sources",
         "wirelessfl.wording",
         "wirelessfl.divergence",
         "wirelessfl.allocator",

@@ -29,7 +29,7 @@ def _classes() -> Mapping[str, type[Algorithm]]:
 
 
 def find_algorithm(name: str, local: str | None = None) -> type[Algorithm]:
-    """Find the algorithm called ``name``, or the user's class at the import path ``module:Class``.
+    """Find the algorithm called ``name``, or the user's class at this import path.
 
     Args:
         name: its name or import path.

@@ -26,18 +26,20 @@ def chosen_tables(
         choices on the command line, by kind.
 
     Raises:
-        ConfigError: the file cannot be read.
+        ConfigError: the file cannot be read, or names code without being trusted.
     """
     scout = Parser(prog=prog, add_help=False, allow_abbrev=False, lenient=True)
     for key in ("config", "local", "sessions", *KINDS):
         scout.add_argument("--" + key.replace("_", "-"), dest=key)
+    scout.add_argument("--trust", action="store_true")
     plain = [word for word in words if word not in ("-h", "--help")]
     if len(plain) < len(words) and plain[-1:] == ["all"]:
         plain.pop()
     known, rest = scout.parse_known_args(plain)
+    trust = vars(known).pop("trust")
     values = {kind: value.split(",") for kind, value in vars(known).items() if value}
     named = {kind: names[0] for kind, names in values.items()}
-    tables = read_toml(Path(known.config)) if known.config else {}
+    tables = read_toml(Path(known.config), trust) if known.config else {}
     chosen: dict[str, Any] = {}
     name: Any
     for kind in ("algorithm", *KINDS):

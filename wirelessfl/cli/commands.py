@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from wirelessfl.runs.transitions import Transition
     from wirelessfl.training.shards import Shards
 
-OF_COMMANDS = ("config", "json", "command")
+OF_COMMANDS = ("config", "json", "trust", "command")
 """Arguments of commands that are not settings of a run."""
 
 
@@ -79,7 +79,9 @@ def _tables(arguments: argparse.Namespace) -> dict[str, Any]:
     """Tables of the configuration file; empty if no file is given."""
     from wirelessfl.config.tables import read_toml
 
-    tables: dict[str, Any] = read_toml(arguments.config) if arguments.config else {}
+    tables: dict[str, Any] = {}
+    if arguments.config:
+        tables = read_toml(arguments.config, arguments.trust)
     if arguments.algorithm is None and "algorithm" not in tables:
         raise ConfigError("no algorithm: name one, or give --config FILE.toml.")
     return tables
@@ -98,9 +100,10 @@ def resume(arguments: argparse.Namespace) -> int:
     from wirelessfl.runs.run import resume as resume_run
     from wirelessfl.training.shards import sharded
 
+    folder, trust = arguments.directory, arguments.trust
     with sharded() as shards:
-        config = shards.by_first(lambda: RunDirectory.open(arguments.directory)[1])
-        _watch(config, shards, arguments.json, partial(resume_run, arguments.directory))
+        config = shards.by_first(lambda: RunDirectory.open(folder, trust)[1])
+        _watch(config, shards, arguments.json, partial(resume_run, folder, trust=trust))
     return 0
 
 

@@ -15,7 +15,7 @@ import wirelessfl
 from wirelessfl import check_packages
 from wirelessfl.cli import commands
 from wirelessfl.cli.parser import Parser
-from wirelessfl.errors import ConfigError, DataError, TrainingError
+from wirelessfl.errors import ConfigError, DataError, TrainingError, out_of_memory
 from wirelessfl.processes import launched
 from wirelessfl.signals import Terminated
 
@@ -24,6 +24,7 @@ SMALLER = (
     "the settings need more memory than there is: choose a smaller model, fewer clients, or a "
     "smaller chunk or batch_size."
 )
+TRUST = "import the code that the configuration names as module:name"
 GONE = {errno.EPIPE: 141, errno.EIO: 129}
 """Exit status if the reader of the output is gone: as if ended by SIGPIPE or SIGHUP."""
 
@@ -56,7 +57,10 @@ def _main(words: list[str]) -> int:
     leads = launched()[0] == 0  # all processes under torchrun raise the same errors
     try:
         check_packages()
-        sys.path.append(os.getcwd())  # for the user's modules
+        if "--trust" in words or any(":" in word for word in words):
+            # For the user's modules. Otherwise a file there could stand for a package that is not
+            # installed.
+            sys.path.append(os.getcwd())
         parsed = _parser(words).parse_args(words)
         status: int = parsed.command(parsed)
     except USER_ERRORS as error:
@@ -69,7 +73,7 @@ def _main(words: list[str]) -> int:
         print(f"OSError: {error.filename}: {error.strerror}. Give another path.", file=sys.stderr)
         return 2
     except (MemoryError, RuntimeError) as error:
-        if not _out_of_memory(error):
+        if not out_of_memory(error):
             raise
         cause = str(error).partition("\n")[0]
         print(f"MemoryError: {SMALLER} {cause}".rstrip(), file=sys.stderr)
@@ -81,12 +85,6 @@ def _main(words: list[str]) -> int:
         print("interrupted", file=sys.stderr)
         raise
     return status
-
-
-def _out_of_memory(error: Exception) -> bool:
-    """Whether an allocation failed, by Python or NumPy, or by torch on the CPU or the GPU."""
-    on_gpu = type(error).__name__ == "OutOfMemoryError"  # torch's: importing torch takes a second
-    return isinstance(error, MemoryError) or on_gpu or "DefaultCPUAllocator" in str(error)
 
 
 def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
@@ -135,6 +133,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
         command.add_argument("algorithm", nargs="?", metavar="ALGORITHM", help="`wirelessfl list`")
         command.add_argument("--config", type=Path, metavar="FILE", help="settings as TOML")
         command.add_argument("--json", action="store_true", help="print the results as JSON")
+        command.add_argument("--trust", action="store_true", help=TRUST)
         if words[:1] == [name]:
             if name == "sweep":
                 from wirelessfl.cli.sweep import add_sweep_arguments
@@ -147,6 +146,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     resume.set_defaults(command=commands.resume)
     resume.add_argument("directory", type=Path, metavar="DIR", help="run directory")
     resume.add_argument("--json", action="store_true", help="print the summary table as JSON")
+    resume.add_argument("--trust", action="store_true", help=TRUST)
     listing = subparsers.add_parser(
         "list", help="list algorithms, data sets, models, uplinks, schedules and other choices"
     )

@@ -15,13 +15,14 @@ from rich.table import Table
 from wirelessfl.cli.flags import given_flags
 from wirelessfl.cli.show import TO_TARGET, TOTALS, cells_of, sweep_progress, with_validation
 from wirelessfl.config import Config
+from wirelessfl.config.kinds import first_names
 from wirelessfl.config.sections import PLACES
 from wirelessfl.errors import ConfigError
 from wirelessfl.runs.result import RunResult
 from wirelessfl.runs.sweep import Failure, SweepError, sweep
 from wirelessfl.signals import Terminated
 
-OWN = ("config", "json", "command", "jobs", "ray", "out")
+OWN = ("config", "json", "trust", "command", "jobs", "ray", "out")
 
 
 def add_sweep_arguments(parser: argparse.ArgumentParser) -> None:
@@ -73,12 +74,21 @@ def sweep_command(arguments: argparse.Namespace, tables: dict[str, Any]) -> int:
     ]
     root = Path(arguments.out or "runs/sweep")
     runs = [(label, c.total_rounds) for label, c in zip(labels, configs, strict=True)]
+    console = Console(stderr=True)
+
+    def on_found(found: Sequence[int], others: Sequence[int]) -> None:
+        if found:
+            few = "; ".join(first_names([labels[place] for place in found]))
+            number = "1 finished run" if len(found) == 1 else f"{len(found)} finished runs"
+            text = f"reading {number} from {root} ({few}), training {len(others)}"
+            console.print(text, markup=False, highlight=False, soft_wrap=True)
+
     outcomes: Sequence[RunResult | Failure]
     failed: SweepError | None = None
-    console = Console(stderr=True)
+    options = {"jobs": arguments.jobs, "ray": arguments.ray}
     try:
         with sweep_progress(runs, console) as show:
-            outcomes = sweep(configs, root, jobs=arguments.jobs, ray=arguments.ray, on_row=show)
+            outcomes = sweep(configs, root, **options, on_row=show, on_found=on_found)
     except SweepError as error:
         outcomes, failed = error.outcomes, error
     except (KeyboardInterrupt, Terminated):

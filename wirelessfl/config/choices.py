@@ -96,6 +96,11 @@ def _hints(choice: Hashable) -> Mapping[str, Any]:
 
 def _built(kind: str, choice: type[Any], table: Mapping[str, Any]) -> Any:
     """The object that a table describes, with every value checked."""
+    with calling(f"{words(kind)} {title_of(table)} cannot be created", ConfigError):
+        return _checked(kind, choice, table)
+
+
+def _checked(kind: str, choice: type[Any], table: Mapping[str, Any]) -> Any:
     settings = {key: value for key, value in table.items() if key != "name"}
     hints = _hints(cast(Hashable, choice))
     known = list(hints)
@@ -107,8 +112,7 @@ def _built(kind: str, choice: type[Any], table: Mapping[str, Any]) -> Any:
             )
         refuse_bool(key, settings[key], hints[key])
     try:
-        with calling(f"{words(kind)} {choice.title!r}, __init__", ConfigError, ValidationError):
-            built = _adapter(cast(Hashable, choice)).validate_python(settings)
+        built = _adapter(cast(Hashable, choice)).validate_python(settings)
     except ValidationError as error:
         infos = {key: FieldInfo.from_annotation(hints[key]) for key in known}
         raise ConfigError(

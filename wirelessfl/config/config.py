@@ -15,6 +15,7 @@ from pydantic import PrivateAttr
 from wirelessfl.config.check_schedules import check_end
 from wirelessfl.config.check_together import check_together
 from wirelessfl.config.kinds import KINDS
+from wirelessfl.config.named import Trust, import_paths
 from wirelessfl.config.resolve import check, filled
 from wirelessfl.config.sections import SECTIONS
 from wirelessfl.config.settings import Settings
@@ -296,22 +297,33 @@ class Config(Settings):
         return config
 
     @classmethod
-    def from_toml(cls, path: Path) -> Config:
+    def from_toml(cls, path: Path, trust: Trust = False) -> Config:
         """The configuration in a TOML file.
 
         Args:
             path: the file; it has a table per group of settings, as ``to_toml`` writes it.
+            trust: whether the file may name code to import, such as ``my_module:MyModel``; or the
+                import paths that it may name.
 
         Raises:
-            ConfigError: the file cannot be read, or a setting is unknown, invalid, without effect
-                or in conflict with others.
+            ConfigError: the file cannot be read, names code without being trusted, or a setting
+                is unknown, invalid, without effect or in conflict with others.
         """
-        return cls.of(read_toml(path))
+        return cls.of(read_toml(path, trust))
+
+    def used_tables(self) -> dict[str, Any]:
+        """The settings that have an effect, by table."""
+        return kept_tables(self, self.unused())
 
     def to_toml(self) -> str:
         """The settings that have an effect, as TOML; a run of this file is the same run."""
-        plain: dict[str, Any] = _plain(kept_tables(self, self.unused()))
+        plain: dict[str, Any] = _plain(self.used_tables())
         return tomli_w.dumps({key: table for key, table in plain.items() if table})
+
+    @property
+    def code(self) -> frozenset[str]:
+        """Import paths of the user's objects that the settings name."""
+        return frozenset(path for _, path in import_paths(self.resolve().used_tables()))
 
 
 def _without(tables: Mapping[str, Any], idle: Collection[Place]) -> dict[str, Any]:

@@ -23,33 +23,41 @@ from wirelessfl.config.kinds import (
     title_of,
     words,
 )
+from wirelessfl.config.named import Trust, check_trust, with_absolute_paths
 from wirelessfl.config.presets import preset_of
 from wirelessfl.config.sections import SECTIONS
 from wirelessfl.config.task_tables import parse_task
 from wirelessfl.errors import ConfigError
+from wirelessfl.import_paths import absolute
 from wirelessfl.wording import nearest, shown, suggestion
 
 NAMED = ("algorithm", *KINDS, "task")
 """Flags that set a whole table, or its name."""
 
 
-def read_toml(path: Path) -> dict[str, Any]:
+def read_toml(path: Path, trust: Trust) -> dict[str, Any]:
     """The tables of a TOML file.
 
+    Args:
+        path: the file.
+        trust: whether it may name code to import, see ``named.Trust``.
+
     Raises:
-        ConfigError: the file cannot be read, or is not TOML.
+        ConfigError: the file cannot be read, is not TOML, or names code without being trusted.
     """
     if not isinstance(path, str | PathLike):
         raise ConfigError(f"configuration is {shown(path)}: give the path of a TOML file.")
     try:
         # utf-8-sig removes the byte order mark that some editors write.
-        return tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
+        tables = tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise ConfigError(
             f"configuration {path}: {error.strerror}. Give the path of a TOML file."
         ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigError(f"configuration {path} is not TOML: {error}. Correct it.") from error
+    check_trust(tables, path, trust)
+    return tables
 
 
 def tables_from_flags(
@@ -109,8 +117,9 @@ def flag_places(tables: Mapping[str, Any], flags: Mapping[str, Any]) -> dict[str
 def _renamed(tables: Mapping[str, Any], kind: str, name: Any) -> Any:
     """The given table of a choice if it already has this name; otherwise only the name."""
     table = tables.get(kind)
-    same = isinstance(table, Mapping) and table.get("name", DEFAULTS.get(kind)) == name
-    return table if same and kind != "task" else name
+    if not isinstance(table, Mapping) or kind == "task":
+        return name
+    return table if absolute(table.get("name", DEFAULTS.get(kind))) == absolute(name) else name
 
 
 def _of_another(tables: Mapping[str, Any], flag: str, value: object) -> str:
@@ -228,7 +237,10 @@ def named_tables(tables: Mapping[str, Any]) -> dict[str, Any]:
         for place, task in enumerate(listed):
             if not isinstance(task, str | Mapping):
                 raise ConfigError(f"task[{place}] is {shown(task)}: give a table of settings.")
-        copy["task"] = tuple(parse_task(task) if isinstance(task, str) else task for task in listed)
+        copy["task"] = tuple(
+            with_absolute_paths(parse_task(task) if isinstance(task, str) else task)
+            for task in listed
+        )
     if copy.get("algorithm") is None:
         raise ConfigError('no algorithm: name one, e.g. [algorithm] name = "hist".')
     copy["algorithm"] = _named("algorithm", copy["algorithm"])
@@ -265,11 +277,11 @@ def _named(key: str, table: Any, default: str | None = None) -> dict[str, Any]:
         ConfigError: ``table`` is neither a name nor a table with a name.
     """
     if isinstance(table, str):
-        return {"name": table}
+        return {"name": absolute(table)}
     if isinstance(table, dict) and "name" not in table and default is not None:
         return {"name": default, **table}
     if isinstance(table, dict) and isinstance(table.get("name"), str):
-        return table
+        return with_absolute_paths(table)
     found = table.get("name") if isinstance(table, dict) else table
     path = "module:Class"
     if isinstance(found, type):

@@ -114,9 +114,10 @@ def load_dataset(
 
     Args:
         name: one of ``dataset_names()``; or a path with a separator, such as ``./my-images``, of
-            your own folder of parquet files with images; or ``module:function`` for your own
-            function, which takes ``data_dir`` and returns a ``Dataset``. For texts it may also have
-            the keyword arguments ``tokenizer`` and ``max_length``.
+            your own folder of parquet files with images; or the import path of your own function,
+            ``module:function`` or ``file.py:function``, which takes ``data_dir`` and returns a
+            ``Dataset``. For texts it may also have the keyword arguments ``tokenizer`` and
+            ``max_length``.
         data_dir: folder that contains one folder per data set. None for the environment variable
             WIRELESSFL_DATA or, if it is not set or lacks the data set, the user's cache, to which
             verified files are downloaded (texts are not downloaded). Your own function gets this

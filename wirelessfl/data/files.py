@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from wirelessfl.errors import DataError
+from wirelessfl.import_paths import has_separator, is_import_path, short
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -64,12 +65,12 @@ class Published:
 
 def is_folder_path(dataset: str) -> bool:
     """Whether the setting ``dataset`` is the path of a folder: it contains a path separator."""
-    return any(separator in dataset for separator in (os.sep, os.altsep) if separator)
+    return has_separator(dataset) and not is_import_path(dataset)
 
 
 def dataset_title(dataset: str) -> str:
     """The name of a data set in titles; of a path only the last part."""
-    return Path(dataset).resolve().name or dataset if is_folder_path(dataset) else dataset
+    return Path(dataset).resolve().name or dataset if is_folder_path(dataset) else short(dataset)
 
 
 def cache_folder() -> Path:

@@ -87,6 +87,8 @@ def pretrained_folder(
 def load_pretrained(setting: str, name: str, load: Any, folder: Path, **options: Any) -> Any:
     """Load the files in ``folder`` with ``load`` from transformers, without log messages.
 
+    Code in the folder is not run, and pickled weights are not read.
+
     Raises:
         ConfigError: the files are damaged or of a wrong kind.
     """
@@ -95,7 +97,7 @@ def load_pretrained(setting: str, name: str, load: Any, folder: Path, **options:
     logs.set_verbosity_error()
     logs.disable_progress_bar()
     try:
-        return load(str(folder), local_files_only=True, **options)
+        return load(str(folder), local_files_only=True, trust_remote_code=False, **options)
     except Exception as error:  # from any of the libraries that read the files
         raise ConfigError(
             f"{setting} is {name!r}, but the files in {folder} cannot be used: "

@@ -9,9 +9,9 @@ from typing import Any
 from torch import nn
 
 from channels.streams import Stream
-from wirelessfl.errors import ConfigError
+from wirelessfl.errors import ConfigError, DataError, out_of_memory
 from wirelessfl.generators import seeded_generators
-from wirelessfl.guard import calling
+from wirelessfl.guard import located
 from wirelessfl.models.cifar_cnn import CifarCNN
 from wirelessfl.models.dropout import StreamDropout
 from wirelessfl.models.fcnn import FCNN, MLP
@@ -24,6 +24,7 @@ from wirelessfl.models.lstm import LSTM
 from wirelessfl.models.resnet18 import ResNet18
 from wirelessfl.models.text_mean import TextMean
 from wirelessfl.registry import by_name
+from wirelessfl.wording import shown
 
 MODELS: dict[str, Callable[..., nn.Module]] = {
     "fcnn": FCNN,
@@ -69,7 +70,7 @@ def build_model(
     """Build model ``name`` with initial weights drawn from ``stream``.
 
     Args:
-        name: a key of ``MODELS``, or ``module:callable`` that takes the same arguments.
+        name: a key of ``MODELS``, or the import path of a callable with the same arguments.
         input_shape: shape of one sample.
         classes: number of outputs.
         dropout: probability; like the following options, passed on only if it is set.
@@ -99,20 +100,24 @@ def build_model(
     facts = {"pad_id": pad_id, "vocabulary": vocabulary}
     options |= {fact: value for fact, value in facts.items() if fact in parameters_of(factory)}
     options = {option: value for option, value in options.items() if value is not None}
-    with seeded_generators(stream), calling(f"model {name!r}", ConfigError, RuntimeError):
+    with seeded_generators(stream):
         try:
             model = factory(input_shape, classes, **options)
-        except (TypeError, RuntimeError) as error:  # the latter from torch, if sizes overflow
-            if "DefaultCPUAllocator" in str(error):
-                raise  # out of memory
-            remedy, reason = _remedy(name, factory, options), str(error).partition("\n")[0]
+        except (ConfigError, DataError):
+            raise
+        except (Exception, SystemExit) as error:  # a user's callable may raise anything
+            if out_of_memory(error):
+                raise
+            expected = isinstance(error, TypeError | RuntimeError)  # torch's, if sizes overflow
+            reason = str(error).partition("\n")[0] if expected else located(error)
+            remedy = _remedy(name, factory, options)
             raise ConfigError(
                 f"model {name!r} cannot be built with (input_shape, classes"
                 f"{''.join(f', {option}' for option in options)}): {reason.removesuffix('.')}."
                 f"{remedy}"
             ) from error
     if not isinstance(model, nn.Module):
-        raise ConfigError(f"model {name!r} returned {model!r}: return an nn.Module.")
+        raise ConfigError(f"model {name!r} returned {shown(model)}: return an nn.Module.")
     return model
 
 

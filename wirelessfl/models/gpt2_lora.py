@@ -151,6 +151,7 @@ def _base(transformers: Any, pretrained: str, classes: int) -> Any:
         folder,
         config=config,
         dtype=torch.float32,
+        use_safetensors=True,
         attn_implementation="eager",  # other implementations fail or are slow under vmap
         output_loading_info=True,
         ignore_mismatched_sizes=True,  # a head for other classes is replaced

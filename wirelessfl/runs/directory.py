@@ -17,6 +17,8 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from wirelessfl.config import Config
+from wirelessfl.config.named import Trust
+from wirelessfl.config.tables import read_toml
 from wirelessfl.errors import ConfigError
 from wirelessfl.runs.about import CHECKPOINT_LAYOUT, NUMERICS, ROWS_SCHEMA, about
 from wirelessfl.runs.checkpoints import read_checkpoint, read_state, write_checkpoint
@@ -139,12 +141,16 @@ class RunDirectory:
         return sorted(self.path.glob("*clients-*.log"))
 
     @classmethod
-    def open(cls, path: Path) -> tuple[RunDirectory, Config]:
+    def open(cls, path: Path, trust: Trust) -> tuple[RunDirectory, Config]:
         """Open the folder of an existing run, and read its configuration.
+
+        Args:
+            path: the folder.
+            trust: whether the configuration may name code to import.
 
         Raises:
             ConfigError: it is not a run directory, an incompatible version of the package started
-                it, or its checkpoint or settings are invalid.
+                it, its checkpoint or settings are invalid, or it names code without being trusted.
         """
         file, directory = path / "config.toml", cls(path)
         if not cls.holds_run(path):
@@ -153,8 +159,9 @@ class RunDirectory:
                 "printed at its end."
             )
         directory._check_version()  # other versions may have other settings
+        tables = read_toml(file, trust)
         try:
-            return directory, Config.from_toml(file)
+            return directory, Config.of(tables)
         except ConfigError as error:
             raise ConfigError(
                 f"{file}: {error} If another version of wirelessfl wrote it, start a new run."
@@ -207,7 +214,9 @@ class RunDirectory:
         """
         with self._reading(self._about_file):
             told = json.loads(self._about_file.read_text(encoding="utf-8"))
-            if not isinstance(told, dict) or not isinstance(told.get("resumed", []), list):
+            tables = told.get("named", {}) if isinstance(told, dict) else None
+            lists = isinstance(tables, dict) and isinstance(told.get("resumed", []), list)
+            if not lists or not all(isinstance(table, dict) for table in tables.values()):
                 raise ValueError("it has no entries of a run")
         return told
 

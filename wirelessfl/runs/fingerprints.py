@@ -1,9 +1,14 @@
-"""Short hashes of settings, model, data and network, which must match when a run is resumed."""
+"""Short hashes of what determines a run, which must match when it is resumed.
+
+They cover settings, model, data and network, and the code and files that settings name.
+"""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import fields
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +18,25 @@ from torch import Tensor
 from channels import Network
 from channels.streams import Stream
 from wirelessfl.config import Config
+from wirelessfl.config.named import import_paths, named_files
 from wirelessfl.config.tables import read_toml
 from wirelessfl.data import Dataset
 from wirelessfl.data.client_samples import ClientSamples
 from wirelessfl.errors import ConfigError
+from wirelessfl.import_paths import module_and_name
 from wirelessfl.runs.directory import RunDirectory
+from wirelessfl.sources import NO_SOURCE, source_hashes
 from wirelessfl.training.objective import Objective
 
 DRAWN = 1000
 """Maximum number of clients whose channels are part of the network's hash."""
+NAMED = "named"
+"""Entry of ``about.json``: hashes of the code and files that settings name."""
+WHOLE_BYTES = 64 << 20
+"""Size up to which the whole content of a file is hashed; of larger files, parts are."""
+PARTS, PART_BYTES = 64, 1 << 16
+Hashes = Mapping[str, Mapping[str, str]]
+"""Hashes by setting with its value, and by file."""
 
 
 def check_fingerprint(
@@ -42,27 +57,94 @@ def check_fingerprint(
 
 def settings_fingerprint(directory: RunDirectory) -> dict[str, str]:
     """Hash of the stored ``config.toml``, independent of the folder's location."""
-    tables = read_toml(directory.path / "config.toml")
+    tables = read_toml(directory.path / "config.toml", trust=True)  # they are only hashed
     tables.get("run", {}).pop("out", None)
     return {"the settings in config.toml are": digest(tables)}
 
 
-def trace_fingerprint(trace: Path | None) -> dict[str, str]:
-    """Hash of the bytes of a recorded trace; empty without a trace."""
-    return {} if trace is None else {"the trace's lines are": digest(trace.read_bytes())}
+def named_hashes(config: Config) -> dict[str, dict[str, str]]:
+    """Hashes of the code and files that settings name.
+
+    Returns:
+        For each named object, e.g. "model m:make", the hashes of the files of its module and of the
+        user's modules that it imports; for each file or folder, e.g. "dataset /data/images", those
+        of the file, or of the files of the folder and its subfolders. Settings whose files are
+        missing are left out.
+    """
+    tables = config.used_tables()
+    code = {
+        f"{setting} {path}": source_hashes(module_and_name(path)[0])
+        for setting, path in import_paths(tables)
+    }
+    return code | {f"{setting} {path}": _file_hashes(path) for setting, path in named_files(tables)}
 
 
-def check_trace(directory: RunDirectory, state: dict[str, Any], config: Config) -> None:
-    """Check that a finished run's trace, if it still exists, was not changed.
+def _file_hashes(path: Path) -> dict[str, str]:
+    """Hashes of a file, or of the files of a folder and its subfolders, except hidden ones."""
+    if path.is_file():
+        return {path.name: _content(path)}
+    files = sorted(file for form in ("*", "*/*") for file in path.glob(form) if file.is_file())
+    names = {file.relative_to(path).as_posix(): file for file in files}
+    return {name: _content(file) for name, file in names.items() if "/." not in f"/{name}"}
 
-    Settings and their hash name only the path of the trace.
+
+def _content(file: Path) -> str:
+    stat = file.stat()
+    return _hash_of(file, stat.st_size, stat.st_mtime_ns)
+
+
+@lru_cache(maxsize=4096)
+def _hash_of(file: Path, size: int, changed: int) -> str:
+    """Hash of a file's size and content, or of evenly spaced parts of a large file.
+
+    Args:
+        file: the file.
+        size: its size, in bytes.
+        changed: time of its last change; a file that has not changed is not read again.
+    """
+    found = hashlib.blake2b(str(size).encode(), digest_size=8)
+    with file.open("rb") as content:
+        if size <= WHOLE_BYTES:
+            found.update(content.read())
+        else:
+            for part in range(PARTS):
+                content.seek(part * (size - PART_BYTES) // (PARTS - 1))
+                found.update(content.read(PART_BYTES))
+    return found.hexdigest()
+
+
+def named_change(directory: RunDirectory, config: Config) -> str:
+    """The first setting whose code or files differ from those of the run, and the file.
+
+    Only settings that have hashes now and had them when the run began are compared.
+
+    Args:
+        directory: folder of the run.
+        config: its settings.
+
+    Returns:
+        For example "model m:make: m.py"; empty if nothing differs.
 
     Raises:
-        ConfigError: its lines differ.
+        ConfigError: ``about.json`` is damaged.
     """
-    trace = (config.presence or {}).get("trace")
-    if trace is not None and trace.is_file():
-        check_fingerprint(directory, state, trace_fingerprint(trace))
+    found = named_hashes(config)
+    began: Hashes = directory.about().get(NAMED, {}) if found else {}
+    for setting, hashes in found.items():
+        before = began.get(setting, hashes)
+        for file in sorted({*before, *hashes}):
+            if before.get(file) != hashes.get(file):
+                return f"{setting}: {file}"
+    return ""
+
+
+def unnoticed(config: Config) -> list[str]:
+    """A line for each named object without a source file, whose changes are not noticed."""
+    return [
+        f"{setting} has no source file: changes of its code are not noticed."
+        for setting, hashes in named_hashes(config).items()
+        if NO_SOURCE in hashes.values()
+    ]
 
 
 def model_fingerprint(objective: Objective) -> str:

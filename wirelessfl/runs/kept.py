@@ -1,4 +1,7 @@
-"""Runs that are executed only once; the folder of each is named by the hash of its settings."""
+"""Runs that are executed only once; the folder of each is named by the hash of its settings.
+
+The hash includes the code and files that settings name, so a run of edited code has a new folder.
+"""
 
 from __future__ import annotations
 
@@ -16,24 +19,28 @@ from wirelessfl.config.sections import PLACES
 from wirelessfl.config.task_settings import inherited
 from wirelessfl.config.task_tables import TASK_SETTINGS
 from wirelessfl.errors import ConfigError, DataError, TrainingError
+from wirelessfl.import_paths import short
 from wirelessfl.runs.directory import Row, RunDirectory
-from wirelessfl.runs.fingerprints import check_trace
+from wirelessfl.runs.fingerprints import NAMED, named_hashes
 from wirelessfl.runs.result import RunResult
 from wirelessfl.runs.run import resume, run
 from wirelessfl.setup.given_objects import check_given
 
 
 def settings_hash(config: Config) -> str:
-    """Hash of the settings that differ from their defaults, without paths.
+    """Hash of the settings that differ from their defaults, and of code and files that they name.
 
     A setting that is added later does not change the hash at its default value, so earlier runs are
-    still found.
+    still found. Output and data folders do not count.
 
     Raises:
         ConfigError: the settings need an object that must be passed to ``wirelessfl.run``.
     """
     check_given(config.given)
-    return hashlib.sha256(repr(sorted(_non_defaults(config).items())).encode()).hexdigest()[:16]
+    hashed, named = _non_defaults(config), named_hashes(config.resolve())
+    if named:
+        hashed[NAMED] = sorted(named.items())
+    return hashlib.sha256(repr(sorted(hashed.items())).encode()).hexdigest()[:16]
 
 
 def _non_defaults(config: Config) -> dict[str, Any]:
@@ -70,7 +77,7 @@ def _task_non_defaults(config: Config, table: Mapping[str, Any]) -> dict[str, An
 
 def _same_settings(config: Config, folder: Path) -> bool:
     """Whether the run in ``folder`` has these settings; its hash ignores changes of defaults."""
-    _, stored = RunDirectory.open(folder)
+    _, stored = RunDirectory.open(folder, config.code)
     return _without_run(config) == _without_run(stored) and config.run.seed == stored.run.seed
 
 
@@ -88,18 +95,16 @@ def _without_run(config: Config) -> dict[str, Any]:
 
 def kept_folder(config: Config, root: Path) -> Path:
     """Folder below ``root`` for the run with these settings."""
-    return root / f"{config.algorithm['name'].replace(':', '.')}-{settings_hash(config)}"
+    return root / f"{short(config.algorithm['name']).replace(':', '.')}-{settings_hash(config)}"
 
 
 def is_finished(config: Config, root: Path) -> bool:
     """Whether ``root`` contains a finished run with these settings."""
     folder = kept_folder(config, root)
     try:
-        directory = RunDirectory(folder)
-        checkpoint = directory.load()
+        checkpoint = RunDirectory(folder).load()
         if checkpoint is None or not _same_settings(config, folder):
             return False
-        check_trace(directory, checkpoint[1], config)
     except ConfigError:
         return False
     return bool(checkpoint[1]["finished"])
@@ -123,18 +128,28 @@ def kept_run(config: Config, root: Path, on_row: Callable[[Row], None] | None = 
                 f"{folder} contains a run made with other default settings. Remove it, or choose "
                 "another folder."
             )
-        return resume(folder, on_row=on_row)
+        return resume(folder, trust=config.code, on_row=on_row)
     return run(config.with_run({"out": folder}), on_row=on_row)
 
 
-def why_failed(config: Config, root: Path, on_row: Callable[[Row], None]) -> str:
+def why_failed(config: Config, folder: Path, on_row: Callable[[Row], None]) -> str:
     """Execute the run with these settings by ``kept_run``.
+
+    Args:
+        config: the settings.
+        folder: folder of the run, from ``kept_folder``, perhaps in another process.
+        on_row: called with each row as it is written.
 
     Returns:
         The reason for its failure, in one line; an empty string if it has finished.
     """
     try:
-        kept_run(config, root, on_row)
+        if kept_folder(config, folder.parent) != folder:
+            return (
+                "code or files that the settings name have changed since the sweep began, or are "
+                "others on this machine. Start the sweep again."
+            )
+        kept_run(config, folder.parent, on_row)
     except (ConfigError, DataError, TrainingError) as error:
         return str(error) or type(error).__name__
     except Exception as error:  # a user's class can raise any error; other runs continue

@@ -17,13 +17,13 @@ import torch
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.runs.directory import Row
-from wirelessfl.runs.kept import kept_folder, why_failed
+from wirelessfl.runs.kept import why_failed
 
 
 def on_ray(
     configs: Sequence[Config],
     places: Sequence[int],
-    root: Path,
+    folders: Sequence[Path],
     address: str,
     tell: Callable[[int, Row], None],
     ended: Callable[[int], None],
@@ -33,7 +33,7 @@ def on_ray(
     Args:
         configs: settings of all runs.
         places: indices of the runs to execute.
-        root: folder of all runs.
+        folders: folder of each run.
         address: address of the cluster, or ``local`` to start one on this machine.
         tell: called with the index of a run and each of its rows.
         ended: called with the index of each finished run.
@@ -49,13 +49,13 @@ def on_ray(
     with _cluster(ray, address):
         remote = ray.remote(max_retries=0, num_cpus=1)(_make_packed)
         tasks = {
-            remote.remote(configs[place], _pack(kept_folder(configs[place], root))): place
+            remote.remote(configs[place], folders[place].name, _pack(folders[place])): place
             for place in places
         }
         while tasks:
             done, _ = ray.wait(list(tasks), num_returns=1)
             place = tasks.pop(done[0])
-            folder = kept_folder(configs[place], root)
+            folder = folders[place]
             try:
                 rows, packed, reason = ray.get(done[0])
             except ray.exceptions.RayError as error:
@@ -99,15 +99,15 @@ def _cluster(ray: Any, address: str) -> Iterator[None]:
         ray.shutdown()
 
 
-def _make_packed(config: Config, packed: bytes) -> tuple[list[Row], bytes, str]:
+def _make_packed(config: Config, name: str, packed: bytes) -> tuple[list[Row], bytes, str]:
     """Execute or resume a run on the cluster; return rows, packed folder, and failure or ""."""
     torch.set_num_threads(1)
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as root:
-        folder = kept_folder(config, Path(root))
+        folder = Path(root, name)
         if packed:
             _unpack(packed, folder)
-        reason = why_failed(config, Path(root), rows.append)
+        reason = why_failed(config, folder, rows.append)
         return rows, _pack(folder), reason
 
 

@@ -143,8 +143,8 @@ class Progress:
             )
             if self.leads and not (self.reported or self.directory.rows()):
                 raise ConfigError(
-                    f"scheduler {title_of(setup.schedule)!r}: decide returned Stop before any Report, "
-                    "so the run has no rows. Return Report on Started."
+                    f"scheduler {title_of(setup.schedule)!r}: decide returned Stop before any "
+                    "Report, so the run has no rows. Return Report on Started."
                 )
             self.finished = True
             if self.leads:

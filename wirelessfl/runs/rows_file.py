@@ -13,7 +13,7 @@ from wirelessfl.errors import ConfigError
 
 
 class RowsFile:
-    """Rows are appended; a checkpoint stores the number of bytes that it covers, and their checksum.
+    """Rows are appended; a checkpoint stores how many bytes it covers, and their checksum.
 
     Args:
         path: the file; missing means empty.

@@ -16,14 +16,23 @@ from torch import Tensor, nn
 
 from channels import Network
 from wirelessfl.config import Config
+from wirelessfl.config.named import Trust
 from wirelessfl.data import Dataset
 from wirelessfl.errors import ConfigError, DataError, TrainingError
 from wirelessfl.fork_server import leave_if_child
+from wirelessfl.import_paths import short
 from wirelessfl.runs.about import about
 from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.runs.engines import engine_of
 from wirelessfl.runs.files import NotWrittenError
-from wirelessfl.runs.fingerprints import check_fingerprint, check_trace, settings_fingerprint
+from wirelessfl.runs.fingerprints import (
+    NAMED,
+    check_fingerprint,
+    named_change,
+    named_hashes,
+    settings_fingerprint,
+    unnoticed,
+)
 from wirelessfl.runs.progress import Progress, RowCallback
 from wirelessfl.runs.result import RunResult
 from wirelessfl.runs.tasks import named_params
@@ -43,6 +52,7 @@ def run(
     model: nn.Module | None = None,
     data: Dataset | None = None,
     network: Network | None = None,
+    trust: bool = False,
     on_row: RowCallback | None = None,
     on_note: Callable[[str], None] | None = None,
     shards: Shards = ALONE,
@@ -57,6 +67,7 @@ def run(
             not even with their default values: ``[fading]``, and all of ``[network]`` except
             ``coherence``, ``availability``, ``busy_clients``, ``drop_out``, ``downlink_mbps``,
             ``backhaul_mbps`` and, with shifted-exponential delays, ``step_seconds``.
+        trust: whether a TOML file may name code to import, such as ``my_module:MyModel``.
         on_row: called with each row as it is written. An error that it raises ends the run with a
             checkpoint after that row, from which ``resume`` continues.
         on_note: called with each message for the user, one line each.
@@ -74,7 +85,7 @@ def run(
         model=model, data=data, network=network, on_row=on_row, on_note=on_note, shards=shards
     )
     given = GivenObjects(model, data, network)
-    settings = configured(config, given)
+    settings = configured(config, given, trust)
     if isinstance(config, str | Path):  # the file may be from a larger machine
         settings = fewer_workers(settings)
     out = settings.run.out
@@ -91,6 +102,7 @@ def resume(
     model: nn.Module | None = None,
     data: Dataset | None = None,
     network: Network | None = None,
+    trust: Trust = False,
     on_row: RowCallback | None = None,
     on_note: Callable[[str], None] | None = None,
     shards: Shards = ALONE,
@@ -100,21 +112,26 @@ def resume(
     Args:
         path: folder of the run.
         model, data, network: the objects that were passed to ``run``, if any.
+        trust: whether the run's settings may name code to import, such as ``my_module:MyModel``;
+            or the import paths that they may name.
         on_row: called with each new row.
         on_note: called with each message for the user, one line each.
         shards: as for ``run``; the number of processes may differ from before.
 
     Raises:
         ConfigError: the folder is not a run directory or is damaged, its settings or the given
-            objects differ from those of the original run, or another process is using it.
+            objects differ from those of the original run, or another process is using it; it names
+            code without being trusted; or code or files that the settings of an unfinished run name
+            have changed. Of a finished run, a note says that they have.
     """
     leave_if_child()
     check_path(path)
     check_objects(
         model=model, data=data, network=network, on_row=on_row, on_note=on_note, shards=shards
     )
-    directory, config = shards.by_first(partial(RunDirectory.open, Path(path)))
+    directory, config = shards.by_first(partial(RunDirectory.open, Path(path), trust))
     checkpoint = shards.by_first(directory.load)
+    changed = shards.by_first(partial(named_change, directory, config))
     if checkpoint is None:
         if on_note is not None:
             on_note(f"{path} has no checkpoint: the run starts from the beginning")
@@ -125,10 +142,15 @@ def resume(
         )
         rows = shards.by_first(lambda: directory.check_rows(state))
         if state["finished"]:
-            shards.by_first(lambda: check_trace(directory, state, config))
+            if changed and on_note is not None:
+                on_note(f"{changed} has changed since this run: its rows are of the old version")
             return RunResult(config, rows, _stored_params(tensors, state, config), directory.path)
         shards.by_first(lambda: directory.check_logs(tensors, titled=bool(config.task)))
-    shards.by_first(directory.about)
+    if changed:
+        raise ConfigError(
+            f"{path}: {changed} has changed since the run began. Restore it, or start a new run: "
+            f"{directory.command}{_trusting(config)}"
+        )
     given = GivenObjects(model, data, network)
     if config.given.names != given.marks.names:
         began = ", ".join(f"{name}=..." for name in config.given.names) or "no objects"
@@ -139,6 +161,11 @@ def resume(
         )
     with closing(_build(fewer_workers(config), given, shards)) as setup:
         return _go(setup, directory, on_row, on_note, resumed=True)
+
+
+def _trusting(config: Config) -> str:
+    """The flag that a command needs to read these settings from a file."""
+    return " --trust" if config.code else ""
 
 
 def _build(config: Config, given: GivenObjects, shards: Shards) -> AnySetup:
@@ -193,9 +220,10 @@ def _directory(setup: AnySetup) -> RunDirectory:
 
 
 def _about_setup(setup: AnySetup) -> dict[str, Any]:
-    """Entries of ``about.json``: how the data of each task were verified, and counted step costs.
+    """Entries of ``about.json``: how the data of each task were verified, and further ones.
 
-    Step costs have one entry per model, null if not counted; without any, they are left out.
+    Step costs have one entry per model, null if not counted; without any, they are left out, and so
+    are hashes if the settings name no code and no files.
     """
     entries: dict[str, Any] = {
         "data": {
@@ -206,6 +234,9 @@ def _about_setup(setup: AnySetup) -> dict[str, Any]:
     costs = [model.step_cost for model in setup.models]
     if any(costs):
         entries["step_costs"] = [None if cost is None else asdict(cost) for cost in costs]
+    hashes = named_hashes(setup.config)
+    if hashes:
+        entries[NAMED] = hashes
     return entries
 
 
@@ -213,7 +244,7 @@ def _new_directory(config: Config, entries: Mapping[str, Any]) -> RunDirectory:
     """Create a new folder below ``runs/`` that no other process uses."""
     stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
     data = "+".join(dict.fromkeys(task.data.title for task in config.tasks.values()))
-    name = re.sub(r"[^\w.+-]", ".", f"{config.algorithm['name']}-{data}-{stamp}")
+    name = re.sub(r"[^\w.+-]", ".", f"{short(config.algorithm['name'])}-{data}-{stamp}")
     for number in itertools.count(1):
         path = Path("runs", name if number == 1 else f"{name}-{number}")
         with suppress(FileExistsError):
@@ -244,7 +275,7 @@ def _go(
         if resumed:
             shards.by_first(lambda: directory.note_resumed(about(setup.config.run.device)))
         if not progress.finished:
-            for note in setup.notes:
+            for note in [*setup.notes, *unnoticed(setup.config)]:
                 if on_note is not None:
                     on_note(note)
             try:
@@ -252,12 +283,17 @@ def _go(
             except BaseException as error:
                 lost = isinstance(error, (KeyboardInterrupt, WorkerDiedError))
                 if progress.ending is not None or lost:
+                    command = f"wirelessfl resume {directory.path}{_trusting(setup.config)}"
                     with suppress(Exception):  # the terminal may be closed
                         if on_note is not None:
-                            on_note(f"interrupted; to resume: wirelessfl resume {directory.path}")
-                elif isinstance(error, Exception) and not isinstance(error, NotWrittenError):
-                    if not (resumed or progress.resumable) and progress.leads:
-                        directory.remove()  # otherwise it would block the next run in this folder
+                            on_note(f"interrupted; to resume: {command}")
+                elif (
+                    isinstance(error, Exception)
+                    and not isinstance(error, NotWrittenError)
+                    and not (resumed or progress.resumable)
+                    and progress.leads
+                ):
+                    directory.remove()  # otherwise it would block the next run in this folder
                 raise
     rows = shards.by_first(directory.rows)
     return RunResult(setup.config, rows, engine.params(), directory.path)

@@ -8,7 +8,6 @@ from torch import Tensor
 
 from wirelessfl.errors import DataError
 from wirelessfl.runs.directory import Row
-from wirelessfl.runs.fingerprints import trace_fingerprint
 from wirelessfl.runs.rounds import RoundsEngine
 from wirelessfl.schedules.events import Reached, Report
 from wirelessfl.setup import SessionsSetup
@@ -89,7 +88,3 @@ class SessionsEngine(RoundsEngine):
         self.setup.regime.restore(tensors, state["sessions"], state["totals"])
         self.restore_schedule(state)
         self.start()
-
-    def fingerprint(self) -> dict[str, str]:
-        """Hashes of ``RoundsEngine``, and of the recorded trace if there is one."""
-        return super().fingerprint() | trace_fingerprint(self.setup.trace)

@@ -31,7 +31,7 @@ from wirelessfl.fork_server import (
 from wirelessfl.processes import end_with_parent, launched
 from wirelessfl.runs.directory import Row, RunDirectory
 from wirelessfl.runs.files import check_writable
-from wirelessfl.runs.kept import kept_folder, settings_hash, why_failed
+from wirelessfl.runs.kept import is_finished, kept_folder, settings_hash, why_failed
 from wirelessfl.runs.on_ray import on_ray
 from wirelessfl.runs.result import RunResult
 from wirelessfl.runs.run import resume
@@ -43,6 +43,8 @@ OnRow = Callable[[int, Row], None]
 """Called with the index of a run and each row that it writes."""
 OnEnd = Callable[[int], None]
 """Called with the index of each run that has finished."""
+OnFound = Callable[[Sequence[int], Sequence[int]], None]
+"""Called with the indices of finished runs, which are read, and of those that are executed."""
 
 
 class Failure(NamedTuple):
@@ -120,10 +122,12 @@ def sweep(
     ray: str | None = None,
     on_row: OnRow | None = None,
     on_end: OnEnd | None = None,
+    on_found: OnFound | None = None,
 ) -> list[RunResult]:
     """Execute the runs of ``configs``, or read or resume those that ``root`` already contains.
 
     Runs with equal settings are executed once. If a run fails, the others still run to their end.
+    Runs of code or files that have changed since are not read; they remain in their folders.
 
     Args:
         configs: settings of each run.
@@ -133,6 +137,8 @@ def sweep(
             ignored.
         on_row: called with the index of a run and each row as it is written.
         on_end: called with the index of each run once it has finished.
+        on_found: called once, before any run starts, with the indices of the finished runs that
+            ``root`` contains, and of the other runs.
 
     Returns:
         Results in the order of ``configs``.
@@ -159,21 +165,28 @@ def sweep(
         )
     tell = on_row or (lambda place, row: None)
     ended = on_end or (lambda place: None)
-    first: dict[str, int] = {}
-    for place, config in enumerate(configs):
-        first.setdefault(settings_hash(config), place)
-    places = list(first.values())
+    folders = [kept_folder(config, root) for config in configs]
+    first = {folder: place for place, folder in reversed([*enumerate(folders)])}
+    found = [place for place in sorted(first.values()) if is_finished(configs[place], root)]
+    places = sorted({*first.values()} - {*found})
+    if on_found is not None:
+        on_found(found, places)
+    for place in found:
+        ended(place)
     with handled_by(end):
-        if ray is not None:
-            on_cluster = on_ray(configs, places, root, ray, tell, ended)
+        if not places:
+            failures = []
+        elif ray is not None:
+            on_cluster = on_ray(configs, places, folders, ray, tell, ended)
             failures = [Failure(*reason) for reason in on_cluster]
         elif jobs > 1:
-            failures = _in_processes(configs, places, root, jobs, tell, ended)
+            failures = _in_processes(configs, places, folders, jobs, tell, ended)
         else:
-            failures = _in_turn(configs, places, root, tell, ended)
+            failures = _in_turn(configs, places, folders, tell, ended)
     failed = {settings_hash(failure.config): failure for failure in failures}
     outcomes = [
-        failed.get(settings_hash(config)) or resume(kept_folder(config, root)) for config in configs
+        failed.get(settings_hash(config)) or resume(folder, trust=config.code)
+        for folder, config in zip(folders, configs, strict=True)
     ]
     results = [outcome for outcome in outcomes if isinstance(outcome, RunResult)]
     if failures:
@@ -182,7 +195,11 @@ def sweep(
 
 
 def _in_turn(
-    configs: Sequence[Config], places: list[int], root: Path, tell: OnRow, ended: OnEnd
+    configs: Sequence[Config],
+    places: list[int],
+    folders: Sequence[Path],
+    tell: OnRow,
+    ended: OnEnd,
 ) -> list[Failure]:
     failures, mistakes = [], []
 
@@ -194,7 +211,7 @@ def _in_turn(
             raise
 
     for place in places:
-        reason = why_failed(configs[place], root, partial(on_row, place))
+        reason = why_failed(configs[place], folders[place], partial(on_row, place))
         if mistakes:
             raise mistakes[0]
         if reason:
@@ -207,11 +224,11 @@ def _in_turn(
 class _Child:
     """A process that executes one run, and the pipe that receives its rows."""
 
-    def __init__(self, config: Config, place: int, root: Path) -> None:
+    def __init__(self, config: Config, place: int, folder: Path) -> None:
         context = fork_server.context("wirelessfl.runs.kept")
         self.place = place
         self.pipe, theirs = context.Pipe(duplex=False)
-        given = config, root, theirs, dict(os.environ)
+        given = config, folder, theirs, dict(os.environ)
         self.process: BaseProcess = context.Process(target=_make_one, args=given, name=CHILD)
         self.process.start()
         theirs.close()
@@ -227,7 +244,7 @@ class _Child:
         self.pipe.close()
 
 
-def _make_one(config: Config, root: Path, pipe: Connection, environment: dict[str, str]) -> None:
+def _make_one(config: Config, folder: Path, pipe: Connection, environment: dict[str, str]) -> None:
     """Execute a run on one thread of a child process; send its rows, then the failure or ""."""
     os.environ.clear()
     os.environ.update(environment)  # the fork server may have an older one
@@ -235,13 +252,13 @@ def _make_one(config: Config, root: Path, pipe: Connection, environment: dict[st
         signal.signal(number, signal.SIG_DFL if number == signal.SIGTERM else signal.SIG_IGN)
     end_with_parent()  # the stored run can be resumed
     torch.set_num_threads(1)
-    pipe.send(why_failed(config, root, pipe.send))
+    pipe.send(why_failed(config, folder, pipe.send))
 
 
 def _in_processes(
     configs: Sequence[Config],
     places: list[int],
-    root: Path,
+    folders: Sequence[Path],
     jobs: int,
     tell: OnRow,
     ended: OnEnd,
@@ -252,7 +269,7 @@ def _in_processes(
         while waiting or children:
             while waiting and len(children) < jobs:
                 place = waiting.popleft()
-                child = _Child(configs[place], place, root)
+                child = _Child(configs[place], place, folders[place])
                 children[child.pipe] = child
             for pipe in wait(list(children)):
                 child = children[pipe]

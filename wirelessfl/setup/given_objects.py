@@ -52,26 +52,29 @@ NOTHING = GivenObjects()
 
 
 def configured(
-    config: Config | Mapping[str, Any] | str | Path, given: GivenObjects = NOTHING
+    config: Config | Mapping[str, Any] | str | Path,
+    given: GivenObjects = NOTHING,
+    trust: bool = False,
 ) -> Config:
     """The resolved configuration of a run with these settings and given objects.
 
     Args:
         config: a configuration, nested tables of settings, or the path of a TOML file.
         given: Python objects that replace settings.
+        trust: whether a TOML file may name code to import.
 
     Returns:
         The settings, resolved, with the objects marked in ``given``.
 
     Raises:
         ConfigError: an object that the settings need is missing, an object replaces a setting that
-            is also given, or settings conflict.
+            is also given, settings conflict, or a file names code without being trusted.
     """
     check_settings(config)
     if isinstance(config, Config):  # without defaults, since a given network may replace them
         tables: dict[str, Any] = config.given_tables()
     else:
-        tables = dict(config) if isinstance(config, Mapping) else read_toml(Path(config))
+        tables = dict(config) if isinstance(config, Mapping) else read_toml(Path(config), trust)
     settings, marks = Settings(**checked_tables(tables)), given.marks
     check_given(settings.given, given)
     _check_replaced(tables, settings, given)

@@ -70,7 +70,6 @@ def build_sessions(config: Config, given: GivenObjects, shards: Shards) -> Sessi
             "schedule": schedule,
             "regime": regime,
             "only_present_labels": config.sessions.tested_labels == "present",
-            "trace": (config.presence or {}).get("trace"),
         }
     )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from channels import Network
 from channels.streams import Stream
@@ -122,12 +121,10 @@ class SessionsSetup(RoundsSetup):
 
     Args:
         only_present_labels: whether models are evaluated only on labels of present clients.
-        trace: file of recorded joins and leaves; None without one.
     """
 
     regime: SessionRounds
     only_present_labels: bool
-    trace: Path | None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -263,7 +263,7 @@ def test_flags_override_a_file():
 def test_optional_settings_are_stored_and_read_back(own, tmp_path):
     config = Config.of({"algorithm": "own_parts:EachUpdate"})
     (tmp_path / "run.toml").write_text(config.to_toml())
-    assert Config.from_toml(tmp_path / "run.toml") == config
+    assert Config.from_toml(tmp_path / "run.toml", trust=True) == config
     set_one = Config.of({"algorithm": {"name": "own_parts:EachUpdate", "momentum": 0.5}})
     assert set_one.choices.algorithm.momentum == 0.5
 

@@ -156,5 +156,5 @@ def test_the_data_set_of_the_docs_runs(base, cache, tmp_path, monkeypatch):
     Path("my_texts.py").write_text(code)
     small = f"--pretrained {base} --lora-rank 2 --rounds 1 --local-steps 1 --threads 1 --out run"
     assert main([*command.split(), *small.split()]) == 0
-    stored = Config.from_toml(Path("run", "config.toml"))
+    stored = Config.from_toml(Path("run", "config.toml"), trust=True)
     assert (stored.data.tokenizer, stored.data.max_length) == (str(base), 16)

@@ -1,8 +1,9 @@
-"""Signals and errors of callbacks leave a checkpoint of all progress, from which a run continues."""
+"""Signals and errors of callbacks leave a checkpoint of all progress; a resumed run continues."""
 
 import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import pytest
 
@@ -230,12 +231,10 @@ def test_one_of_several_runs_gets_the_same_folder(tmp_path, config, toy):
 
     def start(number):
         barrier.wait()
-        try:
+        with suppress(ConfigError):
             RunDirectory.create(tmp_path / "shared", settings.with_run({"seed": number}))
-        except ConfigError as error:
-            assert "contains a run" in str(error)
-            return None
-        return number
+            return number
+        return None
 
     with ThreadPoolExecutor(4) as pool:
         (winner,) = [number for number in pool.map(start, range(4)) if number is not None]

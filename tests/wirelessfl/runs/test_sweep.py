@@ -348,7 +348,7 @@ def test_the_hash_ignores_task_settings_equal_to_the_runs():
 
 
 def test_a_finished_run_with_another_trace_is_not_reused(tmp_path):
-    """The hash names the trace's path only, so its lines are compared, while it exists."""
+    """A run with an edited trace has a folder of its own; the first one can still be read."""
     trace = tmp_path / "trace.csv"
     trace.write_text("client,join,leave\n0,0,\n1,0,\n")
     small = {"clients": 4, "rounds": 1, "local_steps": 1, "threads": 1}
@@ -358,12 +358,15 @@ def test_a_finished_run_with_another_trace_is_not_reused(tmp_path):
     assert is_finished(config, tmp_path / "runs")
     trace.write_text("client,join,leave\n0,0,\n2,0,\n")
     assert not is_finished(config, tmp_path / "runs")
-    with pytest.raises(ConfigError, match="the trace's lines are not those of the original run"):
-        kept_run(config, tmp_path / "runs")
-    with pytest.raises(SweepError, match="the trace's lines are not those of the original run"):
-        sweep([config], tmp_path / "runs")
+    (second,) = sweep([config], tmp_path / "runs")
+    assert second.directory != first.directory
+    assert bare([second]) != bare([first])
+    notes = []
+    assert wirelessfl.resume(first.directory, on_note=notes.append).rows == first.rows
+    (note,) = notes
+    assert note.startswith(f"trace {trace}: trace.csv has changed since this run")
     trace.unlink()
-    assert kept_run(config, tmp_path / "runs").rows == first.rows
+    assert wirelessfl.resume(first.directory).rows == first.rows
 
 
 def test_a_run_killed_while_its_settings_were_written_is_started_again(tmp_path):

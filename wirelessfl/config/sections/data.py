@@ -9,6 +9,7 @@ from pydantic import Field, field_validator
 
 from wirelessfl.config.sections.base import Section
 from wirelessfl.data.files import dataset_title, is_folder_path
+from wirelessfl.import_paths import absolute
 
 
 class DataSection(Section):
@@ -43,7 +44,8 @@ class DataSection(Section):
     @classmethod
     def _absolute(cls, dataset: str) -> str:
         # A run may be resumed from another working directory.
-        return str(Path(dataset).absolute()) if is_folder_path(dataset) else dataset
+        folder = is_folder_path(dataset)
+        return str(Path(dataset).absolute()) if folder else str(absolute(dataset))
 
     @property
     def title(self) -> str:

@@ -1,0 +1,82 @@
+"""What settings name: objects by import path, which run code, and files and folders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from wirelessfl.config.kinds import KINDS
+from wirelessfl.config.sections import PLACES
+from wirelessfl.config.task_tables import parse_task
+from wirelessfl.data.files import is_folder_path
+from wirelessfl.errors import ConfigError
+from wirelessfl.import_paths import absolute, is_import_path
+
+OBJECTS = ("algorithm", "local", "dataset", *KINDS)
+"""Settings that name an object, in a table of their own or in the table of a task."""
+FOLDERS = ("tokenizer", "pretrained")
+"""Settings that name a folder if it exists, else something on the hub."""
+Trust = bool | frozenset[str]
+"""Whether a file may name code to import; or the import paths that it may name."""
+
+
+def import_paths(tables: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield each setting that names an object by its import path, with the path."""
+    for setting, value in _entries(tables):
+        if setting in OBJECTS and isinstance(value, str) and is_import_path(value):
+            yield setting, value
+
+
+def named_files(tables: Mapping[str, Any]) -> Iterator[tuple[str, Path]]:
+    """Yield each setting that names an existing file or folder, with its path."""
+    for setting, value in _entries(tables):
+        text = isinstance(value, str) and not is_import_path(value)
+        folder = text and (setting in FOLDERS or (setting == "dataset" and is_folder_path(value)))
+        if folder or (isinstance(value, Path) and setting not in PLACES):
+            path = Path(value).expanduser()
+            if path.is_dir() if folder else path.exists():
+                yield setting, path
+
+
+def _entries(tables: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Yield all settings with their values; the name in a table is the value of its kind."""
+    for section, table in tables.items():
+        if section == "task" and isinstance(table, list | tuple | str):
+            for task in [table] if isinstance(table, str) else table:
+                found = parse_task(task) if isinstance(task, str) else task
+                if isinstance(found, Mapping):
+                    yield from ((key, value) for key, value in found.items() if key != "name")
+        elif isinstance(table, Mapping):
+            if section != "given":
+                yield from ((section if key == "name" else key, v) for key, v in table.items())
+        else:
+            yield section, table
+
+
+def with_absolute_paths(table: Mapping[str, Any]) -> dict[str, Any]:
+    """The table of a choice or of a task, whose import paths have absolute paths of files."""
+    named = ("name", *OBJECTS)
+    return {key: absolute(value) if key in named else value for key, value in table.items()}
+
+
+def check_trust(tables: Mapping[str, Any], file: Path, trust: Trust) -> None:
+    """Raise if a file names code that it may not name; nothing is imported.
+
+    Args:
+        tables: the tables of the file.
+        file: the file, for the message.
+        trust: see ``Trust``.
+
+    Raises:
+        ConfigError: the file names an object by an import path.
+    """
+    for setting, path in import_paths(tables):
+        if trust is not True and not (isinstance(trust, frozenset) and path in trust):
+            raise ConfigError(
+                f"{file}: {setting} is {path!r}, and importing it runs code. If you trust this "
+                "code, add --trust, or in Python trust=True."
+            )
+
+
+__all__ = ["Trust", "check_trust", "import_paths", "named_files", "with_absolute_paths"]
