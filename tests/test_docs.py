@@ -17,7 +17,7 @@ from matplotlib.image import imread
 from tests.drawn import legend, recorded
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```(python|toml)?( file=(\S+))?\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 

@@ -103,12 +103,11 @@ def _source(name: str) -> Source | None:
 def _read(name: str, spec: Any) -> Source:
     """Read the source file of a module."""
     # The main program has no specification.
-    place = getattr(spec, "__file__", None) or getattr(spec, "origin", None)
+    file = Path(getattr(spec, "__file__", None) or getattr(spec, "origin", None) or "")
     try:
-        content = Path(place or "").read_bytes()
+        content = file.read_bytes()
     except OSError:
         return Source(spec, name, NO_SOURCE)
-    file = Path(place)
     package = file.stem == "__init__"
     depth = name.count(".") + 1 + package
     imports: tuple[str, ...] = ()
