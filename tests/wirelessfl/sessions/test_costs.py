@@ -147,11 +147,14 @@ def test_warm_starts_receive_the_labels_of_the_previous_session(finished):
     told = []
 
     def watch(engine):
-        penalties = engine.setup.regime.warm_start.penalties
-        engine.setup.regime.warm_start.penalties = lambda session, labels: (
-            told.append((session, labels)),
-            penalties(session, labels),
-        )[1]
+        warm_start = engine.setup.regime.warm_start
+        penalties = warm_start.penalties
+
+        def heard(session, labels):
+            told.append((session, labels))
+            return penalties(session, labels)
+
+        object.__setattr__(warm_start, "penalties", heard)
 
     engine, _ = finished("fedavg", warm_start="continuous", watch=watch)
     group_of, labels = engine.setup.model.groups.group_of, engine.setup.model.data.train_labels
