@@ -83,10 +83,11 @@ class Narrow(Algorithm):
             ConfigError: a client cannot afford the smallest submodel.
         """
         levels = levels_of(context.neurons())
-        capacities = dealt_capacities(self.capacities, context.clients, context.capacity_stream)
         level = {share: levels.within(self.budget, share) for share in set(self.capacities)}
-        shares = capacities[context.senders].tolist()
-        return np.array([level[share] for share in shares], dtype=np.int64)
+        shares = dealt_capacities(
+            self.capacities, context.clients, context.capacity_stream, context.senders
+        )
+        return np.array([level[share] for share in shares.tolist()], dtype=np.int64)
 
 
 @dataclass(frozen=True)

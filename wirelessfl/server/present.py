@@ -72,10 +72,12 @@ class PresentClients:
     def at(self, ranks: IntArray) -> IntArray:
         """The present clients with the given ranks, which are sorted."""
         ends = np.cumsum(self._counts)
-        blocks, firsts = np.unique(np.searchsorted(ends, ranks, side="right"), return_index=True)
+        stops = np.searchsorted(ranks, ends)
+        starts = np.concatenate([[0], stops[:-1]])
         found = [ranks[:0]]
-        for block, some in zip(blocks.tolist(), np.split(ranks, firsts[1:]), strict=True):
-            found.append(self._block(block)[some - (ends[block] - self._counts[block])])
+        for block in np.flatnonzero(stops > starts).tolist():
+            some = ranks[starts[block] : stops[block]] - (ends[block] - self._counts[block])
+            found.append(self._block(block)[some])
         return np.concatenate(found)
 
     def after(self, client: int) -> Iterator[int]:
@@ -104,7 +106,7 @@ class ConsecutiveClients:
 
     def below(self, bounds: ArrayLike) -> IntArray:
         """Number of these clients whose number is below each of ``bounds``, [bounds]."""
-        return np.clip(np.asarray(bounds) - self.first, 0, self.count)
+        return np.asarray(np.clip(np.asarray(bounds) - self.first, 0, self.count))
 
     def at(self, ranks: IntArray) -> IntArray:
         """The clients with the given ranks."""

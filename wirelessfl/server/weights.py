@@ -60,4 +60,4 @@ class Weights:
         """
         firsts = range(0, len(chosen), BLOCK)
         blocks = (first + np.flatnonzero(chosen[first : first + BLOCK]) for first in firsts)
-        return np.sum([self.sums(clients) for clients in blocks], axis=0)
+        return np.asarray(sum(map(self.sums, blocks), np.zeros(self.nodes)))

@@ -10,9 +10,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from channels.arrays import FloatArray, IntArray
 from channels.streams import Stream
@@ -127,7 +128,9 @@ def levels_of(neurons: NeuronMap) -> Levels:
     return Levels(shares[new], widths, *submodel_costs(neurons, widths))
 
 
-def dealt_capacities(capacities: Sequence[float], clients: int, stream: Stream) -> FloatArray:
+def dealt_capacities(
+    capacities: Sequence[float], clients: int, stream: Stream, who: IntArray | None = None
+) -> FloatArray:
     """Assign capacities to clients at random, for the whole run: [clients].
 
     Each capacity is assigned to the same number of clients. If the number of clients is not
@@ -137,6 +140,7 @@ def dealt_capacities(capacities: Sequence[float], clients: int, stream: Stream) 
         capacities: fractions of the full model, or other amounts for ``Levels.within``.
         clients: number of clients, >= 1.
         stream: the run's random stream.
+        who: [who], clients whose capacities are returned; None for all.
 
     Raises:
         ConfigError: ``capacities`` is empty.
@@ -146,8 +150,15 @@ def dealt_capacities(capacities: Sequence[float], clients: int, stream: Stream) 
         raise ConfigError("capacities is empty: give fractions of the full model, e.g. 1,0.5,0.25.")
     if clients < 1:
         raise ValueError(f"clients is {clients}: give a number >= 1.")
-    order = stream.child("capacities").generator().permutation(clients)
-    return np.asarray(capacities, dtype=np.float64)[order % len(capacities)]
+    dealt = _dealt(len(capacities), clients, stream.child("capacities"))
+    return np.array(capacities, dtype=np.float64).take(dealt if who is None else dealt[who])
+
+
+@lru_cache(maxsize=8)  # called in every round
+def _dealt(capacities: int, clients: int, stream: Stream) -> NDArray[np.integer[Any]]:
+    """Index of each client's capacity, [clients]."""
+    order = stream.generator().permutation(np.arange(clients, dtype=np.int32))
+    return (order % capacities).astype(np.min_scalar_type(capacities - 1))
 
 
 def submodel_costs(neurons: NeuronMap, widths: IntArray) -> tuple[IntArray, IntArray]:

@@ -12,6 +12,7 @@ from channels import Stream, even_cells
 from wirelessfl.data import SPLITS, split
 from wirelessfl.data.label_groups import LabelGroups, label_groups, split_groups
 from wirelessfl.errors import DataError
+from wirelessfl.runs.fingerprints import digest
 
 STREAM = Stream(1, ("split",))
 LABELS = np.random.default_rng(0).permutation(np.repeat(np.arange(10), 120))
@@ -167,6 +168,27 @@ def test_a_group_is_split_like_any_clients(kind):
         expected = split(labels[mine], len(members), **settings)
         for client, part in zip(members, expected, strict=True):
             np.testing.assert_array_equal(parts[client], mine[part])
+
+
+@pytest.mark.parametrize("settings", [{"samples_per_client": 7, "reuse": True}, {}])
+def test_samples_of_many_clients_in_mixed_groups(settings):
+    """Groups of random clients; samples are looked up by client, in any order."""
+    draw, many = np.random.default_rng(5), np.tile(LABELS, 20)
+    groups = LabelGroups(draw.integers(0, 2, 700), (range(4), range(4, 10)))
+    cells = np.zeros(700, dtype=int)
+    parts = split_groups(many, groups, kind="iid", cell_of=cells, stream=STREAM, **settings)
+    for group, own in enumerate(groups.labels):
+        mine, members = np.flatnonzero(np.isin(many, own)), np.flatnonzero(groups.group_of == group)
+        stream = STREAM.child("group", group)
+        expected = split(many[mine], len(members), kind="iid", stream=stream, **settings)
+        for rank in draw.permutation(len(members)):
+            np.testing.assert_array_equal(parts[int(members[rank])], mine[expected[int(rank)]])
+    assert parts.sizes.tolist() == [len(part) for part in parts]
+    same = split_groups(many, groups, kind="iid", cell_of=cells, stream=STREAM, **settings)
+    moved = LabelGroups(1 - groups.group_of, groups.labels)
+    other = split_groups(many, moved, kind="iid", cell_of=cells, stream=STREAM, **settings)
+    identities = [digest(*found.identity) for found in (parts, same, other)]
+    assert identities[0] == identities[1] != identities[2]
 
 
 def test_cells_share_their_groups_samples_evenly():

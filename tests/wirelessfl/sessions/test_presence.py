@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from channels.indexed import exponential
 from channels.streams import Stream
 from wirelessfl.errors import ConfigError
 from wirelessfl.sessions.processes import (
@@ -129,6 +130,15 @@ def test_initial_clients_have_the_mean_stay():
     mean, error = mean_and_error([change.time for change in changes])
     assert 3 * error < 0.12
     assert mean == pytest.approx(2, abs=0.12)
+
+
+def test_initial_clients_leave_in_the_order_of_their_stays():
+    """Stay k of the initial clients, in order of their numbers, has draw k of its stream."""
+    presence = arrivals(clients=4000, rate=0.0, mean_stay=2.0, initially=1500)
+    draws = exponential(STREAM.child("first stays"))
+    clients = np.flatnonzero(presence.initial()).tolist()
+    expected = sorted((2.0 * draws[k], client) for k, client in enumerate(clients))
+    assert [(change.time, change.client) for change in presence.changes()] == expected
 
 
 @pytest.mark.parametrize(

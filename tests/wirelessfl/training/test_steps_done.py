@@ -1,0 +1,25 @@
+"""Steps of clients: counts, copies and checkpoints."""
+
+import numpy as np
+import torch
+
+from wirelessfl.training.steps_done import StepsDone
+
+
+def test_steps_are_counted_copied_and_restored():
+    steps = StepsDone()
+    steps.add(np.array([5, 2]), 3)
+    before = steps.copy()
+    steps.add(np.array([2]), 4)
+    assert steps.of(np.array([2, 3, 5])).tolist() == [7, 0, 3]
+    assert before.of(np.array([2, 3, 5])).tolist() == [3, 0, 3]
+    assert len(steps) == 2, "clients without steps are not stored"
+    again = StepsDone.restored({**steps.tensors(), "other": torch.zeros(1)})
+    assert again == steps
+    assert StepsDone.restored(StepsDone().tensors()).of(np.array([1])).tolist() == [0]
+
+
+def test_steps_of_all_clients_are_restored():
+    """A checkpoint of an earlier version has an entry per client."""
+    old = StepsDone.restored({"steps_done": torch.tensor([0, 6, 0, 2])})
+    assert old.of(np.arange(5)).tolist() == [0, 6, 0, 2, 0]
