@@ -92,5 +92,5 @@ def _checksum(tensors: Mapping[str, Tensor]) -> int:
     for name, value in sorted(tensors.items()):
         total = zlib.crc32(repr((name, value.dtype, tuple(value.shape))).encode(), total)
         flat = value.as_strided((value.numel(),), (1,))  # the stride of one element may be 0
-        total = zlib.crc32(flat.view(torch.uint8).numpy(), total)
+        total = zlib.crc32(flat.view(torch.uint8).numpy().data, total)
     return total

@@ -46,6 +46,20 @@ def _alone_in(path: Path) -> Iterator[None]:
         yield
 
 
+def _about_entries(told: Any) -> dict[str, Any]:
+    """The entries of ``about.json``.
+
+    Raises:
+        ValueError: they are not those of a run.
+    """
+    if isinstance(told, dict):
+        resumed, named = told.get("resumed", []), told.get("named", {})
+        tables = named.values() if isinstance(named, dict) else [None]
+        if isinstance(resumed, list) and all(isinstance(table, dict) for table in tables):
+            return told
+    raise ValueError("it has no entries of a run")
+
+
 class RunDirectory:
     """The folder of one run.
 
@@ -214,11 +228,7 @@ class RunDirectory:
         """
         with self._reading(self._about_file):
             told = json.loads(self._about_file.read_text(encoding="utf-8"))
-            tables = told.get("named", {}) if isinstance(told, dict) else None
-            lists = isinstance(tables, dict) and isinstance(told.get("resumed", []), list)
-            if not lists or not all(isinstance(table, dict) for table in tables.values()):
-                raise ValueError("it has no entries of a run")
-        return told
+            return _about_entries(told)
 
     def note_resumed(self, told: dict[str, Any]) -> None:
         """Add an entry to the list ``resumed`` in ``about.json``; other entries do not change.

@@ -238,7 +238,7 @@ class OnDisk(ClientStates):
         with self._opened() as file:
             file.seek(4 * self.size * self._records)
             file.write(values.tobytes())
-        self._kept[name][client] = _Kept(self._records, zlib.crc32(values))
+        self._kept[name][client] = _Kept(self._records, zlib.crc32(values.data))
         self._records += 1
 
     def tensors(self) -> dict[str, Tensor]:
@@ -343,7 +343,7 @@ def _read(file: BinaryIO, size: int, client: int, kept: _Kept) -> np.ndarray:
     """
     file.seek(4 * size * kept.record)
     values = np.fromfile(file, np.float32, size)
-    if len(values) < size or zlib.crc32(values) != kept.checksum:
+    if len(values) < size or zlib.crc32(values.data) != kept.checksum:
         raise ConfigError(
             f"{file.name} is damaged: the state of client {client} differs from its checksum. "
             "Restore it, or start a new run."
