@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from torch import multiprocessing
@@ -62,7 +64,7 @@ class ForkServer:
 
         forkserver.set_forkserver_preload([*PRELOADED, *modules])
         try:
-            with ignored():  # it ends with this process
+            with ignored(), safe_path():  # it ends with this process
                 forkserver.ensure_running()
         except OSError:  # its socket cannot be created, e.g. because the path is too long
             return False
@@ -79,3 +81,21 @@ class ForkServer:
 
 
 fork_server = ForkServer()
+
+
+@contextmanager
+def safe_path() -> Iterator[None]:
+    """Keep interpreters started inside from searching the current folder, unless this one does.
+
+    Python itself would search it first, e.g. for the modules of the standard library.
+    """
+    before = os.environ.get("PYTHONSAFEPATH")
+    if sys.path[:1] not in ([""], [os.getcwd()]):
+        os.environ["PYTHONSAFEPATH"] = "1"
+    try:
+        yield
+    finally:
+        if before is None:
+            os.environ.pop("PYTHONSAFEPATH", None)
+        else:
+            os.environ["PYTHONSAFEPATH"] = before

@@ -26,6 +26,7 @@ from wirelessfl.fork_server import (
     UNGUARDED_CODE,
     fork_server,
     leave_if_child,
+    safe_path,
     unguarded,
 )
 from wirelessfl.processes import end_with_parent, launched
@@ -230,7 +231,8 @@ class _Child:
         self.pipe, theirs = context.Pipe(duplex=False)
         given = config, folder, theirs, dict(os.environ)
         self.process: BaseProcess = context.Process(target=_make_one, args=given, name=CHILD)
-        self.process.start()
+        with safe_path():
+            self.process.start()
         theirs.close()
 
     def end(self) -> None:

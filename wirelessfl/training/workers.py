@@ -23,6 +23,7 @@ from wirelessfl.fork_server import (
     CHILD,
     UNGUARDED_CODE,
     fork_server,
+    safe_path,
     unguarded,
 )
 from wirelessfl.signals import ignored
@@ -54,7 +55,7 @@ class Worker:
             target=serve, args=(theirs, executor, threads), daemon=True, name=CHILD
         )
         try:
-            with ignored():  # this process ends the worker
+            with ignored(), safe_path():  # this process ends the worker
                 self.process.start()
         except (RuntimeError, EOFError, OSError) as error:
             raise ConfigError(BROKEN) from error

@@ -377,3 +377,16 @@ def test_tasks_are_resumed_on_a_machine_with_fewer_cores(tmp_path, bare, monkeyp
         monkeypatch.setattr(module, "cores", lambda: 1)
     resumed = wirelessfl.resume(tmp_path / "stopped")
     assert bare(resumed.rows) == bare(whole.rows)
+
+
+def test_processes_import_nothing_from_the_current_folder(tmp_path, launcher):
+    """A folder of somebody else may contain files named like modules of Python."""
+    for name in ("multiprocessing", "torch", "signal"):
+        code = f"open({str(tmp_path / 'marker')!r}, 'w').close()\nraise ImportError\n"
+        (tmp_path / f"{name}.py").write_text(code)
+    words = ["run", "fedavg", "--clients", "4", "--rounds", "1", "--local-steps", "1"]
+    words += ["--threads", "1", "--workers", "2", "--out", "run"]
+    process = launcher.start(*words, cwd=tmp_path, safe_path=True)
+    assert process.wait() == 0, process.communicate()[1]
+    assert "workers = 2" in (tmp_path / "run" / "config.toml").read_text()
+    assert not (tmp_path / "marker").exists()
