@@ -124,14 +124,15 @@ def located(
     return f"{many}; item [{item}]: {text}"
 
 
-def left_out(which: BoolArray, shape: tuple[int, ...], text: Callable[[int], str]) -> str:
-    """A note on the first of the problems [problems] that go without some clients; "" if none does.
+def left_out(missing: BoolArray, shape: tuple[int, ...], text: Callable[[int], str]) -> str:
+    """A note on the first of the problems that go without some clients; "" if none does.
 
     Args:
-        which: [problems], which problems do.
+        missing: clients that a problem goes without, [problems, ...].
         shape: shape of the batch.
         text: names the clients of a problem.
     """
+    which = np.asarray(missing.any(tuple(range(1, missing.ndim))))
     if not which.any():
         return ""
     return located(text(int(which.argmax())), which, shape, "go without clients")

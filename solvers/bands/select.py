@@ -120,7 +120,7 @@ def select_clients(
         )
         backend = "knapsack"
     if feasible.all():
-        message = left_out(problem.stuck.any(-1), problem.shape, problem.unable)
+        message = left_out(problem.stuck, problem.shape, problem.unable)
     else:
         message = _shortfall(problem, ~feasible, count)
     found = Outcome(Selection(chosen, bands), end, bound)

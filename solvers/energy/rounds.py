@@ -236,7 +236,7 @@ def _filled(rounds: Rounds, wanted: FloatArray, least: FloatArray, pinned: BoolA
     taken = np.where(pinned, least, 0.0)
     scale = (rounds.band - (taken * weight).sum(-1)) / (wanted * weight * ~pinned).sum(-1)
     band = np.where(pinned, least, wanted * np.where(scale > 0, scale, 1.0)[:, None])
-    return band * (rounds.band / (band * weight).sum(-1))[:, None]
+    return np.asarray(band * (rounds.band / (band * weight).sum(-1))[:, None])
 
 
 def _in_time(

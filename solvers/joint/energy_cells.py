@@ -42,14 +42,23 @@ class EnergyCells(NamedTuple):
     def rounds(self, sizes: FloatArray, deadline: float) -> Problem:
         """Rounds with ``sizes`` [..., cells] within a deadline, for ``allocate_energy``."""
         size, shape = sizes[..., None], (*sizes.shape, self.bits.shape[1])
-        each = (
-            self.more_bits + size * self.bits, self.more_cycles + size * self.cycles,
-            self.gain, self.power, self.speed, self.kappa,
-        )  # fmt: skip
-        single = self.band, np.float64(deadline), np.zeros(()), np.ones(())
-        clients = (np.broadcast_to(array, shape).reshape(-1, shape[-1]) for array in each)
-        band, end, *weights = (np.broadcast_to(array, sizes.shape).ravel() for array in single)
-        return Problem(*clients, band, end, (weights[0], weights[1]), sizes.shape)
+
+        def each(clients: FloatArray) -> FloatArray:
+            return np.broadcast_to(clients, shape).reshape(-1, shape[-1])
+
+        count = sizes.size
+        return Problem(
+            bits=each(self.more_bits + size * self.bits),
+            cycles=each(self.more_cycles + size * self.cycles),
+            gain=each(self.gain),
+            power=each(self.power),
+            speed=each(self.speed),
+            kappa=each(self.kappa),
+            band=np.broadcast_to(self.band, sizes.shape).ravel(),
+            deadline=np.full(count, deadline),
+            weights=(np.zeros(count), np.ones(count)),
+            shape=sizes.shape,
+        )
 
     def solve(self, sizes: FloatArray, deadline: float) -> Solution[Any]:
         """Least energy of each cell with ``sizes`` [..., cells]."""
@@ -62,7 +71,7 @@ class EnergyCells(NamedTuple):
 
     def unable(self, sizes: FloatArray) -> BoolArray:
         """Cells [cells] with a client that cannot compute or send ``sizes`` [cells]."""
-        return np.any(list(self.lacking(sizes).values()), axis=0).any(-1)
+        return np.asarray(np.any(list(self.lacking(sizes).values()), axis=0).any(-1))
 
     def named(self, cell: int, sizes: FloatArray) -> str:
         """Name the clients of a cell that cannot compute or send ``sizes`` [cells], and why."""

@@ -99,7 +99,7 @@ def optimize_masks_and_bands(
     objective = ends.reshape(steps.shape).max(-1)
     found = MasksAndBands(sizes, bands.reshape(*steps.shape, bands.shape[-1]))
     if feasible.all():
-        message = left_out(problem.mute.any((-2, -1)), problem.shape, problem.named)
+        message = left_out(problem.mute, problem.shape, problem.named)
     else:
         message = problem.explain(feasible)
     return Outcome(found, objective, np.minimum(bound, objective)).solution(

@@ -171,9 +171,7 @@ def optimize_widths_and_bands(
     objective = (weight * widths).sum(-1)
     bound = np.maximum(_bound(clients, able, cap, price, band.reshape(-1)), objective)
     found = Outcome(WidthsAndBands(widths, bands), objective, bound)
-    message = left_out(
-        ~able.all(-1), band.shape, lambda row: unable({"send: snr_hz is 0": ~able[row]})
-    )
+    message = left_out(~able, band.shape, lambda row: unable({"send: snr_hz is 0": ~able[row]}))
     every = np.ones(len(bands), dtype=bool)
     return found.solution(
         every, band.shape, bits, backend="water_filling", start=start, message=message
