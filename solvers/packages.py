@@ -1,11 +1,14 @@
-"""Optional solver packages: import on first use, and suppression of redundant warnings."""
+"""Optional solver packages: import on first use, and suppression of redundant output."""
 
 from __future__ import annotations
 
+import ctypes
 import importlib
+import os
+import threading
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from solvers.solution import SolverUnavailableError
@@ -37,3 +40,45 @@ def quiet_cvxpy() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Solution may be inaccurate", UserWarning)
         yield
+
+
+class _Silence:
+    """Discards what is written to file descriptor 1 while a thread is inside.
+
+    HiGHS writes a banner and debugging lines there, whatever its options.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._inside, self._stdout = threading.Lock(), 0, -1
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._inside += 1
+            if self._inside > 1:
+                return
+            _flush()
+            with suppress(OSError):  # closed
+                self._stdout = os.dup(1)
+                sink = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(sink, 1)
+                os.close(sink)
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside or self._stdout < 0:
+                return
+            _flush()
+            os.dup2(self._stdout, 1)
+            os.close(self._stdout)
+            self._stdout = -1
+
+
+def _flush() -> None:
+    """Write out the buffer of C's standard output."""
+    with suppress(OSError, TypeError, AttributeError):  # no C library by this name, as on Windows
+        ctypes.CDLL(None).fflush(None)
+
+
+quiet_highs = _Silence()
+"""Context in which HiGHS prints nothing; several threads may be inside."""

@@ -199,6 +199,6 @@ def _silent(mute: BoolArray, shape: tuple[int, ...]) -> str:
     """Name the clients that cannot send of the first problem with such clients; "" if none has."""
     if not mute.any():
         return ""
-    zero = mute.any(-1)
+    zero: BoolArray = np.asarray(mute.any(-1))
     text = unable({"send: h is 0": mute[int(zero.argmax())]})
     return located(text, zero, shape, "have objective 0")

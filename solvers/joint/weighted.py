@@ -17,6 +17,7 @@ import numpy as np
 from channels.arrays import FloatArray, IntArray
 from solvers.joint.energy_cells import EnergyCells
 from solvers.joint.fronts import Fronts, Tangents
+from solvers.packages import quiet_highs
 
 _ENOUGH = 1e-7
 """Relative gap at which the search ends; that of the integer program is a fraction of it."""
@@ -195,18 +196,19 @@ class _Program:
         lower = np.full(len(upper), -np.inf)
         lower[0] = upper[0]
         free = np.full(number + 1, np.inf)
-        answer = milp(
-            np.concatenate(
-                [np.zeros(number), [self._second * a_second / a_joule], np.ones(number)]
-            ),
-            integrality=np.concatenate([np.full(number, int(whole)), np.zeros(number + 1)]),
-            bounds=Bounds(
-                np.concatenate([self._low / step, np.zeros(number + 1)]),
-                np.concatenate([self._high / step, free]),
-            ),
-            constraints=LinearConstraint(matrix, lower, upper),
-            options={"mip_rel_gap": 0.1 * _ENOUGH, "time_limit": _SECONDS},
-        )
+        with quiet_highs:
+            answer = milp(
+                np.concatenate(
+                    [np.zeros(number), [self._second * a_second / a_joule], np.ones(number)]
+                ),
+                integrality=np.concatenate([np.full(number, int(whole)), np.zeros(number + 1)]),
+                bounds=Bounds(
+                    np.concatenate([self._low / step, np.zeros(number + 1)]),
+                    np.concatenate([self._high / step, free]),
+                ),
+                constraints=LinearConstraint(matrix, lower, upper),
+                options={"mip_rel_gap": 0.1 * _ENOUGH, "time_limit": _SECONDS},
+            )
         if answer.x is None:
             return f"the bound stays behind: HiGHS ended without a solution ({answer.message})"
         steps = np.clip(answer.x[:number] * step, self._low, self._high)

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from solvers.mask_sizes.program import Answer, Program, ProgramBackend
-from solvers.packages import import_solver, quiet_cvxpy
+from solvers.packages import import_solver, quiet_cvxpy, quiet_highs
 from solvers.solution import SolverUnavailableError
 
 
@@ -37,7 +37,7 @@ class Cvxpy(ProgramBackend):
             options: dict[str, Any] = exact | limit
         else:
             options = {"scipy_options": {"mip_rel_gap": 0.0} | limit}
-        with quiet_cvxpy():
+        with quiet_cvxpy(), quiet_highs:
             try:
                 problem.solve(solver=find_solver(), **options)
             except cvxpy.SolverError:  # no solution within the time limit

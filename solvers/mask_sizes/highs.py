@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from solvers.mask_sizes.program import Answer, Program, ProgramBackend
-from solvers.packages import import_solver
+from solvers.packages import import_solver, quiet_highs
 
 
 @dataclass(frozen=True)
@@ -30,17 +30,18 @@ class Highs(ProgramBackend):
         rows = sparse.block_array([[sparse.diags_array(program.width), -ones], [ones.T, None]])
         quota = float(program.quota)
         limit = {} if self.time_limit_seconds is None else {"time_limit": self.time_limit_seconds}
-        answer = optimize.milp(
-            np.append(np.zeros(cells), 1),
-            integrality=np.append(np.ones(cells), 0),
-            bounds=optimize.Bounds(np.append(program.low, 0), np.append(program.high, np.inf)),
-            constraints=optimize.LinearConstraint(
-                rows,
-                np.append(np.full(cells, -np.inf), quota),
-                np.append(-program.offset, quota),
-            ),
-            options={"mip_rel_gap": 0} | limit,
-        )
+        with quiet_highs:
+            answer = optimize.milp(
+                np.append(np.zeros(cells), 1),
+                integrality=np.append(np.ones(cells), 0),
+                bounds=optimize.Bounds(np.append(program.low, 0), np.append(program.high, np.inf)),
+                constraints=optimize.LinearConstraint(
+                    rows,
+                    np.append(np.full(cells, -np.inf), quota),
+                    np.append(-program.offset, quota),
+                ),
+                options={"mip_rel_gap": 0} | limit,
+            )
         if answer.status not in (0, 1):
             raise RuntimeError(f"highs failed on a feasible problem: {answer.message}")
         found = None if answer.x is None else answer.x[:cells]

@@ -11,6 +11,7 @@ import numpy as np
 from channels.arrays import FloatArray, IntArray
 from channels.streams import Stream
 from solvers import fastest_widths
+from solvers.packages import quiet_highs
 
 _LIMIT_SECONDS = 5.0
 
@@ -119,17 +120,18 @@ def highs_widths(
     )
     missing = coverage * neurons[-1] - clients * neurons[0]
     free = np.full(order.shape[0], -np.inf)
-    answer = optimize.milp(
-        np.append(np.zeros(size), 1),
-        integrality=np.append(np.ones(size), 0),
-        bounds=optimize.Bounds(0, np.append(np.ones(size), np.inf)),
-        constraints=optimize.LinearConstraint(
-            rows.tocsr(),
-            np.concatenate([np.full(clients, -np.inf), free, [missing]]),
-            np.concatenate([-seconds[:, 0], np.zeros(len(free)), [np.inf]]),
-        ),
-        options={"mip_rel_gap": 0, "time_limit": limit_seconds},
-    )
+    with quiet_highs:
+        answer = optimize.milp(
+            np.append(np.zeros(size), 1),
+            integrality=np.append(np.ones(size), 0),
+            bounds=optimize.Bounds(0, np.append(np.ones(size), np.inf)),
+            constraints=optimize.LinearConstraint(
+                rows.tocsr(),
+                np.concatenate([np.full(clients, -np.inf), free, [missing]]),
+                np.concatenate([-seconds[:, 0], np.zeros(len(free)), [np.inf]]),
+            ),
+            options={"mip_rel_gap": 0, "time_limit": limit_seconds},
+        )
     if answer.status == 0:
         return answer.fun, ""
     found = "no solution" if answer.mip_gap is None else f"gap {answer.mip_gap:.2g}"
