@@ -11,7 +11,7 @@ from wirelessfl.errors import ConfigError
 
 
 class NotWrittenError(ConfigError):
-    """A file of a run cannot be written; the run can be resumed once there is space."""
+    """A file of a run cannot be written, because there is no space, or it has been removed."""
 
 
 def draft_of(path: Path) -> Path:

@@ -281,18 +281,14 @@ def _go(
             try:
                 progress.run()
             except BaseException as error:
+                kept = resumed or progress.resumable or isinstance(error, NotWrittenError)
                 lost = isinstance(error, (KeyboardInterrupt, WorkerDiedError))
-                if progress.ending is not None or lost:
+                if error is progress.ending or lost:
                     command = f"wirelessfl resume {directory.path}{_trusting(setup.config)}"
-                    with suppress(Exception):  # the terminal may be closed
-                        if on_note is not None:
+                    if on_note is not None:
+                        with suppress(Exception):  # the terminal may be closed
                             on_note(f"interrupted; to resume: {command}")
-                elif (
-                    isinstance(error, Exception)
-                    and not isinstance(error, NotWrittenError)
-                    and not (resumed or progress.resumable)
-                    and progress.leads
-                ):
+                elif isinstance(error, Exception) and not kept and progress.leads:
                     directory.remove()  # otherwise it would block the next run in this folder
                 raise
     rows = shards.by_first(directory.rows)

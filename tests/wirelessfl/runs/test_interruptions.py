@@ -1,9 +1,8 @@
-"""Signals and errors of callbacks leave a checkpoint of all progress; a resumed run continues."""
+"""Signals and errors of callbacks leave a checkpoint of all progress; the run continues there."""
 
 import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 
 import pytest
 
@@ -228,15 +227,20 @@ def test_runs_that_start_at_once_get_folders_of_their_own(tmp_path, config, toy,
 
 def test_one_of_several_runs_gets_the_same_folder(tmp_path, config, toy):
     settings, barrier = build(config(), data=toy).config, threading.Barrier(4)
+    errors = []
 
     def start(number):
         barrier.wait()
-        with suppress(ConfigError):
+        try:
             RunDirectory.create(tmp_path / "shared", settings.with_run({"seed": number}))
-            return number
-        return None
+        except ConfigError as error:
+            errors.append(str(error))
+            return None
+        return number
 
     with ThreadPoolExecutor(4) as pool:
         (winner,) = [number for number in pool.map(start, range(4)) if number is not None]
+    assert len(errors) == 3
+    assert all("contains a run" in error for error in errors)
     _, stored = RunDirectory.open(tmp_path / "shared")
     assert stored.run.seed == winner
