@@ -2,6 +2,7 @@
 
 import signal
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -225,8 +226,15 @@ def test_runs_that_start_at_once_get_folders_of_their_own(tmp_path, config, toy,
     assert all(RunDirectory.holds_run(path) for path in paths)
 
 
-def test_one_of_several_runs_gets_the_same_folder(tmp_path, config, toy):
+def test_one_of_several_runs_gets_the_same_folder(tmp_path, config, toy, monkeypatch):
     settings, barrier = build(config(), data=toy).config, threading.Barrier(4)
+    check = RunDirectory.check_free
+
+    def slow(path):
+        check(path)
+        time.sleep(0.02)  # all have found it free before one of them writes
+
+    monkeypatch.setattr(RunDirectory, "check_free", slow)
     errors = []
 
     def start(number):

@@ -5,6 +5,7 @@ import torch
 
 import wirelessfl
 from wirelessfl.config import Config
+from wirelessfl.errors import ConfigError
 
 FLAGS = {
     "clients": 5, "local_steps": 2, "batch_size": 8, "rounds": 6, "eval_every": 1, "threads": 1,
@@ -28,7 +29,10 @@ class StoppedError(Exception):
 
 @pytest.mark.parametrize("case", CASES)
 def test_runs_on_disk_and_in_memory_are_equal(tmp_path, case):
-    """A resumed run with states on disk equals an uninterrupted run in memory."""
+    """A resumed run with states on disk equals an uninterrupted run in memory.
+
+    If the log of any task is damaged, the run is not resumed.
+    """
     name, own = CASES[case]
     if own["schedule"] == "buffered":
         own = own | {"requests": 6, "buffer": 2}
@@ -50,6 +54,13 @@ def test_runs_on_disk_and_in_memory_are_equal(tmp_path, case):
 
     with pytest.raises(StoppedError):
         wirelessfl.run(settings("disk", "disk"), on_row=stop)
+    for log in (tmp_path / "disk").glob("*clients-*.log"):
+        whole = log.read_bytes()
+        if whole:
+            log.write_bytes(bytes(255 - byte for byte in whole))
+            with pytest.raises(ConfigError, match=f"{log.name} is damaged"):
+                wirelessfl.resume(tmp_path / "disk")
+            log.write_bytes(whole)
     disk = wirelessfl.resume(tmp_path / "disk")
     assert disk.config.run.client_states == "disk"
     assert plain(disk) == plain(memory)
