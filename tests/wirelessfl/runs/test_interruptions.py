@@ -250,5 +250,5 @@ def test_one_of_several_runs_gets_the_same_folder(tmp_path, config, toy, monkeyp
         (winner,) = [number for number in pool.map(start, range(4)) if number is not None]
     assert len(errors) == 3
     assert all("contains a run" in error for error in errors)
-    _, stored = RunDirectory.open(tmp_path / "shared")
+    _, stored = RunDirectory.open(tmp_path / "shared", False)
     assert stored.run.seed == winner
