@@ -10,16 +10,13 @@ from channels.arrays import BoolArray, FloatArray, IntArray
 from solvers.bands.allocate import soonest
 from solvers.bands.least_band import LN2, least_band, upload_seconds
 from solvers.bands.least_time import least_time
-from solvers.energy.clients import Clients, Replies, dual, growth
+from solvers.energy.clients import Clients, dual, growth
 from solvers.energy.prices import Rounds, State, clear
 from solvers.energy.problem import Problem
+from solvers.energy.uploads import ROUNDING, uploads
 
 _BLOCK = 1 << 14
 """Clients that are solved together, so that temporary arrays stay in the cache."""
-_ROUNDING = 4 * float(np.finfo(np.float64).eps)
-"""Relative rounding error of an end."""
-_TURNS = 6
-"""Turns in which bands are corrected for rounding errors of the price."""
 _LATE = 1e-13
 """Relative excess of an end or of a sum of bands that rounding errors explain."""
 
@@ -81,7 +78,7 @@ def _least_energy(problem: Problem, end: FloatArray) -> Plan:
         state, rounds = _cleared(
             clients, problem.band[at], end[at], second[at], idle[at], floor[at]
         )
-        for whole, some in zip(plan[:4], _uploads(rounds, state), strict=True):
+        for whole, some in zip(plan[:4], uploads(rounds, state), strict=True):
             whole[at] = np.where(sends[at], some, 0.0)
         last = (clients.busy(plan.frequency[at]) + plan.window[at]).max(-1)
         plan.end[at] = np.where(free[at], np.maximum(state.end, last), end[at])
@@ -212,59 +209,6 @@ def _price(
     return np.asarray(price)
 
 
-def _uploads(rounds: Rounds, state: State) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Bands that fill the cell, windows, powers and frequencies, within all limits."""
-    clients, end = rounds.clients, state.end[:, None]
-    band = state.replies.band
-    with np.errstate(all="ignore"):
-        latest = end - clients.cycles / clients.speed
-        least = least_band(clients.nats / LN2, latest, clients.power * clients.gain)[0]
-        pinned = np.zeros(band.shape, dtype=np.bool_)  # at full power and speed until the end
-        for _ in range(_TURNS):
-            band = _filled(rounds, state.replies.band, least, pinned)
-            window, power, frequency = _in_time(clients, band, end, state.replies)
-            late = clients.busy(frequency) + window > end * (1 + _ROUNDING)
-            if not (late & ~pinned).any():
-                break
-            pinned |= late
-    return band, window, power, frequency
-
-
-def _filled(rounds: Rounds, wanted: FloatArray, least: FloatArray, pinned: BoolArray) -> FloatArray:
-    """Bands that sum to B, as ``wanted`` up to rounding errors: those ``pinned`` have the least."""
-    weight = rounds.clients.weight
-    taken = np.where(pinned, least, 0.0)
-    scale = (rounds.band - (taken * weight).sum(-1)) / (wanted * weight * ~pinned).sum(-1)
-    band = np.where(pinned, least, wanted * np.where(scale > 0, scale, 1.0)[:, None])
-    return np.asarray(band * (rounds.band / (band * weight).sum(-1))[:, None])
-
-
-def _in_time(
-    clients: Clients, band: FloatArray, end: FloatArray, replies: Replies
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Windows, powers and frequencies with which clients end in time within ``band``, if they can.
-
-    Next to the end T, only rounding errors set them apart from those of ``replies``.
-    """
-    frequency = clients.frequency(replies.worth)
-    busy = clients.cycles / frequency
-    # Of c / f and t, the difference of T and the larger one has lost digits.
-    long = replies.window > busy
-    window = np.minimum(replies.window, end - clients.cycles / clients.speed)
-    window = np.where(long, end - busy, window)
-    power = np.expm1(clients.nats / (band * window)) * band / clients.gain
-    over = power > clients.power
-    if over.any():
-        shortest = upload_seconds(clients.nats / LN2, band, clients.power * clients.gain)
-        window = np.where(over, shortest, window)
-        power = np.where(over, clients.power, power)
-    needed = np.where(end > window, clients.cycles / (end - window), np.inf)
-    # A window at full power may exceed that of the reply: the computation must end sooner.
-    late = clients.busy(frequency) + window > end * (1 + _ROUNDING)
-    frequency = np.minimum(np.where(long & ~late, frequency, needed), clients.speed)
-    return window, power, np.where(clients.cycles > 0, frequency, 0.0)
-
-
 def _bound(
     rounds: Rounds, state: State, energy: FloatArray, end: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
@@ -308,7 +252,7 @@ def _alone(rounds: Rounds, energy: FloatArray, end: FloatArray) -> FloatArray:
     sooner = np.where(free, second * np.maximum(rounds.first, rounds.floor), 0.0)
     with np.errstate(all="ignore"):
         latest = np.where(free, end + energy / rounds.second, end)  # later, time costs more
-        last = (latest * (1 + _ROUNDING))[:, None]
+        last = (latest * (1 + ROUNDING))[:, None]
         band = np.broadcast_to(rounds.band[:, None], clients.nats.shape)
         product = band * (last - clients.cycles / clients.speed)
         sent = product * np.expm1(clients.nats / product) / clients.gain
