@@ -146,6 +146,7 @@ def resume(
                 on_note(f"{changed} has changed since this run: its rows are of the old version")
             return RunResult(config, rows, _stored_params(tensors, state, config), directory.path)
         shards.by_first(lambda: directory.check_logs(tensors, titled=bool(config.task)))
+    shards.by_first(directory.about)
     if changed:
         raise ConfigError(
             f"{path}: {changed} has changed since the run began. Restore it, or start a new run: "
