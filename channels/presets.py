@@ -30,10 +30,12 @@ def section_vi_c(cells: int = 4, clients: int = 60, *, stream: Stream) -> Networ
     """
     cell_of = even_cells(clients, cells)
     fast = cell_of >= cells // 2
-    speed = stream.child("cpu").generator().uniform(1.0, 2.0, clients)
+    cpu_hz = stream.child("cpu").generator().uniform(1.0, 2.0, clients)
+    cpu_hz *= 1e9
+    np.multiply(cpu_hz, 2.0, out=cpu_hz, where=fast)
     return Network(
         cell_of,
-        cpu_hz=1e9 * speed * np.where(fast, 2.0, 1.0),
+        cpu_hz=cpu_hz,
         snr_db=np.where(fast, 40.0, 30.0),
         bandwidth_hz=9e6,
         antennas=10,

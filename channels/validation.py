@@ -161,7 +161,9 @@ def checked_cells(cell_of: ArrayLike) -> IntArray:
             f"cell_of has shape {given.shape} and dtype {given.dtype}: give [clients] integers."
         )
     cells = given.astype(np.int64)
-    steps = np.diff(cells, prepend=-1)  # so that cell 0 must come first
+    steps = cells.copy()
+    steps[1:] -= cells[:-1]
+    steps[0] += 1  # so that cell 0 must come first
     down = np.flatnonzero((steps < 0) | (cells < 0))
     if down.size:
         at = down[0]
@@ -253,7 +255,8 @@ def in_range(
     if given.shape not in {(), (count,)}:
         wanted = f"one number or [{unit}], here ({count},)" if unit else "one number"
         raise ValueError(f"{name} has shape {given.shape}: give {wanted}.")
-    bad = ~(np.isfinite(given) & (given > above) & (given >= min_value) & (np.abs(given) <= limit))
+    low = max(min_value, -limit)
+    bad = ~(np.isfinite(given) & (given > above) & (given >= low) & (given <= limit))
     if bad.any():
         index = f"[{np.flatnonzero(bad)[0]}]" if given.ndim else ""
         wanted = "a finite number"

@@ -106,7 +106,8 @@ class DealtSamples(ClientSamples):
         self._decks = [deck.astype(np.min_scalar_type(int(deck[-1]))) for deck in decks]
         self._counts = compact(counts.astype(np.min_scalar_type(int(counts.max()))))
         # Where each block of clients begins in each deck: a client sums only over its own block.
-        blocks = np.add.reduceat(counts, np.arange(0, len(counts), _BLOCK), axis=0, dtype=np.int64)
+        firsts = range(0, len(counts), _BLOCK)
+        blocks = np.array([counts[first : first + _BLOCK].sum(0, np.int64) for first in firsts])
         self._begins = np.cumsum(blocks, axis=0) - blocks
         self._max_kept = max(_KEPT_SAMPLES, 2 * samples)
         self._kept: OrderedDict[tuple[int, int], NDArray[Any]] = OrderedDict()
