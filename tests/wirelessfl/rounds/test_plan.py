@@ -13,7 +13,7 @@ from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN, LeNet5
 from wirelessfl.rounds.costs import Links
 from wirelessfl.rounds.mask_sizes import mask_size_problem, model_mask_sizes
-from wirelessfl.rounds.plan import Planner, WholeModel
+from wirelessfl.rounds.plan import Participation, Planner, WholeModel
 from wirelessfl.rounds.settings import TrainingSettings
 from wirelessfl.setup import build
 from wirelessfl.setup.network import build_network
@@ -22,7 +22,7 @@ from wirelessfl.training.payloads import Payload
 from wirelessfl.uplinks import Uplink
 
 
-def planner(algorithm, module, down=None, back=None, **flags):
+def planner(algorithm, module, down=None, back=None, tracking=None, **flags):
     config = Config.from_flags(algorithm, **({"clients": 12, "local_steps": 7} | flags))
     stream, spec = Stream(config.run.seed), ParamSpec.of(module)
     links = Links(
@@ -34,7 +34,8 @@ def planner(algorithm, module, down=None, back=None, **flags):
     )
     whole = WholeModel(spec, lambda scheme: make_partition(module, spec, scheme), neurons=None)
     settings = TrainingSettings(config.training.local_steps, config.training.edge_rounds)
-    return Planner(config.choices.algorithm, links, whole, settings, stream)
+    some = Participation(tracking=tracking)
+    return Planner(config.choices.algorithm, links, whole, settings, stream, some)
 
 
 @pytest.mark.parametrize("uplink", ["tdma", "ofdma"])
@@ -79,16 +80,34 @@ def test_traffic_by_hand():
     assert star.backhaul_mib == 0.0
 
 
-def test_energy_by_hand():
-    maker = planner("hfedavg", FCNN((12,), 4, hidden=(10,)), cells=2)
+@pytest.mark.parametrize(
+    ("algorithm", "flags", "edge_rounds"),
+    [("hfedavg", {"cells": 2}, 5), ("scaffold", {}, 1), ("scaffold", {"tracking": 5}, 1)],
+)
+def test_energy_by_hand(algorithm, flags, edge_rounds):
+    """Clients that track send two vectors, the others one."""
+    maker = planner(algorithm, FCNN((12,), 4, hidden=(10,)), **flags)
     plan = maker.plan(0)
     network, size = maker.network, maker.model.spec.size
+    assert plan.tracking.sum() == flags.get("tracking", 12)
     joules = []
     for client in range(12):
         snr = 10 ** (network.snr_db[client] / 10)
         rate = 9e6 * np.log2(1 + snr * plan.draws.gain[0, client])
-        joules.append(1e-28 * network.cpu_hz[client] ** 2 * 7e6 + 0.1 * 32 * size / rate)
-    assert plan.cost.joules == pytest.approx(5 * np.mean(joules))
+        vectors = 2 if algorithm == "scaffold" and plan.tracking[client] else 1
+        sending = 0.1 * 32 * vectors * size / rate
+        joules.append(1e-28 * network.cpu_hz[client] ** 2 * 7e6 + sending)
+    assert plan.cost.joules == pytest.approx(edge_rounds * np.mean(joules))
+
+
+@pytest.mark.parametrize(("down", "back"), [(None, None), (4e6, None), (None, 1e7), (4e6, 1e7)])
+@pytest.mark.parametrize(("algorithm", "flags"), [("hfedavg", {"cells": 2}), ("fedavg", {})])
+def test_a_broadcast_outside_of_rounds_takes_each_link_once(algorithm, flags, down, back):
+    """Downlink, and backhaul if there are edge servers, of the full model."""
+    maker = planner(algorithm, FCNN((12,), 4, hidden=(10,)), down, back, **flags)
+    links = [down, back] if algorithm == "hfedavg" else [down]
+    bits = 32 * (13 * 10 + 11 * 4)
+    assert maker.broadcast_seconds() == pytest.approx(sum(bits / rate for rate in links if rate))
 
 
 def test_links_with_a_rate_take_time():

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from channels.indexed import exponential
 from channels.streams import Stream
 from wirelessfl.errors import ConfigError
+from wirelessfl.schedules import Clock
+from wirelessfl.sessions.attendance import Churn
 from wirelessfl.sessions.processes import (
     Arrivals,
     Change,
@@ -364,3 +366,22 @@ def test_sessions_that_begin_without_clients_raise():
     with pytest.raises(ConfigError, match="session 1 begins at round 1000 without a client"):
         check_sessions_by_rounds(arrivals(rate=0.0), 2, 1000)
     check_sessions_by_rounds(arrivals(clients=200, rate=10.0, mean_stay=10.0), 5, 20)
+
+
+@pytest.mark.parametrize("session", [1, 2, 3])
+def test_a_session_that_ends_early_skips_the_changes_of_its_other_rounds(session):
+    """Four rounds per session; the first ends when its only client leaves, in its second round.
+
+    A session opens with the clients that are present at its first round, wherever the last ended.
+    """
+    stays = (Stay(0, 0, 1.5), Stay(1, 2.5, 3), Stay(2, 3, 9), Stay(3, 4, 8), Stay(4, 5, 20))
+    clock = Clock()
+    churn = Churn(Trace(stays, 5), "rounds", 4, clock)
+    assert churn.open(0).tolist() == [True, False, False, False, False]
+    for number in range(2):
+        churn.round_started(number, 10.0)
+        clock.now += 10.0
+    assert [change.client for change in churn.new_changes()] == [0]
+    present = [stay.join <= 4 * session < stay.leave for stay in stays]
+    assert churn.open(session).tolist() == present
+    assert churn.snapshot() == {"changes": sum(0 < t <= 4 * session for s in stays for t in s[1:])}
