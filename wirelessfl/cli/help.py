@@ -210,6 +210,6 @@ class Help(argparse.Action):
                 "all lists every setting."
             )
         name = self.tables.get("algorithm", {}).get("name", "ALGORITHM")
-        usage = f"{parser.prog} {name} [--config FILE.toml] [--json] [--flag value ...]"
+        usage = f"{parser.prog} {name} [--config FILE [--trust]] [--json] [--flag value ...]"
         print(page(usage, parser.description or "", groups, closing))
         parser.exit()

@@ -100,7 +100,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
         "run",
         help="train: wirelessfl run ALGORITHM [--flag value ...], or --config FILE.toml",
         description="Train a model over a simulated wireless network. Name an algorithm, or give a "
-        "configuration file, which flags override and whose code needs --trust.",
+        "configuration file; flags override the file.",
         allow_abbrev=False,
         add_help=False,
     )
