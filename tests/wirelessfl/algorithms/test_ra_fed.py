@@ -135,7 +135,9 @@ def prepared(config, toy, name, weighting):
     settings = config(name, clients=3, weighting=weighting, lr=0.5)
     setup = build(settings, data=toy, model=model((4,)))
     if weighting == "samples":
-        setup.training.server.weights.samples[:] = SAMPLES
+        server = setup.training.server
+        server.weights.samples[:] = SAMPLES
+        server.admit(server.present.mask)  # with their new weights
     return setup
 
 
