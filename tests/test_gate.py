@@ -165,7 +165,7 @@ def test_failed_runs_and_wrong_resumes_are_reported(monkeypatch, tmp_path, capsy
     assert main(["store", "--into", str(tmp_path), "--only", "bad"]) == 1
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "bad-failing: failed: ValueError: a user's error"
-    assert re.match(r"bad-resumed: row \d, loss: \S+ uninterrupted, \S+ resumed", lines[1])
+    assert re.match(r"bad-resumed: row \d, \w+: \S+ uninterrupted, \S+ resumed", lines[1])
     assert lines[2].startswith("0 of 2 stored")
     assert check(tmp_path, "bad") == 2
 

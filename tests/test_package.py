@@ -83,7 +83,7 @@ def test_imports_stay_quick(absent, tmp_path):
 def test_a_copy_without_metadata_has_an_unknown_version(tmp_path):
     """The version is unknown with ``-S``, which hides installed distributions."""
     (tmp_path / "wirelessfl").mkdir()
-    for name in ("__init__.py", "version.py"):
+    for name in ("__init__.py", "import_paths.py", "version.py"):
         copy = tmp_path / "wirelessfl" / name
         copy.write_bytes((ROOT / "wirelessfl" / name).read_bytes())
     code = "import wirelessfl; print(wirelessfl.__version__, '__version__' in dir(wirelessfl))"

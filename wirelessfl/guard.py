@@ -18,6 +18,7 @@ from types import FunctionType
 from typing import Any, TypeVar
 
 from wirelessfl.errors import ConfigError, DataError, TrainingError, out_of_memory
+from wirelessfl.signals import Terminated
 from wirelessfl.wording import shown
 
 PROJECT = ("wirelessfl", "channels", "solvers")
@@ -29,6 +30,10 @@ _CODE_OF_OTHERS = tuple(
 )
 """Beginnings of the file names of code that users have not written."""
 
+ONE_LINE = (ConfigError, DataError, TrainingError)
+"""Errors whose message is one line."""
+NO_ERROR = (KeyboardInterrupt, GeneratorExit, Terminated)
+"""Exceptions that do not come from an error of the code."""
 Check = Callable[..., Any]
 """Gets a method's result, its object and its arguments; returns the result to use, or raises
 ``UnfitError``."""
@@ -155,7 +160,7 @@ def calling(
 ) -> Iterator[None]:
     """Turn exceptions of users' code into one line, except those that already are.
 
-    A lack of memory is not an error of the code.
+    Interrupts, signals that end the process, and a lack of memory are not errors of the code.
 
     Args:
         where: what is called, for the message.
@@ -167,9 +172,10 @@ def calling(
     """
     try:
         yield
-    except (Exception, SystemExit) as error:  # users' code may raise anything
-        own = isinstance(error, (ConfigError, DataError, TrainingError, *passed))
-        if own or out_of_memory(error):
+    except (*ONE_LINE, *NO_ERROR, *passed):
+        raise
+    except BaseException as error:  # users' code may raise anything
+        if out_of_memory(error):
             raise
         raise failure(where, error, error_type) from error
 
@@ -185,6 +191,8 @@ def failure(where: str, error: BaseException, error_type: type[E] = TrainingErro
 def located(error: BaseException) -> str:
     """An error in one line: its type and text, and the line of users' code that raised it."""
     text = f"{type(error).__name__}: {' '.join(str(error).split())}".removesuffix(": ")
+    if isinstance(error, SystemExit):
+        text = 'its code calls sys.exit, without if __name__ == "__main__"'
     frames = traceback.extract_tb(error.__traceback__)
     if isinstance(error, SyntaxError) or not frames:  # its text names the file and the line
         return text

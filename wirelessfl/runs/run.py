@@ -143,7 +143,7 @@ def resume(
         rows = shards.by_first(lambda: directory.check_rows(state))
         if state["finished"]:
             if changed and on_note is not None:
-                on_note(f"{changed} has changed since this run: its rows are of the old version")
+                on_note(f"{changed} has changed since this run; its rows are of the old version.")
             return RunResult(config, rows, _stored_params(tensors, state, config), directory.path)
         shards.by_first(lambda: directory.check_logs(tensors, titled=bool(config.task)))
     shards.by_first(directory.about)

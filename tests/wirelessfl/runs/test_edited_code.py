@@ -149,8 +149,8 @@ def test_reading_a_finished_run_of_old_code_says_so(own):
     again = wirelessfl.resume(own / "run", trust=True, on_note=notes.append)
     assert again.rows == result.rows
     assert notes == [
-        "model own_model:make: own_model.py has changed since this run: its rows are those of the "
-        "old version."
+        "model own_model:make: own_model.py has changed since this run; its rows are of the old "
+        "version."
     ]
 
 

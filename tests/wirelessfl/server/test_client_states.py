@@ -191,15 +191,3 @@ def test_storage_grows_with_the_clients_that_trained(toy, config, tmp_path):
     assert stored == 4 * 2 * 4 * setup.model.objective.spec.size
     tensors = training.tensors()
     assert sum(t.numel() * t.element_size() for t in tensors.values()) < 10e6
-
-
-def test_records_of_all_clients_are_restored(tmp_path):
-    """A checkpoint of an earlier version has a record per client, -1 for none."""
-    _, store = stores(tmp_path)
-    store.put("drift", 4, torch.ones(4))
-    store.put("drift", 1, torch.full((4,), 2.0))
-    dense = torch.tensor([-1, 1, -1, -1, 0, -1])
-    store.restore({"clients.log": torch.tensor([0, 2]), "clients.drift.record": dense})
-    assert store.clients("drift") == [1, 4]
-    assert store.get("drift", 1).tolist() == [2, 2, 2, 2]
-    assert store.get("drift", 0) is None

@@ -115,8 +115,18 @@ class BrokenTdma(Tdma):
     ("kind", "name", "error", "text"),
     [
         ("dataset", "failing", DataError, "': FileNotFoundError: .* \\(in failing, test_users_"),
-        ("model", "Broken", ConfigError, "': KeyError: 'hidden' \\(in __init__, test_users_"),
-        ("uplink", "BrokenTdma", ConfigError, "__init__: KeyError: 'rate' \\(in __post_init__"),
+        (
+            "model",
+            "Broken",
+            ConfigError,
+            "' cannot be built .*: KeyError: 'hidden' \\(in __init__, test_users_",
+        ),
+        (
+            "uplink",
+            "BrokenTdma",
+            ConfigError,
+            "' cannot be created: KeyError: 'rate' \\(in __post_init__",
+        ),
     ],
 )
 def test_exceptions_of_constructors_become_one_line(config, toy, kind, name, error, text):
