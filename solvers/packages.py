@@ -5,10 +5,13 @@ from __future__ import annotations
 import ctypes
 import importlib
 import os
+import platform
+import sys
 import threading
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 from solvers.solution import SolverUnavailableError
@@ -43,41 +46,43 @@ def quiet_cvxpy() -> Iterator[None]:
 
 
 class _Silence:
-    """Discards what is written to file descriptor 1 while a thread is inside.
+    """Discards what C's standard output gets while a thread is inside.
 
-    HiGHS writes a banner and debugging lines there, whatever its options.
+    HiGHS writes a banner and lines for its developers there, whatever its options. Python and child
+    processes write to file descriptor 1, which does not change.
     """
 
     def __init__(self) -> None:
-        self._lock, self._inside, self._stdout = threading.Lock(), 0, -1
+        self._lock, self._inside = threading.Lock(), 0
+        self._usual: int | None = None
 
     def __enter__(self) -> None:
         with self._lock:
             self._inside += 1
-            if self._inside > 1:
-                return
-            _flush()
-            with suppress(OSError):  # closed
-                self._stdout = os.dup(1)
-                sink = os.open(os.devnull, os.O_WRONLY)
-                os.dup2(sink, 1)
-                os.close(sink)
+            if self._inside == 1 and (found := _output()):
+                output, nowhere = found
+                self._usual, output.value = output.value, nowhere
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
             self._inside -= 1
-            if self._inside or self._stdout < 0:
-                return
-            _flush()
-            os.dup2(self._stdout, 1)
-            os.close(self._stdout)
-            self._stdout = -1
+            if self._inside == 0 and (found := _output()):
+                found[0].value = self._usual
 
 
-def _flush() -> None:
-    """Write out the buffer of C's standard output."""
-    with suppress(OSError, TypeError, AttributeError):  # no C library by this name, as on Windows
-        ctypes.CDLL(None).fflush(None)
+@cache
+def _output() -> tuple[ctypes.c_void_p, int] | None:
+    """C's variable ``stdout``, and a stream to nowhere; None if it cannot be assigned."""
+    if sys.platform == "darwin":
+        name = "__stdoutp"
+    elif platform.libc_ver()[0] == "glibc":
+        name = "stdout"
+    else:
+        return None
+    library = ctypes.CDLL(None)
+    library.fopen.restype = ctypes.c_void_p
+    nowhere = library.fopen(os.devnull.encode(), b"w")
+    return (ctypes.c_void_p.in_dll(library, name), nowhere) if nowhere else None
 
 
 quiet_highs = _Silence()
