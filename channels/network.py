@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from channels.arguments import checked, is_numeric
 from channels.arrays import ComplexArray, FloatArray, IntArray
+from channels.by_client import ByClientField, Listed, stored_by_cell
 from channels.fading import Fading, FadingByClient, Rayleigh, correlation_root
 from channels.streams import Stream
 from channels.validation import (
@@ -90,18 +91,19 @@ class Network:
         TypeError: ``fading`` is not a fading model.
     """
 
-    cell_of: IntArray
-    cpu_hz: FloatArray
-    snr_db: FloatArray
     bandwidth_hz: FloatArray
     antennas: int
     fading: Fading
     antenna_correlation: complex
-    path_gain_db: FloatArray
     cycles_per_step: float
-    transmit_power_w: FloatArray
-    switched_capacitance: FloatArray
     part: IntArray | None
+    cell_of: ByClientField[np.int64] = ByClientField()
+    cpu_hz: ByClientField[np.float64] = ByClientField()
+    snr_db: ByClientField[np.float64] = ByClientField()
+    path_gain_db: ByClientField[np.float64] = ByClientField()
+    transmit_power_w: ByClientField[np.float64] = ByClientField()
+    switched_capacitance: ByClientField[np.float64] = ByClientField()
+    _ends: IntArray = field(init=False, repr=False)  # [cells], first client after each cell
 
     @checked()
     def __init__(
@@ -132,25 +134,33 @@ class Network:
                 f"fading is {shown(fading)}: give a model, e.g. Rayleigh() or Rician()."
             )
         clients = ("clients", len(cells))
-        values = {
+        by_client = {
             "cell_of": cells,
             "cpu_hz": in_range("cpu_hz", cpu_hz, clients, above=0),
             "snr_db": in_range("snr_db", snr_db, clients, limit=LARGEST_DB),
-            "bandwidth_hz": in_range("bandwidth_hz", bandwidth_hz, ("cells", cell_count), above=0),
-            "antennas": antennas,
-            "fading": fading,
-            "antenna_correlation": antenna_correlation,
             "path_gain_db": in_range("path_gain_db", path_gain_db, clients, limit=LARGEST_DB),
-            "cycles_per_step": float(
-                in_range("cycles_per_step", cycles_per_step, ("", 1), above=0)[0]
-            ),
             "transmit_power_w": in_range(
                 "transmit_power_w", transmit_power_w, clients, min_value=0
             ),
             "switched_capacitance": in_range(
                 "switched_capacitance", switched_capacitance, clients, min_value=0
             ),
+        }
+        ends = np.searchsorted(cells, np.arange(cell_count), side="right")
+        values = {
+            "bandwidth_hz": in_range("bandwidth_hz", bandwidth_hz, ("cells", cell_count), above=0),
+            "antennas": antennas,
+            "fading": fading,
+            "antenna_correlation": antenna_correlation,
+            "cycles_per_step": float(
+                in_range("cycles_per_step", cycles_per_step, ("", 1), above=0)[0]
+            ),
             "part": part,
+            "_ends": ends,
+            **{
+                name: stored_by_cell(value, ends) if part is None else Listed(value)
+                for name, value in by_client.items()
+            },
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
@@ -159,22 +169,22 @@ class Network:
     @property
     def clients(self) -> int:
         """Number of clients."""
-        return len(self.cell_of)
+        return int(self._ends[-1])
 
     @property
     def cells(self) -> int:
         """Number of cells, N."""
         return len(self.bandwidth_hz)
 
-    @cached_property
+    @property
     def cell_starts(self) -> IntArray:
         """Index of the first client of each cell, [cells]."""
-        return np.searchsorted(self.cell_of, np.arange(self.cells))
+        return np.concatenate([[0], self._ends[:-1]])
 
-    @cached_property
+    @property
     def cell_sizes(self) -> IntArray:
         """Number of clients in each cell, n_j [cells]."""
-        return np.bincount(self.cell_of, minlength=self.cells)
+        return np.diff(self._ends, prepend=0)
 
     @property
     def numbers(self) -> IntArray:
@@ -256,7 +266,7 @@ class Network:
         if len(numbers) == self.clients:
             return self
         return replace(
-            self, part=numbers, **{name: getattr(self, name)[rows] for name in BY_CLIENT}
+            self, part=numbers, **{name: vars(self)[name].at(rows) for name in BY_CLIENT}
         )
 
     @checked()

@@ -2,6 +2,7 @@
 
 import dataclasses
 import doctest
+import pickle
 import subprocess
 import sys
 
@@ -15,6 +16,9 @@ import channels
 from channels import ChannelDraw, Network, Rayleigh, Rician, Stream, even_cells, section_vi_c
 
 STREAM = Stream(1, ("channel",))
+
+
+FIELDS = ("cpu_hz", "snr_db", "path_gain_db", "transmit_power_w", "switched_capacitance")
 
 
 def small(**changes):
@@ -49,6 +53,24 @@ def test_cells_and_clients_must_be_integers(clients, cells, message):
     with pytest.raises(TypeError, match=message):
         section_vi_c(cells, clients, stream=STREAM)
     assert even_cells(np.int32(3), np.int64(2)).tolist() == [0, 0, 1]
+
+
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=4), st.data())
+def test_values_read_as_given(sizes, data):
+    """Whether values are equal within cells or not, in the network, its parts and its copies."""
+    cell_of = np.repeat(np.arange(len(sizes)), sizes)
+    levels = st.lists(st.sampled_from([1.0, 2.0]), min_size=len(cell_of), max_size=len(cell_of))
+    by_cell = st.sampled_from([cell_of + 1.0, cell_of % 2 + 1.0, np.ones(len(cell_of))])
+    given_values = {name: np.array(data.draw(levels | by_cell)) for name in FIELDS}
+    network = small(cell_of=cell_of, **given_values)
+    some = np.flatnonzero(data.draw(levels.map(np.array)) == 1)
+    copies = (network, dataclasses.replace(network), pickle.loads(pickle.dumps(network)))
+    for name, wanted in ({"cell_of": cell_of} | given_values).items():
+        for made in copies:
+            value = getattr(made, name)
+            assert (value.dtype, value.tolist()) == (wanted.dtype, wanted.tolist())
+            assert getattr(made.of(some), name).tolist() == wanted[some].tolist()
+        assert not getattr(network, name).flags.writeable
 
 
 @given(st.lists(st.integers(1, 5), min_size=1, max_size=6))

@@ -109,7 +109,7 @@ class Server:
             weight, whole = self.weights.of(who), self._present_weights
             at_nodes = name in self.nodes
             before = self.nodes[name] if at_nodes else self.cloud[name][None]
-            node = self.weights.node_of[who] if at_nodes else np.zeros_like(who)
+            node = self.weights.nodes_of(who) if at_nodes else np.zeros_like(who)
             if not at_nodes:
                 whole = whole.sum(keepdims=True)
             means = torch.zeros_like(before)
@@ -151,7 +151,7 @@ class Server:
             silent = {p.name: ~senders.tracking for p in rule.payloads if p.senders == "tracking"}
         air = AirRound(
             nodes=self.weights.nodes,
-            node=self.weights.node_of[clients],
+            node=self.weights.nodes_of(clients),
             clients=clients,
             weights=self.weights.in_means(clients),
             each=frozenset(payload.name for payload in rule.payloads if payload.each),

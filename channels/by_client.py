@@ -1,0 +1,95 @@
+"""Values of many clients, stored once for each cell where its clients have equal values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from channels.arrays import IntArray
+from channels.validation import Scalar
+
+Values = NDArray[Any]
+
+
+class ByClient(Protocol):
+    """Values of clients, of which some or all are read."""
+
+    def at(self, clients: IntArray) -> Values:
+        """Values of the given clients, [clients]."""
+
+    def whole(self) -> Values:
+        """Values of all clients, [clients], read-only."""
+
+
+@dataclass(frozen=True)
+class Listed:
+    """One value per client.
+
+    Args:
+        values: [clients].
+    """
+
+    values: Values
+
+    def at(self, clients: IntArray) -> Values:
+        """Values of the given clients, [clients]."""
+        return np.asarray(self.values[clients])
+
+    def whole(self) -> Values:
+        """Values of all clients, [clients], read-only."""
+        return self.values
+
+
+@dataclass(frozen=True)
+class ByCell:
+    """One value per cell, for clients that are sorted by cell.
+
+    Args:
+        values: [cells].
+        ends: [cells], index of the first client after each cell, increasing.
+    """
+
+    values: Values
+    ends: IntArray
+
+    def at(self, clients: IntArray) -> Values:
+        """Values of the given clients, [clients]."""
+        return np.asarray(self.values[np.searchsorted(self.ends, clients, side="right")])
+
+    def whole(self) -> Values:
+        """Values of all clients, [clients], read-only."""
+        if len(self.values) == 1:
+            return np.broadcast_to(self.values, int(self.ends[-1]))
+        values = np.repeat(self.values, np.diff(self.ends, prepend=0))
+        values.setflags(write=False)
+        return values
+
+
+def stored_by_cell(values: Values, ends: IntArray) -> ByClient:
+    """``values`` [clients], of which those that are equal within every cell are stored once.
+
+    Args:
+        values: [clients], read-only.
+        ends: [cells], index of the first client after each cell, increasing.
+    """
+    found = ByCell(values[ends - 1], ends)
+    return found if np.array_equal(found.whole(), values) else Listed(values)
+
+
+class ByClientField(Generic[Scalar]):
+    """A field [clients] of a class, which is set to values ``ByClient`` and reads as an array."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: object | None, owner: type) -> NDArray[Scalar]:
+        if instance is None:
+            raise AttributeError(self._name)  # so that the field has no default
+        values: ByClient = vars(instance)[self._name]
+        return values.whole()
+
+    def __set__(self, instance: object, values: ByClient) -> None:
+        vars(instance)[self._name] = values
