@@ -170,9 +170,10 @@ def calling(
     Raises:
         TrainingError, or the given type: the code has raised an exception, which is the cause.
     """
+    unchanged: tuple[type[BaseException], ...] = (*ONE_LINE, *NO_ERROR, *passed)
     try:
         yield
-    except (*ONE_LINE, *NO_ERROR, *passed):
+    except unchanged:
         raise
     except BaseException as error:  # users' code may raise anything
         if out_of_memory(error):
