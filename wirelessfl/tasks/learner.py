@@ -289,9 +289,7 @@ class Learner:
         self.deferred.restore(tensors, state["ahead"], device)
         self.recent.clear()
         self.recent.extend(separated("recent", tensors, device))
-        self.steps_done, begun = StepsDone.restored(tensors), tensors["begun"]
-        # In checkpoints of earlier versions it is a boolean for each client.
-        begun = begun.nonzero()[:, 0] if begun.dtype == torch.bool else begun
-        self.begun = set(begun.tolist())
+        self.steps_done = StepsDone.restored(tensors)
+        self.begun = set(tensors["begun"].tolist())
         self.back, self.metrics = list(state["back"]), dict(state["metrics"])
         self.issued = {number: (client, version) for number, client, version in state["issued"]}

@@ -35,7 +35,5 @@ class StepsDone(Counter[int]):
     @classmethod
     def restored(cls, tensors: Mapping[str, Tensor]) -> StepsDone:
         """Continue from the result of ``tensors``; other tensors are ignored."""
-        steps = tensors["steps_done"]
-        # In checkpoints of earlier versions all clients have an entry, in order.
-        who = tensors.get("steps_done.who", torch.arange(len(steps)))
-        return cls(dict(zip(who.tolist(), steps.tolist(), strict=True)))
+        who, steps = tensors["steps_done.who"].tolist(), tensors["steps_done"].tolist()
+        return cls(dict(zip(who, steps, strict=True)))

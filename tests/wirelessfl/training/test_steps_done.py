@@ -17,9 +17,3 @@ def test_steps_are_counted_copied_and_restored():
     again = StepsDone.restored({**steps.tensors(), "other": torch.zeros(1)})
     assert again == steps
     assert StepsDone.restored(StepsDone().tensors()).of(np.array([1])).tolist() == [0]
-
-
-def test_steps_of_all_clients_are_restored():
-    """A checkpoint of an earlier version has an entry per client."""
-    old = StepsDone.restored({"steps_done": torch.tensor([0, 6, 0, 2])})
-    assert old.of(np.arange(5)).tolist() == [0, 6, 0, 2, 0]
