@@ -185,14 +185,23 @@ def sweep(
         else:
             failures = _in_turn(configs, places, folders, tell, ended)
     failed = {settings_hash(failure.config): failure for failure in failures}
-    outcomes = [
-        failed.get(settings_hash(config)) or resume(folder, trust=config.code)
-        for folder, config in zip(folders, configs, strict=True)
-    ]
-    results = [outcome for outcome in outcomes if isinstance(outcome, RunResult)]
+    stored: dict[Path, RunResult | Failure] = {}
+    for folder, config in zip(folders, configs, strict=True):
+        if folder not in stored:
+            stored[folder] = failed.get(settings_hash(config)) or _stored(config, folder)
+    outcomes = [stored[folder] for folder in folders]
+    failures = [outcome for outcome in stored.values() if isinstance(outcome, Failure)]
     if failures:
         raise SweepError(failures, outcomes)
-    return results
+    return [outcome for outcome in outcomes if isinstance(outcome, RunResult)]
+
+
+def _stored(config: Config, folder: Path) -> RunResult | Failure:
+    """The finished run in a folder, or the reason why it cannot be read."""
+    try:
+        return resume(folder, trust=config.code)
+    except ConfigError as error:
+        return Failure(config, str(error))
 
 
 def _in_turn(

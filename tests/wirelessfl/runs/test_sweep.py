@@ -442,3 +442,19 @@ def test_json_has_the_finished_and_the_failed_runs(tmp_path, capsys):
     assert output.err.startswith("SweepError: 2 of the runs failed")
     assert main([word for word in words if word != "--json"]) == 2
     assert capsys.readouterr().out.count("\n│ noniid") == 1
+
+
+def test_a_damaged_run_does_not_hide_the_others(tmp_path):
+    """A finished run whose rows were edited fails with the name of its file; nothing trains."""
+    wanted = configs(rounds=1)
+    whole = sweep(wanted, tmp_path)
+    rows = whole[1].directory / "rows.jsonl"
+    rows.write_text(rows.read_text().replace('"round": 1', '"round": 2'))
+    trained = []
+    with pytest.raises(SweepError, match="rows.jsonl has been changed") as caught:
+        sweep([*wanted, wanted[1]], tmp_path, on_row=lambda place, row: trained.append(row))
+    outcomes = caught.value.outcomes
+    assert [isinstance(outcome, Failure) for outcome in outcomes] == [False, True, False, True]
+    assert bare([outcomes[0], outcomes[2]]) == bare([whole[0], whole[2]])
+    assert len(caught.value.failures) == 1, "equal settings fail once"
+    assert not trained
