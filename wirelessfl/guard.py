@@ -18,6 +18,7 @@ from types import FunctionType
 from typing import Any, TypeVar
 
 from wirelessfl.errors import ConfigError, DataError, TrainingError, out_of_memory
+from wirelessfl.import_paths import path_of
 from wirelessfl.signals import Terminated
 from wirelessfl.wording import shown
 
@@ -73,8 +74,8 @@ def of_project(thing: object) -> bool:
 
 def title_of(thing: object) -> str:
     """The title of an object for messages: its choice's title, or the import path of its class."""
-    title, cls = getattr(thing, "title", None), type(thing)
-    return title if isinstance(title, str) else f"{cls.__module__}:{cls.__qualname__}"
+    title = getattr(thing, "title", None)
+    return title if isinstance(title, str) else path_of(type(thing))
 
 
 def described(value: object) -> str:

@@ -49,6 +49,11 @@ def short(name: str) -> str:
     return Path(name).name if is_import_path(name) else name
 
 
+def path_of(cls: type) -> str:
+    """The import path of a class."""
+    return f"{file_of(cls.__module__) or cls.__module__}:{cls.__qualname__}"
+
+
 def module_of(file: str) -> str:
     """Name of the module of a file: its path without ``.py``, in which dots are encoded."""
     return quote(os.path.abspath(file).removesuffix(SUFFIX)).replace(".", "%2E")

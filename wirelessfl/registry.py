@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Generic, TypeVar, cast, get_type_hints
 
 from wirelessfl.errors import ConfigError
 from wirelessfl.guard import calling, guard, of_project
-from wirelessfl.import_paths import file_of, is_import_path, module_and_name
+from wirelessfl.import_paths import file_of, is_import_path, module_and_name, path_of
 from wirelessfl.sources import source_hashes
 from wirelessfl.wording import public_path, shown, suggestion
 
@@ -37,8 +37,7 @@ class Choice:
         if "name" not in vars(cls):
             cls.name = file_name(cls.__module__)
         if "title" not in vars(cls):
-            module = file_of(cls.__module__) or cls.__module__
-            cls.title = cls.name if of_project(cls) else f"{module}:{cls.__qualname__}"
+            cls.title = cls.name if of_project(cls) else path_of(cls)
         guard(cls)
 
     def unused(self) -> Mapping[str, str]:

@@ -14,7 +14,8 @@ from importlib.util import find_spec, resolve_name
 from pathlib import Path
 from typing import Any
 
-OWN = ("channels", "solvers", "wirelessfl")
+from wirelessfl.guard import PROJECT
+
 INSTALLED = ("site-packages", "dist-packages")
 """Folders of installed packages."""
 NO_SOURCE = "no source file"
@@ -62,7 +63,7 @@ def source_hashes(module: str) -> dict[str, str]:
 def _of_user(name: str) -> bool:
     """Whether the top-level package of a module belongs to the user."""
     top = name.partition(".")[0]
-    if top in OWN or top in sys.stdlib_module_names:
+    if top in PROJECT or top in sys.stdlib_module_names:
         return False
     spec = _spec(top)
     places = [getattr(spec, "origin", None), *(_folders(spec) or ())]
