@@ -279,7 +279,7 @@ class RunDirectory:
         if not self.holds_run(self.path) or self._rows.length != self._rows.covered[0]:
             raise NotWrittenError(
                 f"the folder {self.path} has been removed, moved or changed while its run was "
-                "training, and rows are lost. Start a new run."
+                "training. Restore the folder and resume the run, or start a new run."
             )
 
     @contextmanager
