@@ -132,12 +132,4 @@ def explain(
     return " ".join(lines.values())
 
 
-__all__ = [
-    "explain",
-    "nearest",
-    "needed",
-    "public_path",
-    "shown",
-    "suggestion",
-    "without_none",
-]
+__all__ = ["explain", "nearest", "needed", "public_path", "shown", "suggestion", "without_none"]

@@ -63,10 +63,7 @@ def differences(results: Results) -> dict[str, list[list[dict[str, Any]]]]:
         if seeds:
             found[_snr_label(case)] = [
                 [
-                    {
-                        "round": row["round"],
-                        "accuracy": counted(row) - counted(other),
-                    }
+                    {"round": row["round"], "accuracy": counted(row) - counted(other)}
                     for row, other in zip(rows, others, strict=False)
                 ]
                 for rows, others in seeds
