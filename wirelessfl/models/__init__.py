@@ -9,9 +9,9 @@ from typing import Any
 from torch import nn
 
 from channels.streams import Stream
-from wirelessfl.errors import ConfigError, DataError, out_of_memory
+from wirelessfl.errors import ConfigError, out_of_memory
 from wirelessfl.generators import seeded_generators
-from wirelessfl.guard import located
+from wirelessfl.guard import NO_ERROR, ONE_LINE, located
 from wirelessfl.models.cifar_cnn import CifarCNN
 from wirelessfl.models.dropout import StreamDropout
 from wirelessfl.models.fcnn import FCNN, MLP
@@ -103,9 +103,9 @@ def build_model(
     with seeded_generators(stream):
         try:
             model = factory(input_shape, classes, **options)
-        except (ConfigError, DataError):
+        except (*ONE_LINE, *NO_ERROR):
             raise
-        except (Exception, SystemExit) as error:  # a user's callable may raise anything
+        except BaseException as error:  # a user's callable may raise anything
             if out_of_memory(error):
                 raise
             expected = isinstance(error, TypeError | RuntimeError)  # torch's, if sizes overflow

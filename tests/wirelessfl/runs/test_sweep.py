@@ -451,7 +451,7 @@ def test_a_damaged_run_does_not_hide_the_others(tmp_path):
     rows = whole[1].directory / "rows.jsonl"
     rows.write_text(rows.read_text().replace('"round": 1', '"round": 2'))
     trained = []
-    with pytest.raises(SweepError, match="rows.jsonl has been changed") as caught:
+    with pytest.raises(SweepError, match="has been changed since the checkpoint") as caught:
         sweep([*wanted, wanted[1]], tmp_path, on_row=lambda place, row: trained.append(row))
     outcomes = caught.value.outcomes
     assert [isinstance(outcome, Failure) for outcome in outcomes] == [False, True, False, True]

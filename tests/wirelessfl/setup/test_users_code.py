@@ -14,6 +14,7 @@ from wirelessfl.config.kinds import KINDS
 from wirelessfl.data import Dataset
 from wirelessfl.data.splits.base import Split
 from wirelessfl.errors import ConfigError, DataError, TrainingError
+from wirelessfl.signals import Terminated
 from wirelessfl.uplinks.tdma import Tdma
 
 SEEN = []
@@ -136,6 +137,17 @@ def test_exceptions_of_constructors_become_one_line(config, toy, kind, name, err
         wirelessfl.run(config("fedavg", **{kind: f"{__name__}:{name}"}), **given)
     assert "\n" not in str(caught.value)
     assert not isinstance(caught.value.__cause__, type(None))
+
+
+class Ended(nn.Module):
+    def __init__(self, input_shape, classes):
+        super().__init__()
+        raise Terminated(143)
+
+
+def test_a_signal_during_a_constructor_is_no_error(config, toy):
+    with pytest.raises(Terminated):
+        wirelessfl.run(config("fedavg", model=f"{__name__}:Ended"), data=toy)
 
 
 class FailsInTests(Linear):
