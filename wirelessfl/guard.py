@@ -156,9 +156,7 @@ def wrong_result(kind: str, thing: object, method: str, found: str, wanted: str)
 
 
 @contextmanager
-def calling(
-    where: str, error_type: type[Exception] = TrainingError, *passed: type[Exception]
-) -> Iterator[None]:
+def calling(where: str, error_type: type[Exception] = TrainingError) -> Iterator[None]:
     """Turn exceptions of users' code into one line, except those that already are.
 
     Interrupts, signals that end the process, and a lack of memory are not errors of the code.
@@ -166,15 +164,13 @@ def calling(
     Args:
         where: what is called, for the message.
         error_type: type of the error.
-        passed: types of further exceptions that are not changed.
 
     Raises:
         TrainingError, or the given type: the code has raised an exception, which is the cause.
     """
-    unchanged: tuple[type[BaseException], ...] = (*ONE_LINE, *NO_ERROR, *passed)
     try:
         yield
-    except unchanged:
+    except (*ONE_LINE, *NO_ERROR):
         raise
     except BaseException as error:  # users' code may raise anything
         if out_of_memory(error):
