@@ -54,6 +54,20 @@ def about(device: str) -> dict[str, Any]:
     }
 
 
+def checked_entries(told: Any) -> dict[str, Any]:
+    """The entries that were read from ``about.json``.
+
+    Raises:
+        ValueError: they are not those of a run.
+    """
+    if isinstance(told, dict):
+        resumed, named = told.get("resumed", []), told.get("named", {})
+        tables = named.values() if isinstance(named, dict) else [None]
+        if isinstance(resumed, list) and all(isinstance(table, dict) for table in tables):
+            return told
+    raise ValueError("it has no entries of a run")
+
+
 @cache
 def commit(package: Path) -> dict[str, Any]:
     """The commit of a package, and whether files of the three packages differ from it.

@@ -20,7 +20,7 @@ from wirelessfl.config import Config
 from wirelessfl.config.named import Trust
 from wirelessfl.config.tables import read_toml
 from wirelessfl.errors import ConfigError
-from wirelessfl.runs.about import CHECKPOINT_LAYOUT, NUMERICS, ROWS_SCHEMA, about
+from wirelessfl.runs.about import CHECKPOINT_LAYOUT, NUMERICS, ROWS_SCHEMA, about, checked_entries
 from wirelessfl.runs.checkpoints import read_checkpoint, read_state, write_checkpoint
 from wirelessfl.runs.files import NotWrittenError, check_writable, draft_of, replacing
 from wirelessfl.runs.rows_file import RowsFile
@@ -44,20 +44,6 @@ def _alone_in(path: Path) -> Iterator[None]:
                 stack.callback(os.close, folder)
                 fcntl.flock(folder, fcntl.LOCK_EX)
         yield
-
-
-def _about_entries(told: Any) -> dict[str, Any]:
-    """The entries of ``about.json``.
-
-    Raises:
-        ValueError: they are not those of a run.
-    """
-    if isinstance(told, dict):
-        resumed, named = told.get("resumed", []), told.get("named", {})
-        tables = named.values() if isinstance(named, dict) else [None]
-        if isinstance(resumed, list) and all(isinstance(table, dict) for table in tables):
-            return told
-    raise ValueError("it has no entries of a run")
 
 
 class RunDirectory:
@@ -228,7 +214,7 @@ class RunDirectory:
         """
         with self._reading(self._about_file):
             told = json.loads(self._about_file.read_text(encoding="utf-8"))
-            return _about_entries(told)
+            return checked_entries(told)
 
     def note_resumed(self, told: dict[str, Any]) -> None:
         """Add an entry to the list ``resumed`` in ``about.json``; other entries do not change.
