@@ -76,6 +76,7 @@ class Plan(NamedTuple):
     last: float
 
 
+@np.errstate(over="ignore", divide="ignore", invalid="ignore")  # such prices have no merit
 def shortest(block: Block) -> tuple[Plan, float]:
     """The bands that end soonest, and a lower bound on the last interval's seconds."""
     plan, free = _fill(block, _constant(block))
@@ -161,7 +162,7 @@ def _step(block: Block, state: Prices, last: float) -> Prices | None:
         trial = Prices(
             block, state.prices + length * prices, state.weights + length * weights, last
         )
-        if trial.merit >= state.merit + 1e-4 * length * slope:
+        if state.merit + 1e-4 * length * slope <= trial.merit < np.inf:
             return trial
         length /= 2
     return None

@@ -175,6 +175,21 @@ def test_a_client_far_below_the_noise(snr_hz):
     assert found.objective[1] == usual.objective
 
 
+@pytest.mark.parametrize("seed", range(40))
+def test_numbers_from_one_limit_to_the_other(seed):
+    """Warnings are errors: prices that overflow on the way are no better than those before."""
+    random = np.random.default_rng(seed)
+    bits, ready, snr_hz, band = (
+        *10 ** random.uniform(-60, 60, (3, 5)),
+        10 ** random.uniform(-60, 60),
+    )
+    found = allocate_bands_in_time(bits, ready, snr_hz, band)
+    assert found.bound <= found.objective
+    alone = (ready + bits * LN2 / band / np.log1p(snr_hz / band)).max()
+    constant = allocate_bandwidth(bits, ready, snr_hz, band).objective
+    assert alone * (1 - 1e-12) <= found.objective <= constant * (1 + 1e-12)
+
+
 def test_a_step_without_a_solution_ends_the_search_of_its_problem_only(monkeypatch):
     random = np.random.default_rng(8)
     bits, ready, snr_hz = drawn(random, (2, 5), 0.1)
