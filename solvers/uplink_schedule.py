@@ -16,6 +16,7 @@ Each client sends in the whole band, and takes u_i seconds of it from when it is
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
@@ -36,6 +37,8 @@ UPLINK_ACCESS: tuple[str, ...] = get_args(Access)
 """Ways to share the time of an uplink."""
 
 _MAX_STEPS = 100
+_FEW = 16
+"""Number of problems up to which lists are faster than arrays of one number per problem."""
 
 
 class Schedule(NamedTuple):
@@ -105,22 +108,25 @@ def schedule_uplink(
 def _sequential(ready: FloatArray, upload: FloatArray) -> Outcome:
     order = np.argsort(ready, axis=-1, kind="stable")
     soonest, sent = (np.take_along_axis(array, order, -1) for array in (ready, upload))
-    turns = [_turns(*each) for each in zip(soonest.tolist(), sent.tolist(), strict=True)]
-    begin = np.where(sent > 0, np.array(turns).reshape(ready.shape), soonest)
+    waits = np.where(sent > 0, soonest, 0.0)  # nobody waits for a client without bits
+    if len(ready) > _FEW:
+        begin = np.array(_turns(waits.T, sent.T, np.maximum)).T
+    else:
+        each = zip(waits.tolist(), sent.tolist(), strict=True)
+        begin = np.array([_turns(*one, max) for one in each]).reshape(ready.shape)
     starts = np.empty_like(ready)
-    np.put_along_axis(starts, order, begin, -1)
+    np.put_along_axis(starts, order, np.where(sent > 0, begin, soonest), -1)
     end = (starts + upload).max(-1)
     return Outcome(Schedule(starts, (upload > 0).astype(np.float64)), end, end)
 
 
-def _turns(ready: list[float], upload: list[float]) -> list[float]:
-    """When the uplink takes up each client of one problem, in order of readiness."""
-    turns: list[float] = []
+def _turns(ready: Any, upload: Any, later: Callable[[Any, Any], Any]) -> list[Any]:
+    """When each client begins, in order of readiness; clients are numbers, or one per problem."""
+    turns: list[Any] = []
     free = 0.0
     for soonest, seconds in zip(ready, upload, strict=True):
-        turns.append(soonest if soonest > free else free)
-        if seconds:
-            free = turns[-1] + seconds
+        turns.append(later(soonest, free))
+        free = turns[-1] + seconds
     return turns
 
 
