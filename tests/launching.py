@@ -224,6 +224,7 @@ def _become(request: Mapping[str, Any]) -> None:
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # tests under nohup ignore it
     if request["session"]:
         os.setsid()
     for number, name in enumerate([os.devnull, *request["streams"]]):

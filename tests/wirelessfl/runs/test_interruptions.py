@@ -96,9 +96,10 @@ def test_an_error_in_a_note_of_the_training_is_the_callers(config, toy):
 
 @pytest.fixture
 def handlers():
-    """The handlers of the signals, which a run must not change."""
-    before = {number: signal.getsignal(number) for number in ENDING}
-    yield before
+    """The default handlers, which a run must not change; tests under nohup ignore SIGHUP."""
+    usual = dict.fromkeys(ENDING, signal.SIG_DFL) | {signal.SIGINT: signal.default_int_handler}
+    before = {number: signal.signal(number, handler) for number, handler in usual.items()}
+    yield usual
     for number, handler in before.items():
         signal.signal(number, handler)
 
