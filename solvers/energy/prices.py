@@ -144,8 +144,7 @@ def clear(rounds: Rounds, price: FloatArray, y: FloatArray, limited: BoolArray) 
 
 def _closed(low: FloatArray, high: FloatArray) -> BoolArray:
     """Whether hardly a number is left in a bracket."""
-    with np.errstate(invalid="ignore"):
-        return np.isfinite(high) & (high - low <= 4 * _EPS * np.abs(high))
+    return np.isfinite(high) & (high - low <= 4 * _EPS * np.abs(high))
 
 
 def _spare(rounds: Rounds, state: State, high: FloatArray) -> State:
@@ -162,16 +161,15 @@ def _root(now: FloatArray, before: FloatArray) -> FloatArray:
     ln lambda as a cubic polynomial of the rest (inverse interpolation), [3, problems] each.
     """
     price, rest, slope = now
-    with np.errstate(all="ignore"):
-        newton = price - rest / slope
-        span = before[1] - rest
-        mean = (before[0] - price) / span
-        share = rest / span
-        bend = mean - 1 / slope
-        twist = 1 / before[2] - mean - bend
-        more = rest * share * (bend - twist * (1 + share))
-        modest = np.abs(more) <= np.abs(newton - price)
-        return np.asarray(newton + np.where(modest, more, 0.0))
+    newton = price - rest / slope
+    span = before[1] - rest
+    mean = (before[0] - price) / span
+    share = rest / span
+    bend = mean - 1 / slope
+    twist = 1 / before[2] - mean - bend
+    more = rest * share * (bend - twist * (1 + share))
+    modest = np.abs(more) <= np.abs(newton - price)
+    return np.asarray(newton + np.where(modest, more, 0.0))
 
 
 def _excess(rounds: Rounds, state: State) -> tuple[FloatArray, FloatArray]:
@@ -188,8 +186,7 @@ def _inside(
     goal: FloatArray, low: FloatArray, high: FloatArray, now: FloatArray, sure: BoolArray
 ) -> FloatArray:
     """The goal where it is within the bracket, else a point within; the same if not sure."""
-    with np.errstate(invalid="ignore"):
-        half = (low + high) / 2
+    half = (low + high) / 2
     goal = np.clip(goal, now[0] - _FARTHEST, now[0] + _FARTHEST)
     aside = now[0] + np.where(sure, np.copysign(2.0, now[1]), 0.0)
     other = np.where(np.isfinite(half) & sure, half, aside)

@@ -60,8 +60,12 @@ def least_energy(problem: Problem, end: FloatArray) -> Plan:
     return plan
 
 
+@np.errstate(all="ignore")
 def _least_energy(problem: Problem, end: FloatArray) -> Plan:
-    """As ``least_energy``, all problems together."""
+    """As ``least_energy``, all problems together.
+
+    Numbers out of range raise no warnings: an energy that is not finite is reported as unknown.
+    """
     seconds, joules = problem.weights
     free = np.isnan(end)
     second = np.divide(seconds, joules, out=np.full(len(end), np.nan), where=free)
@@ -83,9 +87,8 @@ def _least_energy(problem: Problem, end: FloatArray) -> Plan:
         last = (clients.busy(plan.frequency[at]) + plan.window[at]).max(-1)
         plan.end[at] = np.where(free[at], np.maximum(state.end, last), end[at])
         late[at] = last > plan.end[at] * (1 + _LATE)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        slow = np.minimum(problem.cycles / plan.end[:, None], problem.speed)
-        plan.slope[:] = np.where(free | (idle == 0), 0.0, -2 * idle * plan.end**-3.0)
+    slow = np.minimum(problem.cycles / plan.end[:, None], problem.speed)
+    plan.slope[:] = np.where(free | (idle == 0), 0.0, -2 * idle * plan.end**-3.0)
     plan.frequency[:] = np.where(sends, plan.frequency, np.where(problem.cycles > 0, slow, 0.0))
     plan.energy[:] = (plan.power * plan.window).sum(-1)
     plan.energy[:] += (problem.kappa * problem.cycles * plan.frequency**2).sum(-1)
@@ -113,15 +116,14 @@ def _at_full_power(problem: Problem, end: FloatArray) -> tuple[FloatArray, ...]:
     """
     snr = problem.power * problem.gain
     last = end[:, None] - problem.ready
-    with np.errstate(all="ignore"):
-        least = np.where(problem.bits > 0, least_band(problem.bits, last, snr)[0], 0.0)
-        total = least.sum(-1)
-        band = least * (problem.band / total)[:, None]
-        # Near T*, windows that are rounding errors of T leave too little of the band for others.
-        short = np.flatnonzero(~(total <= problem.band * (1 + _LATE)))
-        if short.size:
-            band[short] = soonest(problem.cells(short))[0]
-        window = upload_seconds(problem.bits, band, snr)  # ``last`` to rounding errors of T
+    least = np.where(problem.bits > 0, least_band(problem.bits, last, snr)[0], 0.0)
+    total = least.sum(-1)
+    band = least * (problem.band / total)[:, None]
+    # Near T*, windows that are rounding errors of T leave too little of the band for others.
+    short = np.flatnonzero(~(total <= problem.band * (1 + _LATE)))
+    if short.size:
+        band[short] = soonest(problem.cells(short))[0]
+    window = upload_seconds(problem.bits, band, snr)  # ``last`` to rounding errors of T
     window = np.where(problem.bits > 0, window, 0.0)
     power = np.where(problem.bits > 0, problem.power, 0.0)
     frequency = np.where(problem.cycles > 0, problem.speed, 0.0)
@@ -166,23 +168,23 @@ def _cleared(
         alone = ready + upload_seconds(clients.nats / LN2, np.broadcast_to(equal, ready.shape), snr)
         end = np.where(free, np.maximum(alone.max(-1), floor), end)
     last = end[:, None] - ready
-    with np.errstate(all="ignore"):  # uploads shorter than the rounding of T have no start
-        least, slope = least_band(clients.nats / LN2, last, snr)
-        x = clients.nats / (least * last)
-        most = np.expm1(x)  # SNR at full power in the least band
-        meet = growth(x, most) * last / clients.gain  # price at which that is the best band
-        busy = 2 * clients.kappa * clients.speed**3 * (clients.cycles > 0)
-        full = (clients.power + busy) / -slope
-        top = np.where(free, np.inf, np.log(np.maximum(full, meet).max(-1)))
-        share = least * (band / (least * clients.weight).sum(-1))[:, None]
-        share = np.where(free[:, None], equal, share)
-        x = clients.nats / (share * last)
-        ratio = np.expm1(x)
-        d = growth(x, ratio)
-        price = _price(share, least, d * last / clients.gain, d / (x * ratio), clients.weight)
-        price = np.minimum(price, top)
-        limited = np.exp(price)[:, None] > meet
-        y = np.log(np.where(limited, most, ratio))
+    # Uploads shorter than the rounding of T have no start.
+    least, slope = least_band(clients.nats / LN2, last, snr)
+    x = clients.nats / (least * last)
+    most = np.expm1(x)  # SNR at full power in the least band
+    meet = growth(x, most) * last / clients.gain  # price at which that is the best band
+    busy = 2 * clients.kappa * clients.speed**3 * (clients.cycles > 0)
+    full = (clients.power + busy) / -slope
+    top = np.where(free, np.inf, np.log(np.maximum(full, meet).max(-1)))
+    share = least * (band / (least * clients.weight).sum(-1))[:, None]
+    share = np.where(free[:, None], equal, share)
+    x = clients.nats / (share * last)
+    ratio = np.expm1(x)
+    d = growth(x, ratio)
+    price = _price(share, least, d * last / clients.gain, d / (x * ratio), clients.weight)
+    price = np.minimum(price, top)
+    limited = np.exp(price)[:, None] > meet
+    y = np.log(np.where(limited, most, ratio))
     first = (ready + clients.nats / snr).max(-1)
     rounds = Rounds(clients, band, end, second, idle, first, floor, top)
     return clear(rounds, price, y, limited), rounds
@@ -250,15 +252,14 @@ def _alone(rounds: Rounds, energy: FloatArray, end: FloatArray) -> FloatArray:
     clients, free = rounds.clients, ~np.isnan(rounds.second)
     second = np.where(free, rounds.second, 0.0)
     sooner = np.where(free, second * np.maximum(rounds.first, rounds.floor), 0.0)
-    with np.errstate(all="ignore"):
-        latest = np.where(free, end + energy / rounds.second, end)  # later, time costs more
-        last = (latest * (1 + ROUNDING))[:, None]
-        band = np.broadcast_to(rounds.band[:, None], clients.nats.shape)
-        product = band * (last - clients.cycles / clients.speed)
-        sent = product * np.expm1(clients.nats / product) / clients.gain
-        shortest = upload_seconds(clients.nats / LN2, band, clients.power * clients.gain)
-        rest = np.maximum(last - shortest, clients.cycles / clients.speed)
-        slowest = np.divide(clients.cycles, rest, np.zeros(rest.shape), where=clients.cycles > 0)
-        computed = clients.kappa * clients.cycles * slowest**2
-        idle = rounds.idle / latest**2
+    latest = np.where(free, end + energy / rounds.second, end)  # later, time costs more
+    last = (latest * (1 + ROUNDING))[:, None]
+    band = np.broadcast_to(rounds.band[:, None], clients.nats.shape)
+    product = band * (last - clients.cycles / clients.speed)
+    sent = product * np.expm1(clients.nats / product) / clients.gain
+    shortest = upload_seconds(clients.nats / LN2, band, clients.power * clients.gain)
+    rest = np.maximum(last - shortest, clients.cycles / clients.speed)
+    slowest = np.divide(clients.cycles, rest, np.zeros(rest.shape), where=clients.cycles > 0)
+    computed = clients.kappa * clients.cycles * slowest**2
+    idle = rounds.idle / latest**2
     return np.asarray(sooner + ((sent + computed) * clients.weight).sum(-1) + idle)

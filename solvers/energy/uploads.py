@@ -23,17 +23,16 @@ def uploads(rounds: Rounds, state: State) -> tuple[FloatArray, FloatArray, Float
     """Bands that fill the cell, windows, powers and frequencies, within all limits."""
     clients, end = rounds.clients, state.end[:, None]
     band = state.replies.band
-    with np.errstate(all="ignore"):
-        latest = end - clients.cycles / clients.speed
-        least = least_band(clients.nats / LN2, latest, clients.power * clients.gain)[0]
-        pinned = np.zeros(band.shape, dtype=np.bool_)  # at full power and speed until the end
-        for _ in range(_TURNS):
-            band = _filled(rounds, state.replies.band, least, pinned)
-            window, power, frequency = _in_time(clients, band, end, state.replies)
-            late = clients.busy(frequency) + window > end * (1 + ROUNDING)
-            if not (late & ~pinned).any():
-                break
-            pinned |= late
+    latest = end - clients.cycles / clients.speed
+    least = least_band(clients.nats / LN2, latest, clients.power * clients.gain)[0]
+    pinned = np.zeros(band.shape, dtype=np.bool_)  # at full power and speed until the end
+    for _ in range(_TURNS):
+        band = _filled(rounds, state.replies.band, least, pinned)
+        window, power, frequency = _in_time(clients, band, end, state.replies)
+        late = clients.busy(frequency) + window > end * (1 + ROUNDING)
+        if not (late & ~pinned).any():
+            break
+        pinned |= late
     return band, window, power, frequency
 
 

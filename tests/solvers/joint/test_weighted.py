@@ -151,6 +151,28 @@ def test_the_least_time_has_the_least_energy(seed):
     assert found.seconds == pytest.approx(fast.objective, rel=1e-12)
 
 
+@pytest.mark.parametrize(
+    ("bits", "cycles", "gain", "power", "speed", "band", "kappa"),
+    [
+        ([18, -39], [4, 43], [-24, -47], [-39, -39], [-24, 47], 38, 43),
+        ([-31, -49], [-52, 48], [-35, -3], [-7, 41], [-39, 55], 57, 13),
+        ([-14, -16], [45, -57], [2, -18], [-17, 54], [-49, 26], 52, 16),
+    ],
+)
+def test_the_least_time_of_numbers_near_the_limits(bits, cycles, gain, power, speed, band, kappa):
+    """Powers of ten; warnings are errors. Each cell has one client, so times have a closed form."""
+    bits, cycles, gain, power, speed = 10.0 ** np.array([bits, cycles, gain, power, speed])
+    band, kappa = 10.0 ** np.array([band, kappa])
+    rate = band * np.log1p(gain * power / band) / np.log(2)
+    ends = [(np.array([one, 3 - one]) * (cycles / speed + bits / rate)).max() for one in range(4)]
+    found = optimize_masks_and_energy(
+        bits[:, None], cycles[:, None], gain[:, None], band, 3, weights=(1, 0), kappa=kappa,
+        max_power_watts=power[:, None], max_cpu_hz=speed[:, None],
+    )  # fmt: skip
+    assert found.objective == pytest.approx(min(ends), rel=1e-12)
+    assert found.value.sizes[0] == np.argmin(ends)
+
+
 def test_cells_without_work_or_channel():
     random = np.random.default_rng(0)
     bits, cycles, gain, band = drawn(random, 3, 4)
