@@ -29,6 +29,11 @@ RUNS = {
         {"requests": 5, "buffer": 2, "eval_every": 1, "delays": "shifted-exponential",
          "step_seconds": 0.1},
     ),
+    "mixtures": (
+        "fedavg",
+        {"clients_per_round": 5, "split": "dirichlet", "samples_per_client": 300},
+    ),
+    "weights": ("fedavg", {"clients_per_round": 5, "weighting": "samples"}),
     "cells": ("hfedavg", {"clients_per_round": 8, "cells": 4}),
     "capacities": ("heterofl", {"clients_per_round": 5, "capacities": [1.0, 0.5]}),
 }  # fmt: skip

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from channels.arrays import IntArray
 from channels.streams import Stream
-from channels.validation import compact
+from wirelessfl.data.dealt_counts import DealtCounts
 
 _BLOCK = 256
 _KEPT_SAMPLES = 1 << 22
@@ -85,30 +85,26 @@ class DealtSamples(ClientSamples):
     """Samples dealt in client order from decks, one per class; used-up decks are reshuffled.
 
     Client i gets the next ``counts[i, c]`` samples of deck c after those of clients 0 to i - 1.
-    Only the counts are stored. A client's samples are computed on demand from the shuffled decks,
-    which are regenerated from their streams. The most recently used ones are cached, in about 16
-    MiB or the memory of the set's labels, whichever is larger.
+    Neither samples nor counts are stored. A client's samples are computed on demand from the
+    shuffled decks, which are regenerated from their streams. The most recently used ones are
+    cached, in about 16 MiB or the memory of the set's labels, whichever is larger.
 
     Args:
         decks: the samples of each class, ascending.
         shuffles: one stream per deck; its child i shuffles the deck for pass i over it.
-        counts: [clients, decks], number of samples that each client gets from each deck.
+        counts: number of samples that each client gets from each deck.
     """
 
     def __init__(
         self,
         decks: Sequence[IntArray],
         shuffles: Sequence[Stream],
-        counts: NDArray[np.integer[Any]],
+        counts: DealtCounts,
     ) -> None:
         samples = sum(map(len, decks))
         self._shuffles = tuple(shuffles)
         self._decks = [deck.astype(np.min_scalar_type(int(deck[-1]))) for deck in decks]
-        self._counts = compact(counts.astype(np.min_scalar_type(int(counts.max()))))
-        # Where each block of clients begins in each deck: a client sums only over its own block.
-        firsts = range(0, len(counts), _BLOCK)
-        blocks = np.array([counts[first : first + _BLOCK].sum(0, np.int64) for first in firsts])
-        self._begins = np.cumsum(blocks, axis=0) - blocks
+        self._counts = counts
         self._max_kept = max(_KEPT_SAMPLES, 2 * samples)
         self._kept: OrderedDict[tuple[int, int], NDArray[Any]] = OrderedDict()
         self._kept_samples = 0
@@ -116,25 +112,22 @@ class DealtSamples(ClientSamples):
     @property
     def sizes(self) -> IntArray:
         """Number of samples of each client, [clients]."""
-        sizes: IntArray = self._counts.sum(axis=1, dtype=np.int64)
-        return sizes
+        return np.broadcast_to(np.int64(self._counts.samples), len(self))
 
     @property
     def identity(self) -> tuple[object, ...]:
         """The streams, decks and counts, which determine the samples."""
-        return (repr(self._shuffles), *self._decks, self._counts)
+        return (repr(self._shuffles), *self._decks, self._counts.whole())
 
     def __len__(self) -> int:
-        return len(self._counts)
+        return self._counts.clients
 
     def __getstate__(self) -> dict[str, Any]:
         """State for pickling, without the cached shuffles."""
         return self.__dict__ | {"_kept": OrderedDict(), "_kept_samples": 0}
 
     def _samples_of(self, client: int) -> IntArray:
-        block = client // _BLOCK
-        before = self._counts[block * _BLOCK : client].sum(axis=0, dtype=np.int64)
-        begins, counts = self._begins[block] + before, self._counts[client]
+        begins, counts = self._counts.of(client)
         pieces = []
         for deck in np.flatnonzero(counts).tolist():
             size = len(self._decks[deck])

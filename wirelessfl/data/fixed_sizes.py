@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
-from channels.arrays import FloatArray
 from channels.streams import Stream
 from wirelessfl.data.client_samples import DealtSamples
+from wirelessfl.data.dealt_counts import EqualCounts, MixtureCounts
 from wirelessfl.errors import DataError
-
-BLOCK = 1 << 14
-"""Clients whose class mixtures are drawn together."""
 
 
 def deal_fixed_sizes(
@@ -53,11 +48,12 @@ def deal_fixed_sizes(
                 f"there are only {len(labels)}. Lower samples_per_client, or set reuse to use "
                 "samples more than once."
             )
-        counts = np.broadcast_to(samples, (clients, 1))
-        return DealtSamples([np.arange(len(labels))], [stream.child("pass")], counts)
+        decks, shuffles = [np.arange(len(labels))], [stream.child("pass")]
+        return DealtSamples(decks, shuffles, EqualCounts(clients, samples))
     classes, sizes = np.unique(labels, return_counts=True)
-    counts = _drawn_counts(clients, samples, np.full(len(classes), alpha), stream.child("mixture"))
-    for label, size, wanted in zip(classes, sizes, counts.sum(axis=0), strict=True):
+    mixture = np.full(len(classes), alpha)
+    counts = MixtureCounts(clients, samples, mixture, stream.child("mixture"))
+    for label, size, wanted in zip(classes, sizes, counts.begins[-1], strict=True):
         if wanted > size and not reuse:
             raise DataError(
                 f"label {label} has {size} samples, but this split needs {wanted}. Raise alpha, "
@@ -66,21 +62,3 @@ def deal_fixed_sizes(
     decks = np.split(np.argsort(labels, kind="stable"), np.cumsum(sizes)[:-1])
     shuffles = [stream.child("class", number) for number in range(len(classes))]
     return DealtSamples(decks, shuffles, counts)
-
-
-def _drawn_counts(
-    clients: int, samples: int, alpha: FloatArray, stream: Stream
-) -> NDArray[np.integer[Any]]:
-    """Samples of each class that each client gets, [clients, classes], from its mixture.
-
-    The counts are drawn after the mixtures of all clients. A second generator draws the mixtures
-    again, in blocks, so that they are never in memory together.
-    """
-    mixtures, draw = stream.generator(), stream.generator()
-    counts = np.empty((clients, len(alpha)), dtype=np.min_scalar_type(samples))
-    blocks = [counts[first : first + BLOCK] for first in range(0, clients, BLOCK)]
-    for block in blocks:
-        draw.dirichlet(alpha, len(block))
-    for block in blocks:
-        block[:] = draw.multinomial(samples, mixtures.dirichlet(alpha, len(block)))
-    return counts

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from channels import Network
 from channels.arrays import FloatArray, IntArray
 from channels.streams import Stream
+from channels.validation import compact
 from wirelessfl.algorithms import Algorithm
 from wirelessfl.config import Config
 from wirelessfl.data import Dataset
@@ -69,7 +70,7 @@ class TrainedModel:
         """Number of samples of each client, [clients]; None for uniform weights."""
         if weighting == "uniform":
             return None
-        return self.client_samples.sizes.astype(np.float64)
+        return compact(self.client_samples.sizes.astype(np.float64))
 
 
 def build_model_of(

@@ -193,11 +193,14 @@ def test_different_parts_have_different_identities():
 @pytest.mark.parametrize("alpha", [0.01, 0.3, 5.0])
 def test_mixtures_drawn_in_blocks_equal_those_drawn_at_once(alpha, monkeypatch):
     """The split follows NumPy's draws of all mixtures, and then of all counts."""
-    monkeypatch.setattr("wirelessfl.data.fixed_sizes.BLOCK", 7)
+    monkeypatch.setattr("wirelessfl.data.dealt_counts.BLOCK", 7)
     labels, stream = np.arange(90) % 3, Stream(4, ("blocks",))
     parts = split(
         labels, 50, kind="dirichlet", alpha=alpha, samples_per_client=40, reuse=True, stream=stream
     )
     draw = stream.child("mixture").generator()
     expected = draw.multinomial(40, draw.dirichlet(np.full(3, alpha), size=50))
-    assert [np.bincount(labels[part], minlength=3).tolist() for part in parts] == expected.tolist()
+    order = stream.child("order").generator().permutation(50).tolist()
+    assert [np.bincount(labels[parts[i]], minlength=3).tolist() for i in order] == expected[
+        order
+    ].tolist()
