@@ -22,6 +22,7 @@ LABELS = {
 RUNS = {
     "client states": ("fadamgc", {"clients_per_round": 5, "client_states": "disk"}),
     "arrivals": ("scaffold", ARRIVALS),
+    "present at first": ("scaffold", ARRIVALS | {"initially_present": None, "mean_stay": 1e6}),
     "labels": ("fedavg", LABELS),
     "buffered": ("fedbuff", {"requests": 5, "buffer": 2, "eval_every": 1}),
     "drawn delays": (

@@ -5,7 +5,6 @@ Times are in seconds or in rounds, depending on the settings.
 
 from __future__ import annotations
 
-import heapq
 import itertools
 import math
 import sys
@@ -15,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from channels.arrays import BoolArray
 from channels.indexed import exponential, uniform
@@ -22,6 +22,10 @@ from channels.streams import Stream
 from wirelessfl.errors import ConfigError
 from wirelessfl.guard import UnfitError, calling, described, returns, title_of, wrong_result
 from wirelessfl.numbers import check_count, check_number
+from wirelessfl.sessions.stays import Stays
+
+PERIODS = 32
+"""Periods for each of which the stays of clients present at time 0 are drawn again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,8 +166,8 @@ class Arrivals:
     def changes(self) -> Iterator[Change]:
         """Yield all later changes, infinitely many if ``rate`` > 0."""
         present = self.initial()
-        initial = self._initial_stays(present)
-        leaving = list[tuple[float, int]]()
+        initial = self._initial_stays(np.packbits(present))
+        leaving = Stays()
         ends = next(initial, None)
         away = array("i", np.flatnonzero(~present).astype(np.int32).tobytes())
         del present
@@ -172,42 +176,59 @@ class Arrivals:
         choices = uniform(self.stream.child("clients"))
         now = 0.0
         for number in itertools.count():
-            if ends is not None and (not leaving or ends < leaving[0]):
-                heapq.heappush(leaving, ends)
-                ends = next(initial, None)
+            first, initially = leaving.first, False
+            if ends is not None and (first is None or ends < first):
+                first, initially = ends, True
             # The time to the next arrival is memoryless too: it is redrawn after each change, and
             # not drawn while arrivals would be lost.
             arrives = math.inf
             if away and self.rate > 0:
                 arrives = _later(now, gaps[number] / self.rate)
-            if leaving and leaving[0][0] <= min(arrives, sys.float_info.max):
-                now, client = heapq.heappop(leaving)
+            if first is not None and first[0] <= min(arrives, sys.float_info.max):
+                now, client = first
+                if initially:
+                    ends = next(initial, None)
+                else:
+                    leaving.remove_first()
                 away.append(client)
                 yield Change(now, client, joins=False)
             elif arrives < math.inf:
                 now, index = arrives, int(choices[number] * len(away))
                 away[index], away[-1] = away[-1], away[index]
                 client = away.pop()
-                heapq.heappush(leaving, (_later(now, self.mean_stay * stays[number]), client))
+                leaving.add(_later(now, self.mean_stay * stays[number]), client)
                 yield Change(now, client, joins=True)
             else:
                 return
 
-    def _initial_stays(self, present: BoolArray) -> Iterator[tuple[float, int]]:
-        """End and client of each stay that began at time 0, in order of their ends."""
-        who = np.flatnonzero(present).astype(np.int32)
+    def _initial_stays(self, packed: NDArray[np.uint8]) -> Iterator[tuple[float, int]]:
+        """End and client of each stay that began at time 0, in order of their ends.
+
+        The stays are drawn again for each of several periods, and only those that end in it are
+        stored.
+
+        Args:
+            packed: clients present at time 0, as bits.
+        """
+        begin = 0.0
+        for period in range(1, PERIODS + 1):
+            quantile = -math.log1p(-period / PERIODS) if period < PERIODS else math.inf
+            end = self.mean_stay * quantile
+            yield from self._stays_between(packed, begin, end)
+            begin = end
+
+    def _stays_between(
+        self, packed: NDArray[np.uint8], begin: float, end: float
+    ) -> Iterator[tuple[float, int]]:
+        """The stays from time 0 that end after ``begin``, and not after ``end``."""
+        who = np.flatnonzero(np.unpackbits(packed, count=self.clients)).astype(np.int32)
         # Exponential stays are memoryless: those of clients present at time 0 need no correction.
         firsts = exponential(self.stream.child("first stays")).first(len(who))
         with np.errstate(over="ignore"):
             ends = np.maximum(self.mean_stay * firsts, math.nextafter(0.0, math.inf))
-        order = np.argsort(ends, kind="stable")[::-1]
-        return _popped(array("d", ends[order].tobytes()), array("i", who[order].tobytes()))
-
-
-def _popped(times: array[float], clients: array[int]) -> Iterator[tuple[float, int]]:
-    """Times and clients from the last to the first; the arrays shrink."""
-    while times:
-        yield times.pop(), clients.pop()
+        some = np.flatnonzero((ends > begin) & (ends <= end))
+        some = some[np.argsort(ends[some], kind="stable")]
+        return zip(array("d", ends[some].tobytes()), array("i", who[some].tobytes()), strict=True)
 
 
 def _later(time: float, span: float) -> float:
