@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import heapq
+import math
 from array import array
 
 import numpy as np
 
-SOON = 1024
+SOON = 256
 """Minimum number of the earliest ends that are taken from the arrays at a time."""
 SHARE = 64
 """The earliest ends are at least this fraction of all."""
@@ -27,10 +28,14 @@ class Stays:
         self._times, self._clients = array("d"), array("i")
 
     def add(self, end: float, client: int) -> None:
-        """Add a stay."""
+        """Add a stay; one without an end is not stored."""
         if end <= self._until:
             heapq.heappush(self._soon, (end, client))
-        else:
+            if len(self._soon) > 2 * self._at_once(len(self._soon) + len(self._times)):
+                self._times.extend(end for end, _ in self._soon)
+                self._clients.extend(client for _, client in self._soon)
+                self._search()
+        elif end < math.inf:
             self._times.append(end)
             self._clients.append(client)
 
@@ -45,10 +50,15 @@ class Stays:
         """Remove the earliest stay."""
         heapq.heappop(self._soon)
 
+    @staticmethod
+    def _at_once(stays: int) -> int:
+        """Number of stays that are moved to the heap at a time, of so many."""
+        return max(SOON, stays // SHARE)
+
     def _search(self) -> None:
         """Move the earliest ends from the arrays to the heap."""
         times, clients = np.array(self._times), np.array(self._clients)
-        last = min(max(SOON, len(times) // SHARE), len(times)) - 1
+        last = min(self._at_once(len(times)), len(times)) - 1
         self._until = float(np.partition(times, last)[last])
         soon = times <= self._until
         self._soon = sorted(zip(times[soon].tolist(), clients[soon].tolist(), strict=True))
