@@ -22,7 +22,7 @@ def seeded_generators(stream: Stream) -> Iterator[None]:
     key = stream.key() >> 1
     python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(key)
+        seed_torch(key, cuda=torch.cuda.is_available())
         random.seed(key)
         np.random.seed(key % 2**32)  # noqa: NPY002
         try:
@@ -30,3 +30,14 @@ def seeded_generators(stream: Stream) -> Iterator[None]:
         finally:
             random.setstate(python)
             np.random.set_state(numpy)  # noqa: NPY002
+
+
+def seed_torch(seed: int, *, cuda: bool) -> None:
+    """Seed torch's global generator of the CPU and, if ``cuda``, of every GPU.
+
+    ``torch.manual_seed`` also formats and keeps a stack trace for each unused kind of device, which
+    takes longer than a small training step.
+    """
+    torch.default_generator.manual_seed(seed)
+    if cuda:
+        torch.cuda.manual_seed_all(seed)

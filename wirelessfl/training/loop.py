@@ -7,6 +7,7 @@ from torch import Tensor
 
 from channels.streams import Stream
 from wirelessfl.errors import TrainingError
+from wirelessfl.generators import seed_torch
 from wirelessfl.submodels import ParamSpec
 from wirelessfl.training.batches import Batch
 from wirelessfl.training.cohort import Terms
@@ -60,19 +61,8 @@ class LoopExecutor(Executor):
     def _gradient(self, spec: ParamSpec, params: Tensor, batch: Batch, terms: Terms) -> Tensor:
         with torch.random.fork_rng():
             key = Stream(self.seed, tuple(batch.keys.tolist())).key()
-            seed_generators(key >> 1, cuda=params.is_cuda)
+            seed_torch(key >> 1, cuda=params.is_cuda)
             loss, gradient = self.objective.flat_gradient(spec, params, batch, terms)
         if not torch.isfinite(loss):
             raise ArithmeticError(f"the loss is {loss.item()}; lower --lr, or check the inputs")
         return gradient
-
-
-def seed_generators(seed: int, *, cuda: bool) -> None:
-    """Seed torch's global generator of the CPU and, for training on a GPU, of every GPU.
-
-    ``torch.manual_seed`` also formats and keeps a stack trace for each unused kind of device, which
-    takes longer than a small training step.
-    """
-    torch.default_generator.manual_seed(seed)
-    if cuda:
-        torch.cuda.manual_seed_all(seed)
