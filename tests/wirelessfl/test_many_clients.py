@@ -63,7 +63,7 @@ def memory_of(settings, toy):
 def test_memory_of_registered_clients(config, toy, name):
     """A client takes at most 16 bytes, and nothing is computed for all clients in a round."""
     algorithm, flags = RUNS[name]
-    settings = SPLIT | flags | {"rounds": 3, "workers": 1}
+    settings = SPLIT | flags | {"rounds": 3, "local_steps": 1, "workers": 1}
     wirelessfl.run(config(algorithm, **settings, clients=100), data=toy)  # imports what it needs
     (few, round_of_few), (many, round_of_many) = (
         memory_of(config(algorithm, **settings, clients=clients), toy) for clients in (FEW, MANY)

@@ -82,10 +82,12 @@ def test_of_the_designs_of_least_time_the_least_energy_is_found():
 
 
 def test_two_cells_of_equal_time():
-    """0.2 W and 0.1 W at the same SNR: the larger submodel belongs to the second cell."""
+    """0.2 W and 0.1 W at the same SNR of 10: the larger submodel belongs to the second cell."""
     found = solved(np.ones(2), np.array([50.0, 100.0]), np.array([0.2, 0.1]), 3, weights=(1, 0))
     assert found.value.sizes.tolist() == [1, 2]
-    assert (found.value.power_watts * found.value.upload_seconds).sum() == pytest.approx(0.0845992)
+    end = 2 / np.log2(11)
+    joules = end / 50 * (2 ** (1 / end) - 1) + 0.1 * end  # one bit in time, two at full power
+    assert (found.value.power_watts * found.value.upload_seconds).sum() == pytest.approx(joules)
 
 
 @pytest.mark.parametrize("regime", ["slack", "mixed", "active"])
