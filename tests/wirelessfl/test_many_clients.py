@@ -1,6 +1,5 @@
 """Memory and work per round follow the clients that take part, not those that are registered."""
 
-import gc
 import tracemalloc
 
 import pytest
@@ -49,7 +48,6 @@ def memory_of(settings, toy):
         seen.append((held, peak - held))
         tracemalloc.reset_peak()
 
-    gc.collect()
     tracemalloc.start()
     try:
         wirelessfl.run(settings, data=toy, on_row=on_row)
