@@ -11,6 +11,7 @@ from torch.nn import functional as F
 
 import wirelessfl
 from wirelessfl.models import FCNN
+from wirelessfl.server.weights import Weights
 from wirelessfl.setup import build
 from wirelessfl.submodels import ClientSubmodels
 from wirelessfl.training.executor import Chunk
@@ -136,7 +137,7 @@ def prepared(config, toy, name, weighting):
     setup = build(settings, data=toy, model=model((4,)))
     if weighting == "samples":
         server = setup.training.server
-        server.weights.samples[:] = SAMPLES
+        server.weights = Weights(server.weights.node_of, np.array(SAMPLES))
         server.admit(server.present.mask)  # with their new weights
     return setup
 
