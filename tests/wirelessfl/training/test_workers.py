@@ -46,7 +46,10 @@ def alive(pid):
     except ProcessLookupError:
         return False
     stat = Path(f"/proc/{pid}/stat")
-    return not (stat.exists() and stat.read_text().rpartition(")")[2].split()[0] == "Z")
+    try:
+        return stat.read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):  # it has just ended, or there is no /proc
+        return not Path("/proc/self").exists()
 
 
 @pytest.fixture
