@@ -108,7 +108,7 @@ def schedule_uplink(
 def _sequential(ready: FloatArray, upload: FloatArray) -> Outcome:
     order = np.argsort(ready, axis=-1, kind="stable")
     soonest, sent = (np.take_along_axis(array, order, -1) for array in (ready, upload))
-    waits = np.where(sent > 0, soonest, 0.0)  # nobody waits for a client without bits
+    waits = np.where(sent > 0, soonest, 0.0)  # a client without bits delays no other
     if len(ready) > _FEW:
         begin = np.array(_turns(waits.T, sent.T, np.maximum)).T
     else:

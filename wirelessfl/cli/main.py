@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _reader_gone(stream: TextIO) -> bool:
-    """Whether nobody reads a stream, as in `wirelessfl run --help | head`, or after a hang-up."""
+    """Whether the reader of a stream is gone: `wirelessfl run --help | head`, or a hang-up."""
     output = select.poll()
     output.register(stream.fileno(), 0)
     return any(event & select.POLLERR for _, event in output.poll(0))

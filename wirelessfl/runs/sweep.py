@@ -250,7 +250,7 @@ class _Child:
             self.process.terminate()  # again, since it ignores signals at its very start
             self.process.join(1.0)
             with suppress(EOFError, OSError):
-                while self.pipe.poll():  # rows that nobody reads would block it
+                while self.pipe.poll():  # unread rows would block it
                     self.pipe.recv()
         self.pipe.close()
 

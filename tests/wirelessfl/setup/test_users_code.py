@@ -1,4 +1,4 @@
-"""Users' models, data functions and constructors: seeds, errors and tensors that nobody trains."""
+"""Users' models, data functions and constructors: seeds, errors and unregistered tensors."""
 
 import random
 from dataclasses import dataclass, fields
@@ -64,7 +64,7 @@ class Shuffled(Split):
 
 
 def test_the_seed_covers_constructors_and_data_functions(config):
-    """Runs with one seed are equal whatever the caller has drawn, and the caller's draws remain."""
+    """Equal seeds give equal runs, independent of the caller's draws, which remain unchanged."""
     own = {"model": "Drawing", "dataset": "points", "split": "Shuffled"}
     own = {kind: f"{__name__}:{name}" for kind, name in own.items()}
     results = []

@@ -99,7 +99,7 @@ def test_payloads_are_added_across_processes(uplink, share):
 
 
 def test_a_client_of_a_shared_band_transmits_in_its_own_slots():
-    """TDMA: its bits over its rate in the whole band, whatever the others send; OFDMA: always."""
+    """TDMA: its bits over its rate in the whole band, independent of others; OFDMA: always."""
     tdma, ofdma = UPLINKS.find("tdma")(), UPLINKS.find("ofdma")()
     bits, band, snr = 3e6, 1e6, np.array([3.0, 15.0, 7.0])  # 2, 4 and 3 bit/s/Hz
     seconds = bits * tdma.shared_seconds_per_bit(band, snr)
