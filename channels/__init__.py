@@ -26,7 +26,16 @@ Equation numbers refer to the HIST paper (Fang, Han, Brinton). Docstrings state 
 an axis `[clients]` holds the clients of all cells, ordered by cell.
 """
 
+from channels.access import (
+    Access,
+    EqualBands,
+    EqualSlots,
+    FixedRate,
+    ReadyOrder,
+    Simultaneous,
+)
 from channels.aircomp import AirMean, aircomp_mean
+from channels.decibels import dbm_to_watts, noise_power_dbm, watts_to_dbm
 from channels.fading import (
     Fading,
     Rayleigh,
@@ -36,6 +45,7 @@ from channels.fading import (
     exponential_correlation,
     path_loss_db,
 )
+from channels.interference import Interference
 from channels.latency import (
     compute_joules,
     compute_seconds,
@@ -52,21 +62,35 @@ from channels.links import (
     snr_linear,
     tdma_seconds_per_bit,
 )
-from channels.network import ChannelDraw, Network, even_cells
+from channels.loads import Decision, Load, Rates, Service
+from channels.network import ChannelDraw, Network
+from channels.placement import Placement
 from channels.precoders import AirSum, air_sum, transmit_scales
-from channels.presets import section_vi_c
+from channels.presets import even_cells, section_vi_c
 from channels.shared_band import SharedBand
 from channels.streams import Stream
 
 __all__ = [
+    "Access",
     "AirMean",
     "AirSum",
     "ChannelDraw",
+    "Decision",
+    "EqualBands",
+    "EqualSlots",
     "Fading",
+    "FixedRate",
+    "Interference",
+    "Load",
     "Network",
+    "Placement",
+    "Rates",
     "Rayleigh",
+    "ReadyOrder",
     "Rician",
+    "Service",
     "SharedBand",
+    "Simultaneous",
     "Stream",
     "air_sum",
     "aircomp_mean",
@@ -76,10 +100,12 @@ __all__ = [
     "compute_seconds",
     "correlate",
     "correlation_root",
+    "dbm_to_watts",
     "edge_round_seconds",
     "even_cells",
     "exponential_correlation",
     "global_round_seconds",
+    "noise_power_dbm",
     "ofdma_seconds_per_bit",
     "path_loss_db",
     "rate_bps",
@@ -89,4 +115,5 @@ __all__ = [
     "tdma_seconds_per_bit",
     "transmit_joules",
     "transmit_scales",
+    "watts_to_dbm",
 ]

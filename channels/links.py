@@ -75,7 +75,7 @@ def tdma_seconds_per_bit(draw: ChannelDraw, active: ArrayLike | None = None) -> 
         ValueError: ``active`` does not hold one boolean per client.
     """
     network, sends = draw.network, sending(draw.network, active, draw.h.shape[:-2])
-    rate = rate_bps(_band(network), snr_linear(network.snr_db), draw.gain)
+    rate = rate_bps(_band(network), draw.snr, draw.gain)
     return _seconds(_sharers(network, sends), rate, sends)
 
 
@@ -90,7 +90,7 @@ def ofdma_seconds_per_bit(draw: ChannelDraw, active: ArrayLike | None = None) ->
     """
     network, sends = draw.network, sending(draw.network, active, draw.h.shape[:-2])
     sharers = _sharers(network, sends)
-    rate = rate_bps(_band(network) / sharers, sharers * snr_linear(network.snr_db), draw.gain)
+    rate = rate_bps(_band(network) / sharers, sharers * draw.snr, draw.gain)
     return _seconds(1.0, rate, sends)
 
 
@@ -156,7 +156,7 @@ def airtime_seconds_per_bit(
     if scheme != "tdma":
         raise ValueError(f'scheme is {scheme!r}: choose "tdma" or "ofdma".')
     network = draw.network
-    rate = rate_bps(_band(network), snr_linear(network.snr_db), draw.gain)
+    rate = rate_bps(_band(network), draw.snr, draw.gain)
     return _seconds(1.0, rate, sending(network, active, draw.h.shape[:-2]))
 
 

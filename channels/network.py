@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,7 +13,17 @@ from numpy.typing import ArrayLike
 from channels.arguments import checked, is_numeric
 from channels.arrays import ComplexArray, FloatArray, IntArray
 from channels.by_client import ByClientField, Listed, stored_by_cell
+from channels.decibels import (
+    LARGEST_DB,
+    THERMAL_DBM_PER_HZ,
+    dbm_to_watts,
+    gains_in_range,
+    noise_power_dbm,
+    powers_in_range,
+)
 from channels.fading import Fading, FadingByClient, Rayleigh, correlation_root
+from channels.interference import Interference
+from channels.placement import Placement
 from channels.streams import Stream
 from channels.validation import (
     as_array,
@@ -21,65 +32,43 @@ from channels.validation import (
     in_range,
     increasing,
     shown,
-    whole_number,
 )
 
 BY_CLIENT = (
     "cell_of",
     "cpu_hz",
-    "snr_db",
+    "_snr_db",
     "path_gain_db",
     "transmit_power_w",
     "switched_capacitance",
 )
-LARGEST_DB = 300.0  # beyond this, squared amplitudes overflow single precision
-
-
-@checked()
-def even_cells(clients: int, cells: int) -> IntArray:
-    """Split clients evenly over cells; sizes differ by at most one, and larger cells come first.
-
-    Args:
-        clients: total number of clients, >= ``cells``.
-        cells: number of cells, >= 1.
-
-    Returns:
-        cell_of [clients], sorted.
-
-    Raises:
-        ValueError: some cell would be empty.
-        TypeError: an argument is not an integer.
-    """
-    clients, cells = whole_number("clients", clients), whole_number("cells", cells)
-    if cells < 1 or clients < cells:
-        raise ValueError(
-            f"clients is {clients} and cells is {cells}: give at least one cell, and at least one "
-            "client per cell."
-        )
-    sizes = [len(part) for part in np.array_split(np.empty(clients, dtype=np.bool_), cells)]
-    return np.repeat(np.arange(cells), sizes)
+DEFAULT_POWER_W = 0.1
+"""Default transmit power of a client, 20 dBm, at which :meth:`Network.from_snr` fixes the gains."""
 
 
 @dataclass(frozen=True, eq=False, init=False)
 class Network:
-    """Cells with their clients and one multi-antenna edge server per cell; immutable.
+    """Cells with their clients and one edge server per cell; immutable.
 
+    Everything is physical: the SNR follows from mean channel gain, transmit power, band and noise.
     Where a shape is [clients] or [cells], one number applies to all. Downlink and backhaul are not
-    modelled.
+    modelled. :meth:`from_snr` takes an SNR instead of gains.
 
     Args:
         cell_of: [clients], the cell of each client: 0, 1, ... in increasing order, without gaps.
         cpu_hz: F_i [clients], CPU cycles per second, > 0.
-        snr_db: [clients], transmit SNR P / sigma_0^2 over the whole band and per antenna, in dB;
-            within [-300, 300].
-        bandwidth_hz: B [cells], > 0. Cells do not interfere.
+        gain_db: [clients], mean channel gain per antenna, in dB, within [-300, 0]: minus the path
+            loss and shadowing, plus antenna gains. See :func:`channels.path_loss_db`.
+        transmit_power_w: P_i [clients], maximum transmit power in watts, > 0 and at most 10.
+        bandwidth_hz: B [cells], > 0.
+        noise_dbm_per_hz: N0, density of the thermal noise in dBm/Hz, from -300 to -100.
+        noise_figure_db: noise figure of the receivers in dB, from 0 to 60.
         antennas: M, number of antennas per edge server, >= 1.
         fading: model of small-scale fading; None means Rayleigh fading.
         antenna_correlation: rho of the exponential model, |rho| < 1.
-        path_gain_db: [clients], mean channel power per antenna, in dB; within [-300, 300].
+        interference: noise rise by clients of other cells; None if cells do not interfere.
+        placement: where the gains come from; None if they are given.
         cycles_per_step: V_0, CPU cycles per mini-batch step of the full model, > 0.
-        transmit_power_w: [clients], power of a transmitting client in watts, >= 0. It determines
-            energy only: rates follow from ``snr_db``.
         switched_capacitance: kappa [clients] in kappa f^2 joules per cycle, >= 0.
         part: [clients], increasing indices of the clients in a larger network; None means that
             this is the whole network. In a sub-network (see :meth:`of`) cells may be empty, and
@@ -88,21 +77,30 @@ class Network:
     Raises:
         ValueError: a value is out of range, a shape does not fit, or a cell is empty or out of
             order.
-        TypeError: ``fading`` is not a fading model.
+        TypeError: ``fading`` is not a fading model, or ``gain_db`` is missing.
     """
 
     bandwidth_hz: FloatArray
+    noise_dbm_per_hz: float
+    noise_figure_db: float
     antennas: int
     fading: Fading
     antenna_correlation: complex
+    interference: Interference | None
+    placement: Placement | None
     cycles_per_step: float
     part: IntArray | None
+    # An SNR that a caller gave is kept, with its noise, so that no rounding changes it.
+    _noise_dbm: FloatArray
+    """Noise powers [cells] in dBm, with which ``_snr_db`` holds."""
     cell_of: ByClientField[np.int64] = ByClientField()
     cpu_hz: ByClientField[np.float64] = ByClientField()
-    snr_db: ByClientField[np.float64] = ByClientField()
-    path_gain_db: ByClientField[np.float64] = ByClientField()
     transmit_power_w: ByClientField[np.float64] = ByClientField()
     switched_capacitance: ByClientField[np.float64] = ByClientField()
+    path_gain_db: ByClientField[np.float64] = ByClientField()
+    """Part of the mean gain that channels h include, in dB; 0 unless :meth:`from_snr` sets it."""
+    _snr_db: ByClientField[np.float64] = ByClientField()
+    """SNR [clients] at ``DEFAULT_POWER_W`` and the noise ``_noise_dbm``, without path gain."""
     _ends: IntArray = field(init=False, repr=False)  # [cells], first client after each cell
 
     @checked()
@@ -111,16 +109,22 @@ class Network:
         cell_of: ArrayLike,
         *,
         cpu_hz: ArrayLike,
-        snr_db: ArrayLike,
+        gain_db: ArrayLike | None = None,
+        transmit_power_w: ArrayLike = DEFAULT_POWER_W,
         bandwidth_hz: ArrayLike = 9e6,
-        antennas: int = 10,
+        noise_dbm_per_hz: float = THERMAL_DBM_PER_HZ,
+        noise_figure_db: float = 0.0,
+        antennas: int = 1,
         fading: Fading | None = None,
         antenna_correlation: complex = 0.0,
-        path_gain_db: ArrayLike = 0.0,
+        interference: Interference | None = None,
+        placement: Placement | None = None,
         cycles_per_step: float = 1e6,
-        transmit_power_w: ArrayLike = 0.1,
         switched_capacitance: ArrayLike = 1e-28,
         part: ArrayLike | None = None,
+        path_gain_db: ArrayLike = 0.0,
+        _snr_db: ArrayLike | None = None,
+        _noise_dbm: FloatArray | None = None,
     ) -> None:
         if part is None:
             cells = checked_cells(cell_of)
@@ -133,29 +137,53 @@ class Network:
             raise TypeError(
                 f"fading is {shown(fading)}: give a model, e.g. Rayleigh() or Rician()."
             )
+        if interference is not None and not isinstance(interference, Interference):
+            raise TypeError(
+                f"interference is {shown(interference)}: give None, or a channels.Interference."
+            )
         clients = ("clients", len(cells))
+        band = in_range("bandwidth_hz", bandwidth_hz, ("cells", cell_count), above=0)
+        noise = noise_power_dbm(band, noise_figure_db, noise_dbm_per_hz)
+        path_gain = in_range("path_gain_db", path_gain_db, clients, limit=LARGEST_DB)
+        if gain_db is not None:
+            gain = gains_in_range(gain_db, clients)
+            snr, path_gain = gain + 10 * np.log10(1000 * DEFAULT_POWER_W) - noise[cells], 0 * gain
+            _noise_dbm = noise
+        elif _snr_db is not None:
+            snr = in_range("snr_db", _snr_db, clients)
+        else:
+            raise TypeError(
+                "gain_db is missing: give mean channel gains in dB, or build the network with "
+                "Network.from_snr."
+            )
+        power = powers_in_range(transmit_power_w, clients)
+        if interference is not None and part is None:
+            interference = replace(interference, transmit_power_w=power)
         by_client = {
             "cell_of": cells,
             "cpu_hz": in_range("cpu_hz", cpu_hz, clients, above=0),
-            "snr_db": in_range("snr_db", snr_db, clients, limit=LARGEST_DB),
-            "path_gain_db": in_range("path_gain_db", path_gain_db, clients, limit=LARGEST_DB),
-            "transmit_power_w": in_range(
-                "transmit_power_w", transmit_power_w, clients, min_value=0
-            ),
+            "transmit_power_w": power,
             "switched_capacitance": in_range(
                 "switched_capacitance", switched_capacitance, clients, min_value=0
             ),
+            "path_gain_db": path_gain,
+            "_snr_db": snr,
         }
         ends = np.searchsorted(cells, np.arange(cell_count), side="right")
         values = {
-            "bandwidth_hz": in_range("bandwidth_hz", bandwidth_hz, ("cells", cell_count), above=0),
+            "bandwidth_hz": band,
+            "noise_dbm_per_hz": float(noise_dbm_per_hz),
+            "noise_figure_db": float(noise_figure_db),
             "antennas": antennas,
             "fading": fading,
             "antenna_correlation": antenna_correlation,
+            "interference": interference,
+            "placement": placement,
             "cycles_per_step": float(
                 in_range("cycles_per_step", cycles_per_step, ("", 1), above=0)[0]
             ),
             "part": part,
+            "_noise_dbm": noise if _noise_dbm is None else _noise_dbm,
             "_ends": ends,
             **{
                 name: stored_by_cell(value, ends) if part is None else Listed(value)
@@ -165,6 +193,81 @@ class Network:
         for name, value in values.items():
             object.__setattr__(self, name, value)
         correlation_root(antennas, antenna_correlation)  # raise errors here, not in a draw
+
+    @classmethod
+    @checked()
+    def from_snr(
+        cls,
+        cell_of: ArrayLike,
+        *,
+        cpu_hz: ArrayLike,
+        snr_db: ArrayLike,
+        path_gain_db: ArrayLike = 0.0,
+        **others: Any,
+    ) -> Network:
+        """A network whose gains give these SNRs at the default power of 0.1 W (20 dBm).
+
+        Another ``transmit_power_w`` shifts the SNR: 0.2 W gives 3 dB more.
+
+        Args:
+            cell_of: [clients], the cell of each client.
+            cpu_hz: F_i [clients], CPU cycles per second.
+            snr_db: [clients], transmit SNR P / sigma_0^2 at 0.1 W over the whole band and per
+                antenna, in dB, for a channel of mean power 1; within [-300, 300].
+            path_gain_db: [clients], mean power of a channel per antenna, in dB; within [-300, 300].
+            others: further arguments of :class:`Network`, by name; not ``gain_db``.
+
+        Raises:
+            ValueError: as :class:`Network`.
+            TypeError: ``gain_db`` is given, or an argument is unknown.
+        """
+        if "gain_db" in others:
+            raise TypeError("gain_db conflicts with snr_db, which fixes the gains: omit one.")
+        snr = in_range("snr_db", snr_db, ("clients", np.size(cell_of)), limit=LARGEST_DB)
+        return cls(cell_of, cpu_hz=cpu_hz, path_gain_db=path_gain_db, _snr_db=snr, **others)
+
+    def with_snr(self, snr_db: ArrayLike) -> Network:
+        """This network with gains that give these SNRs at 0.1 W, see :meth:`from_snr`.
+
+        Args:
+            snr_db: [clients] or one number, in dB; within [-300, 300].
+        """
+        snr = in_range("snr_db", snr_db, ("clients", self.clients), limit=LARGEST_DB)
+        values: dict[str, Any] = {"_snr_db": snr, "_noise_dbm": self.noise_dbm}
+        return replace(self, **values)
+
+    @property
+    def noise_dbm(self) -> FloatArray:
+        """Noise power in each cell's band, N0 B and noise figure, in dBm [cells]."""
+        return noise_power_dbm(self.bandwidth_hz, self.noise_figure_db, self.noise_dbm_per_hz)
+
+    @property
+    def snr_db(self) -> FloatArray:
+        """Transmit SNR [clients] in dB, P_i over the noise, for a channel h of mean power 1.
+
+        It covers the whole band of the cell, and includes the mean gain but for ``path_gain_db``,
+        which is a part of h.
+        """
+        return self.snr_db_of(np.arange(self.clients))
+
+    def snr_db_of(self, rows: IntArray) -> FloatArray:
+        """``snr_db`` of some clients, [rows]; takes no memory for the others."""
+        values = vars(self)
+        power = values["transmit_power_w"].at(rows) / DEFAULT_POWER_W
+        more_noise = (self.noise_dbm - self._noise_dbm)[values["cell_of"].at(rows)]
+        return np.asarray(values["_snr_db"].at(rows) + 10 * np.log10(power) - more_noise)
+
+    @property
+    def gain_db(self) -> FloatArray:
+        """Mean channel gain per antenna [clients], in dB."""
+        noise = self.noise_dbm - self._noise_dbm
+        loss = self.snr_db + noise[self.cell_of] - 10 * np.log10(1000 * self.transmit_power_w)
+        return np.asarray(loss + self._noise_dbm[self.cell_of] + self.path_gain_db)
+
+    @property
+    def mean_snr_db(self) -> FloatArray:
+        """Mean received SNR per antenna in the whole band of the cell [clients], in dB."""
+        return self.snr_db + self.path_gain_db
 
     @property
     def clients(self) -> int:
@@ -288,7 +391,16 @@ class Network:
             return self.of(clients).draw(stream, index)
         h = self.fading.draw(stream, index, self.numbers, self._root)
         amplitude = 10 ** (self.path_gain_db / 20)
-        return ChannelDraw(self, h * amplitude[:, None].astype(np.float32))
+        return ChannelDraw(
+            self, h * amplitude[:, None].astype(np.float32), self._noise_rise(stream, index)
+        )
+
+    def _noise_rise(self, stream: Stream, index: int) -> FloatArray | None:
+        """Noise and interference of a block over noise [cells]; None without interference."""
+        if self.interference is None:
+            return None
+        watts = self.interference.watts(stream.child("interference"), index)
+        return np.asarray(1 + watts / dbm_to_watts(self.noise_dbm))
 
     @cached_property
     def gain_by_client(self) -> bool:
@@ -362,9 +474,13 @@ class Network:
             raise TypeError(f"indices is {shown(indices)}: give several blocks, e.g. range(10).")
         if clients is not None:
             return self.of(clients).draws(stream, indices)
-        blocks = [self.draw(stream, index).h for index in indices]
-        empty = np.empty((0, self.clients, self.antennas), dtype=np.complex64)
-        return ChannelDraw(self, np.stack(blocks) if blocks else empty)
+        blocks = [self.draw(stream, index) for index in indices]
+        if not blocks:
+            return ChannelDraw(self, np.empty((0, self.clients, self.antennas), np.complex64))
+        rises = [block.noise_rise for block in blocks if block.noise_rise is not None]
+        return ChannelDraw(
+            self, np.stack([block.h for block in blocks]), np.stack(rises) if rises else None
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -374,7 +490,9 @@ class ChannelDraw:
     Args:
         network: network of the channels.
         h: [..., clients, antennas] complex64, channel of each client to its edge server, including
-            the path gain.
+            ``path_gain_db`` of the network.
+        noise_rise: [..., cells], power of noise and interference over that of noise, >= 1; None
+            without interference.
 
     Raises:
         ValueError: ``h`` does not have the network's shape, or is not finite.
@@ -382,6 +500,7 @@ class ChannelDraw:
 
     network: Network
     h: ComplexArray
+    noise_rise: FloatArray | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.network, Network):
@@ -396,12 +515,30 @@ class ChannelDraw:
         if not np.isfinite(h).all():
             raise ValueError("h contains NaN or infinity: check the fading model.")
         object.__setattr__(self, "h", h)
+        if self.noise_rise is not None:
+            self._check_rise(np.shape(self.noise_rise))
+
+    def _check_rise(self, shape: tuple[int, ...]) -> None:
+        wanted = (*self.h.shape[:-2], self.network.cells)
+        if shape != wanted:
+            raise ValueError(f"noise_rise has shape {shape}: give [..., cells], here {wanted}.")
 
     @cached_property
     def gain(self) -> FloatArray:
         """Channel gain ||h_i||^2 [..., clients], including the path gain."""
         real, imag = self.h.real.astype(np.float64), self.h.imag.astype(np.float64)
         return np.asarray((real**2 + imag**2).sum(axis=-1))
+
+    @cached_property
+    def snr(self) -> FloatArray:
+        """Transmit SNR [..., clients] as a ratio, over the cell's whole band.
+
+        Where cells interfere, it is the ratio of power to noise and interference.
+        """
+        snr = np.asarray(10 ** (self.network.snr_db / 10))
+        if self.noise_rise is None:
+            return np.broadcast_to(snr, self.h.shape[:-1])
+        return np.asarray(snr / self.noise_rise[..., self.network.cell_of])
 
     @property
     def snr_hz(self) -> FloatArray:
@@ -410,23 +547,12 @@ class ChannelDraw:
         The SNR within a band b is snr_hz / b.
         """
         network = self.network
-        snr = 10 ** (network.snr_db / 10) * self.gain
-        return np.asarray(snr * network.bandwidth_hz[network.cell_of])
+        return np.asarray(self.snr * self.gain * network.bandwidth_hz[network.cell_of])
 
     @property
     def gain_per_noise(self) -> FloatArray:
-        """G = g / N0 in Hz/W [..., clients]: the SNR at p watts within a band b is p G / b.
-
-        Raises:
-            ValueError: a client has no transmit power, so that its SNR says nothing of its gain.
-        """
-        power = self.network.transmit_power_w
-        if not power.all():
-            raise ValueError(
-                "transmit_power_w contains 0: gains per noise follow from the SNR at a positive "
-                "power."
-            )
-        return self.snr_hz / power
+        """G = g / N0 in Hz/W [..., clients]: the SNR at p watts within a band b is p G / b."""
+        return self.snr_hz / self.network.transmit_power_w
 
     def of(self, clients: ArrayLike) -> ChannelDraw:
         """The channels of the given clients, see :meth:`Network.of`."""
@@ -434,4 +560,4 @@ class ChannelDraw:
         if network is self.network:
             return self
         rows = np.searchsorted(self.network.numbers, network.numbers)
-        return ChannelDraw(network, self.h.take(rows, axis=-2))
+        return ChannelDraw(network, self.h.take(rows, axis=-2), self.noise_rise)

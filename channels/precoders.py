@@ -29,8 +29,8 @@ from numpy.typing import ArrayLike
 
 from channels.arguments import checked
 from channels.arrays import ComplexArray, FloatArray, IntArray
+from channels.decibels import LARGEST_DB
 from channels.links import snr_linear
-from channels.network import LARGEST_DB
 from channels.streams import Stream
 from channels.validation import common_shape
 

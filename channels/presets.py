@@ -5,9 +5,36 @@ from __future__ import annotations
 import numpy as np
 
 from channels.arguments import checked
+from channels.arrays import IntArray
 from channels.fading import Rayleigh
-from channels.network import Network, even_cells
+from channels.network import Network
 from channels.streams import Stream
+from channels.validation import whole_number
+
+
+@checked()
+def even_cells(clients: int, cells: int) -> IntArray:
+    """Split clients evenly over cells; sizes differ by at most one, and larger cells come first.
+
+    Args:
+        clients: total number of clients, >= ``cells``.
+        cells: number of cells, >= 1.
+
+    Returns:
+        cell_of [clients], sorted.
+
+    Raises:
+        ValueError: some cell would be empty.
+        TypeError: an argument is not an integer.
+    """
+    clients, cells = whole_number("clients", clients), whole_number("cells", cells)
+    if cells < 1 or clients < cells:
+        raise ValueError(
+            f"clients is {clients} and cells is {cells}: give at least one cell, and at least one "
+            "client per cell."
+        )
+    sizes = [len(part) for part in np.array_split(np.empty(clients, dtype=np.bool_), cells)]
+    return np.repeat(np.arange(cells), sizes)
 
 
 @checked()
@@ -33,7 +60,7 @@ def section_vi_c(cells: int = 4, clients: int = 60, *, stream: Stream) -> Networ
     cpu_hz = stream.child("cpu").generator().uniform(1.0, 2.0, clients)
     cpu_hz *= 1e9
     np.multiply(cpu_hz, 2.0, out=cpu_hz, where=fast)
-    return Network(
+    return Network.from_snr(
         cell_of,
         cpu_hz=cpu_hz,
         snr_db=np.where(fast, 40.0, 30.0),

@@ -44,7 +44,7 @@ def round_seconds(
     """
     algorithm = find_algorithm(method)()
     uplink = Fixed(wait=wait)  # type: ignore[arg-type]
-    network = Network(
+    network = Network.from_snr(
         np.zeros(CLIENTS, dtype=np.int64),
         cpu_hz=1e9,
         snr_db=20.0,

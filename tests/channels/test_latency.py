@@ -38,7 +38,7 @@ def draws(draw, sizes=CELL_SIZES):
     sizes = draw(sizes)
     clients, cells = sum(sizes), len(sizes)
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
-    network = Network(
+    network = Network.from_snr(
         np.repeat(np.arange(cells), sizes),
         cpu_hz=10 ** rng.uniform(7, 10, clients),
         snr_db=rng.uniform(-20, 40, clients),
@@ -164,7 +164,7 @@ def test_a_sub_network_has_the_seconds_and_joules_of_its_clients(draw, seed):
 
 
 def test_batched_rounds_equal_single_rounds():
-    network = Network([0, 0, 1], cpu_hz=[1e9, 2e9, 3e9], snr_db=10, antennas=2)
+    network = Network.from_snr([0, 0, 1], cpu_hz=[1e9, 2e9, 3e9], snr_db=10, antennas=2)
     stream, rng = Stream(9), np.random.default_rng(0)
     batch = network.draws(stream, range(4))
     parameters = rng.integers(1, D, (4, 2))
@@ -224,7 +224,7 @@ def test_rates_reject_negative_arguments(arguments, message):
 @pytest.fixture
 def unit_draw():
     """Three clients in cell 0 and one in cell 1, with gains 1, 3, 0, 1 at SNR 0 dB over 1 MHz."""
-    network = Network(
+    network = Network.from_snr(
         [0, 0, 0, 1],
         cpu_hz=[1e9, 2e9, 1e9, 1e9],
         snr_db=0,
@@ -383,7 +383,7 @@ def test_no_edge_rounds_take_no_time(unit_draw):
     "seconds", [tdma_seconds_per_bit, ofdma_seconds_per_bit, aircomp_seconds_per_element]
 )
 def test_active_clients_of_other_blocks_are_named(seconds):
-    network = Network([0, 0, 1], cpu_hz=1e9, snr_db=0.0)
+    network = Network.from_snr([0, 0, 1], cpu_hz=1e9, snr_db=0.0)
     blocks = network.draws(Stream(1), range(2))
     with pytest.raises(ValueError, match=r"active has shape \(3, 3\), but .* leading axes \(2,\)"):
         seconds(blocks, np.ones((3, 3), bool))

@@ -23,7 +23,7 @@ FIELDS = ("cpu_hz", "snr_db", "path_gain_db", "transmit_power_w", "switched_capa
 
 def small(**changes):
     settings = {"cell_of": [0, 0, 1], "cpu_hz": 1e9, "snr_db": 20.0, "antennas": 2}
-    return Network(**(settings | changes))
+    return Network.from_snr(**(settings | changes))
 
 
 @given(st.integers(1, 60), st.integers(0, 300))
@@ -85,7 +85,7 @@ def test_cell_sizes_and_starts(sizes):
 
 @pytest.mark.parametrize("kind", [np.asarray, torch.from_numpy])
 def test_a_draw_does_not_alias_its_input(kind):
-    network = Network([0, 0], cpu_hz=1e9, snr_db=0.0, antennas=3)
+    network = Network.from_snr([0, 0], cpu_hz=1e9, snr_db=0.0, antennas=3)
     h = np.ones((2, 3), np.complex64)
     draw = ChannelDraw(network, kind(h))
     h[:] = 2
@@ -176,7 +176,7 @@ def networks(draw):
     """A network whose values differ between clients and cells, and a subset of its clients."""
     sizes = draw(st.lists(st.integers(1, 9), min_size=1, max_size=5))
     clients, rng = sum(sizes), np.random.default_rng(draw(st.integers(0, 2**32)))
-    network = Network(
+    network = Network.from_snr(
         np.repeat(np.arange(len(sizes)), sizes),
         cpu_hz=10 ** rng.uniform(7, 10, clients),
         snr_db=rng.uniform(-20, 40, clients),

@@ -280,7 +280,9 @@ def test_an_empty_and_a_blocked_band_are_restored():
 @pytest.mark.parametrize("scheme", [tdma_seconds_per_bit, ofdma_seconds_per_bit])
 def test_the_band_of_a_network(scheme):
     """With the rates of a network with two cells, completion times equal those by hand."""
-    network = Network([0, 0, 0, 1], cpu_hz=1e9, snr_db=[0, 10, 5, 3], bandwidth_hz=[1e6, 2e6])
+    network = Network.from_snr(
+        [0, 0, 0, 1], cpu_hz=1e9, snr_db=[0, 10, 5, 3], bandwidth_hz=[1e6, 2e6]
+    )
     draw = network.draw(Stream(3))
     band = SharedBand(lambda clients: scheme(draw, np.isin(np.arange(4), clients))[clients])
     for client in (2, 0, 3):

@@ -98,7 +98,7 @@ def batch_norm() -> nn.Module:
 
 def uneven_network() -> Network:
     """Eight clients in three cells of unequal size, speed, gain and bandwidth."""
-    return Network(
+    return Network.from_snr(
         [0, 0, 0, 0, 1, 1, 1, 2],
         cpu_hz=np.linspace(1e9, 4e9, 8),
         snr_db=np.linspace(10, 30, 8),

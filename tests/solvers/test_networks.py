@@ -12,7 +12,7 @@ BITS = 1e6
 @pytest.fixture
 def draw():
     """Two blocks of three unequal cells with bands of their own."""
-    network = Network(
+    network = Network.from_snr(
         [0, 0, 0, 1, 2, 2],
         cpu_hz=[1e9, 2e9, 3e9, 1e9, 2e9, 3e9],
         snr_db=[0, 10, 20, 5, 15, 25],

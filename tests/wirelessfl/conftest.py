@@ -222,7 +222,7 @@ def network_of():
     """Factory of networks from the cell of each client."""
 
     def make(cell_of, speed=1e9):
-        return Network(cell_of, cpu_hz=speed, snr_db=20)
+        return Network.from_snr(cell_of, cpu_hz=speed, snr_db=20)
 
     return make
 

@@ -44,7 +44,7 @@ def build_network(settings: NetworkSection, stream: Stream, fading: FadingModel 
     faded: Fading = Rayleigh() if fading is None else fading.build()
     try:
         cell_of = even_cells(settings.clients, cells)
-        return Network(
+        return Network.from_snr(
             cell_of=cell_of,
             cpu_hz=cpu_hz / slower[cell_of],
             snr_db=snr_db,

@@ -13,8 +13,10 @@ from pydantic import Field
 from torch import Tensor
 
 from channels import (
+    Access,
     AirSum,
     ChannelDraw,
+    Simultaneous,
     air_sum,
     aircomp_seconds_per_element,
     snr_linear,
@@ -127,6 +129,15 @@ class AirComp(Uplink):
     def perfect(self) -> bool:
         """Whether the servers know the channels exactly, including phases."""
         return not (self.csi_error or self.phase_error_deg)
+
+    @property
+    def access(self) -> Access:
+        """``channels.Simultaneous``."""
+        return Simultaneous(
+            elements_per_symbol=self.elements_per_symbol,
+            subcarrier_hz=self.subcarrier_hz,
+            symbol_seconds=self.symbol_seconds,
+        )
 
     def seconds_per_bit(self, draw: ChannelDraw) -> FloatArray:
         """Seconds per bit: t_s / (B / Delta_f) per element, (34), divided by its bits."""
@@ -241,7 +252,7 @@ class AirReception(Reception):
         scales = transmit_scales(
             weights,
             self._while_sending(rms, self._sums[name].shape[1]),
-            snr_db=draw.network.snr_db,
+            snr_db=10 * np.log10(draw.snr) if draw.noise_rise is not None else draw.network.snr_db,
             convention=uplink.convention,
             elements_per_symbol=uplink.elements_per_symbol,
         )

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from channels import ChannelDraw
+from channels import Access, ChannelDraw
 from channels.arrays import BoolArray, FloatArray, IntArray
 from channels.streams import Stream
 from wirelessfl.guard import UnfitError, described, returns
@@ -163,6 +163,12 @@ class Uplink(Choice, ABC):
     """Whether uploads cross the network's radio channel."""
     of_rounds: ClassVar[tuple[str, ...]] = ()
     """Settings that have an effect only in rounds, where a cell's clients upload together."""
+
+    @property
+    @returns(instance(Access))
+    @abstractmethod
+    def access(self) -> Access:
+        """Who gets which part of the air: seconds and joules of uploads, see ``channels.Access``."""
 
     @property
     @returns(number(above=True, or_none=True))

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from channels import ChannelDraw
+from channels import Access, ChannelDraw, FixedRate
 from channels.arrays import FloatArray, IntArray
 from wirelessfl.uplinks.base import Uplink
 
@@ -47,6 +47,11 @@ class Fixed(Uplink):
     def downlink_bps(self) -> float:
         """Downlink rate in bit/s, equal to the uplink rate."""
         return 1e6 * self.rate_mbps
+
+    @property
+    def access(self) -> Access:
+        """``channels.FixedRate``."""
+        return FixedRate(1e6 * self.rate_mbps, self.wait)
 
     def seconds_per_bit(self, draw: ChannelDraw) -> FloatArray:
         """1 / rate for every client."""

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from channels import ChannelDraw, airtime_seconds_per_bit, ofdma_seconds_per_bit, rate_bps
+from channels import (
+    Access,
+    ChannelDraw,
+    EqualBands,
+    airtime_seconds_per_bit,
+    ofdma_seconds_per_bit,
+    rate_bps,
+)
 from channels.arrays import FloatArray
 from wirelessfl.uplinks.base import Uplink
 
@@ -17,6 +24,11 @@ class Ofdma(Uplink):
     """
 
     name = "ofdma"
+
+    @property
+    def access(self) -> Access:
+        """``channels.EqualBands``."""
+        return EqualBands()
 
     def seconds_per_bit(self, draw: ChannelDraw) -> FloatArray:
         """1 / R_i with R_i = (B/n_j) log2(1 + n_j SNR ||h_i||^2)."""

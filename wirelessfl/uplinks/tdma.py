@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from channels import ChannelDraw, airtime_seconds_per_bit, rate_bps, tdma_seconds_per_bit
+from channels import (
+    Access,
+    ChannelDraw,
+    EqualSlots,
+    airtime_seconds_per_bit,
+    rate_bps,
+    tdma_seconds_per_bit,
+)
 from channels.arrays import FloatArray
 from wirelessfl.uplinks.base import Uplink
 
@@ -17,6 +24,11 @@ class Tdma(Uplink):
     """
 
     name = "tdma"
+
+    @property
+    def access(self) -> Access:
+        """``channels.EqualSlots``."""
+        return EqualSlots()
 
     def seconds_per_bit(self, draw: ChannelDraw) -> FloatArray:
         """n_j / R_i for each client."""

@@ -34,7 +34,7 @@ def test_reassigned_submodels_stay_disjoint_and_complete(case):
     module = FCNN((5,), 3, hidden=(max(hidden[0], cells), *hidden[1:]))
     spec = ParamSpec.of(module)
     whole = WholeModel(spec, lambda wanted: make_partition(module, spec, wanted), neurons=None)
-    network = Network(range(cells), cpu_hz=1e9, snr_db=20)
+    network = Network.from_snr(range(cells), cpu_hz=1e9, snr_db=20)
     links = SimpleNamespace(network=network)
     rule = find_algorithm("hist")(partition=scheme)
     planner = Planner(rule, links, whole, settings=None, stream=Stream(seed))

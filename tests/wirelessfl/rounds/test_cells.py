@@ -225,7 +225,7 @@ def small_model():
 def test_cells_of_unequal_speed_match_the_reference_loop(config, toy, name, buffer):
     """Merge times, staleness, submodels, costs and parameters equal the reference loop's."""
     merges = 9
-    network = Network(CELL_OF, cpu_hz=CPU_HZ, snr_db=20)
+    network = Network.from_snr(CELL_OF, cpu_hz=CPU_HZ, snr_db=20)
     settings = config(name, network=True, rounds=merges, lr=LR, **LOOP, **under(buffer))
     run = ran(settings, toy, model=small_model(), network=network)
     first = None

@@ -34,7 +34,7 @@ def network(sizes=(7, 5, 6), **changes):
         "transmit_power_w": dice.uniform(0.1, 0.2, clients),
         "antennas": 3,
     }
-    return Network(np.repeat(np.arange(len(sizes)), sizes), **(settings | changes))
+    return Network.from_snr(np.repeat(np.arange(len(sizes)), sizes), **(settings | changes))
 
 
 CASES = {
@@ -125,7 +125,7 @@ def test_a_plan_needs_no_memory_for_other_clients(config, toy):
     """A plan with 20 of 10^5 clients uses less than one byte per client of the network."""
     cells = np.repeat(np.arange(2), 50_000)
     planner = build(config("hfedavg", cells=2), data=toy).planner
-    links = replace(planner.links, network=Network(cells, cpu_hz=1e9, snr_db=30.0))
+    links = replace(planner.links, network=Network.from_snr(cells, cpu_hz=1e9, snr_db=30.0))
     planner = replace(planner, links=links, participation=Participation(20))
     planner.plan(0)  # computes the network's cached values
     tracemalloc.start()

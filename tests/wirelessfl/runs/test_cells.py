@@ -18,7 +18,7 @@ from wirelessfl.training.shards import Shards
 def uneven():
     """A network of four cells with unequal speed."""
     cpu_hz = [1e9, 2e9, 1.1e9, 3e8, 4e8, 7e8, 9e8]
-    return Network([0, 0, 0, 1, 1, 2, 3], cpu_hz=cpu_hz, snr_db=20)
+    return Network.from_snr([0, 0, 0, 1, 1, 2, 3], cpu_hz=cpu_hz, snr_db=20)
 
 
 def under(buffer):

@@ -170,7 +170,7 @@ def test_aircomp_needs_simultaneous_uploads():
     upload = upload_of(server, [0, 1])
     with pytest.raises(wirelessfl.ConfigError, match="each client uploads at a different time"):
         upload.open("now")
-    draw = Network(NODE_OF, cpu_hz=1e9, snr_db=20).draw(Stream(1))
+    draw = Network.from_snr(NODE_OF, cpu_hz=1e9, snr_db=20).draw(Stream(1))
     assert upload.open("now", draw=draw).draw is draw
 
 

@@ -75,7 +75,7 @@ def elsewhere(file, out):
 @pytest.mark.parametrize("algorithm", ["fedavg", "sync-st", "fedast"])
 def test_the_given_network_determines_the_cost_of_a_step(config, toy, algorithm):
     """An update takes H V_0 / F + 2 32 P / rate seconds and H V_0 kappa F^2 joules, by hand."""
-    network = Network(
+    network = Network.from_snr(
         np.zeros(5, dtype=int), cpu_hz=2e9, snr_db=20, cycles_per_step=4e8,
         switched_capacitance=3e-28,
     )  # fmt: skip
@@ -273,7 +273,9 @@ def test_stored_settings_cannot_be_used_without_the_given_objects(
     config, toy, star, same, tmp_path, capsys
 ):
     """The file lacks the settings that the network replaced, and is refused without a network."""
-    network = Network(np.zeros(7, dtype=int), cpu_hz=1e9, snr_db=15, bandwidth_hz=2e7, antennas=4)
+    network = Network.from_snr(
+        np.zeros(7, dtype=int), cpu_hz=1e9, snr_db=15, bandwidth_hz=2e7, antennas=4
+    )
     result = wirelessfl.run(config("fedavg", network=True), data=toy, network=network)
     file = result.directory / "config.toml"
     text = file.read_text()

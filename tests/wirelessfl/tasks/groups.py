@@ -20,7 +20,7 @@ AIRCOMP = AirComp(subcarrier_hz=SUBCARRIER_HZ, symbol_seconds=SYMBOL_SECONDS)
 
 def network_of(clients):
     spread = np.arange(clients)
-    return Network(
+    return Network.from_snr(
         [0] * clients,
         cpu_hz=1e9 * (1 + 0.1 * spread),
         snr_db=10.0,

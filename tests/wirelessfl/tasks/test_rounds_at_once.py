@@ -22,7 +22,7 @@ from wirelessfl.tasks.transmissions import AirLoad, GroupUploads
 from wirelessfl.uplinks.aircomp import AirComp
 
 WATT = 0.1 * np.arange(1, 9)
-NETWORK = Network(
+NETWORK = Network.from_snr(
     [0] * 8, cpu_hz=1e9, snr_db=10.0, bandwidth_hz=1e6, antennas=2, transmit_power_w=WATT
 )
 UPLINK = AirComp(subcarrier_hz=1e4, symbol_seconds=1e-3)  # 100,000 elements per second

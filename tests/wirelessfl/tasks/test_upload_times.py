@@ -35,7 +35,7 @@ def made(uplink):
 
     The gains are redrawn here from the same stream.
     """
-    network = Network(
+    network = Network.from_snr(
         [0] * 4,
         cpu_hz=CPU_HZ,
         snr_db=SNR_DB,
@@ -288,7 +288,7 @@ def test_uploads_of_a_round_share_the_band(uplink, first):
 def test_uploads_keep_the_direction_of_their_client():
     """With correlated antennas, a Rician channel has the client's angle in every upload."""
     air = {"antennas": 8, "fading": Rician(10.0), "antenna_correlation": 0.9}
-    network = Network([0] * 3, cpu_hz=1e9, snr_db=0.0, **air)
+    network = Network.from_snr([0] * 3, cpu_hz=1e9, snr_db=0.0, **air)
     elements, stream = [Elements(10, 10)], Stream(8)
     delays = Wireless(network, UPLINKS.find("tdma")(), [1], [np.ones(3)], elements, None, stream)
     numbers = range(40)

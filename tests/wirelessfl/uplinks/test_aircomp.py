@@ -28,7 +28,9 @@ ELEMENTS = 4000
 
 
 def air_round(*, exchanged=None, unit=0.5, seed=1, snr_db=10.0, path_gain_db=0.0):
-    network = Network(NODE, cpu_hz=1e9, snr_db=snr_db, antennas=4, path_gain_db=path_gain_db)
+    network = Network.from_snr(
+        NODE, cpu_hz=1e9, snr_db=snr_db, antennas=4, path_gain_db=path_gain_db
+    )
     weights = Stream(3).generator().uniform(0.5, 2, len(NODE))
     weights /= np.bincount(NODE, weights=weights)[NODE]
     return AirRound(

@@ -19,7 +19,7 @@ from wirelessfl.uplinks.tdma import Tdma
 
 def air_round(sizes, weights, each=()):
     node = np.repeat(np.arange(len(sizes)), sizes)
-    network = Network(node, cpu_hz=1e9, snr_db=30)
+    network = Network.from_snr(node, cpu_hz=1e9, snr_db=30)
     return AirRound(
         nodes=len(sizes),
         node=node,

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from channels.network import LARGEST_DB
+from channels.decibels import LARGEST_DB
 from wirelessfl.config.sections.base import Section
 from wirelessfl.uplinks.base import Coherence
 

@@ -165,8 +165,9 @@ class Wireless(Delays):
 
     def _snr(self, client: int) -> float:
         """Mean SNR per antenna of a client's upload, over the whole band."""
-        network, own = self.network, slice(client, client + 1)
-        return float((snr_linear(network.snr_db[own]) * 10 ** (network.path_gain_db[own] / 10))[0])
+        network, own = self.network, np.array([client])
+        snr, gain = network.snr_db_of(own), network.path_gain_db[own]
+        return float((snr_linear(snr) * 10 ** (gain / 10))[0])
 
     @cached_property
     def _gains(self) -> Draws:

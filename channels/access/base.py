@@ -1,0 +1,75 @@
+"""The interface of an access, and what several of them compute."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from channels.arrays import FloatArray
+from channels.loads import NOTHING_DECIDED, Decision, Load, Rates, Service
+from channels.network import ChannelDraw
+
+
+class Access(ABC):
+    """Who gets which part of the air, and when: seconds and joules of uploads follow.
+
+    A subclass implements :meth:`serve`. If its clients can also start and end uploads at any time
+    while others upload, as in asynchronous training, it implements :meth:`rates` as well.
+    """
+
+    @abstractmethod
+    def serve(self, load: Load, draw: ChannelDraw) -> Service:
+        """Serve a load: each client trains, then its update crosses the air.
+
+        Args:
+            load: what each client of the draw does.
+            draw: channels of the clients, h [..., clients, antennas]; cells can be empty.
+
+        Returns:
+            Seconds, joules and the decision, [..., clients]; the leading axes of load and draw
+            broadcast.
+        """
+
+    @property
+    def asynchronous(self) -> bool:
+        """Whether clients can start and end uploads at any time while others upload."""
+        return type(self).rates is not Access.rates
+
+    def rates(self, snr: FloatArray, bandwidth_hz: float) -> Rates:
+        """Rates while exactly these clients upload.
+
+        Args:
+            snr: [uploading], received SNR of each over the whole band, in the order of their
+                starts.
+            bandwidth_hz: the whole band.
+        """
+        raise NotImplementedError(f"{type(self).__name__} serves whole rounds only")
+
+
+def sent(
+    load: Load,
+    draw: ChannelDraw,
+    upload_seconds: FloatArray,
+    airtime_seconds: FloatArray,
+    decision: Decision = NOTHING_DECIDED,
+) -> Service:
+    """The service of clients that train at full speed and send at full power when ready.
+
+    Args:
+        load: the load.
+        draw: channels of the clients.
+        upload_seconds: [..., clients], seconds of each upload; inf if it never ends.
+        airtime_seconds: [..., clients], seconds in which each client transmits.
+        decision: what the access decided.
+    """
+    network = draw.network
+    seconds = load.ready_seconds(network) + upload_seconds
+    joules = load.compute_joules(network) + network.transmit_power_w * airtime_seconds
+    return Service(seconds, joules, np.isfinite(seconds), decision)
+
+
+def times(bits: FloatArray, seconds_per_bit: FloatArray) -> FloatArray:
+    """Seconds of uploads; 0 bits take 0 seconds even at rate 0."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        return np.where(bits > 0, bits * seconds_per_bit, 0.0)

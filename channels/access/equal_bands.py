@@ -1,0 +1,30 @@
+"""Frequency division with equal bands: the clients of a cell send at once, each in its own band."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from channels.access.base import Access, sent, times
+from channels.arrays import FloatArray
+from channels.links import ofdma_seconds_per_bit, rate_bps
+from channels.loads import Decision, Load, Rates, Service
+from channels.network import ChannelDraw
+
+
+@dataclass(frozen=True)
+class EqualBands(Access):
+    """Each of a cell's n_j clients has the band B / n_j at full power (HIST, footnote 2)."""
+
+    def serve(self, load: Load, draw: ChannelDraw) -> Service:
+        """See :class:`Access`; a client transmits during its whole upload."""
+        upload = times(load.bits, ofdma_seconds_per_bit(draw))
+        network = draw.network
+        bands = (network.bandwidth_hz / np.maximum(network.cell_sizes, 1))[network.cell_of]
+        return sent(load, draw, upload, upload, Decision(bands_hz=bands))
+
+    def rates(self, snr: FloatArray, bandwidth_hz: float) -> Rates:
+        """See :class:`Access`: the band is divided equally among the uploading clients."""
+        count = max(1, len(snr))
+        return Rates(rate_bps(bandwidth_hz / count, count * snr, 1.0), np.ones(len(snr)))

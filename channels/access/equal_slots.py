@@ -1,0 +1,28 @@
+"""Time division with equal slots: the clients of a cell take turns on the whole band."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from channels.access.base import Access, sent, times
+from channels.arrays import FloatArray
+from channels.links import airtime_seconds_per_bit, rate_bps, tdma_seconds_per_bit
+from channels.loads import Load, Rates, Service
+from channels.network import ChannelDraw
+
+
+@dataclass(frozen=True)
+class EqualSlots(Access):
+    """Each of a cell's n_j clients has every n_j-th slot: n_j / R_i seconds per bit; (17)."""
+
+    def serve(self, load: Load, draw: ChannelDraw) -> Service:
+        """See :class:`Access`; a client transmits only in its own slots."""
+        upload = times(load.bits, tdma_seconds_per_bit(draw))
+        return sent(load, draw, upload, times(load.bits, airtime_seconds_per_bit(draw, "tdma")))
+
+    def rates(self, snr: FloatArray, bandwidth_hz: float) -> Rates:
+        """See :class:`Access`: R_i / n for n clients, each transmitting 1/n of the time."""
+        share = np.full(len(snr), 1 / max(1, len(snr)))
+        return Rates(rate_bps(bandwidth_hz, snr, 1.0) / max(1, len(snr)), share)

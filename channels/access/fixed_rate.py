@@ -1,0 +1,43 @@
+"""Links of a fixed rate, one per client and without a radio."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from channels.access.base import Access, sent
+from channels.arrays import FloatArray
+from channels.loads import Load, Rates, Service
+from channels.network import ChannelDraw
+
+
+@dataclass(frozen=True)
+class FixedRate(Access):
+    """Every client has its own link of the same rate; links use no transmit energy.
+
+    Args:
+        bps: rate of a link in bit/s, > 0.
+        wait: duration of uploads of unequal numbers of vectors: that of the cell's mean number
+            ("mean", as in the run times of Chen et al., 2025), or of each client's own
+            ("slowest").
+    """
+
+    bps: float
+    wait: Literal["mean", "slowest"] = "slowest"
+
+    def serve(self, load: Load, draw: ChannelDraw) -> Service:
+        """See :class:`Access`."""
+        network, shape = draw.network, draw.h.shape[:-1]
+        vectors = load.vectors
+        if self.wait == "mean":
+            total = network.over_cells(np.add, np.broadcast_to(vectors, shape[-1:]))
+            vectors = (total / np.maximum(network.cell_sizes, 1))[..., network.cell_of]
+        upload = load.bits_per_element * vectors * load.elements / self.bps
+        shape = np.broadcast_shapes(np.shape(upload), shape)
+        return sent(load, draw, np.broadcast_to(upload, shape), np.zeros(shape))
+
+    def rates(self, snr: FloatArray, bandwidth_hz: float) -> Rates:
+        """See :class:`Access`: independent of other uploads."""
+        return Rates(np.full(len(snr), self.bps), np.zeros(len(snr)))

@@ -1,0 +1,50 @@
+"""Time division in order of readiness: who has trained first sends first, on the whole band."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from channels.access.base import Access, sent, times
+from channels.arrays import FloatArray
+from channels.links import airtime_seconds_per_bit, rate_bps
+from channels.loads import Decision, Load, Rates, Service
+from channels.network import ChannelDraw
+
+
+@dataclass(frozen=True)
+class ReadyOrder(Access):
+    """One client of a cell sends at a time, without interruption, in the order of readiness.
+
+    No order of such uploads ends earlier: it is the problem 1 | r_j | C_max. Ties go to the client
+    with the lower index.
+    """
+
+    def serve(self, load: Load, draw: ChannelDraw) -> Service:
+        """See :class:`Access`; client i waits for those of its cell that are ready before it."""
+        network = draw.network
+        own = times(load.bits, airtime_seconds_per_bit(draw, "tdma"))
+        ready = np.broadcast_to(load.ready_seconds(network), own.shape)
+        ends, places = np.empty_like(own), np.empty_like(own)
+        for first, count in zip(network.cell_starts, network.cell_sizes, strict=True):
+            part = slice(first, first + count)
+            order = ready[..., part].argsort(axis=-1, kind="stable")
+            at = np.take_along_axis(ready[..., part], order, -1)
+            took = np.take_along_axis(own[..., part], order, -1)
+            # An upload ends at max over k <= i of (ready_k + all uploads from k to i).
+            free = np.zeros(own.shape[:-1])
+            done = np.empty_like(took)
+            for place in range(count):
+                free = np.maximum(free, at[..., place]) + took[..., place]
+                done[..., place] = free
+            np.put_along_axis(ends[..., part], order, done, -1)
+            np.put_along_axis(places[..., part], order, np.arange(count, dtype=np.float64), -1)
+        decision = Decision(order=places)
+        served = sent(load, draw, own, own, decision)
+        return Service(ends, served.joules, np.isfinite(ends), decision)
+
+    def rates(self, snr: FloatArray, bandwidth_hz: float) -> Rates:
+        """See :class:`Access`: the client that started first has the band, the others wait."""
+        first = np.arange(len(snr)) == 0
+        return Rates(np.where(first, rate_bps(bandwidth_hz, snr, 1.0), 0.0), first * 1.0)

@@ -1,0 +1,48 @@
+"""Simultaneous analog transmission: all clients of a cell send each element at the same time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from channels.access.base import Access
+from channels.arrays import FloatArray
+from channels.links import SUBCARRIER_HZ, SYMBOL_SECONDS, aircomp_seconds_per_element
+from channels.loads import NOTHING_DECIDED, Decision, Load, Service
+from channels.network import ChannelDraw
+
+
+@dataclass(frozen=True)
+class Simultaneous(Access):
+    """An element per symbol and subcarrier, sent by all clients at once (HIST, (34)).
+
+    Args:
+        power: fraction of its maximum power that each client sends on average, >= 0: one number, or
+            [..., clients], e.g. from :func:`channels.sent_power`.
+        elements_per_symbol: 1, or 2 on I and Q.
+        subcarrier_hz: Delta_f, > 0.
+        symbol_seconds: t_s, > 0.
+        decision: what the service reports as its decision.
+    """
+
+    power: FloatArray | float = 1.0
+    elements_per_symbol: int = 1
+    subcarrier_hz: float = SUBCARRIER_HZ
+    symbol_seconds: float = SYMBOL_SECONDS
+    decision: Decision = NOTHING_DECIDED
+
+    def serve(self, load: Load, draw: ChannelDraw) -> Service:
+        """See :class:`Access`; a client is silent while others send elements that it does not."""
+        network = draw.network
+        each = aircomp_seconds_per_element(
+            draw,
+            elements_per_symbol=self.elements_per_symbol,
+            subcarrier_hz=self.subcarrier_hz,
+            symbol_seconds=self.symbol_seconds,
+        )
+        seconds = load.ready_seconds(network) + load.vectors * load.jointly * each
+        watts = self.power * network.transmit_power_w
+        sending = watts * (load.vectors * load.elements * each)
+        joules = load.compute_joules(network) + sending
+        return Service(seconds, np.asarray(joules), np.isfinite(seconds), self.decision)

@@ -1,0 +1,154 @@
+"""What a plan asks of clients, and what it costs them: loads and services."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from channels.arguments import checked
+from channels.arrays import BoolArray, ComplexArray, FloatArray
+from channels.network import Network
+
+BITS_PER_ELEMENT = 32.0
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Load:
+    """What each client does in a local phase: CPU cycles, then elements to send.
+
+    Leading axes index rounds, or alternatives such as submodel sizes; they broadcast with the
+    blocks of the channel draw. One number applies to all clients.
+
+    Args:
+        cycles: [..., clients], CPU cycles, >= 0.
+        elements: [..., clients], elements of one vector that a client sends, >= 0.
+        vectors: [..., clients], number of vectors that a client sends, one after another, >= 0.
+        jointly: [..., clients], elements of one vector that at least one client of the cell sends:
+            over the air, all clients of the cell take the time of these. None for ``elements``.
+        weights: [clients], relative weights in the cell's mean, which precoders apply over the
+            air; None for equal weights.
+        start_seconds: [..., clients], seconds until local training starts, e.g. of the download.
+        bits_per_element: bits of an element on digital uplinks, > 0.
+
+    Raises:
+        ValueError: a value is negative or not finite, or the shapes do not broadcast.
+    """
+
+    cycles: FloatArray
+    elements: FloatArray
+    vectors: FloatArray
+    jointly: FloatArray
+    weights: FloatArray | None
+    start_seconds: FloatArray
+    bits_per_element: float
+
+    @checked()
+    def __init__(
+        self,
+        cycles: ArrayLike = 0.0,
+        elements: ArrayLike = 0.0,
+        *,
+        vectors: ArrayLike = 1.0,
+        jointly: ArrayLike | None = None,
+        weights: ArrayLike | None = None,
+        start_seconds: ArrayLike = 0.0,
+        bits_per_element: float = BITS_PER_ELEMENT,
+    ) -> None:
+        values = {
+            "cycles": _amounts("cycles", cycles),
+            "elements": _amounts("elements", elements),
+            "vectors": _amounts("vectors", vectors),
+            "jointly": _amounts("jointly", elements if jointly is None else jointly),
+            "weights": None if weights is None else _amounts("weights", weights),
+            "start_seconds": _amounts("start_seconds", start_seconds),
+            "bits_per_element": float(_amounts("bits_per_element", bits_per_element)),
+        }
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+        self._check_shapes()
+
+    def _check_shapes(self) -> None:
+        fields = (self.cycles, self.elements, self.vectors, self.jointly, self.start_seconds)
+        try:
+            np.broadcast_shapes(*(field.shape for field in fields))
+        except ValueError:
+            raise ValueError(
+                f"the load has fields of shapes {[field.shape for field in fields]}: give "
+                "[..., clients] arrays that broadcast."
+            ) from None
+
+    @property
+    def bits(self) -> FloatArray:
+        """Bits that each client sends [..., clients]."""
+        return self.bits_per_element * self.vectors * self.elements
+
+    def ready_seconds(self, network: Network) -> FloatArray:
+        """Seconds until each client has trained at its CPU speed and can send, [..., clients]."""
+        return np.asarray(self.start_seconds + self.cycles / network.cpu_hz)
+
+    def compute_joules(self, network: Network) -> FloatArray:
+        """Energy of training, kappa F_i^2 joules per cycle, [..., clients]."""
+        return np.asarray(network.switched_capacitance * network.cpu_hz**2 * self.cycles)
+
+
+@dataclass(frozen=True, eq=False)
+class Decision:
+    """What an access decided; None where there was nothing to decide.
+
+    Args:
+        bands_hz: [..., clients], band of each client.
+        powers_w: [..., clients], mean power of each client while it sends.
+        cpu_hz: [..., clients], clock of each client.
+        order: [..., clients], place of each client in its cell's order of sending, from 0.
+        beamformers: [..., cells, antennas], receive beamformer of each cell.
+    """
+
+    bands_hz: FloatArray | None = None
+    powers_w: FloatArray | None = None
+    cpu_hz: FloatArray | None = None
+    order: FloatArray | None = None
+    beamformers: ComplexArray | None = None
+
+
+NOTHING_DECIDED = Decision()
+
+
+@dataclass(frozen=True, eq=False)
+class Service:
+    """What serving a load costs.
+
+    Args:
+        seconds: [..., clients], seconds from the start of the local phase until a client's update
+            has arrived; inf if it never does.
+        joules: [..., clients], energy for training and sending.
+        arrived: [..., clients] boolean, whether the update arrives.
+        decision: what the access decided.
+    """
+
+    seconds: FloatArray
+    joules: FloatArray
+    arrived: BoolArray
+    decision: Decision = NOTHING_DECIDED
+
+
+@dataclass(frozen=True, eq=False)
+class Rates:
+    """Progress of the clients that upload at the moment.
+
+    Args:
+        bps: [uploading], bits per second of each; 0 for no progress.
+        duty: [uploading], fraction of the time in which each transmits at its power.
+    """
+
+    bps: FloatArray
+    duty: FloatArray
+
+
+def _amounts(name: str, values: ArrayLike) -> FloatArray:
+    given = np.asarray(values, dtype=np.float64)
+    bad = ~(np.isfinite(given) & (given >= 0))
+    if bad.any():
+        raise ValueError(f"{name} contains {given[bad].flat[0]}: give finite numbers >= 0.")
+    return given

@@ -1,0 +1,30 @@
+"""Where cells and clients are, and what their links lose on the way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from channels.arrays import BoolArray, FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Placement:
+    """Positions and the terms of each client's mean channel gain, for all clients of a network.
+
+    Args:
+        base_stations_m: [cells, 2], positions in metres.
+        clients_m: [clients, 2], positions in metres.
+        distance_m: [clients], horizontal distance of each client to its base station.
+        line_of_sight: [clients] boolean.
+        path_loss_db: [clients], median path loss, > 0.
+        shadowing_db: [clients], additional loss by shadowing, of either sign.
+        antenna_gain_db: gain of the antenna elements of both ends together.
+    """
+
+    base_stations_m: FloatArray
+    clients_m: FloatArray
+    distance_m: FloatArray
+    line_of_sight: BoolArray
+    path_loss_db: FloatArray
+    shadowing_db: FloatArray
+    antenna_gain_db: float = 0.0
