@@ -70,14 +70,23 @@ class Load:
         self._check_shapes()
 
     def _check_shapes(self) -> None:
-        fields = (self.cycles, self.elements, self.vectors, self.jointly, self.start_seconds)
         try:
-            np.broadcast_shapes(*(field.shape for field in fields))
+            _ = self.shape
         except ValueError:
             raise ValueError(
-                f"the load has fields of shapes {[field.shape for field in fields]}: give "
-                "[..., clients] arrays that broadcast."
+                f"the load has fields of shapes {self._shapes}: give [..., clients] arrays that "
+                "broadcast."
             ) from None
+
+    @property
+    def _shapes(self) -> list[tuple[int, ...]]:
+        fields = (self.cycles, self.elements, self.vectors, self.jointly, self.start_seconds)
+        return [field.shape for field in fields]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape [..., clients] of the load; () if one number applies to all clients."""
+        return np.broadcast_shapes(*self._shapes)
 
     @property
     def bits(self) -> FloatArray:

@@ -541,6 +541,13 @@ class ChannelDraw:
         return np.asarray(snr / self.noise_rise[..., self.network.cell_of])
 
     @property
+    def snr_db(self) -> FloatArray:
+        """``snr`` in dB; that of the network, [clients], without interference."""
+        if self.noise_rise is None:
+            return self.network.snr_db
+        return np.asarray(10 * np.log10(self.snr))
+
+    @property
     def snr_hz(self) -> FloatArray:
         """P g / N0 in Hz [..., clients]: the SNR in the cell's whole band times that band.
 
@@ -553,6 +560,12 @@ class ChannelDraw:
     def gain_per_noise(self) -> FloatArray:
         """G = g / N0 in Hz/W [..., clients]: the SNR at p watts within a band b is p G / b."""
         return self.snr_hz / self.network.transmit_power_w
+
+    def block(self, number: int) -> ChannelDraw:
+        """One block of a draw of several; the last one if there are fewer."""
+        at = min(number, len(self.h) - 1)
+        rise = None if self.noise_rise is None else self.noise_rise[at]
+        return ChannelDraw(self.network, self.h[at], rise)
 
     def of(self, clients: ArrayLike) -> ChannelDraw:
         """The channels of the given clients, see :meth:`Network.of`."""

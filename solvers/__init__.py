@@ -1,5 +1,6 @@
 """Optimisation: solvers that take a problem and return a Solution with a certificate."""
 
+from solvers.access import OverTheAir
 from solvers.alignment import Alignment, align_transmitters
 from solvers.allocation import allocate_requests
 from solvers.bands import (
@@ -32,6 +33,7 @@ __all__ = [
     "EnergyAllocation",
     "MasksAndBands",
     "MasksAndEnergy",
+    "OverTheAir",
     "Schedule",
     "Selection",
     "Solution",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from typing import ClassVar
 
 import numpy as np
 
@@ -18,6 +19,9 @@ class Access(ABC):
     while others upload, as in asynchronous training, it implements :meth:`rates` as well.
     """
 
+    costly: ClassVar[bool] = False
+    """Whether :meth:`serve` costs much more time than :meth:`seconds`."""
+
     @abstractmethod
     def serve(self, load: Load, draw: ChannelDraw) -> Service:
         """Serve a load: each client trains, then its update crosses the air.
@@ -30,6 +34,10 @@ class Access(ABC):
             Seconds, joules and the decision, [..., clients]; the leading axes of load and draw
             broadcast.
         """
+
+    def seconds(self, load: Load, draw: ChannelDraw) -> FloatArray:
+        """The seconds of :meth:`serve` alone, which may cost less."""
+        return self.serve(load, draw).seconds
 
     @property
     def asynchronous(self) -> bool:

@@ -32,17 +32,22 @@ class Simultaneous(Access):
     symbol_seconds: float = SYMBOL_SECONDS
     decision: Decision = NOTHING_DECIDED
 
+    def seconds(self, load: Load, draw: ChannelDraw) -> FloatArray:
+        """See :class:`Access`."""
+        upload = load.vectors * load.jointly * self._per_element(draw)
+        return np.asarray(load.ready_seconds(draw.network) + upload)
+
     def serve(self, load: Load, draw: ChannelDraw) -> Service:
         """See :class:`Access`; a client is silent while others send elements that it does not."""
-        network = draw.network
-        each = aircomp_seconds_per_element(
+        network, seconds = draw.network, self.seconds(load, draw)
+        airtime = load.vectors * load.elements * self._per_element(draw)
+        joules = load.compute_joules(network) + self.power * network.transmit_power_w * airtime
+        return Service(seconds, np.asarray(joules), np.isfinite(seconds), self.decision)
+
+    def _per_element(self, draw: ChannelDraw) -> FloatArray:
+        return aircomp_seconds_per_element(
             draw,
             elements_per_symbol=self.elements_per_symbol,
             subcarrier_hz=self.subcarrier_hz,
             symbol_seconds=self.symbol_seconds,
         )
-        seconds = load.ready_seconds(network) + load.vectors * load.jointly * each
-        watts = self.power * network.transmit_power_w
-        sending = watts * (load.vectors * load.elements * each)
-        joules = load.compute_joules(network) + sending
-        return Service(seconds, np.asarray(joules), np.isfinite(seconds), self.decision)

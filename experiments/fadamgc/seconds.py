@@ -13,7 +13,7 @@ from experiments.studies import NAMES
 from wirelessfl.algorithms import find_algorithm
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import ResNet18
-from wirelessfl.rounds.costs import Links
+from wirelessfl.rounds.links import Links
 from wirelessfl.rounds.plan import Participation, Planner, WholeModel
 from wirelessfl.rounds.settings import TrainingSettings
 from wirelessfl.submodels import NeuronMap, ParamSpec, Partition

@@ -242,7 +242,7 @@ def simulated_seconds(case: Case, seed: int, snr_db: float, rounds: int) -> floa
     for number in range(rounds):
         plan = planner.plan(number, submodels=submodels.get(number))
         submodels[number] = plan.submodels
-        seconds += float(plan.cost.seconds.max())
+        seconds += float(plan.price.seconds.max())
     return seconds
 
 

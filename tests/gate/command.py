@@ -17,7 +17,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from tests.gate.comparing import first_difference
+from tests.gate.comparing import EXACT, Leeway, first_difference
 from tests.gate.configurations import CONFIGURATIONS
 from tests.gate.running import Outcome, run
 from tests.gate.storing import (
@@ -75,6 +75,7 @@ class Checking:
     """Runs a configuration and compares its results with the store."""
 
     folder: Path
+    leeway: Leeway = EXACT
 
     def __call__(self, name: str) -> Verdict:
         stored = read(self.folder, name)
@@ -86,7 +87,9 @@ class Checking:
         if outcome is None:
             return Verdict(name, finding)
         before = read_outcome(self.folder, name, stored)
-        return Verdict(name, first_difference(before, outcome) or finding, outcome.rows)
+        return Verdict(
+            name, first_difference(before, outcome, leeway=self.leeway) or finding, outcome.rows
+        )
 
 
 def _ran(name: str) -> tuple[Outcome | None, str | None]:
@@ -115,7 +118,9 @@ def store(folder: Path, names: Sequence[str], jobs: int, console: Console) -> in
     return 1 if failed else 0
 
 
-def check(folder: Path, names: Sequence[str], jobs: int, console: Console) -> int:
+def check(
+    folder: Path, names: Sequence[str], jobs: int, console: Console, leeway: Leeway = EXACT
+) -> int:
     """Run configurations and compare their results with the store; returns the exit status.
 
     Raises:
@@ -132,7 +137,7 @@ def check(folder: Path, names: Sequence[str], jobs: int, console: Console) -> in
                 f"{reason}: results cannot be compared bit for bit. Store them again."
             )
     different = 0
-    for verdict in _verdicts(Checking(folder), names, jobs, console):
+    for verdict in _verdicts(Checking(folder, leeway), names, jobs, console):
         _check_numerics(stored.get(verdict.name), verdict)
         different += _report(verdict, console)
     equal = len(names) - different
@@ -219,6 +224,20 @@ def main(words: Sequence[str] | None = None) -> int:
         "--only", default="", metavar="PATTERN", help="configurations whose names contain PATTERN"
     )
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="number of processes (1)")
+    parser.add_argument(
+        "--rounding",
+        type=float,
+        default=0.0,
+        metavar="R",
+        help="relative difference allowed in simulated seconds and joules (0)",
+    )
+    parser.add_argument(
+        "--but-for",
+        action="append",
+        default=[],
+        metavar="FIELD",
+        help="field of rows that is not compared; may be repeated",
+    )
     parsed = parser.parse_args(words)
     names = [name for name in CONFIGURATIONS if fnmatchcase(name, f"*{parsed.only}*")]
     if not names:
@@ -229,9 +248,11 @@ def main(words: Sequence[str] | None = None) -> int:
     start = time.monotonic()
     console = Console()
     try:
-        status = (store if parsed.command == "store" else check)(
-            folder, names, parsed.jobs, console
-        )
+        if parsed.command == "store":
+            status = store(folder, names, parsed.jobs, console)
+        else:
+            leeway = Leeway(parsed.rounding, frozenset(parsed.but_for))
+            status = check(folder, names, parsed.jobs, console, leeway)
     except IncomparableError as error:
         print(error, file=sys.stderr)
         return 2

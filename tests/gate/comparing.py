@@ -1,9 +1,11 @@
-"""Describe the first bitwise difference between two outcomes."""
+"""Describe the first difference between two outcomes, bit for bit or but for stated fields."""
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -17,8 +19,36 @@ LONGEST = 80
 """Maximum number of characters shown of a value."""
 
 
+@dataclass(frozen=True)
+class Leeway:
+    """Differences of rows that do not count.
+
+    Args:
+        rounding: relative difference that simulated seconds and joules may have.
+        fields: names of fields that are not compared.
+    """
+
+    rounding: float = 0.0
+    fields: frozenset[str] = frozenset()
+
+    def allows(self, key: str, one: Any, two: Any) -> bool:
+        """Whether a field may have these two values."""
+        if key in WALL_CLOCK or key in self.fields:
+            return True
+        priced = key.endswith(("seconds", "joules"))
+        if not (priced and isinstance(one, float | int) and isinstance(two, float | int)):
+            return False
+        return math.isclose(one, two, rel_tol=self.rounding, abs_tol=0.0)
+
+
+EXACT = Leeway()
+
+
 def first_difference(
-    one: Outcome, two: Outcome, names: tuple[str, str] = ("stored", "now")
+    one: Outcome,
+    two: Outcome,
+    names: tuple[str, str] = ("stored", "now"),
+    leeway: Leeway = EXACT,
 ) -> str | None:
     """The first difference between two outcomes, rows before parameters; None if they are equal.
 
@@ -26,17 +56,21 @@ def first_difference(
         one: first outcome.
         two: second outcome.
         names: how the message refers to each.
+        leeway: differences of rows that do not count.
     """
-    return _of_rows(one.rows, two.rows, names) or _of_params(one.params, two.params, names)
+    return _of_rows(one.rows, two.rows, names, leeway) or _of_params(one.params, two.params, names)
 
 
 def _of_rows(
-    one: list[dict[str, Any]], two: list[dict[str, Any]], names: tuple[str, str]
+    one: list[dict[str, Any]],
+    two: list[dict[str, Any]],
+    names: tuple[str, str],
+    leeway: Leeway,
 ) -> str | None:
     for number, (mine, other) in enumerate(zip(one, two, strict=False)):
         for key in dict.fromkeys([*mine, *other]):
             values = _text(mine, key), _text(other, key)
-            if key not in WALL_CLOCK and values[0] != values[1]:
+            if values[0] != values[1] and not leeway.allows(key, mine.get(key), other.get(key)):
                 return f"row {number}, {key}: " + _both(values, names)
     if len(one) != len(two):
         return "rows: " + _both((str(len(one)), str(len(two))), names)

@@ -90,7 +90,7 @@ class AsynchronousCells:
         self._models[server.version] = server.cloud
         for cell in free:
             self.sent[cell] = server.version
-            seconds = float(self.plan(cell).cost.seconds[cell])
+            seconds = float(self.plan(cell).price.seconds[cell])
             self.clock.after(seconds, Returned(cell, 0, server.version))
 
     def plan(self, cell: int) -> Plan:

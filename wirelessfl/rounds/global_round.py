@@ -81,7 +81,9 @@ class GlobalRound:
     def train(self, number: int) -> None:
         """Run edge round ``number``: the clients of all nodes train, and each node merges."""
         plan, upload = self.plan, self._upload
-        reception = upload.open("edge", number, "air", draw=plan.draw(number))
+        reception = upload.open(
+            "edge", number, "air", draw=plan.draw(number), beamformers=plan.beamformers(number)
+        )
         servers, error = self._to_clients(number)
         self.local.edge_round(self.rule, plan, number, servers, reception)
         reception.finish(self.local.shards, upload.senders.payloads, self.nodes["params"])

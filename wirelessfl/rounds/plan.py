@@ -1,20 +1,22 @@
-"""Plan of a global round, made before training: channel draws, submodels and costs."""
+"""Plan of a global round, made before training: channel draws, submodels and prices."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from channels import ChannelDraw, Network
-from channels.arrays import BoolArray, FloatArray, IntArray
+from channels.arrays import BoolArray, ComplexArray, FloatArray, IntArray
 from channels.streams import Stream
 from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.errors import ConfigError
-from wirelessfl.rounds.costs import Cost, Costs, Links
+from wirelessfl.rounds.links import Links
 from wirelessfl.rounds.mask_sizes import mask_size_problem
 from wirelessfl.rounds.participants import Participants, draw_participants
+from wirelessfl.rounds.price import Price, Pricing
 from wirelessfl.rounds.settings import TrainingSettings
 from wirelessfl.rounds.step_sizes import unchanged
 from wirelessfl.server.present import RankedClients
@@ -25,7 +27,7 @@ from wirelessfl.units import BITS_PER_ELEMENT
 
 @dataclass(frozen=True)
 class Plan:
-    """Plan of a global round: participants, channels, submodels and costs.
+    """Plan of a global round: participants, channels, submodels and price.
 
     Args:
         round: round number, from 0.
@@ -35,9 +37,10 @@ class Plan:
         draws: channel draws of the participating clients, h [blocks, senders, antennas]: one block,
             or one per edge round.
         submodels: submodel of each node.
-        cost: cost of the round.
+        price: seconds, bytes and joules of the round.
         lr_share: factor of the algorithm's step size in this round.
         client_submodels: submodel of each client; None if all train the submodel of their node.
+        complete: whether no client has left during the round.
     """
 
     round: int
@@ -46,12 +49,13 @@ class Plan:
     node: IntArray
     draws: ChannelDraw
     submodels: Submodels
-    cost: Cost
+    price: Price
     lr_share: float = 1.0
     client_submodels: ClientSubmodels | None = None
+    complete: bool = True
 
     def without(self, clients: IntArray) -> Plan:
-        """Remove clients that left during the round; cost and channel draws do not change."""
+        """Remove clients that left during the round; price and channel draws do not change."""
         stays, each = ~np.isin(self.clients, clients), self.client_submodels
         return replace(
             self,
@@ -59,12 +63,19 @@ class Plan:
             tracking=self.tracking[stays],
             node=self.node[stays],
             client_submodels=None if each is None else each.of_rows(np.flatnonzero(stays)),
+            complete=self.complete and bool(stays.all()),
         )
 
     def draw(self, edge_round: int) -> ChannelDraw:
         """Channel draw of an edge round."""
-        blocks = self.draws.h
-        return ChannelDraw(self.draws.network, blocks[min(edge_round, len(blocks) - 1)])
+        return self.draws.block(edge_round)
+
+    def beamformers(self, edge_round: int) -> ComplexArray | None:
+        """Receive beamformers [nodes, antennas] of an edge round; None if there are none."""
+        if not self.complete:  # they were optimised for all clients
+            return None
+        planned = self.price.served.service.decision.beamformers
+        return None if planned is None else planned[min(edge_round, len(planned) - 1)]
 
 
 @dataclass(frozen=True)
@@ -109,6 +120,7 @@ class Planner:
         lr_share: maps a round number to the factor of the algorithm's step size.
         run_stream: random stream of what stays fixed during the run: the clients' capacities and
             static masks; None for ``stream``.
+        weights: [clients], weights of the clients in their cell's mean; None for equal weights.
     """
 
     algorithm: Algorithm
@@ -119,16 +131,17 @@ class Planner:
     participation: Participation = Participation()
     lr_share: Callable[[int], float] = unchanged
     run_stream: Stream | None = None
+    weights: FloatArray | None = None
 
     @property
     def network(self) -> Network:
         """Cells, clients, channels."""
         return self.links.network
 
-    @property
-    def costs(self) -> Costs:
-        """Cost model of the rounds."""
-        return Costs(self.algorithm, self.links, self.model.spec, self.settings)
+    @cached_property
+    def pricing(self) -> Pricing:
+        """Loads and prices of the rounds."""
+        return Pricing(self.algorithm, self.links, self.model.spec, self.settings, self.weights)
 
     def plan(
         self,
@@ -136,7 +149,7 @@ class Planner:
         present: RankedClients | None = None,
         submodels: Submodels | None = None,
     ) -> Plan:
-        """Plan global round ``number``: channel draws, participants, submodels and cost.
+        """Plan global round ``number``: channel draws, participants, submodels and price.
 
         Args:
             number: round number, from 0.
@@ -159,24 +172,31 @@ class Planner:
         if submodels is None:
             submodels = self.algorithm.submodels(context)
         each = self.algorithm.client_submodels(context)
-        if each is None:
-            cost = self.costs.of_nodes(draws, submodels, who)
-        else:
-            cost = self.costs.of_clients(draws, each, who, submodels)
-        if not np.isfinite(cost.seconds).all():
-            slow = int(np.flatnonzero(~np.isfinite(cost.seconds))[0])
+        price = self.pricing.price(number, draws, who, submodels, each)
+        if not np.isfinite(price.seconds).all():
+            slow = int(np.flatnonzero(~np.isfinite(price.seconds))[0])
             raise ConfigError(
-                f"round {number + 1} takes {cost.seconds[slow]} seconds in cell {slow}: a client's "
-                "data rate is 0. Raise snr_db or bandwidth_hz."
+                f"round {number + 1} takes {price.seconds[slow]} seconds in cell {slow}: a "
+                "client's data rate is 0. Raise snr_db or bandwidth_hz."
             )
-        if not np.isfinite(cost.joules):
+        if not self.pricing.access.costly and not np.isfinite(price.joules):
             raise ConfigError(
-                f"round {number + 1} uses {cost.joules} joules per client: lower transmit_power_w "
+                f"round {number + 1} uses {price.joules} joules per client: lower transmit_power_w "
                 "or switched_capacitance, or raise snr_db or bandwidth_hz."
             )
         node = draws.network.cell_of
         share = self.lr_share(number)
-        return Plan(number, who.clients, who.tracking, node, draws, submodels, cost, share, each)
+        return Plan(
+            number,
+            who.clients,
+            who.tracking,
+            node,
+            draws,
+            submodels,
+            price,
+            share,
+            each,
+        )
 
     def redealt(self, merges: int, before: Submodels, cells: Sequence[int]) -> Submodels:
         """Submodel of each node after a merge of some of the cells.
@@ -201,7 +221,7 @@ class Planner:
     @property
     def hierarchical(self) -> bool:
         """Whether there are edge servers between clients and cloud."""
-        return self.costs.hierarchical
+        return self.pricing.hierarchical
 
 
 @dataclass(frozen=True)
@@ -256,22 +276,18 @@ class _RoundContext(_DealingContext):
         return self.draws.network.cell_of
 
     def client_seconds(self, lengths: IntArray) -> FloatArray:
-        return self.planner.costs.max_seconds(self.draws, self.who, lengths)
+        return self.planner.pricing.client_seconds(self.draws, self.who, lengths)
 
     def fastest_sizes(self, partition: Partition, cap: float) -> list[int]:
-        if partition.scheme != "alternate":
-            raise ConfigError(
-                'mask_sizes="optimized" conflicts with partition="all", where a submodel\'s size '
-                'is not linear in its neurons: choose mask_sizes "uniform", or partition '
-                '"alternate".'
-            )
-        seconds = self.planner.costs.seconds_per_parameter(self.draws, self.who)
-        # A cell without a client takes 0 seconds, but must get the smallest submodel.
-        seconds = np.where(seconds > 0, seconds, seconds.max())
-        try:
-            solution = mask_size_problem(partition, seconds, size_cap=cap).solve()
-        except ValueError as error:
-            raise ConfigError(f"mask sizes: {error}") from error
+        pricing, draws, who = self.planner.pricing, self.draws, self.who
+        empty = np.bincount(self.node, minlength=self.nodes) == 0
+
+        def seconds(sizes: IntArray) -> FloatArray:
+            found = pricing.node_seconds(draws, who, partition.lengths(sizes))
+            # A cell without a client takes no time, but must get the smallest submodel.
+            return np.where(empty, found.max(-1, keepdims=True), found)
+
+        solution = mask_size_problem(partition, seconds, self.nodes, size_cap=cap).solve()
         if solution.value is None:
             raise ConfigError(
                 f"mask sizes: {solution.message}. Raise size_cap, or use fewer cells."

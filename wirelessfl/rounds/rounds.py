@@ -40,5 +40,5 @@ class ModelRounds:
         for number in self._due:
             plan = self.planner.plan(number)
             self._given[number] = plan, self.training.server.cloud
-            self.clock.after(float(plan.cost.seconds.max()), Arrived(number))
+            self.clock.after(float(plan.price.seconds.max()), Arrived(number))
         self._due = []

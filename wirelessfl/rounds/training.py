@@ -33,7 +33,7 @@ class Totals:
     def add(self, plan: Plan) -> None:
         """Add the cost of a round."""
         for entry in fields(self):
-            setattr(self, entry.name, getattr(self, entry.name) + getattr(plan.cost, entry.name))
+            setattr(self, entry.name, getattr(self, entry.name) + getattr(plan.price, entry.name))
 
 
 class RoundTraining:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from torch import Tensor
 
 from channels import ChannelDraw
-from channels.arrays import BoolArray, IntArray
+from channels.arrays import BoolArray, ComplexArray, IntArray
 from channels.streams import Name, Stream
 from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.training.payloads import Received
@@ -65,15 +65,22 @@ class Upload:
         """
         return replace(self, air=replace(self.air, exchanged=elements, lengths=lengths))
 
-    def open(self, *names: Name, draw: ChannelDraw | None = None) -> Reception:
+    def open(
+        self,
+        *names: Name,
+        draw: ChannelDraw | None = None,
+        beamformers: ComplexArray | None = None,
+    ) -> Reception:
         """Start the reception of an upload.
 
         Args:
             names: path of the upload's random stream below the senders' stream.
             draw: channel draw of this upload; None if clients upload at different times.
+            beamformers: [nodes, antennas], receive beamformers of the plan; None if there are none.
         """
         stream = self.air.stream.child(*names)
-        return self.uplink.receive(replace(self.air, draw=draw, stream=stream))
+        air = replace(self.air, draw=draw, stream=stream, beamformers=beamformers)
+        return self.uplink.receive(air)
 
     def received(self, reception: Reception) -> Received:
         """Received payloads, with the facts about the senders that the algorithm needs."""

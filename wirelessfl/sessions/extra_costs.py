@@ -33,5 +33,5 @@ class ExtraCosts:
         self.extra_rounds += 1
         self.extra_uploads += edge_rounds * len(plan.clients)
         self.extra_broadcasts += 1
-        self.extra_seconds += float(plan.cost.seconds.max())
-        self.extra_mib += plan.cost.uplink_mib + plan.cost.downlink_mib
+        self.extra_seconds += float(plan.price.seconds.max())
+        self.extra_mib += plan.price.uplink_mib + plan.price.downlink_mib

@@ -212,7 +212,7 @@ class SessionRounds:
             if give.trial:
                 training, planner = self._trial_training(), self.trial_planner
             plan = planner.plan(give.number, self.server.present)
-            seconds = float(plan.cost.seconds.max())
+            seconds = float(plan.price.seconds.max())
             if not give.trial:
                 seconds += self._delay
                 self.attendance.round_started(give.number, seconds)

@@ -10,7 +10,7 @@ from channels import Network
 from channels.streams import Stream
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
-from wirelessfl.rounds.costs import Links
+from wirelessfl.rounds.links import Links
 from wirelessfl.rounds.plan import Participation, Planner, WholeModel
 from wirelessfl.rounds.rounds import ModelRounds
 from wirelessfl.rounds.settings import TrainingSettings
@@ -129,6 +129,7 @@ def _planner(
         stream,
         Participation(training.clients_per_round, training.tracking_clients),
         config.choices.lr_schedule.shares(training.rounds),
+        weights=structure.model.sample_weights(training.weighting),
     )
 
 

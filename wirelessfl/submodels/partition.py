@@ -8,14 +8,18 @@ next layer's weight; all other parameters are shared.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from typing import Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 from torch import nn
 
+from channels.arrays import FloatArray
 from wirelessfl.errors import ConfigError
 from wirelessfl.models.declared import Declared
 from wirelessfl.submodels.finder import NeuronFinder
@@ -48,29 +52,29 @@ class Partition:
         """Number of neurons of the widest partitioned layer; mask sizes refer to this layer."""
         return max(layer.width for layer in self.layers)
 
-    @property
-    def parameters_per_neuron(self) -> float:
-        """Number of parameters per additional neuron of the widest layer (``alternate`` only)."""
-        weight = [self._neuron_parameters(layer) for layer in self.layers]
-        share = [layer.width / self.width for layer in self.layers]
-        return sum(w * s for w, s in zip(weight, share, strict=True))
+    @cached_property
+    def _sizes(self) -> list[int]:
+        """Numbers of parameters of which no axis, one axis, two axes are partitioned."""
+        sliced = Counter(slot.parameter for layer in self.layers for slot in layer.slots)
+        found = [0, 0, 0]
+        for name, shape in self.spec.shapes.items():
+            found[sliced[name]] += math.prod(shape)
+        return found
 
-    @property
-    def shared_parameters(self) -> int:
-        """Number of parameters that every cell trains, outside the partitioned neurons.
+    def lengths(self, sizes: ArrayLike) -> FloatArray:
+        """Number of parameters of submodels.
 
-        Defined for ``alternate`` only.
+        Args:
+            sizes: neurons of the widest partitioned layer, any shape; the other layers have the
+                same share of their neurons.
+
+        Returns:
+            Numbers with the shape of ``sizes``. They are integers if all layers divide exactly;
+            otherwise a submodel has whole neurons and differs by rounding.
         """
-        owned = sum(self._neuron_parameters(layer) * layer.width for layer in self.layers)
-        return self.spec.size - owned
-
-    def _neuron_parameters(self, layer: Neurons) -> int:
-        return sum(
-            slot.repeat
-            * math.prod(self.spec.shapes[slot.parameter])
-            // self.spec.shapes[slot.parameter][slot.axis]
-            for slot in layer.slots
-        )
+        none, one, two = self._sizes
+        share = np.asarray(sizes, dtype=np.float64) / self.width
+        return np.asarray(none + one * share + two * share**2)
 
 
 def make_partition(

@@ -18,20 +18,19 @@ from channels import (
     ChannelDraw,
     Simultaneous,
     air_sum,
-    aircomp_seconds_per_element,
     snr_linear,
     transmit_scales,
 )
 from channels.aircomp import noise, root_mean_square, through_the_air
-from channels.arrays import FloatArray, IntArray
+from channels.arrays import ComplexArray, FloatArray, IntArray
 from channels.links import SUBCARRIER_HZ, SYMBOL_SECONDS
 from channels.precoders import Convention, check_convention
-from solvers import SolverUnavailableError, optimize_beamformer
+from solvers import OverTheAir, SolverUnavailableError
+from solvers.access.over_the_air import cell_beamformers
 from solvers.beamforming import Anneal, BeamformerBackend, MirrorProx, Sca, Sdr
 from wirelessfl.errors import ConfigError
 from wirelessfl.training.payloads import Received
 from wirelessfl.training.shards import Shards
-from wirelessfl.units import BITS_PER_ELEMENT
 from wirelessfl.uplinks.base import AirRound, Reception, Uplink
 
 Beamformer = Literal["anneal", "mirror_prox", "sca", "sdr", "random"]
@@ -131,27 +130,21 @@ class AirComp(Uplink):
         return not (self.csi_error or self.phase_error_deg)
 
     @property
+    def backend(self) -> BeamformerBackend | None:
+        """The beamforming method; None for random directions."""
+        if self.beamformer == "random":
+            return None
+        return _BACKENDS[self.beamformer](self.beamformer_starts)
+
+    @property
     def access(self) -> Access:
-        """``channels.Simultaneous``."""
-        return Simultaneous(
+        """``solvers.OverTheAir``."""
+        times = Simultaneous(
             elements_per_symbol=self.elements_per_symbol,
             subcarrier_hz=self.subcarrier_hz,
             symbol_seconds=self.symbol_seconds,
         )
-
-    def seconds_per_bit(self, draw: ChannelDraw) -> FloatArray:
-        """Seconds per bit: t_s / (B / Delta_f) per element, (34), divided by its bits."""
-        seconds = aircomp_seconds_per_element(
-            draw,
-            elements_per_symbol=self.elements_per_symbol,
-            subcarrier_hz=self.subcarrier_hz,
-            symbol_seconds=self.symbol_seconds,
-        )
-        return seconds / BITS_PER_ELEMENT
-
-    def airtime_per_bit(self, draw: ChannelDraw) -> FloatArray:
-        """Equal to ``seconds_per_bit``: all clients transmit for the whole upload."""
-        return self.seconds_per_bit(draw)
+        return OverTheAir(times, self.convention, self.backend)
 
     def receive(self, air: AirRound) -> Reception:
         """Start an upload over the air.
@@ -252,12 +245,12 @@ class AirReception(Reception):
         scales = transmit_scales(
             weights,
             self._while_sending(rms, self._sums[name].shape[1]),
-            snr_db=10 * np.log10(draw.snr) if draw.noise_rise is not None else draw.network.snr_db,
+            snr_db=draw.snr_db,
             convention=uplink.convention,
             elements_per_symbol=uplink.elements_per_symbol,
         )
         members = [np.flatnonzero(air.node == node) for node in range(air.nodes)]
-        beamformers = self._beamformers(draw.h, scales, members)
+        beamformers = self._beamformers(name, draw, scales)
         power = snr_linear(draw.network.path_gain_db)
         airs = []
         for node, rows in enumerate(members):
@@ -281,28 +274,21 @@ class AirReception(Reception):
             airs.append(found)
         return airs
 
-    def _beamformers(
-        self, h: np.ndarray, scales: FloatArray, members: list[np.ndarray]
-    ) -> np.ndarray:
-        """Beamformers [nodes, antennas]; smaller cells are padded with clients of scale 0."""
+    def _beamformers(self, name: str, draw: ChannelDraw, scales: FloatArray) -> ComplexArray:
+        """Beamformers [nodes, antennas]; those of the plan where they are for the same scales."""
         air, uplink = self.air, self.uplink
-        antennas = h.shape[-1]
         if uplink.beamformer == "random":
             rngs = (air.stream.child("node", n, "beamformer").generator() for n in range(air.nodes))
-            parts = np.stack([d.standard_normal((antennas, 2)) for d in rngs])
+            parts = np.stack([d.standard_normal((draw.h.shape[-1], 2)) for d in rngs])
             return np.asarray(parts.view(np.complex128)[..., 0])  # the norm does not matter
-        largest = max(map(len, members))
-        batch = np.ones((air.nodes, largest, antennas), h.dtype)
-        needs = np.zeros((air.nodes, largest))
-        for node, rows in enumerate(members):
-            batch[node, : len(rows)], needs[node, : len(rows)] = h[rows], scales[rows]
-        needs[~needs.any(1)] = 1.0  # no client sends to this node: any direction is fine
+        planned = air.beamformers
+        # In the published convention scales depend on who sends, and not on the updates.
+        if planned is not None and uplink.convention == "published" and name not in air.silent:
+            return planned
         try:
-            backend = _BACKENDS[uplink.beamformer](uplink.beamformer_starts)
-            solution = optimize_beamformer(batch, backend=backend, scales=needs)
+            return cell_beamformers(draw.h, scales, air.node, air.nodes, uplink.backend)
         except (SolverUnavailableError, ValueError) as error:
             raise ConfigError(f"beamformer is {uplink.beamformer!r}: {error}") from error
-        return np.asarray(solution.value)
 
     def _receive(
         self, name: str, airs: list[AirSum], rms: FloatArray, shards: Shards, like: Tensor

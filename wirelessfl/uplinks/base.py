@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from channels import Access, ChannelDraw
-from channels.arrays import BoolArray, FloatArray, IntArray
+from channels.arrays import BoolArray, ComplexArray, FloatArray, IntArray
 from channels.streams import Stream
 from wirelessfl.guard import UnfitError, described, returns
 from wirelessfl.registry import Choice
@@ -44,6 +44,8 @@ class AirRound:
         lengths: [clients], number of elements that each client sends; None if it sends all that its
             node exchanges.
         draw: channel draw that includes these clients; None if they upload at different times.
+        beamformers: [nodes, antennas], receive beamformers of the plan, for the case that all
+            clients send; None if there are none.
         silent: by payload, [clients] boolean, clients that do not send it; all clients send the
             payloads that are missing here.
     """
@@ -58,6 +60,7 @@ class AirRound:
     exchanged: Tensor | None = None
     lengths: IntArray | None = None
     draw: ChannelDraw | None = None
+    beamformers: ComplexArray | None = None
     silent: Mapping[str, BoolArray] = field(default_factory=dict)
 
     def weights_of(self, payload: str) -> FloatArray:
@@ -134,18 +137,6 @@ class Reception:
         return Received(self._sums, self._each, self.air.clients, self.air.node)
 
 
-def _of_clients(value: Any, uplink: Uplink, draw: ChannelDraw) -> Any:
-    """Check for numbers per client of a draw, with or without its leading axes."""
-    shape = draw.h.shape[:-1]
-    wanted = f"of shape {list(shape)}, one per client and channel draw, or {list(shape[-1:])}"
-    return reals(value, (shape, shape[-1:]), wanted)
-
-
-def _charged(value: Any, uplink: Uplink, vectors: FloatArray, cell_of: IntArray) -> Any:
-    """Check for a number per client."""
-    return reals(value, (vectors.shape,), f"of shape {list(vectors.shape)}, one per client")
-
-
 def _shared(value: Any, uplink: Uplink, bandwidth_hz: float, snr: FloatArray) -> Any:
     """Check for a number per upload."""
     return reals(value, (snr.shape,), f"of shape {list(snr.shape)}, one per upload")
@@ -168,7 +159,7 @@ class Uplink(Choice, ABC):
     @returns(instance(Access))
     @abstractmethod
     def access(self) -> Access:
-        """Who gets which part of the air: seconds and joules of uploads, see ``channels.Access``."""
+        """Who gets which part of the air: seconds and joules of uploads follow from it."""
 
     @property
     @returns(number(above=True, or_none=True))
@@ -176,39 +167,11 @@ class Uplink(Choice, ABC):
         """Default downlink rate per client, in bit/s; None if the downlink takes no time."""
         return None
 
-    @returns(_charged)
-    def charged(self, vectors: FloatArray, cell_of: IntArray) -> FloatArray:
-        """Number of vectors [clients] that determines each upload's duration; default: those sent.
-
-        Args:
-            vectors: [clients], number of vectors that each participating client sends.
-            cell_of: [clients], cell of each client.
-        """
-        return vectors
-
     @property
     @returns(whole(0))
     def side_elements(self) -> int:
         """Extra numbers that a client sends error-free with each payload; their bytes count."""
         return 0
-
-    @returns(_of_clients)
-    @abstractmethod
-    def seconds_per_bit(self, draw: ChannelDraw) -> FloatArray:
-        """Seconds per bit from the start of the upload until a client's update has arrived.
-
-        Args:
-            draw: channels of the uploading clients; ``draw.network`` is their sub-network, in which
-                a cell can be empty.
-
-        Returns:
-            [..., clients], or [clients] if it does not depend on the channel.
-        """
-
-    @returns(_of_clients)
-    @abstractmethod
-    def airtime_per_bit(self, draw: ChannelDraw) -> FloatArray:
-        """Seconds per bit [..., clients] during which a client transmits and uses energy."""
 
     @property
     def shareable(self) -> bool:

@@ -8,8 +8,8 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from channels import Access, ChannelDraw, FixedRate
-from channels.arrays import FloatArray, IntArray
+from channels import Access, FixedRate
+from channels.arrays import FloatArray
 from wirelessfl.uplinks.base import Uplink
 
 
@@ -53,14 +53,6 @@ class Fixed(Uplink):
         """``channels.FixedRate``."""
         return FixedRate(1e6 * self.rate_mbps, self.wait)
 
-    def seconds_per_bit(self, draw: ChannelDraw) -> FloatArray:
-        """1 / rate for every client."""
-        return np.full(draw.network.clients, 1e-6 / self.rate_mbps)
-
-    def airtime_per_bit(self, draw: ChannelDraw) -> FloatArray:
-        """0: a wired link uses no transmit energy."""
-        return np.zeros(draw.network.clients)
-
     def shared_seconds_per_bit(self, bandwidth_hz: float, snr: FloatArray) -> FloatArray:
         """1 / rate, independent of other uploads."""
         return np.full(len(snr), 1e-6 / self.rate_mbps)
@@ -68,10 +60,3 @@ class Fixed(Uplink):
     def shared_airtime(self, bandwidth_hz: float, snr: float, bits: float, seconds: float) -> float:
         """0: a wired link uses no transmit energy."""
         return 0.0
-
-    def charged(self, vectors: FloatArray, cell_of: IntArray) -> FloatArray:
-        """Mean over the cell's participating clients, or each client's number of vectors."""
-        if self.wait == "slowest":
-            return vectors
-        mean = np.bincount(cell_of, vectors) / np.maximum(np.bincount(cell_of), 1)
-        return np.asarray(mean[cell_of])

@@ -6,11 +6,8 @@ from dataclasses import dataclass
 
 from channels import (
     Access,
-    ChannelDraw,
     EqualSlots,
-    airtime_seconds_per_bit,
     rate_bps,
-    tdma_seconds_per_bit,
 )
 from channels.arrays import FloatArray
 from wirelessfl.uplinks.base import Uplink
@@ -29,14 +26,6 @@ class Tdma(Uplink):
     def access(self) -> Access:
         """``channels.EqualSlots``."""
         return EqualSlots()
-
-    def seconds_per_bit(self, draw: ChannelDraw) -> FloatArray:
-        """n_j / R_i for each client."""
-        return tdma_seconds_per_bit(draw)
-
-    def airtime_per_bit(self, draw: ChannelDraw) -> FloatArray:
-        """1 / R_i: a client transmits only in its own slots."""
-        return airtime_seconds_per_bit(draw, "tdma")
 
     def shared_seconds_per_bit(self, bandwidth_hz: float, snr: FloatArray) -> FloatArray:
         """n / R_i: the n uploading clients have equal slots."""

@@ -11,7 +11,7 @@ from channels.streams import Stream
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN, LeNet5
-from wirelessfl.rounds.costs import Links
+from wirelessfl.rounds.links import Links
 from wirelessfl.rounds.mask_sizes import mask_size_problem, model_mask_sizes
 from wirelessfl.rounds.plan import Participation, Planner, WholeModel
 from wirelessfl.rounds.settings import TrainingSettings

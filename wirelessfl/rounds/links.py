@@ -1,0 +1,28 @@
+"""The links of a run in rounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from channels import Network
+from wirelessfl.uplinks import Uplink
+from wirelessfl.uplinks.base import Coherence
+
+
+@dataclass(frozen=True)
+class Links:
+    """Links of a run. Downlink and backhaul are error-free, and take no time if their rate is None.
+
+    Args:
+        network: cells, clients, channels.
+        uplink: how updates cross the air.
+        coherence: coherence interval of the channel.
+        downlink_bps: rate from edge server to each client, in bit/s.
+        backhaul_bps: rate between edge server and cloud in each direction, in bit/s.
+    """
+
+    network: Network
+    uplink: Uplink
+    coherence: Coherence = "round"
+    downlink_bps: float | None = None
+    backhaul_bps: float | None = None

@@ -1,0 +1,254 @@
+"""What a global round costs: its loads, served by the uplink's access."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from channels import Access, ChannelDraw, Load, Service
+from channels.arrays import FloatArray, IntArray
+from solvers import SolverUnavailableError
+from wirelessfl.algorithms.base import Algorithm
+from wirelessfl.errors import ConfigError
+from wirelessfl.rounds.links import Links
+from wirelessfl.rounds.participants import Participants
+from wirelessfl.rounds.settings import TrainingSettings
+from wirelessfl.submodels import ClientSubmodels, ParamSpec, Submodels
+from wirelessfl.units import BITS_PER_ELEMENT, MIB_PER_ELEMENT
+from wirelessfl.uplinks.checked import checked_access
+
+MAX_AT_ONCE = 1 << 20  # clients times sizes per batch, to bound memory
+
+
+@dataclass(frozen=True, eq=False)
+class Served:
+    """A load on its channel draws; it is served when a result is needed.
+
+    Args:
+        access: the uplink's access.
+        load: what each client does in an edge round.
+        draws: channels of the clients, in blocks.
+        title: uplink and round, for errors.
+    """
+
+    access: Access
+    load: Load
+    draws: ChannelDraw
+    title: str
+
+    @cached_property
+    def service(self) -> Service:
+        """Seconds, joules and the decision of the edge rounds.
+
+        Raises:
+            ConfigError: the access cannot serve the load.
+        """
+        try:
+            return self.access.serve(self.load, self.draws)
+        except (SolverUnavailableError, ValueError) as error:
+            raise ConfigError(f"{self.title}: {error}") from error
+
+    @property
+    def seconds(self) -> FloatArray:
+        """Seconds [..., senders] of the edge rounds."""
+        if self.access.costly:
+            return self.access.seconds(self.load, self.draws)
+        return self.service.seconds
+
+
+@dataclass(frozen=True, eq=False)
+class Price:
+    """Price of a global round.
+
+    Args:
+        seconds: [nodes], duration at each node; their maximum (18) is the duration of the round.
+        uplink_mib: uplink traffic, mean over clients.
+        downlink_mib: downlink traffic, mean over clients.
+        backhaul_mib: backhaul traffic in both directions, mean over edge servers.
+        served: the edge rounds' load, from which joules and decisions follow.
+        edge_rounds: number of edge rounds.
+        clients: number of clients of the network.
+    """
+
+    seconds: FloatArray
+    uplink_mib: float
+    downlink_mib: float
+    backhaul_mib: float
+    served: Served
+    edge_rounds: int
+    clients: int
+
+    @cached_property
+    def joules(self) -> float:
+        """Energy for computation and transmission, mean over all clients of the network."""
+        with np.errstate(over="ignore"):  # the planner refuses infinite prices
+            blocks = np.atleast_2d(self.served.service.joules)  # one block, if all are equal
+            return self.edge_rounds * float(blocks.sum(1).mean()) / self.clients
+
+
+@dataclass(frozen=True)
+class Pricing:
+    """Loads of rounds, and what serving them costs; senders are the participating clients.
+
+    Args:
+        algorithm: algorithm that defines the payloads.
+        links: links that the payloads cross.
+        spec: parameters of the full model.
+        settings: local steps and edge rounds.
+        weights: [clients], weights of the clients in their cell's mean; None for equal weights.
+    """
+
+    algorithm: Algorithm
+    links: Links
+    spec: ParamSpec
+    settings: TrainingSettings
+    weights: FloatArray | None = None
+
+    @property
+    def hierarchical(self) -> bool:
+        """Whether there are edge servers between clients and cloud."""
+        return self.algorithm.topology == "cells"
+
+    @cached_property
+    def access(self) -> Access:
+        """The uplink's access."""
+        return checked_access(self.links.uplink)
+
+    @property
+    def downlink_vectors(self) -> float:
+        """Number of 32-bit vectors sent to a client; a compressed model counts as less than 1."""
+        vectors, compression = float(len(self.algorithm.sends)), self.settings.compression
+        if compression is not None:
+            vectors += compression.bits_per_element(self.spec) / BITS_PER_ELEMENT - 1
+        return vectors
+
+    def load(
+        self, who: Participants, length: FloatArray, jointly: FloatArray | None = None
+    ) -> Load:
+        """Load of an edge round: download, local steps and upload.
+
+        Args:
+            who: participating clients.
+            length: [..., senders], parameters of the submodels.
+            jointly: [..., senders], parameters that at least one client of the cell sends; None
+                for ``length``.
+        """
+        start, down = np.zeros(()), self.links.downlink_bps
+        if down is not None:
+            start = BITS_PER_ELEMENT * self.downlink_vectors * length / down
+        steps, cycles = self.settings.local_steps, self.links.network.cycles_per_step
+        return Load(
+            steps * cycles * (length / self.spec.size),
+            length,
+            vectors=who.vectors(self.algorithm),
+            jointly=jointly,
+            weights=None if self.weights is None else self.weights[who.clients],
+            start_seconds=start,
+            bits_per_element=BITS_PER_ELEMENT,
+        )
+
+    @np.errstate(over="ignore")  # the planner refuses infinite prices
+    def price(
+        self,
+        number: int,
+        draws: ChannelDraw,
+        who: Participants,
+        submodels: Submodels,
+        each: ClientSubmodels | None,
+    ) -> Price:
+        """Price of a global round.
+
+        Args:
+            number: round number, from 0.
+            draws: channels of (at least) the participating clients, in blocks of equal duration.
+            who: participating clients.
+            submodels: submodel of each node. Edge servers without a model (length 0) exchange
+                nothing with the cloud.
+            each: submodel of each client; None if all train that of their node.
+        """
+        draws, nodes = draws.of(who.clients), submodels.lengths.astype(np.float64)
+        node = draws.network.cell_of
+        if each is None:
+            length, jointly = nodes[node], None
+        else:
+            length, jointly = each.lengths.astype(np.float64), self._joint_elements(each, node)
+        load = self.load(who, length, jointly)
+        title = f"uplink {self.links.uplink.name!r}, round {number + 1}"
+        served = Served(self.access, load, draws, title)
+        # Backhaul: nodes with submodels exchange these; otherwise they exchange whole models.
+        exchanged = nodes if each is None else np.full_like(nodes, self.spec.size)
+        seconds = self._cells(draws, served.seconds) + self._backhaul_seconds(exchanged)
+        # Means are over all clients of the network, including those that do not participate.
+        clients, edge_rounds = self.links.network.clients, self.settings.edge_rounds
+        sent = float((load.vectors * (length + self.links.uplink.side_elements)).sum()) / clients
+        return Price(
+            seconds=seconds,
+            uplink_mib=edge_rounds * MIB_PER_ELEMENT * sent,
+            downlink_mib=edge_rounds
+            * MIB_PER_ELEMENT
+            * self.downlink_vectors
+            * float(length.sum())
+            / clients,
+            backhaul_mib=2 * MIB_PER_ELEMENT * float(nodes.mean()) if self.hierarchical else 0.0,
+            served=served,
+            edge_rounds=edge_rounds,
+            clients=clients,
+        )
+
+    def node_seconds(
+        self, draws: ChannelDraw, who: Participants, lengths: FloatArray
+    ) -> FloatArray:
+        """Seconds of a global round [sizes, nodes] if each node trains a submodel of these lengths.
+
+        Args:
+            draws: channels of (at least) the participating clients, in blocks.
+            who: participating clients.
+            lengths: [sizes, nodes], number of parameters.
+        """
+        draws = draws.of(who.clients)
+        length = lengths[:, None, draws.network.cell_of]
+        seconds = self._cells(draws, self.access.seconds(self.load(who, length), draws))
+        return np.asarray(seconds + self._backhaul_seconds(lengths))
+
+    def client_seconds(
+        self, draws: ChannelDraw, who: Participants, lengths: IntArray
+    ) -> FloatArray:
+        """Seconds [senders, levels] of a round in which all clients train submodels of ``lengths``.
+
+        They bound those of a round in which the others train smaller submodels, see
+        ``channels.Access``. With several channel draws, each client's slowest draw counts. Over the
+        air, an upload may take as long as that of the full model.
+        """
+        draws = draws.of(who.clients)
+        edge, some = np.empty((len(lengths), len(who.clients))), MAX_AT_ONCE // len(who.clients)
+        for start in range(0, len(lengths), max(1, some)):
+            part = slice(start, start + max(1, some))
+            length = np.repeat(lengths[part, None, None].astype(np.float64), len(who.clients), -1)
+            jointly = np.full_like(length, self.spec.size)
+            seconds = self.access.seconds(self.load(who, length, jointly), draws)
+            edge[part] = np.broadcast_to(seconds, (*length.shape[:1], *draws.h.shape[:-1])).max(1)
+        whole = np.full(1, self.spec.size, dtype=np.float64)
+        return np.asarray(self.settings.edge_rounds * edge.T + self._backhaul_seconds(whole))
+
+    def _cells(self, draws: ChannelDraw, seconds: FloatArray) -> FloatArray:
+        """Seconds [..., cells] of all edge rounds, from those [..., blocks, senders] of one."""
+        blocks = np.broadcast_shapes(seconds.shape, draws.h.shape[:-1])
+        slowest = draws.network.over_cells(np.maximum, np.broadcast_to(seconds, blocks))
+        return np.asarray(self.settings.edge_rounds * slowest.mean(-2))
+
+    def _backhaul_seconds(self, lengths: FloatArray) -> FloatArray:
+        """Seconds in which these many parameters go from the cloud to an edge server and back."""
+        if not self.hierarchical or self.links.backhaul_bps is None:
+            return np.zeros_like(lengths)
+        return 2 * BITS_PER_ELEMENT * lengths / self.links.backhaul_bps
+
+    def _joint_elements(self, each: ClientSubmodels, node: IntArray) -> FloatArray:
+        """Number of elements [senders] that at least one client of the node sends."""
+        if self.links.uplink.gives == "each":
+            return each.lengths.astype(np.float64)
+        cells = self.links.network.cells
+        sizes = np.bincount(node, minlength=cells)
+        _, count = each.cover(node, (1.0 / sizes[node]).tolist(), cells)
+        return np.asarray((count > 0).sum(1).numpy()[node], dtype=np.float64)
