@@ -1,6 +1,6 @@
 """Optimisation: solvers that take a problem and return a Solution with a certificate."""
 
-from solvers.access import OverTheAir
+from solvers.access import EnergyWithinDeadline, OptimalBands, OverTheAir
 from solvers.alignment import Alignment, align_transmitters
 from solvers.allocation import allocate_requests
 from solvers.bands import (
@@ -20,10 +20,19 @@ from solvers.joint import (
     optimize_masks_and_energy,
     optimize_widths_and_bands,
 )
-from solvers.mask_sizes import available_backends, optimize_mask_sizes
+from solvers.mask_sizes import (
+    available_backends,
+    optimize_mask_sizes,
+    optimize_sizes_by_time,
+)
 from solvers.solution import Solution, SolverUnavailableError, Status
 from solvers.uplink_schedule import UPLINK_ACCESS, Schedule, schedule_uplink
-from solvers.widths import coverage_frontier, fastest_widths, widths_by_deadline
+from solvers.widths import (
+    coverage_frontier,
+    fastest_widths,
+    optimize_widths_by_time,
+    widths_by_deadline,
+)
 
 __all__ = [
     "BEAMFORMER_BACKENDS",
@@ -31,8 +40,10 @@ __all__ = [
     "Alignment",
     "BandsInTime",
     "EnergyAllocation",
+    "EnergyWithinDeadline",
     "MasksAndBands",
     "MasksAndEnergy",
+    "OptimalBands",
     "OverTheAir",
     "Schedule",
     "Selection",
@@ -52,7 +63,9 @@ __all__ = [
     "optimize_mask_sizes",
     "optimize_masks_and_bands",
     "optimize_masks_and_energy",
+    "optimize_sizes_by_time",
     "optimize_widths_and_bands",
+    "optimize_widths_by_time",
     "schedule_uplink",
     "select_clients",
     "widths_by_deadline",

@@ -1,6 +1,7 @@
 """Mask sizes: how many units (neurons) each cell trains, chosen to minimise round latency."""
 
 from solvers.mask_sizes.backend import Found, MaskSizeBackend
+from solvers.mask_sizes.by_time import optimize_sizes_by_time
 from solvers.mask_sizes.cvxpy import Cvxpy
 from solvers.mask_sizes.exact import Exact
 from solvers.mask_sizes.gurobi import Gurobi
@@ -18,4 +19,5 @@ __all__ = [
     "Problem",
     "available_backends",
     "optimize_mask_sizes",
+    "optimize_sizes_by_time",
 ]

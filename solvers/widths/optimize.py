@@ -22,10 +22,17 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
-from channels.validation import shown, whole_number
-from solvers.arrays import like, numbers
+from channels.validation import whole_number
+from solvers.arrays import like
 from solvers.solution import Solution, Status
-from solvers.widths.problem import FloatArray, IntArray, Levels, read_levels
+from solvers.widths.problem import (
+    FloatArray,
+    IntArray,
+    Levels,
+    check_deadline,
+    missed,
+    read_levels,
+)
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -123,18 +130,10 @@ def widths_by_deadline(
     """
     start = time.perf_counter()
     levels = read_levels(seconds, neurons)
-    limit = numbers("deadline", deadline)
-    if limit.ndim or not 0 < limit < np.inf:
-        raise ValueError(f"deadline is {shown(deadline)}: give a finite number of seconds above 0.")
-    late = levels.seconds[:, 0] > limit
-    if late.any():
-        slowest = int(levels.seconds[:, 0].argmax())
-        message = (
-            f"{late.sum()} of {len(late)} clients miss the deadline of {limit} seconds even at "
-            f"level 0; the slowest, client {slowest}, needs {levels.seconds[slowest, 0]} seconds"
-        )
-        return _infeasible(-np.inf, "greedy", start, message)
-    value = levels.by(float(limit))
+    limit = check_deadline(deadline)
+    if levels.begin > limit:
+        return _infeasible(-np.inf, "greedy", start, missed(levels.seconds[:, 0], limit))
+    value = levels.by(limit)
     kept = levels.neurons[:, value].sum(-1)
     coverage = float((kept / levels.full).min())
     wall = time.perf_counter() - start

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from channels.validation import shown
 from solvers.arrays import first, numbers
 
 FloatArray = NDArray[np.float64]
@@ -84,18 +85,51 @@ def read_levels(seconds: Any, neurons: Any) -> Levels:
         "sort levels by increasing width, and pass np.maximum.accumulate(seconds, -1) if the "
         "measurements are noisy",
     )
+    return Levels(times, read_neurons(neurons, times.shape[1]))
+
+
+def read_neurons(neurons: Any, levels: int | None = None) -> IntArray:
+    """Number of neurons [layers, levels] per level; arguments are those of ``fastest_widths``.
+
+    Raises:
+        ValueError: the shape does not fit ``levels`` if that is given, or a number is out of range
+            or decreases.
+    """
     widths = numbers("neurons", neurons)
-    if widths.ndim not in (1, 2) or not widths.size or widths.shape[-1] != times.shape[1]:
+    wanted = "at least one level" if levels is None else f"the {levels} levels of seconds"
+    fits = levels is None or widths.shape[-1:] == (levels,)
+    if widths.ndim not in (1, 2) or not widths.size or not fits:
         raise ValueError(
-            f"neurons has shape {widths.shape}: give [levels] or [layers, levels], with the "
-            f"{times.shape[1]} levels of seconds."
+            f"neurons has shape {widths.shape}: give [levels] or [layers, levels], with {wanted}."
         )
     good = (widths >= 1) & (widths <= _MAX_NEURONS) & (widths == np.rint(widths))
     if not good.all():
         index, value = first(good, widths)
         raise ValueError(f"neurons{index} is {value}: give a whole number from 1 to 2^30.")
     _check_rising("neurons", widths, "sort levels by increasing width")
-    return Levels(times, np.atleast_2d(widths).astype(np.int64))
+    return np.atleast_2d(widths).astype(np.int64)
+
+
+def check_deadline(deadline: Any) -> float:
+    """The deadline in seconds.
+
+    Raises:
+        ValueError: it is not a finite number above 0.
+    """
+    limit = numbers("deadline", deadline)
+    if limit.ndim or not 0 < limit < np.inf:
+        raise ValueError(f"deadline is {shown(deadline)}: give a finite number of seconds above 0.")
+    return float(limit)
+
+
+def missed(seconds: FloatArray, limit: float) -> str:
+    """Name the slowest of the clients [clients] that miss the deadline even at level 0."""
+    slowest = int(seconds.argmax())
+    return (
+        f"{np.count_nonzero(seconds > limit)} of {len(seconds)} clients miss the deadline of "
+        f"{limit} seconds even at level 0; the slowest, client {slowest}, needs {seconds[slowest]} "
+        "seconds"
+    )
 
 
 def _check_rising(name: str, values: FloatArray, remedy: str) -> None:

@@ -1,0 +1,31 @@
+"""The clients of a load by cell, as solvers take them, and back."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from channels.arrays import BoolArray, FloatArray
+from channels.loads import Load
+from channels.network import ChannelDraw, Network
+
+
+def by_client(network: Network, values: FloatArray) -> FloatArray:
+    """Values [..., clients] of [..., cells, clients of the largest cell]; see ``by_cell``."""
+    places = np.arange(network.clients) - network.cell_starts[network.cell_of]
+    return np.asarray(values[..., network.cell_of, places])
+
+
+def cell_rows(network: Network, values: FloatArray) -> FloatArray:
+    """Real values [..., clients], or one number, by cell; places without a client have 0."""
+    lead = np.shape(values)[:-1]
+    if not network.clients:  # solvers want a place for at least one
+        return np.zeros((*lead, network.cells, 1))
+    return np.asarray(network.by_cell(np.broadcast_to(values, (*lead, network.clients))).real)
+
+
+def heard_bits(load: Load, draw: ChannelDraw) -> tuple[FloatArray, BoolArray]:
+    """Bits of clients that can send, and which clients have bits and rate 0, [..., clients]."""
+    snr_hz = draw.snr_hz
+    bits = np.broadcast_to(load.bits, np.broadcast_shapes(load.bits.shape, snr_hz.shape))
+    stuck = (bits > 0) & (snr_hz == 0)
+    return np.where(stuck, 0.0, bits), stuck

@@ -1,0 +1,115 @@
+"""``OptimalBands`` against the solver called by hand, equal bands, and rates written out."""
+
+import numpy as np
+import pytest
+
+from channels import ChannelDraw, EqualBands, Load, Network, Stream
+from solvers import OptimalBands, allocate_bandwidth
+
+CELLS = np.array([0, 0, 0, 1, 2, 2])
+
+
+def network(random, **more):
+    return Network.from_snr(
+        CELLS,
+        cpu_hz=random.uniform(0.5e9, 2e9, 6),
+        snr_db=random.uniform(-10, 20, 6),
+        bandwidth_hz=[1e6, 2e6, 5e5],
+        transmit_power_w=random.uniform(0.05, 0.2, 6),
+        **more,
+    )
+
+
+def example(seed=0, **more):
+    random = np.random.default_rng(seed)
+    load = Load(random.uniform(0, 5e8, 6), random.uniform(1e3, 1e5, 6), vectors=2, **more)
+    return load, network(random).draw(Stream(seed))
+
+
+def realised(bits, bands, snr_hz):
+    """Seconds of uploads within the bands at full power."""
+    sends = bits > 0
+    seconds = np.zeros(bits.shape)
+    rate = bands[sends] * np.log2(1 + snr_hz[sends] / bands[sends])
+    seconds[sends] = bits[sends] / rate
+    return seconds
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_each_cell_has_the_bands_of_the_solver(seed):
+    load, draw = example(seed, start_seconds=np.arange(6) / 10)
+    network = draw.network
+    service = OptimalBands().serve(load, draw)
+    ready = np.arange(6) / 10 + load.cycles / network.cpu_hz
+    for cell in range(3):
+        mine = cell == CELLS
+        by_hand = allocate_bandwidth(
+            load.bits[mine], ready[mine], draw.snr_hz[mine], network.bandwidth_hz[cell]
+        )
+        np.testing.assert_allclose(service.decision.bands_hz[mine], by_hand.value, rtol=1e-12)
+        assert service.seconds[mine].max() == pytest.approx(by_hand.objective, rel=1e-13)
+    upload = realised(load.bits, service.decision.bands_hz, draw.snr_hz)
+    np.testing.assert_allclose(service.seconds, ready + upload, rtol=1e-13)
+    training = network.switched_capacitance * network.cpu_hz**2 * load.cycles
+    sending = network.transmit_power_w * upload
+    np.testing.assert_allclose(service.joules, training + sending, rtol=1e-13)
+    assert service.arrived.all()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_no_cell_is_slower_than_with_equal_bands(seed):
+    load, draw = example(seed)
+    ends = [
+        draw.network.over_cells(np.maximum, access.serve(load, draw).seconds)
+        for access in (OptimalBands(), EqualBands())
+    ]
+    assert (ends[0] <= ends[1] * (1 + 1e-12)).all()
+    assert ends[0][0] < 0.999 * ends[1][0]
+
+
+def test_leading_axes_of_load_and_draw_broadcast():
+    random = np.random.default_rng(1)
+    draws = network(random).draws(Stream(1), range(3))
+    share = np.array([0.0, 0.3, 1.0])[:, None, None]
+    load = Load(share * 1e8, share * random.uniform(1e3, 1e5, 6))
+    service = OptimalBands().serve(load, draws)
+    assert service.seconds.shape == service.joules.shape == service.arrived.shape == (3, 3, 6)
+    for i, j in np.ndindex(3, 3):
+        one = OptimalBands().serve(
+            Load(load.cycles[i, 0], load.elements[i, 0]), draws.network.draw(Stream(1), j)
+        )
+        np.testing.assert_allclose(service.seconds[i, j], one.seconds, rtol=1e-13)
+        np.testing.assert_allclose(service.joules[i, j], one.joules, rtol=1e-13)
+    assert (service.decision.bands_hz[0] == 0).all()
+
+
+def test_clients_without_bits_get_no_band_and_delay_nobody():
+    load, draw = example()
+    elements, cycles = load.elements.copy(), load.cycles.copy()
+    elements[1], cycles[1] = 0, 1e12
+    service = OptimalBands().serve(Load(cycles, elements), draw)
+    others = OptimalBands().serve(Load(cycles[[0, 2]], elements[[0, 2]]), draw.of([0, 2]))
+    assert service.decision.bands_hz[1] == 0
+    assert service.seconds[1] == 1e12 / draw.network.cpu_hz[1]
+    np.testing.assert_allclose(service.seconds[[0, 2]], others.seconds, rtol=1e-13)
+
+
+def test_empty_cells():
+    load, draw = example()
+    part = draw.of([0, 4])
+    service = OptimalBands().serve(Load(load.cycles[[0, 4]], load.elements[[0, 4]]), part)
+    np.testing.assert_allclose(service.decision.bands_hz, [1e6, 5e5], rtol=1e-13)
+    assert OptimalBands().serve(Load(), draw.of([])).seconds.shape == (0,)
+
+
+def test_a_client_without_a_channel_never_arrives():
+    load, draw = example()
+    h = draw.h.copy()
+    h[0] = 0
+    service = OptimalBands().serve(load, ChannelDraw(draw.network, h))
+    assert service.arrived.tolist() == [False] + [True] * 5
+    assert service.seconds[0] == np.inf
+    assert service.joules[0] == load.compute_joules(draw.network)[0]
+    assert service.decision.bands_hz[0] == 0
+    assert service.decision.bands_hz[:3].sum() == pytest.approx(1e6)
+    assert np.isfinite(service.seconds[1:]).all()
