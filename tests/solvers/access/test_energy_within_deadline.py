@@ -113,6 +113,7 @@ def test_clients_that_do_nothing_or_cannot_send():
     idle = EnergyWithinDeadline(1).serve(Load(), draw)
     assert (idle.joules == 0).all()
     assert (idle.seconds == 0).all()
+    assert EnergyWithinDeadline(1).serve(Load(), draw.of([])).joules.shape == (0,)
 
 
 def test_a_deadline_that_is_too_short_names_who_needs_more():
