@@ -19,6 +19,8 @@ class Access(ABC):
     while others upload, as in asynchronous training, it implements :meth:`rates` as well.
     """
 
+    coupled: ClassVar[bool] = False
+    """Whether a client's seconds depend on how much the other clients of its cell do."""
     costly: ClassVar[bool] = False
     """Whether :meth:`serve` costs much more time than :meth:`seconds`."""
 
@@ -73,7 +75,9 @@ def sent(
     """
     network = draw.network
     seconds = load.ready_seconds(network) + upload_seconds
-    joules = load.compute_joules(network) + network.transmit_power_w * airtime_seconds
+    # An upload that never ends is not sent.
+    airtime = np.where(np.isfinite(airtime_seconds), airtime_seconds, 0.0)
+    joules = load.compute_joules(network) + network.transmit_power_w * airtime
     return Service(seconds, joules, np.isfinite(seconds), decision)
 
 

@@ -21,6 +21,8 @@ class ReadyOrder(Access):
     with the lower index.
     """
 
+    coupled = True
+
     def serve(self, load: Load, draw: ChannelDraw) -> Service:
         """See :class:`Access`; client i waits for those of its cell that are ready before it."""
         network = draw.network

@@ -36,6 +36,8 @@ class EnergyWithinDeadline(Access):
         ValueError: ``deadline_seconds`` is out of range.
     """
 
+    coupled = True
+
     deadline_seconds: float
 
     def __post_init__(self) -> None:

@@ -24,6 +24,8 @@ class OptimalBands(Access):
     the other clients share the whole band.
     """
 
+    coupled = True
+
     def serve(self, load: Load, draw: ChannelDraw) -> Service:
         """See :class:`channels.Access`; a client transmits during its whole upload.
 

@@ -59,6 +59,16 @@ class RoundContext(DealingContext, Protocol):
     def node(self) -> IntArray:
         """Node that each sender reports to."""
 
+    @property
+    def coupled(self) -> bool:
+        """Whether a client's seconds depend on the submodels of other clients of its node."""
+
+    def seconds_of(self, lengths: IntArray) -> FloatArray:
+        """Seconds [candidates, senders] per round for submodels [candidates, senders] of lengths.
+
+        Over the air, they are those of sending the full model.
+        """
+
     def client_seconds(self, lengths: IntArray) -> FloatArray:
         """Seconds [senders, levels] per round for submodels of ``lengths`` [levels] parameters."""
 

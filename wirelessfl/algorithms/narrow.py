@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import Field
 
 from channels.arrays import FloatArray, IntArray
-from solvers import fastest_widths, widths_by_deadline
+from solvers import fastest_widths, optimize_widths_by_time, widths_by_deadline
 from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.algorithms.context import RoundContext
 from wirelessfl.algorithms.scaled import Scaled
@@ -213,7 +213,8 @@ class Adaptive(Scaled, Narrow):
         if self.fixed_shapes:
             return super().levels(context)
         levels = levels_of(context.neurons())
-        seconds, widths = context.client_seconds(levels.parameters), levels.widths.T
+        parameters, widths = levels.parameters, levels.widths.T
+        seconds = context.client_seconds(parameters)
         silent = ~np.isfinite(seconds).all(1)
         if silent.any():
             raise ConfigError(
@@ -222,11 +223,25 @@ class Adaptive(Scaled, Narrow):
                 "snr_db or bandwidth_hz."
             )
         deadline = self.deadline
+        if deadline is None and context.coupled:
+            raise ConfigError(
+                f'budget="{self.budget}" conflicts with an uplink in which clients of a cell wait '
+                'for each other: choose budget "deadline", or an uplink such as "tdma" with equal '
+                "slots."
+            )
         if deadline is None:  # cells wait for the slowest one, so all may use its time
             deadline = max(
                 self._soonest(context, seconds[rows], widths) for _, rows in reporting(context)
             )
-        solution = widths_by_deadline(seconds, widths, deadline)
+        if context.coupled:
+            solution = optimize_widths_by_time(
+                lambda levels: context.seconds_of(parameters[levels]),
+                widths,
+                deadline,
+                cell_of=context.node,
+            )
+        else:
+            solution = widths_by_deadline(seconds, widths, deadline)
         if solution.value is None:
             slowest = int(seconds[:, 0].argmax())
             raise ConfigError(

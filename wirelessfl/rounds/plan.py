@@ -275,6 +275,13 @@ class _RoundContext(_DealingContext):
     def node(self) -> IntArray:
         return self.draws.network.cell_of
 
+    @property
+    def coupled(self) -> bool:
+        return self.planner.pricing.access.coupled
+
+    def seconds_of(self, lengths: IntArray) -> FloatArray:
+        return self.planner.pricing.seconds_of(self.draws, self.who, lengths)
+
     def client_seconds(self, lengths: IntArray) -> FloatArray:
         return self.planner.pricing.client_seconds(self.draws, self.who, lengths)
 
@@ -284,8 +291,12 @@ class _RoundContext(_DealingContext):
 
         def seconds(sizes: IntArray) -> FloatArray:
             found = pricing.node_seconds(draws, who, partition.lengths(sizes))
-            # A cell without a client takes no time, but must get the smallest submodel.
-            return np.where(empty, found.max(-1, keepdims=True), found)
+            for cell in np.flatnonzero(empty):
+                # A cell without a client takes no time, but must get the smallest submodel: count
+                # that of the slowest cell with its size.
+                same = np.repeat(partition.lengths(sizes[:, cell])[:, None], len(empty), 1)
+                found[:, cell] = pricing.node_seconds(draws, who, same).max(-1)
+            return found
 
         solution = mask_size_problem(partition, seconds, self.nodes, size_cap=cap).solve()
         if solution.value is None:

@@ -217,20 +217,28 @@ class Pricing:
     ) -> FloatArray:
         """Seconds [senders, levels] of a round in which all clients train submodels of ``lengths``.
 
-        They bound those of a round in which the others train smaller submodels, see
-        ``channels.Access``. With several channel draws, each client's slowest draw counts. Over the
-        air, an upload may take as long as that of the full model.
+        With several channel draws, each client's slowest draw counts. Over the air, an upload may
+        take as long as that of the full model.
         """
-        draws = draws.of(who.clients)
-        edge, some = np.empty((len(lengths), len(who.clients))), MAX_AT_ONCE // len(who.clients)
-        for start in range(0, len(lengths), max(1, some)):
-            part = slice(start, start + max(1, some))
-            length = np.repeat(lengths[part, None, None].astype(np.float64), len(who.clients), -1)
-            jointly = np.full_like(length, self.spec.size)
-            seconds = self.access.seconds(self.load(who, length, jointly), draws)
-            edge[part] = np.broadcast_to(seconds, (*length.shape[:1], *draws.h.shape[:-1])).max(1)
+        each = np.repeat(lengths[:, None], len(who.clients), 1)
+        return self.seconds_of(draws, who, each).T
+
+    def seconds_of(self, draws: ChannelDraw, who: Participants, lengths: IntArray) -> FloatArray:
+        """Seconds [candidates, senders] of a round with submodels [candidates, senders] of lengths.
+
+        As :meth:`client_seconds`, for clients with different submodels.
+        """
+        draws, found = draws.of(who.clients), np.empty(lengths.shape)
+        some = max(1, MAX_AT_ONCE // max(1, lengths.shape[1]))
+        for start in range(0, len(lengths), some):
+            part = slice(start, start + some)
+            length = lengths[part, None].astype(np.float64)
+            load = self.load(who, length, np.full_like(length, self.spec.size))
+            seconds = self.access.seconds(load, draws)
+            shape = np.broadcast_shapes(length.shape, draws.h.shape[:-1])
+            found[part] = np.broadcast_to(seconds, shape).max(1)
         whole = np.full(1, self.spec.size, dtype=np.float64)
-        return np.asarray(self.settings.edge_rounds * edge.T + self._backhaul_seconds(whole))
+        return np.asarray(self.settings.edge_rounds * found + self._backhaul_seconds(whole))
 
     def _cells(self, draws: ChannelDraw, seconds: FloatArray) -> FloatArray:
         """Seconds [..., cells] of all edge rounds, from those [..., blocks, senders] of one."""

@@ -142,6 +142,13 @@ class _VersionContext:
         assert self.of.neurons is not None, "submodels need neurons"
         return self.of.neurons()
 
+    @property
+    def coupled(self) -> bool:
+        return False
+
+    def seconds_of(self, lengths: IntArray) -> FloatArray:
+        return self.client_seconds(lengths)
+
     def client_seconds(self, lengths: IntArray) -> FloatArray:
         raise ConfigError(
             f"algorithm={self.of.algorithm.title!r} chooses widths by the duration of a round, and "

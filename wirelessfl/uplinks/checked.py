@@ -34,6 +34,11 @@ class CheckedAccess(Access):
     access: Access
 
     @property
+    def coupled(self) -> bool:  # type: ignore[override]
+        """See :class:`Access`."""
+        return self.access.coupled
+
+    @property
     def asynchronous(self) -> bool:
         """Whether the user's access implements ``rates``."""
         return self.access.asynchronous
