@@ -34,11 +34,6 @@ class CheckedAccess(Access):
     access: Access
 
     @property
-    def coupled(self) -> bool:  # type: ignore[override]
-        """See :class:`Access`."""
-        return self.access.coupled
-
-    @property
     def asynchronous(self) -> bool:
         """Whether the user's access implements ``rates``."""
         return self.access.asynchronous
@@ -87,7 +82,7 @@ def _service(value: Any, shape: Shape) -> Service:
     if getattr(arrived, "dtype", None) != np.bool_ or arrived.shape not in (shape, shape[-1:]):
         raise UnfitError(f"{described(arrived)} as arrived", f"booleans {each}")
     arrived = np.broadcast_to(arrived, shape)
-    found = {}
+    found: dict[str, Any] = {}
     for name in ("seconds", "joules"):
         numbers = getattr(value, name)
         if isinstance(numbers, np.ndarray) and numbers.shape in (shape, shape[-1:]):
