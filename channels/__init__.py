@@ -67,7 +67,7 @@ from channels.network import ChannelDraw, Network
 from channels.placement import Placement
 from channels.precoders import AirSum, air_sum, transmit_scales
 from channels.presets import even_cells, section_vi_c
-from channels.shared_band import SharedBand
+from channels.shared_band import EndedUpload, SharedBand
 from channels.streams import Stream
 
 __all__ = [
@@ -76,6 +76,7 @@ __all__ = [
     "AirSum",
     "ChannelDraw",
     "Decision",
+    "EndedUpload",
     "EqualBands",
     "EqualSlots",
     "Fading",

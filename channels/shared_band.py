@@ -1,23 +1,35 @@
 """Uploads that share a band in continuous time: each active upload slows the others down.
 
-In asynchronous training clients do not upload together. Each uploading client has a share of the
-band, as in :mod:`channels.links`; the share changes whenever another upload starts or ends
-(processor sharing).
+In asynchronous training clients do not upload together. An access defines the rates of the clients
+that upload at the moment; they change whenever another upload starts or ends (processor sharing).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from channels.arrays import FloatArray, IntArray
+from channels.loads import Rates
 from channels.validation import whole_number
 
 # A remainder below this fraction of an upload is a rounding error.
 _ROUNDING = 1e-12
+
+
+class EndedUpload(NamedTuple):
+    """What an upload has sent, and for how long.
+
+    Args:
+        bits_left: bits that remained.
+        transmit_seconds: seconds in which the client transmitted: the upload's duty cycle,
+            integrated over time. Times its power, these are joules.
+    """
+
+    bits_left: float
+    transmit_seconds: float
 
 
 class SharedBand:
@@ -29,24 +41,25 @@ class SharedBand:
     at the same instant are returned in the order in which they started.
 
     Args:
-        seconds_per_bit: function of the uploading clients, [uploads] in order of their starts. It
-            returns the seconds per bit of each upload while exactly these are active; > 0, inf for
-            no progress. Its result may change only when an upload starts or ends.
+        rates: function of the uploading clients, [uploads] in order of their starts. It returns
+            the rate and the duty cycle of each upload while exactly these are active, finite and
+            >= 0. Its result may change only when an upload starts or ends.
 
-    Example, for the channels of a block and at most one upload per client at a time::
+    Example, for the channels of a block with one cell::
 
-        def seconds_per_bit(clients):
-            active = np.isin(np.arange(draw.network.clients), clients)
-            return ofdma_seconds_per_bit(draw, active)[clients]
+        snr = draw.snr * draw.gain
+        band = SharedBand(lambda clients: EqualBands().rates(snr[clients], bandwidth_hz=9e6))
     """
 
-    def __init__(self, seconds_per_bit: Callable[[IntArray], ArrayLike]) -> None:
-        self._seconds_per_bit = seconds_per_bit
+    def __init__(self, rates: Callable[[IntArray], Rates]) -> None:
+        self._rates = rates
         self._now = -np.inf
         self._keys: list[int] = []
         self._clients = np.empty(0, dtype=np.int64)
-        self._bits = np.empty(0)  # total bits of each upload
-        self._left = np.empty(0)  # remaining bits at time _now
+        # Of each upload: total bits, remaining bits, and seconds of transmission until _now.
+        self._uploads = np.empty((3, 0))
+        self._bps = np.empty(0)  # since _now
+        self._duty = np.empty(0)  # since _now
         self._pace = np.empty(0)  # seconds per bit, since _now
         self._done_at = np.empty(0)
 
@@ -61,7 +74,7 @@ class SharedBand:
 
         Raises:
             ValueError: the time is before the last change or after the end of an upload, the key
-                is in use, ``bits`` is out of range, or ``seconds_per_bit`` returns invalid values.
+                is in use, ``bits`` is out of range, or ``rates`` returns invalid values.
             TypeError: ``key`` or ``client`` is not an integer.
         """
         key = whole_number("key", key)
@@ -72,15 +85,8 @@ class SharedBand:
             )
         if not 0 <= bits < np.inf:
             raise ValueError(f"bits is {bits}: give a finite number >= 0.")
-        left = self._left_at(now_seconds)
-        clients = np.append(self._clients, client)
-        self._set(
-            now_seconds,
-            [*self._keys, key],
-            clients,
-            np.append(self._bits, bits),
-            np.append(left, bits),
-        )
+        uploads = np.append(self._uploads_at(now_seconds), [[bits], [bits], [0.0]], axis=1)
+        self._set(now_seconds, [*self._keys, key], np.append(self._clients, client), uploads)
 
     def next_done(self) -> tuple[float, int] | None:
         """Time and key of the upload that ends first at the current rates, or None."""
@@ -90,8 +96,11 @@ class SharedBand:
         seconds = float(self._done_at[first])
         return None if seconds == np.inf else (seconds, self._keys[first])
 
-    def finish(self, now_seconds: float, key: int) -> None:
+    def finish(self, now_seconds: float, key: int) -> EndedUpload:
         """Remove a completed upload at the time that :meth:`next_done` returned.
+
+        Returns:
+            The seconds of its transmission; no bits remain.
 
         Raises:
             ValueError: the upload is not active, is not complete at this time, or another upload
@@ -103,13 +112,13 @@ class SharedBand:
                 f"now_seconds is {now_seconds}, but upload {key} completes at "
                 f"{self._done_at[index]}: finish it then, or remove it."
             )
-        self._take(now_seconds, index)
+        return self._take(now_seconds, index)
 
-    def remove(self, now_seconds: float, key: int) -> float:
+    def remove(self, now_seconds: float, key: int) -> EndedUpload:
         """Cancel an upload.
 
         Returns:
-            The bits that remained.
+            The bits that remained, and the seconds of its transmission.
 
         Raises:
             ValueError: the upload is not active, or the time is before the last change or after
@@ -118,14 +127,14 @@ class SharedBand:
         return self._take(now_seconds, self._index_of(key))
 
     def snapshot(self) -> dict[str, Any]:
-        """The state as a dictionary for JSON; None stands for infinity."""
+        """The state as a dictionary for JSON; None stands for no change yet."""
         return {
-            "seconds": _finite(self._now),
+            "seconds": self._now if np.isfinite(self._now) else None,
             "keys": list(self._keys),
             "clients": self._clients.tolist(),
-            "bits": self._bits.tolist(),
-            "bits_left": self._left.tolist(),
-            "seconds_per_bit": [_finite(pace) for pace in self._pace.tolist()],
+            "uploads": self._uploads.tolist(),
+            "bps": self._bps.tolist(),
+            "duty": self._duty.tolist(),
         }
 
     def restore(self, snapshot: Mapping[str, Any]) -> None:
@@ -134,19 +143,18 @@ class SharedBand:
         self._now = -np.inf if seconds is None else float(seconds)
         self._keys = [int(key) for key in snapshot["keys"]]
         self._clients = np.array(snapshot["clients"], dtype=np.int64)
-        self._bits = np.array(snapshot["bits"], dtype=np.float64)
-        self._left = np.array(snapshot["bits_left"], dtype=np.float64)
-        paces = [np.inf if pace is None else pace for pace in snapshot["seconds_per_bit"]]
-        self._pace = np.array(paces, dtype=np.float64)
-        self._done_at = _done_at(self._now, self._left, self._pace)
+        self._uploads = np.array(snapshot["uploads"], dtype=np.float64)
+        self._bps = np.array(snapshot["bps"], dtype=np.float64)
+        self._duty = np.array(snapshot["duty"], dtype=np.float64)
+        self._set_ends()
 
-    def _take(self, now: float, index: int) -> float:
-        """Remove the upload at ``index``; return its remaining bits."""
-        left = self._left_at(now)
+    def _take(self, now: float, index: int) -> EndedUpload:
+        """Remove the upload at ``index``."""
+        uploads = self._uploads_at(now)
+        _, left, sent_for = uploads[:, index].tolist()
         keys = self._keys[:index] + self._keys[index + 1 :]
-        clients, bits = np.delete(self._clients, index), np.delete(self._bits, index)
-        self._set(now, keys, clients, bits, np.delete(left, index))
-        return float(left[index])
+        self._set(now, keys, np.delete(self._clients, index), np.delete(uploads, index, axis=1))
+        return EndedUpload(left, sent_for)
 
     def _index_of(self, key: int) -> int:
         try:
@@ -156,8 +164,8 @@ class SharedBand:
                 f"key is {key}, which is not the key of an active upload: choose an active upload."
             ) from None
 
-    def _left_at(self, now: float) -> FloatArray:
-        """Remaining bits of each upload at ``now``, between the last change and the next end."""
+    def _uploads_at(self, now: float) -> FloatArray:
+        """State of the uploads at ``now``, between the last change and the next end."""
         if not (np.isfinite(now) and now >= self._now):
             raise ValueError(
                 f"now_seconds is {now} after {self._now}: give a finite time, not before the last "
@@ -169,31 +177,32 @@ class SharedBand:
                 f"now_seconds is {now}, but upload {ended[1]} completed at {ended[0]}: finish it "
                 "at that time first."
             )
-        if not self._keys or now == self._now:
-            # Several uploads may end at the same instant, including those with almost no bits.
-            return np.where(self._done_at <= now, 0.0, self._left)
-        left = self._left - (now - self._now) / self._pace
-        # An upload that is due now is complete, even if a rounding error remains.
-        return np.where((self._done_at <= now) | (left <= _ROUNDING * self._bits), 0.0, left)
+        bits, left, sent_for = self._uploads
+        # Several uploads may end at the same instant, including those with almost no bits.
+        complete = self._done_at <= now
+        if self._keys and now > self._now:
+            passed = now - self._now
+            left, sent_for = left - passed / self._pace, sent_for + passed * self._duty
+            # An upload that is due now is complete, even if a rounding error remains.
+            complete |= left <= _ROUNDING * bits
+        return np.stack([bits, np.where(complete, 0.0, left), sent_for])
 
-    def _set(
-        self, now: float, keys: Sequence[int], clients: IntArray, bits: FloatArray, left: FloatArray
-    ) -> None:
-        pace = np.asarray(self._seconds_per_bit(clients), dtype=np.float64) if len(keys) else left
-        if pace.shape != clients.shape or not (pace > 0).all():
-            raise ValueError(
-                f"seconds_per_bit returned {pace} for clients {clients}: it must return a number "
-                "> 0 for each."
-            )
+    def _set(self, now: float, keys: Sequence[int], clients: IntArray, uploads: FloatArray) -> None:
+        rates = self._rates(clients) if keys else Rates(uploads[0], uploads[0])
+        for name, each in (("bps", rates.bps), ("duty", rates.duty)):
+            if np.shape(each) != clients.shape or not (np.isfinite(each) & (each >= 0)).all():
+                raise ValueError(
+                    f"rates returned {name} {each} for clients {clients}: it must return a finite "
+                    "number >= 0 for each."
+                )
         self._now, self._keys, self._clients = float(now), list(keys), clients
-        self._bits, self._left, self._pace = bits, left, pace
-        self._done_at = _done_at(self._now, left, pace)
+        self._uploads, self._bps, self._duty = uploads, rates.bps, rates.duty
+        self._set_ends()
 
-
-def _done_at(now: float, left: FloatArray, pace: FloatArray) -> FloatArray:
-    with np.errstate(invalid="ignore"):
-        return now + np.where(left > 0, left * pace, 0.0)  # 0 bits take 0 s even at rate 0
-
-
-def _finite(value: float) -> float | None:
-    return value if np.isfinite(value) else None
+    def _set_ends(self) -> None:
+        """Compute when each upload ends at the current rates."""
+        left = self._uploads[1]
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            self._pace = 1 / self._bps
+            seconds = np.where(left > 0, left * self._pace, 0.0)
+        self._done_at = self._now + seconds  # 0 bits take 0 s even at rate 0

@@ -2,6 +2,7 @@
 
 import json
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -9,13 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from channels import (
+    EqualBands,
+    EqualSlots,
     Network,
+    Rates,
+    ReadyOrder,
     SharedBand,
     Stream,
-    ofdma_seconds_per_bit,
     rate_bps,
     snr_linear,
-    tdma_seconds_per_bit,
 )
 
 RATES = np.array([1.0, 2.0, 0.5, 4.0, 1.0, 0.25, 3.0, 1.0])  # bit/s of each client alone
@@ -37,6 +40,16 @@ def uneven(clients):
 
 
 PACES = {"tdma": tdma, "ofdma": ofdma, "uneven": uneven}
+
+
+def band_of(pace, duty=lambda clients: np.ones(len(clients))):
+    """A band whose uploads take ``pace`` seconds per bit, and transmit for ``duty`` of the time."""
+    return SharedBand(lambda clients: Rates(1 / np.asarray(pace(clients)), duty(clients)))
+
+
+def equal(clients):
+    """Seconds per bit of a band of 1 bit/s."""
+    return np.full(len(clients), float(len(clients)))
 
 
 def drain(band):
@@ -112,7 +125,7 @@ def fluid(pace, starts, cancelled):
 @given(uploads())
 def test_completion_times_match_a_fluid_model(pace, problem):
     starts, cancelled = problem
-    ends = play(SharedBand(PACES[pace]), starts, cancelled)
+    ends = play(band_of(PACES[pace]), starts, cancelled)
     assert ends.keys() >= {key for _, key, _, _ in starts} - {key for _, key in cancelled}
     for key, seconds in fluid(PACES[pace], starts, cancelled).items():
         # An upload cancelled exactly at its end may count as completed or cancelled.
@@ -130,7 +143,7 @@ def test_completion_times_match_small_time_steps(pace):
             zip(np.sort(rng.uniform(0, 4, 8)), rng.uniform(1, 4, 8), strict=True)
         )
     ]
-    ends = play(SharedBand(PACES[pace]), starts)
+    ends = play(band_of(PACES[pace]), starts)
     assert len(ends) == 8
     step, left, found, waiting = 1e-3, {}, {}, list(starts)
     for tick in range(200_000):
@@ -155,7 +168,7 @@ def test_two_uploads_by_hand():
     From 2 s to 10 s they share the band equally and send 4 bits each. The remaining 4 bits of the
     first upload take 4 s.
     """
-    band = SharedBand(lambda clients: np.full(len(clients), float(len(clients))))
+    band = band_of(equal)
     band.start(0.0, 1, 10.0)
     assert band.next_done() == (10.0, 1)
     band.start(2.0, 2, 4.0)
@@ -165,19 +178,20 @@ def test_two_uploads_by_hand():
 
 
 def test_a_cancelled_upload_frees_its_share():
-    band = SharedBand(lambda clients: np.full(len(clients), float(len(clients))))
+    band = band_of(equal)
     band.start(0.0, 1, 10.0)
     band.start(0.0, 2, 10.0)
-    assert band.remove(4.0, 1) == 8.0
+    assert band.remove(4.0, 1) == (8.0, 4.0)
     assert drain(band) == [(12.0, 2)]
 
 
-@given(st.floats(0, 1e6), st.floats(0, 1e9), st.floats(1e-9, 1e3))
-def test_one_upload_takes_its_bits_times_seconds_per_bit(now, bits, pace):
-    band = SharedBand(lambda clients: [pace])
+@given(st.floats(0, 1e6), st.floats(0, 1e9), st.floats(1e-3, 1e9), st.floats(0, 1))
+def test_one_upload_takes_its_bits_over_its_rate(now, bits, bps, duty):
+    band = SharedBand(lambda clients: Rates(np.array([bps]), np.array([duty])))
     band.start(now, 7, bits)
-    assert band.next_done() == (now + bits * pace, 7)
-    band.finish(now + bits * pace, 7)
+    end, key = band.next_done()
+    assert (end, key) == (pytest.approx(now + bits / bps, rel=1e-15), 7)
+    assert band.finish(end, 7) == (0.0, (end - now) * duty)
     assert band.next_done() is None
 
 
@@ -186,7 +200,7 @@ def test_no_bit_is_lost(problem, pace):
     """The integral of the rates, plus the unsent bits of cancelled uploads, equals all bits."""
     starts, cancelled = problem
     carried, sent, dropped = 0.0, sum(bits for _, _, bits, _ in starts), 0.0
-    band, now, speed = SharedBand(PACES[pace]), 0.0, 0.0
+    band, now, speed = band_of(PACES[pace]), 0.0, 0.0
     clients, events = {}, [(s, 1, (k, b, c)) for s, k, b, c in starts]
     events += [(s, 0, k) for s, k in cancelled]
     events = sorted(events, key=lambda event: event[:2])
@@ -204,7 +218,7 @@ def test_no_bit_is_lost(problem, pace):
                 band.start(at, *upload)
                 clients[upload[0]] = upload[2]
             elif upload in clients:
-                dropped += band.remove(at, upload)
+                dropped += band.remove(at, upload).bits_left
                 del clients[upload]
         speed = (
             (1 / PACES[pace](np.array(list(clients.values()), dtype=int))).sum() if clients else 0.0
@@ -214,19 +228,19 @@ def test_no_bit_is_lost(problem, pace):
 
 @given(st.lists(st.integers(0, 3), min_size=2, max_size=8), st.floats(1e-3, 1e3))
 def test_equal_uploads_end_together_in_order_of_their_starts(clients, bits):
-    band = SharedBand(lambda clients: np.full(len(clients), 0.1 * len(clients)))
+    band = band_of(lambda clients: np.full(len(clients), 0.1 * len(clients)))
     keys = [31 * i % 97 for i in range(len(clients))]
     for key, client in zip(keys, clients, strict=True):
         band.start(0.3, key, bits, client)
     ends = drain(band)
     assert [key for _, key in ends] == keys
-    assert {seconds for seconds, _ in ends} == {0.3 + bits * (0.1 * len(clients))}
+    assert {seconds for seconds, _ in ends} == {0.3 + bits * (1 / (1 / (0.1 * len(clients))))}
 
 
 def test_all_uploads_finish_despite_rounding():
     """1000 uploads of random sizes all end, although times near 1e6 s are rounded to 1e-10 s."""
     rng = np.random.default_rng(2)
-    band = SharedBand(lambda clients: 1e-9 * len(clients) * (1 + clients % 7 / 3))
+    band = band_of(lambda clients: 1e-9 * len(clients) * (1 + clients % 7 / 3))
     starts = [
         (1e6 + s, i, b, i)
         for i, (s, b) in enumerate(
@@ -242,7 +256,7 @@ def test_all_uploads_finish_despite_rounding():
 def test_a_restored_band_continues_without_a_difference(problem, cut):
     """Completion times are bit-identical after a round trip through JSON."""
     starts, _ = problem
-    plain, whole = SharedBand(uneven), play(SharedBand(uneven), starts)
+    plain, whole = band_of(uneven), play(band_of(uneven), starts)
     ends = {}
     for number, (seconds, *upload) in enumerate(starts):
         while (end := plain.next_done()) is not None and end[0] <= seconds:
@@ -251,7 +265,7 @@ def test_a_restored_band_continues_without_a_difference(problem, cut):
         plain.start(seconds, *upload)
         if number == cut:
             stored = json.dumps(plain.snapshot(), allow_nan=False)
-            plain = SharedBand(uneven)
+            plain = band_of(uneven)
             plain.restore(json.loads(stored))
             assert json.dumps(plain.snapshot()) == stored
     assert ends | {key: seconds for seconds, key in drain(plain)} == whole
@@ -262,8 +276,8 @@ def test_an_empty_and_a_blocked_band_are_restored():
 
     Restored rates apply until the next change.
     """
-    band = SharedBand(lambda clients: np.where(clients == 1, np.inf, 2.0))
-    other = SharedBand(lambda clients: np.ones(len(clients)))  # used from the next change on
+    band = band_of(lambda clients: np.where(clients == 1, np.inf, 2.0))
+    other = band_of(lambda clients: np.ones(len(clients)))  # used from the next change on
     other.restore(json.loads(json.dumps(band.snapshot(), allow_nan=False)))
     assert other.next_done() is None
     band.start(1.0, 1, 5.0)
@@ -272,38 +286,83 @@ def test_an_empty_and_a_blocked_band_are_restored():
     other.restore(json.loads(json.dumps(band.snapshot(), allow_nan=False)))
     assert other.next_done() == band.next_done() == (12.0, 2)
     other.finish(12.0, 2)
-    assert other.remove(14.0, 1) == 3.0
+    assert other.remove(14.0, 1) == (3.0, 13.0)
     band.start(3.0, 3, 0.0, client=1)  # 0 bits take 0 s even at rate 0
     assert band.next_done() == (3.0, 3)
 
 
-@pytest.mark.parametrize("scheme", [tdma_seconds_per_bit, ofdma_seconds_per_bit])
-def test_the_band_of_a_network(scheme):
-    """With the rates of a network with two cells, completion times equal those by hand."""
-    network = Network.from_snr(
-        [0, 0, 0, 1], cpu_hz=1e9, snr_db=[0, 10, 5, 3], bandwidth_hz=[1e6, 2e6]
-    )
+@pytest.mark.parametrize("access", [EqualSlots(), EqualBands(), ReadyOrder()])
+def test_the_rates_of_an_access(access):
+    """Completion times and seconds of transmission of two uploads equal those by hand."""
+    network = Network.from_snr([0, 0], cpu_hz=1e9, snr_db=[0, 5], bandwidth_hz=1e6)
     draw = network.draw(Stream(3))
-    band = SharedBand(lambda clients: scheme(draw, np.isin(np.arange(4), clients))[clients])
-    for client in (2, 0, 3):
+    band = SharedBand(lambda clients: access.rates((draw.snr * draw.gain)[clients], 1e6))
+    for client in (1, 0):
         band.start(0.0, client, 1e6)
-    ends = {key: seconds for seconds, key in drain(band)}
+    ends = {}
+    while (end := band.next_done()) is not None:
+        ends[end[1]] = end[0], band.finish(*end).transmit_seconds
 
     def bps(client, sharers):
-        snr, hz = snr_linear(network.snr_db[client]), network.bandwidth_hz[network.cell_of[client]]
-        if scheme is tdma_seconds_per_bit:
-            return rate_bps(hz, snr, draw.gain[client]) / sharers
-        return rate_bps(hz / sharers, sharers * snr, draw.gain[client])
+        snr = snr_linear(network.snr_db[client])
+        if isinstance(access, EqualBands):
+            return rate_bps(1e6 / sharers, sharers * snr, draw.gain[client])
+        return rate_bps(1e6, snr, draw.gain[client]) / sharers
 
-    first, second = sorted((0, 2), key=lambda client: -bps(client, 2))
-    assert ends[3] == pytest.approx(1e6 / bps(3, 1))
-    assert ends[first] == pytest.approx(1e6 / bps(first, 2))
-    rest = 1e6 - ends[first] * bps(second, 2)
-    assert ends[second] == pytest.approx(ends[first] + rest / bps(second, 1))
+    alone = {client: 1e6 / bps(client, 1) for client in (0, 1)}
+    if isinstance(access, ReadyOrder):
+        assert ends[1] == pytest.approx((alone[1], alone[1]))
+        assert ends[0] == pytest.approx((alone[1] + alone[0], alone[0]))
+        return
+    first, second = sorted((0, 1), key=lambda client: -bps(client, 2))
+    both = 1e6 / bps(first, 2)
+    last = both + (1e6 - both * bps(second, 2)) / bps(second, 1)
+    slots = isinstance(access, EqualSlots)  # a client transmits in its own slots only
+    assert ends[first] == pytest.approx((both, alone[first] if slots else both))
+    assert ends[second] == pytest.approx((last, alone[second] if slots else last))
+
+
+@given(uploads(), st.sampled_from(sorted(PACES)))
+def test_the_duty_cycle_is_integrated(problem, pace):
+    """Seconds of transmission equal the sum of duty x seconds over the intervals between changes.
+
+    The duty cycle depends on the number of uploads and on the client.
+    """
+    starts, cancelled = problem
+
+    def duty(clients):
+        return 1 / (len(clients) + clients)
+
+    band, log = band_of(PACES[pace], duty), []  # [(seconds, clients by key from now on)]
+    found, active, now = {}, {}, 0.0
+    changes = sorted(
+        [(s, 1, (k, b, c)) for s, k, b, c in starts] + [(s, 0, k) for s, k in cancelled],
+        key=lambda change: change[:2],
+    )
+    while changes or active:
+        end = band.next_done()
+        if end is not None and (not changes or end[0] <= changes[0][0]):
+            now, key = end
+            found[key] = band.finish(now, key).transmit_seconds
+            del active[key]
+        else:
+            now, kind, upload = changes.pop(0)
+            if kind:
+                band.start(now, *upload)
+                active[upload[0]] = upload[2]
+            elif upload in active:
+                found[upload] = band.remove(now, upload).transmit_seconds
+                del active[upload]
+        log.append((now, dict(active)))
+    expected = dict.fromkeys(found, 0.0)
+    for (begin, clients), (end, _) in pairwise(log):
+        for key, client in clients.items():
+            expected[key] += (end - begin) / (len(clients) + client)
+    assert found == pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
 def test_invalid_calls_raise_and_change_nothing():
-    band = SharedBand(lambda clients: np.full(len(clients), float(len(clients))))
+    band = band_of(equal)
     with pytest.raises(ValueError, match="now_seconds is nan after -inf"):
         band.start(np.nan, 1, 1.0)
     band.start(2.0, 1, 4.0)
@@ -322,6 +381,9 @@ def test_invalid_calls_raise_and_change_nothing():
     with pytest.raises(TypeError, match=r"key is 1\.5: give an integer"):
         band.start(3.0, 1.5, 1)
     assert band.next_done() == (6.0, 1)  # errors change nothing
-    for pace in (lambda clients: [1.0, 2.0], lambda clients: [0.0], lambda clients: [np.nan]):
-        with pytest.raises(ValueError, match=r"seconds_per_bit returned .* for clients \[4\]"):
-            SharedBand(pace).start(0.0, 4, 1.0)
+    for bad in ([1.0, 2.0], [-1.0], [np.nan], [np.inf]):
+        wrong, fine = np.array(bad), np.ones(1)
+        with pytest.raises(ValueError, match=r"rates returned bps .* for clients \[4\]"):
+            SharedBand(lambda clients: Rates(wrong, fine)).start(0.0, 4, 1.0)  # noqa: B023
+        with pytest.raises(ValueError, match=r"rates returned duty .* for clients \[4\]"):
+            SharedBand(lambda clients: Rates(fine, wrong)).start(0.0, 4, 1.0)  # noqa: B023

@@ -54,9 +54,9 @@ def check_shared_uplink(settings: Settings) -> None:
                 f'option="D" compares individual updates under {under}, but {title} gives only '
                 'their sum: choose option "S", or uplink "tdma", "ofdma" or "fixed".'
             )
-    elif not one_draw and not uplink.shareable:
+    elif not one_draw and not uplink.access.asynchronous:
         raise ConfigError(
-            f"{under} lets clients upload at any time, but {title} does not define how "
-            'they then share the band (shared_seconds_per_bit). Choose uplink "tdma", '
-            '"ofdma" or "fixed", or delays "shifted-exponential".'
+            f"{under} lets clients upload at any time, but the access of {title} does not define "
+            'their rates (Access.rates). Choose uplink "tdma", "ofdma" or "fixed", or delays '
+            '"shifted-exponential".'
         )

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from channels import ChannelDraw
+from channels import ChannelDraw, Load
 from channels.arrays import FloatArray, IntArray
 from channels.streams import Stream
 from wirelessfl.rounds.step_sizes import with_step_size
@@ -25,7 +25,6 @@ from wirelessfl.tasks.request import Request
 from wirelessfl.tasks.request_submodels import RequestSubmodels
 from wirelessfl.tasks.spread import spread
 from wirelessfl.tasks.star_merge import StarMerge
-from wirelessfl.tasks.transmissions import AirLoad
 from wirelessfl.training.cohort import State
 from wirelessfl.training.evaluate import Samples, deployed, evaluate, logits_of
 from wirelessfl.training.objective import Objective
@@ -129,26 +128,26 @@ class Learner:
         self.back.append(number)
         self.deferred.came_back(number)
 
-    def air_load(self, requests: Sequence[int]) -> AirLoad:
+    def air_load(self, requests: Sequence[int]) -> Load:
         """Load of a simultaneous transmission by the clients of these requests."""
         clients, versions = zip(*(self.issued[number] for number in requests), strict=True)
         return self._air_load(len(clients), self.submodels.of_requests(clients, versions))
 
-    def air_load_of_round(self, clients: IntArray, chosen: IntArray) -> AirLoad:
+    def air_load_of_round(self, clients: IntArray, chosen: IntArray) -> Load:
         """Load of a simultaneous transmission by ``clients`` among those ``chosen`` for a round."""
         each = self.submodels.of_round(chosen, self.server.version)
         if each is not None:
             each = each.of_rows(np.searchsorted(chosen, clients))
         return self._air_load(len(clients), each)
 
-    def _air_load(self, clients: int, each: ClientSubmodels | None) -> AirLoad:
+    def _air_load(self, clients: int, each: ClientSubmodels | None) -> Load:
         """Load of ``clients`` clients, which send all elements that at least one of them trains."""
         vectors, size = len(self.server.algorithm.payloads), self.local.objective.spec.size
         if each is None:
-            return AirLoad(vectors * size, np.full(clients, float(vectors * size)))
+            return Load(elements=np.full(clients, size), vectors=vectors)
         weights = np.full(clients, 1 / clients).tolist()
         _, count = each.cover(np.zeros(clients, dtype=np.int64), weights, 1)
-        return AirLoad(vectors * int((count > 0).sum()), vectors * each.lengths.astype(np.float64))
+        return Load(elements=each.lengths, vectors=vectors, jointly=int((count > 0).sum()))
 
     def merge(
         self,

@@ -7,10 +7,9 @@ from typing import Protocol
 
 import numpy as np
 
-from channels import ChannelDraw
+from channels import ChannelDraw, Load
 from channels.arrays import FloatArray, IntArray
 from wirelessfl.tasks.request import Request
-from wirelessfl.tasks.transmissions import AirLoad
 
 
 class TaskModel(Protocol):
@@ -22,7 +21,7 @@ class TaskModel(Protocol):
     def came_back(self, number: int) -> None:
         """Record that the update of a request has returned."""
 
-    def air_load(self, requests: Sequence[int]) -> AirLoad:
+    def air_load(self, requests: Sequence[int]) -> Load:
         """Load of a simultaneous transmission by the clients of these requests."""
 
     def merge(
@@ -53,7 +52,7 @@ class TaskModel(Protocol):
     def spread(self) -> float | None:
         """Spread sigma_m of the latest updates; None if it is unknown."""
 
-    def air_load_of_round(self, clients: IntArray, chosen: IntArray) -> AirLoad:
+    def air_load_of_round(self, clients: IntArray, chosen: IntArray) -> Load:
         """Load of a simultaneous transmission by ``clients`` among those ``chosen`` for a round."""
 
     def train_round(
@@ -87,9 +86,9 @@ class Untrained:
     def came_back(self, number: int) -> None:
         """Do nothing."""
 
-    def air_load(self, requests: Sequence[int]) -> AirLoad:
+    def air_load(self, requests: Sequence[int]) -> Load:
         """Load of full models."""
-        return AirLoad(self.elements, np.full(len(requests), float(self.elements)))
+        return Load(elements=np.full(len(requests), self.elements))
 
     def merge(
         self,
@@ -115,9 +114,9 @@ class Untrained:
         """None, so option D does not change the allocation."""
         return None
 
-    def air_load_of_round(self, clients: IntArray, chosen: IntArray) -> AirLoad:
+    def air_load_of_round(self, clients: IntArray, chosen: IntArray) -> Load:
         """Load of full models."""
-        return AirLoad(self.elements, np.full(len(clients), float(self.elements)))
+        return Load(elements=np.full(len(clients), self.elements))
 
     def train_round(
         self, clients: IntArray, chosen: IntArray | None = None, *, draw: ChannelDraw | None = None

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from channels import ChannelDraw, SharedBand
+from channels import ChannelDraw
 from channels.arrays import BoolArray, FloatArray, IntArray
 from wirelessfl.tasks.delays import Delays, Wireless
 from wirelessfl.tasks.drop_outs import DropOuts
 from wirelessfl.tasks.transmissions import GroupUpload
+from wirelessfl.tasks.upload_band import UploadBand
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,43 +185,32 @@ def _uploads(
         ),
         key=lambda sender: sender[0],
     )
-    snr = [
-        delays.received_snr(int(clients_of[place][row]), int(numbers[place][row]))
-        for _, place, row in senders
-    ]
-    bits = [
-        delays.bits(tasks[place], float(shares[tasks[place]][row])) for _, place, row in senders
-    ]
-    band = SharedBand(lambda keys: delays.seconds_per_bit(np.array([snr[key] for key in keys])))
+    band = UploadBand(delays)
     wanted = [first or len(clients) for clients in clients_of]
     found = [np.full(len(clients), math.inf) for clients in clients_of]
     stops = [math.inf] * len(tasks)
-    joules, coming, on_air = 0.0, 0, set[int]()
-
-    def leaves(key: int, now: float, left: float) -> float:
-        begin, place, row = senders[key]
-        on_air.discard(key)
-        client = int(clients_of[place][row])
-        return delays.transmit_joules(client, snr[key], bits[key] - left, now - begin)
+    joules, coming = 0.0, 0
+    on_air: dict[int, tuple[int, int]] = {}  # place of the task and row by number
 
     while on_air or coming < len(senders):
         done = band.next_done()
         if coming < len(senders) and (done is None or senders[coming][0] < done[0]):
-            at, place, _ = senders[coming]
+            at, place, row = senders[coming]
             if wanted[place] > 0:
-                band.start(at, coming, bits[coming])
-                on_air.add(coming)
+                number, client, task = numbers[place][row], clients_of[place][row], tasks[place]
+                on_air[int(number)] = place, row
+                band.start(at, int(number), task, int(client), float(shares[task][row]))
             coming += 1
             continue
         assert done is not None, "an upload is in progress"
-        now, key = done
-        _, place, row = senders[key]
-        band.finish(now, key)
+        now, ended = done
+        place, row = on_air.pop(ended)
         found[place][row] = now
-        joules += leaves(key, now, 0.0)
+        joules += band.finish(now, ended)
         wanted[place] -= 1
         if wanted[place] == 0:
             stops[place] = now
-            for other in [key for key in on_air if senders[key][1] == place]:
-                joules += leaves(other, now, band.remove(now, other))
+            for other in [number for number, (own, _) in on_air.items() if own == place]:
+                del on_air[other]
+                joules += band.remove(now, other)
     return found, stops, joules

@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from channels import ChannelDraw, Network, transmit_joules
-from channels.arrays import FloatArray, IntArray
+from channels import Access, ChannelDraw, Load, Network
+from channels.arrays import IntArray
 from channels.streams import Stream
 from wirelessfl.errors import ConfigError
 from wirelessfl.schedules import Clock
 from wirelessfl.tasks.request import Request
-from wirelessfl.units import BITS_PER_ELEMENT
 from wirelessfl.uplinks import Uplink
+from wirelessfl.uplinks.checked import checked_access
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,19 +33,6 @@ class GroupUpload:
     draw: ChannelDraw
     seconds: float
     joules: float
-
-
-class AirLoad(NamedTuple):
-    """Sizes of a simultaneous upload.
-
-    Args:
-        elements: elements of all payloads that at least one client sends; they determine the
-            duration.
-        each: [clients], elements that each client sends.
-    """
-
-    elements: int
-    each: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,23 +56,31 @@ class GroupUploads:
         """Create the uploads from the random ``streams`` of the tasks."""
         return cls(network, uplink, [stream.child("channel") for stream in streams])
 
-    def upload(self, task: int, merge: int, clients: IntArray, load: AirLoad) -> GroupUpload:
+    @cached_property
+    def _access(self) -> Access:
+        return checked_access(self.uplink)
+
+    def upload(self, task: int, merge: int, clients: IntArray, load: Load) -> GroupUpload:
         """Compute one upload.
 
         Args:
             task: task whose updates are sent.
             merge: number of merges of its model before this one.
             clients: [clients], senders, sorted.
-            load: sizes of the upload.
+            load: what each of them sends.
+
+        Raises:
+            ConfigError: an update does not arrive.
         """
         draw = self.network.draw(self.streams[task], merge, clients)
-        network = draw.network
-        bits = BITS_PER_ELEMENT * np.full(network.clients, float(load.elements))
-        charged = self.uplink.charged(bits, network.cell_of)
-        seconds = charged * self.uplink.seconds_per_bit(draw)
-        airtime = BITS_PER_ELEMENT * load.each * self.uplink.airtime_per_bit(draw)
-        joules = transmit_joules(network, airtime)
-        return GroupUpload(draw, float(seconds.max()), float(joules.sum()))
+        service = self._access.serve(load, draw)
+        if not service.arrived.all():
+            raise ConfigError(
+                f"uplink {self.uplink.title!r}: the update of client "
+                f"{clients[~service.arrived][0]} does not arrive in a simultaneous transmission. "
+                "Let access.serve deliver all updates, or choose another uplink."
+            )
+        return GroupUpload(draw, float(service.seconds.max()), float(service.joules.sum()))
 
 
 class TransmissionOver(NamedTuple):
@@ -125,7 +121,7 @@ class _OnAir:
         number: number of the transmission in the run.
         begun: simulated time at which it started, in seconds.
         merge: number of merges of the task's model before this one.
-        load: sizes of the upload.
+        load: what its senders send.
         upload: its channels, duration and energy.
     """
 
@@ -133,7 +129,7 @@ class _OnAir:
     number: int
     begun: float
     merge: int
-    load: AirLoad
+    load: Load
     upload: GroupUpload
 
 
@@ -159,21 +155,19 @@ class Transmissions:
         """The first waiting transmission, if the channel is free."""
         return self.queue[0] if self.queue and self._on_air is None else None
 
-    def begin(self, merge: int, load: AirLoad) -> None:
+    def begin(self, merge: int, load: Load) -> None:
         """Start the first waiting transmission.
 
         Args:
             merge: number of merges of its task's model so far.
-            load: sizes of the upload.
+            load: what its senders send.
         """
         number, self._begun = self._begun, self._begun + 1
         self._begin(self.queue.popleft(), number, self.clock.now, merge, load)
         assert self._on_air is not None
         self.clock.after(self._on_air.upload.seconds, TransmissionOver(number))
 
-    def _begin(
-        self, what: Transmission, number: int, begun: float, merge: int, load: AirLoad
-    ) -> None:
+    def _begin(self, what: Transmission, number: int, begun: float, merge: int, load: Load) -> None:
         upload = self.uploads.upload(what.task, merge, what.clients, load)
         self._on_air = _OnAir(what, number, begun, merge, load, upload)
 
@@ -199,6 +193,7 @@ class Transmissions:
     def snapshot(self) -> dict[str, Any]:
         """State as plain numbers and lists."""
         on_air = self._on_air
+        load = Load() if on_air is None else on_air.load
         return {
             "queue": [[waits.task, waits.numbers] for waits in self.queue],
             "begun": self._begun,
@@ -206,7 +201,7 @@ class Transmissions:
             and [
                 [on_air.what.task, on_air.what.numbers],
                 [on_air.number, on_air.begun, on_air.merge],
-                [on_air.load.elements, on_air.load.each.tolist()],
+                [each.tolist() for each in (load.elements, load.vectors, load.jointly)],
             ],
         }
 
@@ -219,8 +214,8 @@ class Transmissions:
         self.queue = deque(found(*waits) for waits in state["queue"])
         self._begun, self._on_air = state["begun"], None
         if state["on_air"] is not None:
-            what, (number, begun, merge), (elements, each) = state["on_air"]
-            load = AirLoad(elements, np.array(each))
+            what, (number, begun, merge), (elements, vectors, jointly) = state["on_air"]
+            load = Load(elements=elements, vectors=vectors, jointly=jointly)
             self._begin(found(*what), number, begun, merge, load)
 
 

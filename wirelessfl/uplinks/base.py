@@ -20,7 +20,7 @@ from channels.arrays import BoolArray, ComplexArray, FloatArray, IntArray
 from channels.streams import Stream
 from wirelessfl.guard import UnfitError, described, returns
 from wirelessfl.registry import Choice
-from wirelessfl.returned import instance, number, reals, whole
+from wirelessfl.returned import instance, number, whole
 from wirelessfl.training.payloads import Received
 from wirelessfl.training.shards import Shards
 
@@ -137,11 +137,6 @@ class Reception:
         return Received(self._sums, self._each, self.air.clients, self.air.node)
 
 
-def _shared(value: Any, uplink: Uplink, bandwidth_hz: float, snr: FloatArray) -> Any:
-    """Check for a number per upload."""
-    return reals(value, (snr.shape,), f"of shape {list(snr.shape)}, one per upload")
-
-
 @dataclass(frozen=True)
 class Uplink(Choice, ABC):
     """Base class of all uplinks."""
@@ -172,26 +167,6 @@ class Uplink(Choice, ABC):
     def side_elements(self) -> int:
         """Extra numbers that a client sends error-free with each payload; their bytes count."""
         return 0
-
-    @property
-    def shareable(self) -> bool:
-        """Whether clients can start and end uploads at any time while others upload."""
-        return type(self).shared_seconds_per_bit is not Uplink.shared_seconds_per_bit
-
-    @returns(_shared)
-    def shared_seconds_per_bit(self, bandwidth_hz: float, snr: FloatArray) -> FloatArray:
-        """Seconds per bit [uploading] while these clients share the band, for asynchronous uploads.
-
-        Args:
-            bandwidth_hz: bandwidth of the whole band, in Hz.
-            snr: [uploading], received SNR of each client over the whole band.
-        """
-        raise NotImplementedError(f"uplink {self.name!r} supports simultaneous uploads only")
-
-    @returns(number())
-    def shared_airtime(self, bandwidth_hz: float, snr: float, bits: float, seconds: float) -> float:
-        """Seconds that a client transmitted during an asynchronous upload of ``seconds``."""
-        return seconds
 
     @returns(instance(Reception))
     def receive(self, air: AirRound) -> Reception:

@@ -62,7 +62,7 @@ class CheckedAccess(Access):
         with self._calling("rates"):
             rates = self.access.rates(snr, bandwidth_hz)
         try:
-            return _rates(rates, snr.shape)
+            return _rates(rates, snr)
         except UnfitError as unfit:
             raise self._wrong("rates", unfit) from None
 
@@ -98,16 +98,18 @@ def _service(value: Any, shape: Shape) -> Service:
     return replace(value, arrived=arrived, **found)
 
 
-def _rates(value: Any, shape: Shape) -> Rates:
-    """Check the rates of uploads [uploading]."""
+def _rates(value: Any, snr: FloatArray) -> Rates:
+    """Check the rates of uploads of these SNRs [uploading]."""
     if not isinstance(value, Rates):
         raise UnfitError(described(value), "a value of type channels.Rates")
-    each = f"of shape {list(shape)}, one per upload"
+    each = f"of shape {list(snr.shape)}, one per upload"
     for name in ("bps", "duty"):
         try:
-            reals(getattr(value, name), (shape,), each)
+            reals(getattr(value, name), (snr.shape,), each)
         except UnfitError as unfit:
             raise UnfitError(f"{unfit.found} as {name}", unfit.wanted) from None
     if (value.duty > 1).any():
         raise UnfitError(f"{value.duty.max()} as duty", "fractions of the time, from 0 to 1")
+    if snr.any() and not value.bps.any():
+        raise UnfitError(f"{described(value.bps)} of 0 as bps", "at least one rate > 0")
     return value

@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
-import numpy as np
 from pydantic import Field
 
 from channels import Access, FixedRate
-from channels.arrays import FloatArray
 from wirelessfl.uplinks.base import Uplink
 
 
@@ -52,11 +50,3 @@ class Fixed(Uplink):
     def access(self) -> Access:
         """``channels.FixedRate``."""
         return FixedRate(1e6 * self.rate_mbps, self.wait)
-
-    def shared_seconds_per_bit(self, bandwidth_hz: float, snr: FloatArray) -> FloatArray:
-        """1 / rate, independent of other uploads."""
-        return np.full(len(snr), 1e-6 / self.rate_mbps)
-
-    def shared_airtime(self, bandwidth_hz: float, snr: float, bits: float, seconds: float) -> float:
-        """0: a wired link uses no transmit energy."""
-        return 0.0

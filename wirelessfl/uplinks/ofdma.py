@@ -3,30 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated, Literal
 
-from channels import (
-    Access,
-    EqualBands,
-    rate_bps,
-)
-from channels.arrays import FloatArray
+from pydantic import Field
+
+from channels import Access, EqualBands
+from solvers import OptimalBands
 from wirelessfl.uplinks.base import Uplink
 
 
 @dataclass(frozen=True)
 class Ofdma(Uplink):
-    """Frequency division: the clients of a cell share the band equally (HIST paper, footnote 2).
+    """Frequency division: each client concentrates its power in its part of the band.
 
-    Each of n_j clients concentrates its power in 1/n_j of the band.
+    Args:
+        allocation: with "equal", each of n_j clients in a cell has 1/n_j of the band (HIST paper,
+            footnote 2). With "optimal", bands minimise when the cell's last update arrives, see
+            ``solvers.allocate_bandwidth``.
     """
 
     name = "ofdma"
 
+    allocation: Annotated[
+        Literal["equal", "optimal"],
+        Field(description="bands of a cell's clients: equal, or so that the last one ends soonest"),
+    ] = "equal"
+
     @property
     def access(self) -> Access:
-        """``channels.EqualBands``."""
-        return EqualBands()
-
-    def shared_seconds_per_bit(self, bandwidth_hz: float, snr: FloatArray) -> FloatArray:
-        """1 / R_i, with the band divided equally among the uploading clients."""
-        return 1 / rate_bps(bandwidth_hz / len(snr), len(snr) * snr, 1.0)
+        """``channels.EqualBands`` or ``solvers.OptimalBands``."""
+        return EqualBands() if self.allocation == "equal" else OptimalBands()

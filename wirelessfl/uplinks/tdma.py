@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from channels import (
     Access,
     EqualSlots,
-    rate_bps,
+    ReadyOrder,
 )
-from channels.arrays import FloatArray
 from wirelessfl.uplinks.base import Uplink
 
 
@@ -17,20 +19,20 @@ from wirelessfl.uplinks.base import Uplink
 class Tdma(Uplink):
     """Time division: the clients of a cell take turns on the whole band (HIST paper, (17)).
 
-    With n_j clients in a cell, an upload takes n_j / R_i seconds per bit.
+    Args:
+        order: with "slots", each of n_j clients in a cell has every n_j-th slot, so that an upload
+            takes n_j / R_i seconds per bit. With "ready", one client sends at a time, at 1 / R_i
+            seconds per bit; who has trained first sends first.
     """
 
     name = "tdma"
 
+    order: Annotated[
+        Literal["slots", "ready"],
+        Field(description="equal slots (HIST), or one upload after another in order of readiness"),
+    ] = "slots"
+
     @property
     def access(self) -> Access:
-        """``channels.EqualSlots``."""
-        return EqualSlots()
-
-    def shared_seconds_per_bit(self, bandwidth_hz: float, snr: FloatArray) -> FloatArray:
-        """n / R_i: the n uploading clients have equal slots."""
-        return len(snr) / rate_bps(bandwidth_hz, snr, 1.0)
-
-    def shared_airtime(self, bandwidth_hz: float, snr: float, bits: float, seconds: float) -> float:
-        """bits / R_i: only the client's own slots count."""
-        return float(bits / rate_bps(bandwidth_hz, snr, 1.0))
+        """``channels.EqualSlots`` or ``channels.ReadyOrder``."""
+        return EqualSlots() if self.order == "slots" else ReadyOrder()

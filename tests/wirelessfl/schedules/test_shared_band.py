@@ -11,7 +11,7 @@ from channels import section_vi_c
 from channels.streams import Stream
 from tests.wirelessfl.schedules.buffered import Watched, simulated
 from wirelessfl.schedules import BufferedScheduler, Clock, TaskPlan
-from wirelessfl.schedules.events import Started
+from wirelessfl.schedules.events import Returned, Started
 from wirelessfl.schedules.loop import simulate
 from wirelessfl.tasks.asynchronous import Asynchronous
 from wirelessfl.tasks.delays import Elements, Wireless
@@ -20,9 +20,9 @@ from wirelessfl.tasks.requests import Requests
 from wirelessfl.uplinks import UPLINKS
 
 
-def wireless(uplink, snr_db=20.0, elements=1000, clients=2, down=None):
+def wireless(uplink, elements=1000, clients=2, down=None, **settings):
     network = section_vi_c(1, clients, stream=Stream(4))
-    made = UPLINKS.find(uplink)()
+    made = UPLINKS.find(uplink)(**settings)
     seconds = np.array([1.0, 1.5, 2.5, 4.0])[:clients] / 10
     return Wireless(network, made, [10], [seconds], [Elements(elements, elements)], down, Stream(8))
 
@@ -31,9 +31,7 @@ def test_uploads_share_the_band_by_hand():
     """A TDMA upload has the full rate alone, and half the rate while another one is active."""
     delays = wireless("tdma", elements=9_000_000, clients=4)
     one, two = (delays.received_snr(client, client) for client in (0, 1))
-    alone = [
-        float(delays.seconds_per_bit(np.array([snr]))[0]) * 32 * 9_000_000 for snr in (one, two)
-    ]
+    alone = [32 * 9_000_000 / float(delays.rates(np.array([snr])).bps[0]) for snr in (one, two)]
     assert min(alone) > 0.5  # they overlap
     _, regime, spans, _ = simulated(
         [(2, 2, 1)],
@@ -69,20 +67,48 @@ def test_a_single_upload_takes_bits_divided_by_rate(uplink):
     delays = wireless(uplink, clients=1, down=1e6)
     _, _, spans, _ = simulated([(1, 1, 1)], delays, 99.0, clients=1)
     bits = 32 * 1000
-    rate = float(delays.seconds_per_bit(np.array([delays.received_snr(0, 0)]))[0])
-    assert spans[0].end == pytest.approx(bits / 1e6 + 1.0 + bits * rate)
+    bps = float(delays.rates(np.array([delays.received_snr(0, 0)])).bps[0])
+    assert spans[0].end == pytest.approx(bits / 1e6 + 1.0 + bits / bps)
+
+
+def test_uploads_in_order_of_readiness_by_hand():
+    """One client sends at a time, first come first served, and uses energy only while it sends."""
+    delays = wireless("tdma", elements=9_000_000, clients=4, order="ready")
+    clock, ends = Clock(), []
+    requests = Requests(clock, delays, 4, Stream(3), choose=lambda number: number)
+    for _ in range(4):
+        requests.ask(0, 0)
+    while (what := clock.next()) is not None:
+        if isinstance(event := requests.happened(what), Returned):
+            ends.append((event.request, clock.now))
+    network, end, joules = delays.network, 0.0, 0.0
+    for client, ready in enumerate((1.0, 1.5, 2.5, 4.0)):
+        bps = network.bandwidth_hz[0] * np.log2(1 + delays.received_snr(client, client))
+        sending = 32 * 9_000_000 / bps
+        assert client == 0 or end > ready  # it waits
+        end = max(end, ready) + sending
+        assert ends[client] == (client, pytest.approx(end))
+        joules += network.transmit_power_w[client] * sending
+        joules += network.switched_capacitance[client] * network.cpu_hz[client] ** 3 * ready
+    assert requests.joules == pytest.approx(joules)
 
 
 @settings(max_examples=20)
-@given(st.integers(1, 4), st.sampled_from(["tdma", "ofdma"]), st.integers(0, 100))
+@given(
+    st.integers(1, 4),
+    st.sampled_from(
+        [{"uplink": "tdma"}, {"uplink": "tdma", "order": "ready"}, {"uplink": "ofdma"}]
+    ),
+    st.integers(0, 100),
+)
 def test_invariants_hold_with_a_shared_band(requests, uplink, seed):
-    delays = wireless(uplink, elements=200_000, clients=4)
+    delays = wireless(**uplink, elements=200_000, clients=4)
 
     def check(schedule, regime):
         assert schedule.active == len(regime.requests.out)
         uploads = regime.requests.uploads.snapshot()
         on_air = uploads["band"]["keys"]
-        assert on_air == [number for number, _ in uploads["snrs"]]
+        assert on_air == [number for number, *_ in uploads["senders"]]
         assert len(on_air) <= len(regime.requests.queues)
 
     schedule, _, _, merges = simulated(

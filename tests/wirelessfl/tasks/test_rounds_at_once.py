@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from channels import Network
+from channels import Load, Network
 from channels.streams import Stream
 from wirelessfl.assignment import RandomAssignment
 from wirelessfl.schedules import Clock, SimultaneousScheduler
@@ -18,7 +18,7 @@ from wirelessfl.tasks.model import Untrained
 from wirelessfl.tasks.records import Records
 from wirelessfl.tasks.round_times import round_times
 from wirelessfl.tasks.rounds import TaskRounds, TaskRoundSettings
-from wirelessfl.tasks.transmissions import AirLoad, GroupUploads
+from wirelessfl.tasks.transmissions import GroupUploads
 from wirelessfl.uplinks.aircomp import AirComp
 
 WATT = 0.1 * np.arange(1, 9)
@@ -49,7 +49,7 @@ WHOLE = {task: np.ones(len(clients)) for task, clients in CHOSEN.items()}
 
 def upload(task, clients, chosen):
     elements = round(1e5 * AIR_SECONDS[task])
-    return UPLOADS.upload(task, 0, clients, AirLoad(elements, np.full(len(clients), elements)))
+    return UPLOADS.upload(task, 0, clients, Load(elements=np.full(len(clients), elements)))
 
 
 @pytest.mark.parametrize(

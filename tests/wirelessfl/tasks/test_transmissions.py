@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from channels import Load
 from channels.streams import Stream
 from tests.wirelessfl.tasks.groups import (
     AIRCOMP,
@@ -27,7 +28,7 @@ from wirelessfl.schedules.loop import simulate
 from wirelessfl.submodels import ParamSpec, Submodels
 from wirelessfl.tasks.delays import Elements, Wireless
 from wirelessfl.tasks.model import Untrained
-from wirelessfl.tasks.transmissions import AirLoad, GroupUploads
+from wirelessfl.tasks.transmissions import GroupUploads
 
 
 def as_rows(spans):
@@ -167,7 +168,7 @@ def test_a_group_upload_costs_as_much_as_a_round():
     spec = ParamSpec.of(FCNN((30,), 4, hidden=(20,)))
     stream = Stream(2)
     upload = GroupUploads.of(network, AIRCOMP, [stream]).upload(
-        0, 3, clients, AirLoad(spec.size, np.full(4, spec.size))
+        0, 3, clients, Load(elements=np.full(4, spec.size))
     )
     costs = Costs(FedAvg(), Links(network, AIRCOMP), spec, TrainingSettings(steps, 1))
     draws = network.draws(stream.child("channel"), [3], clients)
@@ -193,7 +194,7 @@ def test_a_client_transmits_its_own_elements_only():
     """The upload lasts until all elements are sent; a client uses energy while it sends its own."""
     clients, each = np.array([0, 2, 5]), np.array([500.0, 2000.0, 1500.0])
     uploads = GroupUploads.of(network_of(6), AIRCOMP, [Stream(2)])
-    upload = uploads.upload(0, 3, clients, AirLoad(3000, each))
+    upload = uploads.upload(0, 3, clients, Load(elements=each, jointly=3000))
     seconds = each / SYMBOLS * SYMBOL_SECONDS
     assert upload.seconds == pytest.approx(3000 / SYMBOLS * SYMBOL_SECONDS)
     assert upload.joules == pytest.approx(float((0.1 * (1 + clients) * seconds).sum()))

@@ -53,7 +53,8 @@ def made(uplink):
 
 
 def snr_of(client, gain):
-    return 10 ** ((SNR_DB[client] + PATH_GAIN_DB[client]) / 10) * gain
+    """Received SNR; ``SNR_DB`` is that at 0.1 W."""
+    return 10 ** ((SNR_DB[client] + PATH_GAIN_DB[client]) / 10) * WATT[client] / 0.1 * gain
 
 
 def rate_of(uplink, snr, sharers):

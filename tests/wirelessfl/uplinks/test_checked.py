@@ -100,6 +100,7 @@ RATES = [
     (lambda valid: (valid.bps, valid.duty), r"access.rates returned \(.*of type channels.Rates"),
     (lambda valid: replace(valid, bps=valid.bps[:1]), r"float64 \[1\] as bps"),
     (lambda valid: replace(valid, bps=valid.bps * np.inf), r"inf at \[0\] as bps"),
+    (lambda valid: replace(valid, bps=0 * valid.bps), r"float64 \[2\] of 0 as bps.*rate > 0"),
     (lambda valid: replace(valid, duty=2 * np.ones(2)), r"2.0 as duty.*from 0 to 1"),
 ]
 

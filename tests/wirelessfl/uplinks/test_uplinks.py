@@ -14,6 +14,8 @@ from wirelessfl.errors import ConfigError
 from wirelessfl.training.shards import Shards
 from wirelessfl.uplinks import UPLINKS, AirRound
 from wirelessfl.uplinks.aircomp import AirComp
+from wirelessfl.uplinks.fixed import Fixed
+from wirelessfl.uplinks.ofdma import Ofdma
 from wirelessfl.uplinks.tdma import Tdma
 
 
@@ -98,15 +100,21 @@ def test_payloads_are_added_across_processes(uplink, share):
     assert both.metrics == pytest.approx(whole.metrics, rel=1e-5)
 
 
-def test_a_client_of_a_shared_band_transmits_in_its_own_slots():
-    """TDMA: its bits over its rate in the whole band, independent of others; OFDMA: always."""
-    tdma, ofdma = UPLINKS.find("tdma")(), UPLINKS.find("ofdma")()
-    bits, band, snr = 3e6, 1e6, np.array([3.0, 15.0, 7.0])  # 2, 4 and 3 bit/s/Hz
-    seconds = bits * tdma.shared_seconds_per_bit(band, snr)
-    assert seconds == pytest.approx([4.5, 2.25, 3.0])
-    airtime = [tdma.shared_airtime(band, one, bits, 9.0) for one in snr]
-    assert airtime == pytest.approx([1.5, 0.75, 1.0])
-    assert ofdma.shared_airtime(band, 3.0, bits, 9.0) == 9.0
+RATES = {
+    "slots": (Tdma(), [2e6 / 3, 4e6 / 3, 1e6], [1 / 3] * 3),
+    "ready": (Tdma(order="ready"), [2e6, 0.0, 0.0], [1.0, 0.0, 0.0]),
+    "ofdma": (Ofdma(), [1e6 / 3 * np.log2(1 + 3 * snr) for snr in (3, 15, 7)], [1.0] * 3),
+    "fixed": (Fixed(rate_mbps=5.0), [5e6] * 3, [0.0] * 3),
+}
+
+
+@pytest.mark.parametrize(("uplink", "bps", "duty"), RATES.values(), ids=RATES.keys())
+def test_rates_while_three_clients_upload(uplink, bps, duty):
+    """Rates and duty cycles in 1 MHz at 2, 4 and 3 bit/s/Hz over the whole band."""
+    rates = uplink.access.rates(np.array([3.0, 15.0, 7.0]), 1e6)
+    assert uplink.access.asynchronous
+    assert rates.bps == pytest.approx(bps)
+    assert rates.duty == pytest.approx(duty)
 
 
 def test_uplinks_are_discovered_in_their_folder():

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from channels import Network, snr_linear
+from channels import Access, Network, Rates, snr_linear
 from channels.arrays import FloatArray
 from channels.indexed import BLOCK, Draws, exponential
 from channels.streams import Stream
@@ -19,6 +19,7 @@ from wirelessfl.guard import returns
 from wirelessfl.returned import number
 from wirelessfl.units import BITS_PER_ELEMENT
 from wirelessfl.uplinks import Uplink
+from wirelessfl.uplinks.checked import checked_access
 
 PUBLISHED_STEP_SECONDS = {
     "mnist": 0.148,
@@ -198,9 +199,13 @@ class Wireless(Delays):
             return self._snr(client) * network.draw_gain(self.stream, number, client)
         return self._snr(client) * self._gains[number]
 
-    def seconds_per_bit(self, snrs: FloatArray) -> FloatArray:
-        """Seconds per bit of the current uploads, from their SNR over the whole band."""
-        return self.uplink.shared_seconds_per_bit(self._bandwidth_hz, snrs)
+    @cached_property
+    def _access(self) -> Access:
+        return checked_access(self.uplink)
+
+    def rates(self, snrs: FloatArray) -> Rates:
+        """Rates of the current uploads, from their SNR over the whole band."""
+        return self._access.rates(snrs, self._bandwidth_hz)
 
     def compute_joules(self, task: int, client: int, seconds: float, share: float = 1.0) -> float:
         """Energy of the local steps in the first ``seconds`` of a request, download included."""
@@ -208,8 +213,3 @@ class Wireless(Delays):
         busy = min(max(seconds - down, 0.0), share * self._computing(task, client))
         cycles = busy * network.cpu_hz[client]
         return float(network.switched_capacitance[client] * network.cpu_hz[client] ** 2 * cycles)
-
-    def transmit_joules(self, client: int, snr: float, bits: float, seconds: float) -> float:
-        """Energy of an upload of ``bits`` that takes ``seconds``."""
-        airtime = self.uplink.shared_airtime(self._bandwidth_hz, snr, bits, seconds)
-        return float(self.network.transmit_power_w[client] * airtime)

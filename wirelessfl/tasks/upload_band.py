@@ -1,0 +1,70 @@
+"""The band that the uploads of requests share: when each ends, and its joules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from channels import EndedUpload, Rates, SharedBand
+from channels.arrays import IntArray
+from wirelessfl.tasks.delays import Wireless
+
+
+class UploadBand:
+    """Uploads in progress, at the rates of the uplink's access.
+
+    Args:
+        wireless: channels, rates and sizes of uploads.
+    """
+
+    def __init__(self, wireless: Wireless) -> None:
+        self.wireless = wireless
+        self._band = SharedBand(self._rates)
+        self._senders: dict[int, tuple[int, float]] = {}  # client and SNR by number
+
+    def __contains__(self, number: int) -> bool:
+        """Whether upload ``number`` is in progress."""
+        return number in self._senders
+
+    def _rates(self, numbers: IntArray) -> Rates:
+        return self.wireless.rates(np.array([self._senders[n][1] for n in numbers.tolist()]))
+
+    def start(self, now: float, number: int, task: int, client: int, share: float) -> None:
+        """Start an upload.
+
+        Args:
+            now: simulated time, in seconds.
+            number: number of the request.
+            task: task of the update.
+            client: client that uploads.
+            share: fraction of the full model's parameters that it sends.
+        """
+        self._senders[number] = client, self.wireless.received_snr(client, number)
+        self._band.start(now, number, self.wireless.bits(task, share))
+
+    def next_done(self) -> tuple[float, int] | None:
+        """Time and number of the upload that ends next at the current rates, or None."""
+        return self._band.next_done()
+
+    def finish(self, now: float, number: int) -> float:
+        """Remove an upload at its end, and return its joules."""
+        return self._joules(number, self._band.finish(now, number))
+
+    def remove(self, now: float, number: int) -> float:
+        """Stop an upload before its end, and return the joules used so far."""
+        return self._joules(number, self._band.remove(now, number))
+
+    def _joules(self, number: int, ended: EndedUpload) -> float:
+        client, _ = self._senders.pop(number)
+        return float(self.wireless.network.transmit_power_w[client] * ended.transmit_seconds)
+
+    def snapshot(self) -> dict[str, Any]:
+        """State as plain numbers and lists."""
+        senders = [[number, *sender] for number, sender in self._senders.items()]
+        return {"band": self._band.snapshot(), "senders": senders}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Continue from a snapshot."""
+        self._senders = {number: (client, snr) for number, client, snr in state["senders"]}
+        self._band.restore(state["band"])
