@@ -264,7 +264,7 @@ def test_a_plan_has_the_channels_of_the_cell_and_the_step_size_of_the_model(conf
         plan, whole = regime.plan(cell), planner.plan(done)
         assert plan.clients.tolist() == [2 * cell, 2 * cell + 1]
         assert np.array_equal(plan.draws.h, whole.draws.of(plan.clients).h)
-        assert plan.cost.seconds[cell] == whole.cost.seconds[cell]
+        assert plan.price.seconds[cell] == whole.price.seconds[cell]
         assert plan.lr_share == planner.lr_share(version)
         draws.append(plan.draws.h)
     assert len({draw.tobytes() for draw in draws}) == 3

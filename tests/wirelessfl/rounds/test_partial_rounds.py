@@ -65,7 +65,7 @@ def test_costs_do_not_depend_on_the_channels_of_other_clients(config, toy, case,
         model=model(),
         network=network((18,) if star else (7, 5, 6)),
     )
-    planner, costs = setup.planner, setup.planner.costs
+    planner, pricing = setup.planner, setup.planner.pricing
     some = PresentClients(np.arange(18) % 3 > 0)
     for number, present in enumerate((None, some, ConsecutiveClients(0, 6))):
         plan = planner.plan(number, present)
@@ -76,18 +76,16 @@ def test_costs_do_not_depend_on_the_channels_of_other_clients(config, toy, case,
         assert np.array_equal(plan.draws.h, whole.h[:, plan.clients])
         stream = planner.stream.child("round", number)
         who = draw_participants(planner.network, 9, planner.participation.tracking, stream, present)
-        if plan.client_submodels is None:
-            cost = costs.of_nodes(whole, plan.submodels, who)
-        else:
-            cost = costs.of_clients(whole, plan.client_submodels, who, plan.submodels)
+        price = pricing.price(number, whole, who, plan.submodels, plan.client_submodels)
+        if plan.client_submodels is not None:
             levels = levels_of(planner.model.neurons()).parameters
-            by_level = costs.max_seconds(plan.draws, who, levels)
-            assert np.array_equal(costs.max_seconds(whole, who, levels), by_level)
-        assert np.array_equal(cost.seconds, plan.cost.seconds)
+            by_level = pricing.client_seconds(plan.draws, who, levels)
+            assert np.array_equal(pricing.client_seconds(whole, who, levels), by_level)
+        assert np.array_equal(price.seconds, plan.price.seconds)
         for traffic in ("uplink_mib", "downlink_mib", "backhaul_mib", "joules"):
-            assert getattr(cost, traffic) == getattr(plan.cost, traffic)
+            assert getattr(price, traffic) == getattr(plan.price, traffic)
         attended = np.bincount(plan.node, minlength=planner.network.cells) > 0
-        waits = plan.cost.seconds > 0
+        waits = plan.price.seconds > 0
         assert waits[attended].all()
         if plan.client_submodels is None:
             assert not waits[~attended].any()

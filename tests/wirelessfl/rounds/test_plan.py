@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 import torch
 
-from channels import edge_round_seconds, tdma_seconds_per_bit
+from channels import Access, Service, edge_round_seconds, tdma_seconds_per_bit
 from channels.streams import Stream
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN, LeNet5
 from wirelessfl.rounds.links import Links
 from wirelessfl.rounds.mask_sizes import mask_size_problem, model_mask_sizes
+from wirelessfl.rounds.participants import Participants
 from wirelessfl.rounds.plan import Participation, Planner, WholeModel
 from wirelessfl.rounds.settings import TrainingSettings
 from wirelessfl.setup import build
@@ -63,19 +64,19 @@ def test_latency_equals_17_and_18_client_by_client(uplink, sizes):
                 compute = 7 * 1e6 / network.cpu_hz[client] * trained / 44_426
                 slowest = max(slowest, compute + upload)
             expected.append(5 * slowest)
-        assert plan.cost.seconds == pytest.approx(expected, rel=1e-5)
+        assert plan.price.seconds == pytest.approx(expected, rel=1e-5)
 
 
 def test_traffic_by_hand():
     """HIST sends E submodels, with shared layers, per round; HFedAvg sends E full models."""
     lenet = LeNet5((1, 28, 28), 10)
-    hist = planner("hist", lenet, cells=2).plan(0).cost
+    hist = planner("hist", lenet, cells=2).plan(0).price
     assert hist.uplink_mib == pytest.approx(5 * 4 * (3506 + 60 * 341) / 2**20)
-    full = planner("hfedavg", lenet, cells=2).plan(0).cost
+    full = planner("hfedavg", lenet, cells=2).plan(0).price
     assert full.uplink_mib == pytest.approx(5 * 4 * 44_426 / 2**20)
     assert full.downlink_mib == full.uplink_mib
     assert full.backhaul_mib == pytest.approx(2 * 4 * 44_426 / 2**20)
-    star = planner("fedavg", lenet).plan(0).cost
+    star = planner("fedavg", lenet).plan(0).price
     assert star.uplink_mib == pytest.approx(4 * 44_426 / 2**20)
     assert star.backhaul_mib == 0.0
 
@@ -97,7 +98,7 @@ def test_energy_by_hand(algorithm, flags, edge_rounds):
         vectors = 2 if algorithm == "scaffold" and plan.tracking[client] else 1
         sending = 0.1 * 32 * vectors * size / rate
         joules.append(1e-28 * network.cpu_hz[client] ** 2 * 7e6 + sending)
-    assert plan.cost.joules == pytest.approx(edge_rounds * np.mean(joules))
+    assert plan.price.joules == pytest.approx(edge_rounds * np.mean(joules))
 
 
 @pytest.mark.parametrize(("down", "back"), [(None, None), (4e6, None), (None, 1e7), (4e6, 1e7)])
@@ -113,8 +114,8 @@ def test_a_broadcast_outside_of_rounds_takes_each_link_once(algorithm, flags, do
 def test_links_with_a_rate_take_time():
     """Each round adds E downlink transfers, and one backhaul transfer in each direction."""
     module = FCNN((12,), 4, hidden=(10,))
-    free = planner("hfedavg", module, cells=2).plan(0).cost.seconds
-    slow = planner("hfedavg", module, cells=2, down=1e5, back=2e5).plan(0).cost.seconds
+    free = planner("hfedavg", module, cells=2).plan(0).price.seconds
+    slow = planner("hfedavg", module, cells=2, down=1e5, back=2e5).plan(0).price.seconds
     bits = 32 * ParamSpec.of(module).size
     assert slow - free == pytest.approx(5 * bits / 1e5 + 2 * bits / 2e5)
 
@@ -126,8 +127,8 @@ def test_optimized_masks_are_never_slower(hidden):
     for number in range(10):
         uniform = planner("hist", module, cells=4).plan(number)
         best = planner("hist", module, cells=4, mask_sizes="optimized").plan(number)
-        assert best.cost.seconds.max() <= uniform.cost.seconds.max() * (1 + 1e-9)
-        faster.append(best.cost.seconds.max() / uniform.cost.seconds.max())
+        assert best.price.seconds.max() <= uniform.price.seconds.max() * (1 + 1e-9)
+        faster.append(best.price.seconds.max() / uniform.price.seconds.max())
         assert int((best.submodels.index >= 0).sum(1).min()) > 0
     assert np.mean(faster) < 0.9
 
@@ -143,22 +144,35 @@ def test_optimized_masks_take_slow_links_into_account():
     assert max((fast.submodels.lengths - 4) // 17) > 11
 
 
-def test_objective_of_the_mask_size_problem_is_the_latency_of_the_plan():
-    """The solver's latency c_j p_j + b_j equals that of the plan with p_j neurons."""
-    module = LeNet5((1, 28, 28), 10)
-    maker = planner("hist", module, cells=4, mask_sizes="optimized")
+@pytest.mark.parametrize("scheme", ["alternate", "all"])
+@pytest.mark.parametrize(
+    "flags", [{}, {"uplink": "ofdma", "allocation": "optimal"}, {"order": "ready"}]
+)
+def test_optimized_sizes_are_the_fastest_of_all(scheme, flags):
+    """For every access and partition, no sizes of 3 cells beat the plan: brute force over all."""
+    module = FCNN((12,), 4, hidden=(12, 12, 12))
+    maker = planner(
+        "hist", module, cells=3, mask_sizes="optimized", partition=scheme, back=1e6, **flags
+    )
     plan = maker.plan(0)
-    partition = make_partition(module, maker.model.spec)
-    per_parameter = plan.cost.seconds / plan.submodels.lengths
-    problem = mask_size_problem(partition, per_parameter, size_cap=1.5)
-    assert (problem.total, problem.cap, problem.granularity) == (120, 45, 1)
-    solution = problem.solve()
-    neurons = (plan.submodels.lengths - 3506) // 341
-    assert neurons.sum() == 120
-    assert neurons.max() <= 45
-    assert solution.objective == pytest.approx(plan.cost.seconds.max())
-    latency = problem.seconds_per_unit * neurons + problem.offset_seconds
-    assert latency == pytest.approx(plan.cost.seconds)
+    partition = make_partition(module, maker.model.spec, scheme)
+    who = Participants(plan.clients, plan.tracking)
+    splits = np.array([[a, b, 12 - a - b] for a in range(1, 7) for b in range(max(1, 6 - a), 7)])
+    splits = splits[(splits >= 1).all(1) & (splits <= 6).all(1)]
+    seconds = maker.pricing.node_seconds(plan.draws, who, partition.lengths(splits)).max(1)
+    assert plan.price.seconds.max() == pytest.approx(seconds.min(), rel=1e-9)
+    assert seconds.max() > 1.1 * seconds.min()
+    assert int(plan.submodels.lengths.sum()) <= maker.model.spec.size + 2 * 4 + 2 * 24
+
+
+def test_lengths_of_sizes():
+    """Parameters of submodels, counted by hand: one partitioned axis, or two in ``all``."""
+    module = FCNN((6,), 2, hidden=(8, 8))
+    spec = ParamSpec.of(module)  # 6 x 8 + 8, 8 x 8 + 8, 8 x 2 + 2
+    every = make_partition(module, spec, "all")
+    assert every.lengths([2, 8]).tolist() == [7 * 2 + 2 * 2 + 2 + 2 * 2 + 2, spec.size]
+    some = make_partition(module, spec)
+    assert some.lengths(np.array([[4]])).tolist() == [[7 * 4 + 4 * 8 + 8 + 8 * 2 + 2]]
 
 
 def test_granularity_divides_all_partitioned_layers():
@@ -166,14 +180,12 @@ def test_granularity_divides_all_partitioned_layers():
     module = FCNN((12,), 4, hidden=(40, 9, 10))
     partition = make_partition(module, ParamSpec.of(module))
     assert [layer.width for layer in partition.layers] == [40, 10]
-    problem = mask_size_problem(partition, np.ones(3), size_cap=1.5)
+    problem = mask_size_problem(partition, partition.lengths, 3, size_cap=1.5)
     assert problem.granularity == 4
     value = problem.solve().value
     assert (np.asarray(value) % 4 == 0).all()
-    length = problem.seconds_per_unit * value + problem.offset_seconds  # 1 second per parameter
-    assert length.sum() == pytest.approx(
-        ParamSpec.of(module).size + 2 * partition.shared_parameters
-    )
+    shared = partition.lengths(0)
+    assert partition.lengths(value).sum() == pytest.approx(ParamSpec.of(module).size + 2 * shared)
 
 
 def test_impossible_sizes_name_the_constraint():
@@ -181,8 +193,6 @@ def test_impossible_sizes_name_the_constraint():
     module = FCNN((12,), 4, hidden=(10,))
     with pytest.raises(ConfigError, match=r"mask sizes: .*cap.*2"):
         planner("hist", module, cells=4, mask_sizes="optimized", size_cap=1.0).plan(0)
-    with pytest.raises(ConfigError, match='conflicts with partition="all"'):
-        planner("hist", module, cells=2, mask_sizes="optimized", partition="all").plan(0)
 
 
 def test_channels_depend_only_on_the_round_number():
@@ -213,8 +223,8 @@ def test_coherence_interval_is_a_round_or_an_edge_round():
             local_steps=7,
             seconds_per_bit=tdma_seconds_per_bit(draw),
         )
-    assert fast.cost.seconds == pytest.approx(expected)
-    assert fast.cost.seconds != pytest.approx(slow.cost.seconds, rel=1e-3)
+    assert fast.price.seconds == pytest.approx(expected)
+    assert fast.price.seconds != pytest.approx(slow.price.seconds, rel=1e-3)
 
 
 def test_cost_of_two_payloads():
@@ -231,10 +241,10 @@ def test_cost_of_two_payloads():
     )
     bits = 32 * one.model.spec.size
     for limited, unlimited in ((one, free), (two, free_two)):
-        extra = limited.plan(0).cost.seconds - unlimited.plan(0).cost.seconds
+        extra = limited.plan(0).price.seconds - unlimited.plan(0).price.seconds
         assert extra == pytest.approx([5 * bits / 1e5] * 2)
-    assert two.plan(0).cost.uplink_mib == pytest.approx(2 * one.plan(0).cost.uplink_mib)
-    assert two.plan(0).cost.downlink_mib == one.plan(0).cost.downlink_mib
+    assert two.plan(0).price.uplink_mib == pytest.approx(2 * one.plan(0).price.uplink_mib)
+    assert two.plan(0).price.downlink_mib == one.plan(0).price.downlink_mib
 
 
 def test_model_mask_sizes_equal_those_of_the_planner():
@@ -247,7 +257,7 @@ def test_model_mask_sizes_equal_those_of_the_planner():
     plan = maker.plan(2)
     problem = model_mask_sizes(module, plan.draw(0), uplink="ofdma", local_steps=7)
     solution = problem.solve()
-    assert solution.objective == pytest.approx(plan.cost.seconds.max())
+    assert solution.objective == pytest.approx(plan.price.seconds.max())
     neurons = problem.neurons(solution.value)
     assert neurons == {"fc1": solution.value.tolist()}
     assert sorted(3506 + 341 * n for n in neurons["fc1"]) == sorted(plan.submodels.lengths)
@@ -260,10 +270,10 @@ def test_granularity_is_one_if_it_is_too_coarse_for_the_cap():
     """With granularity 12 and cap 20, nine cells could have only 9 x 12 < 120 neurons."""
     module = FCNN((12,), 4, hidden=(120, 20, 50))
     partition = make_partition(module, ParamSpec.of(module))
-    problem = mask_size_problem(partition, np.ones(9), size_cap=1.5)
+    problem = mask_size_problem(partition, partition.lengths, 9, size_cap=1.5)
     assert (problem.granularity, problem.cap) == (1, 20)
     assert problem.solve().value is not None
-    assert mask_size_problem(partition, np.ones(2), size_cap=1.5).granularity == 12
+    assert mask_size_problem(partition, partition.lengths, 2, size_cap=1.5).granularity == 12
 
 
 @dataclass(frozen=True)
@@ -272,11 +282,15 @@ class Wire(Uplink):
 
     name = "wire"
 
-    def seconds_per_bit(self, draw):
-        return np.full(draw.network.clients, 1e-9)
+    @property
+    def access(self):
+        return Cable()
 
-    def airtime_per_bit(self, draw):
-        return np.zeros(draw.network.clients)
+
+class Cable(Access):
+    def serve(self, load, draw):
+        seconds = load.ready_seconds(draw.network) + 1e-9 * load.bits
+        return Service(seconds, np.zeros_like(seconds), np.ones_like(seconds, bool))
 
 
 @pytest.mark.parametrize("coherence", ["round", "edge-round"])
@@ -287,15 +301,15 @@ def test_cost_with_an_uplink_that_ignores_the_channel(coherence, config):
     slowest = [network.cpu_hz[network.cell_of == cell].min() for cell in range(3)]
     lengths = plan.submodels.lengths
     work = 3 * lengths / setup.model.objective.spec.size * 1e9 / slowest
-    np.testing.assert_allclose(plan.cost.seconds, 5 * (work + 32e-9 * lengths), rtol=1e-9)
+    np.testing.assert_allclose(plan.price.seconds, 5 * (work + 32e-9 * lengths), rtol=1e-9)
 
 
 @pytest.mark.parametrize("coherence", ["round", "edge-round"])
 def test_slowdown_applies_to_the_first_half_of_the_cells(coherence):
     """The first 2 of 5 cells take ten times as long; the times of the others are unchanged."""
     module, flags = FCNN((12,), 4, hidden=(10,)), {"cells": 5, "coherence": coherence}
-    even = planner("hfedavg", module, **flags).plan(3).cost.seconds
-    slow = planner("hfedavg", module, slowdown=10.0, **flags).plan(3).cost.seconds
+    even = planner("hfedavg", module, **flags).plan(3).price.seconds
+    slow = planner("hfedavg", module, slowdown=10.0, **flags).plan(3).price.seconds
     assert slow == pytest.approx(even * [10, 10, 1, 1, 1])
     with pytest.raises(
         ConfigError, match=r"slowdown=10.0 conflicts with .*a star.*leave slowdown out"

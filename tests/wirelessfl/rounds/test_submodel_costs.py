@@ -70,12 +70,12 @@ def test_seconds_bytes_and_joules_by_hand(make, uplink):
             work = 7 * CYCLES * length / P / network.cpu_hz[client]
             on_air = (own - work) / (4 if uplink == "tdma" else 1)
             joules += 1e-28 * network.cpu_hz[client] ** 2 * 7 * CYCLES * length / P + WATT * on_air
-        assert plan.cost.seconds == pytest.approx([max(seconds)], rel=1e-5)
+        assert plan.price.seconds == pytest.approx([max(seconds)], rel=1e-5)
         mib = 4 * sum(lengths.values()) / 6 / 2**20
-        assert plan.cost.uplink_mib == pytest.approx(mib)
-        assert plan.cost.downlink_mib == pytest.approx(mib)
-        assert plan.cost.backhaul_mib == 0
-        assert plan.cost.joules == pytest.approx(joules / 6, rel=1e-5)
+        assert plan.price.uplink_mib == pytest.approx(mib)
+        assert plan.price.downlink_mib == pytest.approx(mib)
+        assert plan.price.backhaul_mib == 0
+        assert plan.price.joules == pytest.approx(joules / 6, rel=1e-5)
 
 
 def test_rows_accumulate_the_costs_of_rounds(config, toy):
@@ -85,7 +85,7 @@ def test_rows_accumulate_the_costs_of_rounds(config, toy):
     plans = [setup.planner.plan(t) for t in range(3)]
     mib = sum(4 * sum(lengths_of(plan).values()) / 6 / 2**20 for plan in plans)
     assert rows[-1]["uplink_mib"] == pytest.approx(mib)
-    assert rows[-1]["sim_seconds"] == pytest.approx(sum(p.cost.seconds.max() for p in plans))
+    assert rows[-1]["sim_seconds"] == pytest.approx(sum(p.price.seconds.max() for p in plans))
 
 
 def test_cells_wait_for_their_slowest_client(make):
@@ -108,9 +108,9 @@ def test_cells_wait_for_their_slowest_client(make):
             )
             total += max(own)
         expected.append(total)
-    assert plan.cost.seconds == pytest.approx(expected, rel=1e-5)
-    assert plan.cost.backhaul_mib == pytest.approx(2 * 4 * P / 2**20)
-    assert plan.cost.uplink_mib == pytest.approx(3 * 4 * sum(lengths.values()) / 6 / 2**20)
+    assert plan.price.seconds == pytest.approx(expected, rel=1e-5)
+    assert plan.price.backhaul_mib == pytest.approx(2 * 4 * P / 2**20)
+    assert plan.price.uplink_mib == pytest.approx(3 * 4 * sum(lengths.values()) / 6 / 2**20)
 
 
 @pytest.mark.parametrize(
@@ -132,15 +132,15 @@ def test_compression_reduces_only_the_downlink(config, toy, name, options, bits)
     )
     before, after = free.plan(0), paid.plan(0)
     lengths = list(lengths_of(after).values()) if own else [P] * 6
-    assert after.cost.downlink_mib == pytest.approx(bits / 8 * sum(lengths) / 6 / 2**20)
-    assert after.cost.uplink_mib == before.cost.uplink_mib
+    assert after.price.downlink_mib == pytest.approx(bits / 8 * sum(lengths) / 6 / 2**20)
+    assert after.price.uplink_mib == before.price.uplink_mib
     down = np.array(lengths) * bits / 1e4
+    who = Participants(after.clients, after.tracking)
     found, without = (
-        made.costs.client_seconds(after.draws, *2 * [np.array(lengths, float)])
-        for made in (paid, free)
+        made.pricing.seconds_of(after.draws, who, np.array([lengths])) for made in (paid, free)
     )
     np.testing.assert_allclose(found - without, down[None], rtol=1e-9)
-    assert after.cost.seconds == pytest.approx([found.max()])
+    assert after.price.seconds == pytest.approx([found.max()])
 
 
 def test_aircomp_uploads_the_union_of_the_submodels(make):
@@ -158,8 +158,8 @@ def test_aircomp_uploads_the_union_of_the_submodels(make):
     lengths = lengths_of(plan)
     assert max(union) < P
     assert min(union) > max(lengths.values())
-    np.testing.assert_allclose(plan.cost.seconds, 2 * np.array(union) / 14e3 / 600, rtol=1e-6)
-    assert plan.cost.uplink_mib == pytest.approx(2 * 4 * sum(lengths.values()) / 6 / 2**20)
+    np.testing.assert_allclose(plan.price.seconds, 2 * np.array(union) / 14e3 / 600, rtol=1e-6)
+    assert plan.price.uplink_mib == pytest.approx(2 * 4 * sum(lengths.values()) / 6 / 2**20)
 
 
 UNEQUAL = {"rate_mbps": 10.0, "cpu_hz": (1e9, 8e9)}
@@ -184,7 +184,7 @@ def test_widths_by_deadline_are_maximal(make, name, uplink, more):
     limited = 0
     for number in range(5):
         plan = setup.planner.plan(number)
-        assert plan.cost.seconds.max() <= deadline
+        assert plan.price.seconds.max() <= deadline
         for client, length in lengths_of(plan).items():
             neurons = (length - 4) // 17
             now, wider = (
@@ -203,19 +203,19 @@ def test_widths_by_deadline_are_maximal(make, name, uplink, more):
 def test_latency_of_levels_is_computed_in_batches(make, monkeypatch, uplink):
     """Batches have at most ``MAX_AT_ONCE`` entries, and the result equals that of one batch."""
     setup = make("ra-fed", uplink=uplink, clients=7, clients_per_round=4, downlink_mbps=1.0)
-    draws, costs = setup.planner.network.draws(Stream(1), [0]), setup.planner.costs
+    draws, pricing = setup.planner.network.draws(Stream(1), [0]), setup.planner.pricing
     who = Participants(np.array([1, 2, 4, 6]), np.ones(4, bool))
     lengths, sizes = levels_of(setup.planner.model.neurons()).parameters, []
-    whole = costs.max_seconds(draws, who, lengths)
-    one_go = type(costs).client_seconds
+    whole = pricing.client_seconds(draws, who, lengths)
+    one_go = type(pricing).load
 
-    def watched(self, draws, length, sent):
+    def watched(self, who, length, jointly):
         sizes.append(length.size)
-        return one_go(self, draws, length, sent)
+        return one_go(self, who, length, jointly)
 
-    monkeypatch.setattr(type(costs), "client_seconds", watched)
-    monkeypatch.setattr("wirelessfl.rounds.costs.MAX_AT_ONCE", 4 * 7 + 1)
-    assert np.array_equal(costs.max_seconds(draws, who, lengths), whole)
+    monkeypatch.setattr(type(pricing), "load", watched)
+    monkeypatch.setattr("wirelessfl.rounds.price.MAX_AT_ONCE", 4 * 7 + 1)
+    assert np.array_equal(pricing.client_seconds(draws, who, lengths), whole)
     assert whole.shape == (4, 30)
     assert sizes == [4 * 7] * 4 + [4 * 2]
 
@@ -229,7 +229,7 @@ def test_deadline_holds_with_one_channel_per_edge_round(make):
         setup = make("hfedavg", budget="deadline", **own)
         for number in range(6):
             plan = setup.planner.plan(number)
-            assert plan.cost.seconds.max() <= deadline
+            assert plan.price.seconds.max() <= deadline
             assert plan.client_submodels.widths.min() < 30
 
 
@@ -255,7 +255,7 @@ def test_fastest_widths_are_optimal(make, name, coverage_wanted):
             ]
         )
         solution = fastest_widths(seconds, levels.widths.T, coverage_wanted)
-        assert plan.cost.seconds.max() == pytest.approx(solution.objective, rel=1e-5)
+        assert plan.price.seconds.max() == pytest.approx(solution.objective, rel=1e-5)
         assert (
             coverage(plan.client_submodels.chosen, planner.model.neurons().layers)[0].min()
             >= coverage_wanted
@@ -287,10 +287,10 @@ def test_each_cell_reaches_the_minimum_coverage(make):
                 plan.client_submodels.of_rows(rows).chosen, planner.model.neurons().layers
             )[0]
             assert held.min() >= 2
-        assert plan.cost.seconds.max() == pytest.approx(max(soonest), rel=1e-5)
+        assert plan.price.seconds.max() == pytest.approx(max(soonest), rel=1e-5)
         first = int(np.argmin(soonest))
         widest = plan.client_submodels.widths[plan.node == first]
-        assert plan.cost.seconds[first] > soonest[first] * 1.001 or (widest == 30).all()
+        assert plan.price.seconds[first] > soonest[first] * 1.001 or (widest == 30).all()
         training.train(plan, training.server.cloud)
         assert training.metrics["coverage"] >= 2
         assert training.metrics["uncovered"] == 0

@@ -135,8 +135,8 @@ def test_an_empty_cell_gets_the_smallest_submodel(config, toy, trace):
     present = np.arange(8) < 4
     whole, half = setup.planner.plan(3), setup.planner.plan(3, PresentClients(present))
     assert half.submodels.lengths[1] <= half.submodels.lengths[0]
-    assert half.cost.seconds[1] == 0.0
-    assert whole.cost.seconds[1] > 0
+    assert half.price.seconds[1] == 0.0
+    assert whole.price.seconds[1] > 0
 
 
 def test_states_written_in_a_trial_do_not_change_the_stored_states():

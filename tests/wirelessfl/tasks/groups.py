@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from channels import Network
+from channels import Load, Network
 from channels.streams import Stream
 from tests.wirelessfl.schedules import buffered
 from wirelessfl.schedules import BufferedScheduler, Clock, TaskPlan
@@ -34,6 +34,13 @@ def network_of(clients):
 def elements_for(seconds):
     """Number of elements sent in ``seconds``, with one element per subcarrier and symbol."""
     return round(seconds * SYMBOLS / SYMBOL_SECONDS)
+
+
+def sent_watts(task, merge, senders, clients=5):
+    """Power that the precoders of these senders use for merge ``merge`` of a simulated run."""
+    stream = Stream(7).child("task", task, "channel")
+    draw = network_of(clients).draw(stream, merge, senders)
+    return float(AIRCOMP.access.serve(Load(elements=1), draw).decision.powers_w.sum())
 
 
 class Listed(buffered.Listed):

@@ -16,12 +16,14 @@ from tests.wirelessfl.tasks.groups import (
     elements_for,
     made,
     network_of,
+    sent_watts,
     simulated,
 )
 from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.models import FCNN
-from wirelessfl.rounds.costs import Costs, Links
+from wirelessfl.rounds.links import Links
 from wirelessfl.rounds.participants import Participants
+from wirelessfl.rounds.price import Pricing
 from wirelessfl.rounds.settings import TrainingSettings
 from wirelessfl.schedules.events import Reached, Started
 from wirelessfl.schedules.loop import simulate
@@ -82,8 +84,7 @@ def test_two_tasks_take_turns_on_the_channel():
     assert [task.held for task in schedule.tasks] == [[5], []]
     # With these delays clients compute while they are busy; they send for 2 s, 1 s and 2 s.
     busy = (4 + 4) + (5 + 5) + (3 + 7)
-    watts = [0.1 * (1 + client) for client in range(5)]
-    sending = 2 * (watts[0] + watts[1]) + (watts[3] + watts[4]) + 2 * (watts[0] + watts[2])
+    sending = 2 * sent_watts(0, 0, [0, 1]) + sent_watts(1, 0, [3, 4]) + 2 * sent_watts(0, 1, [0, 2])
     assert regime.joules == pytest.approx(1000 * busy + sending)
 
 
@@ -135,8 +136,7 @@ def test_an_ended_task_frees_the_channel(at, expected):
     assert (1, 3, 0.0, begin + 1.0, "done") in rows
     assert schedule.tasks[0].held == []
     assert schedule.active == 5  # task 1 has all requests
-    watts = [0.1 * (1 + client) for client in range(5)]
-    sending = min(at - 2.0, 2.0) * (watts[0] + watts[1]) + watts[3] + watts[4]
+    sending = min(at - 2.0, 2.0) * sent_watts(0, 0, [0, 1]) + sent_watts(1, 0, [3, 4])
     computing = 1000 * sum(end - start for *_, start, end, _ in rows)
     assert regime.joules == pytest.approx(sending + computing)
 
@@ -162,7 +162,7 @@ def test_a_queued_transmission_of_an_ended_task_is_dropped():
 
 
 def test_a_group_upload_costs_as_much_as_a_round():
-    """A group's seconds and joules equal those of a round of the same clients in the cost model."""
+    """A group's seconds and joules equal those of a round of the same clients."""
     network, steps = network_of(6), 4
     clients = np.array([0, 2, 3, 5])
     spec = ParamSpec.of(FCNN((30,), 4, hidden=(20,)))
@@ -170,10 +170,10 @@ def test_a_group_upload_costs_as_much_as_a_round():
     upload = GroupUploads.of(network, AIRCOMP, [stream]).upload(
         0, 3, clients, Load(elements=np.full(4, spec.size))
     )
-    costs = Costs(FedAvg(), Links(network, AIRCOMP), spec, TrainingSettings(steps, 1))
+    pricing = Pricing(FedAvg(), Links(network, AIRCOMP), spec, TrainingSettings(steps, 1))
     draws = network.draws(stream.child("channel"), [3], clients)
     who = Participants(clients, np.ones(4, dtype=np.bool_))
-    cost = costs.of_nodes(draws, Submodels.whole(spec, 1), who)
+    price = pricing.price(3, draws, who, Submodels.whole(spec, 1), None)
     delays = Wireless(
         network,
         AIRCOMP,
@@ -184,9 +184,9 @@ def test_a_group_upload_costs_as_much_as_a_round():
         Stream(1),
     )
     computing = [delays.seconds(0, client, 0) for client in clients.tolist()]
-    assert max(computing) + upload.seconds == pytest.approx(float(cost.seconds.max()), rel=1e-12)
+    assert max(computing) + upload.seconds == pytest.approx(float(price.seconds.max()), rel=1e-12)
     joules = [delays.compute_joules(0, client, 9e9) for client in clients.tolist()]
-    assert (sum(joules) + upload.joules) / 6 == pytest.approx(cost.joules, rel=1e-12)
+    assert (sum(joules) + upload.joules) / 6 == pytest.approx(price.joules, rel=1e-12)
     assert upload.seconds == pytest.approx(spec.size / SYMBOLS * SYMBOL_SECONDS)
 
 
@@ -197,7 +197,9 @@ def test_a_client_transmits_its_own_elements_only():
     upload = uploads.upload(0, 3, clients, Load(elements=each, jointly=3000))
     seconds = each / SYMBOLS * SYMBOL_SECONDS
     assert upload.seconds == pytest.approx(3000 / SYMBOLS * SYMBOL_SECONDS)
-    assert upload.joules == pytest.approx(float((0.1 * (1 + clients) * seconds).sum()))
+    watts = AIRCOMP.access.serve(Load(elements=each), upload.draw).decision.powers_w
+    assert upload.joules == pytest.approx(float((watts * seconds).sum()))
+    assert (watts < 0.1 * (1 + clients) / 9 * (1 + 1e-9)).all()  # q_i^2 of the power limit
 
 
 def state_of(schedule, regime):

@@ -205,20 +205,20 @@ def test_seconds_and_bytes(config):
         plans[key] = setup.planner.plan(0), setup
     plan, setup = plans["aircomp",]
     lengths = plan.submodels.lengths
-    np.testing.assert_allclose(plan.cost.seconds, 5 * lengths / 14e3 / 600, rtol=1e-4)
+    np.testing.assert_allclose(plan.price.seconds, 5 * lengths / 14e3 / 600, rtol=1e-4)
     assert plan.draws.h.shape[0] == 5  # one channel draw per edge round
     assert plans["tdma",][0].draws.h.shape[0] == 1
-    assert plan.cost.uplink_mib == plans["tdma",][0].cost.uplink_mib
-    physical = plans["aircomp", "physical"][0].cost.uplink_mib
-    assert physical - plan.cost.uplink_mib == pytest.approx(5 * 4 / 2**20)
+    assert plan.price.uplink_mib == plans["tdma",][0].price.uplink_mib
+    physical = plans["aircomp", "physical"][0].price.uplink_mib
+    assert physical - plan.price.uplink_mib == pytest.approx(5 * 4 / 2**20)
     slow = build(config("hist", uplink="aircomp", cycles_per_step=1e9)).planner.plan(0)
     network = setup.planner.network
     slowest = [network.cpu_hz[network.cell_of == cell].min() for cell in range(3)]
     size = setup.model.objective.spec.size
     work = 3 * slow.submodels.lengths / size * 1e9 / slowest  # (35), H = 3
-    np.testing.assert_allclose(slow.cost.seconds, 5 * (work + lengths / 14e3 / 600), rtol=1e-9)
-    twice = plans["aircomp", "physical", 2][0].cost.seconds
-    np.testing.assert_allclose(twice, plan.cost.seconds / 2, rtol=1e-3)
+    np.testing.assert_allclose(slow.price.seconds, 5 * (work + lengths / 14e3 / 600), rtol=1e-9)
+    twice = plans["aircomp", "physical", 2][0].price.seconds
+    np.testing.assert_allclose(twice, plan.price.seconds / 2, rtol=1e-3)
 
 
 def test_mask_sizes_over_the_air():
@@ -228,7 +228,9 @@ def test_mask_sizes_over_the_air():
     network, d, g = draw.network, 238_510, 784 + 1 + 10
     slowest = [network.cpu_hz[network.cell_of == j].min() for j in range(4)]
     c = [20 * 1e6 / (f * d) + 1 / 14e3 / 600 for f in slowest]
-    np.testing.assert_allclose(problem.seconds_per_unit, 5 * g * np.array(c), rtol=1e-12)
+    sizes = np.array([[75, 80, 10, 3], [76, 81, 11, 4]])
+    before, after = problem.seconds(sizes)
+    np.testing.assert_allclose(after - before, 5 * g * np.array(c), rtol=1e-9)
     sizes = problem.solve().value
     assert sizes.sum() == 300
     assert sizes[:2].max() < sizes[2:].min()
