@@ -8,6 +8,7 @@ import numpy as np
 
 from channels.arrays import FloatArray, IntArray
 from channels.streams import Stream
+from channels.validation import as_array
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,12 +25,46 @@ class Interference:
         ends: [cells], first client after each cell.
         band_of: [cells], band of each cell; only cells with equal bands interfere.
         transmit_power_w: [clients], transmit powers; a network sets its own.
+
+    Raises:
+        ValueError: a gain is negative, above 1 or not finite, or a shape does not fit.
     """
 
     gain: FloatArray
     ends: IntArray
     band_of: IntArray
     transmit_power_w: FloatArray | None = None
+
+    def __post_init__(self) -> None:
+        gain, ends = as_array("gain", self.gain), as_array("ends", self.ends)
+        if gain.ndim != 2 or ends.shape != gain.shape[1:] or ends[-1:] != len(gain):
+            raise ValueError(
+                f"gain has shape {gain.shape} and ends is {ends.tolist()}: give gains [clients, "
+                "cells], and the first client after each cell, [cells]."
+            )
+        bad = ~((gain >= 0) & (gain <= 1))
+        if bad.any():
+            raise ValueError(
+                f"gain contains {gain[bad].flat[0]}: give ratios of received to sent power, from 0 "
+                "to 1. A gain of -90 dB is 1e-9."
+            )
+        if np.shape(self.band_of) != ends.shape:
+            raise ValueError(
+                f"band_of has shape {np.shape(self.band_of)}: give one band per cell, here "
+                f"{ends.shape}."
+            )
+
+    def check_fits(self, clients: int, cells: int) -> None:
+        """Raise unless the gains are those of so many clients and cells.
+
+        Raises:
+            ValueError: the gains have another shape.
+        """
+        if self.gain.shape != (clients, cells):
+            raise ValueError(
+                f"interference has gains of shape {self.gain.shape}: give [clients, cells], here "
+                f"{(clients, cells)}."
+            )
 
     def watts(self, stream: Stream, index: int) -> FloatArray:
         """Interference [cells] of block ``index``, in watts per antenna.
@@ -45,7 +80,9 @@ class Interference:
             raise ValueError("transmit_power_w is None: give a power for each client.")
         starts = np.concatenate([[0], self.ends[:-1]])
         pick = stream.uniforms(index, np.arange(len(self.ends)), 1)[:, 0]
-        active = starts + np.floor(pick * (self.ends - starts)).astype(np.int64)
+        sizes = self.ends - starts
+        # A number just below 1 times the size is rounded up to the size.
+        active = starts + np.minimum(np.floor(pick * sizes).astype(np.int64), sizes - 1)
         heard = self.transmit_power_w[active, None] * self.gain[active]  # [sender, receiver]
         same = self.band_of[:, None] == self.band_of
         np.fill_diagonal(same, val=False)

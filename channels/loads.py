@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike
 
 from channels.arguments import checked
 from channels.arrays import BoolArray, ComplexArray, FloatArray
-from channels.network import Network
+from channels.network import ChannelDraw, Network
+from channels.validation import common_shape
 
 BITS_PER_ELEMENT = 32.0
 
@@ -27,8 +28,8 @@ class Load:
         vectors: [..., clients], number of vectors that a client sends, one after another, >= 0.
         jointly: [..., clients], elements of one vector that at least one client of the cell sends:
             over the air, all clients of the cell take the time of these. None for ``elements``.
-        weights: [clients], relative weights in the cell's mean, which precoders apply over the
-            air; None for equal weights.
+        weights: [..., clients], relative weights in the cell's mean, which precoders apply over
+            the air; None for equal weights.
         start_seconds: [..., clients], seconds until local training starts, e.g. of the download.
         bits_per_element: bits of an element on digital uplinks, > 0.
 
@@ -70,23 +71,39 @@ class Load:
         self._check_shapes()
 
     def _check_shapes(self) -> None:
-        try:
-            _ = self.shape
-        except ValueError:
-            raise ValueError(
-                f"the load has fields of shapes {self._shapes}: give [..., clients] arrays that "
-                "broadcast."
-            ) from None
+        shapes = self._shapes
+        common_shape(shapes, shapes.values(), "one number or [..., clients] arrays that broadcast")
+        if self.bits_per_element == 0:
+            raise ValueError("bits_per_element is 0.0: give a finite number > 0.")
 
     @property
-    def _shapes(self) -> list[tuple[int, ...]]:
-        fields = (self.cycles, self.elements, self.vectors, self.jointly, self.start_seconds)
-        return [field.shape for field in fields]
+    def _shapes(self) -> dict[str, tuple[int, ...]]:
+        """Shape of each field that is given."""
+        names = ("cycles", "elements", "vectors", "jointly", "weights", "start_seconds")
+        values = {name: getattr(self, name) for name in names}
+        return {name: value.shape for name, value in values.items() if value is not None}
+
+    def check_fits(self, draw: ChannelDraw) -> None:
+        """Raise unless this is a load of the clients and blocks of ``draw``.
+
+        Raises:
+            ValueError: the number of clients differs, or the leading axes do not broadcast.
+        """
+        clients, blocks = draw.network.clients, draw.h.shape[:-2]
+        for name, shape in self._shapes.items():
+            if shape and shape[-1] not in {1, clients}:
+                raise ValueError(
+                    f"{name} of the load has shape {shape}, and the draw has {clients} clients: "
+                    "give one number, or [..., clients] for the clients of the draw."
+                )
+        leading = {f"{name} of the load": shape[:-1] for name, shape in self._shapes.items()}
+        leading["blocks of the draw"] = blocks
+        common_shape(leading, leading.values(), "leading axes that broadcast")
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Shape [..., clients] of the load; () if one number applies to all clients."""
-        return np.broadcast_shapes(*self._shapes)
+        return np.broadcast_shapes(*self._shapes.values())
 
     @property
     def bits(self) -> FloatArray:
@@ -131,7 +148,8 @@ class Service:
     Args:
         seconds: [..., clients], seconds from the start of the local phase until a client's update
             has arrived; inf if it never does.
-        joules: [..., clients], energy for training and sending.
+        joules: [..., clients], energy for training and sending; inf for a client that sends without
+            end.
         arrived: [..., clients] boolean, whether the update arrives.
         decision: what the access decided.
     """

@@ -44,6 +44,8 @@ BY_CLIENT = (
 )
 DEFAULT_POWER_W = 0.1
 """Default transmit power of a client, 20 dBm, at which :meth:`Network.from_snr` fixes the gains."""
+DEFAULT_DBM = 20.0
+"""The same power in dBm."""
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -147,7 +149,7 @@ class Network:
         path_gain = in_range("path_gain_db", path_gain_db, clients, limit=LARGEST_DB)
         if gain_db is not None:
             gain = gains_in_range(gain_db, clients)
-            snr, path_gain = gain + 10 * np.log10(1000 * DEFAULT_POWER_W) - noise[cells], 0 * gain
+            snr, path_gain = gain + DEFAULT_DBM - noise[cells], 0 * gain
             _noise_dbm = noise
         elif _snr_db is not None:
             snr = in_range("snr_db", _snr_db, clients)
@@ -156,8 +158,14 @@ class Network:
                 "gain_db is missing: give mean channel gains in dB, or build the network with "
                 "Network.from_snr."
             )
+        if _noise_dbm is not None and len(_noise_dbm) != cell_count:
+            raise ValueError(
+                f"cell_of has {cell_count} cells, and the SNRs hold for {len(_noise_dbm)}: to "
+                "change the number of cells, build a new network."
+            )
         power = powers_in_range(transmit_power_w, clients)
         if interference is not None and part is None:
+            interference.check_fits(clients=len(cells), cells=cell_count)
             interference = replace(interference, transmit_power_w=power)
         by_client = {
             "cell_of": cells,
@@ -226,11 +234,15 @@ class Network:
         snr = in_range("snr_db", snr_db, ("clients", np.size(cell_of)), limit=LARGEST_DB)
         return cls(cell_of, cpu_hz=cpu_hz, path_gain_db=path_gain_db, _snr_db=snr, **others)
 
+    @checked()
     def with_snr(self, snr_db: ArrayLike) -> Network:
         """This network with gains that give these SNRs at 0.1 W, see :meth:`from_snr`.
 
         Args:
             snr_db: [clients] or one number, in dB; within [-300, 300].
+
+        Raises:
+            ValueError: an SNR is out of range, or the shape does not fit.
         """
         snr = in_range("snr_db", snr_db, ("clients", self.clients), limit=LARGEST_DB)
         values: dict[str, Any] = {"_snr_db": snr, "_noise_dbm": self.noise_dbm}
@@ -246,9 +258,9 @@ class Network:
         """Transmit SNR [clients] in dB, P_i over the noise, for a channel h of mean power 1.
 
         It covers the whole band of the cell, and includes the mean gain but for ``path_gain_db``,
-        which is a part of h.
+        which is a part of h. The array is read-only.
         """
-        return self.snr_db_of(np.arange(self.clients))
+        return _read_only(self.snr_db_of(np.arange(self.clients)))
 
     def snr_db_of(self, rows: IntArray) -> FloatArray:
         """``snr_db`` of some clients, [rows]; takes no memory for the others."""
@@ -260,14 +272,13 @@ class Network:
     @property
     def gain_db(self) -> FloatArray:
         """Mean channel gain per antenna [clients], in dB."""
-        noise = self.noise_dbm - self._noise_dbm
-        loss = self.snr_db + noise[self.cell_of] - 10 * np.log10(1000 * self.transmit_power_w)
-        return np.asarray(loss + self._noise_dbm[self.cell_of] + self.path_gain_db)
+        gain = self._snr_db + self._noise_dbm[self.cell_of] - DEFAULT_DBM
+        return _read_only(gain + self.path_gain_db)
 
     @property
     def mean_snr_db(self) -> FloatArray:
         """Mean received SNR per antenna in the whole band of the cell [clients], in dB."""
-        return self.snr_db + self.path_gain_db
+        return _read_only(self.snr_db + self.path_gain_db)
 
     @property
     def clients(self) -> int:
@@ -483,6 +494,12 @@ class Network:
         )
 
 
+def _read_only(values: FloatArray) -> FloatArray:
+    """``values``, so that nobody changes a copy and believes that the network has changed."""
+    values.setflags(write=False)
+    return values
+
+
 @dataclass(frozen=True, eq=False)
 class ChannelDraw:
     """Channels of a network or sub-network during one block or more; leading axes index blocks.
@@ -516,12 +533,22 @@ class ChannelDraw:
             raise ValueError("h contains NaN or infinity: check the fading model.")
         object.__setattr__(self, "h", h)
         if self.noise_rise is not None:
-            self._check_rise(np.shape(self.noise_rise))
+            rise = np.array(as_array("noise_rise", self.noise_rise), dtype=np.float64)
+            self._check_rise(rise)
+            object.__setattr__(self, "noise_rise", rise)
 
-    def _check_rise(self, shape: tuple[int, ...]) -> None:
+    def _check_rise(self, rise: FloatArray) -> None:
         wanted = (*self.h.shape[:-2], self.network.cells)
-        if shape != wanted:
-            raise ValueError(f"noise_rise has shape {shape}: give [..., cells], here {wanted}.")
+        if rise.shape != wanted:
+            raise ValueError(
+                f"noise_rise has shape {rise.shape}: give [..., cells], here {wanted}."
+            )
+        bad = ~(np.isfinite(rise) & (rise >= 1))
+        if bad.any():
+            raise ValueError(
+                f"noise_rise contains {rise[bad].flat[0]}: give ratios of noise and interference "
+                "to noise, finite and >= 1."
+            )
 
     @cached_property
     def gain(self) -> FloatArray:

@@ -35,6 +35,10 @@ class Access(ABC):
         Returns:
             Seconds, joules and the decision, [..., clients]; the leading axes of load and draw
             broadcast.
+
+        Raises:
+            ValueError: the load is not one of the draw's clients and blocks, see
+                :meth:`Load.check_fits`.
         """
 
     def seconds(self, load: Load, draw: ChannelDraw) -> FloatArray:
@@ -53,6 +57,9 @@ class Access(ABC):
             snr: [uploading], received SNR of each over the whole band, in the order of their
                 starts.
             bandwidth_hz: the whole band.
+
+        Raises:
+            NotImplementedError: this access serves whole rounds only.
         """
         raise NotImplementedError(f"{type(self).__name__} serves whole rounds only")
 
@@ -78,6 +85,20 @@ def sent(
     # An upload that never ends is not sent.
     airtime = np.where(np.isfinite(airtime_seconds), airtime_seconds, 0.0)
     joules = load.compute_joules(network) + network.transmit_power_w * airtime
+    return service(seconds, joules, decision)
+
+
+def service(
+    seconds: FloatArray, joules: FloatArray, decision: Decision = NOTHING_DECIDED
+) -> Service:
+    """A service in which the updates arrive whose seconds are finite.
+
+    Args:
+        seconds: [..., clients], until each update arrives; inf if it never does.
+        joules: [..., clients]; leading axes broadcast with those of ``seconds``.
+        decision: what the access decided.
+    """
+    seconds, joules = np.broadcast_arrays(seconds, joules)
     return Service(seconds, joules, np.isfinite(seconds), decision)
 
 

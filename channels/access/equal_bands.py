@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from channels.access.base import Access, sent, times
+from channels.arguments import checked
 from channels.arrays import FloatArray
 from channels.links import ofdma_seconds_per_bit, rate_bps
 from channels.loads import Decision, Load, Rates, Service
@@ -17,12 +18,15 @@ from channels.network import ChannelDraw
 class EqualBands(Access):
     """Each of a cell's n_j clients has the band B / n_j at full power (HIST, footnote 2)."""
 
+    @checked()
     def serve(self, load: Load, draw: ChannelDraw) -> Service:
         """See :class:`Access`; a client transmits during its whole upload."""
+        load.check_fits(draw)
         upload = times(load.bits, ofdma_seconds_per_bit(draw))
         network = draw.network
         bands = (network.bandwidth_hz / np.maximum(network.cell_sizes, 1))[network.cell_of]
-        return sent(load, draw, upload, upload, Decision(bands_hz=bands))
+        decision = Decision(bands_hz=np.broadcast_to(bands, upload.shape))
+        return sent(load, draw, upload, upload, decision)
 
     def rates(self, snr: FloatArray, bandwidth_hz: float) -> Rates:
         """See :class:`Access`: the band is divided equally among the uploading clients."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from channels.access.base import Access, sent, times
+from channels.arguments import checked
 from channels.arrays import FloatArray
 from channels.links import airtime_seconds_per_bit, rate_bps, tdma_seconds_per_bit
 from channels.loads import Load, Rates, Service
@@ -17,8 +18,10 @@ from channels.network import ChannelDraw
 class EqualSlots(Access):
     """Each of a cell's n_j clients has every n_j-th slot: n_j / R_i seconds per bit; (17)."""
 
+    @checked()
     def serve(self, load: Load, draw: ChannelDraw) -> Service:
         """See :class:`Access`; a client transmits only in its own slots."""
+        load.check_fits(draw)
         upload = times(load.bits, tdma_seconds_per_bit(draw))
         return sent(load, draw, upload, times(load.bits, airtime_seconds_per_bit(draw, "tdma")))
 

@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 
 from channels.access.base import Access, sent
+from channels.arguments import checked
 from channels.arrays import FloatArray
 from channels.loads import Load, Rates, Service
 from channels.network import ChannelDraw
@@ -22,17 +23,29 @@ class FixedRate(Access):
         wait: duration of uploads of unequal numbers of vectors: that of the cell's mean number
             ("mean", as in the run times of Chen et al., 2025), or of each client's own
             ("slowest").
+
+    Raises:
+        ValueError: ``bps`` is not finite and positive, or ``wait`` is unknown.
     """
 
     bps: float
     wait: Literal["mean", "slowest"] = "slowest"
 
+    def __post_init__(self) -> None:
+        if not 0 < self.bps < np.inf:
+            raise ValueError(f"bps is {self.bps}: give finite bit/s > 0.")
+        if self.wait not in ("mean", "slowest"):
+            raise ValueError(f'wait is {self.wait!r}: choose "mean" or "slowest".')
+
+    @checked()
     def serve(self, load: Load, draw: ChannelDraw) -> Service:
         """See :class:`Access`."""
+        load.check_fits(draw)
         network, shape = draw.network, draw.h.shape[:-1]
         vectors = load.vectors
         if self.wait == "mean":
-            total = network.over_cells(np.add, np.broadcast_to(vectors, shape[-1:]))
+            each = np.broadcast_to(vectors, (*vectors.shape[:-1], network.clients))
+            total = network.over_cells(np.add, each)
             vectors = (total / np.maximum(network.cell_sizes, 1))[..., network.cell_of]
         upload = load.bits_per_element * vectors * load.elements / self.bps
         shape = np.broadcast_shapes(np.shape(upload), shape)

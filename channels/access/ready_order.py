@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from channels.access.base import Access, sent, times
+from channels.access.base import Access, service, times
+from channels.arguments import checked
 from channels.arrays import FloatArray
 from channels.links import airtime_seconds_per_bit, rate_bps
 from channels.loads import Decision, Load, Rates, Service
@@ -18,16 +19,21 @@ class ReadyOrder(Access):
     """One client of a cell sends at a time, without interruption, in the order of readiness.
 
     No order of such uploads ends earlier: it is the problem 1 | r_j | C_max. Ties go to the client
-    with the lower index.
+    with the lower index. A client without bits does not wait, and a client whose upload would never
+    end does not send.
     """
 
     coupled = True
 
+    @checked()
     def serve(self, load: Load, draw: ChannelDraw) -> Service:
         """See :class:`Access`; client i waits for those of its cell that are ready before it."""
+        load.check_fits(draw)
         network = draw.network
-        own = times(load.bits, airtime_seconds_per_bit(draw, "tdma"))
-        ready = np.broadcast_to(load.ready_seconds(network), own.shape)
+        alone, ready = np.broadcast_arrays(
+            times(load.bits, airtime_seconds_per_bit(draw, "tdma")), load.ready_seconds(network)
+        )
+        own = np.where(np.isfinite(alone), alone, 0.0)
         ends, places = np.empty_like(own), np.empty_like(own)
         for first, count in zip(network.cell_starts, network.cell_sizes, strict=True):
             part = slice(first, first + count)
@@ -42,9 +48,9 @@ class ReadyOrder(Access):
                 done[..., place] = free
             np.put_along_axis(ends[..., part], order, done, -1)
             np.put_along_axis(places[..., part], order, np.arange(count, dtype=np.float64), -1)
-        decision = Decision(order=places)
-        served = sent(load, draw, own, own, decision)
-        return Service(ends, served.joules, np.isfinite(ends), decision)
+        seconds = np.where(own > 0, ends, ready + alone)  # alone is 0 or inf if own is 0
+        joules = load.compute_joules(network) + network.transmit_power_w * own
+        return service(seconds, joules, Decision(order=places))
 
     def rates(self, snr: FloatArray, bandwidth_hz: float) -> Rates:
         """See :class:`Access`: the client that started first has the band, the others wait."""

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from channels.access.base import Access
+from channels.access.base import Access, service
+from channels.arguments import checked
 from channels.arrays import FloatArray
 from channels.links import SUBCARRIER_HZ, SYMBOL_SECONDS, aircomp_seconds_per_element
 from channels.loads import NOTHING_DECIDED, Decision, Load, Service
@@ -24,6 +25,9 @@ class Simultaneous(Access):
         subcarrier_hz: Delta_f, > 0.
         symbol_seconds: t_s, > 0.
         decision: what the service reports as its decision.
+
+    Raises:
+        ValueError: a power is negative or not finite.
     """
 
     power: FloatArray | float = 1.0
@@ -32,17 +36,29 @@ class Simultaneous(Access):
     symbol_seconds: float = SYMBOL_SECONDS
     decision: Decision = NOTHING_DECIDED
 
+    def __post_init__(self) -> None:
+        power = np.asarray(self.power, dtype=np.float64)
+        bad = ~(np.isfinite(power) & (power >= 0))
+        if bad.any():
+            raise ValueError(
+                f"power contains {power[bad].flat[0]}: give fractions of the maximum power, finite "
+                "and >= 0."
+            )
+
+    @checked()
     def seconds(self, load: Load, draw: ChannelDraw) -> FloatArray:
         """See :class:`Access`."""
+        load.check_fits(draw)
         upload = load.vectors * load.jointly * self._per_element(draw)
         return np.asarray(load.ready_seconds(draw.network) + upload)
 
+    @checked()
     def serve(self, load: Load, draw: ChannelDraw) -> Service:
         """See :class:`Access`; a client is silent while others send elements that it does not."""
         network, seconds = draw.network, self.seconds(load, draw)
         airtime = load.vectors * load.elements * self._per_element(draw)
         joules = load.compute_joules(network) + self.power * network.transmit_power_w * airtime
-        return Service(seconds, np.asarray(joules), np.isfinite(seconds), self.decision)
+        return service(seconds, joules, self.decision)
 
     def _per_element(self, draw: ChannelDraw) -> FloatArray:
         return aircomp_seconds_per_element(

@@ -8,8 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from experiments.hist.figures import TARGET, facts
 from experiments.look import UPLINKS, draw_points, grid, legend, room, same_limits, save
 from experiments.report import MISSING, accuracies, markdown, reached
@@ -235,8 +233,7 @@ def simulated_seconds(case: Case, seed: int, snr_db: float, rounds: int) -> floa
     if name not in _RUNS:
         _RUNS[name] = rounds_setup(config).planner, {}
     planner, submodels = _RUNS[name]
-    network = planner.network
-    network = replace(network, snr_db=np.full(network.clients, snr_db))
+    network = planner.network.with_snr(snr_db)
     planner = replace(planner, links=replace(planner.links, network=network))
     seconds = 0.0
     for number in range(rounds):

@@ -27,20 +27,46 @@ UPLOADS = {
 }
 LIMITS = {"max_power_watts": 0.1, "max_cpu_hz": 1e9, "kappa": 1e-28}
 SIZES = {"total": 4, "cap": None, "lower": 0, "granularity": 1}
-GOOD = {
+CELLS = {
+    "cell_of": [0, 0, 1],
+    "cpu_hz": 1e9,
+    "bandwidth_hz": 1e6,
+    "antennas": 2,
+    "antenna_correlation": 0.1,
+    "cycles_per_step": 1e6,
+    "switched_capacitance": 1e-28,
+}
+METHODS = {
+    "EqualBands.serve": channels.EqualBands().serve,
+    "EqualSlots.serve": channels.EqualSlots().serve,
+    "FixedRate.serve": channels.FixedRate(1e6).serve,
+    "Network.from_snr": channels.Network.from_snr,
+    "Network.with_snr": NETWORK.with_snr,
+    "ReadyOrder.serve": channels.ReadyOrder().serve,
+    "Simultaneous.serve": channels.Simultaneous().serve,
+}
+SERVED = {"load": channels.Load(1e6, 10.0), "draw": DRAW}
+GOOD = {name: SERVED for name in METHODS if name.endswith("serve")} | {
     "ChannelDraw": {"network": NETWORK, "h": DRAW.h},
-    "Network": {
-        "cell_of": [0, 0, 1],
-        "cpu_hz": 1e9,
-        "snr_db": 20.0,
-        "bandwidth_hz": 1e6,
-        "antennas": 2,
-        "antenna_correlation": 0.1,
-        "path_gain_db": 0.0,
-        "cycles_per_step": 1e6,
-        "transmit_power_w": 0.1,
-        "switched_capacitance": 1e-28,
+    "Load": {
+        "cycles": [1e6, 2e6],
+        "elements": 10.0,
+        "vectors": 1.0,
+        "jointly": [10.0, 10.0],
+        "weights": [1.0, 1.0],
+        "start_seconds": 0.0,
+        "bits_per_element": 32.0,
     },
+    "Network": {
+        "gain_db": -90.0,
+        "transmit_power_w": 0.1,
+        "noise_dbm_per_hz": -174.0,
+        "noise_figure_db": 7.0,
+        "interference": None,
+    }
+    | CELLS,
+    "Network.from_snr": {"snr_db": 20.0, "path_gain_db": 0.0} | CELLS,
+    "Network.with_snr": {"snr_db": 20.0},
     "Rician": {"k_factor_db": 6.0},
     "Stream": {"seed": 1, "names": ()},
     "air_sum": AIR | {"weights": [0.3, 0.3, 0.4], "scales": np.ones(3), "convention": "published"},
@@ -62,10 +88,16 @@ GOOD = {
     "compute_seconds": {"network": NETWORK, "steps": 3, "share": 0.5},
     "correlate": {"white": H, "root": np.eye(4)},
     "correlation_root": {"antennas": 3, "rho": 0.5},
+    "dbm_to_watts": {"power_dbm": 23.0},
     "edge_round_seconds": {"draw": DRAW, "parameters": [9, 9], "bits_per_parameter": 32} | ROUND,
     "even_cells": {"clients": 4, "cells": 2},
     "exponential_correlation": {"antennas": 3, "rho": 0.5},
     "global_round_seconds": {"draw": DRAW, "parameters": [9, 9], "edge_rounds": 2} | ROUND,
+    "noise_power_dbm": {
+        "bandwidth_hz": 1e6,
+        "noise_figure_db": 7.0,
+        "noise_dbm_per_hz": -174.0,
+    },
     "ofdma_seconds_per_bit": {"draw": DRAW},
     "path_loss_db": {
         "distance_m": [9.0],
@@ -86,6 +118,7 @@ GOOD = {
         "convention": "published",
         "elements_per_symbol": 1,
     },
+    "watts_to_dbm": {"power_w": 0.2},
     "align_transmitters": {
         "h": H,
         "weights": np.ones(3),
@@ -160,7 +193,7 @@ WRONG = {"string": "x", "object": object(), "ragged": [[1, 2], [3]], "class": in
 
 
 def function(name):
-    return getattr(channels, name, None) or getattr(solvers, name)
+    return METHODS.get(name) or getattr(channels, name, None) or getattr(solvers, name)
 
 
 def test_every_public_function_is_covered():

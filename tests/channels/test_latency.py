@@ -224,13 +224,13 @@ def test_rates_reject_negative_arguments(arguments, message):
 @pytest.fixture
 def unit_draw():
     """Three clients in cell 0 and one in cell 1, with gains 1, 3, 0, 1 at SNR 0 dB over 1 MHz."""
+    watts = np.array([0.1, 0.2, 0.1, 0.4])
     network = Network.from_snr(
         [0, 0, 0, 1],
         cpu_hz=[1e9, 2e9, 1e9, 1e9],
-        snr_db=0,
+        snr_db=-10 * np.log10(watts / 0.1),
         bandwidth_hz=1e6,
-        antennas=1,
-        transmit_power_w=[0.1, 0.2, 0.0, 0.4],
+        transmit_power_w=watts,
         switched_capacitance=2e-28,
     )
     return ChannelDraw(network, np.sqrt([[1.0], [3.0], [0.0], [1.0]]))
@@ -299,7 +299,7 @@ def test_energy_by_hand(unit_draw):
     joules = compute_joules(network, 20, [0.5, 0.25])
     assert joules == pytest.approx([2e-3, 8e-3, 2e-3, 1e-3])
     airtime = 1e6 * airtime_seconds_per_bit(unit_draw, "tdma")
-    assert transmit_joules(network, airtime) == pytest.approx([0.1, 0.1, 0.0, 0.4])
+    assert transmit_joules(network, airtime) == pytest.approx([0.1, 0.1, math.inf, 0.4])
 
 
 def test_torch_tensors_are_accepted(unit_draw):

@@ -18,7 +18,7 @@ from channels import ChannelDraw, Network, Rayleigh, Rician, Stream, even_cells,
 STREAM = Stream(1, ("channel",))
 
 
-FIELDS = ("cpu_hz", "snr_db", "path_gain_db", "transmit_power_w", "switched_capacitance")
+FIELDS = ("cpu_hz", "path_gain_db", "transmit_power_w", "switched_capacitance")
 
 
 def small(**changes):
@@ -62,7 +62,11 @@ def test_values_read_as_given(sizes, data):
     levels = st.lists(st.sampled_from([1.0, 2.0]), min_size=len(cell_of), max_size=len(cell_of))
     by_cell = st.sampled_from([cell_of + 1.0, cell_of % 2 + 1.0, np.ones(len(cell_of))])
     given_values = {name: np.array(data.draw(levels | by_cell)) for name in FIELDS}
-    network = small(cell_of=cell_of, **given_values)
+    network = small(cell_of=cell_of, snr_db=given_values["cpu_hz"], **given_values)
+    # 0.1 W is where the given SNRs hold.
+    given_values["snr_db"] = given_values["cpu_hz"] + 10 * np.log10(
+        given_values["transmit_power_w"] / 0.1
+    )
     some = np.flatnonzero(data.draw(levels.map(np.array)) == 1)
     copies = (network, dataclasses.replace(network), pickle.loads(pickle.dumps(network)))
     for name, wanted in ({"cell_of": cell_of} | given_values).items():
@@ -130,7 +134,7 @@ def test_a_network_is_immutable():
         ({"antenna_correlation": 1.0}, "antenna_correlation is 1.0"),
         ({"cycles_per_step": np.inf}, "cycles_per_step is inf"),
         ({"cycles_per_step": [1e6, 1e6]}, "cycles_per_step is"),
-        ({"transmit_power_w": -0.1}, "transmit_power_w is -0.1: give a finite number >= 0"),
+        ({"transmit_power_w": -0.1}, "transmit_power_w is -0.1: give a finite number > 0"),
         ({"switched_capacitance": [0.0, 0.0, -1e-28]}, r"switched_capacitance\[2\] is -1e-28"),
         ({"cell_of": []}, r"cell_of has shape \(0,\)"),
         ({"cell_of": [[0, 1]]}, r"cell_of has shape \(1, 2\)"),
@@ -185,7 +189,7 @@ def networks(draw):
         fading=draw(st.sampled_from([Rayleigh(), Rician(2.0)])),
         antenna_correlation=draw(st.sampled_from([0.0, 0.7, 0.2 - 0.5j])),
         path_gain_db=rng.uniform(-90, 10, clients),
-        transmit_power_w=rng.uniform(0, 1, clients),
+        transmit_power_w=rng.uniform(0.01, 1, clients),
         switched_capacitance=rng.uniform(0, 1e-27, clients),
     )
     return network, np.flatnonzero(rng.random(clients) < rng.random())
@@ -271,16 +275,21 @@ def test_channels_by_cell_hold_the_antennas_of_each_client(case):
             assert np.array_equal(found[..., antenna], part.by_cell(values[..., antenna]))
 
 
-def test_gains_per_noise_need_power():
-    draw = small(transmit_power_w=[0.1, 0, 0.1]).draw(STREAM)
-    with pytest.raises(ValueError, match="transmit_power_w contains 0"):
-        _ = draw.gain_per_noise
+@pytest.mark.parametrize("watts", [0.1, [0.2, 0.4, 1.0]])
+def test_gains_per_noise_do_not_depend_on_the_power(watts):
+    """They are g / N0, and times the power they are the SNR in Hz."""
+    network = small(transmit_power_w=watts)
+    draw = network.draw(STREAM)
+    assert np.allclose(draw.gain_per_noise, small().draw(STREAM).gain_per_noise, rtol=1e-12)
+    noise_w_per_hz = 10 ** ((-174 - 30) / 10)
+    mean_gain = 10 ** (network.gain_db / 10)
+    assert np.allclose(draw.gain_per_noise, mean_gain * draw.gain / noise_w_per_hz, rtol=1e-12)
 
 
 def test_replace_keeps_the_client_indices_of_a_sub_network():
     """A modified sub-network with only client 2 still draws the channels of client 2."""
     network = small(cell_of=[0, 0, 0], fading=Rician(5.0))
-    changed = dataclasses.replace(network.of([2]), snr_db=3.0)
+    changed = dataclasses.replace(network.of([2]), transmit_power_w=0.3).with_snr(3.0)
     assert np.array_equal(changed.draw(STREAM).h, network.draw(STREAM).h[2:])
     assert network.of(network.numbers) is network
     assert network.of([]).draw(STREAM).h.shape == (0, 2)
