@@ -43,8 +43,9 @@ def section_vi_c(cells: int = 4, clients: int = 60, *, stream: Stream) -> Networ
 
     Cells j = 1..floor(N/2) are slow, with F_i ~ U(1, 2) GHz and an SNR of 30 dB; the others are
     fast, with F_i ~ U(2, 4) GHz and 40 dB. If N is odd, there is one more fast cell than slow
-    cells; a single cell is fast. B = 9 MHz, M = 10, V_0 = 1e6, Rayleigh fading. Use
-    ``dataclasses.replace`` to change a setting.
+    cells; a single cell is fast. B = 9 MHz, M = 10, V_0 = 1e6, Rayleigh fading. The SNRs hold at
+    0.1 W. Use ``dataclasses.replace`` to change a setting: another power or band shifts the SNRs,
+    and :meth:`Network.with_snr` sets them.
 
     Args:
         cells: N, at least 1.

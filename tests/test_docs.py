@@ -289,10 +289,7 @@ def test_the_documented_algorithms_reduce_to_fedavg(tmp_path, monkeypatch):
 
 
 def test_the_documented_network_agrees_with_itself(tmp_path, monkeypatch):
-    """Power, SNR and bandwidth of the example give the noise that its comment names.
-
-    -174 dBm/Hz is the density of thermal noise.
-    """
+    """Its SNR is that of the power, gains, band and noise that the example states."""
     import numpy as np
 
     from channels import Network
@@ -308,12 +305,12 @@ def test_the_documented_network_agrees_with_itself(tmp_path, monkeypatch):
     exec(code.partition("config = ")[0], made)
     network = made["network"]
     assert isinstance(network, Network)
-    noise = network.transmit_power_w / 10 ** (network.snr_db / 10) / network.bandwidth_hz[0]
-    assert np.allclose(10 * np.log10(1e3 * noise), -174, atol=0.05)
-    watts = 10 ** (float(re.search(r"# (\d+) dBm over", code)[1]) / 10) / 1e3
-    assert np.allclose(network.transmit_power_w, watts)
+    loss_db = 128.1 + 37.6 * np.log10(made["metres"] / 1000)
+    noise_dbm = -174 + 10 * np.log10(9e6) + 5
+    assert np.allclose(network.mean_snr_db, 10 - loss_db - noise_dbm, atol=0.01)
     draw = network.draw(Stream(1))
-    assert np.allclose(draw.gain_per_noise, draw.gain / (10**-20.4), rtol=0.01)
+    gain_per_noise = 10 ** (-loss_db / 10) * draw.gain / 10 ** ((-174 + 5 - 30) / 10)
+    assert np.allclose(draw.gain_per_noise, gain_per_noise, rtol=0.01)
 
 
 def test_the_commands_of_the_readme_are_those_of_the_makefile():
