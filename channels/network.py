@@ -139,10 +139,6 @@ class Network:
             raise TypeError(
                 f"fading is {shown(fading)}: give a model, e.g. Rayleigh() or Rician()."
             )
-        if interference is not None and not isinstance(interference, Interference):
-            raise TypeError(
-                f"interference is {shown(interference)}: give None, or a channels.Interference."
-            )
         clients = ("clients", len(cells))
         band = in_range("bandwidth_hz", bandwidth_hz, ("cells", cell_count), above=0)
         noise = noise_power_dbm(band, noise_figure_db, noise_dbm_per_hz)

@@ -55,7 +55,13 @@ class Simultaneous(Access):
     @checked()
     def serve(self, load: Load, draw: ChannelDraw) -> Service:
         """See :class:`Access`; a client is silent while others send elements that it does not."""
-        network, seconds = draw.network, self.seconds(load, draw)
+        network, powers = draw.network, np.shape(self.power)
+        seconds = self.seconds(load, draw)
+        if powers and powers[-1] not in {1, network.clients}:
+            raise ValueError(
+                f"power has shape {powers}, and the draw has {network.clients} clients: give one "
+                "number, or [..., clients] for the clients of the draw."
+            )
         airtime = load.vectors * load.elements * self._per_element(draw)
         joules = load.compute_joules(network) + self.power * network.transmit_power_w * airtime
         return service(seconds, joules, self.decision)
