@@ -51,7 +51,7 @@ class NetworkSection(Section):
         description="seconds per full-model step (default: CPU cycles / CPU speed)",
     )
     transmit_power_w: float = Field(
-        0.1, gt=0, description="transmit power per client, W (energy only, not the SNR)"
+        0.1, gt=0, le=10, description="maximum transmit power per client, W (snr_db is at 0.1 W)"
     )
     switched_capacitance: float = Field(
         1e-28, ge=0, le=1, description="kappa: a CPU cycle at f Hz uses kappa f^2 joules"
