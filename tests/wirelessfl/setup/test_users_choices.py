@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import wirelessfl
+from channels import EqualSlots, Rates
 from channels.fading import Rayleigh
 from wirelessfl.assignment.random import Random, RandomAssignment
 from wirelessfl.data.splits.base import OwnedSplit
@@ -234,11 +235,19 @@ CASES = [
     *each(
         "uplink",
         REQUESTS,
-        lambda result: own(Tdma, "shared_seconds_per_bit", result),
+        lambda result: made_by(Tdma, "access", EqualSlots, "rates", result),
         [
-            (lambda valid: valid[:0], "shared_seconds_per_bit returned float64 [0]"),
-            (lambda valid: valid * np.nan, "shared_seconds_per_bit returned nan"),
+            (lambda valid: valid.bps, "access.rates returned float64 ["),
+            (lambda valid: Rates(valid.bps[:0], valid.duty), "returned float64 [0] as bps"),
+            (lambda valid: Rates(valid.bps, valid.duty * np.nan), "returned nan at [0] as duty"),
+            (fails, "access.rates: KeyError"),
         ],
+    ),
+    *each(
+        "uplink",
+        REQUESTS,
+        lambda result: own(Tdma, "access", result),
+        [(lambda valid: None, "access returned None. Return a value of type Access")],
     ),
     *each(
         "uplink",
@@ -462,7 +471,7 @@ VALID = [
     ("uplink", Tdma, "seconds_per_bit", ROUNDS),
     ("uplink", Tdma, "charged", ROUNDS),
     ("uplink", Tdma, "receive", ROUNDS),
-    ("uplink", Tdma, "shared_seconds_per_bit", REQUESTS),
+    ("uplink", Tdma, "access", REQUESTS),
     ("schedule", Rounds, "scheduler", ROUNDS),
     ("schedule", Buffered, "active", REQUESTS),
     ("assignment", Random, "begin", TASKS),
