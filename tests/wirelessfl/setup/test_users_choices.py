@@ -245,12 +245,6 @@ CASES = [
     ),
     *each(
         "uplink",
-        REQUESTS,
-        lambda result: own(Tdma, "access", result),
-        [(lambda valid: None, "access returned None. Return a value of type Access")],
-    ),
-    *each(
-        "uplink",
         ROUNDS,
         lambda result: own(Tdma, "receive", result),
         [(lambda valid: None, "receive returned None. Return a value of type Reception")],
@@ -464,6 +458,12 @@ def test_a_mistake_gives_one_line_and_no_folder(
     assert f"{__name__}:Own" in message or "OwnRayleigh" in message
     assert "\n" not in message
     assert not settings.run.out.exists()
+
+
+def test_an_uplink_without_an_access_is_refused_with_the_settings(config, monkeypatch):
+    monkeypatch.setitem(globals(), "Chosen", own(Tdma, "access", lambda valid: None))
+    with pytest.raises(ConfigError, match=r"Own': access returned None\. Return a value of type A"):
+        config(**REQUESTS, uplink=f"{__name__}:Chosen")
 
 
 VALID = [

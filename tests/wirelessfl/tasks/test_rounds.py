@@ -187,7 +187,7 @@ def test_uploads_of_a_round_share_the_band(first):
     alone = []
     for row, client in enumerate(plan.chosen[0].tolist()):
         snr = delays.received_snr(client, 3 * 4 + row)
-        alone.append(32e6 * float(delays.seconds_per_bit(np.array([snr]))[0]))
+        alone.append(32e6 / float(delays.rates(np.array([snr])).bps[0]))
     order, ends, done = np.sort(alone), [], 0.0
     for rank, length in enumerate(order):  # with equal slots the shortest upload ends first
         done += (length - (order[rank - 1] if rank else 0.0)) * (4 - rank)

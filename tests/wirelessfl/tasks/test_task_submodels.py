@@ -192,9 +192,10 @@ def test_clients_load_the_channel_with_the_elements_of_their_submodels(task, kin
     for who, load in loads.items():
         masks = torch.stack([mask_of(made, held(made, rule, *one)) for one in who])
         vectors = len(rule.payloads)
-        assert load.elements == vectors * int(masks.any(0).sum())
-        assert load.each.tolist() == (vectors * masks.sum(1)).tolist()
-        assert load.each.max() < vectors * masks.shape[1]
+        assert load.vectors == vectors
+        assert load.jointly == int(masks.any(0).sum())
+        assert load.elements.tolist() == masks.sum(1).tolist()
+        assert load.elements.max() < masks.shape[1]
 
 
 def test_a_client_has_the_same_capacity_for_all_tasks():
