@@ -5,6 +5,7 @@ from __future__ import annotations
 from wirelessfl.algorithms import LOCAL
 from wirelessfl.config.settings import Settings
 from wirelessfl.errors import ConfigError
+from wirelessfl.wording import public_path
 
 
 def check_payloads(settings: Settings) -> None:
@@ -56,7 +57,8 @@ def check_shared_uplink(settings: Settings) -> None:
             )
     elif not one_draw and not uplink.access.asynchronous:
         raise ConfigError(
-            f"{under} lets clients upload at any time, but the access of {title} does not define "
-            'their rates (Access.rates). Choose uplink "tdma", "ofdma" or "fixed", or delays '
+            f"{under} lets clients upload at any time, but the access of {title}, "
+            f"{public_path(type(uplink.access))}, has no method rates and serves whole rounds "
+            'only. Choose uplink "tdma", "fixed" or "ofdma" with allocation "equal", or delays '
             '"shifted-exponential".'
         )

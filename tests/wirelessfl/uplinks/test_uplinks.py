@@ -8,8 +8,16 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from channels import Load, Network, section_vi_c, tdma_seconds_per_bit
+from channels import (
+    EqualBands,
+    EqualSlots,
+    Network,
+    ReadyOrder,
+    section_vi_c,
+    tdma_seconds_per_bit,
+)
 from channels.streams import Stream
+from solvers import OptimalBands
 from wirelessfl.errors import ConfigError
 from wirelessfl.training.shards import Shards
 from wirelessfl.uplinks import UPLINKS, AirRound
@@ -117,6 +125,26 @@ def test_rates_while_three_clients_upload(uplink, bps, duty):
     assert rates.duty == pytest.approx(duty)
 
 
+@pytest.mark.parametrize(
+    ("uplink", "kind"),
+    [
+        (Tdma(), EqualSlots),
+        (Tdma(order="ready"), ReadyOrder),
+        (Ofdma(), EqualBands),
+        (Ofdma(allocation="optimal"), OptimalBands),
+    ],
+)
+def test_settings_choose_the_access(uplink, kind):
+    assert type(uplink.access) is kind
+
+
+def test_optimal_bands_serve_whole_rounds_only(config):
+    flags = {"algorithm": "fedavg", "uplink": "ofdma", "allocation": "optimal"}
+    config(**flags)
+    with pytest.raises(ConfigError, match=r"solvers\.OptimalBands.* Choose .*allocation \"equal\""):
+        config(**flags, schedule="buffered", requests=3, buffer=2)
+
+
 def test_uplinks_are_discovered_in_their_folder():
     assert set(UPLINKS.classes()) >= {"tdma", "ofdma"}
     with pytest.raises(ConfigError, match="'laser' is unknown"):
@@ -127,15 +155,16 @@ def test_airtime_counts_only_a_clients_own_transmission():
     """With TDMA and four clients per cell, a client transmits for a quarter of the upload time."""
     draw = section_vi_c(2, 8, stream=Stream(1)).draw(Stream(1))
     tdma, ofdma = UPLINKS.find("tdma")(), UPLINKS.find("ofdma")()
-    one, parallel = (uplink.access.serve(Load(elements=1), draw) for uplink in (tdma, ofdma))
-    assert one.seconds == pytest.approx(32 * tdma_seconds_per_bit(draw))
-    assert one.joules == pytest.approx(0.1 * one.seconds / 4)
-    assert parallel.joules == pytest.approx(0.1 * parallel.seconds)
-    assert (parallel.seconds < one.seconds).all()
+    upload = tdma.seconds_per_bit(draw)
+    assert np.array_equal(upload, tdma_seconds_per_bit(draw))
+    assert upload == pytest.approx(4 * tdma.airtime_per_bit(draw))
+    parallel = ofdma.seconds_per_bit(draw)
+    assert np.array_equal(parallel, ofdma.airtime_per_bit(draw))
+    assert (parallel < upload).all()
 
 
 def test_band_is_shared_among_uploading_clients_only():
     draw = section_vi_c(2, 8, stream=Stream(1)).draw(Stream(1))
     tdma = UPLINKS.find("tdma")()
-    whole, alone = (tdma.access.serve(Load(elements=1), d).seconds for d in (draw, draw.of([3])))
-    assert alone == pytest.approx([whole[3] / 4])
+    (upload,) = tdma.seconds_per_bit(draw.of([3]))
+    assert upload == pytest.approx(tdma.seconds_per_bit(draw)[3] / 4)
