@@ -15,7 +15,8 @@ from wirelessfl.tasks.delays import Elements, Wireless
 from wirelessfl.tasks.model import Untrained
 from wirelessfl.tasks.requests import Requests
 from wirelessfl.tasks.rounds import TaskRounds, TaskRoundSettings
-from wirelessfl.uplinks import UPLINKS
+from wirelessfl.uplinks.ofdma import Ofdma
+from wirelessfl.uplinks.tdma import Tdma
 
 BAND_HZ, DOWN_BPS = 2e6, 4e7
 STEPS, ELEMENTS, DOWN_ELEMENTS = (5, 3), (400_000, 250_000), (300_000, 500_000)
@@ -46,9 +47,7 @@ def made(uplink):
     )
     stream = Stream(8)
     elements = [Elements(*both) for both in zip(ELEMENTS, DOWN_ELEMENTS, strict=True)]
-    delays = Wireless(
-        network, UPLINKS.find(uplink)(), STEPS, STEP_SECONDS, elements, DOWN_BPS, stream
-    )
+    delays = Wireless(network, UPLINKS[uplink], STEPS, STEP_SECONDS, elements, DOWN_BPS, stream)
     return delays, network.draw_gains(stream, 0, 1024)
 
 
@@ -57,11 +56,16 @@ def snr_of(client, gain):
     return 10 ** ((SNR_DB[client] + PATH_GAIN_DB[client]) / 10) * WATT[client] / 0.1 * gain
 
 
-def rate_of(uplink, snr, sharers):
-    """Shannon rate in bit/s of one of ``sharers`` concurrent uploads."""
+UPLINKS = {"tdma": Tdma(), "ready": Tdma(order="ready"), "ofdma": Ofdma()}
+
+
+def rate_of(uplink, snr, sharers, place):
+    """Shannon rate in bit/s and duty cycle of the upload that started as number ``place``."""
     if uplink == "tdma":
-        return BAND_HZ * math.log2(1 + snr) / sharers
-    return BAND_HZ / sharers * math.log2(1 + sharers * snr)
+        return BAND_HZ * math.log2(1 + snr) / sharers, 1 / sharers
+    if uplink == "ready":
+        return (0.0, 0.0) if place else (BAND_HZ * math.log2(1 + snr), 1.0)
+    return BAND_HZ / sharers * math.log2(1 + sharers * snr), 1.0
 
 
 def train_seconds(task, client):
@@ -97,7 +101,7 @@ def fluid(uplink, jobs, gains, stops=(), first=0, parts=WHOLE):
     stops, queues, ends = sorted(stops), {}, {}
     for number, (_, client) in jobs.items():
         queues.setdefault(client, []).append(number)
-    training, sending = {}, {}  # number -> [begin, end]; number -> [bits left, begin]
+    training, sending = {}, {}  # number -> [begin, end]; number -> [bits left, seconds on air]
     now, joules, most = 0.0, 0.0, 0
 
     def compute_joules(number, seconds=math.inf):
@@ -110,13 +114,7 @@ def fluid(uplink, jobs, gains, stops=(), first=0, parts=WHOLE):
         return KAPPA[client] * CPU_HZ[client] ** 2 * work
 
     def send_joules(number):
-        left, begin = sending[number]
-        task, client = jobs[number]
-        on_air = now - begin
-        if uplink == "tdma":
-            bits = 32 * parts[task][client] * ELEMENTS[task] - left
-            on_air = bits / rate_of("tdma", snr_of(client, gains[number]), 1)
-        return WATT[client] * on_air
+        return WATT[jobs[number][1]] * sending[number][1]
 
     def stop(task):
         spent = 0.0
@@ -138,16 +136,20 @@ def fluid(uplink, jobs, gains, stops=(), first=0, parts=WHOLE):
                 length = parts[task][client] * train_seconds(task, client)
                 training[own[0]] = [now, now + length]
         most = max(most, len(sending))
-        rates = {n: rate_of(uplink, snr_of(jobs[n][1], gains[n]), len(sending)) for n in sending}
+        rates = {
+            n: rate_of(uplink, snr_of(jobs[n][1], gains[n]), len(sending), place)
+            for place, n in enumerate(sending)
+        }
         times = [end for _, end in training.values()]
-        times += [now + sending[n][0] / rates[n] for n in sending]
+        times += [now + sending[n][0] / bps for n, (bps, _) in rates.items() if bps]
         times += [at for at, _ in stops[:1]]
         if not times:
             assert most >= 2, "no two uploads shared the band"
             return ends, joules
         until = min(times)
-        for n in sending:
-            sending[n][0] -= rates[n] * (until - now)
+        for n, (bps, duty) in rates.items():
+            sending[n][0] -= bps * (until - now)
+            sending[n][1] += duty * (until - now)
         now = until
         if stops and stops[0][0] == now:
             joules += stop(stops.pop(0)[1])
@@ -161,7 +163,7 @@ def fluid(uplink, jobs, gains, stops=(), first=0, parts=WHOLE):
         for n in [n for n, (_, end) in training.items() if end <= now]:
             del training[n]
             task, client = jobs[n]
-            sending[n] = [32.0 * parts[task][client] * ELEMENTS[task], now]
+            sending[n] = [32.0 * parts[task][client] * ELEMENTS[task], 0.0]
 
 
 def asked(delays, jobs, stops=(), parts=WHOLE):
@@ -197,7 +199,7 @@ JOBS = {
 
 
 @pytest.mark.parametrize("jobs", JOBS.values(), ids=JOBS.keys())
-@pytest.mark.parametrize("uplink", ["tdma", "ofdma"])
+@pytest.mark.parametrize("uplink", UPLINKS)
 @pytest.mark.parametrize("parts", [WHOLE, PARTS], ids=["whole", "parts"])
 def test_uploads_of_requests_share_the_band(uplink, jobs, parts):
     """End times and joules equal the reference's, for full models and submodels."""
@@ -214,7 +216,7 @@ def test_uploads_of_requests_share_the_band(uplink, jobs, parts):
 
 @pytest.mark.parametrize("at", [1.3, 1.8, 2.4, 3.5])
 @pytest.mark.parametrize("jobs", JOBS.values(), ids=JOBS.keys())
-@pytest.mark.parametrize("uplink", ["tdma", "ofdma"])
+@pytest.mark.parametrize("uplink", UPLINKS)
 def test_cancelled_uploads_leave_the_band_to_the_others(uplink, jobs, at):
     """Task 1 ends while its requests train, upload, or wait in queues."""
     delays, gains = made(uplink)
@@ -245,7 +247,7 @@ def test_clients_use_energy_until_they_drop_out():
 
 
 @pytest.mark.parametrize("first", [0, 1])
-@pytest.mark.parametrize("uplink", ["tdma", "ofdma"])
+@pytest.mark.parametrize("uplink", UPLINKS)
 def test_uploads_of_a_round_share_the_band(uplink, first):
     """Rounds of two tasks with two clients each equal the reference.
 
@@ -291,7 +293,7 @@ def test_uploads_keep_the_direction_of_their_client():
     air = {"antennas": 8, "fading": Rician(10.0), "antenna_correlation": 0.9}
     network = Network.from_snr([0] * 3, cpu_hz=1e9, snr_db=0.0, **air)
     elements, stream = [Elements(10, 10)], Stream(8)
-    delays = Wireless(network, UPLINKS.find("tdma")(), [1], [np.ones(3)], elements, None, stream)
+    delays = Wireless(network, Tdma(), [1], [np.ones(3)], elements, None, stream)
     numbers = range(40)
     found = [[delays.received_snr(client, number) for client in range(3)] for number in numbers]
     np.testing.assert_allclose(found, network.draws(stream, numbers).gain, rtol=1e-6)
