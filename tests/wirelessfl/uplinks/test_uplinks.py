@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from channels import (
     EqualBands,
     EqualSlots,
+    Load,
     Network,
     ReadyOrder,
     section_vi_c,
@@ -155,16 +156,15 @@ def test_airtime_counts_only_a_clients_own_transmission():
     """With TDMA and four clients per cell, a client transmits for a quarter of the upload time."""
     draw = section_vi_c(2, 8, stream=Stream(1)).draw(Stream(1))
     tdma, ofdma = UPLINKS.find("tdma")(), UPLINKS.find("ofdma")()
-    upload = tdma.seconds_per_bit(draw)
-    assert np.array_equal(upload, tdma_seconds_per_bit(draw))
-    assert upload == pytest.approx(4 * tdma.airtime_per_bit(draw))
-    parallel = ofdma.seconds_per_bit(draw)
-    assert np.array_equal(parallel, ofdma.airtime_per_bit(draw))
-    assert (parallel < upload).all()
+    one, parallel = (uplink.access.serve(Load(elements=1), draw) for uplink in (tdma, ofdma))
+    assert one.seconds == pytest.approx(32 * tdma_seconds_per_bit(draw))
+    assert one.joules == pytest.approx(0.1 * one.seconds / 4)
+    assert parallel.joules == pytest.approx(0.1 * parallel.seconds)
+    assert (parallel.seconds < one.seconds).all()
 
 
 def test_band_is_shared_among_uploading_clients_only():
     draw = section_vi_c(2, 8, stream=Stream(1)).draw(Stream(1))
     tdma = UPLINKS.find("tdma")()
-    (upload,) = tdma.seconds_per_bit(draw.of([3]))
-    assert upload == pytest.approx(tdma.seconds_per_bit(draw)[3] / 4)
+    whole, alone = (tdma.access.serve(Load(elements=1), d).seconds for d in (draw, draw.of([3])))
+    assert alone == pytest.approx([whole[3] / 4])
