@@ -20,6 +20,8 @@ TEXTS = {
     "model": "model, or module:callable",
     "lr_schedule": "step size over the rounds",
     "compression": "compression of the model on the downlink",
+    "layout": "positions of cells and clients",
+    "path_loss": "path loss and shadowing",
     "fading": "block fading",
     "uplink": "multiple access of the uplink",
     "schedule": "when clients get work and servers merge",
@@ -32,7 +34,7 @@ TEXTS = {
 GROUPS: Mapping[str, Sequence[str]] = {
     "data": ("data", "split"),
     "model": ("model",),
-    "network": ("network", "fading"),
+    "network": ("network", "layout", "path_loss", "fading"),
     "uplink": ("uplink",),
     "schedule": ("schedule", "delays", "assignment"),
     "training": ("training", "lr_schedule", "compression"),
