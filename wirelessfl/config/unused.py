@@ -183,6 +183,12 @@ def _gains(settings: Settings) -> Found:
         for key in ("antennas", "antenna_correlation", "snr_db", "path_gain_db"):
             yield ("network", key), frame.recorded
     elif frame.layout.positions:
+        if settings.regime == "tasks" and frame.schedule.work == "requests":
+            yield (
+                ("layout", "reuse_factor"),
+                f'conflicts with schedule "{frame.schedule.title}", whose uploads have no common '
+                'block: choose schedule "rounds"',
+            )
         for key in ("snr_db", "path_gain_db"):
             yield (
                 ("network", key),

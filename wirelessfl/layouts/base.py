@@ -21,6 +21,10 @@ class LayoutModel(Choice, ABC):
     positions: ClassVar[bool]
     """Whether cells and clients have positions, which give the mean channel gains."""
 
+    @abstractmethod
+    def build(self) -> Layout | None:
+        """Create the layout; None without positions."""
+
 
 @dataclass(frozen=True)
 class Placed(LayoutModel, ABC):

@@ -13,3 +13,6 @@ class SectionVIC(LayoutModel):
     """No positions: the SNRs of Section VI-C of the HIST paper, or snr_db and path_gain_db."""
 
     positions: ClassVar[bool] = False
+
+    def build(self) -> None:
+        """See ``LayoutModel``."""
