@@ -81,6 +81,7 @@ from channels.placed import placed_network
 from channels.placement import Placement
 from channels.precoders import AirSum, air_sum, transmit_scales
 from channels.presets import section_vi_c, uma, umi
+from channels.recorded import Recorded
 from channels.shared_band import SharedBand
 from channels.streams import Stream
 
@@ -112,6 +113,7 @@ __all__ = [
     "Rates",
     "Rayleigh",
     "ReadyOrder",
+    "Recorded",
     "Rician",
     "Rma",
     "Service",

@@ -152,17 +152,17 @@ class Recorded:
     @property
     def blocks(self) -> int:
         """Number of recorded blocks."""
-        return self.h.shape[0]
+        return len(self.h)
 
     @property
     def clients(self) -> int:
         """Number of clients."""
-        return self.h.shape[1]
+        return len(self.gain_db)
 
     @property
     def antennas(self) -> int:
         """Number of antennas per edge server."""
-        return self.h.shape[2]
+        return int(self.h.shape[2])
 
     @property
     def links(self) -> dict[str, Any]:

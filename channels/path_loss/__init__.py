@@ -7,6 +7,7 @@ from channels.path_loss.rma import Rma
 from channels.path_loss.tr36814 import Tr36814
 from channels.path_loss.uma import Uma
 from channels.path_loss.umi import Umi
+from channels.path_loss.variant import Variant
 
 PATH_LOSSES: dict[str, type[PathLoss]] = {
     "umi": Umi,
@@ -18,4 +19,14 @@ PATH_LOSSES: dict[str, type[PathLoss]] = {
 }
 """Path loss models by name."""
 
-__all__ = ["PATH_LOSSES", "InH", "LogDistance", "PathLoss", "Rma", "Tr36814", "Uma", "Umi"]
+__all__ = [
+    "PATH_LOSSES",
+    "InH",
+    "LogDistance",
+    "PathLoss",
+    "Rma",
+    "Tr36814",
+    "Uma",
+    "Umi",
+    "Variant",
+]

@@ -157,8 +157,12 @@ def _title(name: str) -> str:
 
 
 def _cell(name: str, value: Any) -> str:
-    if value is None or isinstance(value, str | bool):
-        return {None: "", True: "yes", False: "no"}.get(value, str(value))
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, str):
+        return value
     if name in ("client", "cell"):
         return str(value)
     if name.endswith("[bit/s]"):

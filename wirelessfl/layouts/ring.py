@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-import channels.layouts.ring
+import channels.layouts
 from wirelessfl.layouts.base import Placed
 
 
@@ -25,4 +25,4 @@ class Ring(Placed):
 
     def build(self) -> channels.layouts.Layout:
         """See ``Placed``."""
-        return channels.layouts.ring.Ring(self.distance_m)
+        return channels.layouts.Ring(self.distance_m)

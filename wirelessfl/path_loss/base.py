@@ -8,8 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from channels.path_loss import PathLoss
-from channels.path_loss.variant import Variant
+from channels.path_loss import PathLoss, Variant
 from wirelessfl.guard import returns
 from wirelessfl.registry import Choice
 from wirelessfl.returned import instance

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import channels.path_loss
-from channels.path_loss.variant import Variant
 from wirelessfl.path_loss.base import PathLossModel, Shadowing
 
 
@@ -22,4 +21,4 @@ class Tr36814(PathLossModel):
     def build(self) -> channels.path_loss.PathLoss:
         """See ``PathLossModel``."""
         model = channels.path_loss.Tr36814()
-        return Variant(model, shadowing_db=self.shadowing_db)
+        return channels.path_loss.Variant(model, shadowing_db=self.shadowing_db)

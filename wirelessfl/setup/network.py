@@ -49,8 +49,10 @@ def build_network(settings: NetworkSection, stream: Stream, choices: Choices) ->
     slower = np.where(np.arange(cells) < cells // 2, settings.slowdown, 1.0)
     try:
         network = _linked(settings, stream, choices, settings.bandwidth_hz / slower)
-        cpu_hz = _cpu_hz(settings, stream, network.cell_of) / slower[network.cell_of]
-        return replace(network, cpu_hz=cpu_hz)
+        values: dict[str, Any] = {
+            "cpu_hz": _cpu_hz(settings, stream, network.cell_of) / slower[network.cell_of]
+        }
+        return replace(network, **values)
     except ConfigError:
         raise
     except (ValueError, TypeError) as error:
@@ -76,14 +78,14 @@ def _linked(
     power = settings.transmit_power_w
     if settings.transmit_power_dbm is not None:
         power = float(dbm_to_watts(settings.transmit_power_dbm))
-    common = {
+    common: dict[str, Any] = {
         "cpu_hz": DEFAULT_HZ,
         "bandwidth_hz": bandwidth_hz,
         "cycles_per_step": cycles if settings.step_seconds is None else _cycles(settings),
         "transmit_power_w": power,
         "switched_capacitance": settings.switched_capacitance,
     }
-    noise = {
+    noise: dict[str, Any] = {
         "noise_figure_db": settings.noise_figure_db,
         "noise_dbm_per_hz": settings.noise_dbm_per_hz,
     }
@@ -161,5 +163,3 @@ def _recorded(settings: NetworkSection) -> Recorded:
             f"{settings.clients}: give --clients {found.clients}, or a file of {settings.clients}."
         )
     return found
-
-
