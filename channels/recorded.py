@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
@@ -223,6 +224,11 @@ def _place(bad: Any) -> str:
     return str(np.argwhere(bad)[0].tolist())
 
 
+def _array(members: zipfile.ZipFile, name: str) -> Any:
+    with members.open(name) as member:
+        return np.lib.format.read_array(member, allow_pickle=False)
+
+
 def _arrays(file: Path) -> Mapping[str, Any]:
     """Arrays of a file, by name.
 
@@ -233,10 +239,10 @@ def _arrays(file: Path) -> Mapping[str, Any]:
         raise ValueError(f"there is no file {file}: give a .npz or .mat file of channels.")
     try:
         if file.suffix == ".npz":
-            with np.load(file, allow_pickle=False) as arrays:
-                if isinstance(arrays, np.ndarray):
-                    raise ValueError("it has a single array without a name")
-                return {name: arrays[name] for name in arrays.files}
+            with zipfile.ZipFile(file) as members:
+                return {
+                    name.removesuffix(".npy"): _array(members, name) for name in members.namelist()
+                }
         if file.suffix == ".mat":
             from scipy.io import loadmat  # channels need SciPy only here
 

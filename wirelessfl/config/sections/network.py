@@ -26,7 +26,7 @@ class NetworkSection(Section):
     )
     snr_db: float | None = Field(
         None,
-        description="transmit SNR at 20 dBm, dB (default: 30 in slow, 40 in fast cells)",
+        description="transmit SNR at 20 dBm, dB (default: 30 slow, 40 fast cells)",
     )
     cpu_hz: tuple[float, float] | None = Field(
         None, description="CPU speeds, Hz (default: 1-2 GHz in slow, 2-4 in fast cells)"
@@ -67,8 +67,7 @@ class NetworkSection(Section):
     )
     channel: Path | None = Field(
         None,
-        description=".npz or .mat file of recorded channels with path loss, replayed block by "
-        "block: h [blocks, clients, antennas], gain or gain_db [blocks, clients] (default: drawn)",
+        description="recorded channels, .npz or .mat (default: drawn)",
     )
     switched_capacitance: float = Field(
         1e-28, ge=0, le=1, description="kappa: a CPU cycle at f Hz uses kappa f^2 joules"
