@@ -1,6 +1,7 @@
 """The README and the pages under docs/: examples run, and links and file names are valid."""
 
 import inspect
+import json
 import re
 import runpy
 import shlex
@@ -161,6 +162,30 @@ def test_the_examples_of_tasks_run(tmp_path, monkeypatch, capsys):
         main([*commands[0], "--help"])
 
 
+def test_the_examples_of_the_radio_run(tmp_path, monkeypatch, capsys):
+    """Budgets are printed, with the numbers of the worked example, and every network trains."""
+    from wirelessfl.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    page = blocks(ROOT / "docs" / "radio.md")
+    small = ["--local-steps", "1", "--rounds", "1", "--threads", "1", "--json"]
+    printed = []
+    for language, file, code in page:
+        run_blocks([(language, file, code)])
+        for line in () if language or file else code.splitlines():
+            words = shlex.split(line)[1:]
+            out = ["--out", f"run{len(printed)}"]
+            assert main([*words, *(["--json"] if words[0] == "budget" else [*small, *out])]) == 0
+            printed.append(capsys.readouterr().out)
+    assert len(printed) == 7
+    (link,) = json.loads(printed[0])["clients"]
+    assert round(link["path loss [dB]"], 2) == 121.43
+    assert round(link["mean SNR [dB]"], 2) == -4.44
+    text = (ROOT / "docs" / "radio.md").read_text(encoding="utf-8")
+    assert "121.43 dB" in text
+    assert "-4.44 dB" in text
+
+
 def test_the_example_of_submodels_runs(tmp_path, monkeypatch, capsys):
     """The fastest widths reach the target in less simulated time than the full model."""
     monkeypatch.chdir(tmp_path)
@@ -289,13 +314,8 @@ def test_the_documented_algorithms_reduce_to_fedavg(tmp_path, monkeypatch):
 
 
 def test_the_documented_network_agrees_with_itself(tmp_path, monkeypatch):
-    """Power, SNR and bandwidth of the example give the noise that its comment names.
-
-    -174 dBm/Hz is the density of thermal noise.
-    """
-    import numpy as np
-
-    from channels import Network
+    """Power, gains, band and noise of the example give its SNR."""
+    from channels import Network, path_loss_db
     from channels.streams import Stream
 
     monkeypatch.chdir(tmp_path)
@@ -308,12 +328,12 @@ def test_the_documented_network_agrees_with_itself(tmp_path, monkeypatch):
     exec(code.partition("config = ")[0], made)
     network = made["network"]
     assert isinstance(network, Network)
-    noise = network.transmit_power_w / 10 ** (network.snr_db / 10) / network.bandwidth_hz[0]
-    assert np.allclose(10 * np.log10(1e3 * noise), -174, atol=0.05)
-    watts = 10 ** (float(re.search(r"# (\d+) dBm over", code)[1]) / 10) / 1e3
-    assert np.allclose(network.transmit_power_w, watts)
+    dbm = float(re.search(r"# (\d+) dBm", code)[1])
+    loss, noise = path_loss_db(made["metres"]), -174 + 5 + 10 * np.log10(9e6)
+    np.testing.assert_allclose(network.mean_snr_db, dbm - loss - noise)
     draw = network.draw(Stream(1))
-    assert np.allclose(draw.gain_per_noise, draw.gain / (10**-20.4), rtol=0.01)
+    density = 10 ** ((-174 + 5) / 10) / 1000
+    np.testing.assert_allclose(draw.gain_per_noise, draw.gain * 10 ** (-loss / 10) / density)
 
 
 def test_the_commands_of_the_readme_are_those_of_the_makefile():

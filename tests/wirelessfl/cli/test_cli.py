@@ -92,7 +92,7 @@ def test_run_prints_a_table_and_json(tmp_path, capsys):
         (["run", "fedavg", "--chunk", "inf"], "run.chunk"),
         (["run", "fedavg", "--step-seconds", "1e300"], "network.step_seconds is '1e300'"),
         (
-            ["run", "fedavg", "--transmit-power-w", "1e308", "--snr-db", "-100"],
+            ["run", "fedavg", "--cycles-per-step", "1e300", "--switched-capacitance", "1"],
             "ConfigError: round 1 uses inf joules per client: lower transmit_power_w",
         ),
         (
