@@ -132,6 +132,11 @@ def test_kilometres_are_refused():
         line(0.3, Tr36814())
 
 
+def test_powers_in_dbm_are_refused():
+    with pytest.raises(ValueError, match=r"Give watts: dbm_to_watts\(23\) converts dBm"):
+        line(transmit_power_w=23.0)
+
+
 def test_clients_keep_the_minimum_distance_of_the_model():
     network = placed_network(
         Hexagonal(100.0), Tr36814(), cells=1, clients=500, stream=STREAM, cpu_hz=1e9

@@ -171,6 +171,13 @@ def test_rounding_of_positions_is_no_error():
         model.loss_db(5001, True)
 
 
+def test_indoor_links_end_at_150_metres_in_space():
+    """sqrt(150^2 - 2^2) = 149.987 m on the floor."""
+    InH().loss_db(149.98, True)
+    with pytest.raises(ValueError, match=r"InH needs metres from 1 to 149\.987"):
+        InH().loss_db(149.99, True)
+
+
 def test_rural_lines_of_sight_are_longer():
     model = Rma()
     assert model.loss_db([9000.0, 4000.0], [True, False]).shape == (2,)
