@@ -1,4 +1,4 @@
-"""Wireless channels: fading, rates, multiple access, over-the-air sums, latency and energy.
+"""Wireless channels: path loss, fading, rates, multiple access, over-the-air sums, energy.
 
 Requires only NumPy.
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from channels.arguments import is_complex, is_number
+from channels.arguments import checked, is_complex, is_number
 from channels.arrays import BoolArray, FloatArray
 from channels.validation import as_array, common_shape, shown
 
@@ -51,6 +51,7 @@ class PathLoss(ABC):
 
         Raises:
             ValueError: a distance is out of range, or the shapes do not broadcast.
+            TypeError: an argument is not numeric.
         """
 
     @abstractmethod
@@ -60,6 +61,7 @@ class PathLoss(ABC):
         Arguments and errors are those of :meth:`loss_db`.
         """
 
+    @checked()
     def distances(self, distance_m: ArrayLike, longest_m: ArrayLike | None = None) -> FloatArray:
         """``distance_m`` as an array, if all are in the range of the model.
 
@@ -97,6 +99,7 @@ class PathLoss(ABC):
         return self.distances(distance), sight
 
 
+@checked()
 def together(distance_m: ArrayLike, line_of_sight: ArrayLike) -> tuple[FloatArray, BoolArray]:
     """Distances and lines of sight as arrays of one shape.
 
