@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 # The tests start many interpreters, which start faster with compiled files.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test setup check gate-store gate product bench gpu figures figures-check claims fuzz clean
+.PHONY: demo test test-extras setup check gate-store gate product bench gpu figures figures-check claims fuzz clean
 
 demo: $(READY)
 	$(BIN)/python -m experiments.demo
@@ -24,6 +24,11 @@ test: $(READY)
 	if [ $$tests -eq 1 ]; then $(BIN)/python -m pytest --last-failed; fi; \
 	wait $$checks; failed=$$?; cat $(VENV)/checks.txt; \
 	exit $$((tests | failed))
+
+# Comparisons with packages that the project itself does not need.
+test-extras: $(READY)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[extras]'
+	$(BIN)/python -m pytest -m extras
 
 setup: $(READY)
 
@@ -60,7 +65,7 @@ claims: $(READY)
 	$(BIN)/python -m experiments claims
 
 fuzz: $(READY)
-	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -m "not realdata"
+	HYPOTHESIS_PROFILE=fuzz $(BIN)/python -m pytest -m "not realdata and not extras"
 
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "wirelessfl needs Python 3.11 or newer, and $(PYTHON) is " + sys.version.split()[0] + ": make PYTHON=/path/to/python3.11")'

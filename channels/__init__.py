@@ -1,4 +1,4 @@
-"""Wireless channels: fading, rates, multiple access, over-the-air sums, latency and energy.
+"""Wireless channels: path loss, fading, rates, multiple access, over-the-air sums, energy.
 
 Requires only NumPy.
 
@@ -35,6 +35,8 @@ from channels.access import (
     Simultaneous,
 )
 from channels.aircomp import AirMean, aircomp_mean
+from channels.budget import LinkBudget, link_budget
+from channels.cells import even_cells
 from channels.decibels import dbm_to_watts, noise_power_dbm, watts_to_dbm
 from channels.fading import (
     Fading,
@@ -54,6 +56,7 @@ from channels.latency import (
     seconds_per_parameter,
     transmit_joules,
 )
+from channels.layouts import LAYOUTS, Disc, FileLayout, Hexagonal, Layout, Positions
 from channels.links import (
     aircomp_seconds_per_element,
     airtime_seconds_per_bit,
@@ -64,35 +67,63 @@ from channels.links import (
 )
 from channels.loads import Decision, Load, Rates, Service
 from channels.network import ChannelDraw, Network
+from channels.path_loss import (
+    PATH_LOSSES,
+    InH,
+    LogDistance,
+    PathLoss,
+    Rma,
+    Tr36814,
+    Uma,
+    Umi,
+)
+from channels.placed import placed_network
 from channels.placement import Placement
 from channels.precoders import AirSum, air_sum, transmit_scales
-from channels.presets import even_cells, section_vi_c
+from channels.presets import section_vi_c, uma, umi
+from channels.recorded import Recorded
 from channels.shared_band import EndedUpload, SharedBand
 from channels.streams import Stream
 
 __all__ = [
+    "LAYOUTS",
+    "PATH_LOSSES",
     "Access",
     "AirMean",
     "AirSum",
     "ChannelDraw",
     "Decision",
+    "Disc",
     "EndedUpload",
     "EqualBands",
     "EqualSlots",
     "Fading",
+    "FileLayout",
     "FixedRate",
+    "Hexagonal",
+    "InH",
     "Interference",
+    "Layout",
+    "LinkBudget",
     "Load",
+    "LogDistance",
     "Network",
+    "PathLoss",
     "Placement",
+    "Positions",
     "Rates",
     "Rayleigh",
     "ReadyOrder",
+    "Recorded",
     "Rician",
+    "Rma",
     "Service",
     "SharedBand",
     "Simultaneous",
     "Stream",
+    "Tr36814",
+    "Uma",
+    "Umi",
     "air_sum",
     "aircomp_mean",
     "aircomp_seconds_per_element",
@@ -106,9 +137,11 @@ __all__ = [
     "even_cells",
     "exponential_correlation",
     "global_round_seconds",
+    "link_budget",
     "noise_power_dbm",
     "ofdma_seconds_per_bit",
     "path_loss_db",
+    "placed_network",
     "rate_bps",
     "seconds_per_parameter",
     "section_vi_c",
@@ -116,5 +149,7 @@ __all__ = [
     "tdma_seconds_per_bit",
     "transmit_joules",
     "transmit_scales",
+    "uma",
+    "umi",
     "watts_to_dbm",
 ]

@@ -212,7 +212,8 @@ def path_loss_db(
     """Log-distance path loss, reference_db + 10 exponent log10(distance_m / reference_m).
 
     The defaults describe an urban macro cell at 2 GHz, 128.1 + 37.6 log10(distance in km) (3GPP
-    TR 36.942). A network's ``path_gain_db`` is the negative of this loss.
+    TR 36.942). A network's ``gain_db`` is the negative of this loss. A :class:`PathLoss` adds lines
+    of sight and shadowing.
 
     Args:
         distance_m: distances in metres, any shape; at least ``reference_m`` or one metre, whichever

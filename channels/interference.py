@@ -87,3 +87,17 @@ class Interference:
         same = self.band_of[:, None] == self.band_of
         np.fill_diagonal(same, val=False)
         return np.asarray((heard * same).sum(0))
+
+    def mean_watts(self) -> FloatArray:
+        """Mean of :meth:`watts` over the active clients [cells], in watts per antenna.
+
+        Raises:
+            ValueError: the transmit powers are not known.
+        """
+        if self.transmit_power_w is None:
+            raise ValueError("transmit_power_w is None: give a power for each client.")
+        starts = np.concatenate([[0], self.ends[:-1]])
+        heard = np.add.reduceat(self.transmit_power_w[:, None] * self.gain, starts, axis=0)
+        same = self.band_of[:, None] == self.band_of
+        np.fill_diagonal(same, val=False)
+        return np.asarray((heard / (self.ends - starts)[:, None] * same).sum(0))

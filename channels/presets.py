@@ -1,40 +1,19 @@
-"""Predefined networks with the settings of published experiments."""
+"""Predefined networks: settings of published experiments, and 3GPP scenarios."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from channels.arguments import checked
-from channels.arrays import IntArray
+from channels.cells import even_cells
+from channels.decibels import dbm_to_watts
 from channels.fading import Rayleigh
+from channels.layouts import Hexagonal, Layout
 from channels.network import Network
+from channels.path_loss import PathLoss, Uma, Umi
+from channels.placed import placed_network
 from channels.streams import Stream
 from channels.validation import whole_number
-
-
-@checked()
-def even_cells(clients: int, cells: int) -> IntArray:
-    """Split clients evenly over cells; sizes differ by at most one, and larger cells come first.
-
-    Args:
-        clients: total number of clients, >= ``cells``.
-        cells: number of cells, >= 1.
-
-    Returns:
-        cell_of [clients], sorted.
-
-    Raises:
-        ValueError: some cell would be empty.
-        TypeError: an argument is not an integer.
-    """
-    clients, cells = whole_number("clients", clients), whole_number("cells", cells)
-    if cells < 1 or clients < cells:
-        raise ValueError(
-            f"clients is {clients} and cells is {cells}: give at least one cell, and at least one "
-            "client per cell."
-        )
-    sizes = [len(part) for part in np.array_split(np.empty(clients, dtype=np.bool_), cells)]
-    return np.repeat(np.arange(cells), sizes)
 
 
 @checked()
@@ -69,4 +48,78 @@ def section_vi_c(cells: int = 4, clients: int = 60, *, stream: Stream) -> Networ
         antennas=10,
         fading=Rayleigh(),
         cycles_per_step=1e6,
+    )
+
+
+@checked()
+def umi(
+    cells: int = 4, clients: int = 60, *, stream: Stream, reuse_factor: int | None = None
+) -> Network:
+    """Street-canyon micro cells in the style of 3GPP evaluations (TR 38.901 V16.1.0, UMi).
+
+    Hexagonal cells 200 m apart; clients are uniform in their cell, outdoors, at least 10 m from
+    their base station. Path loss, line of sight and shadowing: :class:`Umi` at 3.5 GHz, base
+    stations at 10 m and clients at 1.5 m. 23 dBm (0.2 W), N0 = -174 dBm/Hz, noise figure 5 dB,
+    B = 20 MHz per cell, M = 8 omnidirectional antennas of 0 dBi, Rayleigh fading on all links,
+    F_i ~ U(1, 4) GHz, V_0 = 1e6, kappa = 1e-28. Use ``dataclasses.replace`` to change a setting.
+
+    Args:
+        cells: N, at least 1.
+        clients: total number of clients, split evenly over the cells.
+        stream: randomness of positions, lines of sight, shadowing and CPU speeds, drawn once.
+        reuse_factor: number of bands that the cells reuse, see :func:`placed_network`; None for no
+            interference.
+
+    Raises:
+        ValueError: some cell would be empty, or the reuse factor has no pattern.
+        TypeError: an argument is not an integer.
+    """
+    return _placed(Hexagonal(200.0), Umi(3.5), cells, clients, stream, reuse_factor, antennas=8)
+
+
+@checked()
+def uma(
+    cells: int = 4, clients: int = 60, *, stream: Stream, reuse_factor: int | None = None
+) -> Network:
+    """Urban macro cells in the style of 3GPP evaluations (TR 38.901 V16.1.0, UMa).
+
+    Hexagonal cells 500 m apart; clients are uniform in their cell, outdoors, at least 10 m from
+    their base station. Path loss, line of sight and shadowing: :class:`Uma` at 3.5 GHz, base
+    stations at 25 m and clients at 1.5 m. M = 16 antennas. All else as in :func:`umi`: 23 dBm
+    (0.2 W), N0 = -174 dBm/Hz, noise figure 5 dB, B = 20 MHz per cell, omnidirectional antennas of
+    0 dBi, Rayleigh fading on all links, F_i ~ U(1, 4) GHz, V_0 = 1e6, kappa = 1e-28.
+
+    Arguments and errors are those of :func:`umi`.
+    """
+    return _placed(Hexagonal(500.0), Uma(3.5), cells, clients, stream, reuse_factor, antennas=16)
+
+
+def _placed(
+    layout: Layout,
+    path_loss: PathLoss,
+    cells: int,
+    clients: int,
+    stream: Stream,
+    reuse_factor: int | None,
+    *,
+    antennas: int,
+) -> Network:
+    """A network with what UMi and UMa have in common."""
+    clients = whole_number("clients", clients)
+    cpu_hz = 1e9 + 3e9 * stream.child("cpu").uniforms(0, np.arange(max(clients, 0)), 1)[:, 0]
+    return placed_network(
+        layout,
+        path_loss,
+        cells=cells,
+        clients=clients,
+        stream=stream,
+        cpu_hz=cpu_hz,
+        reuse_factor=reuse_factor,
+        transmit_power_w=dbm_to_watts(23.0),
+        bandwidth_hz=20e6,
+        noise_figure_db=5.0,
+        antennas=antennas,
+        fading=Rayleigh(),
+        cycles_per_step=1e6,
+        switched_capacitance=1e-28,
     )

@@ -22,6 +22,8 @@ from wirelessfl.config.unused import kept_tables
 DEFAULTS = Path(__file__).with_name("defaults.toml")
 MACHINE = ("device", "executor", "chunk", "replay", "workers", "threads", "checkpoint_seconds")
 """Settings of ``[run]`` that say where a run is computed, not what."""
+LATER = ("layout", "path_loss")
+"""Kinds of choices that are newer than the first names of runs, which do not have them."""
 Place = tuple[str, str]
 Tables = dict[str, Any]
 
@@ -165,7 +167,7 @@ def _different(tables: Tables) -> Tables:
     different: Tables = {
         ".".join(place): value
         for place, value in _entries(tables)
-        if place[1] == "name" or default(tables, place) != value
+        if (place[1] == "name" and place[0] not in LATER) or default(tables, place) != value
     }
     for name, task in tables.get("tasks", {}).items():
         different[f"task {name}"] = _different(task)

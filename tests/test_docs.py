@@ -1,6 +1,7 @@
 """The README and the pages under docs/: examples run, and links and file names are valid."""
 
 import inspect
+import json
 import re
 import runpy
 import shlex
@@ -159,6 +160,30 @@ def test_the_examples_of_tasks_run(tmp_path, monkeypatch, capsys):
     assert main([*commands[2], *small, "--out", "own"]) == 0
     with pytest.raises(SystemExit):  # the flags are valid, and --help exits
         main([*commands[0], "--help"])
+
+
+def test_the_examples_of_the_radio_run(tmp_path, monkeypatch, capsys):
+    """Budgets are printed, with the numbers of the worked example, and every network trains."""
+    from wirelessfl.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    page = blocks(ROOT / "docs" / "radio.md")
+    small = ["--local-steps", "1", "--rounds", "1", "--threads", "1", "--json"]
+    printed = []
+    for language, file, code in page:
+        run_blocks([(language, file, code)])
+        for line in () if language or file else code.splitlines():
+            words = shlex.split(line)[1:]
+            out = ["--out", f"run{len(printed)}"]
+            assert main([*words, *(["--json"] if words[0] == "budget" else [*small, *out])]) == 0
+            printed.append(capsys.readouterr().out)
+    assert len(printed) == 7
+    (link,) = json.loads(printed[0])["clients"]
+    assert round(link["path loss [dB]"], 2) == 121.43
+    assert round(link["mean SNR [dB]"], 2) == -4.44
+    text = (ROOT / "docs" / "radio.md").read_text(encoding="utf-8")
+    assert "121.43 dB" in text
+    assert "-4.44 dB" in text
 
 
 def test_the_example_of_submodels_runs(tmp_path, monkeypatch, capsys):

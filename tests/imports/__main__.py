@@ -28,6 +28,8 @@ PURPOSE = {
     "wirelessfl.submodels": "masks, partitions",
     "wirelessfl.models": "modules",
     "wirelessfl.data": "data sets, splits",
+    "wirelessfl.layouts": "positions",
+    "wirelessfl.path_loss": "path loss",
     "wirelessfl.fading": "radio channels",
     "solvers": "a problem in, a Solution out",
     "channels": "fading, links, latency, over-the-air sums",

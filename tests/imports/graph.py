@@ -28,7 +28,14 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "wirelessfl.theory",
     ),
     ("wirelessfl.training",),
-    ("wirelessfl.submodels", "wirelessfl.models", "wirelessfl.data", "wirelessfl.fading"),
+    (
+        "wirelessfl.submodels",
+        "wirelessfl.models",
+        "wirelessfl.data",
+        "wirelessfl.layouts",
+        "wirelessfl.path_loss",
+        "wirelessfl.fading",
+    ),
     ("wirelessfl.figures", "wirelessfl.registry", "wirelessfl.returned", "wirelessfl.generators"),
     (
         "wirelessfl.guard",

@@ -9,7 +9,7 @@ from typing import Any
 from wirelessfl.cli.flags import Flag, choice_flags
 from wirelessfl.cli.parser import Parser
 from wirelessfl.config.kinds import KINDS, chosen_classes
-from wirelessfl.config.tables import named_tables, read_toml
+from wirelessfl.config.tables import OF_FRAME, named_tables, read_toml
 
 
 def chosen_tables(
@@ -29,7 +29,7 @@ def chosen_tables(
         ConfigError: the file cannot be read, or names code without being trusted.
     """
     scout = Parser(prog=prog, add_help=False, allow_abbrev=False, lenient=True)
-    for key in ("config", "local", "sessions", *KINDS):
+    for key in ("config", "local", *(key for _, key in OF_FRAME), *KINDS):
         scout.add_argument("--" + key.replace("_", "-"), dest=key)
     scout.add_argument("--trust", action="store_true")
     plain = [word for word in words if word not in ("-h", "--help")]
@@ -55,6 +55,10 @@ def chosen_tables(
         chosen["algorithm"]["local"] = named["local"]
     if "sessions" in named or "sessions" in tables:
         chosen["sessions"] = {"sessions": named.get("sessions", 1)}
+    network = tables.get("network")
+    channel = network.get("channel") if isinstance(network, Mapping) else None
+    if "channel" in named or channel is not None:
+        chosen["network"] = {"channel": named.get("channel", channel)}
     return chosen, {kind: names for kind, names in values.items() if kind in KINDS}
 
 

@@ -75,6 +75,18 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def budget(arguments: argparse.Namespace) -> int:
+    """Print the link budget of the network."""
+    from wirelessfl.cli.budget import ALGORITHM, FLAGS, budget_command
+    from wirelessfl.cli.flags import given_flags
+    from wirelessfl.config import Config
+
+    if arguments.algorithm is None and arguments.config is None:
+        arguments.algorithm = ALGORITHM
+    flags = given_flags(arguments, [*OF_COMMANDS, *FLAGS])
+    return budget_command(Config.merged(_tables(arguments), flags), arguments)
+
+
 def _tables(arguments: argparse.Namespace) -> dict[str, Any]:
     """Tables of the configuration file; empty if no file is given."""
     from wirelessfl.config.tables import read_toml

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import shutil
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 from wirelessfl.algorithms import algorithm_classes
@@ -20,6 +20,8 @@ TEXTS = {
     "model": "model, or module:callable",
     "lr_schedule": "step size over the rounds",
     "compression": "compression of the model on the downlink",
+    "layout": "positions of cells and clients",
+    "path_loss": "path loss and shadowing",
     "fading": "block fading",
     "uplink": "multiple access of the uplink",
     "schedule": "when clients get work and servers merge",
@@ -32,7 +34,7 @@ TEXTS = {
 GROUPS: Mapping[str, Sequence[str]] = {
     "data": ("data", "split"),
     "model": ("model",),
-    "network": ("network", "fading"),
+    "network": ("network", "layout", "path_loss", "fading"),
     "uplink": ("uplink",),
     "schedule": ("schedule", "delays", "assignment"),
     "training": ("training", "lr_schedule", "compression"),
@@ -172,12 +174,19 @@ class Help(argparse.Action):
 
     Args:
         tables: the choices that the command line names, see ``chosen_tables``.
+        headings: headings of the settings that the command uses; None for all.
         options: arguments of ``argparse.Action``.
     """
 
-    def __init__(self, *, tables: Mapping[str, Any], **options: Any) -> None:
+    def __init__(
+        self,
+        *,
+        tables: Mapping[str, Any],
+        headings: Collection[str] | None = None,
+        **options: Any,
+    ) -> None:
         super().__init__(**options)
-        self.tables = tables
+        self.tables, self.headings = tables, headings
 
     def __call__(
         self,
@@ -209,6 +218,8 @@ class Help(argparse.Action):
                 f"them, e.g. {parser.prog} {name} --split dirichlet --help. {parser.prog} --help "
                 "all lists every setting."
             )
+        if self.headings is not None:
+            groups = [(heading, lines) for heading, lines in groups if heading in self.headings]
         name = self.tables.get("algorithm", {}).get("name", "ALGORITHM")
         usage = f"{parser.prog} {name} [--config FILE [--trust]] [--json] [--flag value ...]"
         print(page(usage, parser.description or "", groups, closing))

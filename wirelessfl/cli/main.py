@@ -1,4 +1,4 @@
-"""``wirelessfl run | sweep | timeline | resume | list | bench``."""
+"""``wirelessfl run | sweep | timeline | budget | resume | list | bench``."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import select
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 import wirelessfl
 from wirelessfl import check_packages
@@ -129,7 +129,19 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
         add_help=False,
     )
     timeline.set_defaults(command=commands.timeline)
-    for name, command in (("run", run), ("sweep", sweep), ("timeline", timeline)):
+    budget = subparsers.add_parser(
+        "budget",
+        help="print the link budget: wirelessfl budget --layout hexagonal [--flag value ...]",
+        description="Print each client's link budget, rate and upload time, or quantiles over "
+        "clients. Nothing is trained. Flags of the network are those of `run`; without ALGORITHM, "
+        "the network has cells as for hfedavg. --upload-mib X sets the size of an upload (default: "
+        "1 MiB); --per-client prints one line per client.",
+        allow_abbrev=False,
+        add_help=False,
+    )
+    budget.set_defaults(command=commands.budget)
+    with_flags = {"run": run, "sweep": sweep, "timeline": timeline, "budget": budget}
+    for name, command in with_flags.items():
         command.add_argument("algorithm", nargs="?", metavar="ALGORITHM", help="`wirelessfl list`")
         command.add_argument("--config", type=Path, metavar="FILE", help="settings as TOML")
         command.add_argument("--json", action="store_true", help="print the results as JSON")
@@ -141,7 +153,11 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
                 add_sweep_arguments(sweep)
             if name == "timeline":
                 _add_timeline_arguments(timeline)
-            _add_run_flags(command, words[1:], lists=name == "sweep")
+            if name == "budget":
+                from wirelessfl.cli.budget import add_budget_arguments
+
+                add_budget_arguments(budget)
+            _add_run_flags(command, words[1:], name)
     resume = subparsers.add_parser("resume", help="resume an interrupted run")
     resume.set_defaults(command=commands.resume)
     resume.add_argument("directory", type=Path, metavar="DIR", help="run directory")
@@ -174,17 +190,20 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     return parser
 
 
-def _add_run_flags(
-    parser: argparse.ArgumentParser, words: Sequence[str], *, lists: bool = False
-) -> None:
+def _add_run_flags(parser: argparse.ArgumentParser, words: Sequence[str], command: str) -> None:
     """Add the flags of all settings, and help for the choices named in ``words``."""
     from wirelessfl.cli.chosen import chosen_tables, user_flags
     from wirelessfl.cli.flags import add_flags
     from wirelessfl.cli.help import Help
 
     tables, named = chosen_tables(parser.prog, words)
-    add_flags(parser, user_flags(tables, named), lists=lists)
-    parser.add_argument("-h", "--help", nargs="?", const="", action=Help, tables=tables)
+    add_flags(parser, user_flags(tables, named), lists=command == "sweep")
+    options: dict[str, Any] = {"tables": tables}
+    if command == "budget":
+        from wirelessfl.cli.budget import ALGORITHM
+
+        options = {"tables": {"algorithm": {"name": ALGORITHM}, **tables}, "headings": ("network",)}
+    parser.add_argument("-h", "--help", nargs="?", const="", action=Help, **options)
 
 
 def _add_timeline_arguments(parser: argparse.ArgumentParser) -> None:

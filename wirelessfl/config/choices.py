@@ -22,7 +22,9 @@ from wirelessfl.errors import ConfigError
 from wirelessfl.fading import FadingModel
 from wirelessfl.generators import seeded_generators
 from wirelessfl.guard import calling
+from wirelessfl.layouts import LayoutModel
 from wirelessfl.models.choice import ModelChoice
+from wirelessfl.path_loss import PathLossModel
 from wirelessfl.rounds.compression import Compression
 from wirelessfl.rounds.step_sizes import StepSizes
 from wirelessfl.schedules import Schedule
@@ -45,7 +47,9 @@ class Choices:
         model: the model to train.
         lr_schedule: step size of each round.
         compression: compression of the broadcast model; None in regime ``tasks``.
-        fading: fading of the radio channel; None without a radio channel.
+        layout: where cells and clients are; None without a radio channel or if it is recorded.
+        path_loss: path loss; None without positions.
+        fading: fading of the radio channel; None without one or if it is recorded.
         delays: latency of requests; None without requests to clients.
         assignment: assignment of clients to tasks; None without rounds of several tasks.
         warm_start: initial model of a session; None without sessions.
@@ -59,6 +63,8 @@ class Choices:
     model: ModelChoice
     lr_schedule: StepSizes
     compression: Compression | None = None
+    layout: LayoutModel | None = None
+    path_loss: PathLossModel | None = None
     fading: FadingModel | None = None
     delays: DelayModel | None = None
     assignment: AssignmentRule | None = None

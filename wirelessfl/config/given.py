@@ -18,6 +18,8 @@ BESIDE_NETWORK = (
     "backhaul_mbps",
 )
 """Network settings that a given network does not replace."""
+LINK_KINDS = ("layout", "path_loss", "fading")
+"""Kinds of choices that a given network replaces."""
 
 
 class GivenNetwork(Section):

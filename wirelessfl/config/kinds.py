@@ -12,7 +12,10 @@ from wirelessfl.config.sections import SECTIONS
 from wirelessfl.data.splits import DATA_SPLITS
 from wirelessfl.errors import ConfigError
 from wirelessfl.fading import FADINGS
+from wirelessfl.layouts import LAYOUTS, LayoutModel
+from wirelessfl.layouts.section_vi_c import SectionVIC
 from wirelessfl.models.choice import MODEL_CHOICES, GivenModel
+from wirelessfl.path_loss import PATH_LOSSES
 from wirelessfl.registry import Choice, Kind
 from wirelessfl.rounds.compression import COMPRESSIONS
 from wirelessfl.rounds.step_sizes import STEP_SIZES
@@ -28,6 +31,8 @@ KINDS: Mapping[str, Kind[Any]] = {
     "model": MODEL_CHOICES,
     "lr_schedule": STEP_SIZES,
     "compression": COMPRESSIONS,
+    "layout": LAYOUTS,
+    "path_loss": PATH_LOSSES,
     "fading": FADINGS,
     "uplink": UPLINKS,
     "schedule": SCHEDULES,
@@ -43,6 +48,8 @@ DEFAULTS: Mapping[str, str] = {
     "model": "fcnn",
     "lr_schedule": "constant",
     "compression": "none",
+    "layout": "section-vi-c",
+    "path_loss": "umi",
     "fading": "rayleigh",
     "uplink": "tdma",
     "delays": "wireless",
@@ -67,6 +74,8 @@ class Frame:
         sessions: number of sessions; None without sessions.
         radio: whether CPU speeds and links determine latencies; a latency model may replace them.
         given_model: whether a module is given as an object.
+        layout: class of the layout; without effect if there is no radio channel.
+        channel: file of recorded channels; None to draw channels.
     """
 
     algorithm: type[Algorithm]
@@ -75,6 +84,8 @@ class Frame:
     sessions: object
     radio: bool = True
     given_model: bool = False
+    layout: type[LayoutModel] = SectionVIC
+    channel: object = None
 
     @classmethod
     def of(cls, tables: Mapping[str, Any]) -> Frame:
@@ -90,6 +101,8 @@ class Frame:
             SCHEDULES.find(tables["schedule"]["name"]),
             _value(sessions, "sessions"),
             given_model=_value(given, "model") is not None,
+            layout=LAYOUTS.find(_value(tables.get("layout"), "name") or DEFAULTS["layout"]),
+            channel=_value(tables.get("network"), "channel"),
         )
         delays = tables.get("delays")
         if frame.regime != "tasks" or delays is None:
@@ -127,11 +140,28 @@ class Frame:
                     f"conflicts with {schedule}, which has no synchronous downlink: choose "
                     'schedule "rounds"'
                 )
-            case "fading" if not self.radio:
+            case "layout" | "path_loss" | "fading" if not self.radio:
                 return 'conflicts with delays "shifted-exponential": choose delays "wireless"'
-            case "fading" if not self.uplink.radio:
+            case "layout" | "path_loss" | "fading" if not self.uplink.radio:
                 return f'conflicts with {uplink}, which has no radio channel: choose uplink "tdma"'
+            case "layout" | "path_loss" | "fading" if self.channel is not None:
+                return self.recorded
+            case "path_loss" if not self.layout.positions:
+                return self.without_positions
         return None
+
+    @property
+    def recorded(self) -> str:
+        """The reason to refuse settings that recorded channels replace."""
+        return f"conflicts with channel={self.channel}, which replaces it: choose one of them"
+
+    @property
+    def without_positions(self) -> str:
+        """The reason to refuse settings of links between positions."""
+        return (
+            f'conflicts with layout "{self.layout.title}", which has no positions: choose layout '
+            '"disc", "hexagonal" or "file"'
+        )
 
 
 def with_cells(algorithm: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from channels.decibels import LARGEST_POWER_W
 from wirelessfl.config.check_schedules import check_schedule
 from wirelessfl.config.check_sessions import check_pilot, check_sessions
 from wirelessfl.config.check_tracking import check_one_variable
@@ -17,6 +18,7 @@ from wirelessfl.data import text_options
 from wirelessfl.data.pretrained import HUB_MODEL
 from wirelessfl.data.words import WordTokenizer
 from wirelessfl.errors import ConfigError
+from wirelessfl.layouts.base import Placed
 
 STAR_CELLS, STAR_EDGE_ROUNDS = 1, 1
 MAX_CELLS, EDGE_ROUNDS = 4, 5
@@ -41,16 +43,15 @@ def filled(settings: Settings) -> dict[str, Any]:
         if choice is not None:
             table = {"name": values[kind]["name"], **vars(choice)}
             values[kind] = {
-                key: value
+                key: _absolute(value)
                 for key, value in table.items()
                 if key == "name" or (kind, key) not in dropped
             }
-    if values["presence"] and values["presence"].get("trace"):
-        # The working directory may change.
-        values["presence"]["trace"] = Path(values["presence"]["trace"]).absolute()
     cells = network.cells or (STAR_CELLS if star else min(MAX_CELLS, network.clients))
     values["network"] = network.filled(
-        cells=cells, coherence=network.coherence or choices.uplink.coherence
+        cells=cells,
+        coherence=network.coherence or choices.uplink.coherence,
+        channel=_absolute(network.channel),
     )
     rounds = training.rounds
     if "rounds" not in training.model_fields_set:
@@ -64,6 +65,11 @@ def filled(settings: Settings) -> dict[str, Any]:
         wanted = settings.model.get("pretrained") or choices.model.default_tokenizer
         values["data"] = _with_text_options(settings.data, wanted)
     return values
+
+
+def _absolute(value: Any) -> Any:
+    """``value``, as an absolute path if it is a path, because the working directory may change."""
+    return value.expanduser().absolute() if isinstance(value, Path) else value
 
 
 def _with_text_options(data: DataSection, tokenizer: str | None) -> DataSection:
@@ -129,14 +135,21 @@ def _check_cells(settings: Settings) -> None:
 
 
 def _check_network(settings: Settings) -> None:
-    """Refuse empty ranges.
+    """Refuse empty ranges, and powers that must be in dBm.
 
     Raises:
-        ConfigError: a range is empty, or a CPU speed is not positive.
+        ConfigError: a range is empty, a CPU speed is not positive, or a power is in dBm.
     """
     network = settings.network
+    if network.transmit_power_w > LARGEST_POWER_W:
+        raise ConfigError(
+            f"transmit_power_w is {network.transmit_power_w:g}: give at most {LARGEST_POWER_W:g} W "
+            "(40 dBm). For dBm, give transmit_power_dbm."
+        )
     if network.cpu_hz and not 0 < network.cpu_hz[0] <= network.cpu_hz[1]:
         raise ConfigError(f"cpu_hz is {network.cpu_hz}: give 0 < LOW <= HIGH, in Hz.")
+    if isinstance(settings.choices.layout, Placed):
+        settings.choices.layout.build()  # raises if a setting is missing
     gains = network.path_gain_db
     if gains and gains[0] > gains[1]:
         raise ConfigError(f"path_gain_db is {gains}: give LOW <= HIGH, in dB.")

@@ -24,6 +24,7 @@ from wirelessfl.config.sections import (
 )
 from wirelessfl.config.tables import given_places, named_tables, unknown_setting
 from wirelessfl.errors import ConfigError
+from wirelessfl.layouts.section_vi_c import SectionVIC
 from wirelessfl.wording import explain
 
 
@@ -63,6 +64,8 @@ class Settings(Section):
     evaluation: EvaluationSection = EvaluationSection()
     run: RunSection = RunSection()
     compression: dict[str, Any] | None = None
+    layout: dict[str, Any] | None = None
+    path_loss: dict[str, Any] | None = None
     fading: dict[str, Any] | None = None
     delays: dict[str, Any] | None = None
     assignment: dict[str, Any] | None = None
@@ -120,6 +123,8 @@ class Settings(Section):
             self.sessions.sessions,
             choices.delays is None or choices.delays.radio,
             self.given.model is not None,
+            SectionVIC if choices.layout is None else type(choices.layout),
+            self.network.channel,
         )
 
     @property

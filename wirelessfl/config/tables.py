@@ -33,6 +33,8 @@ from wirelessfl.wording import nearest, shown, suggestion
 
 NAMED = ("algorithm", *KINDS, "task")
 """Flags that set a whole table, or its name."""
+OF_FRAME = (("sessions", "sessions"), ("network", "channel"))
+"""Settings of sections that decide which kinds of choices a run has."""
 
 
 def read_toml(path: Path, trust: Trust) -> dict[str, Any]:
@@ -80,8 +82,9 @@ def tables_from_flags(
     algorithm = tables.get("algorithm")
     if flags.get("local") is not None and algorithm is not None:
         tables["algorithm"] = _named("algorithm", algorithm) | {"local": flags["local"]}
-    if flags.get("sessions") is not None and isinstance(tables.get("sessions", {}), Mapping):
-        tables["sessions"] = {**tables.get("sessions", {}), "sessions": flags["sessions"]}
+    for section, key in OF_FRAME:
+        if flags.get(key) is not None and isinstance(tables.get(section, {}), Mapping):
+            tables[section] = {**tables.get(section, {}), key: flags[key]}
     named = named_tables(tables)
     homes = flag_homes(chosen_classes(named))
     merged = {key: dict(v) if isinstance(v, Mapping) else v for key, v in tables.items()}

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any
 
 from wirelessfl.algorithms.base import Algorithm
-from wirelessfl.config.given import replaced_by_network
+from wirelessfl.config.given import LINK_KINDS, replaced_by_network
 from wirelessfl.config.kinds import KINDS, with_cells
 from wirelessfl.config.settings import Settings
 from wirelessfl.data import WITHOUT_IMAGES, dataset_names, text_options
@@ -28,7 +28,11 @@ RADIO = (
     "snr_db",
     "path_gain_db",
     "coherence",
+    "transmit_power_dbm",
     "transmit_power_w",
+    "noise_figure_db",
+    "noise_dbm_per_hz",
+    "channel",
 )
 """Network settings of the radio channel."""
 COMPUTING = ("cpu_hz", "cycles_per_step", "cycles_per_flop", "slowdown", "switched_capacitance")
@@ -164,6 +168,42 @@ def _links(settings: Settings) -> Found:
         )
 
 
+def _gains(settings: Settings) -> Found:
+    """Settings of an SNR if it follows from mean channel gains, and of the noise if it does not."""
+    frame, network = settings.frame, settings.network
+    if not (frame.radio and frame.uplink.radio):
+        return
+    if network.transmit_power_dbm is not None:
+        yield (
+            ("network", "transmit_power_w"),
+            f"conflicts with transmit_power_dbm={network.transmit_power_dbm:g}, which replaces it: "
+            "choose one of them",
+        )
+    if frame.channel is not None:
+        for key in ("antennas", "antenna_correlation", "snr_db", "path_gain_db"):
+            yield ("network", key), frame.recorded
+    elif frame.layout.positions:
+        if settings.regime == "tasks" and frame.schedule.work == "requests":
+            yield (
+                ("layout", "reuse_factor"),
+                f'conflicts with schedule "{frame.schedule.title}", whose uploads have no common '
+                'block: choose schedule "rounds"',
+            )
+        for key in ("snr_db", "path_gain_db"):
+            yield (
+                ("network", key),
+                f'conflicts with layout "{frame.layout.title}", whose distances give the SNR: '
+                'choose layout "section-vi-c"',
+            )
+    else:
+        for key in ("noise_figure_db", "noise_dbm_per_hz"):
+            yield (
+                ("network", key),
+                f'conflicts with layout "{frame.layout.title}", which fixes the SNR: choose layout '
+                '"disc", "hexagonal" or "file"',
+            )
+
+
 def _requests(settings: Settings) -> Found:
     """Settings of requests to clients and of rounds of tasks, if the run has none."""
     if settings.choices.algorithm.topology != "star":
@@ -275,8 +315,9 @@ def _given(settings: Settings) -> Found:
         reason = "conflicts with network=..., which is given to wirelessfl.run"
         for key in replaced_by_network(settings.frame.radio):
             yield ("network", key), reason
-        for key in settings.fading or ():
-            yield ("fading", key), reason
+        for kind in LINK_KINDS:
+            for key in getattr(settings, kind) or ():
+                yield (kind, key), reason
 
 
 RULES = (
@@ -286,6 +327,7 @@ RULES = (
     _fields,
     _star,
     _links,
+    _gains,
     _requests,
     _sessions,
     _stop_at_target,

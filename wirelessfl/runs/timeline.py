@@ -183,7 +183,7 @@ def timeline(config: Config, seconds: float) -> Timeline:
     records = Records()
     counted = [_counted(task) for task in tasks.values()]
     elements = [found for found, _ in counted]
-    network = build_network(config.network, stream, config.choices.fading)
+    network = build_network(config.network, stream, config.choices)
     times = build_times(
         config,
         network,

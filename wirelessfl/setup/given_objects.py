@@ -11,7 +11,7 @@ from torch import nn
 
 from channels import Network
 from wirelessfl.config import Config
-from wirelessfl.config.given import Given, GivenNetwork, chosen, replaced_by_network
+from wirelessfl.config.given import LINK_KINDS, Given, GivenNetwork, chosen, replaced_by_network
 from wirelessfl.config.sections import DataSection
 from wirelessfl.config.settings import Settings
 from wirelessfl.config.tables import checked_tables, given_places, read_toml
@@ -149,9 +149,10 @@ def _replaced_by_network(settings: Settings, places: Collection[tuple[str, str]]
     names = task_names(settings.task, settings.data.title)
     replaced = [f"{key}={value}" for key, value in chosen(settings.network, radio).items()]
     replaced += [
-        f"{'fading' if key == 'name' else key}={value}"
-        for key, value in (settings.fading or {}).items()
-        if ("fading", key) in places
+        f"{kind if key == 'name' else key}={value}"
+        for kind in LINK_KINDS
+        for key, value in (getattr(settings, kind) or {}).items()
+        if (kind, key) in places
     ]
     keys = replaced_by_network(radio)
     return replaced + [

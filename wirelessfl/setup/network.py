@@ -2,25 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 
-from channels import Fading, Network, Rayleigh, even_cells, section_vi_c
+from channels import (
+    Fading,
+    Network,
+    Rayleigh,
+    dbm_to_watts,
+    even_cells,
+    placed_network,
+    section_vi_c,
+)
+from channels.arrays import FloatArray, IntArray
+from channels.recorded import Recorded
 from channels.streams import Stream
+from wirelessfl.config.choices import Choices
 from wirelessfl.config.sections import NetworkSection
 from wirelessfl.errors import ConfigError
-from wirelessfl.fading import FadingModel
+from wirelessfl.layouts.base import Placed
+
+DEFAULT_HZ = 1e9
+"""CPU speed of clients whose steps take ``step_seconds``."""
 
 
-def build_network(settings: NetworkSection, stream: Stream, fading: FadingModel | None) -> Network:
-    """Build the network of Section VI-C of the HIST paper, modified by the settings.
+def build_network(settings: NetworkSection, stream: Stream, choices: Choices) -> Network:
+    """Build the network with the configured links, and by default the CPUs of Section VI-C.
 
     Args:
         settings: cells, clients and their radio.
-        stream: randomness of CPU speeds and gains.
-        fading: fading of the channels; None without a radio channel.
+        stream: randomness of positions, gains and CPU speeds.
+        choices: layout, path loss and fading; None without a radio channel.
 
     Raises:
-        ConfigError: the settings conflict.
+        ConfigError: the settings conflict, or a file of positions or channels is wrong.
     """
     cells = settings.cells or 1
     if settings.slowdown != 1 and cells == 1:
@@ -28,34 +46,120 @@ def build_network(settings: NetworkSection, stream: Stream, fading: FadingModel 
             f"slowdown={settings.slowdown:g} conflicts with cells=1: it applies to the first half "
             "of several cells. Give --cells 2 or more, or leave slowdown out."
         )
-    base = section_vi_c(cells, settings.clients, stream=stream.child("network"))
-    cpu_hz, snr_db, cycles = base.cpu_hz, base.snr_db, settings.cycles_per_step
-    if settings.cpu_hz is not None:
-        low, high = settings.cpu_hz
-        cpu_hz = stream.child("network", "cpu").generator().uniform(low, high, settings.clients)
-    if settings.step_seconds is not None:
-        cpu_hz, cycles = np.full(settings.clients, 1e9), 1e9 * settings.step_seconds
+    slower = np.where(np.arange(cells) < cells // 2, settings.slowdown, 1.0)
+    try:
+        network = _linked(settings, stream, choices, settings.bandwidth_hz / slower)
+        values: dict[str, Any] = {
+            "cpu_hz": _cpu_hz(settings, stream, network.cell_of) / slower[network.cell_of]
+        }
+        return replace(network, **values)
+    except ConfigError:
+        raise
+    except (ValueError, TypeError) as error:
+        raise ConfigError(f"network: {error}") from error
+
+
+def _linked(
+    settings: NetworkSection, stream: Stream, choices: Choices, bandwidth_hz: FloatArray
+) -> Network:
+    """The network with the configured links, and placeholders for CPU speeds.
+
+    Args:
+        settings: cells, clients and their radio.
+        stream: randomness of positions and gains.
+        choices: layout, path loss and fading.
+        bandwidth_hz: [cells].
+
+    Raises:
+        ValueError: a value is out of range, or a file is wrong.
+        ConfigError: the settings conflict.
+    """
+    cells, clients, cycles = settings.cells or 1, settings.clients, settings.cycles_per_step
+    power = settings.transmit_power_w
+    if settings.transmit_power_dbm is not None:
+        power = float(dbm_to_watts(settings.transmit_power_dbm))
+    common: dict[str, Any] = {
+        "cpu_hz": DEFAULT_HZ,
+        "bandwidth_hz": bandwidth_hz,
+        "cycles_per_step": cycles if settings.step_seconds is None else _cycles(settings),
+        "transmit_power_w": power,
+        "switched_capacitance": settings.switched_capacitance,
+    }
+    noise: dict[str, Any] = {
+        "noise_figure_db": settings.noise_figure_db,
+        "noise_dbm_per_hz": settings.noise_dbm_per_hz,
+    }
+    if settings.channel is not None:
+        cell_of = even_cells(clients, cells)
+        return Network(cell_of, **_recorded(settings).links, **noise, **common)
+    faded: Fading = Rayleigh() if choices.fading is None else choices.fading.build()
+    common |= {
+        "antennas": settings.antennas,
+        "fading": faded,
+        "antenna_correlation": settings.antenna_correlation,
+    }
+    layout, path_loss = choices.layout, choices.path_loss
+    if not isinstance(layout, Placed) or path_loss is None:
+        return _with_snr(settings, stream, common)
+    return placed_network(
+        layout.build(),
+        path_loss.build(),
+        cells=cells,
+        clients=clients,
+        stream=stream.child("network"),
+        antenna_gain_db=layout.antenna_gain_db,
+        reuse_factor=layout.reuse_factor,
+        **noise,
+        **common,
+    )
+
+
+def _with_snr(settings: NetworkSection, stream: Stream, common: Mapping[str, Any]) -> Network:
+    """The network of Section VI-C, or with the configured SNR and path gains."""
+    base = section_vi_c(settings.cells or 1, settings.clients, stream=stream.child("network"))
+    snr_db = base.snr_db
     if settings.snr_db is not None:
         snr_db = np.full(settings.clients, settings.snr_db)
     low, high = settings.path_gain_db or (0.0, 0.0)
     draw = stream.child("network", "path gain").generator()
     gains = low if low == high else draw.uniform(low, high, settings.clients)
-    slower = np.where(np.arange(cells) < cells // 2, settings.slowdown, 1.0)
-    faded: Fading = Rayleigh() if fading is None else fading.build()
-    try:
-        cell_of = even_cells(settings.clients, cells)
-        return Network.from_snr(
-            cell_of=cell_of,
-            cpu_hz=cpu_hz / slower[cell_of],
-            snr_db=snr_db,
-            bandwidth_hz=settings.bandwidth_hz / slower,
-            antennas=settings.antennas,
-            fading=faded,
-            antenna_correlation=settings.antenna_correlation,
-            path_gain_db=gains,
-            cycles_per_step=cycles,
-            transmit_power_w=settings.transmit_power_w,
-            switched_capacitance=settings.switched_capacitance,
+    return Network.from_snr(base.cell_of, snr_db=snr_db, path_gain_db=gains, **common)
+
+
+def _cpu_hz(settings: NetworkSection, stream: Stream, cell_of: IntArray) -> FloatArray:
+    """CPU speeds [clients], before a slowdown."""
+    clients, cells = settings.clients, settings.cells or 1
+    if settings.step_seconds is not None:
+        return np.full(clients, DEFAULT_HZ)
+    if settings.cpu_hz is not None:
+        low, high = settings.cpu_hz
+        return stream.child("network", "cpu").generator().uniform(low, high, clients)
+    base = section_vi_c(cells, clients, stream=stream.child("network"))
+    if np.array_equal(base.cell_of, cell_of):
+        return base.cpu_hz
+    # Cells of a file have any sizes: a client is as fast as its cell, not as in cells of one size.
+    fast = base.cell_of >= cells // 2, cell_of >= cells // 2
+    return np.asarray(base.cpu_hz / np.where(fast[0], 2, 1) * np.where(fast[1], 2, 1))
+
+
+def _cycles(settings: NetworkSection) -> float:
+    """CPU cycles of a step that takes ``step_seconds``."""
+    assert settings.step_seconds is not None
+    return DEFAULT_HZ * settings.step_seconds
+
+
+def _recorded(settings: NetworkSection) -> Recorded:
+    """The recorded channels, one for each client.
+
+    Raises:
+        ValueError: the file cannot be read, or its channels are wrong.
+        ConfigError: it has another number of clients.
+    """
+    assert settings.channel is not None
+    found = Recorded.read(settings.channel)
+    if found.clients != settings.clients:
+        raise ConfigError(
+            f"channel={settings.channel} has {found.clients} clients, and clients is "
+            f"{settings.clients}: give --clients {found.clients}, or a file of {settings.clients}."
         )
-    except ValueError as error:
-        raise ConfigError(f"network: {error}") from error
+    return found

@@ -43,7 +43,7 @@ def build_rounds(config: Config, given: GivenObjects, shards: Shards) -> RoundsS
         DataError: the data are missing, or cannot be split as requested.
     """
     stream = Stream(config.run.seed)
-    network = given.network or build_network(config.network, stream, config.choices.fading)
+    network = given.network or build_network(config.network, stream, config.choices)
     training, choices = config.training, config.choices
     compression = choices.compression
     cohort = training.clients_per_round or network.clients

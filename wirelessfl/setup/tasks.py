@@ -49,7 +49,7 @@ def build_tasks(config: Config, given: GivenObjects, shards: Shards) -> TasksSet
     """
     _check(config, given, shards)
     stream = Stream(config.run.seed)
-    network = given.network or build_network(config.network, stream, config.choices.fading)
+    network = given.network or build_network(config.network, stream, config.choices)
     if len(config.task) > MAX_TASKS_WITH_WORKERS and config.run.workers == "auto":
         config = config.with_run({"workers": 1})
     loaded = Loaded()

@@ -27,6 +27,8 @@ VALUES = {
     "tokenizer": "gpt2",
     "pretrained": "gpt2",
     "trace": "trace.csv",
+    "channel": "channels.npz",
+    "layout_file": "positions.csv",
     "coherence": "round",
     "replay": "on",
     "target": 0.5,
@@ -62,7 +64,7 @@ def value(name: str, default: object) -> object:
 
 def test_help_of_an_algorithm_fits(page) -> None:
     lines = page("run", "hist").splitlines()
-    assert len(lines) <= 112
+    assert len(lines) <= 118
     assert max(map(len, lines)) <= 80
 
 
@@ -75,6 +77,7 @@ def test_help_of_an_algorithm_fits(page) -> None:
         ("fedavg", {"fading": "rician", "warm_start": "proposed", "sessions": 4}),
         ("fedast", {"delays": "shifted-exponential", "dataset": "mnist"}),
         ("fedavg", {"split": "natural", "lr_schedule": "poly", "compression": "top-k"}),
+        ("fedavg", {"layout": "hexagonal", "path_loss": "rma"}),
         ("fedavg", {"model": "gpt2-lora"}),
         ("fedavg", {"model": "text-mean"}),
     ],

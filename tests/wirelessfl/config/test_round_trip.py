@@ -39,6 +39,10 @@ VALUES: Mapping[str, Any] = {
     "mean_stay": 2.5,
     "initially_present": 3,
     "trace": "/folder/trace.csv",
+    "layout_file": "/folder/positions.csv",
+    "reuse_factor": 3,
+    "antenna_gain_db": 8.0,
+    "shadowing_db": 4.5,
     "history": 2,
     "size_cap": 2.0,
     "min_samples": 2,
@@ -63,12 +67,14 @@ CHOICE_NEEDS: Mapping[tuple[str, str], Mapping[str, Any]] = {
     ("presence", "arrivals"): {"arrival_rate": 1.0, "mean_stay": 2.0},
     ("presence", "trace"): {"trace": "/folder/trace.csv"},
     ("delays", "shifted-exponential"): {"dataset": "mnist"},
+    ("layout", "file"): {"layout_file": "/folder/positions.csv"},
 }
 KIND_NEEDS: Mapping[str, Mapping[str, Any]] = {
     "warm_start": {"sessions": 4},
     "presence": {"sessions": 4},
     "assignment": {"schedule": "simultaneous"},
     "delays": {"schedule": "buffered"},
+    "path_loss": {"layout": "disc"},
 }
 TWO_TASKS = {"task": ["digits,name=a", "digits,name=b"]}
 
@@ -84,6 +90,8 @@ def other_value(owner: type[Choice], name: str) -> Any:
         return next(value for value in get_args(kind) if value != default)
     if kind is bool:
         return not default
+    if name.endswith("height_m"):
+        return default * 1.25
     return default + 1 if kind is int else (default / 2 or 0.25)
 
 
@@ -104,6 +112,8 @@ OTHERS = {
     "model": ("mlp", "linear"),
     "lr_schedule": ("constant", "poly"),
     "compression": ("none", "top-k"),
+    "layout": ("section-vi-c", "hexagonal", "file"),
+    "path_loss": ("umi", "log-distance"),
     "fading": ("rayleigh", "rician"),
     "delays": ("wireless", "shifted-exponential"),
     "assignment": ("random", "bayes"),

@@ -45,11 +45,20 @@ def computes(run: Run) -> bool:
     return run["delays"] != "shifted-exponential"
 
 
+def placed(run: Run) -> bool:
+    return over_the_air(run) and run["layout"] != "section-vi-c"
+
+
 SECTIONS: dict[str, Callable[[Run], bool]] = {
     **dict.fromkeys(
-        ("bandwidth_hz", "antennas", "antenna_correlation", "snr_db", "path_gain_db"), over_the_air
+        ("bandwidth_hz", "antennas", "antenna_correlation", "transmit_power_dbm"), over_the_air
     ),
     "transmit_power_w": over_the_air,
+    "snr_db": lambda run: over_the_air(run) and not placed(run),
+    "path_gain_db": lambda run: over_the_air(run) and not placed(run),
+    "noise_figure_db": placed,
+    "noise_dbm_per_hz": placed,
+    "channel": over_the_air,
     "coherence": lambda run: cells(run) and over_the_air(run),
     **dict.fromkeys(
         ("cpu_hz", "cycles_per_step", "cycles_per_flop", "switched_capacitance"), computes
@@ -94,6 +103,7 @@ FIELDS: dict[str, Callable[[Run], bool]] = {
     "elements_per_symbol": lambda run: False,  # needs the physical convention
     "requests": tasks,
     "staleness_exponent": lambda run: run["schedule"] == "buffered",
+    "reuse_factor": lambda run: not tasks(run) or run["schedule"] != "buffered",
     "wait": lambda run: not tasks(run),
 }
 """Conditions under which settings of a taken choice have an effect; all others always have one."""
@@ -103,6 +113,11 @@ VALUES = {
     "cells": 2,
     "snr_db": 20.0,
     "cpu_hz": (1e9, 2e9),
+    "transmit_power_dbm": 23.0,
+    "channel": "channels.npz",
+    "reuse_factor": 3,
+    "shadowing_db": 4.0,
+    "layout_file": "positions.csv",
     "coherence": "round",
     "step_seconds": 0.1,
     "cycles_per_flop": 0.1,
@@ -147,6 +162,7 @@ BASE = {
     "sessions": {"sessions": 4},
     "arrivals": {"arrival_rate": 1.0, "mean_stay": 2.0},
     "trace": {"trace": "trace.csv"},
+    "file": {"layout_file": "positions.csv"},
 }
 
 
@@ -160,6 +176,8 @@ def runs() -> dict[str, tuple[str, dict[str, Any]]]:
             flags: dict[str, Any] = {kind: name, **BASE.get(name, {})}
             if kind in ("warm_start", "presence"):
                 flags |= {"sessions": 4}
+            if kind == "path_loss":
+                flags |= {"layout": "disc"}
             if kind == "assignment":
                 flags |= {"schedule": "simultaneous"}
             if kind == "delays":

@@ -27,7 +27,7 @@ def planner(algorithm, module, down=None, back=None, tracking=None, **flags):
     config = Config.from_flags(algorithm, **({"clients": 12, "local_steps": 7} | flags))
     stream, spec = Stream(config.run.seed), ParamSpec.of(module)
     links = Links(
-        build_network(config.network, stream, config.choices.fading),
+        build_network(config.network, stream, config.choices),
         config.choices.uplink,
         coherence=config.network.coherence,
         downlink_bps=down,

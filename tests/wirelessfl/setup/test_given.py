@@ -34,9 +34,13 @@ OF_CELLS = {
     "cells": 1,
     "slowdown": 1.0,
 }
-FADING = {
+LINKS = {
     "fading": "rician",
     "rician_k_db": 6.0,
+    "layout": "disc",
+    "radius_m": 300.0,
+    "path_loss": "uma",
+    "carrier_ghz": 2.0,
 }
 REPLACED = {
     **OF_CELLS,
@@ -50,6 +54,10 @@ REPLACED = {
     "cycles_per_flop": 2.0,
     "step_seconds": 0.1,
     "transmit_power_w": 0.1,
+    "transmit_power_dbm": 23.0,
+    "noise_figure_db": 5.0,
+    "noise_dbm_per_hz": -174.0,
+    "channel": "channels.npz",
     "switched_capacitance": 1e-28,
     "path_gain_db": (-3.0, 3.0),
 }
@@ -118,7 +126,7 @@ def test_every_network_setting_is_listed_as_replaced_or_kept():
 
 
 @pytest.mark.parametrize("regime", ["rounds", "sessions", "tasks"])
-@pytest.mark.parametrize("key", [*REPLACED, *FADING])
+@pytest.mark.parametrize("key", [*REPLACED, *LINKS])
 def test_settings_that_a_network_replaces_are_refused_before_any_work(
     config, toy, star, regime, key
 ):
@@ -128,7 +136,8 @@ def test_settings_that_a_network_replaces_are_refused_before_any_work(
         "sessions": ("hfedavg" if of_cells else "fedavg", {"sessions": 2}),
         "tasks": ("hfedavg", {"schedule": "buffered", "buffer": 1}) if of_cells else ("fedast", {}),
     }[regime]
-    flags |= FADING if key in FADING else {key: REPLACED[key]}
+    flags |= LINKS if key in LINKS else {key: REPLACED[key]}
+    flags |= {"layout": "disc"} if key.startswith("noise") else {}
     settings = config(algorithm, network=True, **flags)
     with pytest.raises(ConfigError, match=rf"network=\.\.\. .* replaces .*{key}=") as caught:
         wirelessfl.run(settings, data=toy, network=star)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field
 
-from channels.decibels import LARGEST_DB
+from channels.decibels import LARGEST_DB, LARGEST_NOISE_DBM_PER_HZ, THERMAL_DBM_PER_HZ
 from wirelessfl.config.sections.base import Section
 from wirelessfl.uplinks.base import Coherence
 
@@ -24,7 +25,8 @@ class NetworkSection(Section):
         0.0, ge=0, lt=1, description="correlation of neighbouring antennas"
     )
     snr_db: float | None = Field(
-        None, description="transmit SNR, dB (default: 30 in slow, 40 in fast cells)"
+        None,
+        description="transmit SNR at 20 dBm, dB (default: 30 slow, 40 fast cells)",
     )
     cpu_hz: tuple[float, float] | None = Field(
         None, description="CPU speeds, Hz (default: 1-2 GHz in slow, 2-4 in fast cells)"
@@ -50,8 +52,24 @@ class NetworkSection(Section):
         le=1e15,
         description="seconds per full-model step (default: CPU cycles / CPU speed)",
     )
+    transmit_power_dbm: float | None = Field(
+        None, ge=-100, le=40, description="transmit power per client, dBm (default: 20, i.e. 0.1 W)"
+    )
     transmit_power_w: float = Field(
         0.1, gt=0, le=10, description="maximum transmit power per client, W (snr_db is at 0.1 W)"
+    )
+    noise_figure_db: float = Field(
+        5.0, ge=0, le=60, description="noise figure of the edge servers' receivers, dB"
+    )
+    noise_dbm_per_hz: float = Field(
+        THERMAL_DBM_PER_HZ,
+        ge=-LARGEST_DB,
+        le=LARGEST_NOISE_DBM_PER_HZ,
+        description="density of the thermal noise, dBm/Hz",
+    )
+    channel: Path | None = Field(
+        None,
+        description="recorded channels, .npz or .mat (default: drawn)",
     )
     switched_capacitance: float = Field(
         1e-28, ge=0, le=1, description="kappa: a CPU cycle at f Hz uses kappa f^2 joules"

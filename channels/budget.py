@@ -1,0 +1,216 @@
+"""The link budget of a network: what each client's uplink loses, and the rate that remains."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from channels.access import Access, EqualBands, EqualSlots, Simultaneous
+from channels.arguments import checked
+from channels.arrays import BoolArray, FloatArray, IntArray
+from channels.decibels import dbm_to_watts, watts_to_dbm
+from channels.loads import BITS_PER_ELEMENT, Load
+from channels.network import ChannelDraw, Network
+from channels.validation import shown
+
+ACCESSES: Mapping[str, Access] = {
+    "equal slots": EqualSlots(),
+    "equal bands": EqualBands(),
+    "over the air": Simultaneous(),
+}
+"""Accesses of a link budget, by name."""
+OFF = "off"
+"""What a table shows for an effect that the network does not model."""
+
+
+@dataclass(frozen=True, eq=False)
+class LinkBudget:
+    """The terms of each client's uplink, all [clients]; powers and SNR are per antenna.
+
+    Terms of the path are None for a network without ``placement``.
+
+    Args:
+        client: indices of the clients.
+        cell: their cells.
+        distance_m: horizontal distance to the base station, in metres.
+        line_of_sight: whether the link has a line of sight.
+        path_loss_db: median path loss.
+        shadowing_db: additional loss by shadowing, of either sign.
+        antenna_gain_db: gain of the antenna elements of both ends.
+        gain_db: mean channel gain.
+        transmit_power_dbm: maximum transmit power.
+        noise_dbm: noise power in the cell's band, with the noise figure.
+        mean_snr_db: mean SNR over the cell's band, without interference.
+        noise_rise_db: power of noise and mean interference over that of noise; None if cells do
+            not interfere.
+        combined_snr_db: mean SNR after combining the antennas, with the noise rise.
+        rate_bps: by access, the rate of an upload at that SNR: bits over seconds, with all clients
+            of the cell uploading.
+        seconds: by access, the duration of an upload of ``bits`` at that SNR, with all clients
+            uploading; empty without ``bits``.
+        bits: size of the upload of each client; None if none was given.
+    """
+
+    client: IntArray
+    cell: IntArray
+    distance_m: FloatArray | None
+    line_of_sight: BoolArray | None
+    path_loss_db: FloatArray | None
+    shadowing_db: FloatArray | None
+    antenna_gain_db: FloatArray | None
+    gain_db: FloatArray
+    transmit_power_dbm: FloatArray
+    noise_dbm: FloatArray
+    mean_snr_db: FloatArray
+    noise_rise_db: FloatArray | None
+    combined_snr_db: FloatArray
+    rate_bps: Mapping[str, FloatArray]
+    seconds: Mapping[str, FloatArray]
+    bits: FloatArray | None
+
+    def columns(self) -> dict[str, FloatArray | None]:
+        """All terms by name with unit, e.g. ``"path loss [dB]"``, each [clients] or None."""
+        return {
+            "distance [m]": self.distance_m,
+            "path loss [dB]": self.path_loss_db,
+            "shadowing [dB]": self.shadowing_db,
+            "antenna gain [dB]": self.antenna_gain_db,
+            "mean channel gain [dB]": self.gain_db,
+            "transmit power [dBm]": self.transmit_power_dbm,
+            "noise [dBm]": self.noise_dbm,
+            "mean SNR [dB]": self.mean_snr_db,
+            "interference [dB over noise]": self.noise_rise_db,
+            "SNR of all antennas [dB]": self.combined_snr_db,
+            **{f"rate, {name} [bit/s]": rate for name, rate in self.rate_bps.items()},
+            **{f"upload, {name} [s]": seconds for name, seconds in self.seconds.items()},
+        }
+
+    def rows(self) -> list[dict[str, Any]]:
+        """One row per client: ``client``, ``cell``, ``line of sight`` and :meth:`columns`.
+
+        A term is None where it is unknown, and "off" for interference that is not modelled.
+        """
+        sight = self.line_of_sight
+        columns = self.columns()
+        return [
+            {
+                "client": int(self.client[i]),
+                "cell": int(self.cell[i]),
+                "line of sight": None if sight is None else bool(sight[i]),
+                **{
+                    name: _missing(name) if values is None else float(values[i])
+                    for name, values in columns.items()
+                },
+            }
+            for i in range(len(self.client))
+        ]
+
+    def table(self, quantiles: Iterable[float] = (0.05, 0.5, 0.95)) -> list[dict[str, Any]]:
+        """One row per term, with quantiles over clients: ``{"quantity": ..., "5 %": ...}``.
+
+        Each term has its own quantiles: the 5 % of the path loss and that of the SNR are of
+        different clients. Unknown terms are omitted; interference that is not modelled is "off".
+
+        Args:
+            quantiles: from 0 to 1.
+
+        Raises:
+            ValueError: a quantile is out of range, or there is no client.
+        """
+        wanted = [float(each) for each in quantiles]
+        wrong = [each for each in wanted if not 0 <= each <= 1]
+        if wrong:
+            raise ValueError(f"quantiles contains {wrong[0]:g}: give 0 to 1, e.g. 0.05 for 5 %.")
+        if not len(self.client):
+            raise ValueError("the network has no client: a link budget has no quantiles.")
+        names = [f"{100 * each:g} %" for each in wanted]
+        found: list[dict[str, Any]] = []
+        for quantity, values in self.columns().items():
+            if values is not None:
+                # The rates and seconds of clients that never arrive are 0 and inf.
+                points = np.quantile(values, wanted, method="inverted_cdf")
+                cells: list[Any] = [float(point) for point in points]
+            elif _missing(quantity) is not None:
+                cells = [_missing(quantity)] * len(names)
+            else:
+                continue
+            found.append({"quantity": quantity, **dict(zip(names, cells, strict=True))})
+        return found
+
+
+def _missing(quantity: str) -> str | None:
+    return OFF if quantity.startswith("interference") else None
+
+
+@checked()
+def link_budget(
+    network: Network,
+    *,
+    bits: ArrayLike | None = None,
+    accesses: Mapping[str, Access] | None = None,
+) -> LinkBudget:
+    """The link budget of each client's uplink.
+
+    Rates and seconds are those of a draw in which ||h||^2 has its mean, M times the path gain, and
+    interference has its mean power. Fading makes the mean rate lower, as log2(1 + SNR) is concave.
+
+    Args:
+        network: a network or sub-network.
+        bits: size of each client's upload, one number or [clients], finite and > 0; None for rates
+            alone. Over the air, 32 bits are an element.
+        accesses: accesses by name; None for equal slots, equal bands and over the air.
+
+    Raises:
+        ValueError: ``bits`` is out of range.
+        TypeError: an argument has the wrong type.
+    """
+    known = ACCESSES if accesses is None else accesses
+    for name, access in known.items():
+        if not isinstance(access, Access):
+            raise TypeError(f"accesses[{name!r}] is {shown(access)}: give a channels.Access.")
+    cells = network.cell_of
+    size = None if bits is None else _sizes(bits, network.clients)
+    rise = None
+    if network.interference is not None:
+        rise = 1 + network.interference.mean_watts() / dbm_to_watts(network.noise_dbm)
+    amplitude = 10 ** (network.path_gain_db / 20)
+    h = np.repeat(amplitude[:, None], network.antennas, axis=1).astype(np.complex64)
+    draw = ChannelDraw(network, h, rise)
+    # A load that is linear in its bits has the same rate for any number of them.
+    load = Load(0.0, (np.ones(network.clients) if size is None else size) / BITS_PER_ELEMENT)
+    served = {name: access.serve(load, draw).seconds for name, access in known.items()}
+    combined = network.mean_snr_db + 10 * np.log10(network.antennas)
+    rise_db = None if rise is None else 10 * np.log10(rise)[cells]
+    where, rows = network.placement, network.numbers
+    return LinkBudget(
+        client=rows,
+        cell=cells,
+        distance_m=None if where is None else where.distance_m[rows],
+        line_of_sight=None if where is None else where.line_of_sight[rows],
+        path_loss_db=None if where is None else where.path_loss_db[rows],
+        shadowing_db=None if where is None else where.shadowing_db[rows],
+        antenna_gain_db=None if where is None else np.full(len(rows), where.antenna_gain_db),
+        gain_db=network.gain_db,
+        transmit_power_dbm=watts_to_dbm(network.transmit_power_w),
+        noise_dbm=network.noise_dbm[cells],
+        mean_snr_db=network.mean_snr_db,
+        noise_rise_db=rise_db,
+        combined_snr_db=combined if rise_db is None else combined - rise_db,
+        rate_bps={name: load.bits / seconds for name, seconds in served.items()},
+        seconds={} if size is None else served,
+        bits=size,
+    )
+
+
+def _sizes(bits: ArrayLike, clients: int) -> FloatArray:
+    given = np.asarray(bits, dtype=np.float64)
+    if given.shape not in {(), (clients,)}:
+        raise ValueError(f"bits has shape {given.shape}: give one number or [clients].")
+    bad = ~(np.isfinite(given) & (given > 0))
+    if bad.any():
+        raise ValueError(f"bits contains {given[bad].flat[0]:g}: give finite numbers > 0.")
+    return np.broadcast_to(given, clients)

@@ -1,0 +1,104 @@
+"""The interface of a layout, and what layouts share."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+from channels.arrays import FloatArray, IntArray
+from channels.streams import Stream
+from channels.validation import whole_number
+
+SHORTEST_M = 10.0
+"""Minimum distance of a client that is placed at random, unless its path loss has another."""
+
+
+@dataclass(frozen=True, eq=False)
+class Positions:
+    """Positions in metres; clients are sorted by cell.
+
+    Args:
+        base_stations_m: [cells, 2].
+        clients_m: [clients, 2].
+        cell_of: [clients], the cell of each client.
+        given_as: [clients], place of each client in the order in which they were given; None if
+            that is this order.
+    """
+
+    base_stations_m: FloatArray
+    clients_m: FloatArray
+    cell_of: IntArray
+    given_as: IntArray | None = None
+
+    def distances_to(self, cell: int) -> FloatArray:
+        """Horizontal distance of each client to a cell's base station, in metres [clients]."""
+        return np.asarray(np.hypot(*(self.clients_m - self.base_stations_m[cell]).T))
+
+    @property
+    def distance_m(self) -> FloatArray:
+        """Horizontal distance of each client to its own base station, in metres [clients]."""
+        return np.asarray(np.hypot(*(self.clients_m - self.base_stations_m[self.cell_of]).T))
+
+
+class Layout(ABC):
+    """A rule that places base stations and clients.
+
+    A subclass is a frozen dataclass, whose fields are its settings. Where a layout draws positions,
+    a client's position relative to its base station depends only on the stream and its index.
+    """
+
+    @abstractmethod
+    def place(
+        self,
+        cells: int | None,
+        clients: int | None,
+        stream: Stream,
+        shortest_m: float = SHORTEST_M,
+    ) -> Positions:
+        """Positions of base stations and clients.
+
+        Args:
+            cells: number of cells; None if the layout has its own.
+            clients: total number of clients; None if the layout has its own.
+            stream: randomness of positions.
+            shortest_m: minimum distance of clients that are placed at random to their base
+                station, in metres.
+
+        Raises:
+            ValueError: the numbers do not fit the layout.
+        """
+
+    def bands(self, cells: int, reuse_factor: int) -> IntArray:
+        """Band of each cell [cells] if ``reuse_factor`` bands are reused: cells take turns.
+
+        Raises:
+            ValueError: the layout has no such pattern.
+        """
+        return np.arange(cells) % checked_reuse(reuse_factor)
+
+
+def checked_reuse(reuse_factor: int) -> int:
+    """``reuse_factor``, if it is an integer >= 1.
+
+    Raises:
+        ValueError: it is below 1.
+        TypeError: it is not an integer.
+    """
+    factor = whole_number("reuse_factor", reuse_factor)
+    if factor < 1:
+        raise ValueError(f"reuse_factor is {factor}: give 1 if all cells share one band, or more.")
+    return factor
+
+
+def counted(layout: Layout, cells: int | None, clients: int | None) -> tuple[int, int]:
+    """Numbers of cells and clients of a layout that has no numbers of its own.
+
+    Raises:
+        ValueError: a number is missing.
+    """
+    if cells is None or clients is None:
+        missing = "cells" if cells is None else "clients"
+        raise ValueError(f"{missing} is None: {type(layout).__name__} needs a number of {missing}.")
+    return cells, clients

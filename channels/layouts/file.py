@@ -1,0 +1,152 @@
+"""Positions from a file."""
+
+from __future__ import annotations
+
+import csv
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from channels.arguments import checked
+from channels.arrays import FloatArray, IntArray
+from channels.layouts.base import SHORTEST_M, Layout, Positions
+from channels.streams import Stream
+from channels.validation import shown
+
+KINDS = ("base_station", "client")
+REQUIRED = ("kind", "x_m", "y_m")
+NEAREST_IN_METRES = 1.0
+"""If no client is farther from its base station, the positions are not in metres."""
+
+
+@dataclass(frozen=True)
+class FileLayout(Layout):
+    """Positions from a CSV file with the columns ``kind``, ``x_m``, ``y_m`` and maybe ``cell``.
+
+    A row of kind ``base_station`` is a cell; cells are numbered 0, 1, ... in the order of these
+    rows. A row of kind ``client`` is a client. Its ``cell`` is that number; without it, the cell is
+    that of the nearest base station. Clients are sorted by cell, in the order of the file.
+
+    Args:
+        path: path of the file, UTF-8, with a header.
+
+    Raises:
+        ValueError: ``path`` is empty.
+        TypeError: ``path`` is not a string.
+    """
+
+    path: str
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.path, str):
+            raise TypeError(f"path is {shown(self.path)}: give the path of a CSV file as a string.")
+        if not self.path:
+            raise ValueError("path is empty: give the path of a CSV file with positions.")
+
+    @checked()
+    def place(
+        self,
+        cells: int | None,
+        clients: int | None,
+        stream: Stream,
+        shortest_m: float = SHORTEST_M,
+    ) -> Positions:
+        """See :class:`Layout`; nothing is drawn, and given distances are kept.
+
+        Raises:
+            ValueError: the file cannot be read, has an error, or other numbers of cells or clients.
+        """
+        stations, positions, cell_of = self._read()
+        for name, wanted, found in (
+            ("cells", cells, len(stations)),
+            ("clients", clients, len(positions)),
+        ):
+            if wanted is not None and wanted != found:
+                kind = KINDS[name == "clients"]
+                raise ValueError(
+                    f"{name} is {wanted}, and {self.path} has {found} rows of kind {kind}: give "
+                    f"{found}, or omit {name}."
+                )
+        filled = np.bincount(cell_of, minlength=len(stations))
+        if not filled.all():
+            raise ValueError(
+                f"{self.path}: cell {int(filled.argmin())} has no client. Remove its base station, "
+                "or give it a client."
+            )
+        order = cell_of.argsort(kind="stable")
+        result = Positions(stations, positions[order], cell_of[order], order)
+        if (farthest := float(result.distance_m.max())) < NEAREST_IN_METRES:
+            raise ValueError(
+                f"{self.path}: no client is farther than {farthest:g} from its base station. Give "
+                "metres; these seem to be kilometres or degrees."
+            )
+        return result
+
+    def _read(self) -> tuple[FloatArray, FloatArray, IntArray]:
+        """Base stations [cells, 2], clients [clients, 2] and their cells [clients]."""
+        try:
+            with Path(self.path).open(encoding="utf-8-sig", newline="") as file:
+                reader = csv.DictReader(file, skipinitialspace=True)
+                header = [name.strip() for name in reader.fieldnames or ()]
+                self._check_header(header)
+                reader.fieldnames = header
+                rows = [(reader.line_num, row) for row in reader]
+        except (OSError, UnicodeDecodeError, csv.Error) as error:
+            text = error.strerror if isinstance(error, OSError) else str(error)
+            raise ValueError(f"{self.path}: cannot be read as CSV: {text}.") from error
+        found: dict[str, list[tuple[float, float]]] = {kind: [] for kind in KINDS}
+        cells: list[tuple[int, str]] = []
+        for line, row in rows:
+            kind = (row["kind"] or "").strip()
+            if kind not in KINDS:
+                raise ValueError(
+                    f"{self.path}, line {line}: kind is {kind!r}. Give base_station or client."
+                )
+            found[kind].append((self._metres(line, row, "x_m"), self._metres(line, row, "y_m")))
+            if kind == "client":
+                cells.append((line, (row.get("cell") or "").strip()))
+        for kind in KINDS:
+            if not found[kind]:
+                raise ValueError(f"{self.path}: no row of kind {kind}. Give at least one.")
+        stations, clients = (np.array(found[kind]) for kind in KINDS)
+        return stations, clients, self._cells(cells, stations, clients)
+
+    def _check_header(self, header: list[str]) -> None:
+        missing = [name for name in REQUIRED if name not in header]
+        if missing:
+            raise ValueError(
+                f"{self.path}: no column {missing[0]} among {', '.join(header) or 'none'}. Give "
+                "the columns kind, x_m and y_m, with positions in metres."
+            )
+
+    def _metres(self, line: int, row: dict[str, str], column: str) -> float:
+        text = (row[column] or "").strip()
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value):
+            raise ValueError(
+                f"{self.path}, line {line}: {column} is {text!r}. Give a number of metres."
+            )
+        return value
+
+    def _cells(
+        self, given: list[tuple[int, str]], stations: FloatArray, clients: FloatArray
+    ) -> IntArray:
+        """Cell of each client: the given one, or that of the nearest base station."""
+        cells = np.empty(len(clients), dtype=np.int64)
+        for place, (line, text) in enumerate(given):
+            if not text:
+                offsets = stations - clients[place]
+                cells[place] = int(np.hypot(*offsets.T).argmin())
+            elif text.isdecimal() and int(text) < len(stations):
+                cells[place] = int(text)
+            else:
+                raise ValueError(
+                    f"{self.path}, line {line}: cell is {text!r}. Give 0 to {len(stations) - 1}, "
+                    "the number of a base station, or leave it empty."
+                )
+        return cells

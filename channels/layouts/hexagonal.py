@@ -1,0 +1,85 @@
+"""Hexagonal cells with uniformly distributed clients."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from channels.arguments import checked
+from channels.arrays import FloatArray, IntArray
+from channels.cells import even_cells
+from channels.layouts.base import SHORTEST_M, Layout, Positions, counted
+from channels.layouts.grid import centres, hexagonal_bands
+from channels.path_loss.base import check_setting
+from channels.streams import Stream
+
+_CORNERS = np.array(
+    [(math.cos(math.radians(a)), math.sin(math.radians(a))) for a in (30, 150, 270)]
+)
+"""Every second corner of a hexagon of circumradius 1."""
+
+
+@dataclass(frozen=True)
+class Hexagonal(Layout):
+    """Base stations on a hexagonal grid, each at the centre of its hexagonal cell.
+
+    Cells spiral outwards from cell 0. Clients are uniform in their cell, and keep a minimum
+    distance to its base station. The grid ends with the last cell: it is not wrapped around.
+
+    Args:
+        inter_site_distance_m: distance of neighbouring base stations, from 1 to 100000 metres.
+
+    Raises:
+        ValueError: ``inter_site_distance_m`` is out of range.
+        TypeError: ``inter_site_distance_m`` is not a number.
+    """
+
+    inter_site_distance_m: float = 500.0
+
+    def __post_init__(self) -> None:
+        check_setting("inter_site_distance_m", self.inter_site_distance_m, 1, 100_000, "metres")
+
+    @checked()
+    def place(
+        self,
+        cells: int | None,
+        clients: int | None,
+        stream: Stream,
+        shortest_m: float = SHORTEST_M,
+    ) -> Positions:
+        """See :class:`Layout`.
+
+        Raises:
+            ValueError: a cell would be empty, or is not larger than the minimum distance.
+        """
+        cells, clients = counted(self, cells, clients)
+        cell_of = even_cells(clients, cells)
+        if not self.inter_site_distance_m > 2 * shortest_m:
+            raise ValueError(
+                f"inter_site_distance_m is {self.inter_site_distance_m:g}: give metres above "
+                f"{2 * shortest_m:g}, twice the minimum distance of a client. A kilometre is 1000 "
+                "metres."
+            )
+        stations = centres(cells, self.inter_site_distance_m)
+        offsets = self._offsets(clients, stream.child("hexagon"), shortest_m)
+        return Positions(stations, stations[cell_of] + offsets, cell_of)
+
+    def _offsets(self, clients: int, stream: Stream, shortest_m: float) -> FloatArray:
+        """Positions [clients, 2] in a hexagon around 0; those too near the centre are redrawn."""
+        offsets, rows, tries = np.zeros((clients, 2)), np.arange(clients), 0
+        while rows.size:
+            drawn = stream.uniforms(tries, rows, 3)
+            # Three rhombi, each between two of the corners, fill the hexagon.
+            which = np.floor(3 * drawn[:, 0]).astype(np.int64)
+            first, second = _CORNERS[which], _CORNERS[(which + 1) % 3]
+            found = drawn[:, 1:2] * first + drawn[:, 2:] * second
+            offsets[rows] = found * (self.inter_site_distance_m / math.sqrt(3))
+            rows = rows[np.hypot(*offsets[rows].T) < shortest_m]
+            tries += 1
+        return offsets
+
+    def bands(self, cells: int, reuse_factor: int) -> IntArray:
+        """See :class:`Layout`; a regular pattern on the hexagonal grid."""
+        return hexagonal_bands(cells, reuse_factor)

@@ -1,0 +1,57 @@
+"""A path loss model with other lines of sight or other shadowing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from channels.arrays import FloatArray
+from channels.path_loss.base import PathLoss, check_setting
+
+
+@dataclass(frozen=True)
+class Variant(PathLoss):
+    """A model whose links all have a line of sight or none, or whose shadowing is given.
+
+    Args:
+        model: the model.
+        line_of_sight: whether links have a line of sight; None for the model's probability.
+        shadowing_db: standard deviation of shadowing, from 0 to 30 dB; None for the model's.
+
+    Raises:
+        ValueError: ``shadowing_db`` is out of range.
+        TypeError: ``shadowing_db`` is not a number.
+    """
+
+    model: PathLoss
+    line_of_sight: bool | None = None
+    shadowing_db: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.shadowing_db is not None:
+            check_setting("shadowing_db", self.shadowing_db, 0, 30, "dB")
+
+    @property
+    def range_m(self) -> tuple[float, float]:
+        """See :class:`PathLoss`."""
+        return self.model.range_m
+
+    def los_probability(self, distance_m: ArrayLike) -> FloatArray:
+        """See :class:`PathLoss`."""
+        probability = self.model.los_probability(distance_m)
+        if self.line_of_sight is None:
+            return probability
+        return np.full_like(probability, float(self.line_of_sight))
+
+    def loss_db(self, distance_m: ArrayLike, line_of_sight: ArrayLike) -> FloatArray:
+        """See :class:`PathLoss`."""
+        return self.model.loss_db(distance_m, line_of_sight)
+
+    def shadowing_std_db(self, distance_m: ArrayLike, line_of_sight: ArrayLike) -> FloatArray:
+        """See :class:`PathLoss`."""
+        deviation = self.model.shadowing_std_db(distance_m, line_of_sight)
+        if self.shadowing_db is None:
+            return deviation
+        return np.full_like(deviation, self.shadowing_db)

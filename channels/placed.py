@@ -1,0 +1,144 @@
+"""Networks from positions: distance, line of sight, path loss and shadowing give the gains."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from channels.arguments import checked
+from channels.arrays import BoolArray, FloatArray, IntArray
+from channels.interference import Interference
+from channels.layouts import Layout, Positions
+from channels.network import Network
+from channels.path_loss import PathLoss
+from channels.path_loss.base import check_setting
+from channels.placement import Placement
+from channels.streams import Stream
+
+DERIVED = ("cell_of", "gain_db", "snr_db", "path_gain_db", "interference", "placement", "part")
+"""Arguments of a network that follow from positions."""
+BY_CLIENT = ("cpu_hz", "transmit_power_w", "switched_capacitance")
+LARGEST_ANTENNA_DB = 60.0
+
+
+@checked()
+def placed_network(
+    layout: Layout,
+    path_loss: PathLoss,
+    *,
+    cells: int | None = None,
+    clients: int | None = None,
+    stream: Stream,
+    cpu_hz: ArrayLike,
+    antenna_gain_db: float = 0.0,
+    reuse_factor: int | None = None,
+    **others: Any,
+) -> Network:
+    """A network whose gains follow from positions, with the terms kept in its ``placement``.
+
+    The gain of a client is ``antenna_gain_db`` minus path loss and shadowing. Whether a link has a
+    line of sight, and its shadowing, are drawn once per client and base station, independently of
+    each other and of other links. They depend only on the stream and the indices of both ends.
+
+    Args:
+        layout: positions of base stations and clients.
+        path_loss: path loss of all links.
+        cells: number of cells; None if the layout has its own.
+        clients: total number of clients; None if the layout has its own.
+        stream: randomness of positions, lines of sight and shadowing.
+        cpu_hz: [clients], CPU cycles per second. Like all values of clients, it is in the order in
+            which the layout's clients were given; the network sorts clients by cell.
+        antenna_gain_db: gain of the antenna elements of both ends together, within [-60, 60] dB.
+        reuse_factor: number of bands that are reused over the cells, each of ``bandwidth_hz``;
+            cells of the same band interfere, see :class:`Interference`. 1 if all cells share one
+            band. On a hexagonal grid the pattern is regular, for 1, 3, 4, 7, ...; otherwise cells
+            take bands in turn. None for no interference. A client of another cell outside the path
+            loss's range is heard as at the closest distance in it.
+        others: further arguments of :class:`Network`, by name.
+
+    Raises:
+        ValueError: a client is out of the path loss's range, or a value is out of range.
+        TypeError: an argument has the wrong type, or follows from the positions.
+    """
+    wrong = [name for name in DERIVED if name in others]
+    if wrong:
+        raise TypeError(f"{wrong[0]} follows from the positions: omit it.")
+    check_setting("antenna_gain_db", antenna_gain_db, -LARGEST_ANTENNA_DB, LARGEST_ANTENNA_DB, "dB")
+    where = layout.place(cells, clients, stream.child("positions"), path_loss.range_m[0])
+    links = _Links(where, path_loss, stream)
+    loss, shadowing, sight = links.own()
+    values = {"cpu_hz": cpu_hz, **others}
+    placement = Placement(
+        base_stations_m=where.base_stations_m,
+        clients_m=where.clients_m,
+        distance_m=where.distance_m,
+        line_of_sight=sight,
+        path_loss_db=loss,
+        shadowing_db=shadowing,
+        antenna_gain_db=float(antenna_gain_db),
+    )
+    interference = None
+    if reuse_factor is not None:
+        bands = layout.bands(len(where.base_stations_m), reuse_factor)
+        gain_db = antenna_gain_db - links.losses(len(bands))
+        ends = np.searchsorted(where.cell_of, np.arange(len(bands)), side="right")
+        interference = Interference(10 ** (gain_db / 10), ends, bands)
+    return Network(
+        where.cell_of,
+        gain_db=antenna_gain_db - loss - shadowing,
+        interference=interference,
+        placement=placement,
+        **{name: _sorted(name, value, where) for name, value in values.items()},
+    )
+
+
+def _sorted(name: str, value: Any, where: Positions) -> Any:
+    """A value, with those of clients in the order of the network."""
+    order = where.given_as
+    if order is None or name not in BY_CLIENT or np.shape(value) != order.shape:
+        return value
+    return np.asarray(value)[order]
+
+
+@dataclass(frozen=True)
+class _Links:
+    """Losses between clients and base stations."""
+
+    where: Positions
+    path_loss: PathLoss
+    stream: Stream
+
+    def own(self) -> tuple[FloatArray, FloatArray, BoolArray]:
+        """Path loss, shadowing and line of sight of each client to its base station [clients]."""
+        cells, distance = self.where.cell_of, self.where.distance_m
+        self.path_loss.los_probability(distance)  # one error for all cells
+        loss, shadowing = np.empty(len(cells)), np.empty(len(cells))
+        sight = np.empty(len(cells), dtype=np.bool_)
+        starts = np.flatnonzero(np.diff(cells, prepend=-1))
+        for cell, rows in enumerate(np.split(np.arange(len(cells)), starts[1:])):
+            loss[rows], shadowing[rows], sight[rows] = self._drawn(cell, rows, distance[rows])
+        return loss, shadowing, sight
+
+    def losses(self, cells: int) -> FloatArray:
+        """Path loss and shadowing of each client to each base station [clients, cells]."""
+        rows = np.arange(len(self.where.cell_of))
+        found = np.empty((len(rows), cells))
+        for cell in range(cells):
+            distance = self.where.distances_to(cell).clip(*self.path_loss.range_m)
+            loss, shadowing, _ = self._drawn(cell, rows, distance)
+            found[:, cell] = loss + shadowing
+        return found
+
+    def _drawn(
+        self, cell: int, clients: IntArray, distance_m: FloatArray
+    ) -> tuple[FloatArray, FloatArray, BoolArray]:
+        """Path loss, shadowing and line of sight of clients to the base station of a cell."""
+        model = self.path_loss
+        uniform = self.stream.child("line-of-sight").uniforms(cell, clients, 1)[:, 0]
+        sight = np.asarray(uniform < model.los_probability(distance_m))
+        normal = self.stream.child("shadowing").normals(cell, clients, 1)[:, 0]
+        shadowing = model.shadowing_std_db(distance_m, sight) * normal.astype(np.float64)
+        return model.loss_db(distance_m, sight), shadowing, sight

@@ -1,0 +1,262 @@
+"""Recorded channels, e.g. from measurements, ray tracing or a channel simulator."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from channels.arrays import ComplexArray, FloatArray, IntArray
+from channels.decibels import LARGEST_DB
+from channels.streams import Stream
+from channels.validation import as_array
+
+ARRAYS = ("h", "gain", "gain_db")
+"""Names of the arrays of a file, of which it has one."""
+LARGEST_GAIN_DB = -20.0
+"""Largest plausible mean gain: at 700 MHz, one metre of free space loses 29 dB."""
+LONGEST_LIST = 10
+"""Maximum number of names that a message lists."""
+
+
+class Recorded:
+    """Channels replayed block by block: a :class:`channels.Fading`.
+
+    Block b of a run has the recorded block b modulo the number of recorded blocks. Uploads that
+    start at any time have the block of their number. Channels include their path loss, so that
+    ``Network(cell_of, cpu_hz=2e9, **Recorded(h).links)`` is their network.
+
+    Args:
+        h: [blocks, clients, antennas] complex, received over transmitted amplitude.
+
+    Raises:
+        ValueError: the shape is wrong, or a channel is not finite, is zero, or has an implausible
+            gain.
+    """
+
+    h: ComplexArray
+    """[blocks, clients, antennas] complex64, scaled to mean power 1 per client and antenna."""
+    gain_db: FloatArray
+    """[clients], mean channel gain per antenna, in dB."""
+
+    def __init__(self, h: ArrayLike) -> None:
+        given = as_array("h", h)
+        if given.ndim != 3 or not given.size:
+            raise ValueError(
+                f"h has shape {given.shape}: give [blocks, clients, antennas], at least one each."
+            )
+        if given.dtype.kind != "c":
+            raise ValueError(
+                f"h has dtype {given.dtype}: give complex channels. Power gains belong in gain "
+                "(ratios) or gain_db."
+            )
+        bad = ~np.isfinite(given)
+        if bad.any():
+            place = _place(bad)
+            raise ValueError(
+                f"h{place} is {given[bad].flat[0]}: give finite channels [blocks, clients, "
+                "antennas]."
+            )
+        zero = ~given.any(axis=-1)
+        if zero.any():
+            block, client = np.argwhere(zero)[0].tolist()
+            raise ValueError(
+                f"h[{block}, {client}] is zero, so client {client} would never finish an upload in "
+                "this block: leave out the block, or the client."
+            )
+        wide = given.astype(np.complex128)
+        power = (wide.real**2 + wide.imag**2).mean(axis=(0, 2))
+        self.gain_db = 10 * np.log10(power)
+        _check_gains(self.gain_db)
+        self.h = (wide / np.sqrt(power)[:, None]).astype(np.complex64)
+        for array in (self.h, self.gain_db):
+            array.setflags(write=False)
+
+    @classmethod
+    def of_gains(cls, gain: ArrayLike) -> Recorded:
+        """Channels of one antenna with these power gains, whose phases are 0.
+
+        Args:
+            gain: [blocks, clients], received over transmitted power, > 0.
+
+        Raises:
+            ValueError: the shape is wrong, or a gain is not finite, not positive, or implausible.
+        """
+        given = _gains("gain", gain)
+        bad = ~(given > 0)
+        if bad.any():
+            raise ValueError(
+                f"gain{_place(bad)} is {given[bad].flat[0]:g}: give ratios > 0. Gains in dB belong "
+                "in gain_db."
+            )
+        return cls(np.sqrt(given).astype(np.complex128)[..., None])
+
+    @classmethod
+    def of_gains_db(cls, gain_db: ArrayLike) -> Recorded:
+        """Channels of one antenna with these power gains in dB, whose phases are 0.
+
+        Args:
+            gain_db: [blocks, clients], in dB, within [-300, 0]; minus the path loss.
+
+        Raises:
+            ValueError: the shape is wrong, or a gain is not finite or implausible.
+        """
+        given = _gains("gain_db", gain_db)
+        bad = ~((given >= -LARGEST_DB) & (given <= 0))
+        if bad.any():
+            raise ValueError(
+                f"gain_db{_place(bad)} is {given[bad].flat[0]:g}: give dB within [-300, 0], minus "
+                "the path loss."
+            )
+        if (given > -1).all():
+            raise ValueError(
+                f"gain_db is {given.flat[0]:g} and similar, which look like ratios: give dB, or "
+                "name the array gain."
+            )
+        return cls.of_gains(10 ** (given / 10))
+
+    @classmethod
+    def read(cls, path: str | PathLike[str]) -> Recorded:
+        """Read a ``.npz`` file of NumPy or a ``.mat`` file of MATLAB, which has one of these.
+
+        - ``h`` [blocks, clients, antennas] complex; without the last axis for one antenna;
+        - ``gain`` [blocks, clients], ratios of power, or ``gain_db``, in dB: one antenna.
+
+        Raises:
+            ValueError: the file cannot be read, or its channels are wrong; the message names it.
+        """
+        file = Path(path)
+        arrays = _arrays(file)
+        found = [name for name in ARRAYS if name in arrays]
+        if len(found) != 1:
+            names = [*arrays][:LONGEST_LIST]
+            more = ["..."] if len(arrays) > LONGEST_LIST else []
+            raise ValueError(
+                f"{file} has the arrays {', '.join([*names, *more]) or '(none)'}: save one of h "
+                "[blocks, clients, antennas], gain [blocks, clients] or gain_db [blocks, clients]."
+            )
+        try:
+            values = arrays[found[0]]
+            if values.dtype.kind not in "biufc":
+                raise ValueError(f"{found[0]} has dtype {values.dtype}: save an array of numbers.")
+            if found[0] == "h":  # MATLAB drops a last axis of length 1
+                return cls(values[..., None] if values.ndim == 2 else values)
+            return (cls.of_gains if found[0] == "gain" else cls.of_gains_db)(values)
+        except ValueError as error:
+            raise ValueError(f"{file}: {error}") from None
+
+    @property
+    def blocks(self) -> int:
+        """Number of recorded blocks."""
+        return len(self.h)
+
+    @property
+    def clients(self) -> int:
+        """Number of clients."""
+        return len(self.gain_db)
+
+    @property
+    def antennas(self) -> int:
+        """Number of antennas per edge server."""
+        return int(self.h.shape[2])
+
+    @property
+    def links(self) -> dict[str, Any]:
+        """Arguments of a :class:`channels.Network` with these channels."""
+        return {"gain_db": self.gain_db, "antennas": self.antennas, "fading": self}
+
+    def draw(
+        self, stream: Stream, index: int, clients: IntArray, root: ComplexArray
+    ) -> ComplexArray:
+        """See :class:`channels.Fading`; nothing is random, and antennas are correlated already.
+
+        Raises:
+            ValueError: the network has more clients or another number of antennas.
+        """
+        if len(root) != self.antennas or (len(clients) and clients.max() >= self.clients):
+            raise ValueError(
+                f"the network has client {clients.max(initial=0)} and {len(root)} antennas, but "
+                f"the recorded channels have {self.clients} clients and {self.antennas} antennas: "
+                "give a network of their size."
+            )
+        return np.asarray(self.h[index % self.blocks][clients])
+
+    def gain_by_client(self, root: ComplexArray) -> bool:
+        """See :class:`channels.fading.FadingByClient`: each client has its own recording."""
+        return True
+
+    def __repr__(self) -> str:
+        return f"Recorded({self.blocks} blocks, {self.clients} clients, {self.antennas} antennas)"
+
+
+def _check_gains(gain_db: FloatArray) -> None:
+    """Raise if a mean gain is implausible, as that of normalised channels."""
+    client = int(gain_db.argmax())
+    if gain_db[client] > LARGEST_GAIN_DB:
+        raise ValueError(
+            f"the mean gain of client {client} is {gain_db[client]:.4g} dB, more than "
+            f"{LARGEST_GAIN_DB:g} dB: give channels with their path loss. Multiply normalised "
+            "channels h by 10 ** (-path_loss_db / 20)."
+        )
+
+
+def _gains(name: str, values: ArrayLike) -> FloatArray:
+    given = as_array(name, values)
+    if given.ndim != 2 or not given.size or given.dtype.kind not in "biuf":
+        raise ValueError(
+            f"{name} has shape {given.shape} and dtype {given.dtype}: give real numbers "
+            "[blocks, clients]."
+        )
+    real = given.astype(np.float64)
+    bad = ~np.isfinite(real)
+    if bad.any():
+        raise ValueError(f"{name}{_place(bad)} is {real[bad].flat[0]}: give finite gains.")
+    return real
+
+
+def _place(bad: Any) -> str:
+    """Index of the first True, e.g. "[0, 3]"."""
+    return str(np.argwhere(bad)[0].tolist())
+
+
+def _array(members: zipfile.ZipFile, name: str) -> Any:
+    with members.open(name) as member:
+        return np.lib.format.read_array(member, allow_pickle=False)
+
+
+def _arrays(file: Path) -> Mapping[str, Any]:
+    """Arrays of a file, by name.
+
+    Raises:
+        ValueError: the file is missing, of another format, or damaged.
+    """
+    if not file.is_file():
+        raise ValueError(f"there is no file {file}: give a .npz or .mat file of channels.")
+    try:
+        if file.suffix == ".npz":
+            with zipfile.ZipFile(file) as members:
+                return {
+                    name.removesuffix(".npy"): _array(members, name) for name in members.namelist()
+                }
+        if file.suffix == ".mat":
+            from scipy.io import loadmat  # channels need SciPy only here
+
+            loaded = loadmat(file)
+            return {name: array for name, array in loaded.items() if not name.startswith("__")}
+    except NotImplementedError:
+        raise ValueError(
+            f"{file} has the format v7.3 of MATLAB: save it as save(file, 'h', '-v7'), or in "
+            "Python as numpy.savez(file, h=h)."
+        ) from None
+    except Exception as error:  # readers raise many kinds on damaged files
+        reason = str(error).partition("\n")[0]
+        raise ValueError(
+            f"{file} cannot be read ({reason}): save it as numpy.savez(file, h=h), or in MATLAB "
+            "as save(file, 'h', '-v7')."
+        ) from None
+    raise ValueError(f"{file} has another format: give a .npz file of NumPy, or .mat of MATLAB.")

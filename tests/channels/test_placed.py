@@ -1,0 +1,195 @@
+"""Networks from positions: gains, draws that do not depend on each other, and interference."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+from channels import (
+    Disc,
+    FileLayout,
+    Hexagonal,
+    Layout,
+    LogDistance,
+    Network,
+    Positions,
+    Stream,
+    Tr36814,
+    Umi,
+    placed_network,
+    uma,
+    umi,
+)
+
+STREAM = Stream(5)
+
+
+@dataclass(frozen=True)
+class Line(Layout):
+    """Base stations 400 m apart on a line, with one client each at a given distance."""
+
+    distance_m: float = 100.0
+
+    def place(self, cells, clients, stream, shortest_m=10.0):
+        stations = np.stack([400.0 * np.arange(cells), np.zeros(cells)], axis=1)
+        return Positions(stations, stations + np.array([0, self.distance_m]), np.arange(cells))
+
+
+def line(distance=100.0, path_loss=None, cells=3, **others):
+    model = LogDistance(shadowing_db=0.0) if path_loss is None else path_loss
+    values = {"cells": cells, "clients": cells, "stream": STREAM, "cpu_hz": 1e9} | others
+    return placed_network(Line(distance), model, **values)
+
+
+def test_gains_are_the_sum_of_their_terms():
+    network = umi(cells=4, clients=60, stream=STREAM)
+    where = network.placement
+    np.testing.assert_allclose(
+        network.gain_db, where.antenna_gain_db - where.path_loss_db - where.shadowing_db
+    )
+    apart = where.clients_m - where.base_stations_m[network.cell_of]
+    np.testing.assert_allclose(where.distance_m, np.hypot(*apart.T))
+    wanted = Umi(3.5).loss_db(where.distance_m, where.line_of_sight)
+    np.testing.assert_array_equal(where.path_loss_db, wanted)
+    raised = line(antenna_gain_db=8.0)
+    np.testing.assert_allclose(raised.gain_db, line().gain_db + 8)
+    assert raised.placement.antenna_gain_db == 8
+
+
+def test_lines_of_sight_and_shadowing_have_their_distributions():
+    """20000 clients at 100 m: four standard errors."""
+
+    @dataclass(frozen=True)
+    class Ring(Layout):
+        def place(self, cells, clients, stream, shortest_m=10.0):
+            positions = np.tile([100.0, 0.0], (clients, 1))
+            return Positions(np.zeros((1, 2)), positions, np.zeros(clients, dtype=np.int64))
+
+    n = 20_000
+    where = placed_network(
+        Ring(), Umi(3.5), cells=1, clients=n, stream=STREAM, cpu_hz=1e9
+    ).placement
+    sight, wanted = where.line_of_sight, Umi(3.5).los_probability(100.0)
+    assert abs(sight.mean() - wanted) < 4 * np.sqrt(wanted * (1 - wanted) / n)
+    for mask, std in ((sight, 4.0), (~sight, 7.82)):
+        shadowing = where.shadowing_db[mask]
+        assert abs(shadowing.mean()) < 4 * std / np.sqrt(mask.sum())
+        assert abs(shadowing.std() / std - 1) < 4 / np.sqrt(2 * mask.sum())
+
+
+def test_a_client_depends_on_its_index_alone():
+    """More clients in the same cell, or interference, change no gain."""
+    few = placed_network(Disc(200.0), Umi(), cells=1, clients=5, stream=STREAM, cpu_hz=1e9)
+    many = placed_network(
+        Disc(200.0), Umi(), cells=1, clients=50, stream=STREAM, cpu_hz=1e9, reuse_factor=1
+    )
+    np.testing.assert_array_equal(many.gain_db[:5], few.gain_db)
+    other = placed_network(Disc(200.0), Umi(), cells=1, clients=5, stream=Stream(6), cpu_hz=1e9)
+    assert (other.gain_db != few.gain_db).all()
+
+
+def test_interference_is_that_of_cells_with_the_same_band():
+    """On a line of three, written out: received power is P g of the other cells' clients."""
+    network = line(reuse_factor=1, transmit_power_w=0.2, antenna_gain_db=3.0)
+    near, far = np.hypot(400, 100), np.hypot(800, 100)
+    gains = 10 ** ((3.0 - LogDistance().loss_db([near, far], False)) / 10)
+    wanted = 0.2 * np.array([gains.sum(), 2 * gains[0], gains.sum()])
+    np.testing.assert_allclose(network.interference.watts(STREAM, 0), wanted)
+    np.testing.assert_allclose(network.interference.mean_watts(), wanted)
+    noise = 10 ** (network.noise_dbm / 10) / 1000
+    np.testing.assert_allclose(network.draw(STREAM).noise_rise, 1 + wanted / noise)
+    # Cells 0 and 2 share a band of two; with three bands none interferes.
+    two = line(reuse_factor=2, transmit_power_w=0.2, antenna_gain_db=3.0).interference
+    np.testing.assert_allclose(two.watts(STREAM, 0), 0.2 * gains[1] * np.array([1, 0, 1]))
+    assert not line(reuse_factor=3).interference.watts(STREAM, 0).any()
+    assert line().interference is None
+
+
+def test_mean_interference_is_the_mean_over_blocks():
+    network = umi(cells=3, clients=9, stream=STREAM, reuse_factor=1)
+    watts = [network.interference.watts(STREAM, index) for index in range(1000)]
+    error = 4 * np.std(watts, axis=0) / np.sqrt(1000)
+    assert (np.abs(np.mean(watts, axis=0) - network.interference.mean_watts()) < error).all()
+    assert (error < network.interference.mean_watts()).all()
+
+
+def test_gains_to_the_own_base_station_are_the_same_in_both():
+    network = umi(cells=3, clients=30, stream=STREAM, reuse_factor=1)
+    own = network.interference.gain[np.arange(30), network.cell_of]
+    np.testing.assert_allclose(10 * np.log10(own), network.gain_db)
+
+
+def test_clients_out_of_range_of_other_base_stations_are_heard_at_its_end():
+    """UMi ends at 5 km, and 16 cells on a line are 6 km long."""
+    network = line(cells=16, path_loss=Umi(), reuse_factor=1)
+    assert np.isfinite(network.interference.gain).all()
+    with pytest.raises(ValueError, match="distance_m contains 6000: Umi needs metres from 10 to"):
+        line(6000.0, Umi())
+
+
+def test_kilometres_are_refused():
+    with pytest.raises(ValueError, match=r"distance_m contains 0.3: .*A kilometre is 1000 metres"):
+        line(0.3, Tr36814())
+
+
+def test_powers_in_dbm_are_refused():
+    with pytest.raises(ValueError, match=r"Give watts: dbm_to_watts\(23\) converts dBm"):
+        line(transmit_power_w=23.0)
+
+
+def test_clients_keep_the_minimum_distance_of_the_model():
+    network = placed_network(
+        Hexagonal(100.0), Tr36814(), cells=1, clients=500, stream=STREAM, cpu_hz=1e9
+    )
+    assert 35 <= network.placement.distance_m.min() < 36
+
+
+def test_values_of_clients_follow_them_when_they_are_sorted(tmp_path):
+    """The second client of the file is in cell 0, and keeps its CPU and power."""
+    path = tmp_path / "positions.csv"
+    path.write_text(
+        "kind,x_m,y_m\nbase_station,0,0\nbase_station,400,0\nclient,300,0\nclient,50,0\n"
+    )
+    network = placed_network(
+        FileLayout(str(path)),
+        LogDistance(shadowing_db=0.0),
+        stream=STREAM,
+        cpu_hz=[1e9, 2e9],
+        transmit_power_w=[0.1, 0.2],
+        switched_capacitance=1e-28,
+    )
+    assert network.cell_of.tolist() == [0, 1]
+    assert network.cpu_hz.tolist() == [2e9, 1e9]
+    assert network.transmit_power_w.tolist() == [0.2, 0.1]
+    np.testing.assert_allclose(network.gain_db, -LogDistance().loss_db([50, 100], False))
+
+
+@pytest.mark.parametrize("name", ["gain_db", "cell_of", "snr_db", "placement", "interference"])
+def test_what_follows_from_positions_is_not_given(name):
+    with pytest.raises(TypeError, match=f"^{name} follows from the positions: omit it"):
+        line(**{name: 0.0})
+
+
+def test_antenna_gains_are_in_decibels():
+    with pytest.raises(ValueError, match=r"^antenna_gain_db is 100: give -60 to 60 dB"):
+        line(antenna_gain_db=100)
+
+
+@pytest.mark.parametrize(
+    ("preset", "spacing", "antennas"), [(umi, 200.0, 8), (uma, 500.0, 16)], ids=["umi", "uma"]
+)
+def test_presets_state_their_values(preset, spacing, antennas):
+    network = preset(cells=7, clients=70, stream=STREAM)
+    assert isinstance(network, Network)
+    assert (network.cells, network.clients, network.antennas) == (7, 70, antennas)
+    np.testing.assert_allclose(network.transmit_power_w, 10**2.3 / 1000)
+    np.testing.assert_allclose(network.noise_dbm, -174 + 10 * np.log10(20e6) + 5)
+    sites = network.placement.base_stations_m
+    np.testing.assert_allclose(np.hypot(*sites[1:].T), spacing)
+    assert (network.cpu_hz >= 1e9).all()
+    assert (network.cpu_hz < 4e9).all()
+    assert network.interference is None
+    again = preset(cells=7, clients=70, stream=STREAM)
+    np.testing.assert_array_equal(again.gain_db, network.gain_db)
+    louder = replace(network, transmit_power_w=2 * network.transmit_power_w)
+    np.testing.assert_allclose(louder.snr_db - network.snr_db, 10 * np.log10(2))

@@ -1,0 +1,132 @@
+"""Recorded channels: what is read, what is refused, and what a network replays."""
+
+import numpy as np
+import pytest
+from scipy.io import savemat
+
+from channels import Network, Recorded, Stream
+from channels.fading import Fading, FadingByClient
+
+BLOCKS, CLIENTS, ANTENNAS = 3, 4, 2
+CELLS = [0, 0, 1, 1]
+
+
+def complex_channels(seed=0, shape=(BLOCKS, CLIENTS, ANTENNAS)):
+    """Channels of about -100 dB, with another mean for each client."""
+    dice = np.random.default_rng(seed)
+    h = dice.normal(size=shape) + 1j * dice.normal(size=shape)
+    return h * 1e-5 * (1 + np.arange(shape[1]))[:, None]
+
+
+def network_of(recorded, **others):
+    return Network(CELLS, cpu_hz=1e9, **recorded.links, **others)
+
+
+def test_a_network_replays_the_recorded_channels():
+    """The received power is that of the recording, in each block, which repeat from the start."""
+    h = complex_channels()
+    recorded = Recorded(h)
+    assert isinstance(recorded, Fading)
+    assert isinstance(recorded, FadingByClient)
+    network = network_of(recorded, transmit_power_w=0.2, noise_figure_db=7.0)
+    np.testing.assert_allclose(10 ** (network.gain_db / 10), (abs(h) ** 2).mean((0, 2)))
+    draws = network.draws(Stream(5), range(2 * BLOCKS))
+    noise_w = 10 ** ((-174 + 10 * np.log10(9e6) + 7 - 30) / 10)
+    received = draws.snr * (abs(draws.h) ** 2).sum(-1)
+    expected = 0.2 * (abs(h) ** 2).sum(-1) / noise_w
+    np.testing.assert_allclose(received, np.concatenate([expected, expected]), rtol=1e-6)
+    some = network.draw(Stream(9), 4, clients=[1, 3])  # no stream matters
+    np.testing.assert_array_equal(some.h, draws.h[4][[1, 3]])
+
+
+def test_uploads_at_any_time_have_the_block_of_their_number():
+    h = complex_channels()
+    network = network_of(Recorded(h))
+    assert network.gain_by_client
+    for number, client in ((0, 0), (1, 3), (4, 2)):
+        own = (abs(h[number % BLOCKS, client]) ** 2).sum()
+        gain = network.draw_gain(Stream(1), number, client)
+        assert gain == pytest.approx(own / 10 ** (network.gain_db[client] / 10), rel=1e-6)
+
+
+def test_gains_are_channels_of_one_antenna():
+    gain = np.random.default_rng(3).uniform(1e-12, 1e-9, (BLOCKS, CLIENTS))
+    for recorded in (Recorded.of_gains(gain), Recorded.of_gains_db(10 * np.log10(gain))):
+        assert (recorded.blocks, recorded.clients, recorded.antennas) == (BLOCKS, CLIENTS, 1)
+        found = abs(recorded.h[..., 0]) ** 2 * 10 ** (recorded.gain_db / 10)
+        np.testing.assert_allclose(found, gain, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["h", "gain", "gain_db", "one antenna"])
+@pytest.mark.parametrize("suffix", [".npz", ".mat"])
+def test_files_of_numpy_and_matlab_are_read(tmp_path, name, suffix):
+    h = complex_channels()
+    gain = abs(h[..., 0]) ** 2
+    values = {"h": h, "gain": gain, "gain_db": 10 * np.log10(gain), "one antenna": h[..., 0]}[name]
+    expected = {"h": h, "one antenna": h[..., :1]}.get(name, np.sqrt(gain)[..., None])
+    file, arrays = tmp_path / f"a{suffix}", {"h" if name == "one antenna" else name: values}
+    arrays["note"] = np.array([1.0])
+    np.savez(file, **arrays) if suffix == ".npz" else savemat(file, arrays)
+    read = Recorded.read(file)
+    np.testing.assert_array_equal(read.h, Recorded(expected.astype(complex)).h)
+    np.testing.assert_allclose(read.gain_db, Recorded(expected.astype(complex)).gain_db)
+
+
+def changed(place, value):
+    h = complex_channels()
+    h[place] = value
+    return h
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"H": complex_channels()}, "has the arrays H: save one of h"),
+        ({"h": complex_channels(), "gain": np.ones((3, 4))}, "has the arrays h, gain: save one"),
+        ({"h": complex_channels()[0, 0]}, r"h has shape \(2,\): give \[blocks, clients, antennas"),
+        ({"h": abs(complex_channels())}, "h has dtype float64: give complex channels"),
+        ({"h": changed((1, 2, 0), np.nan)}, r"h\[1, 2, 0\] is \(?nan"),
+        ({"h": changed((1, 2), 0)}, r"h\[1, 2\] is zero, so client 2 would never"),
+        ({"h": 1e5 * complex_channels()}, "mean gain of client 3 is .* dB, more than -20 dB"),
+        ({"h": np.array(["a"])}, "h has dtype <U1: save an array of numbers"),
+        ({"h": np.array([None])}, r"cannot be read \(Object arrays"),
+        ({"gain": np.full((3, 4), -93.0)}, r"gain\[0, 0\] is -93: .* in dB belong in gain_db"),
+        ({"gain": np.full((3, 4), 93.0)}, "mean gain of client 0 is 19.68 dB"),
+        ({"gain": complex_channels()[..., 0]}, "gain has shape .* complex128: give real"),
+        ({"gain": np.full((3, 4, 2), 1e-9)}, r"gain has shape \(3, 4, 2\)"),
+        ({"gain": np.full((3, 4), np.inf)}, r"gain\[0, 0\] is inf: give finite"),
+        ({"gain_db": np.full((3, 4), 1e-9)}, r"gain_db\[0, 0\] is 1e-09: give dB within"),
+        ({"gain_db": np.full((3, 4), -0.1)}, "gain_db is -0.1 and similar, which look like ratios"),
+        ({"gain_db": np.full((3, 4), 93.0)}, r"gain_db\[0, 0\] is 93: give .* minus the path loss"),
+    ],
+)
+def test_wrong_channels_are_one_error_that_names_the_file(tmp_path, arrays, message):
+    file = tmp_path / "channels.npz"
+    np.savez(file, **arrays)
+    with pytest.raises(ValueError, match=message) as refused:
+        Recorded.read(file)
+    assert str(refused.value).startswith(str(file))
+    assert "\n" not in str(refused.value)
+
+
+def test_unreadable_files(tmp_path):
+    v73 = b"MATLAB 7.3 MAT-file".ljust(124, b" ") + b"\x00\x02IM" + bytes(400)
+    for name, content, message in (
+        ("new.mat", v73, "has the format v7.3 of MATLAB: save it as"),
+        ("cut.mat", b"abc", "cannot be read"),
+        ("cut.npz", b"abc", "cannot be read"),
+        ("a.csv", b"1,2", "has another format: give a .npz"),
+    ):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(ValueError, match=message):
+            Recorded.read(tmp_path / name)
+    with pytest.raises(ValueError, match="there is no file"):
+        Recorded.read(tmp_path / "none.npz")
+
+
+def test_a_network_of_another_size_is_refused():
+    recorded = Recorded(complex_channels())
+    for wrong in ({"antennas": 3, "cell_of": CELLS}, {"antennas": 2, "cell_of": [0] * 5}):
+        network = Network(cpu_hz=1e9, gain_db=-90.0, fading=recorded, **wrong)
+        with pytest.raises(ValueError, match="have 4 clients and 2 antennas"):
+            network.draw(Stream(1))

@@ -1,0 +1,179 @@
+"""``wirelessfl budget``: the link budget of the configured network."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from channels import LinkBudget, Network, link_budget
+from channels.streams import Stream
+from wirelessfl.config import Config
+from wirelessfl.errors import ConfigError
+from wirelessfl.setup.network import build_network
+from wirelessfl.wording import shown as shown_value
+
+ALGORITHM = "hfedavg"
+"""Algorithm if none is named; it has cells."""
+FLAGS = ("upload_mib", "per_client")
+"""Arguments that are not settings of a run."""
+FEW = 4
+"""Maximum number of clients that have a column each; of more clients, quantiles are shown."""
+BITS_PER_MIB = 8 * 2**20
+WIDTH = 150
+"""Width of a table with one line per client, if the terminal is narrower."""
+
+
+def add_budget_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that ``run`` does not have."""
+    parser.add_argument(
+        "--upload-mib",
+        type=float,
+        default=1.0,
+        metavar="X",
+        help="size of each client's upload, MiB (default: 1)",
+    )
+    parser.add_argument(
+        "--per-client", action="store_true", help="print one line per client, not quantiles"
+    )
+
+
+def budget_of(config: Config, upload_mib: float) -> tuple[Network, LinkBudget]:
+    """The configured network and its link budget.
+
+    Args:
+        config: settings of a run.
+        upload_mib: size of each client's upload.
+
+    Raises:
+        ConfigError: the size is not positive, or the settings conflict.
+    """
+    if not 0 < upload_mib < math.inf:
+        raise ConfigError(
+            f"upload_mib is {shown_value(upload_mib)}: give a finite number of MiB > 0."
+        )
+    if config.given.network is not None:
+        raise ConfigError(
+            "the settings belong to a run with network=... given to wirelessfl.run: call "
+            "channels.link_budget(network)."
+        )
+    network = build_network(config.network, Stream(config.run.seed), config.choices)
+    return network, link_budget(network, bits=upload_mib * BITS_PER_MIB)
+
+
+def budget_command(config: Config, arguments: argparse.Namespace) -> int:
+    """Print the link budget as a table or as JSON."""
+    network, found = budget_of(config, arguments.upload_mib)
+    if arguments.json:
+        result = {
+            "upload_mib": arguments.upload_mib,
+            "antennas": network.antennas,
+            "quantiles": found.table(),
+            "clients": found.rows(),
+        }
+        print(json.dumps(_finite(result), indent=2, allow_nan=False))
+        return 0
+    console = Console()
+    lines = notes(network, arguments.upload_mib)
+    if arguments.per_client and network.clients > FEW:
+        console = Console(width=max(console.width, WIDTH))
+        table, same = _by_client(found)
+        lines += same
+    else:
+        table = _by_quantity(found)
+    over = "" if arguments.per_client or network.clients <= FEW else ": quantiles over clients"
+    cells = counted(network.cells, "cell")
+    table.title = f"link budget of {counted(network.clients, 'client')} in {cells}{over}"
+    console.print(table)
+    for line in lines:
+        console.print(line, markup=False, highlight=False, soft_wrap=True)
+    return 0
+
+
+def notes(network: Network, upload_mib: float) -> list[str]:
+    """What the table's numbers mean, and what they leave out."""
+    antennas = counted(network.antennas, "antenna")
+    lines = [
+        f"{antennas} per edge server; upload of {upload_mib:g} MiB per client. The mean SNR is "
+        "that of one antenna.",
+        "Rates and seconds hold at mean channel gains, while all clients of a cell upload.",
+    ]
+    if network.interference is None:
+        lines.append("Interference between cells is off.")
+    return lines
+
+
+def counted(number: int, word: str) -> str:
+    """A number of things, e.g. "1 cell" or "2 cells"."""
+    return f"{number} {word}{'' if number == 1 else 's'}"
+
+
+def _by_quantity(found: LinkBudget) -> Table:
+    """One line per quantity; a column for each client, or for each of three quantiles."""
+    if len(found.client) <= FEW:
+        rows = found.rows()
+        heads = [f"client {row['client']}" for row in rows]
+        names = [name for name in rows[0] if name not in ("client", "cell")]
+        lines = {name: [row[name] for row in rows] for name in names}
+    else:
+        quantiles = found.table()
+        heads = [head for head in quantiles[0] if head != "quantity"]
+        lines = {row["quantity"]: [row[head] for head in heads] for row in quantiles}
+    table = Table()
+    table.add_column("", no_wrap=True)
+    for head in heads:
+        table.add_column(head, justify="right", no_wrap=True)
+    for name, values in lines.items():
+        if any(value is not None for value in values):
+            table.add_row(_title(name), *(_cell(name, value) for value in values))
+    return table
+
+
+def _by_client(found: LinkBudget) -> tuple[Table, list[str]]:
+    """One line per client, and a line for each quantity that is equal for all clients."""
+    rows = found.rows()
+    shown = {name: [_cell(name, row[name]) for row in rows] for name in rows[0]}
+    several = [name for name, cells in shown.items() if len(set(cells)) > 1]
+    same = [
+        f"{_title(name)} of all clients: {cells[0]}".replace("\\[", "[")
+        for name, cells in shown.items()
+        if name not in several and cells[0]
+    ]
+    table = Table()
+    for name in several:
+        table.add_column(_title(name), justify="right")
+    for place in range(len(rows)):
+        table.add_row(*(shown[name][place] for name in several))
+    return table, same
+
+
+def _title(name: str) -> str:
+    """Name of a quantity, with brackets that rich does not read as markup."""
+    return name.replace("[bit/s]", "[Mbit/s]").replace("[", r"\[")
+
+
+def _cell(name: str, value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, str):
+        return value
+    if name in ("client", "cell"):
+        return str(value)
+    if name.endswith("[bit/s]"):
+        return f"{value / 1e6:.4g}"
+    return f"{value:.4g}" if name.endswith("[s]") else f"{round(value, 2) + 0.0:.2f}"
+
+
+def _finite(value: Any) -> Any:
+    """``value`` with None for numbers that JSON does not have, e.g. infinite seconds."""
+    if isinstance(value, dict):
+        return {key: _finite(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
