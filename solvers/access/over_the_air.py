@@ -59,7 +59,7 @@ class OverTheAir(Access):
             convention=self.convention,
             elements_per_symbol=per_symbol,
         )
-        beamformers = cell_beamformers(draw.h, scales, network.cell_of, network.cells, self.backend)
+        beamformers = self._beamformers(draw, np.broadcast_to(scales, draw.h.shape[:-1]))
         norms = np.linalg.norm(beamformers, axis=-1, keepdims=True)
         directions = (beamformers / norms)[..., network.cell_of, :]
         heard = np.abs((draw.h.astype(np.complex128) * directions.conj()).sum(-1))
@@ -72,6 +72,20 @@ class OverTheAir(Access):
         power = amplitude**2 * per_symbol / snr
         decision = Decision(powers_w=power * network.transmit_power_w, beamformers=beamformers)
         return replace(self.times, power=power, decision=decision).serve(load, draw)
+
+    def _beamformers(self, draw: ChannelDraw, scales: FloatArray) -> ComplexArray:
+        """Beamformers [..., cells, antennas]."""
+        network, backend = draw.network, self.backend
+        if backend is None or self.convention == "physical":
+            return cell_beamformers(draw.h, scales, network.cell_of, network.cells, backend)
+        # In this convention a receiver uses the same ones, which depend on the size of the batch in
+        # their last bits: solve one block at a time, as a receiver does.
+        blocks = draw.h.reshape(-1, *draw.h.shape[-2:]), scales.reshape(-1, scales.shape[-1])
+        each = [
+            cell_beamformers(h, scale, network.cell_of, network.cells, backend)
+            for h, scale in zip(*blocks, strict=True)
+        ]
+        return np.stack(each).reshape(*draw.h.shape[:-2], *each[0].shape)
 
 
 def cell_beamformers(
