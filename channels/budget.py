@@ -45,8 +45,8 @@ class LinkBudget:
         transmit_power_dbm: maximum transmit power.
         noise_dbm: noise power in the cell's band, with the noise figure.
         mean_snr_db: mean SNR over the cell's band, without interference.
-        noise_rise_db: power of noise and mean interference over that of noise; None if cells do
-            not interfere.
+        noise_rise_db: power of noise and mean interference over that of noise in the whole band,
+            while one client of each other cell sends; None if cells do not interfere.
         combined_snr_db: mean SNR after combining the antennas, with the noise rise.
         rate_bps: by access, the rate of an upload at that SNR: bits over seconds, with all clients
             of the cell uploading.

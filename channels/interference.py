@@ -15,9 +15,10 @@ from channels.validation import as_array
 class Interference:
     """Received power of one random active client of every other cell with the same band.
 
-    In each block every cell has one active client, drawn uniformly among its clients, as under
-    time division, or with its whole power in the receiver's band. It is added to the noise at its
-    mean gain, without fading.
+    In each block every cell has one active client, drawn uniformly among its clients. It is added
+    to the noise at its mean gain, without fading. Under time division it sends in the whole band;
+    under frequency division its whole power is in the band of the client that it disturbs, see
+    :meth:`channels.ChannelDraw.in_bands`.
 
     Args:
         gain: [clients, cells], mean channel gain, as a ratio, from each client to each cell's

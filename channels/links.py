@@ -85,12 +85,18 @@ def ofdma_seconds_per_bit(draw: ChannelDraw, active: ArrayLike | None = None) ->
 
     Each of the n_j clients of a cell transmits continuously at full power in bandwidth B / n_j. Its
     SNR is n_j times as high as over the whole band: R_i = (B / n_j) log2(1 + n_j SNR ||h_i||^2).
+    Where cells interfere, one client of each other cell sends at full power in each of these bands,
+    see :meth:`ChannelDraw.in_bands`.
 
     Arguments, result and errors are those of :func:`tdma_seconds_per_bit`.
     """
     network, sends = draw.network, sending(draw.network, active, draw.h.shape[:-2])
     sharers = _sharers(network, sends)
-    rate = rate_bps(_band(network) / sharers, sharers * draw.snr, draw.gain)
+    snr = draw.snr
+    if draw.noise_rise is not None:
+        rise = draw.noise_rise[..., network.cell_of]
+        snr = snr * rise / (1 + sharers * (rise - 1))
+    rate = rate_bps(_band(network) / sharers, sharers * snr, draw.gain)
     return _seconds(1.0, rate, sends)
 
 

@@ -504,8 +504,8 @@ class ChannelDraw:
         network: network of the channels.
         h: [..., clients, antennas] complex64, channel of each client to its edge server, including
             ``path_gain_db`` of the network.
-        noise_rise: [..., cells], power of noise and interference over that of noise, >= 1; None
-            without interference.
+        noise_rise: [..., cells], power of noise and interference over that of noise in the whole
+            band, >= 1, while one client of each other cell sends; None without interference.
 
     Raises:
         ValueError: ``h`` does not have the network's shape, or is not finite.
@@ -583,6 +583,18 @@ class ChannelDraw:
     def gain_per_noise(self) -> FloatArray:
         """G = g / N0 in Hz/W [..., clients]: the SNR at p watts within a band b is p G / b."""
         return self.snr_hz / self.network.transmit_power_w
+
+    def in_bands(self) -> ChannelDraw:
+        """These channels where all clients of a cell send at once, each in a band of its own.
+
+        If other cells divide their band alike, then one client of each of them is heard with its
+        whole power in each of these n_j bands, and over the whole band n_j of them are heard. That
+        is n_j times the interference of ``noise_rise``. Without interference, nothing changes.
+        """
+        if self.noise_rise is None:
+            return self
+        senders = np.maximum(self.network.cell_sizes, 1)
+        return ChannelDraw(self.network, self.h, 1 + senders * (self.noise_rise - 1))
 
     def block(self, number: int) -> ChannelDraw:
         """One block of a draw of several; the last one if there are fewer."""

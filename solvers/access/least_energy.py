@@ -54,6 +54,7 @@ class EnergyWithinDeadline(Access):
             ValueError: a cell cannot meet the deadline even at full power and speed; the message
                 names the cell, its slowest client and the shortfall.
         """
+        draw = draw.in_bands()
         network = draw.network
         bits, stuck = heard_bits(load, draw)
         latest = self._latest_start(load, network)

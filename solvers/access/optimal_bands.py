@@ -33,6 +33,7 @@ class OptimalBands(Access):
             ValueError: an argument is outside the range of the solver, or rounding errors leave
                 no solution.
         """
+        draw = draw.in_bands()
         network, snr_hz = draw.network, draw.snr_hz
         bits, stuck = heard_bits(load, draw)
         ready = load.ready_seconds(network)

@@ -5,7 +5,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from channels import ChannelDraw, EqualBands, EqualSlots, Interference, Load, Network, Stream
+from channels import (
+    ChannelDraw,
+    EqualBands,
+    EqualSlots,
+    Interference,
+    Load,
+    Network,
+    Stream,
+    ofdma_seconds_per_bit,
+    tdma_seconds_per_bit,
+)
 
 ENDS = np.array([2, 3, 6])  # cells of 2, 1 and 3 clients
 CELL_OF = [0, 0, 1, 2, 2, 2]
@@ -154,3 +164,39 @@ def test_invalid_noise_rises_are_refused(rise, message):
     network = made()
     with pytest.raises(ValueError, match=message):
         ChannelDraw(network, np.ones((6, 2)), rise)
+
+
+def test_each_of_equal_bands_has_one_interferer_at_full_power():
+    """SINR in a band B / n: P g / (N0 B / n + I), with the whole power I of one client there."""
+    network = made(bandwidth_hz=[1e6, 2e6, 4e6])
+    draw = network.draw(STREAM, 3)
+    sizes = np.array([2, 1, 3])[CELL_OF]
+    band = np.array([1e6, 2e6, 4e6])[CELL_OF] / sizes
+    heard = network.interference.watts(STREAM.child("interference"), 3)[CELL_OF]
+    assert (heard > 0).all()
+    noise = 1e-3 * 10 ** (-174 / 10) * band
+    sinr = WATTS * 10 ** (-85 / 10) * draw.gain / (noise + heard)
+    rate = band * np.log2(1 + sinr)
+    assert ofdma_seconds_per_bit(draw) == pytest.approx(1 / rate, rel=1e-9)
+    assert EqualBands().serve(Load(elements=1e4), draw).seconds == pytest.approx(
+        32e4 / rate, rel=1e-9
+    )
+
+
+def test_only_clients_that_send_divide_the_band():
+    """A client that is alone in its band has the same rate as under time division."""
+    draw = made().draw(STREAM, 3)
+    active = np.array([True, False, True, False, False, True])
+    alone = ofdma_seconds_per_bit(draw, active)
+    assert alone[active] == pytest.approx(tdma_seconds_per_bit(draw, active)[active], rel=1e-12)
+
+
+def test_channels_in_bands():
+    """n_j times the interference; no change without interference, or with one client per cell."""
+    draw = made().draws(STREAM, range(3))
+    rise = draw.in_bands().noise_rise
+    assert rise - 1 == pytest.approx((draw.noise_rise - 1) * [2, 1, 3], rel=1e-9)
+    quiet = replace(made(), interference=None).draw(STREAM)
+    assert quiet.in_bands() is quiet
+    few = draw.of([0, 2, 4])
+    assert (few.in_bands().noise_rise == few.noise_rise).all()

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from channels import ChannelDraw, EqualBands, Load, Network, Stream
-from solvers import OptimalBands, allocate_bandwidth
+from channels import ChannelDraw, EqualBands, Interference, Load, Network, Stream
+from solvers import EnergyWithinDeadline, OptimalBands, allocate_bandwidth
 
 CELLS = np.array([0, 0, 0, 1, 2, 2])
 
@@ -113,3 +113,30 @@ def test_a_client_without_a_channel_never_arrives():
     assert service.decision.bands_hz[0] == 0
     assert service.decision.bands_hz[:3].sum() == pytest.approx(1e6)
     assert np.isfinite(service.seconds[1:]).all()
+
+
+def test_interference_is_that_of_equal_bands():
+    """Equal clients have equal bands, and then the rates of ``EqualBands``."""
+    gain = np.full((6, 3), 1e-9)
+    cells = Interference(gain, [3, 4, 6], np.zeros(3, int))
+    loud = Network(CELLS, cpu_hz=1e9, gain_db=-90, interference=cells)
+    h = np.ones((6, 1))
+    draw = ChannelDraw(loud, h, loud.draw(Stream(1)).noise_rise)
+    load = Load(elements=1e4)
+    optimal, equal = (each.serve(load, draw).seconds for each in (OptimalBands(), EqualBands()))
+    quiet = OptimalBands().serve(load, ChannelDraw(loud, h)).seconds
+    assert optimal == pytest.approx(equal, rel=1e-9)
+    assert (optimal > 2 * quiet).all()
+
+
+def test_least_energy_has_the_interference_of_equal_bands():
+    """At the earliest deadline clients have full power and the optimal bands."""
+    gain = np.full((6, 3), 1e-9)
+    cells = Interference(gain, [3, 4, 6], np.zeros(3, int))
+    loud = Network(CELLS, cpu_hz=1e9, gain_db=-90, interference=cells)
+    draw = ChannelDraw(loud, np.ones((6, 1)), loud.draw(Stream(1)).noise_rise)
+    load = Load(elements=[1e4] * 3 + [3e4] + [1.5e4] * 2)
+    end = EqualBands().serve(load, draw).seconds.max()
+    with pytest.raises(ValueError, match="cell 0 needs"):
+        EnergyWithinDeadline(0.999 * end).serve(load, draw)
+    assert EnergyWithinDeadline(1.001 * end).serve(load, draw).arrived.all()
