@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from channels.arguments import checked
 from channels.arrays import BoolArray, FloatArray, IntArray
 from channels.validation import shown, whole_number
 from solvers.arrays import numbers
@@ -25,6 +26,7 @@ _NOISE = 1e-9
 """Relative decrease of the seconds that rounding errors of a solver explain."""
 
 
+@checked()
 def optimize_sizes_by_time(
     seconds: Callable[[IntArray], ArrayLike],
     total: int,
@@ -65,9 +67,11 @@ def optimize_sizes_by_time(
     Raises:
         ValueError: an argument is out of range, or ``seconds`` returns numbers that decrease with
             the size, are negative or NaN, or have the wrong shape.
-        TypeError: ``cells`` or ``candidates`` is not an integer.
+        TypeError: ``seconds`` is not a function, or another argument has the wrong type.
     """
     start = time.perf_counter()
+    if not callable(seconds):
+        raise TypeError(f"seconds is {shown(seconds)}: give a function of sizes.")
     count, rows = whole_number("cells", cells), whole_number("candidates", candidates)
     if count < 1:
         raise ValueError(f"cells is {count}: give a whole number >= 1.")

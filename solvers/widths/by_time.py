@@ -8,13 +8,15 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
+from channels.arguments import checked
 from channels.arrays import BoolArray, FloatArray, IntArray
-from channels.validation import checked_rows, whole_number
+from channels.validation import checked_rows, shown, whole_number
 from solvers.arrays import numbers
 from solvers.solution import Solution, Status
 from solvers.widths.problem import check_deadline, missed, read_neurons
 
 
+@checked()
 def optimize_widths_by_time(
     seconds: Callable[[IntArray], ArrayLike],
     neurons: ArrayLike,
@@ -60,9 +62,11 @@ def optimize_widths_by_time(
     Raises:
         ValueError: an argument is out of range, or ``seconds`` returns the wrong shape or numbers
             that are negative or NaN.
-        TypeError: ``candidates`` is not an integer.
+        TypeError: ``seconds`` is not a function, or another argument has the wrong type.
     """
     start = time.perf_counter()
+    if not callable(seconds):
+        raise TypeError(f"seconds is {shown(seconds)}: give a function of levels.")
     widths, limit = read_neurons(neurons), check_deadline(deadline)
     cells, rows = checked_rows("cell_of", cell_of), whole_number("candidates", candidates)
     if rows < 1:

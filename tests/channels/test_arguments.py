@@ -2,6 +2,7 @@
 
 import inspect
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -44,6 +45,8 @@ METHODS = {
     "Network.with_snr": NETWORK.with_snr,
     "ReadyOrder.serve": channels.ReadyOrder().serve,
     "Simultaneous.serve": channels.Simultaneous().serve,
+    "optimize_sizes_by_time": partial(solvers.optimize_sizes_by_time, lambda sizes: 1.0 * sizes),
+    "optimize_widths_by_time": partial(solvers.optimize_widths_by_time, lambda each: 1.0 * each),
 }
 SERVED = {"load": channels.Load(1e6, 10.0), "draw": DRAW}
 GOOD = {name: SERVED for name in METHODS if name.endswith("serve")} | {
@@ -200,6 +203,13 @@ GOOD = {name: SERVED for name in METHODS if name.endswith("serve")} | {
         "granularity": 1,
         "backend": "exact",
     },
+    "optimize_sizes_by_time": SIZES | {"cells": 2, "candidates": 8},
+    "optimize_widths_by_time": {
+        "neurons": [2, 4],
+        "deadline": 2.0,
+        "cell_of": [0, 0, 1],
+        "candidates": 8,
+    },
     "widths_by_deadline": WIDTHS | {"deadline": 2.0},
 }
 COMPLEX = {"h", "beamformer", "white", "root", "rho", "antenna_correlation"}
@@ -219,6 +229,13 @@ def test_every_public_function_is_covered():
         if inspect.isfunction(getattr(package, name))
     }
     assert public - GOOD.keys() == {"available_backends"}
+
+
+@pytest.mark.parametrize("name", ["optimize_sizes_by_time", "optimize_widths_by_time"])
+def test_laws_of_time_are_functions(name):
+    for wrong in (None, "x", np.ones(2)):
+        with pytest.raises((TypeError, ValueError), match=r"^seconds is .*: give a function of"):
+            getattr(solvers, name)(wrong, **GOOD[name])
 
 
 @pytest.mark.parametrize("name", GOOD)
