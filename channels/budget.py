@@ -169,6 +169,11 @@ def link_budget(
         TypeError: an argument has the wrong type.
     """
     known = ACCESSES if accesses is None else accesses
+    if not isinstance(known, Mapping):
+        raise TypeError(
+            f"accesses is {shown(accesses)}: give accesses by name, e.g. "
+            '{"equal bands": EqualBands()}.'
+        )
     for name, access in known.items():
         if not isinstance(access, Access):
             raise TypeError(f"accesses[{name!r}] is {shown(access)}: give a channels.Access.")
@@ -182,7 +187,7 @@ def link_budget(
     draw = ChannelDraw(network, h, rise)
     # A load that is linear in its bits has the same rate for any number of them.
     load = Load(0.0, (np.ones(network.clients) if size is None else size) / BITS_PER_ELEMENT)
-    served = {name: access.serve(load, draw).seconds for name, access in known.items()}
+    served = {name: access.seconds(load, draw) for name, access in known.items()}
     combined = network.mean_snr_db + 10 * np.log10(network.antennas)
     rise_db = None if rise is None else 10 * np.log10(rise)[cells]
     where, rows = network.placement, network.numbers

@@ -172,3 +172,8 @@ def test_errors():
         link_budget(network).table([5])
     with pytest.raises(ValueError, match="has no client"):
         link_budget(network.of(np.array([], dtype=int))).table()
+
+
+def test_accesses_have_names():
+    with pytest.raises(TypeError, match=r"^accesses is .*: give accesses by name"):
+        link_budget(umi(1, 2, stream=Stream(1)), accesses=[EqualSlots()])

@@ -10,11 +10,14 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from channels import LinkBudget, Network, link_budget
+from channels import Access, LinkBudget, Network, link_budget
+from channels.budget import ACCESSES
 from channels.streams import Stream
+from solvers import OverTheAir
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.setup.network import build_network
+from wirelessfl.uplinks import Uplink
 from wirelessfl.wording import shown as shown_value
 
 ALGORITHM = "hfedavg"
@@ -62,7 +65,17 @@ def budget_of(config: Config, upload_mib: float) -> tuple[Network, LinkBudget]:
             "channels.link_budget(network)."
         )
     network = build_network(config.network, Stream(config.run.seed), config.choices)
-    return network, link_budget(network, bits=upload_mib * BITS_PER_MIB)
+    accesses = accesses_of(config.choices.uplink)
+    return network, link_budget(network, bits=upload_mib * BITS_PER_MIB, accesses=accesses)
+
+
+def accesses_of(uplink: Uplink) -> dict[str, Access]:
+    """The accesses of every budget, and that of the uplink if it is another one, by name."""
+    access = uplink.access
+    if isinstance(access, OverTheAir):
+        access = access.times  # beamformers do not change the seconds
+    known = dict(ACCESSES)
+    return known if access in known.values() else {**known, f"{uplink.name} as set": access}
 
 
 def budget_command(config: Config, arguments: argparse.Namespace) -> int:
@@ -101,6 +114,7 @@ def notes(network: Network, upload_mib: float) -> list[str]:
         f"{antennas} per edge server; upload of {upload_mib:g} MiB per client. The mean SNR is "
         "that of one antenna.",
         "Rates and seconds hold at mean channel gains, while all clients of a cell upload.",
+        "Over the air, an element counts as 32 bits at any SNR: noise makes errors, not seconds.",
     ]
     if network.interference is None:
         lines.append("Interference between cells is off.")

@@ -3,6 +3,7 @@
 import json
 import math
 
+import numpy as np
 import pytest
 
 from wirelessfl.cli import main
@@ -85,6 +86,26 @@ def test_wrong_words_are_one_line(capsys, words, message):
     assert message in shown.err
     assert shown.err.count("\n") == 1
     assert not shown.out
+
+
+def test_the_uplink_has_a_row_if_it_is_another_one(printed):
+    """Optimal bands end no later than equal bands; two elements per symbol take half the time."""
+    flags = "--layout disc --cells 2 --clients 12 --json"
+
+    def seconds(more):
+        rows = json.loads(printed(f"{flags} {more}"))["clients"]
+        names = [name for name in rows[0] if name.startswith("upload, ")]
+        return {name: [row[name] for row in rows] for name in names}
+
+    usual = seconds("")
+    assert len(usual) == 3
+    assert seconds("--uplink ofdma") == seconds("--uplink aircomp") == usual
+    best = seconds("--uplink ofdma --allocation optimal")
+    assert max(best["upload, ofdma as set [s]"]) < max(usual["upload, equal bands [s]"])
+    twice = seconds("--uplink aircomp --convention physical --elements-per-symbol 2")
+    assert twice["upload, aircomp as set [s]"] == pytest.approx(
+        np.divide(usual["upload, over the air [s]"], 2)
+    )
 
 
 def test_help_lists_only_the_network(capsys):
