@@ -56,7 +56,7 @@ from channels.latency import (
     seconds_per_parameter,
     transmit_joules,
 )
-from channels.layouts import LAYOUTS, Disc, FileLayout, Hexagonal, Layout, Positions
+from channels.layouts import LAYOUTS, Disc, FileLayout, Hexagonal, Layout, Positions, Ring
 from channels.links import (
     aircomp_seconds_per_element,
     airtime_seconds_per_bit,
@@ -76,6 +76,7 @@ from channels.path_loss import (
     Tr36814,
     Uma,
     Umi,
+    Variant,
 )
 from channels.placed import placed_network
 from channels.placement import Placement
@@ -116,6 +117,7 @@ __all__ = [
     "ReadyOrder",
     "Recorded",
     "Rician",
+    "Ring",
     "Rma",
     "Service",
     "SharedBand",
@@ -124,6 +126,7 @@ __all__ = [
     "Tr36814",
     "Uma",
     "Umi",
+    "Variant",
     "air_sum",
     "aircomp_mean",
     "aircomp_seconds_per_element",

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from channels.arguments import checked
 from channels.arrays import BoolArray, FloatArray, IntArray
+from channels.decibels import gains_in_range
 from channels.interference import Interference
 from channels.layouts import Layout, Positions
 from channels.network import Network
@@ -80,6 +81,7 @@ def placed_network(
         shadowing_db=shadowing,
         antenna_gain_db=float(antenna_gain_db),
     )
+    gain = gains_in_range(antenna_gain_db - loss - shadowing, ("clients", len(loss)))
     interference = None
     if reuse_factor is not None:
         bands = layout.bands(len(where.base_stations_m), reuse_factor)
@@ -88,7 +90,7 @@ def placed_network(
         interference = Interference(10 ** (gain_db / 10), ends, bands)
     return Network(
         where.cell_of,
-        gain_db=antenna_gain_db - loss - shadowing,
+        gain_db=gain,
         interference=interference,
         placement=placement,
         **{name: _sorted(name, value, where) for name, value in values.items()},

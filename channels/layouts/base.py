@@ -13,6 +13,8 @@ from channels.validation import whole_number
 
 SHORTEST_M = 10.0
 """Minimum distance of a client that is placed at random, unless its path loss has another."""
+LARGEST_REUSE = 1000
+"""Largest number of bands that cells reuse; the search for a regular pattern depends on it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,15 +82,18 @@ class Layout(ABC):
 
 
 def checked_reuse(reuse_factor: int) -> int:
-    """``reuse_factor``, if it is an integer >= 1.
+    """``reuse_factor``, if it is an integer from 1 to 1000.
 
     Raises:
-        ValueError: it is below 1.
+        ValueError: it is out of range.
         TypeError: it is not an integer.
     """
     factor = whole_number("reuse_factor", reuse_factor)
-    if factor < 1:
-        raise ValueError(f"reuse_factor is {factor}: give 1 if all cells share one band, or more.")
+    if not 1 <= factor <= LARGEST_REUSE:
+        raise ValueError(
+            f"reuse_factor is {factor}: give 1 if all cells share one band, or up to "
+            f"{LARGEST_REUSE}."
+        )
     return factor
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import math
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 
 import numpy as np
@@ -34,15 +35,15 @@ class FileLayout(Layout):
 
     Raises:
         ValueError: ``path`` is empty.
-        TypeError: ``path`` is not a string.
+        TypeError: ``path`` is not a path.
     """
 
-    path: str
+    path: str | PathLike[str]
 
     def __post_init__(self) -> None:
-        if not isinstance(self.path, str):
-            raise TypeError(f"path is {shown(self.path)}: give the path of a CSV file as a string.")
-        if not self.path:
+        if not isinstance(self.path, (str, PathLike)):
+            raise TypeError(f"path is {shown(self.path)}: give the path of a CSV file.")
+        if not str(self.path):
             raise ValueError("path is empty: give the path of a CSV file with positions.")
 
     @checked()

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from channels.arrays import FloatArray
 from channels.path_loss.base import PathLoss, check_setting
+from channels.validation import shown
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,8 @@ class Variant(PathLoss):
 
     Raises:
         ValueError: ``shadowing_db`` is out of range.
-        TypeError: ``shadowing_db`` is not a number.
+        TypeError: ``model`` is not a path loss model, ``line_of_sight`` is not True, False or
+            None, or ``shadowing_db`` is not a number.
     """
 
     model: PathLoss
@@ -30,6 +32,13 @@ class Variant(PathLoss):
     shadowing_db: float | None = None
 
     def __post_init__(self) -> None:
+        if not isinstance(self.model, PathLoss):
+            raise TypeError(f"model is {shown(self.model)}: give a path loss model, e.g. Umi().")
+        if not (self.line_of_sight is None or isinstance(self.line_of_sight, bool)):
+            raise TypeError(
+                f"line_of_sight is {shown(self.line_of_sight)}: give True, False, or None for the "
+                "model's probability."
+            )
         if self.shadowing_db is not None:
             check_setting("shadowing_db", self.shadowing_db, 0, 30, "dB")
 

@@ -193,3 +193,18 @@ def test_presets_state_their_values(preset, spacing, antennas):
     np.testing.assert_array_equal(again.gain_db, network.gain_db)
     louder = replace(network, transmit_power_w=2 * network.transmit_power_w)
     np.testing.assert_allclose(louder.snr_db - network.snr_db, 10 * np.log10(2))
+
+
+def test_an_antenna_gain_above_the_path_loss_is_named_in_decibels():
+    """Also if cells interfere, whose gains are ratios."""
+    with pytest.raises(ValueError, match=r"^gain_db contains .*: a mean channel gain is at most 0"):
+        placed_network(
+            Hexagonal(),
+            LogDistance(2, 0),
+            cells=2,
+            clients=4,
+            stream=Stream(1),
+            cpu_hz=1e9,
+            antenna_gain_db=60,
+            reuse_factor=1,
+        )

@@ -5,9 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from channels import LogDistance, Stream, Umi, placed_network
-from channels.layouts import Ring
-from channels.path_loss import Variant
+from channels import LogDistance, Ring, Stream, Umi, Variant, placed_network
 
 
 def test_clients_of_a_ring_have_its_distance():
@@ -55,3 +53,16 @@ def test_without_shadowing_the_gain_is_the_median_loss():
 def test_wrong_values(make, message):
     with pytest.raises(ValueError, match=message):
         make()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        (("umi",), "model is 'umi': give a path loss model"),
+        ((Umi(), "never"), "line_of_sight is 'never': give True, False, or None"),
+        ((Umi(), 0), "line_of_sight is 0: give True"),
+    ],
+)
+def test_arguments_of_the_wrong_type_are_refused(settings, message):
+    with pytest.raises(TypeError, match=f"^{message}"):
+        Variant(*settings)

@@ -45,6 +45,7 @@ class Placed(LayoutModel, ABC):
         int | None,
         Field(
             ge=1,
+            le=1000,
             description="number of bands of neighbouring cells; cells of one band interfere "
             "(default: no interference)",
         ),

@@ -15,7 +15,7 @@ def layout(tmp_path):
     def write(text):
         path = tmp_path / "positions.csv"
         path.write_text(text, encoding="utf-8")
-        return FileLayout(str(path))
+        return FileLayout(path)
 
     return write
 

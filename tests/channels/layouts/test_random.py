@@ -88,6 +88,8 @@ def test_reuse_without_a_pattern_is_refused():
     for layout in (Disc(), Hexagonal()):
         with pytest.raises(ValueError, match=r"^reuse_factor is 2: .* 1, 3, 4, 7"):
             layout.bands(4, 2)
+        with pytest.raises(ValueError, match=r"^reuse_factor is 1000000000000: give 1 .* to 1000"):
+            layout.bands(4, 10**12)
         with pytest.raises(ValueError, match=r"^reuse_factor is 0: give 1"):
             layout.bands(4, 0)
         assert layout.bands(3, 3).tolist() == [0, 1, 2]
