@@ -197,12 +197,13 @@ def _add_run_flags(parser: argparse.ArgumentParser, words: Sequence[str], comman
     from wirelessfl.cli.help import Help
 
     tables, named = chosen_tables(parser.prog, words)
-    add_flags(parser, user_flags(tables, named), lists=command == "sweep")
-    options: dict[str, Any] = {"tables": tables}
+    options: dict[str, Any] = {}
     if command == "budget":
         from wirelessfl.cli.budget import ALGORITHM
 
-        options = {"tables": {"algorithm": {"name": ALGORITHM}, **tables}, "headings": ("network",)}
+        tables, options = {"algorithm": {"name": ALGORITHM}, **tables}, {"headings": ("network",)}
+    options["tables"] = tables
+    add_flags(parser, user_flags(tables, named), lists=command == "sweep")
     parser.add_argument("-h", "--help", nargs="?", const="", action=Help, **options)
 
 

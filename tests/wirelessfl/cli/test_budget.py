@@ -108,6 +108,23 @@ def test_the_uplink_has_a_row_if_it_is_another_one(printed):
     )
 
 
+def test_choices_of_ones_own_have_their_flags_without_an_algorithm(printed, tmp_path):
+    file = tmp_path / "my_disc.py"
+    file.write_text(
+        "from dataclasses import dataclass\n"
+        "import channels\n"
+        "from wirelessfl.layouts.base import Placed\n"
+        "@dataclass(frozen=True)\n"
+        "class Mine(Placed):\n"
+        "    span_m: float = 500.0\n"
+        "    def build(self):\n"
+        "        return channels.Ring(self.span_m)\n",
+        encoding="utf-8",
+    )
+    text = printed(f"--layout {file}:Mine --span-m 123 --cells 1 --clients 1")
+    assert "123.00" in text
+
+
 def test_help_lists_only_the_network(capsys):
     with pytest.raises(SystemExit):
         main(["budget", "--layout", "disc", "--help"])
