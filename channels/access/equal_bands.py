@@ -24,6 +24,11 @@ class EqualBands(Access):
         bands = (network.bandwidth_hz / np.maximum(network.cell_sizes, 1))[network.cell_of]
         return sent(load, draw, upload, upload, Decision(bands_hz=bands))
 
+    def seconds(self, load: Load, draw: ChannelDraw) -> FloatArray:
+        """See :class:`Access`; needs no joules."""
+        upload = times(load.bits, ofdma_seconds_per_bit(draw))
+        return np.asarray(load.ready_seconds(draw.network) + upload)
+
     def rates(self, snr: FloatArray, bandwidth_hz: float) -> Rates:
         """See :class:`Access`: the band is divided equally among the uploading clients."""
         count = max(1, len(snr))

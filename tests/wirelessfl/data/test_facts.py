@@ -6,8 +6,10 @@ from wirelessfl.data import dataset_names, known_facts, load_dataset
 from wirelessfl.data.facts import Facts
 from wirelessfl.errors import ConfigError, DataError
 
-OPTIONS = {"20newsgroups": {"tokenizer": "words:50", "max_length": 5}}
-OPTIONS |= dict.fromkeys(("sst2",), {"tokenizer": "words", "max_length": 5})
+OPTIONS = {
+    "20newsgroups": {"tokenizer": "words:50", "max_length": 5},
+    "sst2": {"tokenizer": "words", "max_length": 5},
+}
 
 
 @pytest.mark.realdata

@@ -92,7 +92,7 @@ def test_costs_per_round_add_up():
 
 
 def test_prices_need_no_data(no_data):
-    """Facts replace Fashion-MNIST: two uploads of 784 x 8 + 8 and 8 x 10 + 10 numbers of 4 bytes."""
+    """Facts replace Fashion-MNIST: two uploads of 8 x 785 and 10 x 9 numbers of 4 bytes."""
     config = Config.from_flags("fedavg", dataset="fashion-mnist", clients=3, hidden=(8,))
     mib = wirelessfl.price(config, 2).at_round(2)["uplink_mib"]
     np.testing.assert_allclose(mib, 2 * 4 * (784 * 8 + 8 + 8 * 10 + 10) / 2**20)
