@@ -286,15 +286,15 @@ class Network:
         """Number of cells, N."""
         return len(self.bandwidth_hz)
 
-    @property
+    @cached_property
     def cell_starts(self) -> IntArray:
-        """Index of the first client of each cell, [cells]."""
-        return np.concatenate([[0], self._ends[:-1]])
+        """Index of the first client of each cell, [cells], read-only."""
+        return _read_only(np.concatenate([[0], self._ends[:-1]]))
 
-    @property
+    @cached_property
     def cell_sizes(self) -> IntArray:
-        """Number of clients in each cell, n_j [cells]."""
-        return np.diff(self._ends, prepend=0)
+        """Number of clients in each cell, n_j [cells], read-only."""
+        return _read_only(np.diff(self._ends, prepend=0))
 
     @property
     def numbers(self) -> IntArray:
@@ -597,3 +597,8 @@ class ChannelDraw:
             return self
         rows = np.searchsorted(self.network.numbers, network.numbers)
         return ChannelDraw(network, self.h.take(rows, axis=-2), self.noise_rise)
+
+
+def _read_only(values: IntArray) -> IntArray:
+    values.setflags(write=False)
+    return values
