@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from channels.arguments import checked, is_numeric
 from channels.arrays import ComplexArray, FloatArray, IntArray
@@ -26,6 +26,7 @@ from channels.interference import Interference
 from channels.placement import Placement
 from channels.streams import Stream
 from channels.validation import (
+    Scalar,
     as_array,
     checked_cells,
     checked_part,
@@ -490,7 +491,7 @@ class Network:
         )
 
 
-def _read_only(values: FloatArray) -> FloatArray:
+def _read_only(values: NDArray[Scalar]) -> NDArray[Scalar]:
     """``values``, so that nobody changes a copy and believes that the network has changed."""
     values.setflags(write=False)
     return values
@@ -597,8 +598,3 @@ class ChannelDraw:
             return self
         rows = np.searchsorted(self.network.numbers, network.numbers)
         return ChannelDraw(network, self.h.take(rows, axis=-2), self.noise_rise)
-
-
-def _read_only(values: IntArray) -> IntArray:
-    values.setflags(write=False)
-    return values

@@ -113,7 +113,7 @@ def plan_without_data(config: Config, given: GivenObjects = NOTHING) -> Planned:
         DataError: the data set must be loaded, but is missing or damaged.
     """
     stream = Stream(config.run.seed)
-    network = given.network or build_network(config.network, stream, config.choices.fading)
+    network = given.network or build_network(config.network, stream, config.choices)
     model = untrained_model(config, given, stream)
     presence = config.choices.presence
     groups = None if presence is None else presence.groups(model.data.classes, network.cell_of)
