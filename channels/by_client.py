@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Generic, Protocol
 
 import numpy as np
@@ -55,6 +56,10 @@ class ByCell:
     values: Values
     ends: IntArray
 
+    @cached_property
+    def _sizes(self) -> IntArray:
+        return np.diff(self.ends, prepend=0)
+
     def at(self, clients: IntArray) -> Values:
         """Values of the given clients, [clients]."""
         return np.asarray(self.values[np.searchsorted(self.ends, clients, side="right")])
@@ -63,7 +68,7 @@ class ByCell:
         """Values of all clients, [clients], read-only."""
         if len(self.values) == 1:
             return np.broadcast_to(self.values, int(self.ends[-1]))
-        values = np.repeat(self.values, np.diff(self.ends, prepend=0))
+        values = np.repeat(self.values, self._sizes)
         values.setflags(write=False)
         return values
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from channels.arguments import checked, is_numeric
 from channels.arrays import ComplexArray, FloatArray, IntArray
@@ -26,6 +26,7 @@ from channels.interference import Interference
 from channels.placement import Placement
 from channels.streams import Stream
 from channels.validation import (
+    Scalar,
     as_array,
     checked_cells,
     checked_part,
@@ -286,15 +287,15 @@ class Network:
         """Number of cells, N."""
         return len(self.bandwidth_hz)
 
-    @property
+    @cached_property
     def cell_starts(self) -> IntArray:
-        """Index of the first client of each cell, [cells]."""
-        return np.concatenate([[0], self._ends[:-1]])
+        """Index of the first client of each cell, [cells], read-only."""
+        return _read_only(np.concatenate([[0], self._ends[:-1]]))
 
-    @property
+    @cached_property
     def cell_sizes(self) -> IntArray:
-        """Number of clients in each cell, n_j [cells]."""
-        return np.diff(self._ends, prepend=0)
+        """Number of clients in each cell, n_j [cells], read-only."""
+        return _read_only(np.diff(self._ends, prepend=0))
 
     @property
     def numbers(self) -> IntArray:
@@ -490,7 +491,7 @@ class Network:
         )
 
 
-def _read_only(values: FloatArray) -> FloatArray:
+def _read_only(values: NDArray[Scalar]) -> NDArray[Scalar]:
     """``values``, so that nobody changes a copy and believes that the network has changed."""
     values.setflags(write=False)
     return values

@@ -1,4 +1,4 @@
-"""``python -m experiments {claims,pages,queue,gpu,check}``: claims and runs of all papers."""
+"""``python -m experiments {claims,pages,queue,gpu,check,reprice}``: runs of all papers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from experiments.check import SAMPLE, check
 from experiments.claims import TITLES, assess, table, totals, write
 from experiments.gpu import MINUTES, run_gpu
 from experiments.paper import exit_code
+from experiments.papers import FOLDER
 from experiments.queue import entries, gpu_entries, print_status, run_queue
+from experiments.repriced import reprice
 from experiments.studies import SCALES
 from wirelessfl.cli.parser import Parser
 from wirelessfl.errors import ConfigError
@@ -78,6 +80,9 @@ def main(words: Sequence[str] | None = None) -> int:
         "--scale", choices=SCALES[1:], default="small", help="size of the runs (small)"
     )
     again.add_argument("--sample", type=int, default=SAMPLE, metavar="N", help="runs per paper (2)")
+    commands.add_parser(
+        "reprice", help="replace the joules of stored runs over the air by those of their plans"
+    )
     for command in (queue, gpu, again):
         command.add_argument("--jobs", type=int, default=1, metavar="N", help="concurrent runs (1)")
     for command in (queue, gpu):
@@ -98,6 +103,8 @@ def main(words: Sequence[str] | None = None) -> int:
             return 0
         if arguments.command == "check":
             return int(check(arguments.scale, arguments.sample, arguments.jobs) > 0)
+        if arguments.command == "reprice":
+            return int(bool(reprice(FOLDER)))
         if arguments.command == "gpu":
             given = arguments.minutes, arguments.data_dir, arguments.jobs
             return int(bool(run_gpu(arguments.out, *given)))

@@ -125,6 +125,18 @@ def test_the_examples_of_runs_run(tmp_path, monkeypatch, capsys):
     assert all(line.count("'0.") == 2 for line in lines), "two seeds each"
 
 
+def test_the_example_of_prices_runs(tmp_path, monkeypatch, capsys):
+    """Two uplinks are priced without data; with OFDMA clients send all the time: it is faster."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("WIRELESSFL_DATA", str(tmp_path))
+    files = {file: code for _, file, code in blocks(ROOT / "docs" / "runs.md") if file}
+    Path("price.py").write_text(files["price.py"])
+    runpy.run_path("price.py")
+    found = re.findall(r"^([\d.]+) s for 20 rounds$", capsys.readouterr().out, re.M)
+    tdma, ofdma = map(float, found)
+    assert ofdma < tdma
+
+
 def test_the_examples_of_tasks_run(tmp_path, monkeypatch, capsys):
     """The TOML tables, the Python example, the timeline and the custom algorithm work."""
     from wirelessfl.cli import main

@@ -17,6 +17,7 @@ from wirelessfl import import_paths as import_paths  # lets every process import
 
 if TYPE_CHECKING:
     from wirelessfl.config import Config
+    from wirelessfl.design.price import Prices, price
     from wirelessfl.errors import ConfigError, DataError, TrainingError
     from wirelessfl.rounds.mask_sizes import model_mask_sizes
     from wirelessfl.runs.result import RunResult
@@ -26,8 +27,10 @@ _HOMES = {
     "Config": "wirelessfl.config",
     "ConfigError": "wirelessfl.errors",
     "DataError": "wirelessfl.errors",
+    "Prices": "wirelessfl.design.price",
     "TrainingError": "wirelessfl.errors",
     "model_mask_sizes": "wirelessfl.rounds.mask_sizes",
+    "price": "wirelessfl.design.price",
     "RunResult": "wirelessfl.runs.result",
     "resume": "wirelessfl.runs.run",
     "run": "wirelessfl.runs.run",
@@ -36,9 +39,11 @@ __all__ = [
     "Config",
     "ConfigError",
     "DataError",
+    "Prices",
     "RunResult",
     "TrainingError",
     "model_mask_sizes",
+    "price",
     "resume",
     "run",
 ]

@@ -28,6 +28,11 @@ class EqualBands(Access):
         decision = Decision(bands_hz=np.broadcast_to(bands, upload.shape))
         return sent(load, draw, upload, upload, decision)
 
+    def seconds(self, load: Load, draw: ChannelDraw) -> FloatArray:
+        """See :class:`Access`; needs no joules."""
+        upload = times(load.bits, ofdma_seconds_per_bit(draw))
+        return np.asarray(load.ready_seconds(draw.network) + upload)
+
     def rates(self, snr: FloatArray, bandwidth_hz: float) -> Rates:
         """See :class:`Access`: the band is divided equally among the uploading clients."""
         count = max(1, len(snr))

@@ -25,6 +25,11 @@ class EqualSlots(Access):
         upload = times(load.bits, tdma_seconds_per_bit(draw))
         return sent(load, draw, upload, times(load.bits, airtime_seconds_per_bit(draw, "tdma")))
 
+    def seconds(self, load: Load, draw: ChannelDraw) -> FloatArray:
+        """See :class:`Access`; needs no airtimes."""
+        upload = times(load.bits, tdma_seconds_per_bit(draw))
+        return np.asarray(load.ready_seconds(draw.network) + upload)
+
     def rates(self, snr: FloatArray, bandwidth_hz: float) -> Rates:
         """See :class:`Access`: R_i / n for n clients, each transmitting 1/n of the time."""
         share = np.full(len(snr), 1 / max(1, len(snr)))

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import numpy as np
+import torch
+from torch import nn
 
-from channels import Network
-from channels.streams import Stream
 from experiments.fadamgc.methods import METHODS, SELECTIVE
 from experiments.fadamgc.tables import PUBLISHED_MINUTES, PUBLISHED_ROUNDS
 from experiments.report import markdown
 from experiments.studies import NAMES
 from wirelessfl.algorithms import find_algorithm
-from wirelessfl.errors import ConfigError
+from wirelessfl.config import Config
+from wirelessfl.design.price import price
 from wirelessfl.models import ResNet18
-from wirelessfl.rounds.links import Links
-from wirelessfl.rounds.plan import Participation, Planner, WholeModel
-from wirelessfl.rounds.settings import TrainingSettings
-from wirelessfl.submodels import NeuronMap, ParamSpec, Partition
-from wirelessfl.uplinks.fixed import Fixed
+from wirelessfl.submodels import ParamSpec
 
 CLIENTS, SAMPLED, STEPS = 100, 10, 60
 GPU_STEP_SECONDS = 1e-3
@@ -42,32 +38,26 @@ def round_seconds(
         wait: what a round waits for if clients send different numbers of vectors, ``mean`` or
             ``slowest``.
     """
-    algorithm = find_algorithm(method)()
-    uplink = Fixed(wait=wait)  # type: ignore[arg-type]
-    network = Network.from_snr(
-        np.zeros(CLIENTS, dtype=np.int64),
-        cpu_hz=1e9,
-        snr_db=20.0,
-        antennas=1,
-        cycles_per_step=1e9 * step_seconds,
+    flags = {"tracking_clients": tracking} if method in SELECTIVE else {}
+    config = Config.from_flags(
+        method,
+        clients=CLIENTS,
+        clients_per_round=SAMPLED,
+        local_steps=steps,
+        step_seconds=step_seconds,
+        uplink="fixed",
+        wait=wait,
+        **flags,
     )
-    planner = Planner(
-        algorithm,
-        Links(network, uplink, downlink_bps=uplink.downlink_bps),
-        WholeModel(ParamSpec({"all": (parameters,)}), _no_parts, _no_neurons),
-        TrainingSettings(steps, edge_rounds=1),
-        Stream(1),
-        Participation(SAMPLED, tracking if method in SELECTIVE else None),
-    )
-    return float(planner.plan(0).cost.seconds.max())
+    return float(price(config, 1, model=_Sized(parameters), joules=False).seconds[0])
 
 
-def _no_parts(scheme: str) -> Partition:
-    raise ConfigError(f"partition is {scheme!r}: the run-time model supports whole models only.")
+class _Sized(nn.Module):
+    """A model of this many parameters."""
 
-
-def _no_neurons() -> NeuronMap:
-    raise ConfigError("the run-time model supports whole models only")
+    def __init__(self, parameters: int) -> None:
+        super().__init__()
+        self.all = nn.Parameter(torch.empty(parameters))
 
 
 def published_seconds(dataset: str) -> dict[str, float]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +12,10 @@ from experiments.look import UPLINKS, draw_points, grid, legend, room, same_limi
 from experiments.report import MISSING, accuracies, markdown, reached
 from experiments.stated import identity
 from experiments.studies import NAMES, Case, Results, first_reaching
-from experiments.without_data import rounds_setup
+from wirelessfl.config import Config
+from wirelessfl.design.price import Prices, price
 from wirelessfl.divergence import counted
 from wirelessfl.figures import draw_curves, new_figure
-from wirelessfl.rounds.plan import Planner
-from wirelessfl.submodels import Submodels
 
 EARLY = 5
 """Rounds whose differences from OMA may lie outside the panel of Figure 7a, as they are large."""
@@ -201,7 +199,7 @@ def latencies(results: Results) -> dict[str, dict[float, list[float | None]]]:
     """For each seed, simulated seconds to 80 %, None if it is not reached, by run and SNR.
 
     Over OMA, updates arrive without error, so the SNR only changes the duration of a round: one run
-    gives the number of rounds, and the planner computes the seconds at each SNR.
+    gives the number of rounds, and their price at each SNR the seconds.
     """
     snrs = sorted({case["snr_db"] for case in results.study.cases})
     lines: dict[str, dict[float, list[float | None]]] = {}
@@ -219,28 +217,19 @@ def latencies(results: Results) -> dict[str, dict[float, list[float | None]]]:
     return {label: dict(sorted(points.items())) for label, points in lines.items()}
 
 
-_RUNS: dict[str, tuple[Planner, dict[int, Submodels]]] = {}
-"""Planners of the runs that were asked for, and submodels of their rounds, by name of the run."""
+_PRICES: dict[str, Prices] = {}
+"""Prices of the runs that were asked for, by name of the run."""
 
 
 def simulated_seconds(case: Case, seed: int, snr_db: float, rounds: int) -> float:
-    """Simulated seconds of the first ``rounds`` global rounds at another SNR, without training.
-
-    Submodels must not depend on the SNR, which is so with uniform masks.
-    """
-    config = case.config(seed)
+    """Simulated seconds of the first ``rounds`` global rounds at another SNR, without training."""
+    tables = case.config(seed).given_tables()
+    tables["network"] = tables["network"] | {"snr_db": snr_db}
+    config = Config.of(tables)
     name = identity(config)
-    if name not in _RUNS:
-        _RUNS[name] = rounds_setup(config).planner, {}
-    planner, submodels = _RUNS[name]
-    network = planner.network.with_snr(snr_db)
-    planner = replace(planner, links=replace(planner.links, network=network))
-    seconds = 0.0
-    for number in range(rounds):
-        plan = planner.plan(number, submodels=submodels.get(number))
-        submodels[number] = plan.submodels
-        seconds += float(plan.price.seconds.max())
-    return seconds
+    if name not in _PRICES:
+        _PRICES[name] = price(config, joules=False)
+    return float(_PRICES[name].at_round(rounds)["sim_seconds"])
 
 
 def _seconds(

@@ -12,9 +12,9 @@ import numpy as np
 from experiments.look import data_name, grid, legend, same_limits, save, seeds_text
 from experiments.paper import Draw
 from experiments.studies import NAMES, Case, Results
-from experiments.without_data import rounds_setup
 from wirelessfl.divergence import counted
 from wirelessfl.figures import COLOURS, draw_bars, draw_curves, new_figure, style
+from wirelessfl.setup.planners import plan_without_data
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -181,17 +181,17 @@ def owners(case: Case) -> list[np.ndarray]:
         For each layer, [outputs, inputs]: the index of the cell; -1 if no cell trains the weight,
         -2 if several cells do.
     """
-    parts = rounds_setup(case.config(case.seeds[0]))
-    submodels = parts.planner.plan(0).submodels
+    planner = plan_without_data(case.config(case.seeds[0])).planner
+    submodels, spec = planner.plan(0).submodels, planner.model.spec
     assert submodels.index is not None
-    owner = np.full(parts.model.objective.spec.size, -1)
+    owner = np.full(spec.size, -1)
     for cell, index in enumerate(submodels.index.numpy()):
         mine = index[index >= 0]
         owner[mine] = np.where(owner[mine] == -1, cell, -2)
     layers = []
-    for name, shape in parts.model.objective.spec.shapes.items():
+    for name, shape in spec.shapes.items():
         if len(shape) == 2:
-            start = parts.model.objective.spec.offsets[name]
+            start = spec.offsets[name]
             layers.append(owner[start : start + shape[0] * shape[1]].reshape(shape))
     return layers
 

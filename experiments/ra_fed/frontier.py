@@ -12,11 +12,11 @@ from experiments.look import legend, room
 from experiments.ra_fed.methods import setting_of
 from experiments.report import markdown
 from experiments.studies import Case
-from experiments.without_data import rounds_setup
 from solvers import coverage_frontier
 from wirelessfl.config import Config
 from wirelessfl.figures import COLOURS, new_figure, save_figure
 from wirelessfl.rounds.participants import draw_participants
+from wirelessfl.setup.planners import plan_without_data
 from wirelessfl.submodels.budgets import levels_of
 
 ROUNDS = 100
@@ -38,14 +38,14 @@ class Frontier(NamedTuple):
 
 def frontier(config: Config, rounds: int = ROUNDS) -> Frontier:
     """The frontier of each of a run's first rounds, for its channels and clients; no training."""
-    planner = rounds_setup(config).planner
+    planner = plan_without_data(config).planner
     levels, wanted = levels_of(planner.model.neurons()), planner.participation
     seconds, full = [], []
     for number in range(rounds):
         stream = planner.stream.child("round", number)
         who = draw_participants(planner.network, wanted.per_round, wanted.tracking, stream)
         draws = planner.network.draws(planner.stream.child("channel"), [number], who.clients)
-        by_level = planner.costs.max_seconds(draws, who, levels.parameters)
+        by_level = planner.pricing.client_seconds(draws, who, levels.parameters)
         seconds.append(np.asarray(coverage_frontier(by_level, levels.widths.T).value))
         full.append(by_level[:, -1].max())
     return Frontier(np.array(seconds), np.array(full))

@@ -80,9 +80,14 @@ def jobs_of(load, draw):
         yield at, cells
 
 
+def finite(seconds):
+    return seconds if seconds < np.inf else 0.0
+
+
 def equal_slots(jobs):
+    """A client whose upload would never end does not send."""
     return [
-        (job.ready + len(jobs) * job.alone(), job.training + job.watts * job.alone())
+        (job.ready + len(jobs) * job.alone(), job.training + job.watts * finite(job.alone()))
         for job in jobs
     ]
 
@@ -90,7 +95,7 @@ def equal_slots(jobs):
 def equal_bands(jobs):
     took = [job.alone(1 / len(jobs)) for job in jobs]
     return [
-        (job.ready + seconds, job.training + job.watts * seconds)
+        (job.ready + seconds, job.training + job.watts * finite(seconds))
         for job, seconds in zip(jobs, took, strict=True)
     ]
 

@@ -298,9 +298,9 @@ def test_the_frontier_equals_the_solvers(out, figures):
     )  # fmt: skip
     planner = build(five.config(1)).planner
     for number in range(5):
-        planned = planner.plan(number).cost.seconds.max()
+        planned = planner.plan(number).price.seconds.max()
         assert planned == pytest.approx(points.seconds[number, 4], rel=1e-12)
-    full = build(case.config(1)).planner.plan(3).cost.seconds.max()
+    full = build(case.config(1)).planner.plan(3).price.seconds.max()
     assert full == pytest.approx(points.full[3], rel=1e-12)
     levels = levels_of(planner.model.neurons())
     assert fastest_widths(np.ones((10, len(levels.shares))), levels.widths.T, 5).objective == 1

@@ -98,6 +98,29 @@ STAR = {
     "max-seconds": one("fedavg", max_seconds=0.5, rounds=50, step_seconds=0.05, eval_every=2),
 }  # fmt: skip
 
+PLACES = {
+    "hexagonal-uma": one(
+        "hfedavg", cells=3, layout="hexagonal", inter_site_distance_m=300.0, path_loss="uma",
+        carrier_ghz=2.0, base_station_height_m=30.0, client_height_m=2.0, reuse_factor=1,
+        antenna_gain_db=3.0, noise_figure_db=7.0, noise_dbm_per_hz=-173.0, transmit_power_dbm=23.0,
+    ),
+    "disc-rma": one(
+        "fedavg", layout="disc", radius_m=800.0, path_loss="rma", building_height_m=8.0,
+        street_width_m=15.0, line_of_sight="always", shadowing_db=6.0, order="ready",
+    ),
+    "ring-inh": one(
+        "fedavg", layout="ring", distance_m=60.0, path_loss="inh", line_of_sight="never", antennas=2
+    ),
+    "file-log-distance": one(
+        "hfedavg", cells=2, clients=6, layout="file", files=given.positions,
+        path_loss="log-distance", exponent=3.0, reference_db=40.0, reference_m=2.0,
+        uplink="ofdma", allocation="optimal",
+    ),
+    "disc-tr36814": one("fedavg", layout="disc", path_loss="tr36814", uplink="aircomp"),
+    "disc-umi": one("fedavg", layout="disc", path_loss="umi", line_of_sight="random"),
+    "recorded": one("hfedavg", cells=2, files=given.channels, noise_figure_db=9.0),
+}  # fmt: skip
+
 HIERARCHY = {
     "hfedavg": one("hfedavg", cells=3, split="cell-iid", backhaul_mbps=100.0, coherence="round"),
     "hist": one("hist", cells=3, edge_rounds=2, weighting="samples", split="dirichlet"),
@@ -344,6 +367,6 @@ SCHEDULES = {
 }  # fmt: skip
 
 CONFIGURATIONS: dict[str, Configuration] = {
-    **STAR, **HIERARCHY, **AIR, **INSIDE, **SUBMODELS, **MODELS, **EXECUTORS, **SESSIONS,
+    **STAR, **PLACES, **HIERARCHY, **AIR, **INSIDE, **SUBMODELS, **MODELS, **EXECUTORS, **SESSIONS,
     **SEVERAL_TASKS, **RESUMED, **SCHEDULES,
 }  # fmt: skip

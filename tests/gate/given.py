@@ -119,6 +119,22 @@ def stays(folder: Path) -> dict[str, Any]:
     return {"trace": file}
 
 
+def positions(folder: Path) -> dict[str, Any]:
+    """A file with the positions of two base stations and six clients."""
+    lines = ["kind,x_m,y_m", "base_station,0,0", "base_station,400,0"]
+    lines += [f"client,{60 * number},{35 + 20 * number}" for number in range(6)]
+    file = folder / "positions.csv"
+    file.write_text("\n".join(lines) + "\n")
+    return {"layout_file": file}
+
+
+def channels(folder: Path) -> dict[str, Any]:
+    """A file with four blocks of recorded channels of eight clients and two antennas."""
+    parts = Stream(7, ("channels",)).generator().standard_normal((4, 8, 2, 2))
+    np.savez(folder / "h.npz", h=1e-5 * (parts @ [1, 1j]))
+    return {"channel": folder / "h.npz"}
+
+
 def plays(folder: Path) -> dict[str, Any]:
     """A file with a play with three roles, in the format of the data set ``shakespeare``."""
     speeches = [f"ROLE {role}:\n{LINES[(role + n) % 3]}" for n in range(12) for role in range(3)]

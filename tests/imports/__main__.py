@@ -12,6 +12,7 @@ PURPOSE = {
     "wirelessfl.cli": "commands",
     "wirelessfl.bench": "benchmarks",
     "wirelessfl.runs": "a run's folder, rows, resume, sweeps",
+    "wirelessfl.design": "prices without training",
     "wirelessfl.setup": "creates everything that a run needs from settings",
     "wirelessfl.config": "all settings, resolved once",
     "wirelessfl.sessions": "sessions of changing clients",

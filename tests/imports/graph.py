@@ -14,7 +14,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("wirelessfl.__main__",),
     ("wirelessfl.cli", "wirelessfl.bench"),
     ("wirelessfl",),
-    ("wirelessfl.runs",),
+    ("wirelessfl.runs", "wirelessfl.design"),
     ("wirelessfl.setup",),
     ("wirelessfl.config",),
     ("wirelessfl.sessions", "wirelessfl.tasks", "wirelessfl.rounds"),

@@ -50,11 +50,13 @@ def bench(what: str, repeats: int, data_dir: Path | None, as_json: bool, quick: 
         with console.status("timing submodels") if not quiet else console:
             tables |= submodel_bench(repeats, **tiny)
     if what in ("all", "simulator"):
+        from wirelessfl.bench.planning import planning_bench
         from wirelessfl.bench.simulator import simulator_bench
 
         short = {"updates": 2000, "merges": 2} if quick else {}
         with console.status("timing the simulator") if not quiet else console:
             tables |= simulator_bench(repeats, data_dir, **short)
+            tables["planning"] = planning_bench(repeats, **({"rounds": 20} if quick else {}))
     if what in ("all", "solvers"):
         from wirelessfl.bench.bands import band_bench
         from wirelessfl.bench.beamforming import beamforming_bench

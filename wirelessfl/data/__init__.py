@@ -11,15 +11,19 @@ from typing import Any
 from channels.arrays import IntArray
 from wirelessfl.data.cifar import CIFAR10, CIFAR100
 from wirelessfl.data.dataset import Dataset
+from wirelessfl.data.digits import FACTS as DIGITS
 from wirelessfl.data.digits import load_digits
+from wirelessfl.data.facts import Facts
 from wirelessfl.data.fashion_mnist import FASHION_MNIST
 from wirelessfl.data.files import environment_folder, is_folder_path
 from wirelessfl.data.hub_images import CIFAR10_JPEG, SVHN, own_images
 from wirelessfl.data.mnist import MNIST
 from wirelessfl.data.picture import draw_split
+from wirelessfl.data.shakespeare import FACTS as SHAKESPEARE
 from wirelessfl.data.shakespeare import load_shakespeare
 from wirelessfl.data.splits import SPLITS, split
 from wirelessfl.data.text import TEXT_DATA
+from wirelessfl.data.tinyimagenet import FACTS as TINY_IMAGENET
 from wirelessfl.data.tinyimagenet import load_tiny_imagenet
 from wirelessfl.errors import ConfigError, DataError
 from wirelessfl.guard import calling, of_project
@@ -30,10 +34,12 @@ __all__ = [
     "SPLITS",
     "WITHOUT_IMAGES",
     "Dataset",
+    "Facts",
     "IntArray",
     "dataset_names",
     "draw_split",
     "find_dataset",
+    "known_facts",
     "load_dataset",
     "split",
     "text_options",
@@ -54,6 +60,13 @@ _LOADERS: dict[str, Loader] = {
     **{data.name: data.load for data in TEXT_DATA},
 }
 
+_FACTS: dict[str, Facts | None] = {
+    "digits": DIGITS,
+    "tinyimagenet": TINY_IMAGENET,
+    "shakespeare": SHAKESPEARE,
+    **{data.name: data.facts for data in (MNIST, FASHION_MNIST, CIFAR10, CIFAR100)},
+    **{data.name: data.facts for data in (CIFAR10_JPEG, SVHN)},
+}
 
 WITHOUT_IMAGES = frozenset({"shakespeare", *(data.name for data in TEXT_DATA)})
 """Names of the text data sets, which contain no images."""
@@ -78,6 +91,28 @@ def find_dataset(name: str) -> Loader:
     other = ", or a folder of images by its path, such as ./my-images"
     load: Loader = by_name("data set", name, _LOADERS, other)
     return load
+
+
+def known_facts(
+    name: str, *, tokenizer: str | None = None, max_length: int | None = None
+) -> Facts | None:
+    """Shape and classes of a built-in data set, without reading it; None if they are not known.
+
+    Args:
+        name: as for ``load_dataset``.
+        tokenizer: as for ``load_dataset``.
+        max_length: as for ``load_dataset``.
+
+    Raises:
+        ConfigError: the name is unknown, or the tokenizer's number of words is wrong.
+    """
+    find_dataset(name)
+    options: dict[str, Any] = {"tokenizer": tokenizer, "max_length": max_length}
+    given = {option: value for option, value in options.items() if value is not None}
+    for data in TEXT_DATA:
+        if data.name == name:
+            return data.facts(**given)
+    return None if given else _FACTS.get(name)  # load_dataset refuses the options
 
 
 def text_options(name: str) -> dict[str, Any]:

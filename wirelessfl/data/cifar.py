@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from wirelessfl.data.dataset import Dataset, scale_pixels
+from wirelessfl.data.facts import Facts
 from wirelessfl.data.files import Place, Published, find_place, read_verified
 from wirelessfl.data.hub_images import HubImages
 from wirelessfl.errors import DataError
@@ -57,6 +58,11 @@ class Cifar:
     label_ranges: tuple[int, ...]
     hub_folder: str
     hub_labels: tuple[str, ...] = ("label",)
+
+    @property
+    def facts(self) -> Facts:
+        """Shape and classes of the data set."""
+        return Facts(_IMAGE, classes=self.label_ranges[-1])
 
     def load(self, data_dir: str | os.PathLike[str] | None = None) -> Dataset:
         """Load the data set with inputs [n, 3, 32, 32] in [-1, 1], channels RGB.

@@ -13,7 +13,9 @@ import torch
 from channels.arrays import FloatArray, IntArray
 from channels.streams import Stream
 from wirelessfl.data.dataset import Dataset
+from wirelessfl.data.facts import Facts
 
+FACTS = Facts((1, 8, 8), classes=10)
 _TEST_SHARE = 0.2
 
 

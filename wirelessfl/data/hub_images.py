@@ -18,6 +18,7 @@ from torch import Tensor
 
 from wirelessfl.data.dataset import Dataset, scale_pixels
 from wirelessfl.data.decoding import Decoder, decoding_progress
+from wirelessfl.data.facts import Facts
 from wirelessfl.data.files import dataset_title, find_place
 from wirelessfl.data.hub_files import ImageFile, part_files
 from wirelessfl.errors import DataError
@@ -56,6 +57,13 @@ class HubImages:
     side: int | None = None
     counts: tuple[int, int] | None = None
     folder: Path | None = None
+
+    @property
+    def facts(self) -> Facts | None:
+        """Shape and classes of the data set; None if its files determine them."""
+        if self.side is None or self.classes is None:
+            return None
+        return Facts((3, self.side, self.side), classes=self.classes)
 
     def load(
         self, data_dir: str | os.PathLike[str] | None = None, console: Console | None = None

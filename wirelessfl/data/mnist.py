@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from wirelessfl.data.dataset import Dataset, scale_pixels
+from wirelessfl.data.facts import Facts
 from wirelessfl.data.files import Published, find_place, read_verified
 from wirelessfl.data.idx import parse_idx
 
@@ -34,6 +35,11 @@ class MnistLike:
     name: str
     base_url: str
     digests: tuple[str, str, str, str]
+
+    @property
+    def facts(self) -> Facts:
+        """Shape and classes of the data set."""
+        return Facts((1, 28, 28), classes=10)
 
     def load(self, data_dir: str | os.PathLike[str] | None = None) -> Dataset:
         """Load the data set with inputs [n, 1, 28, 28] in [-1, 1]; see ``load_dataset``.

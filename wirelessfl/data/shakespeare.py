@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from channels.arrays import IntArray
 from wirelessfl.data.dataset import Dataset
+from wirelessfl.data.facts import Facts
 from wirelessfl.data.files import Place, find_place
 from wirelessfl.data.labels import checked_number
 from wirelessfl.data.text_files import read_text
@@ -30,6 +31,7 @@ LENGTH = 80
 """Number of characters of a sample; the next character is its label."""
 LETTERS = "\n !\"&'(),-.0123456789:;>?ABCDEFGHIJKLMNOPQRSTUVWXYZ[]abcdefghijklmnopqrstuvwxyz}"
 """The alphabet of LEAF (ALL_LETTERS in its language_utils.py): a character's id is its index."""
+FACTS = Facts((LENGTH,), classes=len(LETTERS), vocabulary=len(LETTERS))
 OTHER = LETTERS.index(" ")
 """Id of all other characters: the id of a space."""
 SHORTEST = 380

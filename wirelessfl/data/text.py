@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from wirelessfl.data.dataset import Dataset
+from wirelessfl.data.facts import Facts
 from wirelessfl.data.files import Place, find_place
 from wirelessfl.data.hub_files import part_files
 from wirelessfl.data.pretrained import HUB_MODEL
@@ -26,7 +27,7 @@ from wirelessfl.data.text_files import (
     read_tsv,
 )
 from wirelessfl.data.tokens import Encoded, TokenCache, Tokenizer, digest_of
-from wirelessfl.data.words import WordTokenizer
+from wirelessfl.data.words import FIRST_ID, PAD_ID, WordTokenizer
 from wirelessfl.errors import DataError
 
 _ARCHIVE = "20news-bydate.tar.gz"
@@ -50,6 +51,7 @@ class TextData:
         test: possible names of the test files, without suffix.
         url: address of the publisher.
         broken_share: see ``read_tsv``.
+        words: the published training texts have at least this many different words; 0 if unknown.
     """
 
     name: str
@@ -61,6 +63,22 @@ class TextData:
     test: tuple[str, ...]
     url: str
     broken_share: float = 0.0
+    words: int = 0
+
+    def facts(self, *, tokenizer: str = HUB_MODEL, max_length: int = 128) -> Facts | None:
+        """Shape, classes and vocabulary; None if the texts or a tokenizer's files determine them.
+
+        Args:
+            tokenizer: as for ``load``; known for words, if the texts have more than these.
+            max_length: tokens per text.
+
+        Raises:
+            ConfigError: the number of words is wrong.
+        """
+        found = WordTokenizer.of(tokenizer)
+        if found is None or found.limit > self.words:
+            return None
+        return Facts((max_length,), len(self.labels), PAD_ID, FIRST_ID + found.limit)
 
     def load(
         self,
@@ -247,6 +265,7 @@ TEXT_DATA = (
         label_column="label",
         test=("test",),
         url="http://qwone.com/~jason/20Newsgroups/",
+        words=100_000,
     ),
     TextData(
         name="qnli",
@@ -278,6 +297,7 @@ TEXT_DATA = (
         label_column="label",
         test=("dev", "validation"),
         url=_GLUE,
+        words=13_000,
     ),
     TextData(
         name="ag-news",

@@ -25,6 +25,7 @@ from torch import Tensor
 
 from wirelessfl.data.dataset import Dataset, scale_pixels
 from wirelessfl.data.decoding import BLOCK, decoding_progress
+from wirelessfl.data.facts import Facts
 from wirelessfl.data.files import find_place
 from wirelessfl.errors import DataError
 
@@ -36,6 +37,8 @@ FOLDER = "tiny-imagenet-200"
 ARCHIVE = f"{FOLDER}.zip"
 URL = f"http://cs231n.stanford.edu/{ARCHIVE}"
 SIDE = 64
+FACTS = Facts((3, SIDE, SIDE), classes=200)
+"""Shape and classes of the published data set."""
 _AGAIN = f"Download it again from {URL}."
 
 

@@ -111,6 +111,16 @@ class AsynchronousCells:
 
     def _merge(self, cells: Sequence[int]) -> None:
         """Train the rounds of ``cells``, merge them, and reassign their submodels."""
+        self._train(cells)
+        for cell in cells:
+            self.rounds_done[cell] += 1
+            del self.sent[cell]
+        still = set(self.sent.values())
+        self._models = {version: m for version, m in self._models.items() if version in still}
+        self.parts = self.planner.redealt(self.training.server.version, self.parts, cells)
+
+    def _train(self, cells: Sequence[int]) -> None:
+        """Train the rounds of ``cells`` and merge them."""
         server = self.training.server
         # Merged nodes get the cloud's state plus their change; the others keep the cloud's state.
         nodes = server.at_nodes(self.parts)
@@ -130,12 +140,6 @@ class AsynchronousCells:
         self.training.metrics = {
             name: sum(each[name] for each in metrics) / len(metrics) for name in metrics[0]
         }
-        for cell in cells:
-            self.rounds_done[cell] += 1
-            del self.sent[cell]
-        still = set(self.sent.values())
-        self._models = {version: m for version, m in self._models.items() if version in still}
-        self.parts = self.planner.redealt(server.version, self.parts, cells)
 
     def tensors(self) -> dict[str, Tensor]:
         """Models that cells received, each stored once, and the submodels of the cells.

@@ -17,16 +17,14 @@ from wirelessfl.figures import COLOURS, new_figure, save_figure, style
 from wirelessfl.models import MODELS
 from wirelessfl.registry import by_name
 from wirelessfl.schedules.loop import begin, simulate
-from wirelessfl.setup.data import Loaded
-from wirelessfl.setup.given_objects import configured
-from wirelessfl.setup.models import configured_model
+from wirelessfl.setup.given_objects import NOTHING, configured
 from wirelessfl.setup.network import build_network
-from wirelessfl.setup.step_costs import StepCost, counted_cost
+from wirelessfl.setup.planners import untrained_model
+from wirelessfl.setup.step_costs import StepCost
 from wirelessfl.setup.task_schedules import build_times
 from wirelessfl.tasks.delays import Elements
 from wirelessfl.tasks.model import Untrained
 from wirelessfl.tasks.records import Merged, Records, Span
-from wirelessfl.training.objective import Objective
 from wirelessfl.wording import shown
 
 if TYPE_CHECKING:
@@ -162,7 +160,7 @@ def timeline(config: Config, seconds: float) -> Timeline:
     Raises:
         ConfigError: the run has no requests to clients and no rounds of tasks, an algorithm trains
             submodels, or ``seconds`` is not a finite number > 0.
-        DataError: the size of an upload depends on data that are not available.
+        DataError: the size of an upload depends on data that must be read, but are missing.
     """
     config = configured(config)
     if config.regime != "tasks":
@@ -211,7 +209,5 @@ def _counted(task: Config) -> tuple[Elements, StepCost | None]:
     by_name("model", task.model["name"], MODELS)
     if not task.frame.radio:
         return Elements(0, 0), None
-    data = Loaded().dataset(task.data)
-    objective = Objective.of(configured_model(task.choices.model, data, Stream(0)))
-    elements = Elements.of(task.choices.algorithm, objective.spec.size)
-    return elements, counted_cost(task, objective, data.train_inputs, data.train_labels)
+    model = untrained_model(task, NOTHING, Stream(0))
+    return Elements.of(task.choices.algorithm, model.objective.spec.size), model.step_cost

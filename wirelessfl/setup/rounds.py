@@ -6,14 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from channels import Network
 from channels.streams import Stream
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
-from wirelessfl.rounds.links import Links
-from wirelessfl.rounds.plan import Participation, Planner, WholeModel
+from wirelessfl.rounds.plan import Planner
 from wirelessfl.rounds.rounds import ModelRounds
-from wirelessfl.rounds.settings import TrainingSettings
 from wirelessfl.rounds.training import RoundTraining
 from wirelessfl.schedules import Clock, Scope
 from wirelessfl.server.client_states import make_states
@@ -24,6 +21,7 @@ from wirelessfl.setup.computing import Workload
 from wirelessfl.setup.data import Loaded
 from wirelessfl.setup.given_objects import GivenObjects
 from wirelessfl.setup.network import build_network
+from wirelessfl.setup.planners import make_planner
 from wirelessfl.setup.setups import Limits, RoundsSetup
 from wirelessfl.setup.structure import Structure
 from wirelessfl.setup.trained_model import TrainedModel, build_model_of
@@ -45,7 +43,6 @@ def build_rounds(config: Config, given: GivenObjects, shards: Shards) -> RoundsS
     stream = Stream(config.run.seed)
     network = given.network or build_network(config.network, stream, config.choices)
     training, choices = config.training, config.choices
-    compression = choices.compression
     cohort = training.clients_per_round or network.clients
     model = build_model_of(
         config,
@@ -56,15 +53,10 @@ def build_rounds(config: Config, given: GivenObjects, shards: Shards) -> RoundsS
         split_stream=stream.child("split"),
         stream=stream,
     )
-    if model.step_cost is not None:
-        network = replace(network, cycles_per_step=model.step_cost.cycles)
     structure = Structure(model, choices.model.layers)
-    settings = TrainingSettings(
-        local_steps=training.local_steps,
-        edge_rounds=training.edge_rounds or 1,
-        compression=None if compression is None or compression.identity else compression,
-    )
-    planner = _planner(config, network, structure, settings, stream)
+    sample_weights = model.sample_weights(training.weighting)
+    planner = make_planner(config, network, structure, model.step_cost, sample_weights)
+    network = planner.network
     padding = _checked_padding(config, model, planner, structure)
     algorithm = choices.algorithm
     states = make_states(
@@ -74,11 +66,11 @@ def build_rounds(config: Config, given: GivenObjects, shards: Shards) -> RoundsS
         network.clients,
         shards.count,
     )
-    weights = Weights(network.cell_of, model.sample_weights(training.weighting))
+    weights = Weights(network.cell_of, sample_weights)
     round_training = RoundTraining(
         Server(algorithm, choices.uplink, weights, states, model.start),
         model.executor,
-        replace(settings, padding=padding or 0.0),
+        replace(planner.settings, padding=padding or 0.0),
         model.client_samples,
         stream,
         shards,
@@ -102,34 +94,6 @@ def build_rounds(config: Config, given: GivenObjects, shards: Shards) -> RoundsS
         training=round_training,
         regime=ModelRounds(planner, round_training, clock),
         tested=None if tested is None else tested.of(np.zeros(1, dtype=np.int64)),
-    )
-
-
-def _planner(
-    config: Config,
-    network: Network,
-    structure: Structure,
-    settings: TrainingSettings,
-    stream: Stream,
-) -> Planner:
-    """The planner of rounds."""
-    uplink, wanted, training = config.choices.uplink, config.network, config.training
-    down, back = wanted.downlink_mbps, wanted.backhaul_mbps
-    return Planner(
-        config.choices.algorithm,
-        Links(
-            network,
-            uplink,
-            coherence=wanted.coherence or uplink.coherence,
-            downlink_bps=1e6 * down if down else uplink.downlink_bps,
-            backhaul_bps=back and 1e6 * back,
-        ),
-        WholeModel(structure.model.objective.spec, structure.partition, structure.neurons),
-        settings,
-        stream,
-        Participation(training.clients_per_round, training.tracking_clients),
-        config.choices.lr_schedule.shares(training.rounds),
-        weights=structure.model.sample_weights(training.weighting),
     )
 
 

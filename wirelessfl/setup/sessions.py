@@ -7,9 +7,11 @@ from dataclasses import fields
 import numpy as np
 from torch import Tensor
 
+from channels.streams import Stream
 from wirelessfl.config import Config
+from wirelessfl.data.label_groups import LabelGroups
 from wirelessfl.errors import ConfigError
-from wirelessfl.schedules import SessionsScheduler
+from wirelessfl.schedules import Clock, SessionsScheduler
 from wirelessfl.sessions.attendance import Attendance
 from wirelessfl.sessions.held_labels import HeldLabels
 from wirelessfl.sessions.presence import Scene
@@ -59,7 +61,9 @@ def build_sessions(config: Config, given: GivenObjects, shards: Shards) -> Sessi
         rounds.planner,
         rounds.training,
         rounds.clock,
-        _attendance(config, rounds),
+        build_attendance(
+            config, rounds.network.clients, rounds.clock, rounds.model.groups, rounds.stream
+        ),
         warm_start,
         draw=draw,
         labels=_held_labels(model),
@@ -74,8 +78,17 @@ def build_sessions(config: Config, given: GivenObjects, shards: Shards) -> Sessi
     )
 
 
-def _attendance(config: Config, rounds: RoundsSetup) -> Attendance:
+def build_attendance(
+    config: Config, clients: int, clock: Clock, groups: LabelGroups | None, stream: Stream
+) -> Attendance:
     """The clients present in each session, according to the availability model.
+
+    Args:
+        config: the settings.
+        clients: number of registered clients.
+        clock: virtual clock.
+        groups: groups of clients with different labels; None if there are none.
+        stream: random stream of the run.
 
     Raises:
         ConfigError: the trace cannot be read, or a session has no client.
@@ -84,14 +97,7 @@ def _attendance(config: Config, rounds: RoundsSetup) -> Attendance:
     assert presence is not None
     assert sessions is not None
     return presence.attendance(
-        Scene(
-            rounds.network.clients,
-            sessions,
-            config.training.rounds,
-            rounds.clock,
-            rounds.model.groups,
-            rounds.stream.child("presence"),
-        )
+        Scene(clients, sessions, config.training.rounds, clock, groups, stream.child("presence"))
     )
 
 

@@ -4,19 +4,39 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Protocol
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from wirelessfl.data.dataset import widened
 from wirelessfl.errors import ConfigError
 from wirelessfl.rounds.settings import PADDING
-from wirelessfl.setup.trained_model import TrainedModel
 from wirelessfl.submodels import NeuronMap, Partition, find_neurons, make_partition
 from wirelessfl.submodels.partition import Scheme
+from wirelessfl.training.objective import Objective
 from wirelessfl.training.trial import check_neurons, check_partition
 
 SAMPLES = 8
 """Number of training samples used to validate submodels."""
+
+
+class SplitModel(Protocol):
+    """A model that is split into submodels."""
+
+    @property
+    def module(self) -> nn.Module:
+        """The model's torch module."""
+
+    @property
+    def objective(self) -> Objective:
+        """Model and loss."""
+
+    @property
+    def chunk(self) -> int:
+        """Clients per batched training step."""
+
+    def first_inputs(self, count: int) -> Tensor:
+        """A few training samples [count, ...], on the device."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +48,7 @@ class Structure:
         layers: names of the fully connected layers to split, in order; None for the model's choice.
     """
 
-    model: TrainedModel
+    model: SplitModel
     layers: tuple[str, ...] | None
 
     @cached_property
@@ -38,8 +58,7 @@ class Structure:
     @property
     def samples(self) -> Tensor:
         """A few training samples, on the device."""
-        inputs = self.model.data.train_inputs[:SAMPLES]
-        return widened(inputs.to(self.model.computing.device))
+        return widened(self.model.first_inputs(SAMPLES))
 
     def partition(self, scheme: Scheme) -> Partition:
         """The partition of neurons under ``scheme``.
@@ -81,4 +100,4 @@ class Structure:
         if asked is not None:
             return asked
         # Clients that train one by one gain nothing from mixed batches.
-        return 0.0 if self.model.executor.chunk == 1 or mixes is not None else PADDING
+        return 0.0 if self.model.chunk == 1 or mixes is not None else PADDING

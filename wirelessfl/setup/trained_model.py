@@ -66,6 +66,15 @@ class TrainedModel:
     step_cost: StepCost | None
     notes: list[str]
 
+    @property
+    def chunk(self) -> int:
+        """Clients per batched training step."""
+        return self.executor.chunk
+
+    def first_inputs(self, count: int) -> Tensor:
+        """A few training samples [count, ...], on the device."""
+        return self.data.train_inputs[:count].to(self.computing.device)
+
     def sample_weights(self, weighting: str) -> FloatArray | None:
         """Number of samples of each client, [clients]; None for uniform weights."""
         if weighting == "uniform":

@@ -131,23 +131,25 @@ class Learner:
     def air_load(self, requests: Sequence[int]) -> Load:
         """Load of a simultaneous transmission by the clients of these requests."""
         clients, versions = zip(*(self.issued[number] for number in requests), strict=True)
-        return self._air_load(len(clients), self.submodels.of_requests(clients, versions))
+        return self._air_load(np.array(clients), self.submodels.of_requests(clients, versions))
 
     def air_load_of_round(self, clients: IntArray, chosen: IntArray) -> Load:
         """Load of a simultaneous transmission by ``clients`` among those ``chosen`` for a round."""
         each = self.submodels.of_round(chosen, self.server.version)
         if each is not None:
             each = each.of_rows(np.searchsorted(chosen, clients))
-        return self._air_load(len(clients), each)
+        return self._air_load(clients, each)
 
-    def _air_load(self, clients: int, each: ClientSubmodels | None) -> Load:
-        """Load of ``clients`` clients, which send all elements that at least one of them trains."""
+    def _air_load(self, clients: IntArray, each: ClientSubmodels | None) -> Load:
+        """Load of clients that send all elements that at least one of them trains."""
         vectors, size = len(self.server.algorithm.payloads), self.local.objective.spec.size
+        count, weights = len(clients), self.server.weights.of(clients)
         if each is None:
-            return Load(elements=np.full(clients, size), vectors=vectors)
-        weights = np.full(clients, 1 / clients).tolist()
-        _, count = each.cover(np.zeros(clients, dtype=np.int64), weights, 1)
-        return Load(elements=each.lengths, vectors=vectors, jointly=int((count > 0).sum()))
+            return Load(elements=np.full(count, size), vectors=vectors, weights=weights)
+        equal = np.full(count, 1 / count).tolist()
+        _, covering = each.cover(np.zeros(count, dtype=np.int64), equal, 1)
+        jointly = int((covering > 0).sum())
+        return Load(elements=each.lengths, vectors=vectors, jointly=jointly, weights=weights)
 
     def merge(
         self,

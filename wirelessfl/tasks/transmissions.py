@@ -202,6 +202,7 @@ class Transmissions:
                 [on_air.what.task, on_air.what.numbers],
                 [on_air.number, on_air.begun, on_air.merge],
                 [each.tolist() for each in (load.elements, load.vectors, load.jointly)],
+                None if load.weights is None else load.weights.tolist(),
             ],
         }
 
@@ -214,8 +215,8 @@ class Transmissions:
         self.queue = deque(found(*waits) for waits in state["queue"])
         self._begun, self._on_air = state["begun"], None
         if state["on_air"] is not None:
-            what, (number, begun, merge), (elements, vectors, jointly) = state["on_air"]
-            load = Load(elements=elements, vectors=vectors, jointly=jointly)
+            what, (number, begun, merge), (elements, vectors, jointly), weights = state["on_air"]
+            load = Load(elements=elements, vectors=vectors, jointly=jointly, weights=weights)
             self._begin(found(*what), number, begun, merge, load)
 
 

@@ -63,7 +63,7 @@ def test_run_prints_a_table_and_json(tmp_path, capsys):
         (["run", "hist", *DEAD], "ConfigError: round 1 takes inf seconds in cell 0"),
         (
             ["run", "hist", *DEAD, "--mask-sizes", "optimized"],
-            "ConfigError: mask sizes: seconds_per_unit[0] is inf",
+            "ConfigError: mask sizes: cell 0 never ends with 1 units, its lower bound",
         ),
         (
             ["run", "hist", "--cpu-hz", "1e9"],

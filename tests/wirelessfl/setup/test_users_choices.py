@@ -1,6 +1,6 @@
 """Mistakes in users' choices of every kind end in one line that names class, method and remedy."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -141,6 +141,13 @@ def received(change):
     )
 
 
+def served(**changes):
+    """Change fields of a service."""
+    return lambda valid: replace(
+        valid, **{name: change(getattr(valid, name)) for name, change in changes.items()}
+    )
+
+
 def each(kind, settings, make, mistakes):
     """Cases of one method: kind of choice, its class, settings, and what the message says."""
     return [
@@ -203,28 +210,17 @@ CASES = [
     *each(
         "uplink",
         ROUNDS,
-        lambda result: own(Tdma, "seconds_per_bit", result),
+        lambda result: made_by(Tdma, "access", EqualSlots, "serve", result),
         [
-            (lambda valid: valid[..., :3], "seconds_per_bit returned float64 [1, 3]"),
-            (first(np.nan), "seconds_per_bit returned nan at [0, 0]"),
-            (lambda valid: -valid, "seconds_per_bit returned -"),
-            (lambda valid: valid.tolist(), "seconds_per_bit returned [["),
-            (lambda valid: valid > 0, "seconds_per_bit returned bool"),
-            (lambda valid: None, "seconds_per_bit returned None. Return a NumPy array"),
-            (fails, "seconds_per_bit: KeyError"),
+            (lambda valid: valid.seconds, "access.serve returned float64 [1, "),
+            (served(seconds=lambda s: s[..., :3]), "returned float64 [1, 3] as seconds"),
+            (served(seconds=first(np.nan)), "returned nan at [0, 0] as seconds"),
+            (served(joules=lambda j: -j), "as joules"),
+            (served(joules=lambda j: j.tolist()), "as joules"),
+            (served(arrived=lambda a: a * 1.0), "as arrived"),
+            (lambda valid: None, "access.serve returned None"),
+            (fails, "access.serve: KeyError"),
         ],
-    ),
-    *each(
-        "uplink",
-        ROUNDS,
-        lambda result: own(Tdma, "airtime_per_bit", result),
-        [(first(np.inf), "airtime_per_bit returned inf"), (lambda valid: 0.0, "returned 0.0")],
-    ),
-    *each(
-        "uplink",
-        ROUNDS,
-        lambda result: own(Tdma, "charged", result),
-        [(lambda valid: valid[:2], "charged returned float64 [2]"), (fails, "charged: KeyError")],
     ),
     *each(
         "uplink",
@@ -468,8 +464,7 @@ def test_an_uplink_without_an_access_is_refused_with_the_settings(config, monkey
 
 VALID = [
     ("split", IID, "deal", ROUNDS),
-    ("uplink", Tdma, "seconds_per_bit", ROUNDS),
-    ("uplink", Tdma, "charged", ROUNDS),
+    ("uplink", Tdma, "access", ROUNDS),
     ("uplink", Tdma, "receive", ROUNDS),
     ("uplink", Tdma, "access", REQUESTS),
     ("schedule", Rounds, "scheduler", ROUNDS),

@@ -80,13 +80,10 @@ def test_coverage_of_parameters(case):
     assert (covered[~owned] == len(sizes)).all()
     if partition.scheme == "alternate":
         assert (covered[owned] == 1).all()
-        assert owned.sum() + partition.shared_parameters == spec.size
+        assert owned.sum() + partition.lengths(0) == spec.size
         widths = [layer.width for layer in partition.layers]
         if len(set(widths)) == 1:
-            expected = partition.shared_parameters + partition.parameters_per_neuron * np.array(
-                sizes
-            )
-            assert np.allclose(submodels.lengths, expected)
+            assert np.allclose(submodels.lengths, partition.lengths(sizes))
     else:
         assert (covered[owned] <= 1).all()
 

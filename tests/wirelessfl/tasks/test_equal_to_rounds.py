@@ -121,7 +121,7 @@ def test_merge_times_equal_those_of_rounds(task, name):
     )
     clock.after(0.0, Started())
     simulate(schedule, regime, clock, lambda report: None, lambda: None)
-    ends = np.cumsum([planner.plan(number).cost.seconds.max() for number in range(MERGES)])
+    ends = np.cumsum([planner.plan(number).price.seconds.max() for number in range(MERGES)])
     assert [now for now, _ in merges] == pytest.approx(ends.tolist())
     for (_, params), (wanted, _) in zip(merges, rounds_of(made.rounds, MERGES), strict=True):
         torch.testing.assert_close(params, wanted, rtol=0, atol=1e-6)

@@ -84,7 +84,9 @@ def test_tasks_take_turns_on_the_channel(first, lost, seconds, length, computing
         assert (draw is None) == (len(who) == 0)
         if draw is not None:
             assert draw.network.numbers.tolist() == who.tolist()
-        sending += AIR_SECONDS[task] * WATT[who].sum()
+            watts = UPLOADS.uplink.access.serve(Load(elements=1), draw).decision.powers_w
+            assert (watts <= WATT[who] / len(who) ** 2 * (1 + 1e-9)).all()  # q_i^2 of the limit
+            sending += AIR_SECONDS[task] * watts.sum()
     assert times.joules == pytest.approx(1000 * sum(computing) + sending)
 
 

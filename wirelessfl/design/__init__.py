@@ -1,0 +1,1 @@
+"""Design without training: what a plan costs."""

@@ -1,0 +1,288 @@
+"""What a run costs: seconds, joules and traffic of its rounds, without data and training."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch import nn
+
+from channels import Network
+from channels.arrays import FloatArray
+from channels.streams import Stream
+from wirelessfl.config import Config
+from wirelessfl.data import Dataset
+from wirelessfl.design.untrained import (
+    FirstRounds,
+    UntrainedCells,
+    UntrainedRounds,
+    UntrainedStart,
+    WithoutJoules,
+)
+from wirelessfl.errors import ConfigError
+from wirelessfl.fading.base import Fading
+from wirelessfl.generators import seeded_generators
+from wirelessfl.guard import guard
+from wirelessfl.rounds.rounds import ModelRounds
+from wirelessfl.rounds.step_sizes import unchanged
+from wirelessfl.schedules import Clock, Scope, SessionsScheduler
+from wirelessfl.schedules.events import Report, Scheduler
+from wirelessfl.schedules.loop import Regime, begin, simulate
+from wirelessfl.server.client_states import make_states
+from wirelessfl.server.server import Server
+from wirelessfl.server.weights import Weights
+from wirelessfl.sessions.held_labels import HeldLabels
+from wirelessfl.sessions.rounds import SessionRounds
+from wirelessfl.setup.arguments import check_objects
+from wirelessfl.setup.given_objects import GivenObjects, configured
+from wirelessfl.setup.planners import Planned, plan_without_data
+from wirelessfl.setup.sessions import build_attendance
+from wirelessfl.wording import shown
+
+SESSION = ("session", "session_round")
+"""Fields of rows in sessions."""
+
+
+@dataclass(frozen=True, eq=False)
+class Prices:
+    """What the rounds of a run cost.
+
+    Args:
+        rows: costs so far after each round, as in the rows of the run: ``round``, ``sim_seconds``,
+            ``uplink_mib``, ``downlink_mib`` (means over the clients), ``backhaul_mib`` (mean over
+            the edge servers), and ``joules`` (mean over the clients) unless they were left out. The
+            first row is that of the initial model. In sessions, rows also say ``session`` and
+            ``session_round``, and the first model of each session has a row.
+        node_seconds: [rounds, nodes], duration of each round at each edge server, or at the server
+            of a star; the slowest decides. With asynchronous cells, that of the cells that are
+            merged, and NaN for the others.
+    """
+
+    rows: list[dict[str, Any]]
+    node_seconds: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.node_seconds)
+
+    @cached_property
+    def _at(self) -> dict[int, dict[str, Any]]:
+        """The first row of each round: later ones include trial rounds of the next session."""
+        found: dict[int, dict[str, Any]] = {}
+        for row in self.rows:
+            found.setdefault(row["round"], row)
+        return found
+
+    def at_round(self, number: int) -> dict[str, Any]:
+        """Costs of the first ``number`` rounds, as in the row of the run.
+
+        Raises:
+            ConfigError: so many rounds have not been priced.
+        """
+        if number not in self._at:
+            raise ConfigError(
+                f"round is {shown(number)}, but {len(self)} rounds are priced: give an integer "
+                f"from 0 to {len(self)}, or price more rounds."
+            )
+        return self._at[number]
+
+    def total(self, name: str) -> FloatArray:
+        """Costs so far [rounds] after each round, by the name of a field of the rows."""
+        return np.array([self._at[r][name] for r in range(1, len(self) + 1)], dtype=np.float64)
+
+    def _each(self, name: str) -> FloatArray:
+        return np.diff(self.total(name), prepend=0.0)
+
+    @property
+    def seconds(self) -> FloatArray:
+        """Simulated seconds [rounds] from the end of the previous round to that of each round."""
+        return self._each("sim_seconds")
+
+    @property
+    def uplink_mib(self) -> FloatArray:
+        """Uplink traffic [rounds], mean over the clients."""
+        return self._each("uplink_mib")
+
+    @property
+    def downlink_mib(self) -> FloatArray:
+        """Downlink traffic [rounds], mean over the clients."""
+        return self._each("downlink_mib")
+
+    @property
+    def backhaul_mib(self) -> FloatArray:
+        """Backhaul traffic [rounds], mean over the edge servers."""
+        return self._each("backhaul_mib")
+
+    @property
+    def joules(self) -> FloatArray:
+        """Energy [rounds] for training and sending, mean over the clients.
+
+        Raises:
+            ConfigError: the prices were computed without joules.
+        """
+        if "joules" not in self.rows[0]:
+            raise ConfigError("the prices have no joules: call price(...) with joules=True.")
+        return self._each("joules")
+
+    def summary(self) -> str:
+        """A table: mean, smallest and largest cost of a round, and the total."""
+        names = {"seconds": "seconds", "joules": "joules per client"}
+        names |= {"uplink_mib": "uplink MiB per client", "downlink_mib": "downlink MiB per client"}
+        names |= {"backhaul_mib": "backhaul MiB per edge server"}
+        if "joules" not in self.rows[0]:
+            del names["joules"]
+        lines = [f"{f'{len(self)} rounds':28}{'mean':>12}{'min':>12}{'max':>12}{'total':>12}"]
+        for name, title in names.items():
+            each = getattr(self, name)
+            if name == "backhaul_mib" and not each.any():
+                continue
+            numbers = each.mean(), each.min(), each.max(), each.sum()
+            lines.append(f"{title:28}" + "".join(f"{number:12.4g}" for number in numbers))
+        return "\n".join(lines)
+
+
+def price(
+    config: Config | Mapping[str, Any] | str | Path,
+    rounds: int | None = None,
+    *,
+    model: nn.Module | None = None,
+    data: Dataset | None = None,
+    network: Network | None = None,
+    joules: bool = True,
+) -> Prices:
+    """Price the rounds of a run without its data and without training.
+
+    The run's schedule, channels, participants, submodels and loads are simulated on the virtual
+    clock, so all costs equal those in the run's rows, to the bit. A run that stops at a target
+    accuracy has a prefix of these rounds. Data are read only if they determine the model's size and
+    are the user's own, or texts whose vocabulary depends on a tokenizer's files. Over the air,
+    precoders apply the weights of the mean: with ``weighting="samples"`` the numbers of samples are
+    not known, equal ones are assumed, and joules differ from the run's.
+
+    Args:
+        config: a configuration, nested tables of settings, or the path of a TOML file.
+        rounds: number of rounds, of all sessions, or of merges of asynchronous cells; None for all
+            rounds of the run, up to ``max_seconds`` if it is set.
+        model: module of the run instead of the configured model.
+        data: data set of the run instead of the configured one.
+        network: network to use instead of the configured one.
+        joules: whether to compute the energy. Over the air it takes most of the time, since it
+            needs the beamformers of every channel draw.
+
+    Raises:
+        ConfigError: a wrong setting, settings that conflict, a wrong number of rounds, or the costs
+            depend on training: requests to clients and rounds of tasks.
+        DataError: the data set must be read, but is missing or damaged.
+    """
+    check_objects(model=model, data=data, network=network)
+    given = GivenObjects(model, data, network)
+    config = configured(config, given)
+    rounds = _checked(config, rounds)
+    if network is not None:
+        guard(type(network.fading), Fading)
+    with seeded_generators(Stream(config.run.seed, ("users' code",))):
+        planned = plan_without_data(config, given)
+        training = UntrainedRounds(_server(config, planned), joules=joules)
+        clock = Clock()
+        schedule, regime = _simulated(config, planned, training, clock, rounds)
+        rows: list[dict[str, Any]] = []
+
+        def report(report: Report) -> None:
+            costs = asdict(training.totals)
+            if isinstance(training.totals, WithoutJoules):
+                del costs["joules"]
+            now = {"round": report.round, "sim_seconds": clock.now}
+            session = {name: report.status[name] for name in SESSION if name in report.status}
+            rows.append({**session, **now, **costs})
+
+        begin(clock, config.training.max_seconds if rounds is None else None)
+        simulate(schedule, regime, clock, report, lambda: None)
+    return Prices(rows, np.array(training.node_seconds).reshape(-1, planned.planner.network.cells))
+
+
+def _checked(config: Config, rounds: Any) -> int | None:
+    """The number of rounds; refuses runs whose costs depend on training, and wrong numbers.
+
+    Raises:
+        ConfigError: see ``price``.
+    """
+    if config.regime == "tasks":
+        raise ConfigError(
+            f"schedule {config.schedule['name']!r} has no price without training: which client "
+            "trains which task, and when tasks end, can depend on accuracies. `wirelessfl "
+            "timeline` shows the times up to the first such decision; for prices choose schedule "
+            '"rounds", or an algorithm with cells.'
+        )
+    if rounds is None:
+        return None
+    if isinstance(rounds, bool) or not isinstance(rounds, int | np.integer) or rounds < 1:
+        raise ConfigError(f"rounds is {shown(rounds)}: give an integer >= 1, or None for all.")
+    if config.regime == "sessions" and rounds > config.total_rounds:
+        raise ConfigError(
+            f"rounds is {rounds}, but all sessions together have {config.total_rounds}: give at "
+            "most that many, or raise the number of sessions or of their rounds."
+        )
+    return int(rounds)
+
+
+def _server(config: Config, planned: Planned) -> Server:
+    """A server of the run with its initial model, which is not trained."""
+    model, network = planned.model, planned.planner.network
+    start = model.objective.spec.from_module(model.module).cpu()
+    states = make_states("memory", (), model.objective.spec.size, network.clients, processes=1)
+    weights = Weights(network.cell_of)
+    return Server(config.choices.algorithm, config.choices.uplink, weights, states, start)
+
+
+def _simulated(
+    config: Config,
+    planned: Planned,
+    training: UntrainedRounds,
+    clock: Clock,
+    rounds: int | None,
+) -> tuple[Scheduler, Regime]:
+    """The run's schedule, with a report after each round, and what carries out its decisions."""
+    # Costs do not depend on step sizes, which may be undefined beyond the run's last round.
+    planner = replace(planned.planner, lr_share=unchanged)
+    if config.regime == "sessions":
+        return _sessions(config, replace(planned, planner=planner), training, clock, rounds)
+    chosen = config.choices.schedule
+    cells = planner.network.cells if config.regime == "cells" else None
+    scope = Scope([config.training.rounds if rounds is None else rounds], 1, cells=cells)
+    schedule = chosen.scheduler([chosen], scope)
+    if config.regime == "cells":
+        return schedule, UntrainedCells(planner, training, clock)
+    return schedule, ModelRounds(planner, training, clock)
+
+
+def _sessions(
+    config: Config,
+    planned: Planned,
+    training: UntrainedRounds,
+    clock: Clock,
+    rounds: int | None,
+) -> tuple[Scheduler, SessionRounds]:
+    """The same for a run in sessions."""
+    warm_start, sessions = config.choices.warm_start, config.sessions.sessions
+    assert warm_start is not None
+    assert sessions is not None
+    planner, start = planned.planner, training.server.cloud["params"]
+    schedule: Scheduler = SessionsScheduler(sessions, config.training.rounds, warm_start.trials)
+    if rounds is not None:
+        schedule = FirstRounds(schedule, rounds)
+    classes = range(planned.model.data.classes)
+    regime = SessionRounds(
+        planner,
+        training,
+        clock,
+        build_attendance(
+            config, planner.network.clients, clock, planned.groups, Stream(config.run.seed)
+        ),
+        UntrainedStart(original=warm_start),
+        draw=lambda number: start,
+        labels=HeldLabels(lambda client: classes, classes),
+    )
+    return schedule, regime

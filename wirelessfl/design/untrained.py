@@ -1,0 +1,126 @@
+"""What replaces training where only the costs of a run are wanted."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from channels.arrays import FloatArray
+from channels.streams import Stream
+from wirelessfl.rounds.cells import AsynchronousCells
+from wirelessfl.rounds.plan import Plan
+from wirelessfl.rounds.training import RoundTraining, Totals
+from wirelessfl.schedules.events import Decision, Event, Report, Scheduler, Stop
+from wirelessfl.server.server import Server
+from wirelessfl.training.cohort import Penalty, State
+from wirelessfl.warm_starts.base import Initial, Opening, WarmStart
+
+
+@dataclass
+class WithoutJoules(Totals):
+    """Running sums without joules, whose beamformers over the air take time to optimise."""
+
+    def add(self, plan: Plan) -> None:
+        """Add the traffic of a round."""
+        self.uplink_mib += plan.price.uplink_mib
+        self.downlink_mib += plan.price.downlink_mib
+        self.backhaul_mib += plan.price.backhaul_mib
+
+
+class UntrainedRounds(RoundTraining):
+    """Rounds whose costs are counted, but whose clients do not train.
+
+    Args:
+        server: server of the model, which does not change.
+        joules: whether energy is counted.
+    """
+
+    def __init__(self, server: Server, *, joules: bool) -> None:
+        self.server = server
+        self.totals = Totals() if joules else WithoutJoules()
+        self.penalties, self.teacher = (), None
+        self.metrics = {}
+        self.node_seconds: list[FloatArray] = []
+        """Seconds [nodes] of each round at each node."""
+
+    def branch(self, stream: Stream) -> UntrainedRounds:
+        """Return a copy for trial rounds."""
+        twin = copy.copy(self)
+        twin.server, twin.totals = self.server.branch(), type(self.totals)()
+        twin.node_seconds = []
+        return twin
+
+    def train(self, plan: Plan, broadcast: State) -> None:
+        """Count the costs of a round."""
+        self.totals.add(plan)
+        self.node_seconds.append(plan.price.seconds)
+
+
+class UntrainedCells(AsynchronousCells):
+    """Asynchronous cells whose rounds are counted, but not trained."""
+
+    training: UntrainedRounds
+
+    def _train(self, cells: Sequence[int]) -> None:
+        seconds = np.full(self.planner.network.cells, np.nan)
+        for cell in cells:
+            plan = self.plan(cell)
+            self.training.totals.add(plan)
+            seconds[cell] = plan.price.seconds[cell]
+        self.training.node_seconds.append(seconds)
+        self.training.server.version += 1
+
+
+@dataclass(frozen=True)
+class UntrainedStart(WarmStart):
+    """The trial rounds and teachers of a warm start, without its models.
+
+    Args:
+        original: the warm start.
+    """
+
+    original: WarmStart = field(kw_only=True)
+
+    def trials(self, session: int) -> int:
+        """Number of trial rounds of the warm start."""
+        return self.original.trials(session)
+
+    def initial(self, opening: Opening) -> Initial:
+        """The latest model."""
+        return Initial(opening.latest)
+
+    def penalties(self, session: int, labels_before: tuple[int, ...]) -> tuple[Penalty, ...]:
+        """Loss terms of the warm start, for which a teacher is sent."""
+        return self.original.penalties(session, labels_before)
+
+
+@dataclass(frozen=True)
+class FirstRounds:
+    """Ends a schedule after the first ``rounds`` rounds.
+
+    Args:
+        schedule: the schedule, which reports each round.
+        rounds: number of rounds.
+    """
+
+    schedule: Scheduler
+    rounds: int
+
+    def decide(self, event: Event) -> list[Decision]:
+        """The decisions of the schedule, up to the report of the last round."""
+        decisions = self.schedule.decide(event)
+        for place, decision in enumerate(decisions):
+            if isinstance(decision, Report) and decision.round >= self.rounds:
+                return [*decisions[: place + 1], Stop()]
+        return decisions
+
+    def snapshot(self) -> dict[str, object]:
+        """The state of the schedule."""
+        return self.schedule.snapshot()
+
+    def restore(self, state: dict[str, object]) -> None:
+        """Continue from a snapshot."""
+        self.schedule.restore(state)

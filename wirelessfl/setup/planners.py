@@ -1,0 +1,165 @@
+"""Builds what plans a run's rounds: its network, its model and its planner, without executor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from torch import Tensor, nn
+
+from channels import Network
+from channels.arrays import FloatArray
+from channels.streams import Stream
+from wirelessfl.config import Config
+from wirelessfl.config.sections import DataSection
+from wirelessfl.data import Dataset, known_facts
+from wirelessfl.data.label_groups import LabelGroups
+from wirelessfl.rounds.links import Links
+from wirelessfl.rounds.plan import Participation, Planner, WholeModel
+from wirelessfl.rounds.settings import TrainingSettings
+from wirelessfl.setup.data import Loaded
+from wirelessfl.setup.given_objects import NOTHING, GivenObjects
+from wirelessfl.setup.models import configured_model
+from wirelessfl.setup.network import build_network
+from wirelessfl.setup.step_costs import StepCost, counted_cost
+from wirelessfl.setup.structure import Structure
+from wirelessfl.training.objective import Objective
+
+
+@dataclass(frozen=True, eq=False)
+class UntrainedModel:
+    """A model that is planned with, but not trained.
+
+    Args:
+        module: the model's torch module.
+        objective: model and loss.
+        data: the data set, or zeros with its shapes.
+        step_cost: counted cost of a full-model step; None unless ``cycles_per_flop`` is set.
+    """
+
+    module: nn.Module
+    objective: Objective
+    data: Dataset
+    step_cost: StepCost | None
+    chunk: int = 1
+
+    def first_inputs(self, count: int) -> Tensor:
+        """A few samples, [count, ...]."""
+        return self.data.train_inputs[:count]
+
+
+@dataclass(frozen=True, eq=False)
+class Planned:
+    """What plans a run, without its data.
+
+    Args:
+        planner: plans rounds.
+        model: the model.
+        groups: groups of clients that attend different sessions; None without groups.
+    """
+
+    planner: Planner
+    model: UntrainedModel
+    groups: LabelGroups | None
+
+
+def data_facts(settings: DataSection) -> Dataset:
+    """The configured data set as far as it determines the model, read only if it is not known.
+
+    Facts of built-in data sets are declared with them. Data sets of the user, and texts whose
+    vocabulary depends on a tokenizer's files, are loaded.
+
+    Raises:
+        ConfigError: a setting conflicts with the data set.
+        DataError: the data set must be loaded, but is missing or damaged.
+    """
+    facts = known_facts(
+        settings.dataset, tokenizer=settings.tokenizer, max_length=settings.max_length
+    )
+    return Loaded().dataset(settings) if facts is None else facts.zeros(settings.dataset)
+
+
+def untrained_model(config: Config, given: GivenObjects, stream: Stream) -> UntrainedModel:
+    """The configured or given model, built without reading its data if their facts are known.
+
+    Args:
+        config: the settings of the model.
+        given: Python objects that replace settings.
+        stream: randomness of the initial weights.
+
+    Raises:
+        ConfigError: the model cannot be built, or no FLOPs are counted.
+        DataError: the data set must be loaded, but is missing or damaged.
+    """
+    data = data_facts(config.data) if given.data is None else given.data
+    module = given.model
+    if module is None:
+        module = configured_model(config.choices.model, data, stream.child("initial weights"))
+    objective = Objective.of(module)
+    cost = counted_cost(config, objective, data.train_inputs, data.train_labels)
+    return UntrainedModel(module, objective, data, cost)
+
+
+def plan_without_data(config: Config, given: GivenObjects = NOTHING) -> Planned:
+    """Build what plans a run in rounds, without data, split and executor.
+
+    Weights of means by numbers of samples are not known: clients have equal weights.
+
+    Args:
+        config: the settings, resolved, with the given objects marked.
+        given: Python objects that replace settings.
+
+    Raises:
+        ConfigError: settings conflict.
+        DataError: the data set must be loaded, but is missing or damaged.
+    """
+    stream = Stream(config.run.seed)
+    network = given.network or build_network(config.network, stream, config.choices)
+    model = untrained_model(config, given, stream)
+    presence = config.choices.presence
+    groups = None if presence is None else presence.groups(model.data.classes, network.cell_of)
+    structure = Structure(model, config.choices.model.layers)
+    planner = make_planner(config, network, structure, model.step_cost, None)
+    return Planned(planner, model, groups)
+
+
+def make_planner(
+    config: Config,
+    network: Network,
+    structure: Structure,
+    step_cost: StepCost | None,
+    weights: FloatArray | None,
+) -> Planner:
+    """The planner of a run in rounds.
+
+    Args:
+        config: the settings.
+        network: cells and clients.
+        structure: the model, and the neurons that submodels can omit.
+        step_cost: counted cost of a full-model step; None for that of the network.
+        weights: [clients], weights of the clients in their cell's mean; None for equal weights.
+    """
+    if step_cost is not None:
+        network = replace(network, cycles_per_step=step_cost.cycles)
+    uplink, wanted, training = config.choices.uplink, config.network, config.training
+    compression = config.choices.compression
+    down, back = wanted.downlink_mbps, wanted.backhaul_mbps
+    return Planner(
+        config.choices.algorithm,
+        Links(
+            network,
+            uplink,
+            coherence=wanted.coherence or uplink.coherence,
+            downlink_bps=1e6 * down if down else uplink.downlink_bps,
+            backhaul_bps=back and 1e6 * back,
+        ),
+        WholeModel(structure.model.objective.spec, structure.partition, structure.neurons),
+        TrainingSettings(
+            local_steps=training.local_steps,
+            edge_rounds=training.edge_rounds or 1,
+            compression=None if compression is None or compression.identity else compression,
+        ),
+        Stream(config.run.seed),
+        Participation(training.clients_per_round, training.tracking_clients),
+        config.choices.lr_schedule.shares(training.rounds),
+        weights=weights,
+    )
