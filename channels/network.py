@@ -146,6 +146,8 @@ class Network:
         path_gain = in_range("path_gain_db", path_gain_db, clients, limit=LARGEST_DB)
         if gain_db is not None:
             gain = gains_in_range(gain_db, clients)
+            if placement is not None and part is None:
+                placement.check_gains(gain)
             snr, path_gain = gain + DEFAULT_DBM - noise[cells], 0 * gain
             _noise_dbm = noise
         elif _snr_db is not None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from channels.arrays import BoolArray, FloatArray
 
 
@@ -28,3 +30,16 @@ class Placement:
     path_loss_db: FloatArray
     shadowing_db: FloatArray
     antenna_gain_db: float = 0.0
+
+    def check_gains(self, gain_db: FloatArray) -> None:
+        """Raise unless these gains [clients] follow from the terms of the links.
+
+        Raises:
+            ValueError: they do not, e.g. because the gains were replaced.
+        """
+        expected = self.antenna_gain_db - self.path_loss_db - self.shadowing_db
+        if expected.shape != gain_db.shape or not np.allclose(expected, gain_db, atol=1e-6):
+            raise ValueError(
+                "gain_db differs from the path loss, shadowing and antenna gain of placement: give "
+                "placement=None with gains of your own."
+            )

@@ -208,3 +208,13 @@ def test_an_antenna_gain_above_the_path_loss_is_named_in_decibels():
             antenna_gain_db=60,
             reuse_factor=1,
         )
+
+
+def test_gains_cannot_be_replaced_beside_their_placement():
+    """The budget of a network shows the terms of its gains, and no others."""
+    network = umi(cells=2, clients=4, stream=Stream(1))
+    with pytest.raises(ValueError, match="gain_db differs from .* placement=None"):
+        replace(network, gain_db=-90.0)
+    moved = replace(network, gain_db=-90.0, placement=None)
+    assert moved.gain_db == pytest.approx([-90.0] * 4)
+    assert replace(network, bandwidth_hz=1e6).placement is network.placement
