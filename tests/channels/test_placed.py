@@ -213,7 +213,7 @@ def test_an_antenna_gain_above_the_path_loss_is_named_in_decibels():
 def test_gains_cannot_be_replaced_beside_their_placement():
     """The budget of a network shows the terms of its gains, and no others."""
     network = umi(cells=2, clients=4, stream=Stream(1))
-    with pytest.raises(ValueError, match="gain_db differs from .* placement=None"):
+    with pytest.raises(ValueError, match=r"gain_db differs from .* placement=None"):
         replace(network, gain_db=-90.0)
     moved = replace(network, gain_db=-90.0, placement=None)
     assert moved.gain_db == pytest.approx([-90.0] * 4)
