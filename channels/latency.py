@@ -10,9 +10,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from channels.access.base import times
 from channels.arguments import checked
 from channels.arrays import FloatArray
 from channels.links import sending
+from channels.loads import Load, amounts
 from channels.network import ChannelDraw, Network
 from channels.validation import common_shape
 
@@ -33,7 +35,7 @@ def compute_seconds(network: Network, steps: ArrayLike, share: ArrayLike) -> Flo
     Raises:
         ValueError: a shape does not fit, or a value is negative or not finite.
     """
-    return _cycles(network, steps, share) / network.cpu_hz
+    return Load(_cycles(network, steps, share)).ready_seconds(network)
 
 
 @checked()
@@ -167,8 +169,7 @@ def compute_joules(network: Network, steps: ArrayLike, share: ArrayLike) -> Floa
     Returns:
         [..., clients], joules.
     """
-    per_cycle = network.switched_capacitance * network.cpu_hz**2
-    return per_cycle * _cycles(network, steps, share)
+    return Load(_cycles(network, steps, share)).compute_joules(network)
 
 
 @checked()
@@ -208,12 +209,10 @@ def _edge_round_seconds(
         raise ValueError(f"bits_per_parameter is {bits_per_parameter}: give a finite number >= 0.")
     count = _per_client(network, "parameters", parameters)
     steps = _per_client(network, "local_steps", local_steps)
-    times = _times(network, "seconds_per_bit", seconds_per_bit)
+    per_bit = _times(network, "seconds_per_bit", seconds_per_bit)
     _check_rounds(parameters=parameters, local_steps=local_steps, seconds_per_bit=seconds_per_bit)
-    bits = bits_per_parameter * count
-    with np.errstate(invalid="ignore"):
-        upload = np.where(bits > 0, bits * times, 0.0)  # 0 bits take 0 s even at rate 0
-    client = compute_seconds(network, steps, count / model_parameters) + upload
+    computing = compute_seconds(network, steps, count / model_parameters)
+    client = computing + times(bits_per_parameter * count, per_bit)
     client = np.where(sending(network, active, client.shape[:-1]), client, 0.0)
     return network.over_cells(np.maximum, client)
 
@@ -251,10 +250,7 @@ def _times(network: Network, name: str, values: ArrayLike) -> FloatArray:
 
 def _per_client(network: Network, name: str, values: ArrayLike) -> FloatArray:
     """Expand ``values``, one number, [..., cells] or [..., clients], to [..., clients]."""
-    given = np.asarray(values, dtype=np.float64)
-    bad = ~(np.isfinite(given) & (given >= 0))
-    if bad.any():
-        raise ValueError(f"{name} contains {given[bad].flat[0]}: give finite numbers >= 0.")
+    given = amounts(name, values)
     if given.ndim == 0:
         return np.full(network.clients, given)
     if given.shape[-1] == network.clients:

@@ -58,13 +58,13 @@ class Load:
         bits_per_element: float = BITS_PER_ELEMENT,
     ) -> None:
         values = {
-            "cycles": _amounts("cycles", cycles),
-            "elements": _amounts("elements", elements),
-            "vectors": _amounts("vectors", vectors),
-            "jointly": _amounts("jointly", elements if jointly is None else jointly),
-            "weights": None if weights is None else _amounts("weights", weights),
-            "start_seconds": _amounts("start_seconds", start_seconds),
-            "bits_per_element": float(_amounts("bits_per_element", bits_per_element)),
+            "cycles": amounts("cycles", cycles),
+            "elements": amounts("elements", elements),
+            "vectors": amounts("vectors", vectors),
+            "jointly": amounts("jointly", elements if jointly is None else jointly),
+            "weights": None if weights is None else amounts("weights", weights),
+            "start_seconds": amounts("start_seconds", start_seconds),
+            "bits_per_element": float(amounts("bits_per_element", bits_per_element)),
         }
         for name, value in values.items():
             object.__setattr__(self, name, value)
@@ -173,7 +173,12 @@ class Rates:
     duty: FloatArray
 
 
-def _amounts(name: str, values: ArrayLike) -> FloatArray:
+def amounts(name: str, values: ArrayLike) -> FloatArray:
+    """``values`` as float64, finite and >= 0.
+
+    Raises:
+        ValueError: one of them is not.
+    """
     given = np.asarray(values, dtype=np.float64)
     bad = ~(np.isfinite(given) & (given >= 0))
     if bad.any():

@@ -234,7 +234,7 @@ def test_the_examples_of_sessions_run(tmp_path, monkeypatch, capsys):
 def test_the_solver_studies_run_and_draw(tmp_path, launcher, capsys):
     """Each study runs separately and has about 20 lines, as the README promises."""
     found = [(file, code) for _, file, code in blocks(ROOT / "docs" / "solvers.md") if file]
-    assert len(found) == 12
+    assert len(found) == 14
     printed = {}
     for file, code in found:
         assert len(code.splitlines()) <= 24
@@ -251,6 +251,8 @@ def test_the_solver_studies_run_and_draw(tmp_path, launcher, capsys):
             printed[file] = capsys.readouterr().out.splitlines()
     for file in ("selection_study.py", "masks_and_energy_study.py", "widths_and_bands_study.py"):
         assert len(printed[file]) == 3, "one line per count or deadline"
+    assert len(printed["sizes_by_time_study.py"]) == 4, "one line per access"
+    assert len(printed["access_study.py"]) == 5, "one line per access"
     assert sum("below equal shares" in line for lines in printed.values() for line in lines) == 3
     for name in ("beamforming", "mask-sizes", "widths", "bands", "energy", "masks-and-bands"):
         pixels = imread(tmp_path / f"{name}.png")[..., :3]

@@ -98,7 +98,7 @@ class Hist(Scaled, HFedAvg):
         """Draw this round's masks (3), which are disjoint and cover all neurons."""
         partition = context.partition(self.partition)
         if self.mask_sizes == "optimized":
-            sizes = context.fastest_sizes(partition, self.size_cap)
+            sizes = context.fastest_sizes(self._exchanged(partition), self.size_cap)
         else:
             sizes = even_sizes(partition.width, context.nodes)
         if min(sizes) < 1:
@@ -175,6 +175,12 @@ class Hist(Scaled, HFedAvg):
                 "overlapping submodels cannot be pooled. Choose mask_overlap 0, or schedule "
                 '"rounds".'
             )
+
+    def _exchanged(self, partition: Partition) -> Partition:
+        """The partition without the parameters that stay at the cells, for lengths by size."""
+        if self.hidden_biases == "local":
+            return partition.without([f"{layer.name}.bias" for layer in partition.layers])
+        return partition
 
     def _extracted(self, partition: Partition, cells: Sequence[Sequence[IntArray]]) -> Submodels:
         """Submodels of cells, given the neurons of each cell in each partitioned layer."""

@@ -23,6 +23,7 @@ from wirelessfl.server.present import RankedClients
 from wirelessfl.submodels import ClientSubmodels, NeuronMap, ParamSpec, Partition, Submodels
 from wirelessfl.submodels.partition import Scheme
 from wirelessfl.units import BITS_PER_ELEMENT
+from wirelessfl.uplinks.checked import check_arrived, serving
 
 
 @dataclass(frozen=True)
@@ -157,8 +158,8 @@ class Planner:
             submodels: submodel of each node; None to let the algorithm assign them.
 
         Raises:
-            ConfigError: a client's data rate is 0, joules are too many, or the algorithm cannot
-                assign submodels.
+            ConfigError: a client's data rate is 0, an update does not arrive, joules are too many,
+                or the algorithm cannot assign submodels.
         """
         indices = [number]
         if self.links.coherence == "edge-round":
@@ -179,24 +180,16 @@ class Planner:
                 f"round {number + 1} takes {price.seconds[slow]} seconds in cell {slow}: a "
                 "client's data rate is 0. Raise snr_db or bandwidth_hz."
             )
-        if not self.pricing.access.costly and not np.isfinite(price.joules):
-            raise ConfigError(
-                f"round {number + 1} uses {price.joules} joules per client: lower transmit_power_w "
-                "or switched_capacitance, or raise snr_db or bandwidth_hz."
-            )
+        if not self.pricing.access.costly:
+            check_arrived(price.served.service, who.clients, price.served.title)
+            if not np.isfinite(price.joules):
+                raise ConfigError(
+                    f"round {number + 1} uses {price.joules} joules per client: lower "
+                    "transmit_power_w or switched_capacitance, or raise snr_db or bandwidth_hz."
+                )
         node = draws.network.cell_of
         share = self.lr_share(number)
-        return Plan(
-            number,
-            who.clients,
-            who.tracking,
-            node,
-            draws,
-            submodels,
-            price,
-            share,
-            each,
-        )
+        return Plan(number, who.clients, who.tracking, node, draws, submodels, price, share, each)
 
     def redealt(self, merges: int, before: Submodels, cells: Sequence[int]) -> Submodels:
         """Submodel of each node after a merge of some of the cells.
@@ -298,7 +291,8 @@ class _RoundContext(_DealingContext):
                 found[:, cell] = pricing.node_seconds(draws, who, same).max(-1)
             return found
 
-        solution = mask_size_problem(partition, seconds, self.nodes, size_cap=cap).solve()
+        with serving(f"{pricing.title}, round {self.number + 1}"):
+            solution = mask_size_problem(partition, seconds, self.nodes, size_cap=cap).solve()
         if solution.value is None:
             raise ConfigError(
                 f"mask sizes: {solution.message}. Raise size_cap, or use fewer cells."

@@ -9,15 +9,13 @@ import numpy as np
 
 from channels import Access, ChannelDraw, Load, Service
 from channels.arrays import FloatArray, IntArray
-from solvers import SolverUnavailableError
 from wirelessfl.algorithms.base import Algorithm
-from wirelessfl.errors import ConfigError
 from wirelessfl.rounds.links import Links
 from wirelessfl.rounds.participants import Participants
 from wirelessfl.rounds.settings import TrainingSettings
 from wirelessfl.submodels import ClientSubmodels, ParamSpec, Submodels
 from wirelessfl.units import BITS_PER_ELEMENT, MIB_PER_ELEMENT
-from wirelessfl.uplinks.checked import checked_access
+from wirelessfl.uplinks.checked import checked_access, serving
 
 MAX_AT_ONCE = 1 << 20  # clients times sizes per batch, to bound memory
 
@@ -45,10 +43,8 @@ class Served:
         Raises:
             ConfigError: the access cannot serve the load.
         """
-        try:
+        with serving(self.title):
             return self.access.serve(self.load, self.draws)
-        except (SolverUnavailableError, ValueError) as error:
-            raise ConfigError(f"{self.title}: {error}") from error
 
     @property
     def seconds(self) -> FloatArray:
@@ -110,6 +106,11 @@ class Pricing:
     def hierarchical(self) -> bool:
         """Whether there are edge servers between clients and cloud."""
         return self.algorithm.topology == "cells"
+
+    @property
+    def title(self) -> str:
+        """The uplink, for errors."""
+        return f"uplink {self.links.uplink.title!r}"
 
     @cached_property
     def access(self) -> Access:
@@ -175,8 +176,7 @@ class Pricing:
         else:
             length, jointly = each.lengths.astype(np.float64), self._joint_elements(each, node)
         load = self.load(who, length, jointly)
-        title = f"uplink {self.links.uplink.name!r}, round {number + 1}"
-        served = Served(self.access, load, draws, title)
+        served = Served(self.access, load, draws, f"{self.title}, round {number + 1}")
         # Backhaul: nodes with submodels exchange these; otherwise they exchange whole models.
         exchanged = nodes if each is None else np.full_like(nodes, self.spec.size)
         seconds = self._cells(draws, served.seconds) + self._backhaul_seconds(exchanged)
@@ -234,7 +234,8 @@ class Pricing:
             part = slice(start, start + some)
             length = lengths[part, None].astype(np.float64)
             load = self.load(who, length, np.full_like(length, self.spec.size))
-            seconds = self.access.seconds(load, draws)
+            with serving(self.title):
+                seconds = self.access.seconds(load, draws)
             shape = np.broadcast_shapes(length.shape, draws.h.shape[:-1])
             found[part] = np.broadcast_to(seconds, shape).max(1)
         whole = np.full(1, self.spec.size, dtype=np.float64)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Literal
@@ -60,6 +60,11 @@ class Partition:
         for name, shape in self.spec.shapes.items():
             found[sliced[name]] += math.prod(shape)
         return found
+
+    def without(self, names: Sequence[str]) -> Partition:
+        """The same partition, in which ``names`` do not count in ``lengths``."""
+        shapes = {name: shape for name, shape in self.spec.shapes.items() if name not in names}
+        return replace(self, spec=ParamSpec(shapes))
 
     def lengths(self, sizes: ArrayLike) -> FloatArray:
         """Number of parameters of submodels.

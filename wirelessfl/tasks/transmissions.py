@@ -17,7 +17,7 @@ from wirelessfl.errors import ConfigError
 from wirelessfl.schedules import Clock
 from wirelessfl.tasks.request import Request
 from wirelessfl.uplinks import Uplink
-from wirelessfl.uplinks.checked import checked_access
+from wirelessfl.uplinks.checked import check_arrived, checked_access, serving
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,16 +70,13 @@ class GroupUploads:
             load: what each of them sends.
 
         Raises:
-            ConfigError: an update does not arrive.
+            ConfigError: the access cannot serve the load, or an update does not arrive.
         """
         draw = self.network.draw(self.streams[task], merge, clients)
-        service = self._access.serve(load, draw)
-        if not service.arrived.all():
-            raise ConfigError(
-                f"uplink {self.uplink.title!r}: the update of client "
-                f"{clients[~service.arrived][0]} does not arrive in a simultaneous transmission. "
-                "Let access.serve deliver all updates, or choose another uplink."
-            )
+        title = f"uplink {self.uplink.title!r}"
+        with serving(title):
+            service = self._access.serve(load, draw)
+        check_arrived(service, clients, title)
         return GroupUpload(draw, float(service.seconds.max()), float(service.joules.sum()))
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from channels import Access, ChannelDraw, Load, Rates, Service
-from channels.arrays import FloatArray
+from channels.arrays import FloatArray, IntArray
+from solvers import SolverUnavailableError
+from wirelessfl.errors import ConfigError
 from wirelessfl.guard import UnfitError, calling, described, of_project, title_of, wrong_result
 from wirelessfl.returned import Shape, reals
 from wirelessfl.uplinks.base import Uplink
@@ -19,6 +22,43 @@ def checked_access(uplink: Uplink) -> Access:
     """The access of ``uplink``; a user's access is wrapped in :class:`CheckedAccess`."""
     access = uplink.access
     return access if of_project(type(access)) else CheckedAccess(uplink, access)
+
+
+@contextmanager
+def serving(title: str) -> Iterator[None]:
+    """Turn what an access cannot serve into an error that names the uplink.
+
+    Args:
+        title: uplink, and round if it is known.
+
+    Raises:
+        ConfigError: the code in the block has raised ``ValueError``, or a solver is missing.
+    """
+    try:
+        yield
+    except ConfigError:
+        raise
+    except (SolverUnavailableError, ValueError) as error:
+        raise ConfigError(f"{title}: {error}") from error
+
+
+def check_arrived(service: Service, clients: IntArray, title: str) -> None:
+    """Raise unless all updates arrive, as schedules with common uploads need.
+
+    Args:
+        service: service of the clients.
+        clients: [clients], their numbers.
+        title: uplink, and round if it is known.
+
+    Raises:
+        ConfigError: an update does not arrive.
+    """
+    lost = ~service.arrived
+    if lost.any():
+        raise ConfigError(
+            f"{title}: the update of client {clients[np.argwhere(lost)[0, -1]]} does not arrive. "
+            "Let access.serve deliver all updates, or choose another uplink."
+        )
 
 
 @dataclass(frozen=True)
@@ -32,6 +72,9 @@ class CheckedAccess(Access):
 
     uplink: Uplink
     access: Access
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "coupled", self.access.coupled)
 
     @property
     def asynchronous(self) -> bool:

@@ -7,11 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from channels import (
-    Access,
-    EqualSlots,
-    ReadyOrder,
-)
+from channels import Access, EqualSlots, ReadyOrder
 from wirelessfl.uplinks.base import Uplink
 
 

@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 import torch
 
-from channels import Access, Service, edge_round_seconds, tdma_seconds_per_bit
+from channels import Access, EqualSlots, Service, edge_round_seconds, tdma_seconds_per_bit
 from channels.streams import Stream
+from solvers import EnergyWithinDeadline
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN, LeNet5
 from wirelessfl.rounds.links import Links
-from wirelessfl.rounds.mask_sizes import mask_size_problem, model_mask_sizes
+from wirelessfl.rounds.mask_sizes import MaskSizeProblem, mask_size_problem, model_mask_sizes
 from wirelessfl.rounds.participants import Participants
 from wirelessfl.rounds.plan import Participation, Planner, WholeModel
 from wirelessfl.rounds.settings import TrainingSettings
@@ -163,6 +164,60 @@ def test_optimized_sizes_are_the_fastest_of_all(scheme, flags):
     assert plan.price.seconds.max() == pytest.approx(seconds.min(), rel=1e-9)
     assert seconds.max() > 1.1 * seconds.min()
     assert int(plan.submodels.lengths.sum()) <= maker.model.spec.size + 2 * 4 + 2 * 24
+
+
+def test_optimized_sizes_do_not_count_biases_that_stay_at_the_cells(monkeypatch):
+    """The seconds that sizes are chosen by are those of the plan."""
+    module, found = FCNN((1,), 1, hidden=(12,)), {}
+    maker = planner("hist", module, cells=3, mask_sizes="optimized", hidden_biases="local")
+    solve = MaskSizeProblem.solve
+
+    def solved(problem):
+        found["seconds"] = solve(problem).objective
+        return solve(problem)
+
+    monkeypatch.setattr(MaskSizeProblem, "solve", solved)
+    plan = maker.plan(0)
+    assert int(plan.submodels.lengths.sum()) == 2 * 12 + 3 * 1  # two weights per neuron, one bias
+    assert plan.price.seconds.max() == pytest.approx(found["seconds"], rel=1e-12)
+
+
+@dataclass(frozen=True)
+class Short(Uplink):
+    """An uplink whose access cannot serve large submodels, or loses an update."""
+
+    name = "short"
+    seconds: float = 1e-4
+
+    @property
+    def access(self):
+        return EnergyWithinDeadline(self.seconds) if self.seconds else Lossy()
+
+
+class Lossy(Access):
+    def serve(self, load, draw):
+        return replace(EqualSlots().serve(load, draw), arrived=draw.network.numbers != 5)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "flags", "text"),
+    [
+        ("hist", {"cells": 3, "mask_sizes": "optimized"}, "deadline_seconds is 0.0001: cell 0"),
+        ("ra-fed", {"budget": "deadline", "deadline": 1.0}, "deadline_seconds is 0.0001: cell 0"),
+        ("hfedavg", {"cells": 3}, "deadline_seconds is 0.0001: cell 0"),
+        (
+            "hfedavg",
+            {"cells": 3, "seconds": 0.0},
+            "round 1: the update of client 5 does not arrive",
+        ),
+    ],
+)
+def test_what_the_access_cannot_serve_is_one_error_that_names_the_uplink(
+    config, algorithm, flags, text
+):
+    made = config(algorithm, uplink=f"{__name__}:Short", **flags)
+    with pytest.raises(ConfigError, match=f"^uplink '{__name__}:Short'.*{text}"):
+        build(made).planner.plan(0)
 
 
 def test_lengths_of_sizes():

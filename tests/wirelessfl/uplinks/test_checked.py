@@ -7,7 +7,7 @@ import pytest
 
 from channels import Access, EqualSlots, Load, Network, Stream
 from wirelessfl.errors import ConfigError, TrainingError
-from wirelessfl.uplinks.checked import checked_access
+from wirelessfl.uplinks.checked import check_arrived, checked_access, serving
 from wirelessfl.uplinks.tdma import Tdma
 
 NETWORK = Network.from_snr([0, 0, 1], cpu_hz=1e9, snr_db=[3, 9, 5])
@@ -80,6 +80,34 @@ def test_one_answer_for_all_blocks_is_broadcast():
     )
     served = access.serve(cut, DRAW)
     assert served.seconds.shape == served.joules.shape == served.arrived.shape == (4, 3)
+
+
+def test_whether_clients_wait_for_each_other_is_the_users_answer():
+    """Widths by deadline are found client by client unless the access says otherwise."""
+
+    class Queue(OfRounds):
+        coupled = True
+
+    assert checked_access(Own(own=Queue())).coupled
+    assert not checked_access(Own(own=OfRounds())).coupled
+
+
+def test_what_an_access_cannot_serve_names_the_uplink():
+    with (
+        pytest.raises(ConfigError, match=r"^uplink 'x', round 2: no band$"),
+        serving("uplink 'x', round 2"),
+    ):
+        raise ValueError("no band")
+    with pytest.raises(ConfigError, match=r"^as it is$"), serving("uplink 'x'"):
+        raise ConfigError("as it is")
+
+
+def test_an_update_that_does_not_arrive_names_its_client():
+    valid = EqualSlots().serve(LOAD, DRAW)
+    check_arrived(valid, np.array([4, 7, 9]), "uplink 'x'")
+    lost = replace(valid, arrived=np.array([[True, True, True], [True, False, True]]))
+    with pytest.raises(ConfigError, match=r"^uplink 'x': the update of client 7 does not arrive"):
+        check_arrived(lost, np.array([4, 7, 9]), "uplink 'x'")
 
 
 def test_whether_clients_may_upload_at_any_time_is_the_users_answer():
