@@ -49,12 +49,10 @@ from channels.fading import (
 )
 from channels.interference import Interference
 from channels.latency import (
-    compute_joules,
     compute_seconds,
     edge_round_seconds,
     global_round_seconds,
     seconds_per_parameter,
-    transmit_joules,
 )
 from channels.layouts import LAYOUTS, Disc, FileLayout, Hexagonal, Layout, Positions, Ring
 from channels.links import (
@@ -131,7 +129,6 @@ __all__ = [
     "aircomp_mean",
     "aircomp_seconds_per_element",
     "airtime_seconds_per_bit",
-    "compute_joules",
     "compute_seconds",
     "correlate",
     "correlation_root",
@@ -150,7 +147,6 @@ __all__ = [
     "section_vi_c",
     "snr_linear",
     "tdma_seconds_per_bit",
-    "transmit_joules",
     "transmit_scales",
     "uma",
     "umi",

@@ -1,4 +1,6 @@
-"""Latency and energy of edge rounds and global rounds (HIST, Section IV).
+"""Latency of edge rounds and global rounds for linear upload times (HIST, Section IV).
+
+Accesses serve loads of any law, with energy: see :mod:`channels.access`.
 
 Arrays [clients] or [cells] may have leading axes, which index rounds. A value that all clients of
 a cell share may be given per cell. If a sub-network has as many clients as cells, an array that
@@ -158,39 +160,6 @@ def seconds_per_parameter(
         bits_per_parameter,
         active,
     )
-
-
-@checked()
-def compute_joules(network: Network, steps: ArrayLike, share: ArrayLike) -> FloatArray:
-    """Energy of local training, kappa F_i^2 joules per CPU cycle (Burd and Brodersen, 1996).
-
-    Arguments and errors are those of :func:`compute_seconds`.
-
-    Returns:
-        [..., clients], joules.
-    """
-    return Load(_cycles(network, steps, share)).compute_joules(network)
-
-
-@checked()
-def transmit_joules(network: Network, airtime_seconds: ArrayLike) -> FloatArray:
-    """Transmission energy: transmit power times the airtime of each client.
-
-    Args:
-        network: network with transmit powers.
-        airtime_seconds: [..., clients], >= 0: bits times
-            :func:`channels.airtime_seconds_per_bit`.
-
-    Returns:
-        [..., clients], joules; 0 at power 0, even for infinite airtime.
-
-    Raises:
-        ValueError: the shape does not fit, or a time is negative or NaN.
-    """
-    seconds = _times(network, "airtime_seconds", airtime_seconds)
-    power = network.transmit_power_w
-    with np.errstate(invalid="ignore", over="ignore"):
-        return np.where(power > 0, power * seconds, 0.0)
 
 
 def _edge_round_seconds(

@@ -87,7 +87,6 @@ GOOD = {name: SERVED for name in METHODS if name.endswith("serve")} | {
         "symbol_seconds": 1e-5,
     },
     "airtime_seconds_per_bit": {"draw": DRAW, "scheme": "tdma"},
-    "compute_joules": {"network": NETWORK, "steps": 3, "share": 0.5},
     "compute_seconds": {"network": NETWORK, "steps": 3, "share": 0.5},
     "correlate": {"white": H, "root": np.eye(4)},
     "correlation_root": {"antennas": 3, "rho": 0.5},
@@ -125,7 +124,6 @@ GOOD = {name: SERVED for name in METHODS if name.endswith("serve")} | {
     "section_vi_c": {"cells": 2, "clients": 4, "stream": Stream(1)},
     "snr_linear": {"snr_db": 3.0},
     "tdma_seconds_per_bit": {"draw": DRAW},
-    "transmit_joules": {"network": NETWORK, "airtime_seconds": EACH},
     "transmit_scales": {
         "weights": [0.5, 0.5],
         "rms": [1.0, 1.0],

@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 
 from channels import (
     ChannelDraw,
+    EqualSlots,
+    Load,
     Network,
     Stream,
     aircomp_seconds_per_element,
     airtime_seconds_per_bit,
-    compute_joules,
     compute_seconds,
     edge_round_seconds,
     global_round_seconds,
@@ -23,7 +24,6 @@ from channels import (
     seconds_per_parameter,
     snr_linear,
     tdma_seconds_per_bit,
-    transmit_joules,
 )
 
 D = 1000  # parameters of the full model
@@ -158,9 +158,6 @@ def test_a_sub_network_has_the_seconds_and_joules_of_its_clients(draw, seed):
     assert np.array_equal(
         aircomp_seconds_per_element(part), aircomp_seconds_per_element(draw, active)[some]
     )
-    for joules, values in ((compute_joules, (5, 0.5)), (transmit_joules, (np.ones(len(some)),))):
-        whole_values = [np.ones(network.clients) if np.ndim(v) else v for v in values]
-        assert np.array_equal(joules(part.network, *values), joules(network, *whole_values)[some])
 
 
 def test_batched_rounds_equal_single_rounds():
@@ -292,14 +289,15 @@ def test_empty_uploads_take_no_time(unit_draw):
     assert global_round_seconds(unit_draw, [1, 0], edge_rounds=2, **settings) == math.inf
 
 
-def test_energy_by_hand(unit_draw):
+def test_seconds_and_joules_by_hand(unit_draw):
     """20 steps on half of the model take 1e7 cycles, at kappa f^2 = 2e-10 or 8e-10 J per cycle."""
     network = unit_draw.network
     assert compute_seconds(network, 20, 0.5) == pytest.approx([0.01, 0.005, 0.01, 0.01])
-    joules = compute_joules(network, 20, [0.5, 0.25])
-    assert joules == pytest.approx([2e-3, 8e-3, 2e-3, 1e-3])
+    load = Load(1e7 * np.array([1, 1, 1, 0.5]), 1e6 / 32)
+    service = EqualSlots().serve(load, unit_draw)
     airtime = 1e6 * airtime_seconds_per_bit(unit_draw, "tdma")
-    assert transmit_joules(network, airtime) == pytest.approx([0.1, 0.1, math.inf, 0.4])
+    sending = np.where(airtime < np.inf, network.transmit_power_w * airtime, 0.0)
+    assert service.joules == pytest.approx(np.array([2e-3, 8e-3, 2e-3, 1e-3]) + sending)
 
 
 def test_torch_tensors_are_accepted(unit_draw):
@@ -361,7 +359,7 @@ def test_latency_errors(unit_draw, changes, message):
 def test_shapes_of_steps_and_shares_are_named(unit_draw):
     message = r"shapes do not fit: steps \(3, 2\), share \(2, 4\)\. Give"
     with pytest.raises(ValueError, match=message):
-        compute_joules(unit_draw.network, np.ones((3, 2)), np.ones((2, 4)))
+        compute_seconds(unit_draw.network, np.ones((3, 2)), np.ones((2, 4)))
 
 
 def test_a_parameter_may_be_more_than_the_model(unit_draw):
@@ -396,12 +394,8 @@ def test_a_symbol_carries_one_or_two_elements(unit_draw, number):
         aircomp_seconds_per_element(unit_draw, elements_per_symbol=number)
 
 
-def test_energy_and_scheme_errors(unit_draw):
+def test_share_and_scheme_errors(unit_draw):
     with pytest.raises(ValueError, match='scheme is \'fdma\': choose "tdma" or "ofdma"'):
         airtime_seconds_per_bit(unit_draw, "fdma")
-    with pytest.raises(ValueError, match="airtime_seconds has shape"):
-        transmit_joules(unit_draw.network, [1.0])
-    with pytest.raises(ValueError, match=r"airtime_seconds contains -1.0: give numbers >= 0"):
-        transmit_joules(unit_draw.network, [1.0, -1.0, 1.0, 1.0])
     with pytest.raises(ValueError, match=r"share contains -0\.5"):
-        compute_joules(unit_draw.network, 1, -0.5)
+        compute_seconds(unit_draw.network, 1, -0.5)
