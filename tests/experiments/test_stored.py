@@ -40,7 +40,7 @@ def test_a_stored_run_is_the_run(result, tmp_path):
     assert run.current
     assert run.seed == 1
     assert run.settings["network"]["clients"] == 4
-    assert run.settings["uplink"] == {"name": "tdma"}
+    assert run.settings["uplink"] == {"name": "tdma", "order": "slots"}
     assert run.machine["chunk"] == 2
     assert 0 < run.seconds < 600
 
