@@ -33,7 +33,7 @@ PURPOSE = {
     "wirelessfl.path_loss": "path loss",
     "wirelessfl.fading": "radio channels",
     "solvers": "a problem in, a Solution out",
-    "channels": "fading, links, latency, over-the-air sums",
+    "channels": "networks, path loss, fading, loads and accesses, over-the-air sums",
 }
 COLOURS = {
     "wirelessfl.algorithms": "#cfe3f5",

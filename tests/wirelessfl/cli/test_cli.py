@@ -95,7 +95,10 @@ def test_run_prints_a_table_and_json(tmp_path, capsys):
             ["run", "fedavg", "--switched-capacitance", "1", "--cpu-hz=1e154,1e154"],
             "ConfigError: round 1 uses inf joules per client: lower transmit_power_w",
         ),
-        (["run", "fedavg", "--transmit-power-w", "23"], "transmit_power_w is '23'"),
+        (
+            ["run", "fedavg", "--transmit-power-w", "23"],
+            "transmit_power_w is 23: give at most 10 W (40 dBm). For dBm, give transmit_power_dbm",
+        ),
         (
             ["run", "fedavg", "--uplink", "aircomp", "--phase-error-deg", "1e308"],
             "phase_error_deg is '1e308'",

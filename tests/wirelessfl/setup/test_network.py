@@ -149,7 +149,7 @@ PLACED = {"layout": "disc"}
             {"transmit_power_dbm": 23, "transmit_power_w": 0.2},
             "transmit_power_w=0.2 conflicts with transmit_power_dbm=23, which replaces it: choose",
         ),
-        ({"transmit_power_w": 23}, "transmit_power_w is 23: give a number .* <= 10"),
+        ({"transmit_power_w": 23}, r"transmit_power_w is 23: give at most 10 W .*transmit_power_d"),
         ({"transmit_power_dbm": 200}, "transmit_power_dbm is 200: give a number .* <= 40"),
         ({"noise_figure_db": 7}, 'noise_figure_db=7.0 conflicts with layout "section-vi-c"'),
         (PLACED | {"snr_db": 3}, 'snr_db=3.0 conflicts with layout "disc", whose distances give'),

@@ -56,7 +56,7 @@ class NetworkSection(Section):
         None, ge=-100, le=40, description="transmit power per client, dBm (default: 20, i.e. 0.1 W)"
     )
     transmit_power_w: float = Field(
-        0.1, gt=0, le=10, description="maximum transmit power per client, W (snr_db is at 0.1 W)"
+        0.1, gt=0, description="maximum transmit power per client, W (snr_db is at 0.1 W)"
     )
     noise_figure_db: float = Field(
         5.0, ge=0, le=60, description="noise figure of the edge servers' receivers, dB"
