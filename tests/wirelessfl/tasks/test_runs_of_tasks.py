@@ -419,7 +419,7 @@ def test_weight_decay_is_part_of_the_gradient(tmp_path, toy):
 
 
 def test_clients_of_many_tasks_take_little_memory(tmp_path):
-    """10 tasks with 20,000 clients share their data; only clients with requests have step counts."""
+    """10 tasks with 20,000 clients share data; only clients with requests have step counts."""
     tasks = [f"digits,name=t{i},step_seconds=0.1" for i in range(10)]
     settings = TWO | {"task": tasks, "clients": 20_000, "max_seconds": 0.5}
     setup = build(Config.from_flags("fedast", **settings, out=tmp_path / "run"))
