@@ -37,7 +37,7 @@ def test_no_other_sizes_cost_less(seed, second):
     bits, cycles, gain, band = drawn(random, 3, 4)
     fixed = np.array([[0.0], [0.5], [2.0]]) * (seed % 2)
     found = optimize_masks_and_energy(
-        bits, cycles, gain, band, 6, weights=(second, 1.0), cap=4,
+        bits, cycles, gain, band, 9, weights=(second, 1.0), cap=6,
         offset_bits=fixed * bits, offset_cycles=fixed * cycles, **LIMITS,
     )  # fmt: skip
 
@@ -48,8 +48,8 @@ def test_no_other_sizes_cost_less(seed, second):
         return second * np.exp(log_seconds) + energy.objective.sum()
 
     best = np.inf
-    for sizes in itertools.product(range(5), repeat=3):
-        if sum(sizes) != 6:
+    for sizes in itertools.product(range(7), repeat=3):
+        if sum(sizes) != 9:
             continue
         size = np.array(sizes)[:, None] + fixed
         soonest = allocate_bandwidth(size * bits, size * cycles / 2e9, 0.1 * gain, band).objective

@@ -52,7 +52,7 @@ def test_killed_run_resumes_across_a_transition(tmp_path, same, launcher, engine
     def words(out):
         return [
             *("run", "fedavg", "--dataset", "digits", "--clients", "8", "--split", "dirichlet"),
-            *("--sessions", "24", "--rounds", "3", "--local-steps", "4", "--threads", "1"),
+            *("--sessions", "40", "--rounds", "3", "--local-steps", "4", "--threads", "1"),
             *("--warm-start", "proposed", "--history", "5", "--checkpoint-seconds", "0"),
             *("--momentum", "0.9", "--workers", "1", "--out", str(out)),
         ]
@@ -60,13 +60,13 @@ def test_killed_run_resumes_across_a_transition(tmp_path, same, launcher, engine
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     whole_process = launcher.start(*words(whole))
     again = ["resume", str(killed)]
-    for arguments, rows in ((words(killed), 4), (again, 30)):
+    for arguments, rows in ((words(killed), 4), (again, 45)):
         process = launcher.start(*arguments)
         engine.wait_for_rows(killed, rows, process)
         process.send_signal(signal.SIGKILL)
         assert process.wait() == -signal.SIGKILL
-        assert len(RunDirectory(killed).rows()) < 96, "the run ended before it was killed"
+        assert len(RunDirectory(killed).rows()) < 160, "the run ended before it was killed"
     done = launcher.start(*again, "--json")
-    assert json.loads(done.communicate()[0])["round"] == 72
+    assert json.loads(done.communicate()[0])["round"] == 120
     assert done.wait() == whole_process.wait() == 0
     same(wirelessfl.resume(whole), wirelessfl.resume(killed))
