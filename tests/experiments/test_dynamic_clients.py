@@ -44,8 +44,14 @@ NOT_RUN = {
     "table6",
     "table7",
     "table10",
+    "table9",
     "table11",
+    "fig3",
+    "fig4",
     "lenet5",
+    "mlp",
+    "moon",
+    "pilot",
 }
 """Experiments that add nothing to test at scale smoke."""
 

@@ -15,7 +15,8 @@ from wirelessfl.uplinks.aircomp import AirComp
 
 BAND_HZ, SUBCARRIER_HZ, SYMBOL_SECONDS = 1e6, 1e4, 1e-3
 SYMBOLS = BAND_HZ / SUBCARRIER_HZ  # sent in parallel
-AIRCOMP = AirComp(subcarrier_hz=SUBCARRIER_HZ, symbol_seconds=SYMBOL_SECONDS)
+AIRCOMP = AirComp(subcarrier_hz=SUBCARRIER_HZ, symbol_seconds=SYMBOL_SECONDS, beamformer="random")
+"""Over-the-air computation with beamformers that take no time to find."""
 
 
 def network_of(clients):

@@ -317,13 +317,13 @@ def test_a_killed_run_of_tasks_can_be_resumed(tmp_path, same, launcher, engine):
     for task in TWO["task"]:
         words += ["--task", task]
     words += ["--clients", "20", "--samples-per-client", "30", "--reuse", "--split", "dirichlet"]
-    words += ["--local-steps", "8", "--rounds", "80", "--eval-every", "1", "--threads", "1"]
+    words += ["--local-steps", "4", "--rounds", "50", "--eval-every", "1", "--threads", "1"]
     words += ["--chunk", "4", "--workers", "1", "--uplink", "tdma", "--drop-out", "0.1"]
     words += ["--checkpoint-seconds", "0", "--out"]
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     whole_process = launcher.start(*words, whole)
     process = launcher.start(*words, killed)
-    engine.wait_for_rows(killed, 30, process)
+    engine.wait_for_rows(killed, 16, process)
     process.send_signal(signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL
     tensors, state = RunDirectory(killed).load()
@@ -419,13 +419,13 @@ def test_weight_decay_is_part_of_the_gradient(tmp_path, toy):
 
 
 def test_clients_of_many_tasks_take_little_memory(tmp_path):
-    """10 tasks with 10^5 clients share their data; only clients with requests have step counts."""
+    """10 tasks with 20,000 clients share data; only clients with requests have step counts."""
     tasks = [f"digits,name=t{i},step_seconds=0.1" for i in range(10)]
-    settings = TWO | {"task": tasks, "clients": 100_000, "max_seconds": 0.5}
+    settings = TWO | {"task": tasks, "clients": 20_000, "max_seconds": 0.5}
     setup = build(Config.from_flags("fedast", **settings, out=tmp_path / "run"))
     assert len({id(model.data) for model in setup.models}) == 1
     assert len({id(model.client_samples) for model in setup.models}) == 1
-    assert len(pickle.dumps(setup.models[0].client_samples)) < 20e6
+    assert len(pickle.dumps(setup.models[0].client_samples)) < 4e6
     engine = TasksEngine(setup)
     progress = Progress(engine, RunDirectory.create(tmp_path / "run", setup.config), None)
     progress.run()
@@ -434,7 +434,7 @@ def test_clients_of_many_tasks_take_little_memory(tmp_path):
     assert json.dumps(engine.setup.regime.snapshot())
     assert len(engine.setup.regime.requests.queues) <= 960
     issued = engine.setup.regime.requests.issued
-    assert 0 < sum(len(learner.steps_done) for learner in setup.learners) <= issued < 100_000
+    assert 0 < sum(len(learner.steps_done) for learner in setup.learners) <= issued < 20_000
 
 
 def test_metrics_of_merges_are_in_the_rows(tmp_path, toy):
