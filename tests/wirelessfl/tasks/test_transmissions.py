@@ -25,12 +25,14 @@ from wirelessfl.rounds.links import Links
 from wirelessfl.rounds.participants import Participants
 from wirelessfl.rounds.price import Pricing
 from wirelessfl.rounds.settings import TrainingSettings
+from wirelessfl.schedules import Clock
 from wirelessfl.schedules.events import Reached, Started
 from wirelessfl.schedules.loop import simulate
 from wirelessfl.submodels import ParamSpec, Submodels
 from wirelessfl.tasks.delays import Elements, Wireless
 from wirelessfl.tasks.model import Untrained
-from wirelessfl.tasks.transmissions import GroupUploads
+from wirelessfl.tasks.request import Request
+from wirelessfl.tasks.transmissions import GroupUploads, Transmission, Transmissions
 
 
 def as_rows(spans):
@@ -254,3 +256,27 @@ def test_a_simulation_can_be_resumed_at_any_time():
         assert again[3].merges == records.merges[merges:]
         assert more == reports[rows:]
         assert state_of(again[1], again[2]) == final
+
+
+def test_a_restored_transmission_goes_on_as_it_was():
+    """Queue, start, loads and weights come back: a stop costs what it would have cost before."""
+    clock, uploads = Clock(), GroupUploads.of(network_of(5), AIRCOMP, [Stream(2), Stream(3)])
+    requests = {n: Request(n, n // 3, n % 5, 0, 0.0, 1.0) for n in range(6)}
+    load = Load(elements=[900.0, 400.0, 700.0], jointly=1000, weights=[1.0, 2.0, 4.0])
+
+    def transmissions():
+        return Transmissions(clock, uploads)
+
+    before = transmissions()
+    before.queue.extend(
+        Transmission(task, [requests[3 * task + place] for place in range(3)]) for task in (0, 1)
+    )
+    before.begin(4, load)
+    after = transmissions()
+    after.restore(json.loads(json.dumps(before.snapshot())), requests)
+    assert after.snapshot() == before.snapshot()
+    assert [waits.numbers for waits in after.queue] == [[3, 4, 5]]
+    clock.now = 0.004
+    costs = [air.cancel(0) for air in (before, after)]
+    assert costs[0] == costs[1] > 0
+    assert after.due is after.queue[0]
