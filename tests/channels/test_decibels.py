@@ -173,8 +173,8 @@ def test_gains_replace_an_snr():
 
 
 def test_sub_networks_keep_everything():
-    at = np.zeros((3, 2))
-    placement = Placement(at[:2], at, at[:, 0], at[:, 0] > 0, at[:, 0], at[:, 0])
+    at, loss = np.zeros((3, 2)), -physical().gain_db
+    placement = Placement(at[:2], at, at[:, 0], at[:, 0] > 0, loss, at[:, 0])
     interference = Interference(np.full((3, 2), 1e-10), np.array([2, 3]), np.array([0, 0]))
     network = physical(
         noise_dbm_per_hz=-170.0, interference=interference, placement=placement, cycles_per_step=7
