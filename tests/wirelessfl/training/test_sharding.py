@@ -129,7 +129,8 @@ def test_two_processes_give_the_rows_of_one(case, tmp_path, capsys, together):
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="no /proc to find the process in")
 def test_a_killed_torchrun_run_can_be_resumed(tmp_path, capsys, engine, together):
     """If one of two processes under torchrun is killed, the run can be resumed."""
-    words = ["hist", "--clients", "6", "--cells", "3", "--rounds", "30", *SMALL]
+    # Long enough that the run has not ended when its process is found.
+    words = ["hist", "--clients", "6", "--cells", "3", "--rounds", "80", *SMALL]
     words += ["--eval-every", "5", "--checkpoint-seconds", "0"]
     out, whole = tmp_path / "killed", tmp_path / "whole"
     process = subprocess.Popen(
@@ -137,12 +138,15 @@ def test_a_killed_torchrun_run_can_be_resumed(tmp_path, capsys, engine, together
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    engine.wait_until(lambda: (out / "rows.jsonl").exists() and len(rows_of(out)) >= 2)
-    os.kill(engine.holder(out / "config.toml"), signal.SIGKILL)  # the first of the two
-    assert process.wait(300) != 0  # torchrun notices and ends the other process
-    assert rows_of(out)[-1]["round"] < 30  # work remained
+    try:
+        engine.wait_until(lambda: (out / "rows.jsonl").exists() and len(rows_of(out)) >= 2)
+        os.kill(engine.holder(out / "config.toml"), signal.SIGKILL)  # the first of the two
+    finally:
+        status = process.wait(300)
+    assert status != 0  # torchrun notices and ends the other process
+    assert rows_of(out)[-1]["round"] < 80  # work remained
     done = together("resume", out)
-    assert "│     30 │" in done.stdout
+    assert "│     80 │" in done.stdout
     assert main(["run", *words, "--workers", "1", "--out", str(whole)]) == 0
     capsys.readouterr()
     assert_same(out, whole)
