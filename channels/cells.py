@@ -1,12 +1,15 @@
-"""How clients are split over cells."""
+"""Clients by cell: how they are split over cells, and values per cell."""
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from channels.arguments import checked
-from channels.arrays import IntArray
-from channels.validation import whole_number
+from channels.arrays import ComplexArray, FloatArray, IntArray
+from channels.validation import Scalar, whole_number
 
 
 @checked()
@@ -32,3 +35,88 @@ def even_cells(clients: int, cells: int) -> IntArray:
         )
     sizes = [len(part) for part in np.array_split(np.empty(clients, dtype=np.bool_), cells)]
     return np.repeat(np.arange(cells), sizes)
+
+
+class ClientsByCell:
+    """Clients that are sorted by cell: the part of a network that has no radio."""
+
+    part: IntArray | None
+    _ends: IntArray  # [cells], first client after each cell
+
+    @property
+    def clients(self) -> int:
+        """Number of clients."""
+        return int(self._ends[-1])
+
+    @property
+    def cells(self) -> int:
+        """Number of cells, N."""
+        return len(self._ends)
+
+    @cached_property
+    def cell_starts(self) -> IntArray:
+        """Index of the first client of each cell, [cells], read-only."""
+        return read_only(np.concatenate([[0], self._ends[:-1]]))
+
+    @cached_property
+    def cell_sizes(self) -> IntArray:
+        """Number of clients in each cell, n_j [cells], read-only."""
+        return read_only(np.diff(self._ends, prepend=0))
+
+    @property
+    def numbers(self) -> IntArray:
+        """Client indices [clients]: 0, 1, ...; in a sub-network, indices in the whole network."""
+        return np.arange(self.clients) if self.part is None else self.part
+
+    def over_cells(self, ufunc: np.ufunc, values: FloatArray) -> FloatArray:
+        """Reduce ``values`` over the clients of each cell.
+
+        Args:
+            ufunc: binary ufunc, e.g. ``np.maximum`` or ``np.add``.
+            values: [..., clients].
+
+        Returns:
+            [..., cells]; 0 for a cell without a client.
+        """
+        found = np.zeros((*values.shape[:-1], self.cells))
+        filled = np.flatnonzero(self.cell_sizes)
+        found[..., filled] = ufunc.reduceat(values, self.cell_starts[filled], axis=-1)
+        return found
+
+    @checked(complex_valued=("values",))
+    def by_cell(self, values: ArrayLike, fill: float = 0.0) -> FloatArray | ComplexArray:
+        """One row per cell, as solvers take their clients.
+
+        Args:
+            values: [..., clients], or complex channels [..., clients, antennas].
+            fill: value of the places after the last client of a cell. Solvers ignore clients
+                without bits or weight, so pad sizes of uploads and weights with 0.
+
+        Returns:
+            [..., cells, clients of the largest cell], with the antennas last if there are any.
+
+        Raises:
+            ValueError: ``values`` does not have one number, or one channel, per client.
+        """
+        given = np.asarray(values)
+        channels = np.iscomplexobj(given)
+        each = given.astype(np.complex128 if channels else np.float64)
+        axis = -2 if channels else -1
+        if each.ndim < -axis or each.shape[axis] != self.clients:
+            raise ValueError(
+                f"values has shape {given.shape} and dtype {given.dtype}: give [..., clients] real "
+                f"numbers, or [..., clients, antennas] complex channels, for {self.clients} "
+                "clients."
+            )
+        each = np.moveaxis(each, axis, 0)
+        width = int(self.cell_sizes.max(initial=0))
+        found = np.full((self.cells, width, *each.shape[1:]), fill, each.dtype)
+        cell = np.repeat(np.arange(self.cells), self.cell_sizes)
+        found[cell, np.arange(self.clients) - self.cell_starts[cell]] = each
+        return np.ascontiguousarray(np.moveaxis(found, (0, 1), (axis - 1, axis)))
+
+
+def read_only(values: NDArray[Scalar]) -> NDArray[Scalar]:
+    """Make ``values`` read-only: writing to a copy would not change the network."""
+    values.setflags(write=False)
+    return values

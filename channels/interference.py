@@ -77,17 +77,11 @@ class Interference:
         Raises:
             ValueError: the transmit powers are not known.
         """
-        if self.transmit_power_w is None:
-            raise ValueError("transmit_power_w is None: give a power for each client.")
-        starts = np.concatenate([[0], self.ends[:-1]])
-        pick = stream.uniforms(index, np.arange(len(self.ends)), 1)[:, 0]
-        sizes = self.ends - starts
+        sizes = self.ends - self._starts
+        pick = stream.uniforms(index, np.arange(len(sizes)), 1)[:, 0]
         # A number just below 1 times the size is rounded up to the size.
-        active = starts + np.minimum(np.floor(pick * sizes).astype(np.int64), sizes - 1)
-        heard = self.transmit_power_w[active, None] * self.gain[active]  # [sender, receiver]
-        same = self.band_of[:, None] == self.band_of
-        np.fill_diagonal(same, val=False)
-        return np.asarray((heard * same).sum(0))
+        active = self._starts + np.minimum(np.floor(pick * sizes).astype(np.int64), sizes - 1)
+        return self._sum(self._powers[active, None] * self.gain[active])
 
     def mean_watts(self) -> FloatArray:
         """Mean of :meth:`watts` over the active clients [cells], in watts per antenna.
@@ -95,10 +89,22 @@ class Interference:
         Raises:
             ValueError: the transmit powers are not known.
         """
+        heard = np.add.reduceat(self._powers[:, None] * self.gain, self._starts, axis=0)
+        return self._sum(heard / (self.ends - self._starts)[:, None])
+
+    @property
+    def _starts(self) -> IntArray:
+        """First client of each cell [cells]."""
+        return np.concatenate([[0], self.ends[:-1]])
+
+    @property
+    def _powers(self) -> FloatArray:
         if self.transmit_power_w is None:
             raise ValueError("transmit_power_w is None: give a power for each client.")
-        starts = np.concatenate([[0], self.ends[:-1]])
-        heard = np.add.reduceat(self.transmit_power_w[:, None] * self.gain, starts, axis=0)
+        return self.transmit_power_w
+
+    def _sum(self, heard: FloatArray) -> FloatArray:
+        """Sum over the other cells of each band, of powers [cell that sends, cell that hears]."""
         same = self.band_of[:, None] == self.band_of
         np.fill_diagonal(same, val=False)
-        return np.asarray((heard / (self.ends - starts)[:, None] * same).sum(0))
+        return np.asarray((heard * same).sum(0))

@@ -12,7 +12,8 @@ from channels.arrays import BoolArray, ComplexArray, FloatArray
 from channels.network import ChannelDraw, Network
 from channels.validation import common_shape
 
-BITS_PER_ELEMENT = 32.0
+BITS_PER_ELEMENT = 32
+"""Bits per element (one number), in digital and analog transmission."""
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -148,8 +149,7 @@ class Service:
     Args:
         seconds: [..., clients], seconds from the start of the local phase until a client's update
             has arrived; inf if it never does.
-        joules: [..., clients], energy for training and sending; inf for a client that sends without
-            end.
+        joules: [..., clients], energy for training and sending.
         arrived: [..., clients] boolean, whether the update arrives.
         decision: what the access decided.
     """

@@ -8,11 +8,12 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from channels.arguments import checked, is_numeric
 from channels.arrays import ComplexArray, FloatArray, IntArray
 from channels.by_client import ByClientField, Listed, stored_by_cell
+from channels.cells import ClientsByCell, read_only
 from channels.decibels import (
     LARGEST_DB,
     THERMAL_DBM_PER_HZ,
@@ -26,7 +27,6 @@ from channels.interference import Interference
 from channels.placement import Placement
 from channels.streams import Stream
 from channels.validation import (
-    Scalar,
     as_array,
     checked_cells,
     checked_part,
@@ -50,7 +50,7 @@ DEFAULT_DBM = 20.0
 
 
 @dataclass(frozen=True, eq=False, init=False)
-class Network:
+class Network(ClientsByCell):
     """Cells with their clients and one edge server per cell; immutable.
 
     Everything is physical: the SNR follows from mean channel gain, transmit power, band and noise.
@@ -245,7 +245,7 @@ class Network:
         """
         snr = in_range("snr_db", snr_db, ("clients", self.clients), limit=LARGEST_DB)
         values: dict[str, Any] = {"_snr_db": snr, "_noise_dbm": self.noise_dbm}
-        return replace(self, **values)
+        return replace(self, placement=None, **values)  # the SNR no longer follows from positions
 
     @property
     def noise_dbm(self) -> FloatArray:
@@ -259,7 +259,7 @@ class Network:
         It covers the whole band of the cell, and includes the mean gain but for ``path_gain_db``,
         which is a part of h. The array is read-only.
         """
-        return _read_only(self.snr_db_of(np.arange(self.clients)))
+        return read_only(self.snr_db_of(np.arange(self.clients)))
 
     def snr_db_of(self, rows: IntArray) -> FloatArray:
         """``snr_db`` of some clients, [rows]; takes no memory for the others."""
@@ -272,87 +272,16 @@ class Network:
     def gain_db(self) -> FloatArray:
         """Mean channel gain per antenna [clients], in dB."""
         gain = self._snr_db + self._noise_dbm[self.cell_of] - DEFAULT_DBM
-        return _read_only(gain + self.path_gain_db)
+        return read_only(gain + self.path_gain_db)
 
     @property
     def mean_snr_db(self) -> FloatArray:
         """Mean received SNR per antenna in the whole band of the cell [clients], in dB."""
-        return _read_only(self.snr_db + self.path_gain_db)
-
-    @property
-    def clients(self) -> int:
-        """Number of clients."""
-        return int(self._ends[-1])
-
-    @property
-    def cells(self) -> int:
-        """Number of cells, N."""
-        return len(self.bandwidth_hz)
-
-    @cached_property
-    def cell_starts(self) -> IntArray:
-        """Index of the first client of each cell, [cells], read-only."""
-        return _read_only(np.concatenate([[0], self._ends[:-1]]))
-
-    @cached_property
-    def cell_sizes(self) -> IntArray:
-        """Number of clients in each cell, n_j [cells], read-only."""
-        return _read_only(np.diff(self._ends, prepend=0))
-
-    @property
-    def numbers(self) -> IntArray:
-        """Client indices [clients]: 0, 1, ...; in a sub-network, indices in the whole network."""
-        return np.arange(self.clients) if self.part is None else self.part
+        return read_only(self.snr_db + self.path_gain_db)
 
     @cached_property
     def _root(self) -> ComplexArray:
         return correlation_root(self.antennas, self.antenna_correlation)
-
-    def over_cells(self, ufunc: np.ufunc, values: FloatArray) -> FloatArray:
-        """Reduce ``values`` over the clients of each cell.
-
-        Args:
-            ufunc: binary ufunc, e.g. ``np.maximum`` or ``np.add``.
-            values: [..., clients].
-
-        Returns:
-            [..., cells]; 0 for a cell without a client.
-        """
-        found = np.zeros((*values.shape[:-1], self.cells))
-        filled = np.flatnonzero(self.cell_sizes)
-        found[..., filled] = ufunc.reduceat(values, self.cell_starts[filled], axis=-1)
-        return found
-
-    @checked(complex_valued=("values",))
-    def by_cell(self, values: ArrayLike, fill: float = 0.0) -> FloatArray | ComplexArray:
-        """One row per cell, as solvers take their clients.
-
-        Args:
-            values: [..., clients], or complex channels [..., clients, antennas].
-            fill: value of the places after the last client of a cell. Solvers ignore clients
-                without bits or weight, so pad sizes of uploads and weights with 0.
-
-        Returns:
-            [..., cells, clients of the largest cell], with the antennas last if there are any.
-
-        Raises:
-            ValueError: ``values`` does not have one number, or one channel, per client.
-        """
-        given = np.asarray(values)
-        channels = np.iscomplexobj(given)
-        each = given.astype(np.complex128 if channels else np.float64)
-        axis = -2 if channels else -1
-        if each.ndim < -axis or each.shape[axis] != self.clients:
-            raise ValueError(
-                f"values has shape {given.shape} and dtype {given.dtype}: give [..., clients] real "
-                f"numbers, or [..., clients, antennas] complex channels, for {self.clients} "
-                "clients."
-            )
-        each = np.moveaxis(each, axis, 0)
-        width = int(self.cell_sizes.max(initial=0))
-        found = np.full((self.cells, width, *each.shape[1:]), fill, each.dtype)
-        found[self.cell_of, np.arange(self.clients) - self.cell_starts[self.cell_of]] = each
-        return np.ascontiguousarray(np.moveaxis(found, (0, 1), (axis - 1, axis)))
 
     def of(self, clients: ArrayLike) -> Network:
         """The sub-network of the given clients; the cost of a draw is proportional to its size.
@@ -491,12 +420,6 @@ class Network:
         return ChannelDraw(
             self, np.stack([block.h for block in blocks]), np.stack(rises) if rises else None
         )
-
-
-def _read_only(values: NDArray[Scalar]) -> NDArray[Scalar]:
-    """``values``, so that nobody changes a copy and believes that the network has changed."""
-    values.setflags(write=False)
-    return values
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-BITS_PER_ELEMENT = 32
-"""Bits per element (one number), in digital and analog transmission."""
+from channels.loads import BITS_PER_ELEMENT as BITS_PER_ELEMENT
+
 MIB_PER_ELEMENT = BITS_PER_ELEMENT / 8 / 2**20
 """MiB per element."""

@@ -20,7 +20,7 @@ class Simultaneous(Access):
 
     Args:
         power: fraction of its maximum power that each client sends on average, >= 0: one number, or
-            [..., clients], e.g. from :func:`channels.sent_power`.
+            [..., clients], e.g. from ``solvers.OverTheAir``.
         elements_per_symbol: 1, or 2 on I and Q.
         subcarrier_hz: Delta_f, > 0.
         symbol_seconds: t_s, > 0.

@@ -95,15 +95,3 @@ def checked_reuse(reuse_factor: int) -> int:
             f"{LARGEST_REUSE}."
         )
     return factor
-
-
-def counted(layout: Layout, cells: int | None, clients: int | None) -> tuple[int, int]:
-    """Numbers of cells and clients of a layout that has no numbers of its own.
-
-    Raises:
-        ValueError: a number is missing.
-    """
-    if cells is None or clients is None:
-        missing = "cells" if cells is None else "clients"
-        raise ValueError(f"{missing} is None: {type(layout).__name__} needs a number of {missing}.")
-    return cells, clients

@@ -138,12 +138,16 @@ class FileLayout(Layout):
         self, given: list[tuple[int, str]], stations: FloatArray, clients: FloatArray
     ) -> IntArray:
         """Cell of each client: the given one, or that of the nearest base station."""
-        cells = np.empty(len(clients), dtype=np.int64)
+        cells = np.zeros(len(clients), dtype=np.int64)
+        nearest = np.full(len(clients), np.inf)
+        for cell, station in enumerate(stations):
+            distance = np.hypot(*(clients - station).T)
+            cells[distance < nearest] = cell
+            nearest = np.minimum(nearest, distance)
         for place, (line, text) in enumerate(given):
             if not text:
-                offsets = stations - clients[place]
-                cells[place] = int(np.hypot(*offsets.T).argmin())
-            elif text.isdecimal() and int(text) < len(stations):
+                continue
+            if text.isdecimal() and int(text) < len(stations):
                 cells[place] = int(text)
             else:
                 raise ValueError(

@@ -1,13 +1,78 @@
-"""A hexagonal grid of base stations, and the reuse of bands on it."""
+"""Layouts with base stations on a hexagonal grid, and the reuse of bands on it."""
 
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
+from dataclasses import dataclass
 
 import numpy as np
 
+from channels.arguments import checked
 from channels.arrays import FloatArray, IntArray
-from channels.layouts.base import checked_reuse
+from channels.cells import even_cells
+from channels.layouts.base import SHORTEST_M, Layout, Positions, checked_reuse
+from channels.streams import Stream
+
+
+@dataclass(frozen=True)
+class GridLayout(Layout):
+    """Base stations on a hexagonal grid, with the clients of each cell around its own.
+
+    Cells spiral outwards from cell 0, and clients are split evenly over them.
+    """
+
+    @property
+    @abstractmethod
+    def spacing_m(self) -> float:
+        """Distance of neighbouring base stations, in metres."""
+
+    @abstractmethod
+    def offsets(self, clients: int, stream: Stream, shortest_m: float) -> FloatArray:
+        """Positions [clients, 2] relative to the base stations, in metres.
+
+        Args:
+            clients: number of clients.
+            stream: randomness of positions.
+            shortest_m: minimum distance of clients that are placed at random.
+
+        Raises:
+            ValueError: a cell is not larger than the minimum distance.
+        """
+
+    @checked()
+    def place(
+        self,
+        cells: int | None,
+        clients: int | None,
+        stream: Stream,
+        shortest_m: float = SHORTEST_M,
+    ) -> Positions:
+        """See :class:`Layout`.
+
+        Raises:
+            ValueError: a number is missing, a cell would be empty, or is too small.
+        """
+        for name, number in (("cells", cells), ("clients", clients)):
+            if number is None:
+                raise ValueError(f"{name} is None: {type(self).__name__} needs a number of {name}.")
+        assert cells is not None
+        assert clients is not None
+        cell_of = even_cells(clients, cells)
+        stations = centres(cells, self.spacing_m)
+        clients_m = stations[cell_of] + self.offsets(clients, stream, shortest_m)
+        return Positions(stations, clients_m, cell_of)
+
+    def bands(self, cells: int, reuse_factor: int) -> IntArray:
+        """See :class:`Layout`; a regular pattern on the hexagonal grid."""
+        return hexagonal_bands(cells, reuse_factor)
+
+
+def around(radius_m: FloatArray | float, turn: FloatArray) -> FloatArray:
+    """Positions [clients, 2] at a radius, in the direction of ``turn`` from 0 to 1 [clients]."""
+    angle = 2 * math.pi * turn
+    directions = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    return np.asarray(np.asarray(radius_m)[..., None] * directions)
 
 
 def axial(cells: int) -> IntArray:

@@ -7,11 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from channels.arguments import checked
-from channels.arrays import FloatArray, IntArray
-from channels.cells import even_cells
-from channels.layouts.base import SHORTEST_M, Layout, Positions, counted
-from channels.layouts.grid import centres, hexagonal_bands
+from channels.arrays import FloatArray
+from channels.layouts.grid import GridLayout
 from channels.path_loss.base import check_setting
 from channels.streams import Stream
 
@@ -22,7 +19,7 @@ _CORNERS = np.array(
 
 
 @dataclass(frozen=True)
-class Hexagonal(Layout):
+class Hexagonal(GridLayout):
     """Base stations on a hexagonal grid, each at the centre of its hexagonal cell.
 
     Cells spiral outwards from cell 0. Clients are uniform in their cell, and keep a minimum
@@ -41,33 +38,20 @@ class Hexagonal(Layout):
     def __post_init__(self) -> None:
         check_setting("inter_site_distance_m", self.inter_site_distance_m, 1, 100_000, "metres")
 
-    @checked()
-    def place(
-        self,
-        cells: int | None,
-        clients: int | None,
-        stream: Stream,
-        shortest_m: float = SHORTEST_M,
-    ) -> Positions:
-        """See :class:`Layout`.
+    @property
+    def spacing_m(self) -> float:
+        """See :class:`GridLayout`."""
+        return self.inter_site_distance_m
 
-        Raises:
-            ValueError: a cell would be empty, or is not larger than the minimum distance.
-        """
-        cells, clients = counted(self, cells, clients)
-        cell_of = even_cells(clients, cells)
+    def offsets(self, clients: int, stream: Stream, shortest_m: float) -> FloatArray:
+        """See :class:`GridLayout`; positions too near the base station are redrawn."""
         if not self.inter_site_distance_m > 2 * shortest_m:
             raise ValueError(
                 f"inter_site_distance_m is {self.inter_site_distance_m:g}: give metres above "
                 f"{2 * shortest_m:g}, twice the minimum distance of a client. A kilometre is 1000 "
                 "metres."
             )
-        stations = centres(cells, self.inter_site_distance_m)
-        offsets = self._offsets(clients, stream.child("hexagon"), shortest_m)
-        return Positions(stations, stations[cell_of] + offsets, cell_of)
-
-    def _offsets(self, clients: int, stream: Stream, shortest_m: float) -> FloatArray:
-        """Positions [clients, 2] in a hexagon around 0; those too near the centre are redrawn."""
+        stream = stream.child("hexagon")
         offsets, rows, tries = np.zeros((clients, 2)), np.arange(clients), 0
         while rows.size:
             drawn = stream.uniforms(tries, rows, 3)
@@ -79,7 +63,3 @@ class Hexagonal(Layout):
             rows = rows[np.hypot(*offsets[rows].T) < shortest_m]
             tries += 1
         return offsets
-
-    def bands(self, cells: int, reuse_factor: int) -> IntArray:
-        """See :class:`Layout`; a regular pattern on the hexagonal grid."""
-        return hexagonal_bands(cells, reuse_factor)

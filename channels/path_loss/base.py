@@ -99,6 +99,31 @@ class PathLoss(ABC):
         return self.distances(distance), sight
 
 
+class OneLoss(PathLoss):
+    """A model that does not distinguish lines of sight."""
+
+    @property
+    @abstractmethod
+    def std_db(self) -> float:
+        """Standard deviation of shadowing in dB."""
+
+    @abstractmethod
+    def median_db(self, distance_m: FloatArray) -> FloatArray:
+        """Median path loss in dB at distances in the range of the model."""
+
+    def los_probability(self, distance_m: ArrayLike) -> FloatArray:
+        """See :class:`PathLoss`; 0."""
+        return np.zeros_like(self.distances(distance_m))
+
+    def loss_db(self, distance_m: ArrayLike, line_of_sight: ArrayLike) -> FloatArray:
+        """See :class:`PathLoss`."""
+        return self.median_db(self.links(distance_m, line_of_sight)[0])
+
+    def shadowing_std_db(self, distance_m: ArrayLike, line_of_sight: ArrayLike) -> FloatArray:
+        """See :class:`PathLoss`."""
+        return np.full_like(self.links(distance_m, line_of_sight)[0], self.std_db)
+
+
 @checked()
 def together(distance_m: ArrayLike, line_of_sight: ArrayLike) -> tuple[FloatArray, BoolArray]:
     """Distances and lines of sight as arrays of one shape.

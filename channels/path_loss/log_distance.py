@@ -5,16 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import ArrayLike
-
 from channels.arrays import FloatArray
 from channels.fading import path_loss_db
-from channels.path_loss.base import PathLoss, check_setting
+from channels.path_loss.base import OneLoss, check_setting
 
 
 @dataclass(frozen=True)
-class LogDistance(PathLoss):
+class LogDistance(OneLoss):
     """reference_db + 10 exponent log10(distance / reference_m) dB, see :func:`path_loss_db`.
 
     The model does not distinguish lines of sight, and ignores heights.
@@ -47,20 +44,16 @@ class LogDistance(PathLoss):
         """See :class:`PathLoss`."""
         return min(self.reference_m, 1.0), math.inf
 
-    def los_probability(self, distance_m: ArrayLike) -> FloatArray:
-        """See :class:`PathLoss`; 0."""
-        return np.zeros_like(self.distances(distance_m))
+    @property
+    def std_db(self) -> float:
+        """See :class:`OneLoss`."""
+        return self.shadowing_db
 
-    def loss_db(self, distance_m: ArrayLike, line_of_sight: ArrayLike) -> FloatArray:
-        """See :class:`PathLoss`."""
-        distance, _ = self.links(distance_m, line_of_sight)
+    def median_db(self, distance_m: FloatArray) -> FloatArray:
+        """See :class:`OneLoss`."""
         return path_loss_db(
-            distance,
+            distance_m,
             exponent=self.exponent,
             reference_db=self.reference_db,
             reference_m=self.reference_m,
         )
-
-    def shadowing_std_db(self, distance_m: ArrayLike, line_of_sight: ArrayLike) -> FloatArray:
-        """See :class:`PathLoss`."""
-        return np.full_like(self.links(distance_m, line_of_sight)[0], self.shadowing_db)

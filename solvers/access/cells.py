@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from channels.arrays import BoolArray, FloatArray
+from channels.arrays import BoolArray, ComplexArray, FloatArray
 from channels.loads import Load
 from channels.network import ChannelDraw, Network
 
@@ -21,6 +21,14 @@ def cell_rows(network: Network, values: FloatArray) -> FloatArray:
     if not network.clients:  # solvers want a place for at least one
         return np.zeros((*lead, network.cells, 1))
     return np.asarray(network.by_cell(np.broadcast_to(values, (*lead, network.clients))).real)
+
+
+def channel_rows(draw: ChannelDraw) -> ComplexArray:
+    """Channels [..., cells, clients of the largest cell, antennas]; 1 where there is no client."""
+    network = draw.network
+    if not network.clients:
+        return np.ones((*draw.h.shape[:-2], network.cells, 1, network.antennas), np.complex128)
+    return np.asarray(network.by_cell(draw.h, fill=1.0), dtype=np.complex128)
 
 
 def heard_bits(load: Load, draw: ChannelDraw) -> tuple[FloatArray, BoolArray]:

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from channels import Access, ChannelDraw, Decision, Load, Service, Simultaneous, Stream
-from channels.arrays import ComplexArray, FloatArray, IntArray
-from channels.precoders import Convention, transmit_scales
+from channels.arrays import ComplexArray, FloatArray
+from channels.precoders import Convention, air_sum, transmit_scales
+from solvers.access.cells import cell_rows, channel_rows
 from solvers.beamforming import BeamformerBackend, optimize_beamformer
 
 
@@ -50,72 +51,71 @@ class OverTheAir(Access):
         weights = np.where(sends, weights, 0.0)
         total = network.over_cells(np.add, weights)[..., network.cell_of]
         weights = np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
-        per_symbol = self.times.elements_per_symbol
-        snr = draw.snr
         scales = transmit_scales(
             weights,
             1.0,
             snr_db=draw.snr_db,
             convention=self.convention,
-            elements_per_symbol=per_symbol,
+            elements_per_symbol=self.times.elements_per_symbol,
         )
-        beamformers = self._beamformers(draw, np.broadcast_to(scales, draw.h.shape[:-1]))
-        norms = np.linalg.norm(beamformers, axis=-1, keepdims=True)
-        directions = (beamformers / norms)[..., network.cell_of, :]
-        heard = np.abs((draw.h.astype(np.complex128) * directions.conj()).sum(-1))
-        # nu, in units of sigma_0: the largest common gain that all power limits allow.
-        with np.errstate(divide="ignore", invalid="ignore"):
-            ratio = np.where(scales > 0, heard / scales, np.inf)
-            cells = [ratio[..., network.cell_of == cell] for cell in range(network.cells)]
-            nu = np.stack([part.min(-1, initial=np.inf) for part in cells], axis=-1)
-            amplitude = np.where(scales > 0, weights * nu[..., network.cell_of] / heard, 0.0)
-        power = amplitude**2 * per_symbol / snr
+        weights, scales = (np.broadcast_to(x, draw.h.shape[:-1]) for x in (weights, scales))
+        beamformers = self._beamformers(draw, scales)
+        power = self._power(draw, beamformers, weights, scales)
         decision = Decision(powers_w=power * network.transmit_power_w, beamformers=beamformers)
         return replace(self.times, power=power, decision=decision).serve(load, draw)
 
+    def _power(
+        self, draw: ChannelDraw, beamformers: ComplexArray, weights: FloatArray, scales: FloatArray
+    ) -> FloatArray:
+        """Fraction of its maximum power that each client sends [..., clients]."""
+        cell_of = draw.network.cell_of
+        power = np.zeros(draw.h.shape[:-1])
+        for block in np.ndindex(power.shape[:-1]):
+            for cell in np.unique(cell_of):
+                at = (*block, cell_of == cell)
+                air = air_sum(
+                    draw.h[at],
+                    beamformers[(*block, cell)],
+                    weights[at],
+                    scales[at],
+                    convention=self.convention,
+                )
+                power[at] = np.abs(air.precoders) ** 2
+        return np.asarray(power * self.times.elements_per_symbol / draw.snr)
+
     def _beamformers(self, draw: ChannelDraw, scales: FloatArray) -> ComplexArray:
         """Beamformers [..., cells, antennas]."""
-        network, backend = draw.network, self.backend
-        if backend is None or self.convention == "physical":
-            return cell_beamformers(draw.h, scales, network.cell_of, network.cells, backend)
+        blocks = draw.h.shape[:-2]
+        if self.backend is None or self.convention == "physical" or not blocks:
+            return cell_beamformers(draw, scales, self.backend)
         # In this convention a receiver uses the same ones, which depend on the size of the batch in
         # their last bits: solve one block at a time, as a receiver does.
-        blocks = draw.h.reshape(-1, *draw.h.shape[-2:]), scales.reshape(-1, scales.shape[-1])
         each = [
-            cell_beamformers(h, scale, network.cell_of, network.cells, backend)
-            for h, scale in zip(*blocks, strict=True)
+            cell_beamformers(ChannelDraw(draw.network, draw.h[block]), scales[block], self.backend)
+            for block in np.ndindex(blocks)
         ]
-        return np.stack(each).reshape(*draw.h.shape[:-2], *each[0].shape)
+        return np.stack(each).reshape(*blocks, *each[0].shape)
 
 
 def cell_beamformers(
-    h: ComplexArray,
-    scales: FloatArray,
-    cell_of: IntArray,
-    cells: int,
-    backend: BeamformerBackend | None,
+    draw: ChannelDraw, scales: FloatArray, backend: BeamformerBackend | None
 ) -> ComplexArray:
     """Receive beamformers [..., cells, antennas] of all cells and blocks, in one batch.
 
     Args:
-        h: [..., clients, antennas], channels.
+        draw: channels of the clients, h [..., clients, antennas].
         scales: [..., clients], scales of the signals, see :func:`channels.transmit_scales`; a
             client of scale 0 does not send.
-        cell_of: [clients], cell of each client, in increasing order.
-        cells: number of cells.
         backend: beamforming method; None for random directions.
     """
-    blocks, antennas = h.shape[:-2], h.shape[-1]
+    network, blocks = draw.network, draw.h.shape[:-2]
     if backend is None:
-        size = int(np.prod(blocks, dtype=np.int64)) * cells
-        parts = Stream(0, ("beamformers",)).normals(0, np.arange(size), 2 * antennas)
-        return parts.astype(np.float64).view(np.complex128).reshape(*blocks, cells, antennas)
-    counts = np.bincount(cell_of, minlength=cells)
-    starts = np.cumsum(counts) - counts
-    # Smaller cells are padded with clients of scale 0.
-    batch = np.ones((*blocks, cells, int(counts.max(initial=1)), antennas), h.dtype)
-    needs = np.zeros(batch.shape[:-1])
-    place = np.arange(len(cell_of)) - starts[cell_of]
-    batch[..., cell_of, place, :], needs[..., cell_of, place] = h, scales
+        size = int(np.prod(blocks, dtype=np.int64)) * network.cells
+        parts = Stream(0, ("beamformers",)).normals(0, np.arange(size), 2 * network.antennas)
+        shape = (*blocks, network.cells, network.antennas)
+        return parts.astype(np.float64).view(np.complex128).reshape(shape)
+    needs = cell_rows(network, scales)
     needs[~needs.any(-1)] = 1.0  # no client sends to this cell: any direction is fine
-    return np.asarray(optimize_beamformer(batch, backend=backend, scales=needs).value)
+    batch = channel_rows(draw)
+    solution = optimize_beamformer(batch, backend=backend, scales=needs)
+    return np.asarray(solution.value, dtype=draw.h.dtype)

@@ -286,7 +286,7 @@ class AirReception(Reception):
         if planned is not None and uplink.convention == "published" and name not in air.silent:
             return planned
         try:
-            return cell_beamformers(draw.h, scales, air.node, air.nodes, uplink.backend)
+            return cell_beamformers(draw, scales, uplink.backend)
         except (SolverUnavailableError, ValueError) as error:
             raise ConfigError(f"beamformer is {uplink.beamformer!r}: {error}") from error
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -16,6 +16,8 @@ from wirelessfl.errors import ConfigError
 from wirelessfl.guard import UnfitError, calling, described, of_project, title_of, wrong_result
 from wirelessfl.returned import Shape, reals
 from wirelessfl.uplinks.base import Uplink
+
+Answer = TypeVar("Answer")
 
 
 def checked_access(uplink: Uplink) -> Access:
@@ -88,12 +90,8 @@ class CheckedAccess(Access):
             ConfigError: the result is not a service of these clients.
             TrainingError: the access has raised an exception.
         """
-        with self._calling("serve"):
-            service = self.access.serve(load, draw)
-        try:
-            return _service(service, np.broadcast_shapes(load.shape, draw.h.shape[:-1]))
-        except UnfitError as unfit:
-            raise self._wrong("serve", unfit) from None
+        shape = np.broadcast_shapes(load.shape, draw.h.shape[:-1])
+        return self._checked("serve", lambda service: _service(service, shape), load, draw)
 
     def rates(self, snr: FloatArray, bandwidth_hz: float) -> Rates:
         """See :class:`Access`.
@@ -102,18 +100,25 @@ class CheckedAccess(Access):
             ConfigError: the result is not a rate and a duty cycle per upload.
             TrainingError: the access has raised an exception.
         """
-        with self._calling("rates"):
-            rates = self.access.rates(snr, bandwidth_hz)
+        return self._checked("rates", lambda rates: _rates(rates, snr), snr, bandwidth_hz)
+
+    def _checked(self, method: str, check: Callable[[Any], Answer], *arguments: Any) -> Answer:
+        """What the access answers, if it passes ``check``."""
+        name = f"access.{method}"
+        with calling(f"uplink {title_of(self.uplink)!r}, {name}"):
+            answer = getattr(self.access, method)(*arguments)
         try:
-            return _rates(rates, snr)
+            return check(answer)
         except UnfitError as unfit:
-            raise self._wrong("rates", unfit) from None
+            raise wrong_result("uplink", self.uplink, name, unfit.found, unfit.wanted) from None
 
-    def _calling(self, method: str) -> AbstractContextManager[None]:
-        return calling(f"uplink {title_of(self.uplink)!r}, access.{method}")
 
-    def _wrong(self, method: str, unfit: UnfitError) -> Exception:
-        return wrong_result("uplink", self.uplink, f"access.{method}", unfit.found, unfit.wanted)
+def _numbers(name: str, values: Any, shape: Shape, wanted: str) -> None:
+    """Check real numbers >= 0, and name the field in the error."""
+    try:
+        reals(values, (shape,), wanted)
+    except UnfitError as unfit:
+        raise UnfitError(f"{unfit.found} as {name}", unfit.wanted) from None
 
 
 def _service(value: Any, shape: Shape) -> Service:
@@ -132,11 +137,7 @@ def _service(value: Any, shape: Shape) -> Service:
             # What never arrives may take infinitely long.
             numbers = np.broadcast_to(numbers, shape)
             numbers = np.where(~arrived & (numbers == np.inf), 0.0, numbers)
-        try:
-            reals(numbers, (shape,), each)
-        except UnfitError as unfit:
-            wanted = f"{unfit.wanted} where the update arrives"
-            raise UnfitError(f"{unfit.found} as {name}", wanted) from None
+        _numbers(name, numbers, shape, f"{each}, where the update arrives")
         found[name] = np.broadcast_to(getattr(value, name), shape)
     return replace(value, arrived=arrived, **found)
 
@@ -147,10 +148,7 @@ def _rates(value: Any, snr: FloatArray) -> Rates:
         raise UnfitError(described(value), "a value of type channels.Rates")
     each = f"of shape {list(snr.shape)}, one per upload"
     for name in ("bps", "duty"):
-        try:
-            reals(getattr(value, name), (snr.shape,), each)
-        except UnfitError as unfit:
-            raise UnfitError(f"{unfit.found} as {name}", unfit.wanted) from None
+        _numbers(name, getattr(value, name), snr.shape, each)
     if (value.duty > 1).any():
         raise UnfitError(f"{value.duty.max()} as duty", "fractions of the time, from 0 to 1")
     if snr.any() and not value.bps.any():
