@@ -55,7 +55,7 @@ CASES = [
             (lambda valid: [samples[None] for samples in valid], "deal returned int64 [1, 40]"),
             (lambda valid: 7, "deal returned 7"),
             (lambda valid: None, "deal returned None"),
-            (fails, "deal: KeyError: 'nothing' (in fails, test_users_choices.py, line "),
+            (fails, "deal: KeyError: 'nothing' (in fails, mistakes.py, line "),
         ],
     ),
     *each(
