@@ -218,3 +218,4 @@ def test_gains_cannot_be_replaced_beside_their_placement():
     moved = replace(network, gain_db=-90.0, placement=None)
     assert moved.gain_db == pytest.approx([-90.0] * 4)
     assert replace(network, bandwidth_hz=1e6).placement is network.placement
+    assert network.with_snr(10.0).placement is None
