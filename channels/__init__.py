@@ -1,6 +1,6 @@
 """Wireless channels: path loss, fading, rates, multiple access, over-the-air sums, energy.
 
-Requires only NumPy.
+Requires only NumPy; outage probabilities and .mat files also SciPy.
 
 A latency study takes a few lines: describe a network, draw its channels from a named stream, and
 compute how long a round takes.
@@ -47,6 +47,7 @@ from channels.fading import (
     exponential_correlation,
     path_loss_db,
 )
+from channels.failures import outage_probability, packet_error_probability
 from channels.interference import Interference
 from channels.latency import (
     compute_seconds,
@@ -140,6 +141,8 @@ __all__ = [
     "link_budget",
     "noise_power_dbm",
     "ofdma_seconds_per_bit",
+    "outage_probability",
+    "packet_error_probability",
     "path_loss_db",
     "placed_network",
     "rate_bps",

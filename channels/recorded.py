@@ -244,7 +244,7 @@ def _arrays(file: Path) -> Mapping[str, Any]:
                     name.removesuffix(".npy"): _array(members, name) for name in members.namelist()
                 }
         if file.suffix == ".mat":
-            from scipy.io import loadmat  # channels need SciPy only here
+            from scipy.io import loadmat  # SciPy loads slowly
 
             loaded = loadmat(file)
             return {name: array for name, array in loaded.items() if not name.startswith("__")}

@@ -102,6 +102,13 @@ GOOD = {name: SERVED for name in METHODS if name.endswith("serve")} | {
         "noise_dbm_per_hz": -174.0,
     },
     "ofdma_seconds_per_bit": {"draw": DRAW},
+    "outage_probability": {
+        "gain": [1.0, 2.0],
+        "margin_db": 3.0,
+        "csi_error_variance": 0.1,
+        "antennas": 2,
+    },
+    "packet_error_probability": {"snr": [1.0, 2.0], "waterfall_db": 0.0},
     "path_loss_db": {
         "distance_m": [9.0],
         "exponent": 3.0,
