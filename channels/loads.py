@@ -152,12 +152,14 @@ class Service:
         joules: [..., clients], energy for training and sending.
         arrived: [..., clients] boolean, whether the update arrives.
         decision: what the access decided.
+        transmissions: [..., clients], how often each client sends its update; None for once.
     """
 
     seconds: FloatArray
     joules: FloatArray
     arrived: BoolArray
     decision: Decision = NOTHING_DECIDED
+    transmissions: FloatArray | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,6 +32,7 @@ PURPOSE = {
     "wirelessfl.layouts": "positions",
     "wirelessfl.path_loss": "path loss",
     "wirelessfl.fading": "radio channels",
+    "wirelessfl.failures": "failing uploads",
     "solvers": "a problem in, a Solution out",
     "channels": "networks, path loss, fading, loads and accesses, over-the-air sums",
 }

@@ -35,6 +35,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "wirelessfl.layouts",
         "wirelessfl.path_loss",
         "wirelessfl.fading",
+        "wirelessfl.failures",
     ),
     ("wirelessfl.figures", "wirelessfl.registry", "wirelessfl.returned", "wirelessfl.generators"),
     (

@@ -20,6 +20,7 @@ from wirelessfl.config.tables import hint
 from wirelessfl.data.splits import Split
 from wirelessfl.errors import ConfigError
 from wirelessfl.fading import FadingModel
+from wirelessfl.failures import Failures
 from wirelessfl.generators import seeded_generators
 from wirelessfl.guard import calling
 from wirelessfl.layouts import LayoutModel
@@ -50,6 +51,7 @@ class Choices:
         layout: where cells and clients are; None without a radio channel or if it is recorded.
         path_loss: path loss; None without positions.
         fading: fading of the radio channel; None without one or if it is recorded.
+        failures: uploads that fail; None without uploads in packets, and in regime ``tasks``.
         delays: latency of requests; None without requests to clients.
         assignment: assignment of clients to tasks; None without rounds of several tasks.
         warm_start: initial model of a session; None without sessions.
@@ -66,6 +68,7 @@ class Choices:
     layout: LayoutModel | None = None
     path_loss: PathLossModel | None = None
     fading: FadingModel | None = None
+    failures: Failures | None = None
     delays: DelayModel | None = None
     assignment: AssignmentRule | None = None
     warm_start: WarmStart | None = None

@@ -12,6 +12,7 @@ from wirelessfl.config.sections import SECTIONS
 from wirelessfl.data.splits import DATA_SPLITS
 from wirelessfl.errors import ConfigError
 from wirelessfl.fading import FADINGS
+from wirelessfl.failures import FAILURES
 from wirelessfl.layouts import LAYOUTS, LayoutModel
 from wirelessfl.layouts.section_vi_c import SectionVIC
 from wirelessfl.models.choice import MODEL_CHOICES, GivenModel
@@ -35,6 +36,7 @@ KINDS: Mapping[str, Kind[Any]] = {
     "path_loss": PATH_LOSSES,
     "fading": FADINGS,
     "uplink": UPLINKS,
+    "failures": FAILURES,
     "schedule": SCHEDULES,
     "delays": DELAYS,
     "assignment": ASSIGNMENTS,
@@ -52,6 +54,7 @@ DEFAULTS: Mapping[str, str] = {
     "path_loss": "umi",
     "fading": "rayleigh",
     "uplink": "tdma",
+    "failures": "none",
     "delays": "wireless",
     "warm_start": "previous",
     "presence": "labels",
@@ -140,6 +143,12 @@ class Frame:
                     f"conflicts with {schedule}, which has no synchronous downlink: choose "
                     'schedule "rounds"'
                 )
+            case "failures" if self.regime == "tasks":
+                return f'conflicts with {schedule}: set drop_out, or choose schedule "rounds"'
+            case "failures" if self.uplink.gives == "sum":
+                return f'conflicts with {uplink}, which sends no packets: choose uplink "tdma"'
+            case "failures" if not self.uplink.radio:
+                return f'conflicts with {uplink}, which has no radio channel: choose uplink "tdma"'
             case "layout" | "path_loss" | "fading" if not self.radio:
                 return 'conflicts with delays "shifted-exponential": choose delays "wireless"'
             case "layout" | "path_loss" | "fading" if not self.uplink.radio:

@@ -64,6 +64,7 @@ class Settings(Section):
     evaluation: EvaluationSection = EvaluationSection()
     run: RunSection = RunSection()
     compression: dict[str, Any] | None = None
+    failures: dict[str, Any] | None = None
     layout: dict[str, Any] | None = None
     path_loss: dict[str, Any] | None = None
     fading: dict[str, Any] | None = None

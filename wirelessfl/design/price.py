@@ -21,7 +21,6 @@ from wirelessfl.design.untrained import (
     UntrainedCells,
     UntrainedRounds,
     UntrainedStart,
-    WithoutJoules,
 )
 from wirelessfl.errors import ConfigError
 from wirelessfl.fading.base import Fading
@@ -191,9 +190,9 @@ def price(
         rows: list[dict[str, Any]] = []
 
         def report(report: Report) -> None:
-            costs = asdict(training.totals)
-            if isinstance(training.totals, WithoutJoules):
-                del costs["joules"]
+            costs = asdict(training.totals) | {"joules_max": float(training.ledger.joules.max())}
+            if not training.counts_joules:
+                del costs["joules"], costs["joules_max"]
             now = {"round": report.round, "sim_seconds": clock.now}
             session = {name: report.status[name] for name in SESSION if name in report.status}
             rows.append({**session, **now, **costs})

@@ -11,6 +11,7 @@ import numpy as np
 from channels.arrays import FloatArray
 from channels.streams import Stream
 from wirelessfl.rounds.cells import AsynchronousCells
+from wirelessfl.rounds.ledger import Ledger
 from wirelessfl.rounds.plan import Plan
 from wirelessfl.rounds.training import RoundTraining, Totals
 from wirelessfl.schedules.events import Decision, Event, Report, Scheduler, Stop
@@ -28,6 +29,8 @@ class WithoutJoules(Totals):
         self.uplink_mib += plan.price.uplink_mib
         self.downlink_mib += plan.price.downlink_mib
         self.backhaul_mib += plan.price.backhaul_mib
+        self.lost += plan.price.lost
+        self.silent += plan.price.silent
 
 
 class UntrainedRounds(RoundTraining):
@@ -41,6 +44,8 @@ class UntrainedRounds(RoundTraining):
     def __init__(self, server: Server, *, joules: bool) -> None:
         self.server = server
         self.totals = Totals() if joules else WithoutJoules()
+        self.counts_joules = joules
+        self.ledger = Ledger(len(server.weights.node_of))
         self.penalties, self.teacher = (), None
         self.metrics = {}
         self.node_seconds: list[FloatArray] = []
@@ -50,12 +55,13 @@ class UntrainedRounds(RoundTraining):
         """Return a copy for trial rounds."""
         twin = copy.copy(self)
         twin.server, twin.totals = self.server.branch(), type(self.totals)()
+        twin.ledger = Ledger(len(self.ledger.joules))
         twin.node_seconds = []
         return twin
 
     def train(self, plan: Plan, broadcast: State) -> None:
         """Count the costs of a round."""
-        self.totals.add(plan)
+        self.count(plan)
         self.node_seconds.append(plan.price.seconds)
 
 
@@ -68,7 +74,7 @@ class UntrainedCells(AsynchronousCells):
         seconds = np.full(self.planner.network.cells, np.nan)
         for cell in cells:
             plan = self.plan(cell)
-            self.training.totals.add(plan)
+            self.training.count(plan)
             seconds[cell] = plan.price.seconds[cell]
         self.training.node_seconds.append(seconds)
         self.training.server.version += 1

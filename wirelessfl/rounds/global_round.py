@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from channels.arrays import BoolArray
+from channels.arrays import BoolArray, IntArray
 from channels.streams import Stream
+from wirelessfl.rounds.arrivals import Arrivals
 from wirelessfl.rounds.compression import relative_error
 from wirelessfl.rounds.cover import Cover
 from wirelessfl.rounds.local_training import LocalTraining
 from wirelessfl.rounds.plan import Plan
 from wirelessfl.rounds.step_sizes import with_step_size
 from wirelessfl.server.server import Server
-from wirelessfl.server.upload import Senders
+from wirelessfl.server.upload import Senders, Upload
 from wirelessfl.training.cohort import State
 from wirelessfl.training.payloads import Received
 from wirelessfl.uplinks.base import Reception
@@ -47,53 +48,54 @@ class GlobalRound:
     ) -> None:
         self.server, self.local, self.plan = server, local, plan
         submodels = plan.submodels
-        self.rule = rule = with_step_size(server.algorithm, plan.lr_share)
+        self.rule = with_step_size(server.algorithm, plan.lr_share)
         self.stream = stream.child("round", plan.round)
         self.nodes = server.at_nodes(submodels, broadcast)
-        like = self.nodes["params"]
-        senders = Senders(
-            plan.clients, rule, local.settings.local_steps, self.stream, plan.tracking
-        )
-        upload = server.upload(senders)
-        self._cover = Cover.of(plan.client_submodels, upload.air, senders.payloads, like)
-        exchanged = submodels.exchanged() if self._cover is None else self._cover.exchanged()
-        each = plan.client_submodels
-        self._upload = upload.exchanging(
-            None if exchanged is None else exchanged.to(like.device),
-            None if each is None else each.lengths,
-        )
+        self._all = self._sent(np.arange(len(plan.clients)))
         # Errors and coverage are reported for nodes with a nonempty submodel.
         self._nonempty = torch.from_numpy(submodels.lengths > 0)
-        self._idle = np.bincount(plan.node, minlength=submodels.nodes) == 0
         self._teacher = {} if teacher is None else {"teacher": submodels.gather(teacher)}
         self._metrics: list[Mapping[str, float]] = []
 
     def metrics(self) -> dict[str, float]:
         """Metrics of the round, averaged over its edge rounds."""
         covering: dict[str, float] = {}
-        if self._cover is not None:
-            covering = replace(self._cover, count=self._cover.count[self._nonempty]).metrics()
+        cover = self._all.cover
+        if cover is not None:
+            covering = replace(cover, count=cover.count[self._nonempty]).metrics()
         return covering | {
             name: sum(metrics[name] for metrics in self._metrics) / len(self._metrics)
             for name in self._metrics[0]
         }
 
     def train(self, number: int) -> None:
-        """Run edge round ``number``: the clients of all nodes train, and each node merges."""
-        plan, upload = self.plan, self._upload
-        reception = upload.open(
+        """Run edge round ``number``: the clients of all nodes train, and each node merges.
+
+        Clients whose updates do not arrive train all the same; the nodes merge the others.
+        """
+        plan, sent = self.plan, self._all
+        arrived = plan.arrived(number)
+        if arrived is not None:
+            sent = self._sent(np.flatnonzero(arrived))
+        reception = sent.upload.open(
             "edge", number, "air", draw=plan.draw(number), beamformers=plan.beamformers(number)
         )
         servers, error = self._to_clients(number)
-        self.local.edge_round(self.rule, plan, number, servers, reception)
-        reception.finish(self.local.shards, upload.senders.payloads, self.nodes["params"])
-        received = self._received(reception)
+        self.local.edge_round(
+            self.rule,
+            plan,
+            number,
+            servers,
+            reception if arrived is None else Arrivals(reception, arrived),
+        )
+        reception.finish(self.local.shards, sent.upload.senders.payloads, self.nodes["params"])
+        received = self._received(reception, sent)
         merged = {
             # Reset the padding to 0: the algorithm may map zeros to other values.
             name: plan.submodels.blank(value)
             for name, value in self.server.merge(self.rule, self.nodes, received).items()
         }
-        idle = self._idle
+        idle = sent.idle
         self.nodes = _kept_where(idle, self.nodes, merged) if idle.any() else merged
         self._metrics.append({**received.metrics, **error})
 
@@ -116,12 +118,53 @@ class GlobalRound:
         error = relative_error(before[nonempty], after[nonempty])
         return servers | {"params": submodels.restore(after, own)}, {"compression_error": error}
 
-    def _received(self, reception: Reception) -> Received:
+    def _sent(self, rows: IntArray) -> _Sent:
+        """The upload of some of the plan's clients."""
+        plan, like = self.plan, self.nodes["params"]
+        whole = len(rows) == len(plan.clients)
+        each = plan.client_submodels
+        if each is not None and not whole:
+            each = each.of_rows(rows)
+        senders = Senders(
+            plan.clients[rows],
+            self.rule,
+            self.local.settings.local_steps,
+            self.stream,
+            plan.tracking[rows],
+        )
+        upload = self.server.upload(senders)
+        cover = Cover.of(each, upload.air, senders.payloads, like)
+        exchanged = plan.submodels.exchanged() if cover is None else cover.exchanged()
+        return _Sent(
+            upload.exchanging(
+                None if exchanged is None else exchanged.to(like.device),
+                None if each is None else each.lengths,
+            ),
+            cover,
+            np.bincount(plan.node[rows], minlength=plan.submodels.nodes) == 0,
+        )
+
+    def _received(self, reception: Reception, sent: _Sent) -> Received:
         """Received payloads: means over the covering clients; 0 at elements not exchanged."""
-        received = self._upload.received(reception)
+        received = sent.upload.received(reception)
         for value in (*received.mean.values(), *received.each.values()):
             self.plan.submodels.silence(value)
-        return received if self._cover is None else self._cover.of_those_who_cover(received)
+        return received if sent.cover is None else sent.cover.of_those_who_cover(received)
+
+
+@dataclass(frozen=True, eq=False)
+class _Sent:
+    """The updates that cross the air in an edge round.
+
+    Args:
+        upload: upload of the clients that are heard.
+        cover: coordinates that they cover; None if they train the complete model of their node.
+        idle: [nodes] boolean, nodes that hear no client.
+    """
+
+    upload: Upload
+    cover: Cover | None
+    idle: BoolArray
 
 
 def _kept_where(idle: BoolArray, before: State, after: State) -> State:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from channels import Network
+from wirelessfl.failures import Failures
 from wirelessfl.uplinks import Uplink
 from wirelessfl.uplinks.base import Coherence
 
@@ -19,6 +20,7 @@ class Links:
         coherence: coherence interval of the channel.
         downlink_bps: rate from edge server to each client, in bit/s.
         backhaul_bps: rate between edge server and cloud in each direction, in bit/s.
+        failures: which uploads fail; None for none.
     """
 
     network: Network
@@ -26,3 +28,4 @@ class Links:
     coherence: Coherence = "round"
     downlink_bps: float | None = None
     backhaul_bps: float | None = None
+    failures: Failures | None = None

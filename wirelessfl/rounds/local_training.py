@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
+from channels.arrays import IntArray
 from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.rounds.job_groups import JobGroup, job_groups
 from wirelessfl.rounds.plan import Plan
@@ -16,7 +18,13 @@ from wirelessfl.training.cohort import Penalty, State
 from wirelessfl.training.executor import Executor, Job
 from wirelessfl.training.shards import Shards
 from wirelessfl.training.steps_done import StepsDone
-from wirelessfl.uplinks.base import Reception
+
+
+class Receiver(Protocol):
+    """Receives the payloads of clients, chunk by chunk."""
+
+    def add(self, part: slice | IntArray, payloads: dict[str, Tensor]) -> None:
+        """Add the payloads of the clients in ``part``: [clients, elements] by payload."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +50,7 @@ class LocalTraining:
     title: str = "round"
 
     def edge_round(
-        self, rule: Algorithm, plan: Plan, number: int, servers: State, reception: Reception
+        self, rule: Algorithm, plan: Plan, number: int, servers: State, reception: Receiver
     ) -> None:
         """Train the clients of edge round ``number``, and add their payloads to ``reception``.
 
@@ -77,7 +85,7 @@ class LocalTraining:
             factors=group.submodels.input_factors() if rule.scales_submodels else {},
         )
 
-    def _train_group(self, group: JobGroup, job: Job, reception: Reception) -> None:
+    def _train_group(self, group: JobGroup, job: Job, reception: Receiver) -> None:
         """Train the clients of one job."""
         shards, like, count = self.shards, group.servers["params"], len(job.clients)
         mine = shards.share(count)

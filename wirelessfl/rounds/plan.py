@@ -13,6 +13,7 @@ from channels.arrays import BoolArray, ComplexArray, FloatArray, IntArray
 from channels.streams import Stream
 from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.errors import ConfigError
+from wirelessfl.rounds.ledger import Ledger
 from wirelessfl.rounds.links import Links
 from wirelessfl.rounds.mask_sizes import mask_size_problem
 from wirelessfl.rounds.participants import Participants, draw_participants
@@ -23,7 +24,7 @@ from wirelessfl.server.present import RankedClients
 from wirelessfl.submodels import ClientSubmodels, NeuronMap, ParamSpec, Partition, Submodels
 from wirelessfl.submodels.partition import Scheme
 from wirelessfl.units import BITS_PER_ELEMENT
-from wirelessfl.uplinks.checked import check_arrived, serving
+from wirelessfl.uplinks.checked import serving
 
 
 @dataclass(frozen=True)
@@ -42,6 +43,8 @@ class Plan:
         lr_share: factor of the algorithm's step size in this round.
         client_submodels: submodel of each client; None if all train the submodel of their node.
         complete: whether no client has left during the round.
+        arrivals: [blocks, senders] boolean, updates that arrive in all edge rounds or in each; None
+            if all do.
     """
 
     round: int
@@ -54,10 +57,12 @@ class Plan:
     lr_share: float = 1.0
     client_submodels: ClientSubmodels | None = None
     complete: bool = True
+    arrivals: BoolArray | None = None
 
     def without(self, clients: IntArray) -> Plan:
         """Remove clients that left during the round; price and channel draws do not change."""
         stays, each = ~np.isin(self.clients, clients), self.client_submodels
+        arrivals = self.arrivals
         return replace(
             self,
             clients=self.clients[stays],
@@ -65,7 +70,15 @@ class Plan:
             node=self.node[stays],
             client_submodels=None if each is None else each.of_rows(np.flatnonzero(stays)),
             complete=self.complete and bool(stays.all()),
+            arrivals=None if arrivals is None else arrivals[:, stays],
         )
+
+    def arrived(self, edge_round: int) -> BoolArray | None:
+        """Updates [senders] that arrive in an edge round; None if all do."""
+        if self.arrivals is None:
+            return None
+        found = self.arrivals[min(edge_round, len(self.arrivals) - 1)]
+        return None if found.all() else found
 
     def draw(self, edge_round: int) -> ChannelDraw:
         """Channel draw of an edge round."""
@@ -149,6 +162,7 @@ class Planner:
         number: int,
         present: RankedClients | None = None,
         submodels: Submodels | None = None,
+        ledger: Ledger | None = None,
     ) -> Plan:
         """Plan global round ``number``: channel draws, participants, submodels and price.
 
@@ -156,10 +170,11 @@ class Planner:
             number: round number, from 0.
             present: clients that are present; None for all.
             submodels: submodel of each node; None to let the algorithm assign them.
+            ledger: what the clients have done so far; None at the start of a run.
 
         Raises:
-            ConfigError: a client's data rate is 0, an update does not arrive, joules are too many,
-                or the algorithm cannot assign submodels.
+            ConfigError: a client's data rate is 0, joules are too many, or the algorithm cannot
+                assign submodels.
         """
         indices = [number]
         if self.links.coherence == "edge-round":
@@ -173,23 +188,30 @@ class Planner:
         if submodels is None:
             submodels = self.algorithm.submodels(context)
         each = self.algorithm.client_submodels(context)
-        price = self.pricing.price(number, draws, who, submodels, each)
+        price = self.pricing.price(number, draws, who, submodels, each, stream)
         if not np.isfinite(price.seconds).all():
             slow = int(np.flatnonzero(~np.isfinite(price.seconds))[0])
             raise ConfigError(
                 f"round {number + 1} takes {price.seconds[slow]} seconds in cell {slow}: a "
                 "client's data rate is 0. Raise snr_db or bandwidth_hz."
             )
-        if not self.pricing.access.costly:
-            check_arrived(price.served.service, who.clients, price.served.title)
-            if not np.isfinite(price.joules):
-                raise ConfigError(
-                    f"round {number + 1} uses {price.joules} joules per client: lower "
-                    "transmit_power_w or switched_capacitance, or raise snr_db or bandwidth_hz."
-                )
-        node = draws.network.cell_of
-        share = self.lr_share(number)
-        return Plan(number, who.clients, who.tracking, node, draws, submodels, price, share, each)
+        if not self.pricing.access.costly and not np.isfinite(price.joules):
+            raise ConfigError(
+                f"round {number + 1} uses {price.joules} joules per client: lower "
+                "transmit_power_w or switched_capacitance, or raise snr_db or bandwidth_hz."
+            )
+        return Plan(
+            number,
+            who.clients,
+            who.tracking,
+            draws.network.cell_of,
+            draws,
+            submodels,
+            price,
+            self.lr_share(number),
+            each,
+            arrivals=price.served.arrived,
+        )
 
     def redealt(self, merges: int, before: Submodels, cells: Sequence[int]) -> Submodels:
         """Submodel of each node after a merge of some of the cells.

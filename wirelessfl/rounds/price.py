@@ -8,8 +8,11 @@ from functools import cached_property
 import numpy as np
 
 from channels import Access, ChannelDraw, Load, Service
-from channels.arrays import FloatArray, IntArray
+from channels.arrays import BoolArray, FloatArray, IntArray
+from channels.streams import Stream
 from wirelessfl.algorithms.base import Algorithm
+from wirelessfl.failures import Failures
+from wirelessfl.rounds.delivery import delivered
 from wirelessfl.rounds.links import Links
 from wirelessfl.rounds.participants import Participants
 from wirelessfl.rounds.settings import TrainingSettings
@@ -29,22 +32,32 @@ class Served:
         load: what each client does in an edge round.
         draws: channels of the clients, in blocks.
         title: uplink and round, for errors.
+        edge_rounds: number of edge rounds.
+        stream: randomness of failures.
+        silent: [blocks, senders] boolean, clients that send nothing; None for none.
+        failures: which uploads fail; None for none.
     """
 
     access: Access
     load: Load
     draws: ChannelDraw
     title: str
+    edge_rounds: int
+    stream: Stream
+    silent: BoolArray | None = None
+    failures: Failures | None = None
 
     @cached_property
     def service(self) -> Service:
-        """Seconds, joules and the decision of the edge rounds.
+        """Seconds, joules, arrivals and the decision of the edge rounds.
 
         Raises:
             ConfigError: the access cannot serve the load.
         """
         with serving(self.title):
-            return self.access.serve(self.load, self.draws)
+            return delivered(
+                self.access, self.load, self.draws, self.failures, self.edge_rounds, self.stream
+            )
 
     @property
     def seconds(self) -> FloatArray:
@@ -52,6 +65,30 @@ class Served:
         if self.access.costly:
             return self.access.seconds(self.load, self.draws)
         return self.service.seconds
+
+    @cached_property
+    def arrived(self) -> BoolArray | None:
+        """Updates that arrive, [blocks, senders]; None if all do.
+
+        The blocks are one for all edge rounds, or one for each.
+        """
+        found = np.ones((1, len(self.draws.network.numbers)), dtype=np.bool_)
+        if not self.access.costly:  # else all that are sent arrive
+            found = found & self.service.arrived
+        if self.silent is not None:
+            found = found & ~self.silent
+        return None if found.all() else found
+
+    @property
+    def transmissions(self) -> FloatArray | None:
+        """How often each client sends its update, [blocks, senders]; None for once each."""
+        return None if self.access.costly else self.service.transmissions
+
+    def count(self, which: BoolArray | None) -> int:
+        """Number of updates in all edge rounds that are marked in ``which`` [blocks, senders]."""
+        if which is None:
+            return 0
+        return int(which.sum()) * (self.edge_rounds if len(which) == 1 else 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,6 +119,25 @@ class Price:
         with np.errstate(over="ignore"):  # the planner refuses infinite prices
             blocks = np.atleast_2d(self.served.service.joules)  # one block, if all are equal
             return self.edge_rounds * float(blocks.sum(1).mean()) / self.clients
+
+    @property
+    def client_joules(self) -> FloatArray:
+        """The same of each participating client, [senders]."""
+        blocks = np.atleast_2d(self.served.service.joules)
+        return np.asarray(self.edge_rounds * blocks.mean(0))
+
+    @property
+    def silent(self) -> int:
+        """Number of updates that clients do not send, in all edge rounds."""
+        return self.served.count(self.served.silent)
+
+    @property
+    def lost(self) -> int:
+        """Number of updates that are sent but do not arrive, in all edge rounds."""
+        served = self.served
+        if served.arrived is None:
+            return 0
+        return served.count(~served.arrived) - self.silent
 
 
 @dataclass(frozen=True)
@@ -126,7 +182,11 @@ class Pricing:
         return vectors
 
     def load(
-        self, who: Participants, length: FloatArray, jointly: FloatArray | None = None
+        self,
+        who: Participants,
+        length: FloatArray,
+        jointly: FloatArray | None = None,
+        silent: BoolArray | None = None,
     ) -> Load:
         """Load of an edge round: download, local steps and upload.
 
@@ -135,15 +195,17 @@ class Pricing:
             length: [..., senders], parameters of the submodels.
             jointly: [..., senders], parameters that at least one client of the cell sends; None
                 for ``length``.
+            silent: [blocks, senders] boolean, clients that send nothing; None for none.
         """
         start, down = np.zeros(()), self.links.downlink_bps
         if down is not None:
             start = BITS_PER_ELEMENT * self.downlink_vectors * length / down
         steps, cycles = self.settings.local_steps, self.links.network.cycles_per_step
+        vectors = who.vectors(self.algorithm)
         return Load(
             steps * cycles * (length / self.spec.size),
             length,
-            vectors=who.vectors(self.algorithm),
+            vectors=vectors if silent is None else np.where(silent, 0.0, vectors),
             jointly=jointly,
             weights=None if self.weights is None else self.weights[who.clients],
             start_seconds=start,
@@ -158,6 +220,7 @@ class Pricing:
         who: Participants,
         submodels: Submodels,
         each: ClientSubmodels | None,
+        stream: Stream,
     ) -> Price:
         """Price of a global round.
 
@@ -168,6 +231,7 @@ class Pricing:
             submodels: submodel of each node. Edge servers without a model (length 0) exchange
                 nothing with the cloud.
             each: submodel of each client; None if all train that of their node.
+            stream: random stream of the round.
         """
         draws, nodes = draws.of(who.clients), submodels.lengths.astype(np.float64)
         node = draws.network.cell_of
@@ -175,14 +239,27 @@ class Pricing:
             length, jointly = nodes[node], None
         else:
             length, jointly = each.lengths.astype(np.float64), self._joint_elements(each, node)
-        load = self.load(who, length, jointly)
-        served = Served(self.access, load, draws, f"{self.title}, round {number + 1}")
+        silent, settings = self.links.uplink.silent(draws), self.settings
+        load = self.load(who, length, jointly, silent)
+        served = Served(
+            self.access,
+            load,
+            draws,
+            f"{self.title}, round {number + 1}",
+            settings.edge_rounds,
+            stream.child("failures"),
+            silent,
+            self.links.failures,
+        )
         # Backhaul: nodes with submodels exchange these; otherwise they exchange whole models.
         exchanged = nodes if each is None else np.full_like(nodes, self.spec.size)
         seconds = self._cells(draws, served.seconds) + self._backhaul_seconds(exchanged)
         # Means are over all clients of the network, including those that do not participate.
-        clients, edge_rounds = self.links.network.clients, self.settings.edge_rounds
-        sent = float((load.vectors * (length + self.links.uplink.side_elements)).sum()) / clients
+        clients, edge_rounds = self.links.network.clients, settings.edge_rounds
+        elements = load.vectors * (length + self.links.uplink.side_elements)
+        if served.transmissions is not None:
+            elements = elements * served.transmissions
+        sent = float(np.atleast_2d(elements).mean(0).sum()) / clients
         return Price(
             seconds=seconds,
             uplink_mib=edge_rounds * MIB_PER_ELEMENT * sent,

@@ -38,7 +38,7 @@ class ModelRounds:
     def settle(self) -> None:
         """Plan the issued rounds, with the model after all events at this time."""
         for number in self._due:
-            plan = self.planner.plan(number)
+            plan = self.planner.plan(number, ledger=self.training.ledger)
             self._given[number] = plan, self.training.server.cloud
             self.clock.after(float(plan.price.seconds.max()), Arrived(number))
         self._due = []

@@ -5,12 +5,15 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from typing import Any
 
+import numpy as np
 from torch import Tensor
 
 from channels.arrays import IntArray
 from channels.streams import Stream
 from wirelessfl.rounds.global_round import GlobalRound
+from wirelessfl.rounds.ledger import Ledger
 from wirelessfl.rounds.local_training import LocalTraining
 from wirelessfl.rounds.plan import Plan
 from wirelessfl.rounds.settings import TrainingSettings
@@ -29,6 +32,8 @@ class Totals:
     downlink_mib: float = 0.0
     backhaul_mib: float = 0.0
     joules: float = 0.0
+    lost: int = 0
+    silent: int = 0
 
     def add(self, plan: Plan) -> None:
         """Add the cost of a round."""
@@ -48,6 +53,9 @@ class RoundTraining:
         shards: the processes that share the clients.
     """
 
+    counts_joules = True
+    """Whether energy is counted."""
+
     def __init__(
         self,
         server: Server,
@@ -64,6 +72,7 @@ class RoundTraining:
         self.title = "round"
         self.steps_done = StepsDone()
         self.totals = Totals()
+        self.ledger = Ledger(len(server.weights.node_of))
         self.metrics: dict[str, float] = {}
 
     def branch(self, stream: Stream) -> RoundTraining:
@@ -75,8 +84,19 @@ class RoundTraining:
         twin = copy.copy(self)
         twin.server, twin.steps_done = self.server.branch(), self.steps_done.copy()
         twin.totals, twin.stream = Totals(), stream
+        twin.ledger = Ledger(len(self.ledger.joules))
         twin.penalties, twin.teacher, twin.title = (), None, "trial round"
         return twin
+
+    def count(self, plan: Plan) -> None:
+        """Add the cost of a round to the totals and to the ledger of its clients."""
+        self.totals.add(plan)
+        heard = plan.clients
+        if plan.arrivals is not None:
+            heard = heard[plan.arrivals.any(0)]
+        clients = plan.price.served.draws.network.numbers
+        joules = plan.price.client_joules if self.counts_joules else None
+        self.ledger.add(clients, joules, np.isin(clients, heard))
 
     def train(self, plan: Plan, broadcast: State) -> None:
         """Run the global round ``plan``: E edge rounds at every node, then the cloud's merge.
@@ -86,7 +106,7 @@ class RoundTraining:
             broadcast: the cloud's state when the round was issued.
         """
         if len(plan.clients) == 0:  # all clients have left
-            self.totals.add(plan)
+            self.count(plan)
             return
         global_round = self.trained(plan, broadcast)
         global_round.finish()
@@ -98,7 +118,7 @@ class RoundTraining:
         Adds the cost to the totals, and stores client states; the server's state does not change.
         Arguments as in ``train``.
         """
-        self.totals.add(plan)
+        self.count(plan)
         local = LocalTraining(
             self.executor,
             self.settings,
@@ -115,10 +135,11 @@ class RoundTraining:
 
     def tensors(self) -> dict[str, Tensor]:
         """Tensors of the state, for a checkpoint."""
-        return {**self.server.tensors(), **self.steps_done.tensors()}
+        return {**self.server.tensors(), **self.steps_done.tensors(), **self.ledger.tensors()}
 
-    def restore(self, tensors: dict[str, Tensor], totals: dict[str, float]) -> None:
+    def restore(self, tensors: dict[str, Tensor], totals: dict[str, Any]) -> None:
         """Continue from the ``tensors`` and running totals of a checkpoint."""
         self.server.restore(tensors)
         self.steps_done = StepsDone.restored(tensors)
         self.totals = Totals(**totals)
+        self.ledger.restore(tensors)

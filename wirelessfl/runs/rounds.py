@@ -36,6 +36,7 @@ class RoundsEngine:
             "round": report.round,
             "sim_seconds": self.setup.clock.now,
             **asdict(training.totals),
+            "joules_max": float(training.ledger.joules.max()),
             **{name: finite(value) for name, value in training.metrics.items()},
             **self.evaluated(),
         }

@@ -211,7 +211,7 @@ class SessionRounds:
             training, planner = self.training, self.planner
             if give.trial:
                 training, planner = self._trial_training(), self.trial_planner
-            plan = planner.plan(give.number, self.server.present)
+            plan = planner.plan(give.number, self.server.present, ledger=self.training.ledger)
             seconds = float(plan.price.seconds.max())
             if not give.trial:
                 seconds += self._delay
@@ -236,7 +236,7 @@ class SessionRounds:
         if trial:
             copy = self._trial_training()
             copy.train(plan, given.broadcast)
-            self.training.totals.add(plan)
+            self.training.count(plan)
             self.extras.add_trial(given.plan, self.planner.settings.edge_rounds)
         else:
             self.training.train(plan, given.broadcast)

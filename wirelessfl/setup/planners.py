@@ -141,7 +141,7 @@ def make_planner(
     if step_cost is not None:
         network = replace(network, cycles_per_step=step_cost.cycles)
     uplink, wanted, training = config.choices.uplink, config.network, config.training
-    compression = config.choices.compression
+    compression, failures = config.choices.compression, config.choices.failures
     down, back = wanted.downlink_mbps, wanted.backhaul_mbps
     return Planner(
         config.choices.algorithm,
@@ -151,6 +151,7 @@ def make_planner(
             coherence=wanted.coherence or uplink.coherence,
             downlink_bps=1e6 * down if down else uplink.downlink_bps,
             backhaul_bps=back and 1e6 * back,
+            failures=None if failures is None or failures.never else failures,
         ),
         WholeModel(structure.model.objective.spec, structure.partition, structure.neurons),
         TrainingSettings(

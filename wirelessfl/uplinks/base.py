@@ -168,6 +168,17 @@ class Uplink(Choice, ABC):
         """Extra numbers that a client sends error-free with each payload; their bytes count."""
         return 0
 
+    def silent(self, draws: ChannelDraw) -> BoolArray | None:
+        """Clients that send nothing in a block, because their channels are in a fade.
+
+        Args:
+            draws: channels of the participating clients, h [blocks, senders, antennas].
+
+        Returns:
+            [blocks, senders] boolean; None if all clients send.
+        """
+        return None
+
     @returns(instance(Reception))
     def receive(self, air: AirRound) -> Reception:
         """Start an upload; error-free unless a subclass overrides this."""

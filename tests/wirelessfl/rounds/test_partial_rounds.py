@@ -76,7 +76,9 @@ def test_costs_do_not_depend_on_the_channels_of_other_clients(config, toy, case,
         assert np.array_equal(plan.draws.h, whole.h[:, plan.clients])
         stream = planner.stream.child("round", number)
         who = draw_participants(planner.network, 9, planner.participation.tracking, stream, present)
-        price = pricing.price(number, whole, who, plan.submodels, plan.client_submodels)
+        price = pricing.price(
+            number, whole, who, plan.submodels, plan.client_submodels, planner.stream
+        )
         if plan.client_submodels is not None:
             levels = levels_of(planner.model.neurons()).parameters
             by_level = pricing.client_seconds(plan.draws, who, levels)

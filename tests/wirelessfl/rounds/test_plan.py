@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from channels import Access, EqualSlots, Service, edge_round_seconds, tdma_seconds_per_bit
+from channels import Access, Service, edge_round_seconds, tdma_seconds_per_bit
 from channels.streams import Stream
 from solvers import EnergyWithinDeadline
 from wirelessfl.config import Config
@@ -191,12 +191,7 @@ class Short(Uplink):
 
     @property
     def access(self):
-        return EnergyWithinDeadline(self.seconds) if self.seconds else Lossy()
-
-
-class Lossy(Access):
-    def serve(self, load, draw):
-        return replace(EqualSlots().serve(load, draw), arrived=draw.network.numbers != 5)
+        return EnergyWithinDeadline(self.seconds)
 
 
 @pytest.mark.parametrize(
@@ -205,11 +200,6 @@ class Lossy(Access):
         ("hist", {"cells": 3, "mask_sizes": "optimized"}, "deadline_seconds is 0.0001: cell 0"),
         ("ra-fed", {"budget": "deadline", "deadline": 1.0}, "deadline_seconds is 0.0001: cell 0"),
         ("hfedavg", {"cells": 3}, "deadline_seconds is 0.0001: cell 0"),
-        (
-            "hfedavg",
-            {"cells": 3, "seconds": 0.0},
-            "round 1: the update of client 5 does not arrive",
-        ),
     ],
 )
 def test_what_the_access_cannot_serve_is_one_error_that_names_the_uplink(

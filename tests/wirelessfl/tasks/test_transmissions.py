@@ -175,7 +175,7 @@ def test_a_group_upload_costs_as_much_as_a_round():
     pricing = Pricing(FedAvg(), Links(network, AIRCOMP), spec, TrainingSettings(steps, 1))
     draws = network.draws(stream.child("channel"), [3], clients)
     who = Participants(clients, np.ones(4, dtype=np.bool_))
-    price = pricing.price(3, draws, who, Submodels.whole(spec, 1), None)
+    price = pricing.price(3, draws, who, Submodels.whole(spec, 1), None, Stream(1))
     delays = Wireless(
         network,
         AIRCOMP,

@@ -1,0 +1,118 @@
+"""Which updates of a round arrive, and what it costs to send them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from channels import Access, ChannelDraw, Load, Service
+from channels.arrays import BoolArray, FloatArray
+from channels.streams import Stream
+from wirelessfl.failures import Failures
+
+
+def delivered(
+    access: Access,
+    load: Load,
+    draws: ChannelDraw,
+    failures: Failures | None,
+    edge_rounds: int,
+    stream: Stream,
+) -> Service:
+    """Serve the edge rounds of a global round, whose uploads may fail.
+
+    Failures of clients, edge rounds and repeats are independent, given the channels. The server
+    waits for a lost update as long as for one that arrives. In a band of its own, a repeat takes
+    only the client's own time. Otherwise, e.g. in turns, all clients of the cell are served as if
+    it had so much more to send.
+
+    Args:
+        access: who gets which part of the air.
+        load: what each client does in an edge round, [..., senders].
+        draws: channels of the clients, in one block or one per edge round.
+        failures: which uploads fail; None for none.
+        edge_rounds: number of edge rounds.
+        stream: randomness of the failures.
+
+    Returns:
+        Service of the blocks; with failures, of each edge round: [edge_rounds, senders].
+    """
+    if failures is None:
+        return access.serve(load, draws)
+    known = ChannelDraw(draws.network, draws.h / np.sqrt(failures.margin), draws.noise_rise)
+    service = access.serve(load, known)
+    # The probabilities are those of one upload at its power in its band.
+    chance = failures.probability(_own_snr(service, draws), draws)
+    shape = (edge_rounds, len(draws.network.numbers))
+    uniform = np.concatenate(
+        [stream.uniforms(edge, draws.network.numbers, 1).T for edge in range(edge_rounds)]
+    )
+    chance = np.broadcast_to(chance, shape)
+    sends = np.broadcast_to(load.bits > 0, shape) & np.broadcast_to(service.arrived, shape)
+    if not failures.repeats:
+        return replace(
+            service,
+            arrived=np.broadcast_to(service.arrived, shape) & ~(sends & (uniform < chance)),
+        )
+    times = np.where(sends, _until_success(chance, uniform), 1.0)
+    return _repeated(access, load, known, service, times)
+
+
+def _own_snr(service: Service, draws: ChannelDraw) -> FloatArray:
+    """Received SNR [blocks, senders] of each client at its power in its part of the band."""
+    network, decision = draws.network, service.decision
+    powers = network.transmit_power_w if decision.powers_w is None else decision.powers_w
+    bands = decision.bands_hz
+    heard = draws if bands is None else draws.in_bands()
+    if bands is None:
+        bands = network.bandwidth_hz[network.cell_of]
+    received = heard.snr_hz * (powers / network.transmit_power_w)
+    # A client without a band sends nothing.
+    return np.divide(received, bands, out=np.zeros(received.shape), where=bands > 0)
+
+
+def _until_success(chance: FloatArray, uniform: FloatArray) -> FloatArray:
+    """Number of transmissions up to the first that does not fail; inf if all fail.
+
+    It is geometric: P(more than n) = chance^n.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        more = np.floor(np.log1p(-uniform) / np.log(chance))
+    return np.where(chance >= 1, np.inf, 1 + np.where(chance > 0, more, 0.0))
+
+
+def _repeated(
+    access: Access, load: Load, known: ChannelDraw, service: Service, times: FloatArray
+) -> Service:
+    """The service in which each client sends ``times`` [edge rounds, senders] times."""
+    if service.decision.bands_hz is None:
+        finite = np.where(np.isfinite(times), times, 0.0)
+        again = access.serve(_more_vectors(load, finite), known)
+        never: BoolArray = np.isinf(times)
+        seconds = np.where(never, np.inf, again.seconds)
+        return replace(again, seconds=seconds, arrived=~never, transmissions=times)
+    network, clocks = known.network, service.decision.cpu_hz
+    clocks = network.cpu_hz if clocks is None else clocks
+    training = np.divide(load.cycles, clocks, out=np.zeros(clocks.shape), where=load.cycles > 0)
+    ready = load.start_seconds + training
+    computing = network.switched_capacitance * clocks**2 * load.cycles
+    with np.errstate(invalid="ignore"):
+        seconds = ready + times * (service.seconds - ready)
+        joules = computing + times * (service.joules - computing)
+    return replace(
+        service, seconds=seconds, joules=joules, arrived=np.isfinite(seconds), transmissions=times
+    )
+
+
+def _more_vectors(load: Load, times: FloatArray) -> Load:
+    """The load in which each client sends its vectors ``times`` [edge rounds, senders] times."""
+    return Load(
+        load.cycles,
+        load.elements,
+        vectors=load.vectors * times,
+        jointly=load.jointly,
+        weights=load.weights,
+        start_seconds=load.start_seconds,
+        bits_per_element=load.bits_per_element,
+    )
