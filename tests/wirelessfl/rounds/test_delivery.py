@@ -1,0 +1,149 @@
+"""Which uploads fail, and what lost and repeated ones cost."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+from channels import ChannelDraw, EqualBands, EqualSlots, Load, Network, ReadyOrder, Stream
+from solvers import EnergyWithinDeadline, OptimalBands
+from wirelessfl.failures import FAILURES, Failing
+from wirelessfl.rounds.delivery import delivered
+
+LOST, REPEAT = {"on_failure": "lost"}, {"on_failure": "repeat"}
+
+
+@dataclass(frozen=True)
+class Half(Failing):
+    """The uploads of all clients fail with the same probability."""
+
+    chance: float = 0.5
+
+    def probability(self, snr, draws):
+        return np.full(snr.shape, self.chance)
+
+
+def network(sizes=(3, 2), snr_db=15.0, **changes):
+    clients = sum(sizes)
+    cell_of = np.repeat(np.arange(len(sizes)), sizes)
+    cpu_hz = np.linspace(1e9, 2e9, clients)
+    settings = {"cpu_hz": cpu_hz, "snr_db": snr_db, "antennas": 2} | changes
+    return Network.from_snr(cell_of, **settings)
+
+
+def draw(net, blocks=1):
+    return net.draws(Stream(4), range(blocks))
+
+
+LOAD = Load(2e7, 5e4)
+ACCESSES = {
+    "slots": EqualSlots(),
+    "ready": ReadyOrder(),
+    "equal": EqualBands(),
+    "optimal": OptimalBands(),
+    "energy": EnergyWithinDeadline(3.0),
+}
+
+
+@pytest.mark.parametrize("name", ACCESSES)
+def test_a_lost_update_takes_its_time_and_energy(name):
+    access, draws = ACCESSES[name], draw(network())
+    exact = access.serve(LOAD, draws)
+    found = delivered(access, LOAD, draws, Half(**LOST), 40, Stream(5))
+    assert np.array_equal(found.seconds, exact.seconds)
+    assert np.array_equal(found.joules, exact.joules)
+    assert found.arrived.shape == (40, 5)
+    assert 0.35 < found.arrived.mean() < 0.65
+    assert found.transmissions is None
+
+
+@pytest.mark.parametrize("name", ["slots", "equal", "optimal", "energy"])
+def test_a_repeat_takes_the_own_time_and_energy_once_more(name):
+    access, draws = ACCESSES[name], draw(network())
+    exact = access.serve(LOAD, draws)
+    found = delivered(access, LOAD, draws, Half(**REPEAT), 30, Stream(5))
+    times, net = found.transmissions, draws.network
+    clocks = net.cpu_hz if exact.decision.cpu_hz is None else exact.decision.cpu_hz
+    training, heat = 2e7 / clocks, net.switched_capacitance * clocks**2 * 2e7
+    np.testing.assert_allclose(found.seconds, training + times * (exact.seconds - training))
+    np.testing.assert_allclose(found.joules, heat + times * (exact.joules - heat))
+    assert found.arrived.all()
+
+
+def test_others_wait_for_repeats_in_turns():
+    """In order of readiness, an upload starts when those before it have been repeated."""
+    draws = draw(network((4,)))
+    alone = EqualSlots().serve(Load(0, 5e4), draw(network((4,)))).seconds / 4
+    found = delivered(ReadyOrder(), Load(2e7, 5e4), draws, Half(**REPEAT), 10, Stream(5))
+    ready = 2e7 / draws.network.cpu_hz
+    for edge in range(10):
+        free = 0.0
+        for client in np.argsort(ready):
+            free = max(free, ready[client]) + found.transmissions[edge, client] * alone[0, client]
+            assert found.seconds[edge, client] == pytest.approx(free)
+
+
+def test_the_number_of_transmissions_is_geometric():
+    """Its mean is 1 / (1 - q) and P(1) is 1 - q, within 5 standard errors."""
+    net = network((2000,))
+    found = delivered(EqualSlots(), LOAD, draw(net), Half(**REPEAT, chance=0.7), 4, Stream(6))
+    times, count = found.transmissions, 8000
+    assert times.min() == 1
+    assert abs(times.mean() - 1 / 0.3) < 5 * np.sqrt(0.7 / 0.3**2 / count)
+    assert abs((times == 1).mean() - 0.3) < 5 * np.sqrt(0.21 / count)
+    # Clients and edge rounds are independent.
+    assert abs(np.corrcoef(times[0], times[1])[0, 1]) < 5 / np.sqrt(2000)
+
+
+def test_failures_do_not_depend_on_the_other_clients():
+    net = network()
+    draws, some = draw(net), np.array([1, 4])
+    whole = delivered(EqualBands(), LOAD, draws, Half(), 6, Stream(7))
+    part = delivered(EqualBands(), LOAD, draws.of(some), Half(), 6, Stream(7))
+    assert np.array_equal(part.arrived, whole.arrived[:, some])
+
+
+def test_packet_errors_follow_the_snr_in_the_own_band():
+    """Loss rates are 1 - exp(-m / SNR) with the SNR of each client at its power in its band."""
+    net = network((3, 2), snr_db=np.array([-3.0, 0, 3, 6, -6]))
+    draws, edges = draw(net), 4000
+    waterfall = FAILURES.find("waterfall")(waterfall_db=2.0)
+    threshold = 10**0.2
+    gain = (np.abs(draws.h.astype(complex)) ** 2).sum(-1)[0] * 10 ** (net.snr_db / 10)
+    share = {"slots": np.ones(5), "equal": 1 / net.cell_sizes[net.cell_of]}
+    solved = OptimalBands().serve(LOAD, draws).decision.bands_hz[0]
+    share["optimal"] = solved / net.bandwidth_hz[net.cell_of]
+    for name, part in share.items():
+        found = delivered(ACCESSES[name], LOAD, draws, waterfall, edges, Stream(8))
+        chance = -np.expm1(-threshold * part / gain)
+        error = np.sqrt(chance * (1 - chance) / edges)
+        assert (np.abs(1 - found.arrived.mean(0) - chance) < 5 * error).all(), name
+
+
+def test_outages_follow_the_error_of_the_channel():
+    """A true channel h + e carries less than the rate with the loss rate that was drawn."""
+    net = network((4,), antennas=2)
+    draws, edges = draw(net), 4000
+    outage = FAILURES.find("outage")(csi_error=0.3, margin_db=1.0)
+    found = delivered(EqualSlots(), LOAD, draws, outage, edges, Stream(9))
+    dice, h = np.random.default_rng(0), draws.h[0].astype(complex)
+    error = dice.normal(size=(edges, 4, 2, 2)) @ np.array([1, 1j]) * np.sqrt(0.15)
+    lost = (np.abs(h + error) ** 2).sum(-1) < (np.abs(h) ** 2).sum(-1) / 10**0.1
+    chance = lost.mean(0)
+    assert (np.abs(1 - found.arrived.mean(0) - chance) < 0.045).all()
+    # Rates are those of an SNR that is 1 dB lower.
+    lower = ChannelDraw(net, draws.h / np.sqrt(10**0.1))
+    assert np.array_equal(found.seconds, EqualSlots().serve(LOAD, lower).seconds)
+
+
+def test_a_client_that_sends_nothing_loses_nothing():
+    load = Load(2e7, 5e4, vectors=[0, 1, 1, 0, 1])
+    found = delivered(EqualBands(), load, draw(network()), Half(chance=1.0), 3, Stream(1))
+    assert found.arrived.tolist() == [[True, False, False, True, False]] * 3
+
+
+def test_uploads_that_always_fail_are_repeated_forever():
+    for access in (EqualSlots(), OptimalBands()):
+        found = delivered(access, LOAD, draw(network()), Half(**REPEAT, chance=1.0), 1, Stream(1))
+        assert np.isinf(found.seconds).all()
+        assert not found.arrived.any()
