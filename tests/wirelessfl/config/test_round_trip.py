@@ -116,6 +116,7 @@ OTHERS = {
     "layout": ("section-vi-c", "hexagonal", "file"),
     "path_loss": ("umi", "log-distance"),
     "fading": ("rayleigh", "rician"),
+    "failures": ("none", "waterfall", "outage"),
     "delays": ("wireless", "shifted-exponential"),
     "assignment": ("random", "bayes"),
     "warm_start": ("previous", "proposed"),

@@ -29,6 +29,7 @@ from tests.wirelessfl.setup.mistakes import (
 from wirelessfl.assignment.random import Random, RandomAssignment
 from wirelessfl.data.splits.iid import IID
 from wirelessfl.errors import ConfigError, TrainingError
+from wirelessfl.failures.waterfall import Waterfall
 from wirelessfl.rounds.compression.quantisation import Quantisation
 from wirelessfl.schedules import Buffered, BufferedScheduler, Rounds, RoundsScheduler
 from wirelessfl.schedules.events import Aggregate, Ask, Give, Report, Started, Stop, Transmit
@@ -246,6 +247,18 @@ CASES = [
         ],
     ),
     *each(
+        "failures",
+        ROUNDS,
+        lambda result: own(Waterfall, "probability", result),
+        [
+            (lambda valid: valid[:, :3], "probability returned float64 [1, 3]"),
+            (lambda valid: valid + 1, "probability returned float64 [1, 6]. Return probabilities"),
+            (lambda valid: valid * np.nan, "probability returned nan"),
+            (lambda valid: None, "probability returned None"),
+            (fails, "probability: KeyError"),
+        ],
+    ),
+    *each(
         "lr_schedule",
         ROUNDS,
         lambda result: own(Halving, "shares", result),
@@ -355,6 +368,7 @@ VALID = [
     ("schedule", Buffered, "active", REQUESTS),
     ("assignment", Random, "begin", TASKS),
     ("compression", Quantisation, "compress", ROUNDS),
+    ("failures", Waterfall, "probability", ROUNDS | {"snr_db": -5}),
     ("delays", ShiftedExponentialDelays, "build", REQUESTS | {"step_seconds": 0.1}),
     ("presence", Labels, "attendance", SESSIONS),
 ]
