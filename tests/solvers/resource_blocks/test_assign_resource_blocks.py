@@ -211,6 +211,16 @@ def test_one_client_takes_the_best_block():
     assert assign_resource_blocks([[0.4], [0.2]]).value.block.tolist() == [-1, 0]
 
 
+def test_blocks_that_reduce_no_loss_stay_empty():
+    """Unless a count asks for them; a client without samples needs none."""
+    error = [[0.5, 1.0], [0.4, 1.0], [0.1, 0.1]]
+    found = assign_resource_blocks(error, weights=[1, 1, 0])
+    assert found.value.block.tolist() == [-1, 0, -1]
+    full = assign_resource_blocks(error, weights=[1, 1, 0], count=2)
+    assert np.count_nonzero(full.value.block >= 0) == 2
+    assert full.objective == found.objective
+
+
 def test_small_losses_are_found_exactly():
     """Errors of 1e-14 are not lost in rounding errors of 1 - q."""
     error = np.array([[1e-14, 3e-14], [1.5e-14, 2e-14]])
