@@ -25,6 +25,7 @@ from solvers.mask_sizes import (
     optimize_mask_sizes,
     optimize_sizes_by_time,
 )
+from solvers.resource_blocks import BlockAssignment, assign_resource_blocks
 from solvers.solution import Solution, SolverUnavailableError, Status
 from solvers.uplink_schedule import UPLINK_ACCESS, Schedule, schedule_uplink
 from solvers.widths import (
@@ -39,6 +40,7 @@ __all__ = [
     "UPLINK_ACCESS",
     "Alignment",
     "BandsInTime",
+    "BlockAssignment",
     "EnergyAllocation",
     "EnergyWithinDeadline",
     "MasksAndBands",
@@ -56,6 +58,7 @@ __all__ = [
     "allocate_bandwidth",
     "allocate_energy",
     "allocate_requests",
+    "assign_resource_blocks",
     "available_backends",
     "coverage_frontier",
     "fastest_widths",

@@ -235,7 +235,7 @@ def test_the_solver_studies_run_and_draw(tmp_path, monkeypatch, capsys):
     """Each study has about 20 lines, as the README promises."""
     monkeypatch.chdir(tmp_path)
     found = [(file, code) for _, file, code in blocks(ROOT / "docs" / "solvers.md") if file]
-    assert len(found) == 14
+    assert len(found) == 15
     printed = {}
     with recorded() as figures:
         for file, code in found:
@@ -246,8 +246,12 @@ def test_the_solver_studies_run_and_draw(tmp_path, monkeypatch, capsys):
             Path(file).write_text(few)
             runpy.run_path(file, run_name="__main__")
             printed[file] = capsys.readouterr().out.splitlines()
-    for file in ("selection_study.py", "masks_and_energy_study.py", "widths_and_bands_study.py"):
+    three = ("selection_study.py", "masks_and_energy_study.py", "widths_and_bands_study.py")
+    for file in (*three, "resource_blocks_study.py"):
         assert len(printed[file]) == 3, "one line per count or deadline"
+    stated = (ROOT / "docs" / "solvers.md").read_text(encoding="utf-8")
+    for share in re.findall(r"([\d.]+)%", " ".join(printed["resource_blocks_study.py"][::2])):
+        assert re.search(rf"(?<![\d.]){share}[ ,]", stated), "the text has the shares of the study"
     assert len(printed["sizes_by_time_study.py"]) == 4, "one line per access"
     assert len(printed["access_study.py"]) == 5, "one line per access"
     assert sum("below equal shares" in line for lines in printed.values() for line in lines) == 3

@@ -16,12 +16,13 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from scipy.optimize import linear_sum_assignment
+from numpy.typing import ArrayLike
 from torch import Tensor
 
 from channels.arrays import FloatArray, IntArray
 from channels.streams import Stream
 from experiments.report import markdown, spread
+from solvers import assign_resource_blocks
 from wirelessfl.data import Dataset
 
 FILE = Path(__file__).with_name("resource_blocks.json")
@@ -71,17 +72,17 @@ def received(blocks: int, dice: np.random.Generator) -> FloatArray:
 
 def assigned(arrives: FloatArray, dice: np.random.Generator) -> FloatArray:
     """The most expected samples, sum_i K_i x probability; of each client, [clients]."""
-    return _placed(arrives, *linear_sum_assignment(SAMPLES[:, None] * arrives, maximize=True))
+    return _placed(arrives, *_best(arrives, SAMPLES))
 
 
 def fewest_losses(arrives: FloatArray, dice: np.random.Generator) -> FloatArray:
     """The most expected updates, whatever their samples."""
-    return _placed(arrives, *linear_sum_assignment(arrives, maximize=True))
+    return _placed(arrives, *_best(arrives, 1))
 
 
 def best_clients(arrives: FloatArray, dice: np.random.Generator) -> FloatArray:
     """The clients of ``assigned``, with random blocks."""
-    clients, blocks = linear_sum_assignment(SAMPLES[:, None] * arrives, maximize=True)
+    clients, blocks = _best(arrives, SAMPLES)
     return _placed(arrives, clients, dice.permutation(blocks))
 
 
@@ -89,6 +90,16 @@ def random_clients(arrives: FloatArray, dice: np.random.Generator) -> FloatArray
     """Random clients with random blocks."""
     clients, blocks = arrives.shape
     return _placed(arrives, dice.permutation(clients)[:blocks], np.arange(blocks))
+
+
+def _best(arrives: FloatArray, weights: ArrayLike) -> tuple[IntArray, IntArray]:
+    """Clients and their blocks with the most expected samples, or with weights 1 updates.
+
+    All blocks are in use, as in the simulation, also those in which no update arrives.
+    """
+    found = assign_resource_blocks(1 - arrives, weights=weights, count=arrives.shape[1])
+    clients = np.flatnonzero(found.value.block >= 0)
+    return clients, found.value.block[clients]
 
 
 def _placed(arrives: FloatArray, clients: IntArray, blocks: IntArray) -> FloatArray:

@@ -164,6 +164,12 @@ GOOD = {name: SERVED for name in METHODS if name.endswith("serve")} | {
     }
     | LIMITS,
     "allocate_requests": {"weights": [1.0, 2.0], "total": 5, "floor": 1},
+    "assign_resource_blocks": {
+        "packet_error": [[0.1, 0.2], [0.3, 0.4]],
+        "weights": [1.0, 2.0],
+        "allowed": [[True, False], [True, True]],
+        "count": 1,
+    },
     "coverage_frontier": WIDTHS,
     "fastest_widths": WIDTHS | {"coverage": 1},
     "optimize_masks_and_bands": {

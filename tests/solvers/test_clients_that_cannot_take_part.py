@@ -10,6 +10,7 @@ from solvers import (
     allocate_bands_in_time,
     allocate_bandwidth,
     allocate_energy,
+    assign_resource_blocks,
     optimize_masks_and_bands,
     optimize_masks_and_energy,
     optimize_widths_and_bands,
@@ -35,6 +36,11 @@ def energy(last, **goal):
     return allocate_energy(1e5, 1e7, clients(last), 1e6, **goal, **LIMITS)
 
 
+def resource_blocks(last, count):
+    allowed = np.repeat((clients(last) > 0)[..., None], 2, axis=-1)
+    return assign_resource_blocks(np.full((2, 2), 0.1), allowed=allowed, count=count)
+
+
 def masks_and_energy(last, **more):
     return optimize_masks_and_energy(1e5, 1e7, cells(last), 1e6, 4, **more, **LIMITS)
 
@@ -48,6 +54,7 @@ NEEDED = {
     "allocate_bands_in_time": lambda last: allocate_bands_in_time(1e5, 0.1, clients(last), 1e6),
     "select_clients": lambda last: select_clients(1e5, 0.1, clients(last), 1e6, count=2),
     "values": lambda last: select_clients(1e5, 0.1, clients(last), 1e6, values=1.0, at_least=2.0),
+    "assign_resource_blocks": lambda last: resource_blocks(last, 2),
     "energy by a deadline": lambda last: energy(last, deadline_seconds=9.0),
     "energy by weights": lambda last: energy(last, weights=(1.0, 1.0)),
     "masks": lambda last: optimize_masks_and_bands(1e5, 0.1, cells(last), 1e6, 4, lower=1),
@@ -61,13 +68,17 @@ NEEDED = {
 OPTIONAL = {
     "select_clients": lambda last: select_clients(1e5, 0.1, clients(last), 1e6, count=1),
     "values": lambda last: select_clients(1e5, 0.1, clients(last), 1e6, values=1.0, at_least=1.0),
+    "assign_resource_blocks": lambda last: resource_blocks(last, None),
     "widths": lambda last: optimize_widths_and_bands(1e5, 0.1, clients(last), 1e6, 0.5),
     "masks": lambda last: optimize_masks_and_bands(1e5, 0.1, cells(last), 1e6, 4),
     "sizes by a deadline": lambda last: masks_and_energy(last, deadline_seconds=99.0),
     "sizes by weights": lambda last: masks_and_energy(last, weights=(1.0, 1.0)),
     "sizes of least time": lambda last: masks_and_energy(last, weights=(1.0, 0.0)),
 }
-NAMED = r"client 1 cannot send: (snr_hz is 0|gain_per_noise is 0|upload_seconds is infinite)$"
+NAMED = (
+    r"client 1 cannot send: "
+    r"(snr_hz is 0|gain_per_noise is 0|upload_seconds is infinite|no block is allowed)$"
+)
 
 
 @pytest.mark.parametrize("name", NEEDED)
@@ -92,7 +103,10 @@ def test_a_problem_that_needs_the_client_is_infeasible(name):
 def test_other_problems_go_without_the_client_and_name_it(name):
     alone = OPTIONAL[name](np.array(0.0))
     assert alone.status is Status.OPTIMAL
-    assert alone.value.bandwidth_hz[..., -1].min() == 0
+    if name == "assign_resource_blocks":
+        assert alone.value.block[-1] == -1
+    else:
+        assert alone.value.bandwidth_hz[..., -1].min() == 0
     assert re.search(NAMED, alone.message)
     both = OPTIONAL[name](np.array([1e7, 0.0]))
     assert both.message.startswith("1 of 2 problems ")
