@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from channels.arguments import checked
-from channels.arrays import ComplexArray, FloatArray, IntArray
+from channels.arrays import BoolArray, ComplexArray, FloatArray, IntArray
 from channels.validation import Scalar, whole_number
 
 
@@ -35,6 +35,33 @@ def even_cells(clients: int, cells: int) -> IntArray:
         )
     sizes = [len(part) for part in np.array_split(np.empty(clients, dtype=np.bool_), cells)]
     return np.repeat(np.arange(cells), sizes)
+
+
+def smallest_by_cell(
+    values: ArrayLike, cell_of: IntArray, counts: IntArray, ties: ArrayLike | None = None
+) -> BoolArray:
+    """The clients with the smallest values of each cell; of equal ones, those that come first.
+
+    Args:
+        values: [..., clients]; infinite or NaN for clients that are not to be chosen.
+        cell_of: [clients], cell of each client, in increasing order.
+        counts: [cells], number of clients to choose; all others if a cell has fewer.
+        ties: [..., clients], decides among equal values; smaller comes first.
+
+    Returns:
+        [..., clients] boolean.
+    """
+    given = np.asarray(values, dtype=np.float64)
+    keys = [given, np.broadcast_to(cell_of, given.shape)]
+    if ties is not None:
+        keys.insert(0, np.broadcast_to(np.asarray(ties, dtype=np.float64), given.shape))
+    order = np.lexsort(keys, axis=-1)  # by cell, then by value; stable
+    sizes = np.bincount(cell_of, minlength=len(counts))
+    place = np.arange(len(cell_of)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    chosen = np.zeros(given.shape, dtype=np.bool_)
+    first = np.broadcast_to(place < np.asarray(counts)[cell_of], given.shape)
+    np.put_along_axis(chosen, order, first, axis=-1)
+    return np.asarray(chosen & (given < np.inf))
 
 
 class ClientsByCell:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from channels.arguments import checked
-from channels.arrays import BoolArray, ComplexArray, FloatArray
+from channels.arrays import BoolArray, ComplexArray, FloatArray, IntArray
 from channels.network import ChannelDraw, Network
 from channels.validation import common_shape
 
@@ -100,6 +100,21 @@ class Load:
         leading = {f"{name} of the load": shape[:-1] for name, shape in self._shapes.items()}
         leading["blocks of the draw"] = blocks
         common_shape(leading, leading.values(), "leading axes that broadcast")
+
+    def of_rows(self, rows: IntArray) -> Load:
+        """The load of some clients.
+
+        Args:
+            rows: their places on the last axis; values that apply to all clients do not change.
+        """
+
+        def some(values: FloatArray) -> FloatArray:
+            each = values.ndim > 0 and values.shape[-1] > 1
+            return np.asarray(values[..., rows]) if each else values
+
+        weights = None if self.weights is None else some(self.weights)
+        names = ("cycles", "elements", "vectors", "jointly", "start_seconds")
+        return replace(self, weights=weights, **{name: some(getattr(self, name)) for name in names})
 
     @property
     def shape(self) -> tuple[int, ...]:

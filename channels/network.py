@@ -311,6 +311,30 @@ class Network(ClientsByCell):
             self, part=numbers, **{name: vars(self)[name].at(rows) for name in BY_CLIENT}
         )
 
+    def regrouped(self, rows: IntArray, cells: IntArray, sizes: IntArray) -> Network:
+        """A network whose cells are groups of clients of this one, without interference.
+
+        Each group has the band and the noise of its clients' cell. A client can be in several
+        groups.
+
+        Args:
+            rows: [clients], clients of the groups, group by group, from 0 to ``clients`` - 1.
+            cells: [groups], the cell of each group's clients.
+            sizes: [groups], number of clients of each group.
+        """
+        by_client = {name: vars(self)[name].at(rows) for name in BY_CLIENT}
+        by_client["cell_of"] = np.repeat(np.arange(len(cells)), sizes)
+        by_cell: dict[str, Any] = {"_noise_dbm": self._noise_dbm[cells]}
+        return replace(
+            self,
+            part=np.arange(len(rows)),
+            bandwidth_hz=self.bandwidth_hz[cells],
+            interference=None,
+            placement=None,
+            **by_cell,
+            **by_client,
+        )
+
     @checked()
     def draw(self, stream: Stream, index: int = 0, clients: ArrayLike | None = None) -> ChannelDraw:
         """The channels of one block.

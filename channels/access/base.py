@@ -7,7 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from channels.arrays import FloatArray
+from channels.access.groups import seconds_in_groups
+from channels.arrays import BoolArray, FloatArray, IntArray
+from channels.cells import smallest_by_cell
 from channels.loads import NOTHING_DECIDED, Decision, Load, Rates, Service
 from channels.network import ChannelDraw
 
@@ -44,6 +46,27 @@ class Access(ABC):
     def seconds(self, load: Load, draw: ChannelDraw) -> FloatArray:
         """The seconds of :meth:`serve` alone, which may cost less."""
         return self.serve(load, draw).seconds
+
+    def soonest(self, load: Load, draw: ChannelDraw, counts: IntArray) -> BoolArray:
+        """The clients of each cell with which its last update arrives soonest.
+
+        Among so many clients of a cell. This method is exact if a client's seconds depend only on
+        its own load and on the number of clients of its cell; other accesses override it.
+
+        Args:
+            load: what each client of the draw would do.
+            draw: channels of the clients, h [..., clients, antennas].
+            counts: [cells], number of clients to choose, >= 0.
+
+        Returns:
+            [..., clients] boolean; all that can be reached, where a cell has fewer than its count.
+
+        Raises:
+            ValueError: as for :meth:`serve`.
+        """
+        load.check_fits(draw)
+        seconds = seconds_in_groups(self.seconds, load, draw, counts)
+        return smallest_by_cell(seconds, draw.network.cell_of, counts)
 
     @property
     def asynchronous(self) -> bool:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from channels.access.base import Access, service, times
+from channels.access.on_time import soonest_in_turn
 from channels.arguments import checked
-from channels.arrays import FloatArray
+from channels.arrays import BoolArray, FloatArray, IntArray
 from channels.links import airtime_seconds_per_bit, rate_bps
 from channels.loads import Decision, Load, Rates, Service
 from channels.network import ChannelDraw
@@ -51,6 +52,22 @@ class ReadyOrder(Access):
         seconds = np.where(own > 0, ends, ready + alone)  # alone is 0 or inf if own is 0
         joules = load.compute_joules(network) + network.transmit_power_w * own
         return service(seconds, joules, Decision(order=places))
+
+    @checked()
+    def soonest(self, load: Load, draw: ChannelDraw, counts: IntArray) -> BoolArray:
+        """See :class:`Access`; by bisection over the end, see :func:`soonest_in_turn`."""
+        load.check_fits(draw)
+        network = draw.network
+        alone, ready = np.broadcast_arrays(
+            times(load.bits, airtime_seconds_per_bit(draw, "tdma")), load.ready_seconds(network)
+        )
+        chosen = np.zeros(alone.shape, dtype=np.bool_)
+        for cell, first in enumerate(network.cell_starts):
+            part = slice(first, first + network.cell_sizes[cell])
+            for block in np.ndindex(alone.shape[:-1]):
+                at = (*block, part)
+                chosen[at] = soonest_in_turn(ready[at], alone[at], int(counts[cell]))
+        return chosen
 
     def rates(self, snr: FloatArray, bandwidth_hz: float) -> Rates:
         """See :class:`Access`: the client that started first has the band, the others wait."""

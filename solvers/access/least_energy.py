@@ -7,11 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from channels.access import Access
-from channels.arrays import BoolArray, FloatArray
+from channels.arrays import BoolArray, FloatArray, IntArray
 from channels.loads import Decision, Load, Service
 from channels.network import ChannelDraw, Network
 from channels.validation import shown
 from solvers.access.cells import by_client, cell_rows, heard_bits
+from solvers.access.soonest import soonest_in_bands
 from solvers.bands import allocate_bandwidth
 from solvers.bands.least_band import upload_seconds
 from solvers.energy import allocate_energy
@@ -79,6 +80,11 @@ class EnergyWithinDeadline(Access):
         joules = network.switched_capacitance * clocks**2 * load.cycles + powers * upload
         decision = Decision(bands_hz=bands, powers_w=powers, cpu_hz=clocks)
         return Service(seconds, joules, ~stuck, decision)
+
+    def soonest(self, load: Load, draw: ChannelDraw, counts: IntArray) -> BoolArray:
+        """See :class:`channels.Access`; those that end soonest at full power and speed."""
+        load.check_fits(draw)
+        return soonest_in_bands(load, draw, load.ready_seconds(draw.network), counts)
 
     def _latest_start(self, load: Load, network: Network) -> FloatArray:
         """When the last client of each cell starts, [..., cells]."""

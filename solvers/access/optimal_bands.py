@@ -7,9 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from channels.access import Access
+from channels.arrays import BoolArray, IntArray
 from channels.loads import Decision, Load, Service
 from channels.network import ChannelDraw
 from solvers.access.cells import by_client, cell_rows, heard_bits
+from solvers.access.soonest import soonest_in_bands
 from solvers.bands import allocate_bandwidth
 from solvers.bands.least_band import upload_seconds
 
@@ -53,3 +55,8 @@ class OptimalBands(Access):
         joules = load.compute_joules(network) + network.transmit_power_w * upload
         seconds = np.where(stuck, np.inf, ready + upload)
         return Service(seconds, joules, ~stuck, Decision(bands_hz=bands))
+
+    def soonest(self, load: Load, draw: ChannelDraw, counts: IntArray) -> BoolArray:
+        """See :class:`channels.Access`; by :func:`solvers.select_clients`."""
+        load.check_fits(draw)
+        return soonest_in_bands(load, draw, load.ready_seconds(draw.network), counts)

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from channels import Access, ChannelDraw, Decision, Load, Service, Simultaneous, Stream
-from channels.arrays import ComplexArray, FloatArray
+from channels.arrays import BoolArray, ComplexArray, FloatArray, IntArray
+from channels.cells import smallest_by_cell
 from channels.precoders import Convention, air_sum, transmit_scales
 from solvers.access.cells import cell_rows, channel_rows
 from solvers.beamforming import BeamformerBackend, optimize_beamformer
@@ -37,6 +38,14 @@ class OverTheAir(Access):
     def seconds(self, load: Load, draw: ChannelDraw) -> FloatArray:
         """See :class:`channels.Access`; needs no beamformers."""
         return self.times.seconds(load, draw)
+
+    def soonest(self, load: Load, draw: ChannelDraw, counts: IntArray) -> BoolArray:
+        """See :class:`channels.Access`; no client with a channel of zero, which has no precoder.
+
+        The seconds of ``load.jointly`` do not depend on who is chosen.
+        """
+        seconds = np.where(draw.gain > 0, self.seconds(load, draw), np.inf)
+        return smallest_by_cell(seconds, draw.network.cell_of, counts)
 
     def serve(self, load: Load, draw: ChannelDraw) -> Service:
         """See :class:`channels.Access`; ``load.weights`` are the weights of the mean.

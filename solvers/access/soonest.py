@@ -1,0 +1,65 @@
+"""The clients that end soonest where the clients of a cell share its band as they choose."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from channels.arrays import BoolArray, FloatArray, IntArray
+from channels.loads import Load
+from channels.network import ChannelDraw
+from solvers.access.cells import by_client, heard_bits
+from solvers.bands import select_clients
+
+
+def soonest_in_bands(
+    load: Load, draw: ChannelDraw, ready_seconds: FloatArray, counts: IntArray
+) -> BoolArray:
+    """The clients of each cell whose updates all arrive soonest in the bands that suit them best.
+
+    Args:
+        load: what each client would do.
+        draw: channels of the clients, h [..., clients, antennas].
+        ready_seconds: [..., clients], when each client can send.
+        counts: [cells], number of clients to choose.
+
+    Returns:
+        [..., clients] boolean; all that can send, where a cell has fewer than its count.
+
+    Raises:
+        ValueError: an argument is outside the range of :func:`solvers.select_clients`.
+    """
+    network = draw.network
+    if draw.noise_rise is not None:  # in_bands, with the chosen clients as senders
+        senders = np.maximum(np.minimum(counts, network.cell_sizes), 1)
+        draw = replace(draw, noise_rise=1 + senders * (draw.noise_rise - 1))
+    bits, stuck = heard_bits(load, draw)
+    shape = np.broadcast_shapes(bits.shape, ready_seconds.shape)
+    able = np.broadcast_to(~stuck, shape)
+    chosen = able.copy()
+    if not network.clients:
+        return chosen
+
+    def rows(values: FloatArray, fill: float = 0.0) -> FloatArray:
+        return np.asarray(network.by_cell(np.broadcast_to(values, shape), fill=fill).real)
+
+    # Clients that cannot send, and places without a client, have bits and no channel.
+    sizes = rows(np.where(able, bits, 1.0), 1.0)
+    ready, snr_hz = rows(ready_seconds), rows(np.where(able, draw.snr_hz, 0.0))
+    wanted = np.broadcast_to(counts, sizes.shape[:-1])
+    few = rows(able).sum(-1) <= wanted  # all that can send take part
+    found = rows(able) > 0
+    band = np.broadcast_to(network.bandwidth_hz, few.shape)
+    for count in np.unique(wanted[~few]):
+        which = ~few & (wanted == count)
+        if count == 0:
+            found[which] = False
+            continue
+        solution = select_clients(
+            sizes[which], ready[which], snr_hz[which], band[which], count=int(count)
+        )
+        if solution.value is None or not np.isfinite(solution.objective).all():
+            raise ValueError(f"clients of the load: {solution.message}.")
+        found[which] = solution.value.chosen
+    return by_client(network, found.astype(np.float64)) > 0
