@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -114,7 +115,8 @@ class Load:
 
         weights = None if self.weights is None else some(self.weights)
         names = ("cycles", "elements", "vectors", "jointly", "start_seconds")
-        return replace(self, weights=weights, **{name: some(getattr(self, name)) for name in names})
+        by_name: dict[str, Any] = {name: some(getattr(self, name)) for name in names}
+        return replace(self, weights=weights, **by_name)
 
     @property
     def shape(self) -> tuple[int, ...]:

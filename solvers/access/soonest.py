@@ -48,8 +48,8 @@ def soonest_in_bands(
     sizes = rows(np.where(able, bits, 1.0), 1.0)
     ready, snr_hz = rows(ready_seconds), rows(np.where(able, draw.snr_hz, 0.0))
     wanted = np.broadcast_to(counts, sizes.shape[:-1])
-    few = rows(able).sum(-1) <= wanted  # all that can send take part
-    found = rows(able) > 0
+    found = rows(able.astype(np.float64)) > 0
+    few = found.sum(-1) <= wanted  # all that can send take part
     band = np.broadcast_to(network.bandwidth_hz, few.shape)
     for count in np.unique(wanted[~few]):
         which = ~few & (wanted == count)
