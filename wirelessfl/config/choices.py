@@ -29,6 +29,7 @@ from wirelessfl.path_loss import PathLossModel
 from wirelessfl.rounds.compression import Compression
 from wirelessfl.rounds.step_sizes import StepSizes
 from wirelessfl.schedules import Schedule
+from wirelessfl.selection import Selection
 from wirelessfl.sessions.presence import PresenceModel
 from wirelessfl.tasks.delays import DelayModel
 from wirelessfl.uplinks import Uplink
@@ -48,6 +49,7 @@ class Choices:
         model: the model to train.
         lr_schedule: step size of each round.
         compression: compression of the broadcast model; None in regime ``tasks``.
+        select: which clients take part in a round; None in regimes ``tasks`` and ``cells``.
         layout: where cells and clients are; None without a radio channel or if it is recorded.
         path_loss: path loss; None without positions.
         fading: fading of the radio channel; None without one or if it is recorded.
@@ -65,6 +67,7 @@ class Choices:
     model: ModelChoice
     lr_schedule: StepSizes
     compression: Compression | None = None
+    select: Selection | None = None
     layout: LayoutModel | None = None
     path_loss: PathLossModel | None = None
     fading: FadingModel | None = None

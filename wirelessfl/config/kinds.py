@@ -21,6 +21,7 @@ from wirelessfl.registry import Choice, Kind
 from wirelessfl.rounds.compression import COMPRESSIONS
 from wirelessfl.rounds.step_sizes import STEP_SIZES
 from wirelessfl.schedules import SCHEDULES, Schedule
+from wirelessfl.selection import SELECTIONS
 from wirelessfl.sessions.presence import PRESENCES
 from wirelessfl.tasks.delays import DELAYS
 from wirelessfl.uplinks import UPLINKS, Uplink
@@ -32,6 +33,7 @@ KINDS: Mapping[str, Kind[Any]] = {
     "model": MODEL_CHOICES,
     "lr_schedule": STEP_SIZES,
     "compression": COMPRESSIONS,
+    "select": SELECTIONS,
     "layout": LAYOUTS,
     "path_loss": PATH_LOSSES,
     "fading": FADINGS,
@@ -50,6 +52,7 @@ DEFAULTS: Mapping[str, str] = {
     "model": "fcnn",
     "lr_schedule": "constant",
     "compression": "none",
+    "select": "random",
     "layout": "section-vi-c",
     "path_loss": "umi",
     "fading": "rayleigh",
@@ -149,6 +152,16 @@ class Frame:
                 return f'conflicts with {uplink}, which sends no packets: choose uplink "tdma"'
             case "failures" if not self.uplink.radio:
                 return f'conflicts with {uplink}, which has no radio channel: choose uplink "tdma"'
+            case "select" if self.regime == "tasks":
+                return (
+                    f"conflicts with {schedule}, which assigns clients to tasks: choose schedule "
+                    '"rounds"'
+                )
+            case "select" if self.regime == "cells":
+                return (
+                    f"conflicts with {schedule}, in which all clients of a cell train: choose "
+                    'schedule "rounds"'
+                )
             case "layout" | "path_loss" | "fading" if not self.radio:
                 return 'conflicts with delays "shifted-exponential": choose delays "wireless"'
             case "layout" | "path_loss" | "fading" if not self.uplink.radio:

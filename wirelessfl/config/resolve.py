@@ -109,6 +109,7 @@ def check(settings: Settings) -> None:
         ConfigError: settings conflict; the message names them.
     """
     check_sessions(settings)
+    _check_selection(settings)
     if settings.warm_start is not None:
         check_pilot(settings.sessions.sessions, settings.warm_start)
     check_payloads(settings)
@@ -116,6 +117,17 @@ def check(settings: Settings) -> None:
     check_schedule(settings)
     check_one_variable(settings)
     _check_network(settings)
+
+
+def _check_selection(settings: Settings) -> None:
+    """Check the settings of the selection against the numbers of participants and cells.
+
+    Raises:
+        ConfigError: they do not fit.
+    """
+    select, per_round = settings.choices.select, settings.training.clients_per_round
+    if select is not None and per_round is not None and settings.clients_known:
+        select.check(per_round, settings.network.cells or 1)
 
 
 def _check_cells(settings: Settings) -> None:

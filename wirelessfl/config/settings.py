@@ -65,6 +65,7 @@ class Settings(Section):
     run: RunSection = RunSection()
     compression: dict[str, Any] | None = None
     failures: dict[str, Any] | None = None
+    select: dict[str, Any] | None = None
     layout: dict[str, Any] | None = None
     path_loss: dict[str, Any] | None = None
     fading: dict[str, Any] | None = None

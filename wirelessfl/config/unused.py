@@ -14,6 +14,7 @@ from wirelessfl.config.given import LINK_KINDS, replaced_by_network
 from wirelessfl.config.kinds import KINDS, with_cells
 from wirelessfl.config.settings import Settings
 from wirelessfl.data import WITHOUT_IMAGES, dataset_names, text_options
+from wirelessfl.selection import RandomSelection
 from wirelessfl.wording import shown
 
 Place = tuple[str, str]
@@ -247,6 +248,27 @@ def _sessions(settings: Settings) -> Found:
         )
 
 
+def _selection(settings: Settings) -> Found:
+    """A selection where all clients take part or channels are missing, and its energy budget."""
+    select, per_round = settings.choices.select, settings.training.clients_per_round
+    if select is None:
+        title = f'schedule "{settings.schedule["name"]}"'
+        yield (
+            ("training", "client_joules"),
+            f'conflicts with {title}, which has no common rounds: choose schedule "rounds"',
+        )
+        return
+    name = (settings.select or {})["name"]
+    reason = None
+    if per_round is None and name != RandomSelection.name:
+        reason = "needs clients_per_round: set it"
+    elif select.radio and not settings.frame.uplink.radio:
+        uplink = f'uplink "{settings.frame.uplink.title}"'
+        reason = f'conflicts with {uplink}, which has no radio channel: choose uplink "tdma"'
+    if reason is not None:
+        yield from ((("select", key), reason) for key in settings.select or {})
+
+
 def _stop_at_target(settings: Settings) -> Found:
     """``stop_at_target`` without a target, or where accuracies do not end the run."""
     place = ("evaluation", "stop_at_target")
@@ -330,6 +352,7 @@ RULES = (
     _gains,
     _requests,
     _sessions,
+    _selection,
     _stop_at_target,
     _algorithm,
     _data,

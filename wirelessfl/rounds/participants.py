@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +12,12 @@ from channels.arrays import BoolArray, FloatArray, IntArray
 from channels.streams import Stream
 from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.errors import ConfigError
-from wirelessfl.server.present import RankedClients
+from wirelessfl.selection.random import some
+from wirelessfl.server.present import PresentClients, RankedClients
+
+Select = Callable[[IntArray, IntArray, IntArray], IntArray]
+"""Returns the numbers of the clients that take part, from the numbers and cells of the candidates
+[candidates], and from the number of participants per cell [cells]."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +44,9 @@ def draw_participants(
     tracking: int | None,
     stream: Stream,
     present: RankedClients | None = None,
+    select: Select | None = None,
 ) -> Participants:
-    """Draw S of n clients uniformly without replacement, and S_tilde of these for tracking.
+    """Choose S of n clients, and draw S_tilde of these uniformly for tracking.
 
     A cell's number of participants is proportional to its number of clients, and its number of
     tracking clients to its number of participants. Fractions are rounded at random in each
@@ -53,6 +60,8 @@ def draw_participants(
         stream: random stream of this round.
         present: clients that are present; None for all. If fewer than S are present, all of them
             participate, and a cell may have no participant.
+        select: chooses the participants; it may return fewer than wanted. None to draw them
+            uniformly without replacement.
 
     Raises:
         ConfigError: all clients are present, and S is too small for a participant in every cell.
@@ -72,25 +81,51 @@ def draw_participants(
             )
         total = min(per_round, int(sizes.sum()))
         sampled = trackers = _shares(sizes, total, stream.child("participants of cells"))
+    clients = None
+    if select is not None:
+        every = np.arange(int(sizes.sum()))
+        numbers = every if present is None else present.at(every)
+        clients = np.sort(select(numbers, np.repeat(np.arange(len(sizes)), sizes), sampled))
+        ends = np.searchsorted(clients, network.cell_starts)
+        sampled = trackers = np.diff([*ends, len(clients)])
     if tracking is not None:
         total = min(tracking, int(sampled.sum()))
         trackers = _shares(sampled, total, stream.child("trackers of cells"))
     indices, tracks = [], []
     for cell, first in enumerate(np.cumsum(sizes) - sizes):
         cell_stream = stream.child("participants", cell)
-        indices.append(first + _some(sizes[cell], sampled[cell], cell_stream))
+        if clients is None:
+            indices.append(first + some(sizes[cell], sampled[cell], cell_stream))
         tracks.append(np.zeros(sampled[cell], dtype=np.bool_))
-        tracks[cell][_some(sampled[cell], trackers[cell], cell_stream.child("trackers"))] = True
-    clients = np.concatenate(indices)
-    return Participants(clients if present is None else present.at(clients), np.concatenate(tracks))
+        tracks[cell][some(sampled[cell], trackers[cell], cell_stream.child("trackers"))] = True
+    if clients is None:
+        ranks = np.concatenate(indices)
+        clients = ranks if present is None else present.at(ranks)
+    return Participants(clients, np.concatenate(tracks))
 
 
-def _some(size: int, count: int, stream: Stream) -> IntArray:
-    """Draw a uniform random subset of 0, ..., size - 1, sorted, in O(count)."""
-    if count == size:
-        return np.arange(size)
-    # Only the set must be uniform, not its order: no shuffle is needed.
-    return np.sort(stream.generator().choice(size, count, replace=False, shuffle=False))
+def able_clients(
+    clients: int, joules: FloatArray, limit: float, present: RankedClients | None
+) -> RankedClients | None:
+    """The present clients that have spent less than ``limit`` joules.
+
+    Args:
+        clients: number of clients of the network.
+        joules: [clients], energy that each has spent.
+        limit: energy that a client may spend.
+        present: clients that are present; None for all.
+
+    Returns:
+        ``present`` itself if all clients can take part.
+    """
+    able = joules < limit
+    if able.all():
+        return present
+    if present is not None:
+        here = np.zeros(clients, dtype=np.bool_)
+        here[present.at(np.arange(int(present.below([clients])[0])))] = True
+        able &= here
+    return PresentClients(able)
 
 
 def _shares(sizes: IntArray, total: int, stream: Stream) -> IntArray:

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from channels import ChannelDraw, Network
+from channels import ChannelDraw, Load, Network
 from channels.arrays import BoolArray, ComplexArray, FloatArray, IntArray
 from channels.streams import Stream
 from wirelessfl.algorithms.base import Algorithm
@@ -16,10 +16,12 @@ from wirelessfl.errors import ConfigError
 from wirelessfl.rounds.ledger import Ledger
 from wirelessfl.rounds.links import Links
 from wirelessfl.rounds.mask_sizes import mask_size_problem
-from wirelessfl.rounds.participants import Participants, draw_participants
+from wirelessfl.rounds.participants import Participants, able_clients, draw_participants
 from wirelessfl.rounds.price import Price, Pricing
 from wirelessfl.rounds.settings import TrainingSettings
 from wirelessfl.rounds.step_sizes import unchanged
+from wirelessfl.selection import Candidates, Selection
+from wirelessfl.selection.candidates import Losses
 from wirelessfl.server.present import RankedClients
 from wirelessfl.submodels import ClientSubmodels, NeuronMap, ParamSpec, Partition, Submodels
 from wirelessfl.submodels.partition import Scheme
@@ -109,15 +111,21 @@ class WholeModel:
 
 @dataclass(frozen=True)
 class Participation:
-    """Number of participating clients per round.
+    """How many clients take part in a round, and which.
 
     Args:
         per_round: S; None for all clients.
         tracking: S_tilde, number of participants that send tracking terms; None for all.
+        selection: which of the clients take part; None for uniformly random ones, which are drawn
+            without arrays over all clients.
+        client_joules: energy that a client may spend; None for no limit. A client that has spent it
+            takes no longer part.
     """
 
     per_round: int | None = None
     tracking: int | None = None
+    selection: Selection | None = None
+    client_joules: float | None = None
 
 
 @dataclass(frozen=True)
@@ -163,6 +171,7 @@ class Planner:
         present: RankedClients | None = None,
         submodels: Submodels | None = None,
         ledger: Ledger | None = None,
+        losses: Losses | None = None,
     ) -> Plan:
         """Plan global round ``number``: channel draws, participants, submodels and price.
 
@@ -171,6 +180,7 @@ class Planner:
             present: clients that are present; None for all.
             submodels: submodel of each node; None to let the algorithm assign them.
             ledger: what the clients have done so far; None at the start of a run.
+            losses: evaluates the current model on the samples of clients; None without training.
 
         Raises:
             ConfigError: a client's data rate is 0, joules are too many, or the algorithm cannot
@@ -181,8 +191,7 @@ class Planner:
             edge_rounds = self.settings.edge_rounds
             indices = [number * edge_rounds + e for e in range(edge_rounds)]
         stream = self.stream.child("round", number)
-        sizes = self.participation
-        who = draw_participants(self.network, sizes.per_round, sizes.tracking, stream, present)
+        who = self._participants(number, indices[0], present, ledger, losses)
         draws = self.network.draws(self.stream.child("channel"), indices, who.clients)
         context = _RoundContext(self, number, stream, draws, who)
         if submodels is None:
@@ -215,6 +224,71 @@ class Planner:
             arrivals=price.served.arrived,
         )
 
+    def able(self, present: RankedClients | None, ledger: Ledger) -> RankedClients | None:
+        """The present clients that have energy left; None for all clients."""
+        limit = self.participation.client_joules
+        if limit is None:
+            return present
+        return able_clients(self.network.clients, ledger.joules, limit, present)
+
+    def _participants(
+        self,
+        number: int,
+        index: int,
+        present: RankedClients | None,
+        ledger: Ledger | None,
+        losses: Losses | None,
+    ) -> Participants:
+        """The clients that take part in round ``number``; ``index`` is its first channel block."""
+        network, wanted = self.network, self.participation
+        stream = self.stream.child("round", number)
+        ledger = Ledger.of(network.clients) if ledger is None else ledger
+        present = self.able(present, ledger)
+        if present is not None and present.below([network.clients])[0] == 0:
+            raise ConfigError(
+                f"round {number + 1} has no client: all have spent client_joules="
+                f"{wanted.client_joules}. Raise client_joules, or end the run before."
+            )
+        selection = wanted.selection
+        if selection is None:
+            return draw_participants(network, wanted.per_round, wanted.tracking, stream, present)
+
+        def select(clients: IntArray, node: IntArray, counts: IntArray) -> IntArray:
+            def draw() -> ChannelDraw:
+                return network.draws(self.stream.child("channel"), [index], clients)
+
+            candidates = Candidates(
+                round=number,
+                clients=clients,
+                node=node,
+                counts=counts,
+                network=network.of(clients),
+                access=self.pricing.access,
+                radio=self.links.uplink.radio,
+                ledger=ledger,
+                stream=stream.child("participants"),
+                weights=None if self.weights is None else self.weights[clients],
+                find_draw=lambda: draw().block(0),
+                find_load=lambda: self._load_of(clients, number, stream, draw()),
+                find_losses=_untrained if losses is None else losses,
+            )
+            return selection.select(candidates)
+
+        return draw_participants(
+            network, wanted.per_round, wanted.tracking, stream, present, select
+        )
+
+    def _load_of(self, clients: IntArray, number: int, stream: Stream, draws: ChannelDraw) -> Load:
+        """Load of ``clients`` with the submodels that they have if all of them take part."""
+        who = Participants(clients, np.ones(len(clients), dtype=np.bool_))
+        context = _RoundContext(self, number, stream, draws, who)
+        each = self.algorithm.client_submodels(context)
+        if each is None:
+            lengths = self.algorithm.submodels(context).lengths[draws.network.cell_of]
+        else:
+            lengths = each.lengths
+        return self.pricing.load(who, lengths.astype(np.float64))
+
     def redealt(self, merges: int, before: Submodels, cells: Sequence[int]) -> Submodels:
         """Submodel of each node after a merge of some of the cells.
 
@@ -239,6 +313,18 @@ class Planner:
     def hierarchical(self) -> bool:
         """Whether there are edge servers between clients and cloud."""
         return self.pricing.hierarchical
+
+
+def _untrained(clients: IntArray, samples: int | None) -> FloatArray:
+    """Refuse losses where no model is trained.
+
+    Raises:
+        ConfigError: always.
+    """
+    raise ConfigError(
+        "select asks for losses of the current model, so the costs of a round depend on training: "
+        "train instead of pricing, or choose another selection."
+    )
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from wirelessfl.data.label_groups import LabelGroups
 from wirelessfl.rounds.links import Links
 from wirelessfl.rounds.plan import Participation, Planner, WholeModel
 from wirelessfl.rounds.settings import TrainingSettings
+from wirelessfl.selection import RandomSelection
 from wirelessfl.setup.data import Loaded
 from wirelessfl.setup.given_objects import NOTHING, GivenObjects
 from wirelessfl.setup.models import configured_model
@@ -142,6 +143,7 @@ def make_planner(
         network = replace(network, cycles_per_step=step_cost.cycles)
     uplink, wanted, training = config.choices.uplink, config.network, config.training
     compression, failures = config.choices.compression, config.choices.failures
+    select = config.choices.select
     down, back = wanted.downlink_mbps, wanted.backhaul_mbps
     return Planner(
         config.choices.algorithm,
@@ -160,7 +162,12 @@ def make_planner(
             compression=None if compression is None or compression.identity else compression,
         ),
         Stream(config.run.seed),
-        Participation(training.clients_per_round, training.tracking_clients),
+        Participation(
+            training.clients_per_round,
+            training.tracking_clients,
+            None if type(select) is RandomSelection else select,
+            training.client_joules,
+        ),
         config.choices.lr_schedule.shares(training.rounds),
         weights=weights,
     )

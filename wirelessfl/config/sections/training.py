@@ -34,6 +34,12 @@ class TrainingSection(Section):
         ge=1,
         description="clients that update and send tracking terms (default: all)",
     )
+    client_joules: float | None = Field(
+        None,
+        gt=0,
+        description="energy in joules after which a client takes no longer part (default: no "
+        "limit)",
+    )
     weighting: Literal["uniform", "samples"] = Field(
         "uniform", description="weights of clients and cells in averages"
     )

@@ -1,0 +1,26 @@
+"""Selections of the clients that take part in a round, one per file, discovered automatically."""
+
+from wirelessfl.registry import Kind
+from wirelessfl.selection.age import Age
+from wirelessfl.selection.base import Selection
+from wirelessfl.selection.best_channel import BestChannel
+from wirelessfl.selection.candidates import Candidates
+from wirelessfl.selection.power_of_choice import PowerOfChoice
+from wirelessfl.selection.random import RandomSelection
+from wirelessfl.selection.round_robin import RoundRobin
+from wirelessfl.selection.soonest import Soonest
+
+SELECTIONS: Kind[Selection] = Kind("select", __name__, Selection)
+"""All selections of the clients that take part in a round."""
+
+__all__ = [
+    "SELECTIONS",
+    "Age",
+    "BestChannel",
+    "Candidates",
+    "PowerOfChoice",
+    "RandomSelection",
+    "RoundRobin",
+    "Selection",
+    "Soonest",
+]

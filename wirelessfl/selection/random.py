@@ -1,0 +1,38 @@
+"""Uniformly random clients."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from channels.arrays import IntArray
+from channels.streams import Stream
+from wirelessfl.selection.base import Selection
+from wirelessfl.selection.candidates import Candidates
+
+
+@dataclass(frozen=True)
+class RandomSelection(Selection):
+    """Clients of each cell uniformly at random; unbiased."""
+
+    unbiased: ClassVar[bool] = True
+
+    def select(self, candidates: Candidates) -> IntArray:
+        """Draw each cell's clients without replacement."""
+        sizes = np.bincount(candidates.node, minlength=len(candidates.counts))
+        firsts = np.cumsum(sizes) - sizes
+        rows = [
+            first + some(sizes[cell], candidates.counts[cell], candidates.stream.child(cell))
+            for cell, first in enumerate(firsts)
+        ]
+        return np.asarray(candidates.clients[np.concatenate(rows)])
+
+
+def some(size: int, count: int, stream: Stream) -> IntArray:
+    """Draw a uniform random subset of 0, ..., size - 1, sorted, in O(count)."""
+    if count == size:
+        return np.arange(size)
+    # Only the set must be uniform, not its order: no shuffle is needed.
+    return np.sort(stream.generator().choice(size, count, replace=False, shuffle=False))
