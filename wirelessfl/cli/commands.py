@@ -146,6 +146,8 @@ def _close(result: RunResult, as_json: bool) -> None:
     console.print(closing_table(each))
     if changes:
         console.print(transitions_table(changes))
+    if result.ended is not None:
+        _say(console, f"the run {result.ended}.")
     _say(console, f"rows, parameters and settings: {summary['directory']}")
 
 

@@ -30,7 +30,7 @@ from wirelessfl.rounds.rounds import ModelRounds
 from wirelessfl.rounds.step_sizes import unchanged
 from wirelessfl.schedules import Clock, Scope, SessionsScheduler
 from wirelessfl.schedules.events import Report, Scheduler
-from wirelessfl.schedules.loop import Regime, begin, simulate
+from wirelessfl.schedules.loop import begin, simulate
 from wirelessfl.server.client_states import make_states
 from wirelessfl.server.server import Server
 from wirelessfl.server.weights import Weights
@@ -59,10 +59,12 @@ class Prices:
         node_seconds: [rounds, nodes], duration of each round at each edge server, or at the server
             of a star; the slowest decides. With asynchronous cells, that of the cells that are
             merged, and NaN for the others.
+        ended: why the run ends before its last round: no client has energy left.
     """
 
     rows: list[dict[str, Any]]
     node_seconds: FloatArray
+    ended: str | None = None
 
     def __len__(self) -> int:
         return len(self.node_seconds)
@@ -140,6 +142,8 @@ class Prices:
                 continue
             numbers = each.mean(), each.min(), each.max(), each.sum()
             lines.append(f"{title:28}" + "".join(f"{number:12.4g}" for number in numbers))
+        if self.ended is not None:
+            lines.append(f"ended after round {len(self)}: {self.ended}")
         return "\n".join(lines)
 
 
@@ -173,13 +177,13 @@ def price(
 
     Raises:
         ConfigError: a wrong setting, settings that conflict, a wrong number of rounds, or the costs
-            depend on training: requests to clients and rounds of tasks.
+            depend on training: requests to clients, rounds of tasks, and selection by losses.
         DataError: the data set must be read, but is missing or damaged.
     """
     check_objects(model=model, data=data, network=network)
     given = GivenObjects(model, data, network)
     config = configured(config, given)
-    rounds = _checked(config, rounds)
+    rounds = _checked(config, rounds, joules)
     if network is not None:
         guard(type(network.fading), Fading)
     with seeded_generators(Stream(config.run.seed, ("users' code",))):
@@ -199,10 +203,11 @@ def price(
 
         begin(clock, config.training.max_seconds if rounds is None else None)
         simulate(schedule, regime, clock, report, lambda: None)
-    return Prices(rows, np.array(training.node_seconds).reshape(-1, planned.planner.network.cells))
+    seconds = np.array(training.node_seconds).reshape(-1, planned.planner.network.cells)
+    return Prices(rows, seconds, None if isinstance(regime, UntrainedCells) else regime.ended)
 
 
-def _checked(config: Config, rounds: Any) -> int | None:
+def _checked(config: Config, rounds: Any, joules: bool) -> int | None:
     """The number of rounds; refuses runs whose costs depend on training, and wrong numbers.
 
     Raises:
@@ -214,6 +219,17 @@ def _checked(config: Config, rounds: Any) -> int | None:
             "trains which task, and when tasks end, can depend on accuracies. `wirelessfl "
             "timeline` shows the times up to the first such decision; for prices choose schedule "
             '"rounds", or an algorithm with cells.'
+        )
+    select, limit = config.choices.select, config.training.client_joules
+    if select is not None and select.wants_losses:
+        raise ConfigError(
+            f'select "{select.title}" has no price without training: it chooses clients by the '
+            "losses of the current model. Choose another selection."
+        )
+    if limit is not None and not joules:
+        raise ConfigError(
+            f"client_joules={limit:g} conflicts with joules=False: who takes part depends on the "
+            "energy spent. Give joules=True, or leave client_joules out."
         )
     if rounds is None:
         return None
@@ -242,7 +258,7 @@ def _simulated(
     training: UntrainedRounds,
     clock: Clock,
     rounds: int | None,
-) -> tuple[Scheduler, Regime]:
+) -> tuple[Scheduler, ModelRounds | SessionRounds | UntrainedCells]:
     """The run's schedule, with a report after each round, and what carries out its decisions."""
     # Costs do not depend on step sizes, which may be undefined beyond the run's last round.
     planner = replace(planned.planner, lr_share=unchanged)

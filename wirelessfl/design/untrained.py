@@ -48,6 +48,7 @@ class UntrainedRounds(RoundTraining):
         self.ledger = Ledger(len(server.weights.node_of))
         self.penalties, self.teacher = (), None
         self.metrics = {}
+        self.client_losses = None
         self.node_seconds: list[FloatArray] = []
         """Seconds [nodes] of each round at each node."""
 

@@ -224,12 +224,19 @@ class Planner:
             arrivals=price.served.arrived,
         )
 
-    def able(self, present: RankedClients | None, ledger: Ledger) -> RankedClients | None:
+    def able(self, present: RankedClients | None, ledger: Ledger | None) -> RankedClients | None:
         """The present clients that have energy left; None for all clients."""
         limit = self.participation.client_joules
-        if limit is None:
+        if limit is None or ledger is None:
             return present
         return able_clients(self.network.clients, ledger.joules, limit, present)
+
+    def exhausted(self, present: RankedClients | None, ledger: Ledger | None) -> str | None:
+        """Why none of the present clients can take part in a further round; None if one can."""
+        limit, able = self.participation.client_joules, self.able(present, ledger)
+        if limit is None or able is None or able.below([self.network.clients])[0] > 0:
+            return None
+        return f"all clients have spent client_joules={limit:g}"
 
     def _participants(
         self,
@@ -242,13 +249,13 @@ class Planner:
         """The clients that take part in round ``number``; ``index`` is its first channel block."""
         network, wanted = self.network, self.participation
         stream = self.stream.child("round", number)
-        ledger = Ledger.of(network.clients) if ledger is None else ledger
-        present = self.able(present, ledger)
-        if present is not None and present.below([network.clients])[0] == 0:
+        spent = self.exhausted(present, ledger)
+        if spent is not None:
             raise ConfigError(
-                f"round {number + 1} has no client: all have spent client_joules="
-                f"{wanted.client_joules}. Raise client_joules, or end the run before."
+                f"round {number + 1} has no client: {spent}. Raise client_joules, or end the run "
+                "before."
             )
+        present = self.able(present, ledger)
         selection = wanted.selection
         if selection is None:
             return draw_participants(network, wanted.per_round, wanted.tracking, stream, present)
@@ -265,7 +272,7 @@ class Planner:
                 network=network.of(clients),
                 access=self.pricing.access,
                 radio=self.links.uplink.radio,
-                ledger=ledger,
+                ledger=Ledger(network.clients) if ledger is None else ledger,
                 stream=stream.child("participants"),
                 weights=None if self.weights is None else self.weights[clients],
                 find_draw=lambda: draw().block(0),

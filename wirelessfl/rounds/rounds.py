@@ -5,7 +5,7 @@ from __future__ import annotations
 from wirelessfl.rounds.plan import Plan, Planner
 from wirelessfl.rounds.training import RoundTraining
 from wirelessfl.schedules import Clock
-from wirelessfl.schedules.events import Arrived, Decision, Event, Give, Merge
+from wirelessfl.schedules.events import Arrived, Decision, Event, Exhausted, Give, Merge
 from wirelessfl.training.cohort import State
 
 
@@ -22,23 +22,29 @@ class ModelRounds:
         self.planner, self.training, self.clock = planner, training, clock
         self._given: dict[int, tuple[Plan, State]] = {}
         self._due: list[int] = []
+        self.ended: str | None = None
+        """Why the run ends before its last round; None if it does not."""
 
     def happened(self, what: Event) -> Event:
         """Return the clock entry ``what``, which already is an event for the schedule."""
         return what
 
-    def carry_out(self, decision: Decision) -> None:
-        """Start a round, or train and merge it."""
+    def carry_out(self, decision: Decision) -> Event | None:
+        """Start a round, or train and merge it; say so if no client can take part any more."""
         match decision:
             case Give(number):
                 self._due.append(number)
             case Merge(number):
                 self.training.train(*self._given.pop(number))
+                self.ended = self.planner.exhausted(None, self.training.ledger)
+                return None if self.ended is None else Exhausted()
+        return None
 
     def settle(self) -> None:
         """Plan the issued rounds, with the model after all events at this time."""
         for number in self._due:
-            plan = self.planner.plan(number, ledger=self.training.ledger)
+            training = self.training
+            plan = self.planner.plan(number, ledger=training.ledger, losses=training.losses)
             self._given[number] = plan, self.training.server.cloud
             self.clock.after(float(plan.price.seconds.max()), Arrived(number))
         self._due = []

@@ -10,14 +10,16 @@ from typing import Any
 import numpy as np
 from torch import Tensor
 
-from channels.arrays import IntArray
+from channels.arrays import FloatArray, IntArray
 from channels.streams import Stream
 from wirelessfl.rounds.global_round import GlobalRound
 from wirelessfl.rounds.ledger import Ledger
 from wirelessfl.rounds.local_training import LocalTraining
 from wirelessfl.rounds.plan import Plan
 from wirelessfl.rounds.settings import TrainingSettings
+from wirelessfl.selection.candidates import Losses
 from wirelessfl.server.server import Server
+from wirelessfl.training.client_losses import ClientLosses
 from wirelessfl.training.cohort import Penalty, State
 from wirelessfl.training.executor import Executor
 from wirelessfl.training.shards import Shards
@@ -74,6 +76,22 @@ class RoundTraining:
         self.totals = Totals()
         self.ledger = Ledger(len(server.weights.node_of))
         self.metrics: dict[str, float] = {}
+        self.client_losses: ClientLosses | None = None
+        """Evaluates the server's model on the clients' samples; None if nothing needs it."""
+
+    @property
+    def losses(self) -> Losses | None:
+        """Losses of the server's current model on the samples of clients; None if not known."""
+        measured = self.client_losses
+        if measured is None:
+            return None
+
+        def losses(clients: IntArray, samples: int | None) -> FloatArray:
+            params = self.server.cloud["params"]
+            # All processes must select the same clients.
+            return self.shards.by_first(lambda: measured.of(params, clients, samples))
+
+        return losses
 
     def branch(self, stream: Stream) -> RoundTraining:
         """Return a copy for trial rounds, which change neither this object nor its client states.

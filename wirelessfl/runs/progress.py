@@ -62,6 +62,9 @@ class Engine(Protocol):
     def params(self) -> dict[str, Tensor]:
         """The current parameters, by name."""
 
+    def ended(self) -> str | None:
+        """Why the run ends before its last round, if energy does not suffice for it."""
+
 
 class Progress:
     """Executes a run, and writes its rows and checkpoints.

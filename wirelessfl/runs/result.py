@@ -46,12 +46,14 @@ class RunResult:
             parameter appears under each of its names. If tasks have tables, names start with the
             task's name and a dot.
         directory: folder of the run; its ``about.json`` records version, commit, date and device.
+        ended: why the run ended before its last round, if its clients have no energy left.
     """
 
     config: Config
     rows: list[Row]
     params: dict[str, Tensor]
     directory: Path
+    ended: str | None = None
 
     @property
     def tasks(self) -> list[str]:
@@ -141,6 +143,8 @@ class RunResult:
             "best_accuracy": _told(max(rows, key=deciding_accuracy), "accuracy"),
             **{key: last[key] for key in ("uplink_mib", "sim_seconds", "joules", "wall_seconds")},
         }
+        if self.ended is not None:
+            summary["ended"] = self.ended
         if config.sessions.sessions is not None:
             summary["transition_accuracy"] = self._after_transitions()
         if target is not None:

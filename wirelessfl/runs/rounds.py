@@ -8,6 +8,7 @@ from typing import Any
 
 from torch import Tensor
 
+from wirelessfl.rounds.cells import AsynchronousCells
 from wirelessfl.runs.directory import Row
 from wirelessfl.runs.fingerprints import data_fingerprint, model_fingerprint, network_fingerprint
 from wirelessfl.runs.rows import deciding_accuracy, evaluation_fields, finite
@@ -77,6 +78,7 @@ class RoundsEngine:
             "sim_seconds": self.setup.clock.now,
             "shapes": spec.shapes,
             "ties": spec.ties,
+            **({"ended": self.ended()} if self.ended() else {}),
         }
 
     def restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
@@ -107,6 +109,14 @@ class RoundsEngine:
             "the data are": data_fingerprint(model.data, model.client_samples),
             "the network's values are": network_fingerprint(self.setup.network, self.setup.stream),
         }
+
+    def ended(self) -> str | None:
+        """Why the run ends before its last round; None if it does not."""
+        regime = self.setup.regime
+        if isinstance(regime, AsynchronousCells) or regime.ended is None:
+            return None
+        done, total = self.setup.training.ledger.rounds, self.setup.config.total_rounds
+        return f"ended after round {done} of {total}: {regime.ended}" if done < total else None
 
     def params(self) -> dict[str, Tensor]:
         """Parameters of the cloud's model, by name."""

@@ -144,7 +144,8 @@ def resume(
         if state["finished"]:
             if changed and on_note is not None:
                 on_note(f"{changed} has changed since this run; its rows are of the old version.")
-            return RunResult(config, rows, _stored_params(tensors, state, config), directory.path)
+            params = _stored_params(tensors, state, config)
+            return RunResult(config, rows, params, directory.path, state.get("ended"))
         shards.by_first(lambda: directory.check_logs(tensors, titled=bool(config.task)))
     shards.by_first(directory.about)
     if changed:
@@ -293,4 +294,4 @@ def _go(
                     directory.remove()  # otherwise it would block the next run in this folder
                 raise
     rows = shards.by_first(directory.rows)
-    return RunResult(setup.config, rows, engine.params(), directory.path)
+    return RunResult(setup.config, rows, engine.params(), directory.path, engine.ended())

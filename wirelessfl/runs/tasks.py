@@ -127,6 +127,10 @@ class TasksEngine:
             "the network's values are": network_fingerprint(self.setup.network, self.setup.stream),
         }
 
+    def ended(self) -> str | None:
+        """None: tasks have no budgets of energy."""
+        return None
+
     def params(self) -> dict[str, Tensor]:
         """Parameters by name; if tasks have tables, names start with the task's name."""
         found: dict[str, Tensor] = {}

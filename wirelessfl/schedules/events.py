@@ -115,6 +115,11 @@ class Tick:
 
 
 @dataclass(frozen=True)
+class Exhausted:
+    """No client has energy left for a further round, or in sessions none that is present."""
+
+
+@dataclass(frozen=True)
 class Deadline:
     """The limit of simulated time is reached."""
 
@@ -131,6 +136,7 @@ Event = (
     | Present
     | Joined
     | Tick
+    | Exhausted
     | Deadline
 )
 

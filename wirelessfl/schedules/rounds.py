@@ -12,6 +12,7 @@ from wirelessfl.schedules.events import (
     Deadline,
     Decision,
     Event,
+    Exhausted,
     Give,
     Merge,
     Reached,
@@ -49,6 +50,7 @@ class RoundsScheduler:
         self.rounds = rounds
         self.report_every = report_every
         self._done = 0
+        self._reported = False  # whether the last round has a row
 
     def decide(self, event: Event) -> list[Decision]:
         """Start a round, or end one and start the next."""
@@ -60,11 +62,14 @@ class RoundsScheduler:
             case Arrived(number):
                 self._done = number + 1
                 decisions: list[Decision] = [Merge(number)]
-                if self._done % self.report_every == 0 or self._done == self.rounds:
+                self._reported = self._done % self.report_every == 0 or self._done == self.rounds
+                if self._reported:
                     decisions.append(Report(self._done))
                 return [*decisions, Save(), self._next()]
             case Reached():
                 return [Stop()]
+            case Exhausted():
+                return [Stop()] if self._reported else [Report(self._done), Stop()]
             case Deadline():
                 return [Report(self._done), Stop()]
         raise AssertionError(f"unexpected event {event}")

@@ -12,6 +12,7 @@ from wirelessfl.schedules.events import (
     Deadline,
     Decision,
     Event,
+    Exhausted,
     Give,
     Joined,
     Merge,
@@ -29,7 +30,8 @@ class SessionsScheduler:
 
     A session has the clients that are present when it opens. If none is present, it waits for one.
     It starts with trial rounds, if the warm start needs them, and continues with its rounds. It
-    ends early when all of its clients have left. Round t of session s has number s T + t. Trial v
+    ends early when all of its clients have left or have no energy left; if none has energy when a
+    session opens, the run ends. Round t of session s has number s T + t. Trial v
     of session s has trial number s V + v, where V is the maximum number of trials of a session.
 
     Args:
@@ -71,6 +73,8 @@ class SessionsScheduler:
                 return [Merge(number, trial)]
             case Present(clients):
                 return self._with(clients)
+            case Exhausted():
+                return [self._report(), Stop()] if self._begun else [Stop()]
             case Deadline():
                 # Before a session begins it has no model to evaluate.
                 first = self._begun or self._session == 0

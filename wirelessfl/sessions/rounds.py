@@ -21,12 +21,14 @@ from wirelessfl.schedules.events import (
     Close,
     Decision,
     Event,
+    Exhausted,
     Give,
     Joined,
     Merge,
     Open,
     Present,
 )
+from wirelessfl.server.present import RankedClients
 from wirelessfl.server.server import Server
 from wirelessfl.sessions.attendance import Attendance, PresenceChanged
 from wirelessfl.sessions.extra_costs import ExtraCosts
@@ -102,6 +104,8 @@ class SessionRounds:
         self.gradient: Tensor | None = None
         self.weights: dict[int, float] = {}
         self.labels_before: tuple[int, ...] = ()
+        self.ended: str | None = None
+        """Why the run ends before its last session; None if it does not."""
         self._session = 0
         self._trial: RoundTraining | None = None
         self._given: dict[bool, Given] = {}
@@ -119,6 +123,19 @@ class SessionRounds:
         if not isinstance(what, PresenceChanged):
             return what
         return Joined() if self._look() else None
+
+    def _exhausted(self, clients: RankedClients | None) -> Exhausted | None:
+        """The event if none of these clients, or of all, has energy left; notes why."""
+        self.ended = self.planner.exhausted(clients, self.training.ledger)
+        return None if self.ended is None else Exhausted()
+
+    def _able(self) -> Present:
+        """Number of present clients that have energy left."""
+        present = self.server.present
+        able = self.planner.able(present, self.training.ledger)
+        if able is None or able is present:
+            return Present(len(present))
+        return Present(int(able.below([self.planner.network.clients])[0]))
 
     def _look(self) -> bool:
         """Remove clients that have left the session; return whether a client has joined."""
@@ -140,7 +157,8 @@ class SessionRounds:
         match decision:
             case Open(session):
                 self._open(session)
-                return Present(len(self.server.present))
+                present = self.server.present
+                return self._exhausted(present if len(present) else None) or self._able()
             case Begin(session):
                 self._begin(session)
             case Close(session):
@@ -152,7 +170,7 @@ class SessionRounds:
                 self._due.append(decision)
             case Merge(_, trial):
                 self._merge(trial)
-                return Present(len(self.server.present))
+                return self._exhausted(None) or self._able()
         return None
 
     def _open(self, session: int) -> None:
@@ -211,7 +229,12 @@ class SessionRounds:
             training, planner = self.training, self.planner
             if give.trial:
                 training, planner = self._trial_training(), self.trial_planner
-            plan = planner.plan(give.number, self.server.present, ledger=self.training.ledger)
+            plan = planner.plan(
+                give.number,
+                self.server.present,
+                ledger=self.training.ledger,
+                losses=training.losses,
+            )
             seconds = float(plan.price.seconds.max())
             if not give.trial:
                 seconds += self._delay

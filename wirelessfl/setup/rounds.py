@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from channels.arrays import FloatArray, IntArray
 from channels.streams import Stream
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
@@ -13,6 +14,7 @@ from wirelessfl.rounds.plan import Planner
 from wirelessfl.rounds.rounds import ModelRounds
 from wirelessfl.rounds.training import RoundTraining
 from wirelessfl.schedules import Clock, Scope
+from wirelessfl.selection import Selection
 from wirelessfl.server.client_states import make_states
 from wirelessfl.server.present import PresentClients
 from wirelessfl.server.server import Server
@@ -25,6 +27,7 @@ from wirelessfl.setup.planners import make_planner
 from wirelessfl.setup.setups import Limits, RoundsSetup
 from wirelessfl.setup.structure import Structure
 from wirelessfl.setup.trained_model import TrainedModel, build_model_of
+from wirelessfl.training.client_losses import ClientLosses
 from wirelessfl.training.shards import Shards
 
 
@@ -76,6 +79,10 @@ def build_rounds(config: Config, given: GivenObjects, shards: Shards) -> RoundsS
         shards,
     )
     clock, tested = Clock(), algorithm.tested(structure.neurons)
+    tested_of = None if tested is None else tested.of(np.zeros(1, dtype=np.int64))
+    select = planner.participation.selection
+    if select is not None:  # it may ask for losses
+        round_training.client_losses = ClientLosses(model.objective, model.executor.data, tested_of)
     return RoundsSetup(
         config=config.settled(
             model.computing.settings() | {"client_states": states.kind, "padding": padding}
@@ -89,12 +96,27 @@ def build_rounds(config: Config, given: GivenObjects, shards: Shards) -> RoundsS
         ),
         limits=Limits.of(config, model.computing.threads),
         shards=shards,
-        notes=model.notes,
+        notes=[*model.notes, *_notes(select)],
         planner=planner,
         training=round_training,
         regime=ModelRounds(planner, round_training, clock),
-        tested=None if tested is None else tested.of(np.zeros(1, dtype=np.int64)),
+        tested=tested_of,
     )
+
+
+def _notes(select: Selection | None) -> list[str]:
+    """A note that the selection changes what the mean over the participants estimates."""
+    if select is None or select.unbiased:
+        return []
+    return [
+        f'select "{select.title}" is biased: clients take part unequally often, so the mean over '
+        "the participants is not an unbiased estimate of the mean over all clients."
+    ]
+
+
+def _equal_losses(clients: IntArray, samples: int | None) -> FloatArray:
+    """Losses of 0, with which a round is planned as a check."""
+    return np.zeros(len(clients))
 
 
 def _checked_padding(
@@ -116,10 +138,10 @@ def _checked_padding(
                 f"{fewest} of {planner.network.clients}: choose 1 to {fewest}."
             )
     present = None if groups is None else PresentClients(groups.group_of == 0)
-    first = planner.plan(0, present)
+    first = planner.plan(0, present, losses=_equal_losses)
     if planner.algorithm.plans_ahead and config.sessions.sessions is None:
         for number in range(1, config.training.rounds):
-            planner.plan(number)
+            planner.plan(number, losses=_equal_losses)
     if first.client_submodels is None:
         return config.run.padding
     return structure.padding(config.run.padding)
