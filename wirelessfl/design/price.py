@@ -204,7 +204,9 @@ def price(
         begin(clock, config.training.max_seconds if rounds is None else None)
         simulate(schedule, regime, clock, report, lambda: None)
     seconds = np.array(training.node_seconds).reshape(-1, planned.planner.network.cells)
-    return Prices(rows, seconds, None if isinstance(regime, UntrainedCells) else regime.ended)
+    ended = None if isinstance(regime, UntrainedCells) else regime.ended
+    wanted = config.total_rounds if rounds is None else rounds
+    return Prices(rows, seconds, ended if len(seconds) < wanted else None)
 
 
 def _checked(config: Config, rounds: Any, joules: bool) -> int | None:

@@ -46,14 +46,22 @@ class RunResult:
             parameter appears under each of its names. If tasks have tables, names start with the
             task's name and a dot.
         directory: folder of the run; its ``about.json`` records version, commit, date and device.
-        ended: why the run ended before its last round, if its clients have no energy left.
+        exhausted: why no client could take part in a further round; None if one could.
     """
 
     config: Config
     rows: list[Row]
     params: dict[str, Tensor]
     directory: Path
-    ended: str | None = None
+    exhausted: str | None = None
+
+    @property
+    def ended(self) -> str | None:
+        """After which round and why the run ended before its last round; None if it did not."""
+        done, total = self.rows[-1]["round"], self.config.total_rounds
+        if self.exhausted is None or done == total:
+            return None
+        return f"ended after round {done} of {total}: {self.exhausted}"
 
     @property
     def tasks(self) -> list[str]:

@@ -78,7 +78,7 @@ class RoundsEngine:
             "sim_seconds": self.setup.clock.now,
             "shapes": spec.shapes,
             "ties": spec.ties,
-            **({"ended": self.ended()} if self.ended() else {}),
+            "ended": self.ended(),
         }
 
     def restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
@@ -113,10 +113,7 @@ class RoundsEngine:
     def ended(self) -> str | None:
         """Why the run ends before its last round; None if it does not."""
         regime = self.setup.regime
-        if isinstance(regime, AsynchronousCells) or regime.ended is None:
-            return None
-        done, total = self.setup.training.ledger.rounds, self.setup.config.total_rounds
-        return f"ended after round {done} of {total}: {regime.ended}" if done < total else None
+        return None if isinstance(regime, AsynchronousCells) else regime.ended
 
     def params(self) -> dict[str, Tensor]:
         """Parameters of the cloud's model, by name."""

@@ -50,6 +50,7 @@ VALUES: Mapping[str, Any] = {
     "samples_per_client": 5,
     "overlap": 0.5,
     "unseen_labels": 1,
+    "candidates": 7,
 }
 """Values of settings for which none can be derived from the default."""
 NEEDS: Mapping[str, Mapping[str, Any]] = {
@@ -76,6 +77,7 @@ KIND_NEEDS: Mapping[str, Mapping[str, Any]] = {
     "assignment": {"schedule": "simultaneous"},
     "delays": {"schedule": "buffered"},
     "path_loss": {"layout": "disc"},
+    "select": {"clients_per_round": 5},
 }
 TWO_TASKS = {"task": ["digits,name=a", "digits,name=b"]}
 
@@ -113,6 +115,7 @@ OTHERS = {
     "model": ("mlp", "linear"),
     "lr_schedule": ("constant", "poly"),
     "compression": ("none", "top-k"),
+    "select": ("random", "power-of-choice"),
     "layout": ("section-vi-c", "hexagonal", "file"),
     "path_loss": ("umi", "log-distance"),
     "fading": ("rayleigh", "rician"),

@@ -178,6 +178,8 @@ def runs() -> dict[str, tuple[str, dict[str, Any]]]:
                 flags |= {"sessions": 4}
             if kind == "path_loss":
                 flags |= {"layout": "disc"}
+            if kind == "select":
+                flags |= {"clients_per_round": 5}
             if kind == "assignment":
                 flags |= {"schedule": "simultaneous"}
             if kind == "delays":
