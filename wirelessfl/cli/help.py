@@ -20,7 +20,7 @@ TEXTS = {
     "model": "model, or module:callable",
     "lr_schedule": "step size over the rounds",
     "compression": "compression of the model on the downlink",
-    "select": "clients that take part in a round, of --clients-per-round",
+    "select": "clients that take part in a round",
     "layout": "positions of cells and clients",
     "path_loss": "path loss and shadowing",
     "fading": "block fading",

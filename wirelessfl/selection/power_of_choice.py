@@ -26,13 +26,13 @@ class PowerOfChoice(Selection):
     of the current model on their own samples take part.
 
     Args:
-        candidates: d, number of candidates per cell; None for twice the number of participants.
+        loss_candidates: d, number of candidates per cell; None for twice the number of participants.
         loss_samples: largest number of samples on which a candidate evaluates the model.
     """
 
     wants_losses: ClassVar[bool] = True
 
-    candidates: Annotated[
+    loss_candidates: Annotated[
         int | None,
         Field(
             ge=1,
@@ -46,16 +46,18 @@ class PowerOfChoice(Selection):
 
     def check(self, per_round: int, cells: int) -> None:
         """Refuse fewer candidates than participants."""
-        if self.candidates is not None and self.candidates * cells < per_round:
+        if self.loss_candidates is not None and self.loss_candidates * cells < per_round:
             raise ConfigError(
-                f"candidates={self.candidates} per cell conflicts with clients_per_round="
-                f"{per_round} in {cells} cells: raise candidates, or lower clients_per_round."
+                f"loss_candidates={self.loss_candidates} per cell conflicts with clients_per_round="
+                f"{per_round} in {cells} cells: raise loss_candidates, or lower clients_per_round."
             )
 
     def select(self, candidates: Candidates) -> IntArray:
         """Draw candidates, and keep those of largest loss; of equal ones, the first."""
         counts = candidates.counts
-        wanted = 2 * counts if self.candidates is None else np.maximum(counts, self.candidates)
+        wanted = (
+            2 * counts if self.loss_candidates is None else np.maximum(counts, self.loss_candidates)
+        )
         sizes = np.bincount(candidates.node, minlength=len(counts))
         firsts = np.cumsum(sizes) - sizes
         drawn = [

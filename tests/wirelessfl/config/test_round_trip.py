@@ -50,7 +50,7 @@ VALUES: Mapping[str, Any] = {
     "samples_per_client": 5,
     "overlap": 0.5,
     "unseen_labels": 1,
-    "candidates": 7,
+    "loss_candidates": 7,
 }
 """Values of settings for which none can be derived from the default."""
 NEEDS: Mapping[str, Mapping[str, Any]] = {

@@ -78,6 +78,7 @@ SECTIONS: dict[str, Callable[[Run], bool]] = {
     "tested_labels": lambda run: run["sessions"] is not None,
     "eval_first": lambda run: False,  # needs sessions, and rounds that are not evaluated
     "stop_at_target": lambda run: False,  # needs target
+    "client_joules": lambda run: run["schedule"] == "rounds",
     "weighting": lambda run: run["algorithm"] not in WITHOUT_MEAN,
     "padding": lambda run: run["algorithm"] in NARROW,
     "client_states": lambda run: run["algorithm"] in WITH_STATE,
@@ -128,6 +129,8 @@ VALUES = {
     "edge_rounds": 2,
     "max_seconds": 9.0,
     "clients_per_round": 30,
+    "client_joules": 2.5,
+    "loss_candidates": 7,
     "tracking_clients": 30,
     "sessions": 4,
     "eval_every": 2,
@@ -257,6 +260,33 @@ def test_tables_name_existing_flags() -> None:
         ("hfedavg", {"schedule": "buffered", "requests": 96}, "requests=96 conflicts with algo"),
         ("fedavg", {"alpha": 0.5}, 'alpha=0.5 is a setting of split "dirichlet", and split is "n'),
         ("fedavg", {"rician_k_db": 6.0}, 'rician_k_db=6.0 is a setting of fading "rician"'),
+        ("fedavg", {"select": "age"}, "select='age' needs clients_per_round: set it, or leave"),
+        (
+            "fedavg",
+            {"select": "power-of-choice", "loss_samples": 9},
+            "select='power-of-choice' needs clients_per_round: set it, or leave select",
+        ),
+        (
+            "fedavg",
+            {"select": "best-channel", "clients_per_round": 5, "uplink": "fixed"},
+            "select='best-channel' conflicts with uplink \"fixed\", which has no radio channel",
+        ),
+        (
+            "fedavg",
+            {"loss_candidates": 9},
+            'loss_candidates=9 is a setting of select "power-of-choice"',
+        ),
+        ("fedast", {"select": "random"}, "select='random' conflicts with schedule \"buffered\""),
+        (
+            "hfedavg",
+            {"schedule": "buffered", "select": "random"},
+            "select='random' conflicts with schedule \"buffered\", in which all clients of a cell",
+        ),
+        (
+            "fedast",
+            {"client_joules": 1.0},
+            'client_joules=1.0 conflicts with schedule "buffered", which has no common rounds',
+        ),
         ("fedavg", {"compression_keep": 0.1}, 'compression_keep=0.1 is a setting of compression "'),
         (
             "wirelessfl.algorithms.fedavg:FedAvg",

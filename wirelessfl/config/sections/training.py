@@ -37,8 +37,7 @@ class TrainingSection(Section):
     client_joules: float | None = Field(
         None,
         gt=0,
-        description="energy in joules after which a client takes no longer part (default: no "
-        "limit)",
+        description="joules after which a client stops (default: no limit)",
     )
     weighting: Literal["uniform", "samples"] = Field(
         "uniform", description="weights of clients and cells in averages"
