@@ -26,7 +26,7 @@ class PowerOfChoice(Selection):
     of the current model on their own samples take part.
 
     Args:
-        loss_candidates: d, number of candidates per cell; None for twice the number of participants.
+        loss_candidates: d, candidates per cell; None for twice the number of participants.
         loss_samples: largest number of samples on which a candidate evaluates the model.
     """
 

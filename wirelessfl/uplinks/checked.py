@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from channels import Access, ChannelDraw, Load, Rates, Service
-from channels.arrays import FloatArray, IntArray
+from channels.arrays import BoolArray, FloatArray, IntArray
 from solvers import SolverUnavailableError
 from wirelessfl.errors import ConfigError
 from wirelessfl.guard import UnfitError, calling, described, of_project, title_of, wrong_result
@@ -93,6 +93,22 @@ class CheckedAccess(Access):
         shape = np.broadcast_shapes(load.shape, draw.h.shape[:-1])
         return self._checked("serve", lambda service: _service(service, shape), load, draw)
 
+    def soonest(self, load: Load, draw: ChannelDraw, counts: IntArray) -> BoolArray:
+        """See :class:`Access`; the default asks for the seconds of the user's access.
+
+        Raises:
+            ConfigError: the result does not say which clients are chosen, or chooses too many.
+            TrainingError: the access has raised an exception.
+        """
+        if type(self.access).soonest is Access.soonest:
+            return super().soonest(load, draw, counts)
+        shape = np.broadcast_shapes(load.shape, draw.h.shape[:-1])
+
+        def check(value: Any) -> BoolArray:
+            return _chosen(value, shape, draw, counts)
+
+        return self._checked("soonest", check, load, draw, counts)
+
     def rates(self, snr: FloatArray, bandwidth_hz: float) -> Rates:
         """See :class:`Access`.
 
@@ -140,6 +156,18 @@ def _service(value: Any, shape: Shape) -> Service:
         _numbers(name, numbers, shape, f"{each}, where the update arrives")
         found[name] = np.broadcast_to(getattr(value, name), shape)
     return replace(value, arrived=arrived, **found)
+
+
+def _chosen(value: Any, shape: Shape, draw: ChannelDraw, counts: IntArray) -> BoolArray:
+    """Check for booleans [..., clients], of which at most ``counts`` [cells] are true per cell."""
+    wanted = f"booleans of shape {list(shape)}, true for at most counts[cell] clients of each cell"
+    if getattr(value, "dtype", None) != np.bool_ or value.shape != shape:
+        raise UnfitError(described(value), wanted)
+    found = draw.network.over_cells(np.add, value.astype(np.float64))
+    if (found > counts).any():
+        *_, cell = np.argwhere(found > counts)[0]
+        raise UnfitError(f"{found[..., cell].max():.0f} clients of cell {cell}", wanted)
+    return np.asarray(value)
 
 
 def _rates(value: Any, snr: FloatArray) -> Rates:

@@ -51,6 +51,18 @@ RUNS = {
             "mean_stay": 2.0,
         },
     ),
+    "soonest": ("hfedavg", CELLS | {"clients_per_round": 3, "select": "soonest"}),
+    "in-turn": ("fedavg", {"clients": 5, "clients_per_round": 2, "select": "round-robin"}),
+    "energy-budgets": (
+        "fedavg",
+        {
+            "clients": 5,
+            "clients_per_round": 2,
+            "select": "age",
+            "client_joules": 1e-3,
+            "rounds": 90,
+        },
+    ),
     "max-seconds": ("fedavg", {"clients": 3, "rounds": 50, "max_seconds": 0.02}),
 }
 

@@ -16,6 +16,7 @@ from wirelessfl.uplinks.base import Reception
 from wirelessfl.uplinks.tdma import Tdma
 
 ROUNDS = {"algorithm": "fedavg"}
+SOME = {"algorithm": "fedavg", "clients_per_round": 2}
 REQUESTS = {"algorithm": "fedavg", "schedule": "buffered", "requests": 3, "buffer": 2}
 TASKS = {"algorithm": "sync-st", "clients_per_round": 2}
 SESSIONS = {"algorithm": "fedavg", "sessions": 2}

@@ -10,6 +10,7 @@ from tests.wirelessfl.setup.mistakes import (
     REQUESTS,
     ROUNDS,
     SESSIONS,
+    SOME,
     TASKS,
     Halving,
     Owned,
@@ -33,6 +34,7 @@ from wirelessfl.failures.waterfall import Waterfall
 from wirelessfl.rounds.compression.quantisation import Quantisation
 from wirelessfl.schedules import Buffered, BufferedScheduler, Rounds, RoundsScheduler
 from wirelessfl.schedules.events import Aggregate, Ask, Give, Report, Started, Stop, Transmit
+from wirelessfl.selection import PowerOfChoice, RandomSelection, RoundRobin
 from wirelessfl.sessions.attendance import GroupsInTurn
 from wirelessfl.sessions.presence.labels import Labels
 from wirelessfl.sessions.processes import Change
@@ -237,6 +239,17 @@ CASES = [
         ],
     ),
     *each(
+        "select",
+        SOME,
+        lambda result: own(RoundRobin, "select", result),
+        [
+            (lambda valid: valid[:1], "select returned 1 clients of cell 0 instead of 2"),
+            (lambda valid: valid + 0.5, "select returned float64 [2]. Return 2 of the candidates"),
+            (lambda valid: None, "select returned None"),
+            (fails, "select: KeyError"),
+        ],
+    ),
+    *each(
         "compression",
         ROUNDS,
         lambda result: own(Quantisation, "bits_per_element", result),
@@ -369,6 +382,9 @@ VALID = [
     ("assignment", Random, "begin", TASKS),
     ("compression", Quantisation, "compress", ROUNDS),
     ("failures", Waterfall, "probability", ROUNDS | {"snr_db": -5}),
+    ("select", RandomSelection, "select", SOME),  # the built-in class draws without arrays
+    ("select", RandomSelection, "select", SOME | {"algorithm": "hist", "clients_per_round": 4}),
+    ("select", PowerOfChoice, "select", SOME),
     ("delays", ShiftedExponentialDelays, "build", REQUESTS | {"step_seconds": 0.1}),
     ("presence", Labels, "attendance", SESSIONS),
 ]

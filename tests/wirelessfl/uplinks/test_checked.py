@@ -152,3 +152,38 @@ def test_an_exception_names_uplink_and_method(method):
     arguments = (LOAD, DRAW) if method == "serve" else (SNR, 1e6)
     with pytest.raises(TrainingError, match=f"Own', access.{method}: KeyError: 'nothing'"):
         getattr(access, method)(*arguments)
+
+
+@dataclass(frozen=True)
+class Choosing(OfRounds):
+    """Chooses clients by a rule of its own."""
+
+    chosen: object
+
+    def soonest(self, load, draw, counts):
+        return self.chosen
+
+
+def test_the_clients_that_end_soonest():
+    """The default of a user's access is that of the slots that it computes with."""
+    counts = np.array([1, 1])
+    expected = EqualSlots().soonest(LOAD, DRAW, counts)
+    assert np.array_equal(checked(lambda valid: valid).soonest(LOAD, DRAW, counts), expected)
+    own = np.array([False, True, True])
+    access = checked_access(Own(own=Choosing(own)))
+    assert access.soonest(LOAD, DRAW, counts).tolist() == own.tolist()
+
+
+@pytest.mark.parametrize(
+    ("chosen", "text"),
+    [
+        (np.array([True, True, True]), "access.soonest returned 2 clients of cell 0. Return bool"),
+        (np.array([1, 0, 1]), "access.soonest returned int64 [3]. Return booleans of shape [3]"),
+        (np.ones(2, dtype=bool), "access.soonest returned bool [2]"),
+        (None, "access.soonest returned None"),
+    ],
+)
+def test_wrong_clients_that_end_soonest(chosen, text):
+    with pytest.raises(ConfigError) as caught:
+        checked_access(Own(own=Choosing(chosen))).soonest(LOAD, DRAW, np.array([1, 1]))
+    assert text in str(caught.value)
