@@ -93,7 +93,7 @@ def test_the_extension_examples_run(tmp_path, monkeypatch, launcher):
             out = f"run{commands}"
             started.append(launcher.start(*words, *small, "--out", out, safe_path=True))
             commands += 1
-    assert commands == 8
+    assert commands == 9
     for process in started:
         assert process.wait() == 0, process.communicate()[1]
     ruff = [sys.executable, "-m", "ruff", "check", "--select", "E,F,I,D1", "--line-length", "100"]
@@ -189,7 +189,7 @@ def test_the_examples_of_the_radio_run(tmp_path, monkeypatch, capsys):
             out = ["--out", f"run{len(printed)}"]
             assert main([*words, *(["--json"] if words[0] == "budget" else [*small, *out])]) == 0
             printed.append(capsys.readouterr().out)
-    assert len(printed) == 7
+    assert len(printed) == 9
     (link,) = json.loads(printed[0])["clients"]
     assert round(link["path loss [dB]"], 2) == 121.43
     assert round(link["mean SNR [dB]"], 2) == -4.44
