@@ -18,6 +18,7 @@ PURPOSE = {
     "wirelessfl.sessions": "sessions of changing clients",
     "wirelessfl.tasks": "async requests, several models",
     "wirelessfl.rounds": "rounds and cells of one model",
+    "wirelessfl.selection": "clients of a round",
     "wirelessfl.server": "one model's server, for all regimes",
     "wirelessfl.schedules": "when",
     "wirelessfl.assignment": "clients of tasks",

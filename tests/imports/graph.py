@@ -17,7 +17,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("wirelessfl.runs", "wirelessfl.design"),
     ("wirelessfl.setup",),
     ("wirelessfl.config",),
-    ("wirelessfl.sessions", "wirelessfl.tasks", "wirelessfl.rounds"),
+    ("wirelessfl.sessions", "wirelessfl.tasks", "wirelessfl.rounds", "wirelessfl.selection"),
     ("wirelessfl.server",),
     (
         "wirelessfl.schedules",

@@ -11,10 +11,10 @@ import numpy as np
 from channels.arrays import FloatArray
 from channels.streams import Stream
 from wirelessfl.rounds.cells import AsynchronousCells
-from wirelessfl.rounds.ledger import Ledger
 from wirelessfl.rounds.plan import Plan
 from wirelessfl.rounds.training import RoundTraining, Totals
 from wirelessfl.schedules.events import Decision, Event, Report, Scheduler, Stop
+from wirelessfl.server.ledger import Ledger
 from wirelessfl.server.server import Server
 from wirelessfl.training.cohort import Penalty, State
 from wirelessfl.warm_starts.base import Initial, Opening, WarmStart

@@ -13,7 +13,6 @@ from channels.arrays import BoolArray, ComplexArray, FloatArray, IntArray
 from channels.streams import Stream
 from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.errors import ConfigError
-from wirelessfl.rounds.ledger import Ledger
 from wirelessfl.rounds.links import Links
 from wirelessfl.rounds.mask_sizes import mask_size_problem
 from wirelessfl.rounds.participants import Participants, able_clients, draw_participants
@@ -22,6 +21,7 @@ from wirelessfl.rounds.settings import TrainingSettings
 from wirelessfl.rounds.step_sizes import unchanged
 from wirelessfl.selection import Candidates, Selection
 from wirelessfl.selection.candidates import Losses
+from wirelessfl.server.ledger import Ledger
 from wirelessfl.server.present import RankedClients
 from wirelessfl.submodels import ClientSubmodels, NeuronMap, ParamSpec, Partition, Submodels
 from wirelessfl.submodels.partition import Scheme

@@ -13,11 +13,11 @@ from torch import Tensor
 from channels.arrays import FloatArray, IntArray
 from channels.streams import Stream
 from wirelessfl.rounds.global_round import GlobalRound
-from wirelessfl.rounds.ledger import Ledger
 from wirelessfl.rounds.local_training import LocalTraining
 from wirelessfl.rounds.plan import Plan
 from wirelessfl.rounds.settings import TrainingSettings
 from wirelessfl.selection.candidates import Losses
+from wirelessfl.server.ledger import Ledger
 from wirelessfl.server.server import Server
 from wirelessfl.training.client_losses import ClientLosses
 from wirelessfl.training.cohort import Penalty, State

@@ -14,7 +14,7 @@ from channels.arrays import BoolArray, FloatArray, IntArray
 from channels.cells import smallest_by_cell
 from channels.streams import Stream
 from wirelessfl.errors import ConfigError
-from wirelessfl.rounds.ledger import Ledger
+from wirelessfl.server.ledger import Ledger
 
 Losses = Callable[[IntArray, int | None], FloatArray]
 """Mean loss of the server's current model on the samples of some clients, and at most so many of

@@ -8,7 +8,7 @@ import torch
 
 from channels import Access, EqualSlots, Network
 from wirelessfl.models import FCNN
-from wirelessfl.rounds.ledger import Ledger
+from wirelessfl.server.ledger import Ledger
 from wirelessfl.setup import build
 from wirelessfl.uplinks import Uplink
 from wirelessfl.uplinks.aircomp import AirComp

@@ -14,8 +14,8 @@ from channels.fading import Rayleigh
 from channels.streams import Stream
 from tests.wirelessfl.conftest import make_dataset
 from wirelessfl.errors import ConfigError
-from wirelessfl.rounds.ledger import Ledger
 from wirelessfl.rounds.participants import Participants, able_clients
+from wirelessfl.server.ledger import Ledger
 from wirelessfl.server.present import PresentClients
 from wirelessfl.setup import build
 from wirelessfl.training.client_losses import ClientLosses

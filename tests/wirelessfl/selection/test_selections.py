@@ -7,7 +7,6 @@ import pytest
 
 from channels import ChannelDraw, EqualSlots, FixedRate, Load, Network, Stream
 from wirelessfl.errors import ConfigError
-from wirelessfl.rounds.ledger import Ledger
 from wirelessfl.selection import (
     SELECTIONS,
     Age,
@@ -19,6 +18,7 @@ from wirelessfl.selection import (
     Selection,
     Soonest,
 )
+from wirelessfl.server.ledger import Ledger
 
 CLIENTS = np.array([0, 2, 3, 5, 6, 8, 9, 11])  # of 12 clients; 0 to 5 are in cell 0
 NODE = np.array([0, 0, 0, 0, 1, 1, 1, 1])
