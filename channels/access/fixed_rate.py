@@ -22,7 +22,7 @@ class FixedRate(Access):
         bps: rate of a link in bit/s, > 0.
         wait: duration of uploads of unequal numbers of vectors: that of the cell's mean number
             ("mean", as in the run times of Chen et al., 2025), or of each client's own
-            ("slowest").
+            ("slowest"). With "mean", :meth:`soonest` is exact for equal numbers of vectors.
 
     Raises:
         ValueError: ``bps`` is not finite and positive, or ``wait`` is unknown.

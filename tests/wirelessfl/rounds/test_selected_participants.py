@@ -260,3 +260,20 @@ def test_prices_that_need_training_or_joules_are_refused(config):
         wirelessfl.price(settings)
     with pytest.raises(ConfigError, match="client_joules=1 conflicts with joules=False"):
         wirelessfl.price(config("fedavg", client_joules=1.0), joules=False)
+
+
+def test_trial_rounds_select_by_the_losses_of_their_own_model(config, toy):
+    """The trial model differs from the cloud's, and trial rounds count in the ledger."""
+    settings = config(
+        "fedavg", sessions=2, clients_per_round=2, rounds=1, warm_start="proposed",
+        trial_rounds=2, select="power-of-choice", uplink="fixed",
+    )  # fmt: skip
+    setup = build(settings, data=toy)
+    training, twin = setup.training, setup.training.branch(Stream(1))
+    twin.server.begin(training.server.cloud["params"] + 0.5)
+    clients = np.arange(6)
+    expected = training.client_losses.of(twin.server.cloud["params"], clients)
+    assert_array_equal(twin.losses(clients, None), expected)
+    assert not np.array_equal(training.losses(clients, None), expected)
+    run = wirelessfl.run(settings, data=toy)
+    assert run.rows[-1]["round"] == 2
