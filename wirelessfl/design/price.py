@@ -194,7 +194,7 @@ def price(
         rows: list[dict[str, Any]] = []
 
         def report(report: Report) -> None:
-            costs = asdict(training.totals) | {"joules_max": float(training.ledger.joules.max())}
+            costs = asdict(training.totals) | {"joules_max": training.ledger.most_joules}
             if not training.counts_joules:
                 del costs["joules"], costs["joules_max"]
             now = {"round": report.round, "sim_seconds": clock.now}

@@ -56,7 +56,7 @@ class UntrainedRounds(RoundTraining):
         """Return a copy for trial rounds."""
         twin = copy.copy(self)
         twin.server, twin.totals = self.server.branch(), type(self.totals)()
-        twin.ledger = Ledger(len(self.ledger.joules))
+        twin.ledger = Ledger(self.ledger.clients)
         twin.node_seconds = []
         return twin
 

@@ -102,7 +102,7 @@ class RoundTraining:
         twin = copy.copy(self)
         twin.server, twin.steps_done = self.server.branch(), self.steps_done.copy()
         twin.totals, twin.stream = Totals(), stream
-        twin.ledger = Ledger(len(self.ledger.joules))
+        twin.ledger = Ledger(self.ledger.clients)
         twin.penalties, twin.teacher, twin.title = (), None, "trial round"
         return twin
 

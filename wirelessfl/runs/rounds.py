@@ -37,7 +37,7 @@ class RoundsEngine:
             "round": report.round,
             "sim_seconds": self.setup.clock.now,
             **asdict(training.totals),
-            "joules_max": float(training.ledger.joules.max()),
+            "joules_max": training.ledger.most_joules,
             **{name: finite(value) for name, value in training.metrics.items()},
             **self.evaluated(),
         }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -10,6 +11,7 @@ from torch import Tensor
 
 from channels.arrays import BoolArray, FloatArray, IntArray
 
+Values = TypeVar("Values", FloatArray, IntArray)
 PREFIX = "ledger."
 """Prefix of the names of a ledger's tensors in a checkpoint."""
 
@@ -17,52 +19,87 @@ PREFIX = "ledger."
 class Ledger:
     """Joules, participation and arrived updates of each client, in training and trial rounds.
 
+    Clients that have not taken part yet need no memory.
+
     Args:
         clients: number of clients of the network.
     """
 
     def __init__(self, clients: int) -> None:
+        self.clients = clients
         self.rounds = 0
         """Number of rounds in the ledger."""
-        self.joules: FloatArray = np.zeros(clients)
-        """[clients], energy for training and sending."""
-        self.chosen: IntArray = np.zeros(clients, dtype=np.int64)
-        """[clients], the last round, from 1, in which a client took part; 0 for none."""
-        self.heard: IntArray = np.zeros(clients, dtype=np.int64)
-        """[clients], the last round, from 1, from which an update arrived; 0 for none."""
+        self._seen: IntArray = np.zeros(0, dtype=np.int64)
+        """[seen], the clients that have taken part, in order; the other arrays are theirs."""
+        self._joules: FloatArray = np.zeros(0)
+        self._chosen: IntArray = np.zeros(0, dtype=np.int64)
+        self._heard: IntArray = np.zeros(0, dtype=np.int64)
+
+    @property
+    def joules(self) -> FloatArray:
+        """Energy of each client for training and sending, [clients]; a copy."""
+        return self._of_all(self._joules)
+
+    @property
+    def chosen(self) -> IntArray:
+        """The last round, from 1, in which each client took part; 0 for none; [clients], a copy."""
+        return self._of_all(self._chosen)
+
+    @property
+    def heard(self) -> IntArray:
+        """The last round, from 1, from which an update of each client arrived, as ``chosen``."""
+        return self._of_all(self._heard)
+
+    @property
+    def most_joules(self) -> float:
+        """Energy of the client that has used the most."""
+        return float(self._joules.max(initial=0.0))
 
     def add(self, clients: IntArray, joules: FloatArray | None, arrived: BoolArray) -> None:
         """Add a round.
 
         Args:
-            clients: [senders], the participating clients.
+            clients: [senders], the participating clients, in order.
             joules: [senders], energy of each in this round; None if it is not counted.
             arrived: [senders] boolean, clients of which an update arrived.
         """
         self.rounds += 1
-        self.chosen[clients] = self.rounds
-        self.heard[clients[arrived]] = self.rounds
+        new = np.setdiff1d(clients, self._seen, assume_unique=True)
+        if new.size:
+            at = np.searchsorted(self._seen, new)
+            self._seen = np.insert(self._seen, at, new)
+            self._joules = np.insert(self._joules, at, 0.0)
+            self._chosen = np.insert(self._chosen, at, 0)
+            self._heard = np.insert(self._heard, at, 0)
+        rows = np.searchsorted(self._seen, clients)
+        self._chosen[rows] = self.rounds
+        self._heard[rows[arrived]] = self.rounds
         if joules is not None:
-            self.joules[clients] += joules
+            self._joules[rows] += joules
 
     def tensors(self) -> dict[str, Tensor]:
         """The ledger for a checkpoint: entries of the clients that have taken part."""
-        seen = np.flatnonzero(self.chosen)
         values = {
-            "clients": seen,
-            "joules": self.joules[seen],
-            "chosen": self.chosen[seen],
-            "heard": self.heard[seen],
+            "clients": self._seen,
+            "joules": self._joules,
+            "chosen": self._chosen,
+            "heard": self._heard,
             "rounds": np.array(self.rounds),
         }
-        return {f"{PREFIX}{name}": torch.from_numpy(value) for name, value in values.items()}
+        return {f"{PREFIX}{name}": torch.from_numpy(value.copy()) for name, value in values.items()}
 
     def restore(self, tensors: Mapping[str, Tensor]) -> None:
         """Continue from the result of ``tensors``; other tensors are ignored."""
-        found = {name: tensors[f"{PREFIX}{name}"].numpy() for name in ("joules", "chosen", "heard")}
-        seen = tensors[f"{PREFIX}clients"].numpy()
+        found = {
+            name: tensors[f"{PREFIX}{name}"].numpy().copy()
+            for name in ("clients", "joules", "chosen", "heard")
+        }
         self.rounds = int(tensors[f"{PREFIX}rounds"])
-        for name, values in found.items():
-            entries = getattr(self, name)
-            entries[:] = 0
-            entries[seen] = values
+        self._seen, self._joules = found["clients"], found["joules"]
+        self._chosen, self._heard = found["chosen"], found["heard"]
+
+    def _of_all(self, values: Values) -> Values:
+        """The values [seen] at all clients, [clients]; 0 at the others."""
+        whole: Values = np.zeros(self.clients, dtype=values.dtype)
+        whole[self._seen] = values
+        return whole
