@@ -17,6 +17,8 @@ from wirelessfl.data import dataset_names
 from wirelessfl.errors import ConfigError
 
 FLAGS = {flag.name: flag for flag in all_flags()}
+SHARED = {"csi_error": ("failures", "uplink")}
+"""Kinds of choices that share a flag; at most one of them has it in a run."""
 STARS = {name for name, cls in algorithm_classes().items() if cls.topology == "star"}
 NARROW = {"ra-fed", "ram-fed", "heterofl", "fedrolex", "fedavg-small"}
 WITH_STATE = {"scaffold", "scaffold-m", "fadamgc", "fa-nt", "local-adam", "moon", "ram-fed"}
@@ -203,8 +205,10 @@ def has_effect(flag: Flag, config: Config) -> bool:
     run = {kind: (getattr(config, kind) or {}).get("name") for kind in (*KINDS, "algorithm")}
     run |= {"sessions": config.sessions.sessions, "dataset": config.data.dataset}
     if flag.section in (*KINDS, "algorithm"):
-        taken = chosen_classes(dict(config)).get(flag.section)
-        if taken is None or flag.key not in {entry.name for entry in fields(taken)}:
+        classes = chosen_classes(dict(config))
+        kinds = SHARED.get(flag.name, (flag.section,))
+        taken = [classes[kind] for kind in kinds if kind in classes]
+        if not any(flag.key in {entry.name for entry in fields(each)} for each in taken):
             return False
         return FIELDS.get(flag.name, lambda _: True)(run)
     return SECTIONS.get(flag.name, lambda _: True)(run)
