@@ -59,7 +59,7 @@ def test_uploads_share_the_band_by_hand():
         for i, seconds in enumerate((1.0, 1.5, stopped))
     ]
     sending = [network.transmit_power_w[i] * alone[i] for i in (0, 1)]  # only in their own slots
-    assert regime.requests.joules == pytest.approx(sum(computing) + sum(sending))
+    assert regime.requests.spent.total == pytest.approx(sum(computing) + sum(sending))
 
 
 @pytest.mark.parametrize("uplink", ["tdma", "ofdma", "fixed"])
@@ -90,7 +90,7 @@ def test_uploads_in_order_of_readiness_by_hand():
         assert ends[client] == (client, pytest.approx(end))
         joules += network.transmit_power_w[client] * sending
         joules += network.switched_capacitance[client] * network.cpu_hz[client] ** 3 * ready
-    assert requests.joules == pytest.approx(joules)
+    assert requests.spent.total == pytest.approx(joules)
 
 
 @settings(max_examples=20)

@@ -87,7 +87,7 @@ def test_tasks_take_turns_on_the_channel(first, lost, seconds, length, computing
             watts = UPLOADS.uplink.access.serve(Load(elements=1), draw).decision.powers_w
             assert (watts <= WATT[who] / len(who) ** 2 * (1 + 1e-9)).all()  # q_i^2 of the limit
             sending += AIR_SECONDS[task] * watts.sum()
-    assert times.joules == pytest.approx(1000 * sum(computing) + sending)
+    assert times.spent.total == pytest.approx(1000 * sum(computing) + sending)
 
 
 class Watched(Untrained):
@@ -161,7 +161,7 @@ def test_a_run_resumed_after_any_round_equals_an_uninterrupted_one():
         simulate(again[1], again[2], again[0], lambda report: None, lambda: None)
         assert again[3].spans == records.spans[spans:]
         assert again[3].merges == records.merges[merges:]
-        assert again[2].joules == regime.joules
+        assert again[2].spent.total == regime.spent.total
         assert again[2].versions == regime.versions
 
 

@@ -87,7 +87,7 @@ def test_two_tasks_take_turns_on_the_channel():
     # With these delays clients compute while they are busy; they send for 2 s, 1 s and 2 s.
     busy = (4 + 4) + (5 + 5) + (3 + 7)
     sending = 2 * sent_watts(0, 0, [0, 1]) + sent_watts(1, 0, [3, 4]) + 2 * sent_watts(0, 1, [0, 2])
-    assert regime.joules == pytest.approx(1000 * busy + sending)
+    assert regime.spent.total == pytest.approx(1000 * busy + sending)
 
 
 def test_channel_draws_are_indexed_by_merge():
@@ -140,7 +140,7 @@ def test_an_ended_task_frees_the_channel(at, expected):
     assert schedule.active == 5  # task 1 has all requests
     sending = min(at - 2.0, 2.0) * sent_watts(0, 0, [0, 1]) + sent_watts(1, 0, [3, 4])
     computing = 1000 * sum(end - start for *_, start, end, _ in rows)
-    assert regime.joules == pytest.approx(sending + computing)
+    assert regime.spent.total == pytest.approx(sending + computing)
 
 
 def test_a_queued_transmission_of_an_ended_task_is_dropped():
@@ -188,7 +188,7 @@ def test_a_group_upload_costs_as_much_as_a_round():
     computing = [delays.seconds(0, client, 0) for client in clients.tolist()]
     assert max(computing) + upload.seconds == pytest.approx(float(price.seconds.max()), rel=1e-12)
     joules = [delays.compute_joules(0, client, 9e9) for client in clients.tolist()]
-    assert (sum(joules) + upload.joules) / 6 == pytest.approx(price.joules, rel=1e-12)
+    assert (sum(joules) + upload.spent.total) / 6 == pytest.approx(price.joules, rel=1e-12)
     assert upload.seconds == pytest.approx(spec.size / SYMBOLS * SYMBOL_SECONDS)
 
 
@@ -200,7 +200,7 @@ def test_a_client_transmits_its_own_elements_only():
     seconds = each / SYMBOLS * SYMBOL_SECONDS
     assert upload.seconds == pytest.approx(3000 / SYMBOLS * SYMBOL_SECONDS)
     watts = AIRCOMP.access.serve(Load(elements=each), upload.draw).decision.powers_w
-    assert upload.joules == pytest.approx(float((watts * seconds).sum()))
+    assert upload.spent.total == pytest.approx(float((watts * seconds).sum()))
     assert (watts < 0.1 * (1 + clients) / 9 * (1 + 1e-9)).all()  # q_i^2 of the power limit
 
 

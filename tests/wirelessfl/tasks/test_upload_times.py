@@ -184,7 +184,7 @@ def asked(delays, jobs, stops=(), parts=WHOLE):
         elif event is not None:
             requests.cancel(event.stopped)
     assert not requests.out
-    return ends, requests.joules, requests.returned
+    return ends, requests.spent.total, requests.returned
 
 
 JOBS = {
@@ -243,7 +243,7 @@ def test_clients_use_energy_until_they_drop_out():
     assert lost == pytest.approx(sorted(seconds))
     computed = np.maximum(seconds - np.full(4, 32 * DOWN_ELEMENTS[0] / DOWN_BPS), 0.0)
     assert (computed > 0).any()
-    assert requests.joules == pytest.approx((KAPPA * CPU_HZ**3 * computed).sum())
+    assert requests.spent.total == pytest.approx((KAPPA * CPU_HZ**3 * computed).sum())
 
 
 @pytest.mark.parametrize("first", [0, 1])
@@ -274,13 +274,13 @@ def test_uploads_of_a_round_share_the_band(uplink, first):
         awaited = {i: found[i] for i in np.flatnonzero(np.isfinite(found)).tolist()}
         assert awaited == pytest.approx(ends)
         assert times.length == pytest.approx(max(ends.values()))
-        assert times.joules == pytest.approx(joules)
+        assert times.spent.total == pytest.approx(joules)
         spent += joules
         regime.carry_out(Give(number))
         regime.settle()
         clock.next()
         regime.carry_out(Merge(number))
-        assert regime.joules == pytest.approx(spent)
+        assert regime.spent.total == pytest.approx(spent)
         for task in (0, 1):
             down[task] += PARTS[task][clients[2 * task : 2 * task + 2]].sum()
             up[task] += sum(PARTS[task][jobs[i][1]] for i in ends if jobs[i][0] == task)
