@@ -63,6 +63,8 @@ def upload(task, clients, chosen):
         (1, {}, [3, 1, 1, 4, 1.5], 4, [1, 1, 1, 1.5, 1.5]),
         # The server waits for client 2 until it drops out at 4.
         (0, {2: 4.0}, [6, 6, INF, 3.5, 3.5], 6, [1, 2, 4, 1.5, 2.5]),
+        # Clients 1 and 2 send without client 0, which drops out at 0.5.
+        (0, {0: 0.5}, [INF, 7, 7, 3.5, 3.5], 7, [0.5, 2, 5, 1.5, 2.5]),
         # Client 2 would drop out at 4, but is stopped at 2, when two others are ready.
         (2, {2: 4.0}, [4, 4, INF, 5, 5], 5, [1, 2, 2, 1.5, 2.5]),
         # All clients of task 1 have dropped out by 1.25.
