@@ -55,7 +55,8 @@ class TasksEngine:
             "uplink_mib": MIB_PER_ELEMENT * up / clients,
             "downlink_mib": MIB_PER_ELEMENT * down / clients,
             "backhaul_mib": 0.0,
-            "joules": regime.joules / clients,
+            "joules": regime.spent.total / clients,
+            "joules_max": regime.spent.most,
             **{name: finite(value) for name, value in learner.metrics.items()},
             **evaluation_fields(
                 learner.server.cloud["params"], learner.evaluate(), learner.validate()

@@ -22,6 +22,7 @@ from wirelessfl.schedules.events import (
 from wirelessfl.tasks.model import TaskModel
 from wirelessfl.tasks.records import Merged, Records, Span
 from wirelessfl.tasks.requests import Requests
+from wirelessfl.tasks.spending import Spending
 
 
 class Asynchronous:
@@ -113,9 +114,9 @@ class Asynchronous:
     """Whether resuming from a checkpoint restarts the work that was in progress."""
 
     @property
-    def joules(self) -> float:
-        """Energy of all clients so far, in joules."""
-        return self.requests.joules
+    def spent(self) -> Spending:
+        """Energy of the clients so far."""
+        return self.requests.spent
 
     @property
     def up(self) -> list[float]:
@@ -127,8 +128,8 @@ class Asynchronous:
         return {}
 
     def tensors(self) -> dict[str, Tensor]:
-        """No tensors: the models save their own."""
-        return {}
+        """Energy of the clients, for a checkpoint; the models save their own tensors."""
+        return self.spent.tensors()
 
     def snapshot(self) -> dict[str, Any]:
         """State as plain numbers and lists, after all events at the current time."""
@@ -143,5 +144,6 @@ class Asynchronous:
     def restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
         """Continue from a snapshot; the models restore their own state."""
         self.requests.restore(state["requests"])
+        self.spent.restore(tensors)
         self.versions, self.issued = list(state["versions"]), list(state["issued"])
         self.returned, self.down = list(state["returned"]), list(state["down"])

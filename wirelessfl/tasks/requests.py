@@ -25,6 +25,7 @@ from wirelessfl.tasks.delays import Delays
 from wirelessfl.tasks.drop_outs import DropOuts
 from wirelessfl.tasks.records import Records, Span
 from wirelessfl.tasks.request import Request
+from wirelessfl.tasks.spending import Spending
 from wirelessfl.tasks.transmissions import Transmission, TransmissionOver, Transmissions
 from wirelessfl.tasks.uploads import Uploaded, Uploads
 
@@ -83,7 +84,7 @@ class Requests:
             at_once = transmissions is not None
             self.busy = BusyClients(clients, busy_clients, idle_first=at_once)
         self.issued = 0
-        self.joules = 0.0
+        self.spent = Spending.none(clients)
         self.returned = defaultdict[int, float](float)
         """By task, number of returned updates; the update of a submodel counts as a fraction."""
         self.queues: dict[int, deque[Request]] = {}
@@ -164,7 +165,7 @@ class Requests:
         if number is None:
             return None
         request = self.out[number]
-        self.joules += uploads.finish(request)
+        self.spent.add(request.client, uploads.finish(request))
         self._over(request, "done")
         uploads.await_next()
         return Returned(request.number, request.task, request.version)
@@ -182,8 +183,8 @@ class Requests:
         ended = transmissions.ended(what)
         if ended is None:
             return None
-        transmission, joules = ended
-        self.joules += joules
+        transmission, spent = ended
+        self.spent.include(transmission.clients, spent)
         for request in transmission.requests:
             self._over(request, "done")
         versions = [request.version for request in transmission.requests]
@@ -195,7 +196,7 @@ class Requests:
         if request.begun is not None:
             seconds = self.clock.now - request.begun
             task, client, share = request.task, request.client, request.share
-            self.joules += self.delays.compute_joules(task, client, seconds, share)
+            self.spent.add(client, self.delays.compute_joules(task, client, seconds, share))
         if how == "done":
             self.returned[request.task] += request.share
         if self.records is not None and request.begun is not None:
@@ -212,8 +213,10 @@ class Requests:
 
     def cancel(self, task: int) -> None:
         """Cancel all requests of ``task``; its clients continue with the next in their queues."""
-        if self.transmissions is not None:
-            self.joules += self.transmissions.cancel(task)
+        stopped = None if self.transmissions is None else self.transmissions.cancel(task)
+        if stopped is not None:
+            transmission, spent = stopped
+            self.spent.include(transmission.clients, spent)
         dropped = [request for request in self.out.values() if request.task == task]
         for request in dropped:
             request.dropped = True
@@ -223,7 +226,7 @@ class Requests:
             kept = deque(request for request in queue if not request.dropped)
             if first.dropped:
                 if self.uploads is not None and first in self.uploads:
-                    self.joules += self.uploads.cancel(first)
+                    self.spent.add(client, self.uploads.cancel(first))
                 kept.appendleft(first)
             self.queues[client] = kept
             if first.dropped:
@@ -233,7 +236,7 @@ class Requests:
                 self.busy.remove(request, idle=False)
 
     def snapshot(self) -> dict[str, Any]:
-        """All requests and entries of the clock, as plain numbers, lists and strings."""
+        """All requests and entries of the clock, without ``spent``: numbers, lists and strings."""
         future: list[list[Any]] = []
         for seconds, what in self.clock.queued():
             match what:
@@ -256,7 +259,6 @@ class Requests:
             "now": self.clock.now,
             "future": future,
             "issued": self.issued,
-            "joules": self.joules,
             "returned": [[task, models] for task, models in self.returned.items()],
             "out": [list(astuple(request)) for request in self.out.values()],
             "queues": [[c, [r.number for r in queue]] for c, queue in self.queues.items()],
@@ -266,8 +268,8 @@ class Requests:
         }
 
     def restore(self, state: dict[str, Any]) -> None:
-        """Continue from a snapshot."""
-        self.issued, self.joules = state["issued"], state["joules"]
+        """Continue from a snapshot; the caller restores ``spent``."""
+        self.issued = state["issued"]
         self.returned = defaultdict(float, state["returned"])
         self.out = {request[0]: Request(*request) for request in state["out"]}
         self.queues = {c: deque(self.out[n] for n in numbers) for c, numbers in state["queues"]}

@@ -12,6 +12,7 @@ from channels import ChannelDraw
 from channels.arrays import BoolArray, FloatArray, IntArray
 from wirelessfl.tasks.delays import Delays, Wireless
 from wirelessfl.tasks.drop_outs import DropOuts
+from wirelessfl.tasks.spending import Spending
 from wirelessfl.tasks.transmissions import GroupUpload
 from wirelessfl.tasks.upload_band import UploadBand
 
@@ -29,7 +30,8 @@ class RoundTimes:
         length: seconds until the last awaited update arrives and, if too few clients are left,
             until the server knows that the others dropped out.
         lost: by task, number of clients that drop out.
-        joules: energy of all clients for training and sending, until they are stopped.
+        spent: [clients of all tasks, in order], energy for training and sending, until clients are
+            stopped.
         draws: by task, channel draw of the simultaneous transmission of the awaited clients; None
             if each client sends separately.
     """
@@ -38,7 +40,7 @@ class RoundTimes:
     awaited: list[BoolArray]
     length: float
     lost: list[int]
-    joules: float
+    spent: Spending
     draws: Sequence[ChannelDraw | None]
 
 
@@ -63,8 +65,8 @@ def round_times(
         upload: computes the simultaneous upload of some clients of a task from the task, these
             clients and all clients chosen for it; None if each client uploads when it is ready.
     """
-    counts = np.cumsum([len(clients) for clients in chosen.values()])
-    numbers = np.split(number + np.arange(counts[-1]), counts[:-1])
+    entries = _entries(chosen)
+    numbers = [number + own for own in entries]
     ends, lost = [], []
     for (task, clients), trainings in zip(chosen.items(), numbers, strict=True):
         pairs = list(zip(clients.tolist(), trainings.tolist(), strict=True))
@@ -74,7 +76,7 @@ def round_times(
         lost.append(np.array([drop is not None for drop in drops], dtype=np.bool_))
         ends.append(np.array([s if d is None else d for d, s in zip(drops, took, strict=True)]))
     ready = [np.where(gone, math.inf, end) for gone, end in zip(lost, ends, strict=True)]
-    joules, seconds = 0.0, ready
+    spent, seconds = Spending.none(sum(map(len, entries))), ready
     draws: list[ChannelDraw | None] = [None] * len(chosen)
     if upload is not None:
         awaited = [_awaited(times, first) for times in ready]
@@ -82,22 +84,28 @@ def round_times(
             _known_at(times[wanted], end[gone], first or len(times))
             for times, wanted, gone, end in zip(ready, awaited, lost, ends, strict=True)
         ]
-        seconds, joules, draws = _group_uploads(upload, chosen, ready, awaited, stops)
+        seconds, draws = _group_uploads(upload, chosen, ready, awaited, stops, spent)
     elif delays.wireless is not None:
-        seconds, stops, joules = _uploads(delays.wireless, chosen, shares, numbers, ready, first)
+        seconds, stops = _uploads(delays.wireless, chosen, shares, numbers, ready, first, spent)
         awaited = [_awaited(times, first) for times in seconds]
     else:
         stops = [math.inf] * len(chosen)
         awaited = [_awaited(times, first) for times in seconds]
-    for (task, clients), end, stop in zip(chosen.items(), ends, stops, strict=True):
+    for (task, clients), own, end, stop in zip(chosen.items(), entries, ends, stops, strict=True):
         worked, parts = np.minimum(end, stop).tolist(), shares[task].tolist()
-        for client, busy, part in zip(clients.tolist(), worked, parts, strict=True):
-            joules += delays.compute_joules(task, client, busy, part)
+        for entry, client, busy, part in zip(own, clients.tolist(), worked, parts, strict=True):
+            spent.add(entry, delays.compute_joules(task, client, busy, part))
     length = max(
         _known_at(times[wanted], end[gone], first or len(times))
         for times, wanted, gone, end in zip(seconds, awaited, lost, ends, strict=True)
     )
-    return RoundTimes(seconds, awaited, length, [int(gone.sum()) for gone in lost], joules, draws)
+    return RoundTimes(seconds, awaited, length, [int(gone.sum()) for gone in lost], spent, draws)
+
+
+def _entries(chosen: Mapping[int, IntArray]) -> list[IntArray]:
+    """By task, [clients], position of each client among the clients of all tasks."""
+    ends = np.cumsum([len(clients) for clients in chosen.values()])
+    return np.split(np.arange(ends[-1]), ends[:-1])
 
 
 def _known_at(awaited: FloatArray, lost: FloatArray, wanted: int) -> float:
@@ -122,7 +130,8 @@ def _group_uploads(
     ready: Sequence[FloatArray],
     awaited: Sequence[BoolArray],
     known: Sequence[float],
-) -> tuple[list[FloatArray], float, list[ChannelDraw | None]]:
+    spent: Spending,
+) -> tuple[list[FloatArray], list[ChannelDraw | None]]:
     """Simultaneous uploads of the awaited clients of each task, one task after the other.
 
     Args:
@@ -131,14 +140,15 @@ def _group_uploads(
         ready: by task, [clients], seconds until a client has trained.
         awaited: by task, [clients] boolean, clients that send.
         known: by task, seconds until its senders are known and ready; tasks send in this order.
+        spent: [clients of all tasks], receives the energy of all transmissions.
 
     Returns:
-        By task, [clients], seconds until a client's upload ends or the client stops; joules of all
-        transmissions; channel draws by task.
+        By task, [clients], seconds until a client's upload ends or the client stops; channel draws
+        by task.
     """
-    seconds, joules = [times.copy() for times in ready], 0.0
+    seconds = [times.copy() for times in ready]
     draws: list[ChannelDraw | None] = [None] * len(known)
-    tasks, free = list(chosen), 0.0
+    tasks, entries, free = list(chosen), _entries(chosen), 0.0
     for place in sorted(range(len(known)), key=lambda place: known[place]):
         sends, task = awaited[place], tasks[place]
         stopped = ~sends & np.isfinite(ready[place])
@@ -147,8 +157,8 @@ def _group_uploads(
             found = upload(task, chosen[task][sends], chosen[task])
             free = max(free, known[place]) + found.seconds
             seconds[place][sends], draws[place] = free, found.draw
-            joules += found.joules
-    return seconds, joules, draws
+            spent.include(entries[place][sends], found.spent)
+    return seconds, draws
 
 
 def _awaited(seconds: FloatArray, first: int) -> BoolArray:
@@ -166,16 +176,26 @@ def _uploads(
     numbers: Sequence[IntArray],
     ready: Sequence[FloatArray],
     first: int,
-) -> tuple[list[FloatArray], list[float], float]:
+    spent: Spending,
+) -> tuple[list[FloatArray], list[float]]:
     """Uploads over the band that all tasks share.
 
     Clients that are not among the first k of a task stop, which frees the band for others.
 
+    Args:
+        delays: rates and energy of uploads.
+        chosen: by task, its clients, sorted.
+        shares: by task, [clients], fraction of the full model's parameters that each sends.
+        numbers: by task, [clients], numbers of the uploads.
+        ready: by task, [clients], seconds until a client has trained.
+        first: k, number of updates of a task that the round waits for; 0 for all.
+        spent: [clients of all tasks], receives the energy of all transmissions.
+
     Returns:
         By task, [clients], seconds until each upload ends; by task, seconds until its clients are
-        stopped; joules of all transmissions.
+        stopped.
     """
-    tasks, clients_of = list(chosen), list(chosen.values())
+    tasks, clients_of, entries = list(chosen), list(chosen.values()), _entries(chosen)
     senders = sorted(
         (
             (float(at), place, row)
@@ -189,7 +209,7 @@ def _uploads(
     wanted = [first or len(clients) for clients in clients_of]
     found = [np.full(len(clients), math.inf) for clients in clients_of]
     stops = [math.inf] * len(tasks)
-    joules, coming = 0.0, 0
+    coming = 0
     on_air: dict[int, tuple[int, int]] = {}  # place of the task and row by number
 
     while on_air or coming < len(senders):
@@ -206,11 +226,11 @@ def _uploads(
         now, ended = done
         place, row = on_air.pop(ended)
         found[place][row] = now
-        joules += band.finish(now, ended)
+        spent.add(entries[place][row], band.finish(now, ended))
         wanted[place] -= 1
         if wanted[place] == 0:
             stops[place] = now
             for other in [number for number, (own, _) in on_air.items() if own == place]:
-                del on_air[other]
-                joules += band.remove(now, other)
-    return found, stops, joules
+                _, row = on_air.pop(other)
+                spent.add(entries[place][row], band.remove(now, other))
+    return found, stops

@@ -21,6 +21,7 @@ from wirelessfl.tasks.drop_outs import DropOuts
 from wirelessfl.tasks.model import TaskModel
 from wirelessfl.tasks.records import Merged, Records, Span
 from wirelessfl.tasks.round_times import RoundTimes, round_times
+from wirelessfl.tasks.spending import Spending
 from wirelessfl.tasks.transmissions import GroupUpload, GroupUploads
 
 
@@ -97,7 +98,7 @@ class TaskRounds:
         self.lost = [0] * len(models)
         self.up, self.down = [0.0] * len(models), [0.0] * len(models)
         """By task, awaited updates, and models sent to clients; submodels count as fractions."""
-        self.joules = 0.0
+        self.spent = Spending.none(settings.clients)
         self.merged: dict[int, tuple[int, int]] = {}
         self._drop_outs = DropOuts(settings.drop_out, stream.child("drop-outs"))
         self._due: list[int] = []
@@ -160,7 +161,7 @@ class TaskRounds:
         return self.uploads.upload(task, self.versions[task], clients, load)
 
     def _merge(self, plan: TaskRound) -> None:
-        self.joules += plan.times.joules
+        self.spent.include(np.concatenate(plan.chosen), plan.times.spent)
         if self.records is not None:
             self.records.spans.extend(_spans(plan, self.clock.now))
         losses: list[FloatArray] = []
@@ -223,8 +224,9 @@ class TaskRounds:
     """Whether resuming from a checkpoint restarts the work that was in progress."""
 
     def tensors(self) -> dict[str, Tensor]:
-        """State of the assignment, for a checkpoint."""
-        return {f"assignment.{n}": torch.from_numpy(v) for n, v in self.assignment.state().items()}
+        """State of the assignment and energy of the clients, for a checkpoint."""
+        state = self.assignment.state().items()
+        return {f"assignment.{n}": torch.from_numpy(v) for n, v in state} | self.spent.tensors()
 
     def snapshot(self) -> dict[str, Any]:
         """State as plain numbers and lists, without the round in progress, which is replanned."""
@@ -237,7 +239,6 @@ class TaskRounds:
             "lost": self.lost,
             "up": self.up,
             "down": self.down,
-            "joules": self.joules,
             "merged": [[task, *counts] for task, counts in self.merged.items()],
         }
 
@@ -252,7 +253,8 @@ class TaskRounds:
         )
         self.clock.now = state["now"]
         self.running, self.lost = list(state["running"]), list(state["lost"])
-        self.up, self.down, self.joules = list(state["up"]), list(state["down"]), state["joules"]
+        self.up, self.down = list(state["up"]), list(state["down"])
+        self.spent.restore(tensors)
         self.versions = list(state["versions"])
         self.merged = {task: (clients, awaited) for task, clients, awaited in state["merged"]}
         self.issued, self.returned = list(state["issued"]), list(state["returned"])

@@ -16,6 +16,7 @@ from channels.streams import Stream
 from wirelessfl.errors import ConfigError
 from wirelessfl.schedules import Clock
 from wirelessfl.tasks.request import Request
+from wirelessfl.tasks.spending import Spending
 from wirelessfl.uplinks import Uplink
 from wirelessfl.uplinks.checked import check_arrived, checked_access, serving
 
@@ -27,12 +28,12 @@ class GroupUpload:
     Args:
         draw: channel draw of the clients, h [clients, antennas].
         seconds: duration of the upload.
-        joules: transmit energy of all clients.
+        spent: transmit energy of the clients.
     """
 
     draw: ChannelDraw
     seconds: float
-    joules: float
+    spent: Spending
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +78,8 @@ class GroupUploads:
         with serving(title):
             service = self._access.serve(load, draw)
         check_arrived(service, clients, title)
-        return GroupUpload(draw, float(service.seconds.max()), float(service.joules.sum()))
+        spent = Spending(service.joules, float(service.joules.sum()))
+        return GroupUpload(draw, float(service.seconds.max()), spent)
 
 
 class TransmissionOver(NamedTuple):
@@ -168,24 +170,25 @@ class Transmissions:
         upload = self.uploads.upload(what.task, merge, what.clients, load)
         self._on_air = _OnAir(what, number, begun, merge, load, upload)
 
-    def ended(self, event: TransmissionOver) -> tuple[Transmission, float] | None:
-        """End the transmission, and return it with its joules; None if it was cancelled."""
+    def ended(self, event: TransmissionOver) -> tuple[Transmission, Spending] | None:
+        """End the transmission, and return it with its energy; None if it was cancelled."""
         ended = self._on_air
         if ended is None or ended.number != event.number:
             return None
         self._on_air, self.draw = None, ended.upload.draw
-        return ended.what, ended.upload.joules
+        return ended.what, ended.upload.spent
 
-    def cancel(self, task: int) -> float:
-        """Drop the transmissions of ``task``, and return the joules of one in progress."""
+    def cancel(self, task: int) -> tuple[Transmission, Spending] | None:
+        """Drop the transmissions of ``task``; return one that has begun, with its energy so far."""
         self.queue = deque(waits for waits in self.queue if waits.task != task)
         stopped = self._on_air
         if stopped is None or stopped.what.task != task:
-            return 0.0
+            return None
         self._on_air = None
-        whole = stopped.upload
-        on_air = self.clock.now - stopped.begun
-        return whole.joules * on_air / whole.seconds if on_air > 0 else 0.0
+        seconds, upload = self.clock.now - stopped.begun, stopped.upload
+        if seconds == 0:  # the upload may take no time either
+            return None
+        return stopped.what, upload.spent.part(seconds, upload.seconds)
 
     def snapshot(self) -> dict[str, Any]:
         """State as plain numbers and lists."""

@@ -198,7 +198,9 @@ def test_a_buffer_fills_in_the_expected_time():
     requests, buffer = 24, 6
     delays = Listed(rest=lambda task, number: draws[number])
     draws = Stream(5).generator().exponential(2.0, 300_000)
-    _, _, _, merges = simulated([(requests, buffer, 20_000)], delays, 1e9, choose=lambda n: n)
+    _, _, _, merges = simulated(
+        [(requests, buffer, 20_000)], delays, 1e9, clients=300_000, choose=lambda number: number
+    )
     assert len(merges) == 20_000
     mean = merges[-1].seconds / len(merges)
     assert mean == pytest.approx(

@@ -59,7 +59,8 @@ def test_uploads_share_the_band_by_hand():
         for i, seconds in enumerate((1.0, 1.5, stopped))
     ]
     sending = [network.transmit_power_w[i] * alone[i] for i in (0, 1)]  # only in their own slots
-    assert regime.requests.joules == pytest.approx(sum(computing) + sum(sending))
+    assert regime.spent.each == pytest.approx(np.add([*computing, 0], [*sending, 0, 0]))
+    assert regime.spent.total == pytest.approx(sum(computing) + sum(sending))
 
 
 @pytest.mark.parametrize("uplink", ["tdma", "ofdma", "fixed"])
@@ -90,7 +91,7 @@ def test_uploads_in_order_of_readiness_by_hand():
         assert ends[client] == (client, pytest.approx(end))
         joules += network.transmit_power_w[client] * sending
         joules += network.switched_capacitance[client] * network.cpu_hz[client] ** 3 * ready
-    assert requests.joules == pytest.approx(joules)
+    assert requests.spent.total == pytest.approx(joules)
 
 
 @settings(max_examples=20)
@@ -150,17 +151,20 @@ def test_restored_snapshots_continue_identically():
 
     def save():
         state = {"schedule": schedule.snapshot(), "regime": regime.snapshot()}
-        saved.append((json.dumps(state), len(spans), len(merges)))
+        saved.append((json.dumps(state), regime.tensors(), len(spans), len(merges)))
 
     go(clock, schedule, regime, save)
     assert len(saved) > 20
-    for state, spans_done, merges_done in saved[:: len(saved) // 5]:
+    assert regime.spent.each.sum() == pytest.approx(regime.spent.total)
+    for state, tensors, spans_done, merges_done in saved[:: len(saved) // 5]:
         clock2, schedule2, regime2, spans2, merges2 = fresh_run()
         state = json.loads(state)
         schedule2.restore(state["schedule"])
-        regime2.restore({}, state["regime"])
+        regime2.restore(tensors, state["regime"])
         regime2.models[0].issue = lambda request: None
         regime2.models[0].merge = lambda requests, staleness, draw: None
         go(clock2, schedule2, regime2, lambda: None)
         assert spans2 == spans[spans_done:]
         assert merges2 == merges[merges_done:]
+        assert regime2.spent.total == regime.spent.total
+        assert regime2.spent.each.tolist() == regime.spent.each.tolist()

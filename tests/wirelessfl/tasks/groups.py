@@ -38,10 +38,12 @@ def elements_for(seconds):
 
 
 def sent_watts(task, merge, senders, clients=5):
-    """Power that the precoders of these senders use for merge ``merge`` of a simulated run."""
+    """Power by client that the precoders of these senders use for a merge of a simulated run."""
     stream = Stream(7).child("task", task, "channel")
     draw = network_of(clients).draw(stream, merge, senders)
-    return float(AIRCOMP.access.serve(Load(elements=1), draw).decision.powers_w.sum())
+    watts = np.zeros(clients)
+    watts[senders] = AIRCOMP.access.serve(Load(elements=1), draw).decision.powers_w
+    return watts
 
 
 class Listed(buffered.Listed):

@@ -27,6 +27,7 @@ from wirelessfl.tasks.requests import Requests
 from wirelessfl.tasks.rounds import TaskRounds, TaskRoundSettings
 from wirelessfl.tasks.transmissions import GroupUploads, Transmissions, busy_at_once
 
+COSTS = "joules", "joules_max", "uplink_mib", "downlink_mib"
 CLIENTS, STEPS, ROUNDS = 6, 3, 4
 TICK = 4e-4  # seconds; local steps take 1e-3, a transmission 6e-4
 FLAGS = {
@@ -114,7 +115,7 @@ def assert_rounds(rows, learner, reference):
     assert len(rows) == len(reference.rows) == ROUNDS + 1
     for own, row in zip(rows, reference.rows, strict=True):
         assert own["round"] == row["round"]
-        for name in ("sim_seconds", "joules", "uplink_mib", "downlink_mib", "accuracy"):
+        for name in ("sim_seconds", *COSTS, "accuracy"):
             assert own[name] == pytest.approx(row[name], rel=1e-12), name
     found = learner.local.objective.spec.named(learner.server.cloud["params"])
     for name, value in reference.params.items():
@@ -186,7 +187,7 @@ def test_two_resumed_tasks_are_bit_identical(tmp_path, toy):
             [whole.schedule.snapshot(), whole.regime.snapshot()]
             + [learner.snapshot() for learner in whole.learners]
         )
-        tensors = [learner.tensors() for learner in whole.learners]
+        tensors = [part.tensors() for part in (whole.regime, *whole.learners)]
         saved.append((state, [{n: t.clone() for n, t in own.items()} for own in tensors]))
 
     whole.clock.after(0.0, Started())
@@ -195,13 +196,13 @@ def test_two_resumed_tasks_are_bit_identical(tmp_path, toy):
     assert {on_air for on_air, _, _ in kinds} == {True, False}
     assert any(held for _, _, held in kinds)
     assert any(waits for _, waits, _ in kinds)
-    for state, tensors in saved[:: len(saved) // 4]:
+    for state, (spent, *tensors) in saved[:: len(saved) // 4]:
         again = fresh()
         schedule, regime, *learners = json.loads(state)
         for learner, own, snapshot in zip(again.learners, tensors, learners, strict=True):
             learner.restore(own, snapshot)
         again.schedule.restore(schedule)
-        again.regime.restore({}, regime)
+        again.regime.restore(spent, regime)
         more = run(again, tick_seconds=TICK)
         assert more == rows[len(rows) - len(more) :]
         for learner, other in zip(again.learners, whole.learners, strict=True):

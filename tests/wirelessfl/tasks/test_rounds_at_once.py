@@ -63,6 +63,8 @@ def upload(task, clients, chosen):
         (1, {}, [3, 1, 1, 4, 1.5], 4, [1, 1, 1, 1.5, 1.5]),
         # The server waits for client 2 until it drops out at 4.
         (0, {2: 4.0}, [6, 6, INF, 3.5, 3.5], 6, [1, 2, 4, 1.5, 2.5]),
+        # Clients 1 and 2 send without client 0, which drops out at 0.5.
+        (0, {0: 0.5}, [INF, 7, 7, 3.5, 3.5], 7, [0.5, 2, 5, 1.5, 2.5]),
         # Client 2 would drop out at 4, but is stopped at 2, when two others are ready.
         (2, {2: 4.0}, [4, 4, INF, 5, 5], 5, [1, 2, 2, 1.5, 2.5]),
         # All clients of task 1 have dropped out by 1.25.
@@ -78,7 +80,7 @@ def test_tasks_take_turns_on_the_channel(first, lost, seconds, length, computing
     assert np.concatenate(times.seconds).tolist() == pytest.approx(seconds)
     assert times.length == pytest.approx(length)
     assert times.lost == [sum(n < 3 for n in lost), sum(n >= 3 for n in lost)]
-    sending = 0.0
+    sending = [np.zeros(len(clients)) for clients in CHOSEN.values()]
     for place, (task, clients) in enumerate(CHOSEN.items()):
         who, draw = clients[times.awaited[place]], times.draws[place]
         assert (draw is None) == (len(who) == 0)
@@ -86,8 +88,10 @@ def test_tasks_take_turns_on_the_channel(first, lost, seconds, length, computing
             assert draw.network.numbers.tolist() == who.tolist()
             watts = UPLOADS.uplink.access.serve(Load(elements=1), draw).decision.powers_w
             assert (watts <= WATT[who] / len(who) ** 2 * (1 + 1e-9)).all()  # q_i^2 of the limit
-            sending += AIR_SECONDS[task] * watts.sum()
-    assert times.joules == pytest.approx(1000 * sum(computing) + sending)
+            sending[place][times.awaited[place]] = AIR_SECONDS[task] * watts
+    joules = 1000 * np.array(computing) + np.concatenate(sending)
+    assert times.spent.each == pytest.approx(joules)
+    assert times.spent.total == pytest.approx(joules.sum())
 
 
 class Watched(Untrained):
@@ -146,22 +150,24 @@ def test_a_run_resumed_after_any_round_equals_an_uninterrupted_one():
 
     def save():
         state = json.dumps([schedule.snapshot(), regime.snapshot()])
-        saved.append((state, len(records.spans), len(records.merges)))
+        saved.append((state, regime.tensors(), len(records.spans), len(records.merges)))
 
     clock.after(0.0, Started())
     simulate(schedule, regime, clock, lambda report: None, save)
     assert len(saved) == 11
     assert regime.versions[1] < 12
-    for state, spans, merges in saved:
+    assert regime.spent.each.sum() == pytest.approx(regime.spent.total)
+    for state, tensors, spans, merges in saved:
         again = made([Watched(2.0), Watched(1.0)], 0, 0.4)
         of_schedule, of_regime = json.loads(state)
         again[1].restore(of_schedule)
-        again[2].restore({}, of_regime)
+        again[2].restore(tensors, of_regime)
         again[0].after(0.0, Started())
         simulate(again[1], again[2], again[0], lambda report: None, lambda: None)
         assert again[3].spans == records.spans[spans:]
         assert again[3].merges == records.merges[merges:]
-        assert again[2].joules == regime.joules
+        assert again[2].spent.total == regime.spent.total
+        assert again[2].spent.each.tolist() == regime.spent.each.tolist()
         assert again[2].versions == regime.versions
 
 

@@ -65,7 +65,7 @@ def test_merges_of_all_clients_equal_rounds(algorithm, schedule, toy, tmp_path):
     assert [row["round"] for row in rows] == [*range(MERGES + 1)]
     assert rounds[-1]["sim_seconds"] > 0
     for row, other in zip(rows, rounds, strict=True):
-        for field in ("sim_seconds", "uplink_mib", "downlink_mib", "joules"):
+        for field in ("sim_seconds", "uplink_mib", "downlink_mib", "joules", "joules_max"):
             assert row[field] == pytest.approx(other[field], rel=1e-12), field
     difference = (params - wanted).norm()
     if algorithm in ADAM:

@@ -85,9 +85,10 @@ def test_two_tasks_take_turns_on_the_channel():
     assert [issued[at] for at in (2.0, 4.0, 5.0, 7.0)] == [5, 7, 9, 11]
     assert [task.held for task in schedule.tasks] == [[5], []]
     # With these delays clients compute while they are busy; they send for 2 s, 1 s and 2 s.
-    busy = (4 + 4) + (5 + 5) + (3 + 7)
+    busy = np.array([4 + 3, 4, 7, 5, 5])
     sending = 2 * sent_watts(0, 0, [0, 1]) + sent_watts(1, 0, [3, 4]) + 2 * sent_watts(0, 1, [0, 2])
-    assert regime.joules == pytest.approx(1000 * busy + sending)
+    assert regime.spent.each == pytest.approx(1000 * busy + sending)
+    assert regime.spent.total == pytest.approx((1000 * busy + sending).sum())
 
 
 def test_channel_draws_are_indexed_by_merge():
@@ -139,8 +140,11 @@ def test_an_ended_task_frees_the_channel(at, expected):
     assert schedule.tasks[0].held == []
     assert schedule.active == 5  # task 1 has all requests
     sending = min(at - 2.0, 2.0) * sent_watts(0, 0, [0, 1]) + sent_watts(1, 0, [3, 4])
-    computing = 1000 * sum(end - start for *_, start, end, _ in rows)
-    assert regime.joules == pytest.approx(sending + computing)
+    computing = np.zeros(5)
+    for _, client, start, end, _ in rows:
+        computing[client] += 1000 * (end - start)
+    assert regime.spent.each == pytest.approx(sending + computing)
+    assert regime.spent.total == pytest.approx((sending + computing).sum())
 
 
 def test_a_queued_transmission_of_an_ended_task_is_dropped():
@@ -188,7 +192,7 @@ def test_a_group_upload_costs_as_much_as_a_round():
     computing = [delays.seconds(0, client, 0) for client in clients.tolist()]
     assert max(computing) + upload.seconds == pytest.approx(float(price.seconds.max()), rel=1e-12)
     joules = [delays.compute_joules(0, client, 9e9) for client in clients.tolist()]
-    assert (sum(joules) + upload.joules) / 6 == pytest.approx(price.joules, rel=1e-12)
+    assert (sum(joules) + upload.spent.total) / 6 == pytest.approx(price.joules, rel=1e-12)
     assert upload.seconds == pytest.approx(spec.size / SYMBOLS * SYMBOL_SECONDS)
 
 
@@ -200,7 +204,8 @@ def test_a_client_transmits_its_own_elements_only():
     seconds = each / SYMBOLS * SYMBOL_SECONDS
     assert upload.seconds == pytest.approx(3000 / SYMBOLS * SYMBOL_SECONDS)
     watts = AIRCOMP.access.serve(Load(elements=each), upload.draw).decision.powers_w
-    assert upload.joules == pytest.approx(float((watts * seconds).sum()))
+    assert upload.spent.each == pytest.approx(watts * seconds)
+    assert upload.spent.total == pytest.approx(float((watts * seconds).sum()))
     assert (watts < 0.1 * (1 + clients) / 9 * (1 + 1e-9)).all()  # q_i^2 of the power limit
 
 
@@ -238,24 +243,27 @@ def test_a_simulation_can_be_resumed_at_any_time():
         held = any(task.held for task in schedule.tasks)
         kinds.add((on_air["on_air"] is not None, bool(on_air["queue"]), held))
         done = len(records.spans), len(records.merges), len(reports)
-        saved.append((state_of(schedule, regime), done))
+        saved.append((state_of(schedule, regime), regime.tensors(), done))
 
     go(run, reports, save)
     assert all(task.ended for task in schedule.tasks)
     assert {(True, True, True), (True, False, True), (False, False, True)} <= kinds
     assert len(saved) > 20
     final = state_of(schedule, regime)
-    for state, (spans, merges, rows) in saved:
+    assert regime.spent.each.sum() == pytest.approx(regime.spent.total)
+    for state, tensors, (spans, merges, rows) in saved:
         again = fresh_run()
         state = json.loads(state)
         again[1].restore(state["schedule"])
-        again[2].restore({}, state["regime"])
+        again[2].restore(tensors, state["regime"])
         more = []
         go(again, more, lambda: None)
         assert again[3].spans == records.spans[spans:]
         assert again[3].merges == records.merges[merges:]
         assert more == reports[rows:]
         assert state_of(again[1], again[2]) == final
+        assert again[2].spent.total == regime.spent.total
+        assert again[2].spent.each.tolist() == regime.spent.each.tolist()
 
 
 def test_a_restored_transmission_goes_on_as_it_was():
@@ -277,6 +285,8 @@ def test_a_restored_transmission_goes_on_as_it_was():
     assert after.snapshot() == before.snapshot()
     assert [waits.numbers for waits in after.queue] == [[3, 4, 5]]
     clock.now = 0.004
-    costs = [air.cancel(0) for air in (before, after)]
-    assert costs[0] == costs[1] > 0
+    (_, cost), (what, again) = (air.cancel(0) for air in (before, after))
+    assert what.numbers == [0, 1, 2]
+    assert cost.total == again.total > 0
+    assert cost.each.tolist() == again.each.tolist()
     assert after.due is after.queue[0]

@@ -96,13 +96,13 @@ def fluid(uplink, jobs, gains, stops=(), first=0, parts=WHOLE):
         parts: [tasks, clients], fraction of the model that a client trains.
 
     Returns:
-        End times by number, and total joules.
+        End times by number, and joules by client.
     """
     stops, queues, ends = sorted(stops), {}, {}
     for number, (_, client) in jobs.items():
         queues.setdefault(client, []).append(number)
     training, sending = {}, {}  # number -> [begin, end]; number -> [bits left, seconds on air]
-    now, joules, most = 0.0, 0.0, 0
+    now, joules, most = 0.0, np.zeros(4), 0
 
     def compute_joules(number, seconds=math.inf):
         """Joules of local training within ``seconds`` of the start of a request's download."""
@@ -117,17 +117,15 @@ def fluid(uplink, jobs, gains, stops=(), first=0, parts=WHOLE):
         return WATT[jobs[number][1]] * sending[number][1]
 
     def stop(task):
-        spent = 0.0
-        for own in queues.values():
+        for client, own in queues.items():
             for n in [n for n in own if jobs[n][0] == task]:
                 own.remove(n)
                 if n in sending:
-                    spent += compute_joules(n) + send_joules(n)
+                    joules[client] += compute_joules(n) + send_joules(n)
                     del sending[n]
                 elif n in training:
                     begin, _ = training.pop(n)
-                    spent += compute_joules(n, now - begin)
-        return spent
+                    joules[client] += compute_joules(n, now - begin)
 
     while True:
         for own in queues.values():
@@ -152,14 +150,14 @@ def fluid(uplink, jobs, gains, stops=(), first=0, parts=WHOLE):
             sending[n][1] += duty * (until - now)
         now = until
         if stops and stops[0][0] == now:
-            joules += stop(stops.pop(0)[1])
+            stop(stops.pop(0)[1])
         for n in [n for n in sending if sending[n][0] <= 1e-6]:
             ends[n] = now
-            joules += compute_joules(n) + send_joules(n)
+            joules[jobs[n][1]] += compute_joules(n) + send_joules(n)
             del sending[n]
             queues[jobs[n][1]].remove(n)
             if sum(jobs[other][0] == jobs[n][0] for other in ends) == first:
-                joules += stop(jobs[n][0])
+                stop(jobs[n][0])
         for n in [n for n, (_, end) in training.items() if end <= now]:
             del training[n]
             task, client = jobs[n]
@@ -169,7 +167,7 @@ def fluid(uplink, jobs, gains, stops=(), first=0, parts=WHOLE):
 def asked(delays, jobs, stops=(), parts=WHOLE):
     """Simulate the jobs with ``Requests``.
 
-    Returns end times by number, total joules, and the sizes of returned models, summed by task.
+    Returns end times by number, the clients' energy, and the sizes of returned models by task.
     """
     clock, ends = Clock(), {}
     requests = Requests(clock, delays, 4, Stream(1), choose=lambda number: jobs[number][1])
@@ -184,7 +182,13 @@ def asked(delays, jobs, stops=(), parts=WHOLE):
         elif event is not None:
             requests.cancel(event.stopped)
     assert not requests.out
-    return ends, requests.joules, requests.returned
+    return ends, requests.spent, requests.returned
+
+
+def check_spent(spent, joules):
+    """Check the energy of each client and of all."""
+    assert spent.each == pytest.approx(joules)
+    assert spent.total == pytest.approx(joules.sum())
 
 
 JOBS = {
@@ -208,7 +212,7 @@ def test_uploads_of_requests_share_the_band(uplink, jobs, parts):
     assert len(ends) == len(jobs)
     found, spent, returned = asked(delays, jobs, parts=parts)
     assert found == pytest.approx(ends)
-    assert spent == pytest.approx(joules)
+    check_spent(spent, joules)
     for task, models in returned.items():
         clients = [client for own, client in jobs.values() if own == task]
         assert models == pytest.approx(parts[task][clients].sum())
@@ -224,7 +228,7 @@ def test_cancelled_uploads_leave_the_band_to_the_others(uplink, jobs, at):
     assert {number for number, (task, _) in jobs.items() if task == 0} <= ends.keys()
     found, spent, _ = asked(delays, jobs, [(at, 1)], parts=PARTS)
     assert found == pytest.approx(ends)
-    assert spent == pytest.approx(joules)
+    check_spent(spent, joules)
 
 
 def test_clients_use_energy_until_they_drop_out():
@@ -243,7 +247,7 @@ def test_clients_use_energy_until_they_drop_out():
     assert lost == pytest.approx(sorted(seconds))
     computed = np.maximum(seconds - np.full(4, 32 * DOWN_ELEMENTS[0] / DOWN_BPS), 0.0)
     assert (computed > 0).any()
-    assert requests.joules == pytest.approx((KAPPA * CPU_HZ**3 * computed).sum())
+    check_spent(requests.spent, KAPPA * CPU_HZ**3 * computed)
 
 
 @pytest.mark.parametrize("first", [0, 1])
@@ -264,7 +268,7 @@ def test_uploads_of_a_round_share_the_band(uplink, first):
         TaskRoundSettings(4, 4, (2, 2), first),
         Stream(2),
     )
-    spent, up, down = 0.0, np.zeros(2), np.zeros(2)
+    spent, up, down = np.zeros(4), np.zeros(2), np.zeros(2)
     for number in (0, 1, 2):
         times = (plan := regime.plan(number)).times
         clients = [client for own in plan.chosen for client in own.tolist()]
@@ -274,13 +278,13 @@ def test_uploads_of_a_round_share_the_band(uplink, first):
         awaited = {i: found[i] for i in np.flatnonzero(np.isfinite(found)).tolist()}
         assert awaited == pytest.approx(ends)
         assert times.length == pytest.approx(max(ends.values()))
-        assert times.joules == pytest.approx(joules)
+        check_spent(times.spent, joules[clients])
         spent += joules
         regime.carry_out(Give(number))
         regime.settle()
         clock.next()
         regime.carry_out(Merge(number))
-        assert regime.joules == pytest.approx(spent)
+        check_spent(regime.spent, spent)
         for task in (0, 1):
             down[task] += PARTS[task][clients[2 * task : 2 * task + 2]].sum()
             up[task] += sum(PARTS[task][jobs[i][1]] for i in ends if jobs[i][0] == task)
