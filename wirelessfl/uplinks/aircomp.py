@@ -41,7 +41,7 @@ class AirComp(Uplink):
 
     ``published`` and ``physical`` invert the channels, so the weakest client limits the power of
     all. With ``threshold``, clients in a fade stay silent instead: truncated channel inversion (Zhu
-    et al., IEEE TWC 2020, doi 10.1109/TWC.2019.2946245, which truncates the gain of one antenna).
+    et al., IEEE TWC 2020, arXiv:1812.11494, who truncate the gain of one antenna).
     With ``mmse``, they send at full power and arrive with less than their weight.
 
     Args:
