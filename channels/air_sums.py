@@ -42,6 +42,7 @@ class AirSum:
     gain_variance: FloatArray
     shrink: float
 
+    @np.errstate(invalid="ignore")  # diverged updates have no error
     def predicted_error(self, rms: FloatArray, bias: float, per_symbol: int = 1) -> float:
         """Mean squared error per real element, over noise and channel errors.
 
