@@ -113,7 +113,7 @@ def align_transmitters(
         certificate: method that proves the bound for several antennas. ``sdr``: the relaxation,
             tight for up to three clients; ``exact``: branch and bound on the phases of a^H h_i,
             for small problems without correlation and ``unbiased_sum``; None: no bound (NaN) and
-            status FEASIBLE, from a shorter search, which takes a half to a fifth of the time.
+            status FEASIBLE, from a shorter search, which takes a quarter to a half of the time.
         starts: number of random starts of the local method; None for 32, or for 16 without a
             certificate.
         seed: seed of the starts. A solution does not depend on the other problems of its batch,
