@@ -7,6 +7,7 @@ import wirelessfl
 from channels import Network, Stream
 from wirelessfl.errors import ConfigError
 from wirelessfl.setup import build
+from wirelessfl.uplinks.air_reception import AirReception
 from wirelessfl.uplinks.aircomp import AirComp
 
 CELLS = np.repeat([0, 1], [40, 60])
@@ -73,6 +74,23 @@ def test_silent_clients_lower_the_noise(config, toy, same):
     assert truncated.rows[-1]["uplink_mib"] < everyone.rows[-1]["uplink_mib"]
 
 
+def test_errors_are_averaged_over_edge_rounds_with_a_sender(config, toy, monkeypatch):
+    """Of two clients with one antenna, both are silent in some of five edge rounds."""
+    found = []
+    finish = AirReception.finish
+
+    def watch(self, *args):
+        finish(self, *args)
+        found.append((len(self.air.clients), self.result().metrics["air_error"]))
+
+    monkeypatch.setattr(AirReception, "finish", watch)
+    flags = {"uplink": "aircomp", "threshold": 1.5, "antennas": 1, "clients": 2, "cells": 2}
+    run = wirelessfl.run(config("hist", rounds=1, **flags), data=toy)
+    heard = [error for clients, error in found if clients]
+    assert 0 < len(heard) < 5 == len(found)
+    assert run.rows[-1]["air_error"] == pytest.approx(np.mean(heard))
+
+
 def test_cells_without_a_sender_keep_their_model(config, toy):
     """No client has a channel power of 1000 times its mean, so the model does not change."""
     run = wirelessfl.run(
@@ -82,6 +100,7 @@ def test_cells_without_a_sender_keep_their_model(config, toy):
     assert last["accuracy"] == first["accuracy"]
     assert last["loss"] == first["loss"]
     assert last["uplink_mib"] == 0
+    assert last["air_error"] is None
 
 
 def test_a_negative_threshold_is_refused():
