@@ -34,6 +34,7 @@ from channels.access import (
     ReadyOrder,
     Simultaneous,
 )
+from channels.air_sums import AirSum, air_sum, aligned_sum
 from channels.aircomp import AirMean, aircomp_mean
 from channels.budget import LinkBudget, link_budget
 from channels.cells import even_cells
@@ -79,7 +80,7 @@ from channels.path_loss import (
 )
 from channels.placed import placed_network
 from channels.placement import Placement
-from channels.precoders import AirSum, air_sum, transmit_scales
+from channels.precoders import transmit_scales
 from channels.presets import section_vi_c, uma, umi
 from channels.recorded import Recorded
 from channels.shared_band import EndedUpload, SharedBand
@@ -130,6 +131,7 @@ __all__ = [
     "aircomp_mean",
     "aircomp_seconds_per_element",
     "airtime_seconds_per_bit",
+    "aligned_sum",
     "compute_seconds",
     "correlate",
     "correlation_root",

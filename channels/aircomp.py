@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from channels.air_sums import AirSum, air_sum
 from channels.arguments import checked, is_numeric
 from channels.arrays import ComplexArray, FloatArray
 from channels.links import snr_linear
-from channels.precoders import AirSum, Convention, air_sum, transmit_scales
+from channels.precoders import Convention, transmit_scales
 from channels.streams import Stream
 from channels.validation import check_readable, is_tensor, shown
 
@@ -119,7 +120,7 @@ def aircomp_mean(
         estimate=estimate,
         realised_error=float(error[0] ** 2),
         predicted_error=air.predicted_error(
-            rms, float(root_mean_square(mean[None])[0]), elements_per_symbol
+            rms, (1 - air.shrink) * float(root_mean_square(mean[None])[0]), elements_per_symbol
         ),
         power=np.abs(air.precoders) ** 2 * rms**2 * elements_per_symbol / snr_linear(snr),
         air=air,

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import numpy as np
 
 from channels.arrays import BoolArray, ComplexArray, FloatArray
 from channels.loads import Load
 from channels.network import ChannelDraw, Network
 
+Values = TypeVar("Values", FloatArray, ComplexArray)
 
-def by_client(network: Network, values: FloatArray) -> FloatArray:
+
+def by_client(network: Network, values: Values) -> Values:
     """Values [..., clients] of [..., cells, clients of the largest cell]; see ``by_cell``."""
     places = np.arange(network.clients) - network.cell_starts[network.cell_of]
-    return np.asarray(values[..., network.cell_of, places])
+    found: Values = values[..., network.cell_of, places]
+    return found
 
 
 def cell_rows(network: Network, values: FloatArray) -> FloatArray:

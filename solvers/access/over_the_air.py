@@ -1,17 +1,23 @@
-"""Over-the-air sums: all clients of a cell send at once, precoded to invert their channels."""
+"""Over-the-air sums: all clients of a cell send at once, precoded for a weighted mean."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import numpy as np
 
 from channels import Access, ChannelDraw, Decision, Load, Service, Simultaneous, Stream
+from channels.air_sums import air_sum
 from channels.arrays import BoolArray, ComplexArray, FloatArray, IntArray
 from channels.cells import smallest_by_cell
-from channels.precoders import Convention, air_sum, transmit_scales
+from channels.precoders import Convention, transmit_scales
 from solvers.access.cells import cell_rows, channel_rows
+from solvers.access.least_error import cell_alignments
 from solvers.beamforming import BeamformerBackend, optimize_beamformer
+
+AirConvention = Literal["published", "physical", "mmse"]
+"""Definition of power and noise, with channel inversion or (``mmse``) least mean squared error."""
 
 
 @dataclass(frozen=True)
@@ -20,20 +26,26 @@ class OverTheAir(Access):
 
     In the ``physical`` convention the weakest client sends at its maximum power, and the others at
     less, so that all arrive equally strong. In the ``published`` one a client sends at most the
-    fraction q_i^2 of its power, see :mod:`channels.precoders`. Powers are those of updates of equal
-    root mean square, 1 in the ``published`` convention; beamformers are those of these updates.
+    fraction q_i^2 of its power, see :mod:`channels.precoders`. With ``mmse``, power and noise are
+    as in ``physical``, and precoders and beamformers have the least mean squared error
+    (:func:`solvers.align_transmitters`): several clients may send at their maximum power. Powers
+    are those of updates of equal root mean square, 1 in the ``published`` convention; beamformers
+    are those of these updates.
 
     Args:
         times: symbols and subcarriers.
-        convention: definition of power and noise.
+        convention: definition of power and noise, and whether precoders invert the channels.
         backend: beamforming method; None for random directions, of which each block has its own.
+            It has no effect with ``mmse``.
+        starts: number of random starts with ``mmse``; None for the default.
     """
 
     costly = True
 
     times: Simultaneous = field(default_factory=Simultaneous)
-    convention: Convention = "published"
+    convention: AirConvention = "published"
     backend: BeamformerBackend | None = None
+    starts: int | None = None
 
     def seconds(self, load: Load, draw: ChannelDraw) -> FloatArray:
         """See :class:`channels.Access`; needs no beamformers."""
@@ -60,23 +72,32 @@ class OverTheAir(Access):
         weights = np.where(sends, weights, 0.0)
         total = network.over_cells(np.add, weights)[..., network.cell_of]
         weights = np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
+        if self.convention == "mmse":
+            beamformers, power = self._aligned(draw, weights)
+        else:
+            beamformers, power = self._inverted(draw, weights, self.convention)
+        decision = Decision(powers_w=power * network.transmit_power_w, beamformers=beamformers)
+        return replace(self.times, power=power, decision=decision).serve(load, draw)
+
+    def _aligned(self, draw: ChannelDraw, weights: FloatArray) -> tuple[ComplexArray, FloatArray]:
+        """Beamformers [..., cells, antennas] and fractions of power [..., clients]."""
+        limits = np.sqrt(draw.snr / self.times.elements_per_symbol)
+        receive, transmit = cell_alignments(draw, weights, limits, self.starts)
+        return receive, np.asarray(np.abs(transmit / limits) ** 2)
+
+    def _inverted(
+        self, draw: ChannelDraw, weights: FloatArray, convention: Convention
+    ) -> tuple[ComplexArray, FloatArray]:
+        """Beamformers [..., cells, antennas] and fractions of power [..., clients]."""
         scales = transmit_scales(
             weights,
             1.0,
             snr_db=draw.snr_db,
-            convention=self.convention,
+            convention=convention,
             elements_per_symbol=self.times.elements_per_symbol,
         )
         weights, scales = (np.broadcast_to(x, draw.h.shape[:-1]) for x in (weights, scales))
         beamformers = self._beamformers(draw, scales)
-        power = self._power(draw, beamformers, weights, scales)
-        decision = Decision(powers_w=power * network.transmit_power_w, beamformers=beamformers)
-        return replace(self.times, power=power, decision=decision).serve(load, draw)
-
-    def _power(
-        self, draw: ChannelDraw, beamformers: ComplexArray, weights: FloatArray, scales: FloatArray
-    ) -> FloatArray:
-        """Fraction of its maximum power that each client sends [..., clients]."""
         cell_of = draw.network.cell_of
         power = np.zeros(draw.h.shape[:-1])
         for block in np.ndindex(power.shape[:-1]):
@@ -87,10 +108,10 @@ class OverTheAir(Access):
                     beamformers[(*block, cell)],
                     weights[at],
                     scales[at],
-                    convention=self.convention,
+                    convention=convention,
                 )
                 power[at] = np.abs(air.precoders) ** 2
-        return np.asarray(power * self.times.elements_per_symbol / draw.snr)
+        return beamformers, np.asarray(power * self.times.elements_per_symbol / draw.snr)
 
     def _beamformers(self, draw: ChannelDraw, scales: FloatArray) -> ComplexArray:
         """Beamformers [..., cells, antennas]."""

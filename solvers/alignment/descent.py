@@ -42,6 +42,11 @@ def scaled(problem: Problems, a: Tensor) -> Tensor:
     return found.alpha.unsqueeze(-1) * unit
 
 
+def softened(problem: Problems) -> bool:
+    """Whether :func:`descend` replaces sum w = sum q by a penalty, in a problem of the batch."""
+    return bool((problem.kappa < _SMALLEST_KAPPA).any())
+
+
 def descend(problem: Problems, a: Tensor, steps: int) -> Tensor:
     """Points [problems, starts, antennas] after ``steps`` Newton steps from ``a``."""
     soft = problem._replace(kappa=problem.kappa.clamp_min(_SMALLEST_KAPPA))

@@ -4,6 +4,10 @@ Directions are drawn from the relaxation's covariance, and isotropically. The no
 to a level of the order of the signals, different for each start, and then lowered in stages to
 its true value; each stage starts from the last one's points. At high SNR the error is close to
 not differentiable, and a descent at the true noise would stop far from local minima.
+
+Without a bound, the search is shorter: all directions are isotropic, because the relaxation is not
+solved, and starts and stages are fewer. For 15 clients and 10 antennas in Rayleigh fading, the
+error is then at most 0.01 % above that of the full search on average, at SNRs from -20 to 30 dB.
 """
 
 from __future__ import annotations
@@ -14,15 +18,17 @@ import torch
 from torch import Tensor
 
 from solvers.alignment.branch_and_bound import branch_and_bound
-from solvers.alignment.descent import descend, objectives, polish, scaled
+from solvers.alignment.descent import descend, objectives, polish, scaled, softened
 from solvers.alignment.gains import best_scale, dual_bound
 from solvers.alignment.problem import Problems
-from solvers.alignment.relaxation import Relaxation, relax
+from solvers.alignment.relaxation import relax
 from solvers.beamforming import Default, optimize_beamformer
 
-_STARTS = 32
+_STARTS, _SHORT_STARTS = 32, 16
 _LEVELS = (0.05, 2.0)  # range over the starts, of the error at the first stage
 _STAGES, _STEPS = 8, 3
+_SHORT_STAGES, _SHORT_STEPS = 4, 2
+_SHORT_FIRST, _SHORT_LAST = 3, 20  # Newton steps from channel inversion; from the best points
 _TOP, _POLISH, _LAST_POLISH = 4, 3, 6
 # Of clients that channel inversion regards; gains are relative to the strongest client's:
 _LEAST_WEIGHT = 1e-9
@@ -34,20 +40,22 @@ class Settings(NamedTuple):
     """Settings of the search.
 
     Args:
-        starts: number of starts; None for 32.
+        starts: number of starts; None for 32, or 16 without a bound.
         seed: seed of the starts.
         limit_seconds: time limit of branch and bound per problem; None to skip it.
         proven_gap: relative gap at which branch and bound ends.
+        bounded: whether a bound is needed for several antennas.
     """
 
     starts: int | None
     seed: int
     limit_seconds: float | None
     proven_gap: float
+    bounded: bool = True
 
 
 class Found(NamedTuple):
-    """Points [problems, dimensions], lower bounds [problems] and a message."""
+    """Points [problems, dimensions], lower bounds [problems] (NaN for none) and a message."""
 
     point: Tensor
     bound: Tensor
@@ -61,14 +69,17 @@ def solve(problem: Problems, settings: Settings) -> Found:
         return Found(problem.g[:, 0], problem.kappa)
     if dimensions == 1:
         return _one_dimension(problem)
-    starts = settings.starts or _STARTS
+    starts = settings.starts or (_STARTS if settings.bounded else _SHORT_STARTS)
     size = _CHUNK_NUMBERS.get(problem.g.device.type, 1 << 19)
     size = max(1, size // (starts * clients * 2 * dimensions))
     draw = _draw(starts, dimensions, settings.seed, problem.g)
-    parts = [
-        _search(problem.rows(slice(first, first + size)), draw, settings.seed)
-        for first in range(0, len(problem.g), size)
-    ]
+    rows = (slice(first, first + size) for first in range(0, len(problem.g), size))
+    if not settings.bounded:
+        points = torch.cat(
+            [_short_search(problem.rows(part), draw, settings.seed) for part in rows]
+        )
+        return Found(points, torch.full_like(problem.kappa, torch.nan))
+    parts = [_search(problem.rows(part), draw, settings.seed) for part in rows]
     point, bound, weights = (torch.cat(each) for each in zip(*parts, strict=True))
     if settings.limit_seconds is None:
         return Found(point, bound)
@@ -97,11 +108,27 @@ def _draw(starts: int, dimensions: int, seed: int, like: Tensor) -> Tensor:
 
 def _search(problem: Problems, draw: Tensor, seed: int) -> tuple[Tensor, Tensor, Tensor]:
     relaxed = relax(problem)
-    a = _top(problem, scaled(problem, _anneal(problem, relaxed, draw)), _TOP)
+    annealed = _anneal(problem, relaxed.bound, _towards(relaxed.covariance, draw), _STAGES, _STEPS)
+    a = _top(problem, scaled(problem, annealed), _TOP)
     inverting = scaled(problem, _inverting(problem, seed).unsqueeze(1))
     a = polish(problem, torch.cat([a, inverting], 1), _POLISH)
     a = polish(problem, _top(problem, a, 1), _LAST_POLISH)
     return a.squeeze(1), relaxed.bound, relaxed.weights
+
+
+def _short_search(problem: Problems, draw: Tensor, seed: int) -> Tensor:
+    """Points [problems, dimensions]; the level of the error is that of channel inversion."""
+    inverting = scaled(problem, _inverting(problem, seed).unsqueeze(1))
+    inverting = descend(problem, inverting, _SHORT_FIRST)
+    level = objectives(problem, inverting).squeeze(1)
+    a = draw.expand(len(problem.g), -1, -1)
+    a = _anneal(problem, level, a, _SHORT_STAGES, _SHORT_STEPS)
+    a = _top(problem, torch.cat([a, inverting], 1), _TOP)
+    a = scaled(problem, descend(problem, scaled(problem, a), _SHORT_LAST))
+    a = _top(problem, a, 1)
+    if softened(problem):  # the descent has minimised another error
+        a = polish(problem, a, _LAST_POLISH)
+    return a.squeeze(1)
 
 
 def _inverting(problem: Problems, seed: int) -> Tensor:
@@ -124,18 +151,29 @@ def _top(problem: Problems, a: Tensor, count: int) -> Tensor:
     return a.gather(1, best.unsqueeze(-1).expand(-1, -1, a.shape[-1]))
 
 
-def _anneal(problem: Problems, relaxed: Relaxation, draw: Tensor) -> Tensor:
-    """Points [problems, starts, dimensions] after all stages."""
-    problems, _, dimensions = problem.g.shape
-    starts = len(draw)
-    factor, failed = torch.linalg.cholesky_ex(relaxed.covariance)
-    usable = (failed == 0)[:, None, None] & (torch.arange(starts, device=draw.device) % 2 == 0)[
+def _towards(covariance: Tensor, draw: Tensor) -> Tensor:
+    """Directions [problems, starts, dimensions]: every second one drawn from the covariance."""
+    factor, failed = torch.linalg.cholesky_ex(covariance)
+    usable = (failed == 0)[:, None, None] & (torch.arange(len(draw), device=draw.device) % 2 == 0)[
         :, None
     ]
-    a = torch.where(usable, draw @ factor.mT, draw)
+    return torch.where(usable, draw @ factor.mT, draw)
+
+
+def _anneal(problem: Problems, error: Tensor, a: Tensor, stages: int, steps: int) -> Tensor:
+    """Points [problems, starts, dimensions] after all stages.
+
+    Args:
+        problem: the problems.
+        error: [problems], the least error, approximately; the first stages' noise follows from it.
+        a: directions [problems, starts, dimensions].
+        stages: number of stages in which the noise is lowered.
+        steps: Newton steps per stage.
+    """
+    problems, starts, dimensions = a.shape
     low, high = _LEVELS
-    level = torch.logspace(0, 1, starts, base=high / low, dtype=torch.float64, device=draw.device)
-    floor = relaxed.bound.clamp_min(1e-300)
+    level = torch.logspace(0, 1, starts, base=high / low, dtype=torch.float64, device=a.device)
+    floor = error.clamp_min(1e-300)
     raised = (low * level / floor.unsqueeze(-1)).clamp_min(1)  # of the noise, at the first stage
 
     def each(part: Tensor) -> Tensor:
@@ -144,9 +182,9 @@ def _anneal(problem: Problems, relaxed: Relaxation, draw: Tensor) -> Tensor:
 
     q, kappa, present = (each(part) for part in (problem.q, problem.kappa, problem.present))
     a = a.reshape(-1, 1, dimensions)
-    for stage in range(_STAGES + 1):
-        noise = raised ** (1 - stage / _STAGES)
+    for stage in range(stages + 1):
+        noise = raised ** (1 - stage / stages)
         g = (problem.g.unsqueeze(1) / noise.sqrt()[..., None, None]).flatten(0, 1)
         single = Problems(g, q, kappa, present)
-        a = descend(single, scaled(single, a), _STEPS)
+        a = descend(single, scaled(single, a), steps)
     return a.reshape(problems, starts, dimensions)

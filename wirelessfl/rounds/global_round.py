@@ -56,17 +56,23 @@ class GlobalRound:
         self._nonempty = torch.from_numpy(submodels.lengths > 0)
         self._teacher = {} if teacher is None else {"teacher": submodels.gather(teacher)}
         self._metrics: list[Mapping[str, float]] = []
+        self._names: list[str] = []
 
     def metrics(self) -> dict[str, float]:
-        """Metrics of the round, averaged over its edge rounds."""
+        """Metrics of the round, averaged over its edge rounds.
+
+        Those of uploads are averaged over the edge rounds in which at least one update arrives.
+        """
         covering: dict[str, float] = {}
         cover = self._all.cover
         if cover is not None:
             covering = replace(cover, count=cover.count[self._nonempty]).metrics()
-        return covering | {
-            name: sum(metrics[name] for metrics in self._metrics) / len(self._metrics)
-            for name in self._metrics[0]
-        }
+        return covering | {name: self._mean(name) for name in self._names}
+
+    def _mean(self, name: str) -> float:
+        """Mean over the edge rounds that have the metric; NaN if none has."""
+        found = [metrics[name] for metrics in self._metrics if name in metrics]
+        return sum(found) / len(found) if found else float("nan")
 
     def train(self, number: int) -> None:
         """Run edge round ``number``: the clients of all nodes train, and each node merges.
@@ -97,7 +103,9 @@ class GlobalRound:
         }
         idle = sent.idle
         self.nodes = _kept_where(idle, self.nodes, merged) if idle.any() else merged
-        self._metrics.append({**received.metrics, **error})
+        self._names = [*received.metrics, *error]
+        heard = received.metrics if len(received.clients) else {}
+        self._metrics.append({**heard, **error})
 
     def finish(self) -> None:
         """Merge the states of the nodes at the cloud."""

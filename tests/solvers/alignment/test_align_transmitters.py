@@ -392,3 +392,34 @@ def test_invalid_input_is_named(change: dict[str, Any], message: str | None) -> 
     with pytest.raises(ValueError, match=message) as caught:
         align_transmitters(**GOOD | change)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("options", VARIANTS)
+def test_without_a_certificate(options: dict[str, Any]) -> None:
+    """The error is within 1 % of that of the full search, and there is no bound."""
+    h, q = rayleigh(8, 6, 8, 3), np.random.default_rng(8).dirichlet(np.ones(8), 6)
+    amplitude = 10 ** (np.linspace(-10, 30, 6) / 20)[:, None]
+    full = align_transmitters(h, q, amplitude, 0.5, **options)
+    found = align_transmitters(h, q, amplitude, 0.5, certificate=None, **options)
+    assert (found.objective <= full.objective * 1.01).all()
+    assert np.isnan(found.bound).all()
+    assert np.isnan(found.gap).all()
+    assert (found.status == Status.FEASIBLE).all()
+    bias, noise = errors(h, q, found.value, 0.5, options.get("correlation", 0.0))
+    np.testing.assert_allclose(found.objective, bias + noise, rtol=1e-9)
+    assert (np.abs(found.value.transmit) <= amplitude * (1 + 1e-12)).all()
+    if not options:
+        inverted = inversion(h, q, amplitude + 0 * q, np.full(6, 0.5))
+        assert (found.objective <= inverted * (1 + 1e-6)).all()
+    if options.get("unbiased_sum"):
+        w = (np.einsum("pm,pkm->pk", found.value.receive.conj(), h) * found.value.transmit).sum(-1)
+        np.testing.assert_allclose(w, q.sum(-1), rtol=1e-9)
+
+
+def test_without_a_certificate_one_antenna_is_solved_exactly_all_the_same() -> None:
+    h, q, amplitude = drawn(2, 5, 1)
+    found = align_transmitters(h, q, amplitude, 0.5, certificate=None)
+    full = align_transmitters(h, q, amplitude, 0.5)
+    assert found.objective == full.objective
+    assert found.bound == full.bound
+    assert found.status is Status.OPTIMAL

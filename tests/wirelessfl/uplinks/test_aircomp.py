@@ -337,6 +337,7 @@ def test_run_from_the_command_line(tmp_path, capsys):
         "convention": "physical",
         "beamformer": "mirror_prox",
         "beamformer_starts": None,
+        "threshold": 0.0,
         "elements_per_symbol": 1,
         "csi_error": 0.0,
         "phase_error_deg": 0.0,
