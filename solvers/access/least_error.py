@@ -14,12 +14,16 @@ NOISE_VARIANCE = 0.5
 
 
 def cell_alignments(
-    draw: ChannelDraw, weights: FloatArray, limits: FloatArray, starts: int | None = None
+    draw: ChannelDraw,
+    weights: FloatArray,
+    limits: FloatArray,
+    starts: int | None = None,
+    correlation: float = 0.0,
+    unbiased_sum: bool = False,
 ) -> tuple[ComplexArray, ComplexArray]:
     """Sums of least mean squared error of all cells and blocks, solved in one batch.
 
-    Updates are taken as uncorrelated between clients. In the last bits, a solution depends on the
-    batch.
+    In the last bits, a solution depends on the batch.
 
     Args:
         draw: channels of the clients, h [..., clients, antennas].
@@ -27,6 +31,8 @@ def cell_alignments(
             does not send.
         limits: [..., clients], largest amplitudes, square roots of SNRs per real element.
         starts: starts of :func:`solvers.align_transmitters`; None for its default.
+        correlation: correlation of the elements of any two clients, >= 0 and < 1.
+        unbiased_sum: whether what all updates have in common arrives without bias.
 
     Returns:
         Receive beamformers [..., cells, antennas] in units of 1 / sigma_0, 0 for cells to which no
@@ -38,16 +44,19 @@ def cell_alignments(
     h = channel_rows(draw)
     receive: ComplexArray = np.zeros((*blocks, network.cells, network.antennas), np.complex128)
     transmit: ComplexArray = np.zeros(needs.shape, np.complex128)
-    heard = needs.any(-1)
+    reached = (needs > 0) & (amplitudes > 0) & h.any(-1)
+    heard = reached.any(-1)
     if heard.any():
         found = align_transmitters(
             h[heard],
             needs[heard],
             amplitudes[heard],
             NOISE_VARIANCE,
+            correlation=correlation,
+            unbiased_sum=unbiased_sum,
             certificate=None,
             starts=starts,
         ).value
-        assert found is not None  # without ``unbiased_sum`` every problem has a solution
+        assert found is not None  # a problem in which somebody is heard has a solution
         receive[heard], transmit[heard] = found.receive, found.transmit
     return receive, by_client(network, transmit)

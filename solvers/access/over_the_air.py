@@ -38,6 +38,8 @@ class OverTheAir(Access):
         backend: beamforming method; None for random directions, of which each block has its own.
             It has no effect with ``mmse``.
         starts: number of random starts with ``mmse``; None for the default.
+        correlation: correlation of the updates of any two clients that ``mmse`` assumes.
+        unbiased_sum: whether ``mmse`` keeps what all updates have in common without bias.
     """
 
     costly = True
@@ -46,6 +48,8 @@ class OverTheAir(Access):
     convention: AirConvention = "published"
     backend: BeamformerBackend | None = None
     starts: int | None = None
+    correlation: float = 0.0
+    unbiased_sum: bool = False
 
     def seconds(self, load: Load, draw: ChannelDraw) -> FloatArray:
         """See :class:`channels.Access`; needs no beamformers."""
@@ -82,7 +86,9 @@ class OverTheAir(Access):
     def _aligned(self, draw: ChannelDraw, weights: FloatArray) -> tuple[ComplexArray, FloatArray]:
         """Beamformers [..., cells, antennas] and fractions of power [..., clients]."""
         limits = np.sqrt(draw.snr / self.times.elements_per_symbol)
-        receive, transmit = cell_alignments(draw, weights, limits, self.starts)
+        receive, transmit = cell_alignments(
+            draw, weights, limits, self.starts, self.correlation, self.unbiased_sum
+        )
         return receive, np.asarray(np.abs(transmit / limits) ** 2)
 
     def _inverted(

@@ -46,8 +46,13 @@ class AirComp(Uplink):
 
     Args:
         convention: ``published`` or ``physical``, see :mod:`channels.precoders`; ``mmse`` for the
-            power and noise of ``physical`` and the least mean squared error of updates that are
-            uncorrelated between clients, see :func:`solvers.align_transmitters`.
+            power and noise of ``physical`` and the least mean squared error, see
+            :func:`solvers.align_transmitters`.
+        correlation: correlation of the updates of any two clients that ``mmse`` assumes. At 0, the
+            sum shrinks where noise is strong: an error that all updates have in common counts no
+            more than that of any of them.
+        unbiased_sum: whether ``mmse`` keeps what all updates have in common without bias: clients
+            with good channels make up for the others.
         beamformer: method of :func:`solvers.optimize_beamformer`, or a random direction; without
             effect with ``mmse``.
         beamformer_starts: number of random starts; None for the method's default.
@@ -84,6 +89,13 @@ class AirComp(Uplink):
         float,
         Field(ge=0, description="least channel power of a sender over its mean; 0: all send"),
     ] = 0.0
+    correlation: Annotated[
+        float,
+        Field(ge=0, lt=1, description="correlation of two clients' updates that mmse assumes"),
+    ] = 0.0
+    unbiased_sum: Annotated[
+        bool, Field(description="mmse keeps what all updates have in common without bias")
+    ] = False
     elements_per_symbol: Annotated[
         int,
         Field(ge=1, le=2, description="elements per symbol; 2 needs convention physical or mmse"),
@@ -124,9 +136,12 @@ class AirComp(Uplink):
             reason = 'conflicts with convention="mmse", {}: choose convention "physical"'
             found["beamformer"] = reason.format("which has its own beamformers")
             found["threshold"] = reason.format("in which clients in a fade send at full power")
-        elif self.beamformer == "random":
-            reason = 'conflicts with beamformer="random": choose beamformer "anneal"'
-            found["beamformer_starts"] = reason
+        else:
+            reason = f'conflicts with convention="{self.convention}": choose convention "mmse"'
+            found |= {"correlation": reason, "unbiased_sum": reason}
+            if self.beamformer == "random":
+                reason = 'conflicts with beamformer="random": choose beamformer "anneal"'
+                found["beamformer_starts"] = reason
         if self.convention == "published":
             found["elements_per_symbol"] = (
                 'conflicts with convention="published": choose convention "physical"'
@@ -161,7 +176,9 @@ class AirComp(Uplink):
             symbol_seconds=self.symbol_seconds,
         )
         starts = self.beamformer_starts if self.convention == "mmse" else None
-        return OverTheAir(times, self.convention, self.backend, starts)
+        return OverTheAir(
+            times, self.convention, self.backend, starts, self.correlation, self.unbiased_sum
+        )
 
     @property
     def precoding(self) -> Precoding:
@@ -174,6 +191,8 @@ class AirComp(Uplink):
             beamformer=self.beamformer,
             backend=self.backend,
             starts=self.beamformer_starts,
+            correlation=self.correlation,
+            unbiased_sum=self.unbiased_sum,
         )
 
     def receive(self, air: AirRound) -> Reception:

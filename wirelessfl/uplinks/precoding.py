@@ -29,6 +29,8 @@ class Precoding:
         beamformer: name of the beamforming method, for errors.
         backend: beamforming method; None for random directions. Without effect with ``mmse``.
         starts: number of random starts with ``mmse``; None for the default.
+        correlation: correlation of the updates of any two clients that ``mmse`` assumes.
+        unbiased_sum: whether ``mmse`` keeps what all updates have in common without bias.
     """
 
     convention: AirConvention
@@ -38,6 +40,8 @@ class Precoding:
     beamformer: str
     backend: BeamformerBackend | None
     starts: int | None
+    correlation: float
+    unbiased_sum: bool
 
     @property
     def perfect(self) -> bool:
@@ -137,7 +141,14 @@ class Precoding:
         silent = np.divide(rms, sending, out=np.ones_like(rms), where=heard)
         limits = silent * np.sqrt(draw.snr / self.elements_per_symbol)
         try:
-            receive, transmit = cell_alignments(draw, weights * rms, limits, self.starts)
+            receive, transmit = cell_alignments(
+                draw,
+                weights * rms,
+                limits,
+                self.starts,
+                self.correlation,
+                self.unbiased_sum,
+            )
         except ValueError as error:
             raise ConfigError(f"uplink 'aircomp', convention 'mmse': {error}") from error
         precoders = np.divide(transmit, rms, out=np.zeros_like(transmit), where=heard)

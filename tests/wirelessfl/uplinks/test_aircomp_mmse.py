@@ -112,6 +112,28 @@ def test_no_error_of_uncorrelated_updates_is_above_that_of_channel_inversion(snr
         assert errors["mmse"] < 0.2 * errors["physical"]
 
 
+def test_what_updates_have_in_common_counts_more_if_they_are_correlated():
+    """Equal updates: their bias is 0 with ``unbiased_sum``, and falls with the correlation."""
+    air, sent = one_antenna(snr_db=-10.0), updates(200)[:1].repeat(9, 1)
+    bias, errors = {}, {}
+    for name, options in {
+        "free": {},
+        "correlated": {"correlation": 0.9},
+        "unbiased": {"unbiased_sum": True},
+    }.items():
+        uplink = replace(FAST, **options)
+        got = [
+            received(uplink, replace(air, stream=Stream(seed, ("air",))), sent)
+            for seed in range(40)
+        ]
+        mean = torch.stack([one.mean["update"] for one in got]).mean(0)
+        gains = (mean * exact(air, sent)).sum(1) / exact(air, sent).square().sum(1)
+        bias[name] = float((gains - 1).abs().max())
+        errors[name] = got[0].metrics["air_error_predicted"]
+    assert bias["unbiased"] < 0.06 < bias["correlated"] < 0.9 * bias["free"]
+    assert errors["correlated"] < errors["free"]
+
+
 @pytest.mark.parametrize(
     "options", [{}, {"elements_per_symbol": 2, "csi_error": 0.01, "phase_error_deg": 5.0}]
 )
@@ -240,7 +262,8 @@ def test_all_nodes_are_solved_in_one_call(monkeypatch):
 
     monkeypatch.setattr(least_error, "align_transmitters", solve)
     received(MMSE, air_round(), updates(20))
-    assert calls == [((3, 4, 4), {"certificate": None, "starts": 4})]
+    free = {"correlation": 0.0, "unbiased_sum": False}
+    assert calls == [((3, 4, 4), {"certificate": None, "starts": 4, **free})]
 
 
 def test_a_process_without_clients_receives_the_others_sums():
