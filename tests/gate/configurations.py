@@ -150,6 +150,33 @@ AIR = {
     "aircomp-submodels": one(
         "ra-fed", uplink="aircomp", capacities=(1.0, 0.5), hidden=(24,), lr=0.01
     ),
+    "aircomp-least-error": one(
+        "hist", cells=2, rounds=2, uplink="aircomp", convention="mmse", correlation=0.3,
+        unbiased_sum=True, snr_db=-10.0, beamformer_starts=2,
+    ),
+    "aircomp-threshold": one(
+        "hfedavg", cells=2, uplink="aircomp", convention="physical", threshold=0.8, antennas=1
+    ),
+}  # fmt: skip
+
+FEWER = {"clients_per_round": 4}
+DECIDED = {
+    "select-soonest": one("hfedavg", **FEWER, cells=2, select="soonest", order="ready"),
+    "select-best-channel": one("fedavg", **FEWER, select="best-channel", uplink="ofdma"),
+    "select-round-robin": one("fedavg", **FEWER, select="round-robin", client_joules=0.02),
+    "select-age": one(
+        "fedavg", **FEWER, select="age", failures="waterfall", waterfall_db=5.0, snr_db=-5.0
+    ),
+    "select-power-of-choice": one(
+        "hfedavg", **FEWER, cells=2, select="power-of-choice", loss_candidates=3, loss_samples=10
+    ),
+    "failures-waterfall": one(
+        "scaffold", failures="waterfall", on_failure="repeat", snr_db=-10.0, uplink="ofdma",
+        allocation="optimal",
+    ),
+    "failures-outage": one(
+        "hist", cells=2, edge_rounds=2, failures="outage", csi_error=0.2, margin_db=0.5
+    ),
 }  # fmt: skip
 
 # Algorithms inside cells. HIST partitions the model, so it does not accept those with submodels.
@@ -367,6 +394,6 @@ SCHEDULES = {
 }  # fmt: skip
 
 CONFIGURATIONS: dict[str, Configuration] = {
-    **STAR, **PLACES, **HIERARCHY, **AIR, **INSIDE, **SUBMODELS, **MODELS, **EXECUTORS, **SESSIONS,
-    **SEVERAL_TASKS, **RESUMED, **SCHEDULES,
+    **STAR, **PLACES, **HIERARCHY, **AIR, **DECIDED, **INSIDE, **SUBMODELS, **MODELS, **EXECUTORS,
+    **SESSIONS, **SEVERAL_TASKS, **RESUMED, **SCHEDULES,
 }  # fmt: skip
