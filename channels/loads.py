@@ -33,6 +33,9 @@ class Load:
         weights: [..., clients], relative weights in the cell's mean, which precoders apply over
             the air; None for equal weights.
         start_seconds: [..., clients], seconds until local training starts, e.g. of the download.
+        after_seconds: [..., clients], seconds that follow the local phase, e.g. of the backhaul.
+        deadline_seconds: [..., clients], when the phase must have ended with what follows it; inf
+            for no deadline. Only an access that decides when a cell ends uses these two.
         bits_per_element: bits of an element on digital uplinks, > 0.
 
     Raises:
@@ -45,6 +48,8 @@ class Load:
     jointly: FloatArray
     weights: FloatArray | None
     start_seconds: FloatArray
+    after_seconds: FloatArray
+    deadline_seconds: FloatArray
     bits_per_element: float
 
     @checked()
@@ -57,6 +62,8 @@ class Load:
         jointly: ArrayLike | None = None,
         weights: ArrayLike | None = None,
         start_seconds: ArrayLike = 0.0,
+        after_seconds: ArrayLike = 0.0,
+        deadline_seconds: ArrayLike = np.inf,
         bits_per_element: float = BITS_PER_ELEMENT,
     ) -> None:
         values = {
@@ -66,6 +73,8 @@ class Load:
             "jointly": amounts("jointly", elements if jointly is None else jointly),
             "weights": None if weights is None else amounts("weights", weights),
             "start_seconds": amounts("start_seconds", start_seconds),
+            "after_seconds": amounts("after_seconds", after_seconds),
+            "deadline_seconds": _ends(deadline_seconds),
             "bits_per_element": float(amounts("bits_per_element", bits_per_element)),
         }
         for name, value in values.items():
@@ -81,8 +90,7 @@ class Load:
     @property
     def _shapes(self) -> dict[str, tuple[int, ...]]:
         """Shape of each field that is given."""
-        names = ("cycles", "elements", "vectors", "jointly", "weights", "start_seconds")
-        values = {name: getattr(self, name) for name in names}
+        values = {name: value for name, value in vars(self).items() if name != "bits_per_element"}
         return {name: value.shape for name, value in values.items() if value is not None}
 
     def check_fits(self, draw: ChannelDraw) -> None:
@@ -114,8 +122,9 @@ class Load:
             return np.asarray(values[..., rows]) if each else values
 
         weights = None if self.weights is None else some(self.weights)
-        names = ("cycles", "elements", "vectors", "jointly", "start_seconds")
-        by_name: dict[str, Any] = {name: some(getattr(self, name)) for name in names}
+        by_name: dict[str, Any] = {
+            name: some(getattr(self, name)) for name in self._shapes if name != "weights"
+        }
         return replace(self, weights=weights, **by_name)
 
     @property
@@ -190,6 +199,21 @@ class Rates:
 
     bps: FloatArray
     duty: FloatArray
+
+
+def _ends(deadline_seconds: ArrayLike) -> FloatArray:
+    """Deadlines as float64, > 0.
+
+    Raises:
+        ValueError: one of them is not.
+    """
+    given = np.asarray(deadline_seconds, dtype=np.float64)
+    if not (given > 0).all():
+        raise ValueError(
+            f"deadline_seconds contains {given[~(given > 0)].flat[0]}: give seconds > 0, or inf "
+            "for no deadline."
+        )
+    return given
 
 
 def amounts(name: str, values: ArrayLike) -> FloatArray:

@@ -1,6 +1,13 @@
 """Optimisation: solvers that take a problem and return a Solution with a certificate."""
 
-from solvers.access import EnergyWithinDeadline, OptimalBands, OverTheAir
+from solvers.access import (
+    DeadlineCheck,
+    DeadlineMissedError,
+    EnergyWithinDeadline,
+    LeastTimeAndEnergy,
+    OptimalBands,
+    OverTheAir,
+)
 from solvers.alignment import Alignment, align_transmitters
 from solvers.allocation import allocate_requests
 from solvers.bands import (
@@ -41,8 +48,11 @@ __all__ = [
     "Alignment",
     "BandsInTime",
     "BlockAssignment",
+    "DeadlineCheck",
+    "DeadlineMissedError",
     "EnergyAllocation",
     "EnergyWithinDeadline",
+    "LeastTimeAndEnergy",
     "MasksAndBands",
     "MasksAndEnergy",
     "OptimalBands",

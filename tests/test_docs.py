@@ -189,7 +189,7 @@ def test_the_examples_of_the_radio_run(tmp_path, monkeypatch, capsys):
             out = ["--out", f"run{len(printed)}"]
             assert main([*words, *(["--json"] if words[0] == "budget" else [*small, *out])]) == 0
             printed.append(capsys.readouterr().out)
-    assert len(printed) == 9
+    assert len(printed) == 11
     (link,) = json.loads(printed[0])["clients"]
     assert round(link["path loss [dB]"], 2) == 121.43
     assert round(link["mean SNR [dB]"], 2) == -4.44
@@ -253,7 +253,7 @@ def test_the_solver_studies_run_and_draw(tmp_path, monkeypatch, capsys):
     for share in re.findall(r"([\d.]+)%", " ".join(printed["resource_blocks_study.py"][::2])):
         assert re.search(rf"(?<![\d.]){share}[ ,]", stated), "the text has the shares of the study"
     assert len(printed["sizes_by_time_study.py"]) == 4, "one line per access"
-    assert len(printed["access_study.py"]) == 5, "one line per access"
+    assert len(printed["access_study.py"]) == 6, "one line per access"
     assert sum("below equal shares" in line for lines in printed.values() for line in lines) == 3
     names = {"beamforming", "mask-sizes", "widths", "bands", "energy", "masks-and-bands"}
     assert set(figures) == names

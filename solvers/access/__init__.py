@@ -1,7 +1,16 @@
 """How clients share the air where a solver decides: accesses with bands, energy or beamformers."""
 
-from solvers.access.least_energy import EnergyWithinDeadline
+from solvers.access.deadlines import DeadlineMissedError
+from solvers.access.least_energy import DeadlineCheck, EnergyWithinDeadline
 from solvers.access.optimal_bands import OptimalBands
 from solvers.access.over_the_air import OverTheAir
+from solvers.access.weighted import LeastTimeAndEnergy
 
-__all__ = ["EnergyWithinDeadline", "OptimalBands", "OverTheAir"]
+__all__ = [
+    "DeadlineCheck",
+    "DeadlineMissedError",
+    "EnergyWithinDeadline",
+    "LeastTimeAndEnergy",
+    "OptimalBands",
+    "OverTheAir",
+]

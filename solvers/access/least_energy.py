@@ -8,15 +8,12 @@ import numpy as np
 
 from channels.access import Access
 from channels.arrays import BoolArray, FloatArray, IntArray
-from channels.loads import Decision, Load, Service
-from channels.network import ChannelDraw, Network
+from channels.loads import Load, Service
+from channels.network import ChannelDraw
 from channels.validation import shown
-from solvers.access.cells import by_client, cell_rows, heard_bits
+from solvers.access.deadlines import Late
+from solvers.access.energy_cells import EnergyCells
 from solvers.access.soonest import soonest_in_bands
-from solvers.bands import allocate_bandwidth
-from solvers.bands.least_band import upload_seconds
-from solvers.energy import allocate_energy
-from solvers.solution import Status
 
 
 @dataclass(frozen=True)
@@ -31,7 +28,10 @@ class EnergyWithinDeadline(Access):
 
     Args:
         deadline_seconds: T, when all updates must have arrived, in seconds from the start of the
-            local phase; finite and > 0.
+            local phase; finite and > 0. None for the deadline of the load; the earlier one counts.
+        late: what happens if the clients of a cell cannot all meet the deadline: "error", or
+            "lost": the largest number of them that can take part, and the others neither train nor
+            send.
 
     Raises:
         ValueError: ``deadline_seconds`` is out of range.
@@ -39,10 +39,11 @@ class EnergyWithinDeadline(Access):
 
     coupled = True
 
-    deadline_seconds: float
+    deadline_seconds: float | None = None
+    late: Late = "error"
 
     def __post_init__(self) -> None:
-        if not 0 < self.deadline_seconds < np.inf:
+        if self.deadline_seconds is not None and not 0 < self.deadline_seconds < np.inf:
             raise ValueError(
                 f"deadline_seconds is {shown(self.deadline_seconds)}: give a finite number of "
                 "seconds above 0."
@@ -52,71 +53,61 @@ class EnergyWithinDeadline(Access):
         """See :class:`channels.Access`.
 
         Raises:
-            ValueError: a cell cannot meet the deadline even at full power and speed; the message
-                names the cell, its slowest client and the shortfall.
+            DeadlineMissedError: with ``late="error"``, a cell cannot meet the deadline even at full
+                power and speed; the message names the worst one, its slowest client and the
+                shortfall.
+            ValueError: there is no deadline, or an argument is outside the range of the solver.
         """
-        draw = draw.in_bands()
-        network = draw.network
-        bits, stuck = heard_bits(load, draw)
-        latest = self._latest_start(load, network)
-        solution = allocate_energy(
-            cell_rows(network, bits),
-            cell_rows(network, load.cycles),
-            cell_rows(network, draw.gain_per_noise),
-            network.bandwidth_hz,
-            max_power_watts=cell_rows(network, network.transmit_power_w),
-            max_cpu_hz=cell_rows(network, network.cpu_hz),
-            kappa=cell_rows(network, network.switched_capacitance),
-            deadline_seconds=self.deadline_seconds - latest,
-        )
-        if solution.value is None or not np.isfinite(solution.objective).all():
-            late = np.asarray(solution.status) == Status.INFEASIBLE
-            raise ValueError(
-                self._missed(load, draw, bits, late) if late.any() else f"{solution.message}."
-            )
-        bands, upload, powers, clocks = (by_client(network, x) for x in solution.value[:4])
-        training = np.divide(load.cycles, clocks, out=np.zeros(clocks.shape), where=load.cycles > 0)
-        seconds = np.where(stuck, np.inf, load.start_seconds + training + upload)
-        joules = network.switched_capacitance * clocks**2 * load.cycles + powers * upload
-        decision = Decision(bands_hz=bands, powers_w=powers, cpu_hz=clocks)
-        return Service(seconds, joules, ~stuck, decision)
+        cells = self.check(load, draw)
+        return cells.ending(cells.deadline - cells.lost)
 
     def soonest(self, load: Load, draw: ChannelDraw, counts: IntArray) -> BoolArray:
         """See :class:`channels.Access`; those that end soonest at full power and speed."""
         load.check_fits(draw)
         return soonest_in_bands(load, draw, load.ready_seconds(draw.network), counts)
 
-    def _latest_start(self, load: Load, network: Network) -> FloatArray:
-        """When the last client of each cell starts, [..., cells]."""
-        start = load.start_seconds
-        start = np.broadcast_to(start, (*start.shape[:-1], network.clients))
-        latest = network.over_cells(np.maximum, start)
-        if not (latest < self.deadline_seconds).all():
-            raise ValueError(
-                f"deadline_seconds is {self.deadline_seconds:g}, but a client starts at "
-                f"{latest.max():g} s: raise deadline_seconds."
-            )
-        return latest
+    def seconds(self, load: Load, draw: ChannelDraw) -> FloatArray:
+        """See :class:`channels.Access`; inf in cells that cannot meet the deadline.
 
-    def _missed(self, load: Load, draw: ChannelDraw, bits: FloatArray, late: BoolArray) -> str:
-        """Name the first of the cells [..., cells] that miss the deadline, and what it lacks."""
+        Raises:
+            ValueError: there is no deadline, or an argument is outside the range of the solver.
+        """
+        cells = self._cells(load, draw)
+        if self.late == "lost":
+            return cells.in_time("lost").ending(cells.deadline - cells.lost).seconds
+        late = cells.late()
+        seconds = cells.without(late).ending(cells.deadline - cells.lost).seconds
+        missed = np.zeros(len(cells.lost), dtype=np.bool_)
+        missed[late] = True
         network = draw.network
-        *item, cell = (int(i) for i in np.argwhere(late)[0])
-        mine = np.flatnonzero(network.cell_of == cell)
-        ready = self._latest_start(load, network)[..., network.cell_of]
-        ready = ready + load.cycles / network.cpu_hz
-        size, ready, snr_hz = (
-            np.broadcast_to(each, (*late.shape[:-1], network.clients))[(*item, mine)]
-            for each in (bits, ready, draw.snr_hz)
-        )
-        band = network.bandwidth_hz[cell]
-        end = float(allocate_bandwidth(size, ready, snr_hz, band).objective)
-        alone = ready + upload_seconds(size, np.full(len(mine), band), snr_hz)
-        slowest = int(alone.argmax())
-        where = f" of item {item}" if item else ""
-        return (
-            f"deadline_seconds is {self.deadline_seconds:g}: cell {cell}{where} needs {end:.6g} s "
-            f"even at full power and speed, {end - self.deadline_seconds:.3g} s more; its slowest "
-            f"client, {network.numbers[mine[slowest]]}, needs {alone[slowest]:.6g} s in the whole "
-            "band. Raise deadline_seconds, or send less."
-        )
+        missed = missed.reshape(*seconds.shape[:-1], network.cells)[..., network.cell_of]
+        return np.where(missed, np.inf, seconds)
+
+    def check(self, load: Load, draw: ChannelDraw) -> EnergyCells:
+        """The cells with the clients that can meet the deadline.
+
+        Raises:
+            DeadlineMissedError, ValueError: as :meth:`serve`.
+        """
+        return self._cells(load, draw).in_time(self.late)
+
+    def _cells(self, load: Load, draw: ChannelDraw) -> EnergyCells:
+        deadline = np.inf if self.deadline_seconds is None else self.deadline_seconds
+        cells = EnergyCells.of(load, draw, deadline)
+        if not np.isfinite(cells.deadline[cells.works()]).all():
+            raise ValueError(
+                "deadline_seconds is missing: give it to the load, or to EnergyWithinDeadline."
+            )
+        return cells
+
+
+@dataclass(frozen=True)
+class DeadlineCheck(EnergyWithinDeadline):
+    """Raises where :class:`EnergyWithinDeadline` does, but leaves powers and clocks undecided.
+
+    Every cell ends at its deadline, and spends no energy.
+    """
+
+    def serve(self, load: Load, draw: ChannelDraw) -> Service:
+        """See :class:`EnergyWithinDeadline`."""
+        return self.check(load, draw).undecided()

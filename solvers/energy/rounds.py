@@ -44,6 +44,12 @@ class Plan(NamedTuple):
     slope: FloatArray
 
 
+def no_plan(problem: Problem) -> Plan:
+    """A plan of zeros, to be filled."""
+    shape = problem.bits.shape
+    return Plan(*(np.zeros(shape) for _ in range(4)), *np.zeros((4, shape[0])))
+
+
 def least_energy(problem: Problem, end: FloatArray) -> Plan:
     """Solve problems that have answers.
 
@@ -51,7 +57,7 @@ def least_energy(problem: Problem, end: FloatArray) -> Plan:
         problem: the arguments.
         end: feasible deadlines, [problems]; NaN where the end is weighed.
     """
-    plan = Plan(*(np.zeros(problem.bits.shape) for _ in range(4)), *np.zeros((4, len(end))))
+    plan = no_plan(problem)
     rows = max(_BLOCK // problem.bits.shape[1], 1)
     for first in range(0, len(end), rows):
         part = slice(first, first + rows)
@@ -72,7 +78,7 @@ def _least_energy(problem: Problem, end: FloatArray) -> Plan:
     sends = problem.bits > 0
     idle = np.where(sends, 0.0, problem.kappa * problem.cycles**3).sum(-1)
     floor = np.where(sends, 0.0, problem.ready).max(-1)
-    plan = Plan(*(np.zeros(problem.bits.shape) for _ in range(4)), *np.zeros((4, len(end))))
+    plan = no_plan(problem)
     late = np.zeros(len(end), dtype=np.bool_)
     alone = np.maximum(np.cbrt(2 * idle / second), floor)  # the end of those who do not send
     plan.end[:] = np.where(free, alone, end)

@@ -134,6 +134,7 @@ def _watch(config: Config, shards: Shards, as_json: bool, start: Callable[..., R
 
 def _close(result: RunResult, as_json: bool) -> None:
     from wirelessfl.cli.show import closing_table, transitions_table
+    from wirelessfl.rounds.equal_shares import compared
 
     summary, each = result.summary(), result.summaries()
     changes = _changes(result)
@@ -144,6 +145,9 @@ def _close(result: RunResult, as_json: bool) -> None:
         return
     console = Console()
     console.print(closing_table(each))
+    bought = compared(summary)
+    if bought is not None:
+        _say(console, bought)
     if changes:
         console.print(transitions_table(changes))
     if result.ended is not None:

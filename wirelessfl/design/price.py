@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from wirelessfl.errors import ConfigError
 from wirelessfl.fading.base import Fading
 from wirelessfl.generators import seeded_generators
 from wirelessfl.guard import guard
+from wirelessfl.rounds.equal_shares import compared
 from wirelessfl.rounds.rounds import ModelRounds
 from wirelessfl.rounds.step_sizes import unchanged
 from wirelessfl.schedules import Clock, Scope, SessionsScheduler
@@ -54,7 +55,8 @@ class Prices:
         rows: costs so far after each round, as in the rows of the run: ``round``, ``sim_seconds``,
             ``uplink_mib``, ``downlink_mib`` (means over the clients), ``backhaul_mib`` (mean over
             the edge servers), and ``joules`` (mean over the clients) unless they were left out. The
-            first row is that of the initial model. In sessions, rows also say ``session`` and
+            first row is that of the initial model. Fields that compare with equal shares are those
+            of the run. In sessions, rows also say ``session`` and
             ``session_round``, and the first model of each session has a row.
         node_seconds: [rounds, nodes], duration of each round at each edge server, or at the server
             of a star; the slowest decides. With asynchronous cells, that of the cells that are
@@ -144,6 +146,9 @@ class Prices:
             lines.append(f"{title:28}" + "".join(f"{number:12.4g}" for number in numbers))
         if self.ended is not None:
             lines.append(f"ended after round {len(self)}: {self.ended}")
+        bought = compared(self.rows[-1])
+        if bought is not None:
+            lines.append(bought)
         return "\n".join(lines)
 
 
@@ -194,9 +199,9 @@ def price(
         rows: list[dict[str, Any]] = []
 
         def report(report: Report) -> None:
-            costs = asdict(training.totals) | {"joules_max": training.ledger.most_joules}
+            costs = training.totals.row() | {"joules_max": training.ledger.most_joules}
             if not training.counts_joules:
-                del costs["joules"], costs["joules_max"]
+                del costs["joules_max"]
             now = {"round": report.round, "sim_seconds": clock.now}
             session = {name: report.status[name] for name in SESSION if name in report.status}
             rows.append({**session, **now, **costs})

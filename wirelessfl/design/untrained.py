@@ -32,6 +32,10 @@ class WithoutJoules(Totals):
         self.lost += plan.price.lost
         self.silent += plan.price.silent
 
+    def row(self) -> dict[str, float]:
+        """The sums of which joules are not a part."""
+        return {name: value for name, value in super().row().items() if "joules" not in name}
+
 
 class UntrainedRounds(RoundTraining):
     """Rounds whose costs are counted, but whose clients do not train.
@@ -43,7 +47,7 @@ class UntrainedRounds(RoundTraining):
 
     def __init__(self, server: Server, *, joules: bool) -> None:
         self.server = server
-        self.totals = Totals() if joules else WithoutJoules()
+        self.totals = (Totals if joules else WithoutJoules).of(server.uplink)
         self.counts_joules = joules
         self.ledger = Ledger(len(server.weights.node_of))
         self.penalties, self.teacher = (), None
@@ -55,7 +59,7 @@ class UntrainedRounds(RoundTraining):
     def branch(self, stream: Stream) -> UntrainedRounds:
         """Return a copy for trial rounds."""
         twin = copy.copy(self)
-        twin.server, twin.totals = self.server.branch(), type(self.totals)()
+        twin.server, twin.totals = self.server.branch(), type(self.totals).of(self.server.uplink)
         twin.ledger = Ledger(self.ledger.clients)
         twin.node_seconds = []
         return twin

@@ -94,15 +94,18 @@ def _repeated(
         return replace(again, seconds=seconds, arrived=~never, transmissions=times)
     network, clocks = known.network, service.decision.cpu_hz
     clocks = network.cpu_hz if clocks is None else clocks
-    training = np.divide(load.cycles, clocks, out=np.zeros(clocks.shape), where=load.cycles > 0)
+    # A client that an access has left out has no clock, no energy and no update.
+    trains = (load.cycles > 0) & (clocks > 0)
+    training = np.divide(load.cycles, clocks, out=np.zeros(clocks.shape), where=trains)
     ready = load.start_seconds + training
     computing = network.switched_capacitance * clocks**2 * load.cycles
     with np.errstate(invalid="ignore"):
         seconds = ready + times * (service.seconds - ready)
         joules = computing + times * (service.joules - computing)
-    return replace(
-        service, seconds=seconds, joules=joules, arrived=np.isfinite(seconds), transmissions=times
-    )
+    arrived: BoolArray = np.isfinite(seconds) & service.arrived
+    if service.transmissions is not None:
+        times = times * service.transmissions
+    return replace(service, seconds=seconds, joules=joules, arrived=arrived, transmissions=times)
 
 
 def _more_vectors(load: Load, times: FloatArray) -> Load:

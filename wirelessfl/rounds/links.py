@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from channels import Network
+from channels import Access, Network
 from wirelessfl.failures import Failures
 from wirelessfl.uplinks import Uplink
 from wirelessfl.uplinks.base import Coherence
@@ -21,6 +21,7 @@ class Links:
         downlink_bps: rate from edge server to each client, in bit/s.
         backhaul_bps: rate between edge server and cloud in each direction, in bit/s.
         failures: which uploads fail; None for none.
+        access: serves rounds in place of the uplink's access, to check them before training.
     """
 
     network: Network
@@ -29,3 +30,4 @@ class Links:
     downlink_bps: float | None = None
     backhaul_bps: float | None = None
     failures: Failures | None = None
+    access: Access | None = None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -10,9 +11,12 @@ import numpy as np
 from channels import Access, ChannelDraw, Load, Service
 from channels.arrays import BoolArray, FloatArray, IntArray
 from channels.streams import Stream
+from solvers import DeadlineMissedError
 from wirelessfl.algorithms.base import Algorithm
+from wirelessfl.errors import ConfigError
 from wirelessfl.failures import Failures
 from wirelessfl.rounds.delivery import delivered
+from wirelessfl.rounds.equal_shares import AmongParticipants, takes_part
 from wirelessfl.rounds.links import Links
 from wirelessfl.rounds.participants import Participants
 from wirelessfl.rounds.settings import TrainingSettings
@@ -55,9 +59,17 @@ class Served:
             ConfigError: the access cannot serve the load.
         """
         with serving(self.title):
-            return delivered(
-                self.access, self.load, self.draws, self.failures, self.edge_rounds, self.stream
-            )
+            try:
+                return delivered(
+                    self.access, self.load, self.draws, self.failures, self.edge_rounds, self.stream
+                )
+            except DeadlineMissedError as missed:
+                if np.isinf(self.load.deadline_seconds).all():
+                    raise  # a deadline of the access, not of the uplink's settings
+                blocks = self.draws.h.shape[0] > 1
+                where = f" in edge round {missed.item[0] + 1}" if blocks else ""
+                told = missed.told("round_deadline", where=where, times=self.edge_rounds)
+                raise ConfigError(f"{self.title}: {told}") from None
 
     @property
     def seconds(self) -> FloatArray:
@@ -103,6 +115,8 @@ class Price:
         served: the edge rounds' load, from which joules and decisions follow.
         edge_rounds: number of edge rounds.
         clients: number of clients of the network.
+        with_equal_shares: returns the price of the same round with equal shares; None if the uplink
+            does not compare them.
     """
 
     seconds: FloatArray
@@ -112,6 +126,12 @@ class Price:
     served: Served
     edge_rounds: int
     clients: int
+    with_equal_shares: Callable[[], Price] | None = None
+
+    @cached_property
+    def equal(self) -> Price | None:
+        """The price of the same round with equal shares; None unless the uplink compares."""
+        return None if self.with_equal_shares is None else self.with_equal_shares()
 
     @cached_property
     def joules(self) -> float:
@@ -171,7 +191,14 @@ class Pricing:
     @cached_property
     def access(self) -> Access:
         """The uplink's access."""
-        return checked_access(self.links.uplink)
+        return self.links.access or checked_access(self.links.uplink)
+
+    @cached_property
+    def fastest(self) -> Access:
+        """The access for decisions about submodel sizes."""
+        uplink = self.links.uplink
+        fastest = uplink.fastest
+        return self.access if fastest is None else checked_access(uplink, fastest)
 
     @property
     def downlink_vectors(self) -> float:
@@ -200,6 +227,10 @@ class Pricing:
         start, down = np.zeros(()), self.links.downlink_bps
         if down is not None:
             start = BITS_PER_ELEMENT * self.downlink_vectors * length / down
+        edge_rounds, deadline = self.settings.edge_rounds, self.links.uplink.deadline_seconds
+        # Submodels of nodes cross the backhaul; those of clients are parts of whole models.
+        whole = np.full_like(length, self.spec.size)
+        backhaul = self._backhaul_seconds(length if jointly is None else whole)
         steps, cycles = self.settings.local_steps, self.links.network.cycles_per_step
         vectors = who.vectors(self.algorithm)
         return Load(
@@ -209,6 +240,8 @@ class Pricing:
             jointly=jointly,
             weights=None if self.weights is None else self.weights[who.clients],
             start_seconds=start,
+            after_seconds=backhaul / edge_rounds,
+            deadline_seconds=np.inf if deadline is None else deadline / edge_rounds,
             bits_per_element=BITS_PER_ELEMENT,
         )
 
@@ -253,14 +286,15 @@ class Pricing:
         )
         # Backhaul: nodes with submodels exchange these; otherwise they exchange whole models.
         exchanged = nodes if each is None else np.full_like(nodes, self.spec.size)
-        seconds = self._cells(draws, served.seconds) + self._backhaul_seconds(exchanged)
+        backhaul = self._backhaul_seconds(exchanged)
+        seconds = self._cells(draws, served.seconds) + backhaul
         # Means are over all clients of the network, including those that do not participate.
         clients, edge_rounds = self.links.network.clients, settings.edge_rounds
         elements = load.vectors * (length + self.links.uplink.side_elements)
         if served.transmissions is not None:
             elements = elements * served.transmissions
         sent = float(np.atleast_2d(elements).mean(0).sum()) / clients
-        return Price(
+        price = Price(
             seconds=seconds,
             uplink_mib=edge_rounds * MIB_PER_ELEMENT * sent,
             downlink_mib=edge_rounds
@@ -273,6 +307,22 @@ class Pricing:
             edge_rounds=edge_rounds,
             clients=clients,
         )
+        shares = self.links.uplink.equal_shares
+        if shares is None:
+            return price
+        access = checked_access(self.links.uplink, shares)
+
+        def equal() -> Price:
+            joins = np.atleast_2d(takes_part(served.service))
+            same = replace(served, access=AmongParticipants(access, joins))
+            return replace(
+                price,
+                served=same,
+                seconds=self._cells(draws, same.seconds) + backhaul,
+                with_equal_shares=None,
+            )
+
+        return replace(price, with_equal_shares=equal)
 
     def node_seconds(
         self, draws: ChannelDraw, who: Participants, lengths: FloatArray
@@ -286,7 +336,7 @@ class Pricing:
         """
         draws = draws.of(who.clients)
         length = lengths[:, None, draws.network.cell_of]
-        seconds = self._cells(draws, self.access.seconds(self.load(who, length), draws))
+        seconds = self._cells(draws, self.fastest.seconds(self.load(who, length), draws))
         return np.asarray(seconds + self._backhaul_seconds(lengths))
 
     def client_seconds(
@@ -312,9 +362,12 @@ class Pricing:
             length = lengths[part, None].astype(np.float64)
             load = self.load(who, length, np.full_like(length, self.spec.size))
             with serving(self.title):
-                seconds = self.access.seconds(load, draws)
+                seconds = self.fastest.seconds(load, draws)
             shape = np.broadcast_shapes(length.shape, draws.h.shape[:-1])
             found[part] = np.broadcast_to(seconds, shape).max(1)
+            if np.isinf(found[part]).all():
+                with serving(self.title):
+                    self.fastest.serve(load, draws)  # raises if nobody can meet its deadline
         whole = np.full(1, self.spec.size, dtype=np.float64)
         return np.asarray(self.settings.edge_rounds * found + self._backhaul_seconds(whole))
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import asdict, dataclass
+from typing import Any, Self
 
 import numpy as np
 from torch import Tensor
@@ -24,11 +24,19 @@ from wirelessfl.training.cohort import Penalty, State
 from wirelessfl.training.executor import Executor
 from wirelessfl.training.shards import Shards
 from wirelessfl.training.steps_done import StepsDone
+from wirelessfl.uplinks import Uplink
 
 
 @dataclass
 class Totals:
-    """Running sums of the costs of rounds."""
+    """Running sums of the costs of rounds.
+
+    Args:
+        uplink_mib, downlink_mib, backhaul_mib, joules: see ``Price``.
+        round_seconds: durations of the rounds, or of cells' rounds; None unless the uplink compares
+            its decisions with equal shares.
+        equal_seconds, equal_joules: durations and joules of the same rounds with equal shares.
+    """
 
     uplink_mib: float = 0.0
     downlink_mib: float = 0.0
@@ -36,11 +44,34 @@ class Totals:
     joules: float = 0.0
     lost: int = 0
     silent: int = 0
+    round_seconds: float | None = None
+    equal_seconds: float | None = None
+    equal_joules: float | None = None
+
+    @classmethod
+    def of(cls, uplink: Uplink) -> Self:
+        """Sums of no rounds, with those of equal shares if the uplink compares them."""
+        none = None if uplink.equal_shares is None else 0.0
+        return cls(round_seconds=none, equal_seconds=none, equal_joules=none)
 
     def add(self, plan: Plan) -> None:
         """Add the cost of a round."""
-        for entry in fields(self):
-            setattr(self, entry.name, getattr(self, entry.name) + getattr(plan.price, entry.name))
+        for name in ("uplink_mib", "downlink_mib", "backhaul_mib", "joules", "lost", "silent"):
+            setattr(self, name, getattr(self, name) + getattr(plan.price, name))
+        self.compare(plan)
+
+    def compare(self, plan: Plan) -> None:
+        """Add the cost of a round with equal shares, if the uplink compares them."""
+        equal = plan.price.equal
+        if equal is None:
+            return
+        self.round_seconds = (self.round_seconds or 0.0) + float(plan.price.seconds.max())
+        self.equal_seconds = (self.equal_seconds or 0.0) + float(equal.seconds.max())
+        self.equal_joules = (self.equal_joules or 0.0) + equal.joules
+
+    def row(self) -> dict[str, float]:
+        """The sums that the run has, by name, for rows and checkpoints."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 class RoundTraining:
@@ -73,7 +104,7 @@ class RoundTraining:
         self.teacher: Tensor | None = None
         self.title = "round"
         self.steps_done = StepsDone()
-        self.totals = Totals()
+        self.totals = Totals.of(server.uplink)
         self.ledger = Ledger(len(server.weights.node_of))
         self.metrics: dict[str, float] = {}
         self.client_losses: ClientLosses | None = None
@@ -101,7 +132,7 @@ class RoundTraining:
         """
         twin = copy.copy(self)
         twin.server, twin.steps_done = self.server.branch(), self.steps_done.copy()
-        twin.totals, twin.stream = Totals(), stream
+        twin.totals, twin.stream = Totals.of(self.server.uplink), stream
         twin.ledger = Ledger(self.ledger.clients)
         twin.penalties, twin.teacher, twin.title = (), None, "trial round"
         return twin

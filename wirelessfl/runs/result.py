@@ -10,6 +10,7 @@ from torch import Tensor
 
 from wirelessfl.config import Config
 from wirelessfl.divergence import has_diverged
+from wirelessfl.rounds.equal_shares import EQUAL_SHARES
 from wirelessfl.runs.directory import Row
 from wirelessfl.runs.rows import VALIDATION, deciding_accuracy
 from wirelessfl.runs.transitions import Transition, transitions
@@ -32,8 +33,11 @@ class RunResult:
             ``wirelessfl.run``, which replace settings.
         rows: one dict per evaluation: ``round``; ``sim_seconds``; cumulative ``uplink_mib``,
             ``downlink_mib`` and ``joules``, mean over clients; cumulative ``backhaul_mib``, mean
-            over edge servers; ``accuracy`` in [0, 1]; ``loss``, mean test cross-entropy, None if it
-            or a parameter is not finite; with validation data ``validation_accuracy`` and
+            over edge servers; if the uplink decides about bands, order, powers or clocks,
+            cumulative ``round_seconds`` of the rounds or of all cells' rounds, and
+            ``equal_seconds`` and ``equal_joules``, those of the same rounds with equal shares at
+            full power and speed; ``accuracy`` in [0, 1]; ``loss``, mean test cross-entropy, None if
+            it or a parameter is not finite; with validation data ``validation_accuracy`` and
             ``validation_loss``, the same on the held-out training samples; ``numerics``, the
             version of the results (``wirelessfl.runs.about``); ``wall_seconds`` since the start.
             Rows of tasks also have ``task``, ``version``, ``staleness_mean`` and ``staleness_max``
@@ -150,6 +154,7 @@ class RunResult:
             **{key: _told(last, key) for key in ("accuracy", "loss", *VALIDATION) if key in last},
             "best_accuracy": _told(max(rows, key=deciding_accuracy), "accuracy"),
             **{key: last[key] for key in ("uplink_mib", "sim_seconds", "joules", "wall_seconds")},
+            **{key: last[key] for key in EQUAL_SHARES if key in last},
         }
         if self.ended is not None:
             summary["ended"] = self.ended

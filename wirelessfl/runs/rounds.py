@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +35,7 @@ class RoundsEngine:
         row = {
             "round": report.round,
             "sim_seconds": self.setup.clock.now,
-            **asdict(training.totals),
+            **training.totals.row(),
             "joules_max": training.ledger.most_joules,
             **{name: finite(value) for name, value in training.metrics.items()},
             **self.evaluated(),
@@ -73,7 +72,7 @@ class RoundsEngine:
         spec = self.setup.model.objective.spec
         return {
             "schedule": self.setup.schedule.snapshot(),
-            "totals": asdict(self.setup.training.totals),
+            "totals": self.setup.training.totals.row(),
             "metrics": self.setup.training.metrics,
             "sim_seconds": self.setup.clock.now,
             "shapes": spec.shapes,

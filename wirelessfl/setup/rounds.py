@@ -16,6 +16,7 @@ from wirelessfl.rounds.training import RoundTraining
 from wirelessfl.schedules import Clock, Scope
 from wirelessfl.selection import Selection
 from wirelessfl.server.client_states import make_states
+from wirelessfl.server.ledger import Ledger
 from wirelessfl.server.present import PresentClients
 from wirelessfl.server.server import Server
 from wirelessfl.server.weights import Weights
@@ -124,7 +125,8 @@ def _checked_padding(
 ) -> float | None:
     """Check that rounds can be planned, and return the largest padded fraction.
 
-    Plans the first round, or all rounds if the algorithm plans ahead.
+    Plans the first round, or all rounds if the algorithm plans ahead. Deadlines of all rounds are
+    checked, too.
 
     Raises:
         ConfigError: a round cannot be planned, or padding is requested but the model forbids it.
@@ -142,6 +144,28 @@ def _checked_padding(
     if planner.algorithm.plans_ahead and config.sessions.sessions is None:
         for number in range(1, config.training.rounds):
             planner.plan(number, losses=_equal_losses)
+    if config.regime == "rounds":
+        _check_deadlines(planner, config.training.rounds)
     if first.client_submodels is None:
         return config.run.padding
     return structure.padding(config.run.padding)
+
+
+def _check_deadlines(planner: Planner, rounds: int) -> None:
+    """Check that all rounds meet their deadline, unless participants depend on training.
+
+    Raises:
+        ConfigError: a round misses its deadline.
+    """
+    check, wanted = planner.links.uplink.deadline_check, planner.participation
+    if check is None or wanted.client_joules is not None:
+        return
+    if wanted.selection is not None and (
+        wanted.selection.wants_losses or planner.links.failures is not None
+    ):
+        return
+    quick = replace(planner, links=replace(planner.links, access=check))
+    ledger = Ledger(planner.network.clients)
+    for number in range(rounds):
+        plan = quick.plan(number, ledger=ledger)
+        ledger.add(plan.clients, None, np.ones(len(plan.clients), dtype=np.bool_))

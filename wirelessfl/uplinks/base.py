@@ -157,6 +157,32 @@ class Uplink(Choice, ABC):
         """Who gets which part of the air: seconds and joules of uploads follow from it."""
 
     @property
+    def equal_shares(self) -> Access | None:
+        """Equal shares at full power and speed, for an access that decides; None without.
+
+        Rows and summaries compare seconds and joules with those of this access.
+        """
+        return None
+
+    @property
+    def fastest(self) -> Access | None:
+        """The access whose seconds decide about submodel sizes; None for that of the uplink."""
+        return None
+
+    @property
+    def deadline_check(self) -> Access | None:
+        """An access that only raises where rounds miss a deadline; None if they cannot.
+
+        Rounds are checked with it before training.
+        """
+        return None
+
+    @property
+    def deadline_seconds(self) -> float | None:
+        """When each global round must have ended, in seconds from its start; None for no limit."""
+        return None
+
+    @property
     @returns(number(above=True, or_none=True))
     def downlink_bps(self) -> float | None:
         """Default downlink rate per client, in bit/s; None if the downlink takes no time."""

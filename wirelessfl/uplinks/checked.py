@@ -20,9 +20,9 @@ from wirelessfl.uplinks.base import Uplink
 Answer = TypeVar("Answer")
 
 
-def checked_access(uplink: Uplink) -> Access:
-    """The access of ``uplink``; a user's access is wrapped in :class:`CheckedAccess`."""
-    access = uplink.access
+def checked_access(uplink: Uplink, access: Access | None = None) -> Access:
+    """An access of ``uplink``, None for its ``access``; users' ones become ``CheckedAccess``."""
+    access = uplink.access if access is None else access
     return access if of_project(type(access)) else CheckedAccess(uplink, access)
 
 

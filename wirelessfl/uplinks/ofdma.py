@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from channels import Access, EqualBands
-from solvers import OptimalBands
+from solvers import DeadlineCheck, EnergyWithinDeadline, LeastTimeAndEnergy, OptimalBands
 from wirelessfl.uplinks.base import Uplink
 
 
@@ -16,20 +17,92 @@ from wirelessfl.uplinks.base import Uplink
 class Ofdma(Uplink):
     """Frequency division: each client concentrates its power in its part of the band.
 
+    Without ``round_deadline`` and ``energy_weight``, clients compute at their highest clocks and
+    send at their highest powers.
+
     Args:
         allocation: with "equal", each of n_j clients in a cell has 1/n_j of the band (HIST paper,
             footnote 2). With "optimal", bands minimise when the cell's last update arrives, see
             ``solvers.allocate_bandwidth``.
+        round_deadline: seconds of a global round, with backhaul and downloads. Bands, powers and
+            clocks spend the least energy with which each round just meets it, see
+            ``solvers.allocate_energy``. None for no deadline.
+        energy_weight: W, seconds that a joule is worth: each round minimises its seconds plus W
+            times the joules of all its clients, within ``round_deadline`` if there is one. None to
+            ignore energy.
+        late: what happens in a cell whose clients cannot all meet the deadline: with "error" the
+            run ends; with "lost" as many of them as can take part, and the others stay out.
     """
 
     name = "ofdma"
+    of_rounds = ("round_deadline", "energy_weight", "late")
 
     allocation: Annotated[
         Literal["equal", "optimal"],
         Field(description="bands of a cell's clients: equal, or so that the last one ends soonest"),
     ] = "equal"
+    round_deadline: Annotated[
+        float | None,
+        Field(
+            gt=0,
+            description="seconds of a global round, which bands, powers and clocks just meet with "
+            "the least energy (default: no deadline)",
+        ),
+    ] = None
+    energy_weight: Annotated[
+        float | None,
+        Field(
+            ge=0,
+            description="seconds per joule: each round minimises its seconds + this x the joules "
+            "of all clients (default: energy does not count)",
+        ),
+    ] = None
+    late: Annotated[
+        Literal["error", "lost"],
+        Field(
+            description="if not all clients of a cell can meet the round deadline: end the run, or "
+            "let as many as can take part"
+        ),
+    ] = "error"
+
+    def unused(self) -> Mapping[str, str]:
+        """Deadlines and weights choose the bands; without a deadline, no client is late."""
+        found: dict[str, str] = {}
+        for name in ("round_deadline", "energy_weight"):
+            value = getattr(self, name)
+            if value is not None:
+                found["allocation"] = f"conflicts with {name}={value:g}, which chooses the bands"
+        if self.round_deadline is None:
+            found["late"] = "needs round_deadline: set round_deadline"
+        return found
 
     @property
     def access(self) -> Access:
-        """``channels.EqualBands`` or ``solvers.OptimalBands``."""
+        """``LeastTimeAndEnergy``, ``EnergyWithinDeadline``, ``OptimalBands`` or ``EqualBands``."""
+        if self.energy_weight is not None:
+            return LeastTimeAndEnergy(self.energy_weight, late=self.late)
+        if self.round_deadline is not None:
+            return EnergyWithinDeadline(late=self.late)
         return EqualBands() if self.allocation == "equal" else OptimalBands()
+
+    @property
+    def equal_shares(self) -> Access | None:
+        """``channels.EqualBands`` if bands are decided."""
+        return None if isinstance(self.access, EqualBands) else EqualBands()
+
+    @property
+    def fastest(self) -> Access | None:
+        """``OptimalBands`` if clients save energy: with these, sizes leave the most time for it."""
+        saves = self.energy_weight is not None or self.round_deadline is not None
+        return OptimalBands() if saves else None
+
+    @property
+    def deadline_check(self) -> Access | None:
+        """``DeadlineCheck`` unless late clients stay out."""
+        misses = self.round_deadline is not None and self.late == "error"
+        return DeadlineCheck() if misses else None
+
+    @property
+    def deadline_seconds(self) -> float | None:
+        """``round_deadline``."""
+        return self.round_deadline

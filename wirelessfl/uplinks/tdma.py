@@ -32,3 +32,8 @@ class Tdma(Uplink):
     def access(self) -> Access:
         """``channels.EqualSlots`` or ``channels.ReadyOrder``."""
         return EqualSlots() if self.order == "slots" else ReadyOrder()
+
+    @property
+    def equal_shares(self) -> Access | None:
+        """``channels.EqualSlots`` if clients send in another order."""
+        return None if self.order == "slots" else EqualSlots()

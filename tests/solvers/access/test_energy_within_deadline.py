@@ -134,7 +134,7 @@ def test_a_deadline_that_is_too_short_names_who_needs_more():
     )
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         EnergyWithinDeadline(deadline).serve(load, part)
-    with pytest.raises(ValueError, match="but a client starts at 7 s: raise deadline_seconds"):
+    with pytest.raises(ValueError, match="is 5: cell 2 needs 7"):
         EnergyWithinDeadline(5).serve(Load(1, 1, start_seconds=7), draw)
 
 

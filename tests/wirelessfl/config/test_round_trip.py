@@ -36,6 +36,8 @@ VALUES: Mapping[str, Any] = {
     "min_coverage": 2,
     "capacities": (1.0, 0.5),
     "beamformer_starts": 3,
+    "round_deadline": 2.5,
+    "energy_weight": 0.5,
     "arrival_rate": 1.5,
     "mean_stay": 2.5,
     "initially_present": 3,
@@ -61,6 +63,7 @@ NEEDS: Mapping[str, Mapping[str, Any]] = {
     "period": {"option": "D"},
     "size_cap": {"mask_sizes": "optimized"},
     "layers": {"algorithm": "hist"},
+    "late": {"round_deadline": 2.5},
     "elements_per_symbol": {"convention": "physical"},
     "coverage_of": {"min_coverage": 1},
 }

@@ -108,6 +108,9 @@ FIELDS: dict[str, Callable[[Run], bool]] = {
     "staleness_exponent": lambda run: run["schedule"] == "buffered",
     "reuse_factor": lambda run: not tasks(run) or run["schedule"] != "buffered",
     "wait": lambda run: not tasks(run),
+    "round_deadline": lambda run: not tasks(run),
+    "energy_weight": lambda run: not tasks(run),
+    "late": lambda run: False,  # needs round_deadline
 }
 """Conditions under which settings of a taken choice have an effect; all others always have one."""
 VALUES = {
@@ -155,6 +158,8 @@ VALUES = {
     "lora_rank": 2,
     "lora_alpha": 2.0,
     "beamformer_starts": 3,
+    "round_deadline": 2.5,
+    "energy_weight": 0.5,
     "arrival_rate": 1.0,
     "mean_stay": 1.0,
     "initially_present": 3,

@@ -1,0 +1,72 @@
+"""Bands, powers, clocks and ends that minimise seconds plus weighted joules."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from channels.access import Access
+from channels.arrays import BoolArray, IntArray
+from channels.loads import Load, Service
+from channels.network import ChannelDraw
+from channels.validation import shown
+from solvers.access.deadlines import Late
+from solvers.access.energy_cells import EnergyCells
+from solvers.access.soonest import soonest_in_bands
+from solvers.energy.common_end import common_end
+
+
+@dataclass(frozen=True)
+class LeastTimeAndEnergy(Access):
+    """The least T + W x joules, where T is when the last cell ends with what follows its phase.
+
+    The joules are those of all clients of all cells. Clients choose clocks, powers and bands as in
+    :class:`EnergyWithinDeadline`. All cells end together: a cell that could end sooner saves energy
+    until the slowest has ended. Each block of the channel is decided alone.
+
+    A deadline of the load is the latest end.
+
+    Args:
+        energy_weight: W, seconds that a joule is worth, >= 0. With 0, all cells end as soon as the
+            slowest can, with the least energy for that.
+        late: what happens if the clients of a cell cannot all meet a deadline of the load, see
+            :class:`EnergyWithinDeadline`.
+
+    Raises:
+        ValueError: ``energy_weight`` is out of range.
+    """
+
+    coupled = True
+
+    energy_weight: float
+    late: Late = "error"
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.energy_weight < np.inf:
+            raise ValueError(
+                f"energy_weight is {shown(self.energy_weight)}: give a finite number of seconds "
+                "per joule, >= 0."
+            )
+
+    def serve(self, load: Load, draw: ChannelDraw) -> Service:
+        """See :class:`channels.Access`.
+
+        Raises:
+            DeadlineMissedError: with ``late="error"``, a cell cannot meet the deadline of the load.
+            ValueError: an argument is outside the range of the solver.
+        """
+        cells = EnergyCells.of(load, draw).in_time(self.late)
+        if not cells.lost.size:
+            return cells.ending(cells.lost)
+        network = draw.network
+        filled = network.cell_sizes > 0
+        lost = np.where(filled, cells.lost.reshape(cells.shape), -np.inf)
+        latest = np.where(filled, cells.deadline.reshape(cells.shape), np.inf).min(-1)
+        found = common_end(cells.problem, lost, self.energy_weight, latest)
+        return cells.service(found.plans, found.until.reshape(-1))
+
+    def soonest(self, load: Load, draw: ChannelDraw, counts: IntArray) -> BoolArray:
+        """See :class:`channels.Access`; those that end soonest at full power and speed."""
+        load.check_fits(draw)
+        return soonest_in_bands(load, draw, load.ready_seconds(draw.network), counts)

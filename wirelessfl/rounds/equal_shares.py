@@ -1,0 +1,72 @@
+"""Equal shares of those who take part in a round, for comparison with what an access decided."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from channels import Access, ChannelDraw, Load, Service
+from channels.arrays import BoolArray
+
+EQUAL_SHARES = ("round_seconds", "equal_seconds", "equal_joules")
+"""Fields of rows that exist only if the uplink compares its decisions with equal shares."""
+
+
+def compared(costs: Mapping[str, Any]) -> str | None:
+    """What decisions changed against equal shares, in words; None if there were none.
+
+    Args:
+        costs: ``joules`` and the fields ``EQUAL_SHARES`` of a row or a summary.
+    """
+    if not all(name in costs for name in EQUAL_SHARES):
+        return None
+    pairs = {
+        "s": (costs["round_seconds"], costs["equal_seconds"]),
+        "J/client": (costs["joules"], costs["equal_joules"]),
+    }
+    told = [
+        f"{now:.4g} {unit} ({_change(now, before)}) against {before:.4g} {unit}"
+        for unit, (now, before) in pairs.items()
+    ]
+    return f"allocation: {' and '.join(told)} of equal shares in the same rounds"
+
+
+def _change(now: float, before: float) -> str:
+    return f"{100 * (now / before - 1):+.1f} %" if before else "no change"
+
+
+def takes_part(service: Service) -> BoolArray:
+    """Clients [..., clients] that an access has not left out: these neither train nor send."""
+    if service.transmissions is None:
+        return np.ones(service.seconds.shape, dtype=np.bool_)
+    return np.asarray((service.transmissions > 0) | (service.joules > 0))
+
+
+@dataclass(frozen=True, eq=False)
+class AmongParticipants(Access):
+    """Another access, which serves only the clients that take part; the others wait 0 seconds.
+
+    Args:
+        access: the other access.
+        joins: [blocks, clients], clients that take part.
+    """
+
+    access: Access
+    joins: BoolArray
+
+    def serve(self, load: Load, draw: ChannelDraw) -> Service:
+        """See :class:`Access`; the load has the same blocks, or none."""
+        if self.joins.all():
+            return self.access.serve(load, draw)
+        seconds, joules = np.zeros((2, *self.joins.shape))
+        for block, joins in enumerate(self.joins):
+            rows = np.flatnonzero(joins)
+            part = draw.block(block).of(draw.network.numbers[rows])
+            found = self.access.serve(load.of_rows(rows), part)
+            shape = len(self.joins), len(rows)
+            seconds[block, rows] = np.broadcast_to(found.seconds, shape)[block]
+            joules[block, rows] = np.broadcast_to(found.joules, shape)[block]
+        return Service(seconds, joules, self.joins)
