@@ -161,6 +161,10 @@ AIR = {
 
 FEWER = {"clients_per_round": 4}
 DECIDED = {
+    "deadline": one("hfedavg", cells=2, uplink="ofdma", round_deadline=0.5, backhaul_mbps=100.0),
+    "deadline-lost": one(
+        "fedavg", uplink="ofdma", round_deadline=0.02, late="lost", energy_weight=1.0
+    ),
     "select-soonest": one("hfedavg", **FEWER, cells=2, select="soonest", order="ready"),
     "select-best-channel": one("fedavg", **FEWER, select="best-channel", uplink="ofdma"),
     "select-round-robin": one("fedavg", **FEWER, select="round-robin", client_joules=0.02),
