@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Sequence
 from pathlib import Path
 
-from experiments.decided.oma import evidence
+from experiments.decided.oma import beside
 from experiments.evidence import Evidence
 from experiments.look import draw_points, grid, legend
 from experiments.report import markdown, spread
@@ -77,7 +77,7 @@ def errors(runs: Sequence[StoredRun], rounds: int) -> float | None:
 
 def table(results: Results) -> str:
     """Accuracy of each convention at each SNR, and its error per element."""
-    return _table(results, evidence().study("fig7a"))
+    return _table(results, beside(results, "fig7a"))
 
 
 def _table(results: Results, figure: Results) -> str:
@@ -112,7 +112,7 @@ def _table(results: Results, figure: Results) -> str:
 
 def draw(results: Results, out: Path) -> list[Path]:
     """Accuracy against the SNR, one line per convention; OMA does not depend on it."""
-    return _draw(results, evidence().study("fig7a"), out)
+    return _draw(results, beside(results, "fig7a"), out)
 
 
 def _draw(results: Results, figure: Results, out: Path) -> list[Path]:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from experiments.decided import oma
 from experiments.decided.uplinks import OPTIMAL, SLOTS
-from experiments.look import data_name, grid, legend, seeds_text
-from experiments.report import MISSING, markdown, reached, spread
+from experiments.look import data_name, grid, legend
+from experiments.report import markdown, reached, spread
 from experiments.studies import NAMES, Results
 from wirelessfl.figures import draw_bars, save_figure
 
@@ -18,14 +18,15 @@ OPTIMIZED = "HIST, optimized masks"
 
 def table(results: Results) -> str:
     """Seconds to 80 % with optimal bands: optimized masks, uniform masks and HFedAvg."""
-    return _table(results, oma.load(), oma.evidence().study("fig6"))
+    figure = oma.beside(results, "fig6")
+    return _table(results, oma.load() if figure.where() else [], figure)
 
 
 def _table(results: Results, priced: Sequence[oma.Point], figure: Results) -> str:
     head = ["N", "run", "s per round, optimal bands", "s to 80 %, optimal bands"]
     head += ["s to 80 %, equal slots"]
     rows = []
-    for cells in sorted({case["cells"] for case in figure.study.cases}):
+    for cells in sorted({case["cells"] for case in results.study.cases}):
         for algorithm in ("hfedavg", "hist"):
             mine = oma.of(priced, study="fig6", algorithm=algorithm, cells=cells)
             found = {
@@ -38,7 +39,8 @@ def _table(results: Results, priced: Sequence[oma.Point], figure: Results) -> st
                 if p.seconds is not None and p.rounds
             ]
             name = "HIST, uniform masks" if algorithm == "hist" else NAMES[algorithm]
-            rows.append([str(cells), name, spread(rounds, 2), _shown(found[OPTIMAL])])
+            rows.append([str(cells), name, spread(rounds, 2) if rounds else "not run"])
+            rows[-1].append(_shown(found[OPTIMAL]))
             rows[-1].append(_shown(found[SLOTS]))
         new = [rows_ for case in results.where(cells=cells) for rows_ in results.rows(case)]
         old = [r for c in figure.where(cells=cells, mask_sizes="optimized") for r in figure.rows(c)]
@@ -57,19 +59,20 @@ def _table(results: Results, priced: Sequence[oma.Point], figure: Results) -> st
 
 def _shown(values: Sequence[float]) -> str:
     if not values:
-        return MISSING
+        return "not run"
     mean = f"{statistics.mean(values):.1f}"
     return mean if len(values) == 1 else f"{mean} ({min(values):.1f} to {max(values):.1f})"
 
 
 def draw(results: Results, out: Path) -> list[Path]:
     """Seconds to 80 % by N: with optimal bands, and with equal slots as in the paper."""
-    return _draw(results, oma.load(), oma.evidence().study("fig6"), out)
+    figure = oma.beside(results, "fig6")
+    return _draw(results, oma.load() if figure.where() else [], figure, out)
 
 
 def _draw(results: Results, priced: Sequence[oma.Point], figure: Results, out: Path) -> list[Path]:
     picture, axes = grid(2)
-    groups = [f"N = {n}" for n in sorted({case["cells"] for case in figure.study.cases})]
+    groups = [f"N = {n}" for n in sorted({case["cells"] for case in results.study.cases})]
     for panel, uplink in zip(axes, (SLOTS, OPTIMAL), strict=True):
         bars: dict[str, dict[str, list[float | None]]] = {}
         for algorithm, name in (("hfedavg", "HFedAvg"), ("hist", "HIST, uniform masks")):
@@ -86,6 +89,5 @@ def _draw(results: Results, priced: Sequence[oma.Point], figure: Results, out: P
         draw_bars(panel, bars, f"simulated seconds to {100 * oma.TARGET:g} %", groups)
         panel.set_title(uplink)
         panel.margins(y=0.1)
-    shown = [*results.where(), *figure.where()]
-    legend(picture, axes, data_name(shown), seeds_text(results, results.where()))
+    legend(picture, axes, data_name(results.study.cases), "mean and range of the seeds")
     return save_figure(picture, out / "masks")

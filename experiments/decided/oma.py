@@ -21,7 +21,7 @@ from experiments.look import draw_points, grid, legend, room, same_limits
 from experiments.priced import priced
 from experiments.report import MISSING, markdown
 from experiments.stored import StoredRun
-from experiments.studies import NAMES, Case, first_reaching
+from experiments.studies import NAMES, Case, Results, first_reaching
 from wirelessfl.figures import save_figure
 
 FILE = Path(__file__).with_name("oma.json")
@@ -268,3 +268,13 @@ def _clients(point: Point) -> float:
 def evidence() -> Evidence:
     """The stored runs of HIST at scale ``small``."""
     return Evidence(HIST, HIST.store("small", Path("results")))
+
+
+def beside(results: Results, study: str) -> Results:
+    """Stored runs of a study of HIST that are shown beside those of ``results``.
+
+    None are with digits, the data of scale ``smoke``, which has no stored runs.
+    """
+    found = evidence().study(study)
+    alike = results.study.cases[0]["dataset"] == found.study.cases[0]["dataset"]
+    return found if alike else Results(found.study, {place: [] for place in found.runs})
