@@ -1,15 +1,17 @@
 """Decided in every round: prices in the stored files, and studies at scale smoke."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import wirelessfl
-from experiments.decided import conventions, crossover, oma
+from experiments.decided import conventions, crossover, energy, masks, oma, selection
 from experiments.decided.__main__ import PAPER
-from experiments.decided.uplinks import AIR, BEST, OMA, OPTIMAL, READY, SLOTS
+from experiments.decided.uplinks import AIR, BEST, EQUAL, OMA, OPTIMAL, READY, SLOTS
+from experiments.stored import StoredRun
 from experiments.studies import SCALES
-from tests.drawn import titles
+from tests.drawn import legend, titles
 from wirelessfl.config import Config
 
 
@@ -87,10 +89,8 @@ def test_the_advantage_is_over_the_faster_uplink_of_each_seed():
     assert oma.advantage(found) == {1: 2.0, 2: 2.0}
     assert oma.advantage(points(ready=(8.0, 6.0), air=(None, 3.0))) == {2: 2.0}
     text = oma.table(points(slots=(8.0, None), optimal=(4.0, None), air=(None, None)))
-    assert (
-        "| 7b | HIST, 0 dB | 5 | 8 | not run | not run | 4 | not reached | 1 of 2 | 0 of 2 | -"
-        in (text)
-    )
+    row = "| 7b | HIST, 0 dB | 5 | 8 | not run | not run | 4 | not reached | 1 of 2 | 0 of 2 | - |"
+    assert row in text
 
 
 def test_the_file_is_read_as_it_is_written(tmp_path):
@@ -172,3 +172,109 @@ def test_the_published_convention_is_45_db_noisier(hist):
         text = " ".join((pages / page).read_text(encoding="utf-8").split())
         assert "80.94 % and 80.99 %" in text
         assert "45" in text
+
+
+# Runs at scale smoke
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory, figures):
+    out = tmp_path_factory.mktemp("decided")
+    return PAPER.reproduce([*PAPER.experiments], "smoke", out, make=True)
+
+
+def test_every_selection_has_a_curve_against_rounds_seconds_and_joules(found, figures):
+    results = found["selection"]
+    figure = figures["selection"]
+    names = ["random", "soonest", "best-channel", "age", "round-robin"]
+    assert legend(figure) == names
+    for panel, (field, text) in zip(figure.axes, selection.AXES, strict=True):
+        assert panel.get_xlabel() == text
+        for line, case in zip(panel.get_lines(), results.where(), strict=False):
+            (rows,) = results.rows(case)
+            assert list(line.get_xdata()) == [row[field] for row in rows]
+    cost = {case["select"]: results.rows(case)[0][-1]["sim_seconds"] for case in results.where()}
+    assert min(cost, key=cost.__getitem__) == "soonest"
+
+
+def test_masks_are_optimized_for_the_bands(found, figures):
+    """Runs of scale smoke stand alone; prices of other runs are of other data."""
+    text = masks.table(found["masks"])
+    assert text.count("| HIST, uniform masks | not run | not run | not run |") == 2
+    assert titles(figures["masks"]) == [SLOTS, OPTIMAL]
+
+
+def test_masks_stand_beside_priced_runs():
+    results = PAPER.study("masks", "small").results(PAPER.store("small", Path("results")))
+    priced = oma.of(oma.load(), study="fig6", algorithm="hist", cells=2, uplink=OPTIMAL)
+    seconds = [point.seconds for point in priced]
+    assert f"({min(seconds):.1f} to {max(seconds):.1f})" in masks.table(results)
+
+
+def test_conventions_stand_beside_the_figure(found, hist, figures):
+    """Each convention is shown at each SNR; the published one and OMA are those of Figure 7a."""
+    results = found["conventions"]
+    labels = {conventions.label(case) for case in results.study.cases}
+    assert labels == set(conventions.LABELS) - {conventions.OMA, conventions.PUBLISHED}
+    runs = conventions.runs_of(results, hist.study("fig7a"))
+    assert sorted(runs[conventions.OMA]) == [-20.0, 0.0]
+    assert sorted(runs[conventions.PUBLISHED]) == [-20.0, 0.0]
+    (over_oma,) = hist.study("fig7a").where(uplink="tdma")
+    assert runs[conventions.OMA][0.0] == hist.study("fig7a").of(over_oma)
+    rows = [{"round": n, "accuracy": n / 100, "loss": 1.0} for n in range(9)]
+    run = StoredRun({}, rows, {}, {}, 1.0)
+    assert conventions.accuracies([run], 6) == [pytest.approx(4.0)]  # rounds 2 to 6
+    assert legend(figures["conventions"]) == [one for one in conventions.LABELS if one in labels]
+
+
+# Energy
+
+
+@pytest.fixture(scope="module")
+def costs(tmp_path_factory):
+    """The designs of a short run, whose target is reached in its first round."""
+    flags = {"dataset": "digits", "rounds": 2, "local_steps": 2, "hidden": (8,), "clients": 6}
+    out = tmp_path_factory.mktemp("run")
+    config = Config.from_flags("hist", **flags, cells=2, snr_db=0.0, threads=1, out=out / "a")
+    run = StoredRun.of(wirelessfl.run(config))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(energy.TARGETS, energy.CELLS, run.rows[1]["accuracy"])
+        return energy.costs(energy.CELLS, run, {"network": {"snr_db": 5.0}})
+
+
+def test_later_deadlines_save_energy(costs):
+    """Each round with a deadline takes as long as it allows, with less energy if it is later."""
+    by_design = {one.design: one for one in costs}
+    assert len(by_design) == len(costs) == 2 + len(energy.DEADLINES) + len(energy.WEIGHTS)
+    best, equal = by_design[OPTIMAL], by_design[EQUAL]
+    assert best.seconds < equal.seconds
+    deadlines = [one for one in costs if one.design.startswith("deadline")]
+    for one, factor in zip(deadlines, energy.DEADLINES, strict=True):
+        assert one.seconds <= one.rounds * one.setting * (1 + 1e-9)
+        assert one.setting >= factor * best.seconds / best.rounds * (1 - 1e-9)
+        assert one.joules <= one.largest < equal.largest
+    spent = [one.joules for one in deadlines]
+    assert spent == sorted(spent, reverse=True)
+    assert spent[-1] < spent[0] < best.joules
+
+
+def test_larger_weights_save_energy_and_take_longer(costs):
+    weights = [one for one in costs if one.design.startswith("weight")]
+    assert [one.joules for one in weights] == sorted((w.joules for w in weights), reverse=True)
+    assert [one.seconds for one in weights] == sorted(w.seconds for w in weights)
+
+
+def test_the_figure_of_energy_has_a_marker_per_design(costs, figures, tmp_path):
+    energy.save(costs, tmp_path / "a.json")
+    assert energy.load(tmp_path / "a.json") == costs
+    energy.draw(costs, tmp_path / "energy.png")
+    (panel,) = figures["energy"].axes
+    shown = {line.get_label(): line.get_xydata().tolist() for line in panel.get_lines()}
+    assert shown == {one.design: [[one.seconds, one.joules]] for one in costs}
+    assert energy.draw([], tmp_path / "none.png") == []
+
+
+def test_a_run_below_the_target_has_no_costs(hist):
+    (case,) = hist.study("fig7b").where(algorithm="hist", uplink="tdma")
+    run = hist.study("fig7b").of(case)[0]
+    assert energy.costs(energy.CELLS, replace(run, rows=run.rows[:2]), {}) == []
