@@ -12,7 +12,7 @@ import statistics
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import wirelessfl
 from experiments.decided.uplinks import EQUAL, OMA, OPTIMAL
@@ -23,7 +23,10 @@ from experiments.report import markdown
 from experiments.stored import StoredRun
 from experiments.studies import first_reaching
 from wirelessfl.config import Config
-from wirelessfl.figures import line_look, save_figure
+from wirelessfl.figures import line_look, save_figure, style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 FILE = Path(__file__).with_name("energy.json")
 """Costs of the runs of scale ``small``, in the repository."""
@@ -31,8 +34,10 @@ DEADLINES = (1.05, 1.5, 2.0, 4.0)
 """Deadlines of a round, relative to the longest round with optimal bands."""
 WEIGHTS = (0.1, 1.0, 10.0)
 """Weights of energy, relative to seconds over joules with optimal bands."""
+DEADLINE, WEIGHT = "deadline / minimum", "relative weight of energy"
+"""Names of designs, before their numbers."""
 CELLS, DISC = "HIST, Section VI-C at 0 dB", "FedAvg, disc of 500 m"
-TARGETS = {CELLS: 0.8, DISC: 0.7}
+TARGETS = {CELLS: 0.8, DISC: 0.75}
 
 
 class Cost(NamedTuple):
@@ -88,12 +93,12 @@ def costs(network: str, run: StoredRun, changes: Mapping[str, Any]) -> list[Cost
     for factor in DEADLINES:
         deadline = factor * longest
         uplink = {"name": "ofdma", "round_deadline": deadline}
-        found.append(cost(f"deadline {factor:g} times the minimum", uplink, deadline))
+        found.append(cost(f"{DEADLINE} {factor:g}", uplink, deadline))
     clients = int(run.settings["network"]["clients"])
     for factor in WEIGHTS:
         weight = factor * best.seconds / (best.joules * clients)
         uplink = {"name": "ofdma", "energy_weight": weight}
-        found.append(cost(f"weight of energy {factor:g}", uplink, weight))
+        found.append(cost(f"{WEIGHT} {factor:g}", uplink, weight))
     return found
 
 
@@ -159,24 +164,63 @@ def table(costs: Sequence[Cost]) -> str:
 
 
 def draw(costs: Sequence[Cost], path: Path) -> list[Path]:
-    """Joules against seconds to the target: one panel per network, one marker per design."""
+    """Joules against seconds to the target: one panel per network, one line per kind of design."""
     networks = list(dict.fromkeys(one.network for one in costs))
     if not networks:
         return []
+    from matplotlib.ticker import LogLocator, NullFormatter
+
     figure, axes = grid(len(networks), height=2.9)
+    kinds = list(dict.fromkeys(_kind(one.design) for one in costs))
     for panel, network in zip(axes, networks, strict=True):
         panel.set_xscale("log")
         panel.set_yscale("log")
-        designs = list(dict.fromkeys(one.design for one in costs))
-        for number, design in enumerate(designs):
-            mine = [c for c in costs if (c.network, c.design) == (network, design)]
-            if mine:
-                x = statistics.mean(one.seconds for one in mine)
-                y = statistics.mean(one.joules for one in mine)
-                panel.plot(x, y, label=design, **(line_look(number) | {"linestyle": "none"}))
+        for number, kind in enumerate(kinds):
+            points = _points([c for c in costs if c.network == network and _kind(c.design) == kind])
+            x, y = [x for x, _ in points.values()], [y for _, y in points.values()]
+            panel.plot(x, y, label=kind, **line_look(number))
+            for design, at in points.items():
+                if len(points) > 1:
+                    _label(panel, design.rpartition(" ")[2], at, above=kind == WEIGHT)
+        panel.margins(0.12)
+        for axis in (panel.xaxis, panel.yaxis):
+            axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            axis.set_major_formatter("{x:g}")
+            axis.set_minor_formatter(NullFormatter())
         panel.set_xlabel(f"simulated seconds to {100 * TARGETS[network]:g} %")
         panel.set_title(network)
     axes[0].set_ylabel("J per client to the target")
-    seeds = max(len({c.seed for c in costs if c.network == network}) for network in networks)
-    legend(figure, axes, "Fashion-MNIST, FCNN", f"means of up to {seeds} seeds")
+    counts = [len({c.seed for c in costs if c.network == network}) for network in networks]
+    seeds = f"{max(counts)} seed{'s' * (max(counts) > 1)}"
+    seeds = f"{min(counts)} to {seeds}" if min(counts) < max(counts) else seeds
+    legend(figure, axes, "Fashion-MNIST, FCNN", f"mean of {seeds}")
     return save_figure(figure, path)
+
+
+def _kind(design: str) -> str:
+    """A design without its number."""
+    return next((kind for kind in (DEADLINE, WEIGHT) if design.startswith(kind)), design)
+
+
+def _points(costs: Sequence[Cost]) -> dict[str, tuple[float, float]]:
+    """Mean seconds and joules by design."""
+    by_design: dict[str, list[Cost]] = {}
+    for one in costs:
+        by_design.setdefault(one.design, []).append(one)
+    return {
+        design: (statistics.mean(c.seconds for c in mine), statistics.mean(c.joules for c in mine))
+        for design, mine in by_design.items()
+    }
+
+
+def _label(panel: Axes, text: str, at: tuple[float, float], *, above: bool) -> None:
+    """Write the number of a design beside its point, on the other side than other designs do."""
+    panel.annotate(
+        text,
+        at,
+        (4, 3) if above else (-4, -3),
+        textcoords="offset points",
+        ha="left" if above else "right",
+        va="bottom" if above else "top",
+        fontsize=style().small,
+    )

@@ -10,7 +10,9 @@ from experiments.report import markdown, reached, spread
 from experiments.studies import Results
 from wirelessfl.figures import draw_curves
 
-TARGET = 0.7
+TARGET = 0.75
+TESTS = 3
+"""Tests that are averaged, as single ones vary by points."""
 AXES = (
     ("round", "global round"),
     ("sim_seconds", "simulated time (s)"),
@@ -28,7 +30,9 @@ def table(results: Results) -> str:
         "J per client and round",
         "J, largest client / mean",
     ]
-    head += ["final accuracy (%)", f"rounds to {goal}", f"s to {goal}", f"J per client to {goal}"]
+    head += ["final accuracy (%)"]
+    goal += f", mean of {TESTS} tests"
+    head += [f"rounds to {goal}", f"s to {goal}", f"J per client to {goal}"]
     rows = []
     for case in results.where():
         seeds = results.rows(case)
@@ -41,9 +45,9 @@ def table(results: Results) -> str:
                 f"{statistics.mean(end['joules'] / end['round'] for end in ends):.3f}",
                 f"{statistics.mean(end['joules_max'] / end['joules'] for end in ends):.1f}",
                 spread(results.finals(case)),
-                reached(seeds, TARGET, "round", "d"),
-                reached(seeds, TARGET, "sim_seconds"),
-                reached(seeds, TARGET, "joules", ".2f"),
+                reached(seeds, TARGET, "round", "d", TESTS),
+                reached(seeds, TARGET, "sim_seconds", tests=TESTS),
+                reached(seeds, TARGET, "joules", ".2f", TESTS),
             ]
         )
     return markdown(head, rows)
@@ -62,9 +66,23 @@ def draw(results: Results, out: Path) -> list[Path]:
             for case in cases
         }
         draw_curves(
-            panel, curves, "sim_seconds", target=TARGET, common=True, legend=False, styles=labels
+            panel,
+            curves,
+            "sim_seconds",
+            target=TARGET,
+            common=True,
+            legend=False,
+            styles=labels,
+            smooth=TESTS,
         )
         panel.set_xlabel(text)
     same_limits(axes)
-    legend(figure, axes, data_name(cases), seeds_text(results, cases), "10 of 60 clients per round")
+    legend(
+        figure,
+        axes,
+        data_name(cases),
+        seeds_text(results, cases),
+        "10 of 60 clients per round",
+        f"means of {TESTS} tests",
+    )
     return save(figure, results, out / "selection")

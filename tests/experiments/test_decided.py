@@ -248,7 +248,7 @@ def test_later_deadlines_save_energy(costs):
     assert len(by_design) == len(costs) == 2 + len(energy.DEADLINES) + len(energy.WEIGHTS)
     best, equal = by_design[OPTIMAL], by_design[EQUAL]
     assert best.seconds < equal.seconds
-    deadlines = [one for one in costs if one.design.startswith("deadline")]
+    deadlines = [one for one in costs if one.design.startswith(energy.DEADLINE)]
     for one, factor in zip(deadlines, energy.DEADLINES, strict=True):
         assert one.seconds <= one.rounds * one.setting * (1 + 1e-9)
         assert one.setting >= factor * best.seconds / best.rounds * (1 - 1e-9)
@@ -259,18 +259,21 @@ def test_later_deadlines_save_energy(costs):
 
 
 def test_larger_weights_save_energy_and_take_longer(costs):
-    weights = [one for one in costs if one.design.startswith("weight")]
+    weights = [one for one in costs if one.design.startswith(energy.WEIGHT)]
     assert [one.joules for one in weights] == sorted((w.joules for w in weights), reverse=True)
     assert [one.seconds for one in weights] == sorted(w.seconds for w in weights)
 
 
-def test_the_figure_of_energy_has_a_marker_per_design(costs, figures, tmp_path):
+def test_the_figure_of_energy_has_a_point_per_design(costs, figures, tmp_path):
     energy.save(costs, tmp_path / "a.json")
     assert energy.load(tmp_path / "a.json") == costs
     energy.draw(costs, tmp_path / "energy.png")
     (panel,) = figures["energy"].axes
-    shown = {line.get_label(): line.get_xydata().tolist() for line in panel.get_lines()}
-    assert shown == {one.design: [[one.seconds, one.joules]] for one in costs}
+    shown = [at for line in panel.get_lines() for at in line.get_xydata().tolist()]
+    assert shown == [[one.seconds, one.joules] for one in costs]
+    assert legend(figures["energy"]) == [EQUAL, OPTIMAL, energy.DEADLINE, energy.WEIGHT]
+    numbers = [f"{factor:g}" for factor in (*energy.DEADLINES, *energy.WEIGHTS)]
+    assert [text.get_text() for text in panel.texts] == numbers
     assert energy.draw([], tmp_path / "none.png") == []
 
 
