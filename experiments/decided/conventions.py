@@ -16,17 +16,17 @@ from experiments.studies import Case, Results
 from wirelessfl.divergence import counted
 from wirelessfl.figures import save_figure
 
-OMA, PUBLISHED = "OMA, error-free", "published"
+OMA, PUBLISHED = "OMA", "published"
 LAST = 5
 """Number of tests, up to the last round of the study, whose mean accuracy is shown."""
-LABELS = (OMA, PUBLISHED, "physical", "physical, truncated inversion", "mmse")
+LABELS = (OMA, PUBLISHED, "physical", "physical, truncated", "mmse")
 Runs = dict[str, dict[float, list[StoredRun]]]
 """By convention and SNR, the runs of all seeds."""
 
 
 def label(case: Case) -> str:
     """The name of a convention in tables and figures."""
-    return f"{case['convention']}{', truncated inversion' * (case['threshold'] is not None)}"
+    return f"{case['convention']}{', truncated' * (case['threshold'] is not None)}"
 
 
 def runs_of(results: Results, figure: Results) -> Runs:
@@ -58,7 +58,7 @@ def accuracies(runs: Sequence[StoredRun], rounds: int) -> list[float]:
     return [
         100
         * statistics.mean(
-            counted(row) for row in run.rows if rounds - LAST < row["round"] <= rounds
+            counted(row) for row in run.rows if max(rounds - LAST, 0) < row["round"] <= rounds
         )
         for run in runs
     ]

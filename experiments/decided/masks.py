@@ -8,7 +8,7 @@ from pathlib import Path
 
 from experiments.decided import oma
 from experiments.decided.uplinks import OPTIMAL, SLOTS
-from experiments.look import data_name, grid, legend
+from experiments.look import data_name, grid, legend, same_limits
 from experiments.report import markdown, reached, spread
 from experiments.studies import NAMES, Results
 from wirelessfl.figures import draw_bars, save_figure
@@ -89,5 +89,6 @@ def _draw(results: Results, priced: Sequence[oma.Point], figure: Results, out: P
         draw_bars(panel, bars, f"simulated seconds to {100 * oma.TARGET:g} %", groups)
         panel.set_title(uplink)
         panel.margins(y=0.1)
+    same_limits(axes)
     legend(picture, axes, data_name(results.study.cases), "mean and range of the seeds")
     return save_figure(picture, out / "masks")
