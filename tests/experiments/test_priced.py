@@ -3,7 +3,7 @@
 import pytest
 
 import wirelessfl
-from experiments.priced import dependences, over, priced
+from experiments.priced import BLIND, dependences, over, priced
 from experiments.stored import StoredRun
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
@@ -47,9 +47,9 @@ def test_another_network_has_a_price(run, tmp_path):
     assert priced(run, network={"snr_db": -5.0, "antennas": 4}).rows == other.rows
 
 
-def test_random_participants_have_a_price(tmp_path):
-    """The participants of a round do not depend on the uplink."""
-    some = {"base": SMALL, "algorithm": "fedavg", "clients_per_round": 3}
+@pytest.mark.parametrize("select", BLIND)
+def test_participants_that_do_not_depend_on_the_radio_have_a_price(select, tmp_path):
+    some = {"base": SMALL, "algorithm": "fedavg", "clients_per_round": 3, "select": select}
     runs = [trained(tmp_path / name, **some, uplink=name) for name in ("tdma", "ofdma")]
     assert priced(runs[0], uplink={"name": "ofdma"}).rows == runs[1].rows
 
@@ -66,6 +66,9 @@ def test_random_participants_have_a_price(tmp_path):
         ),
         ("fedavg", SMALL | {"failures": "outage"}, "failures=outage"),
         ("fedavg", SMALL | {"max_seconds": 1.0}, "max_seconds=1"),
+        ("fedavg", SMALL | {"client_joules": 2.5}, "client_joules=2.5"),
+        ("fedavg", SMALL | {"clients_per_round": 3, "select": "soonest"}, "select=soonest"),
+        ("fedavg", SMALL | {"clients_per_round": 3, "select": "age"}, "select=age"),
         ("hfedavg", CELLS | {"schedule": "buffered", "buffer": 1}, "schedule=buffered"),
     ],
 )
