@@ -66,6 +66,11 @@ def test_participants_that_do_not_depend_on_the_radio_have_a_price(select, tmp_p
         ),
         ("fedavg", SMALL | {"failures": "outage"}, "failures=outage"),
         ("fedavg", SMALL | {"max_seconds": 1.0}, "max_seconds=1"),
+        (
+            "fedavg",
+            SMALL | {"uplink": "ofdma", "round_deadline": 1.0, "late": "lost"},
+            "late=lost",
+        ),
         ("fedavg", SMALL | {"client_joules": 2.5}, "client_joules=2.5"),
         ("fedavg", SMALL | {"clients_per_round": 3, "select": "soonest"}, "select=soonest"),
         ("fedavg", SMALL | {"clients_per_round": 3, "select": "age"}, "select=age"),
