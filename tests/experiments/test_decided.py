@@ -9,8 +9,9 @@ import wirelessfl
 from experiments.decided import conventions, crossover, energy, masks, oma, selection
 from experiments.decided.__main__ import PAPER
 from experiments.decided.uplinks import AIR, BEST, EQUAL, OMA, OPTIMAL, READY, SLOTS
+from experiments.evidence import Evidence
 from experiments.stored import StoredRun
-from experiments.studies import SCALES
+from experiments.studies import SCALES, first_reaching
 from tests.drawn import legend, titles
 from wirelessfl.config import Config
 
@@ -281,3 +282,22 @@ def test_a_run_below_the_target_has_no_costs(hist):
     (case,) = hist.study("fig7b").where(algorithm="hist", uplink="tdma")
     run = hist.study("fig7b").of(case)[0]
     assert energy.costs(energy.CELLS, replace(run, rows=run.rows[:2]), {}) == []
+
+
+def test_stored_costs_are_those_of_the_stored_runs(hist):
+    """If this fails after new rows: ``python -m experiments.decided energy --make`` prices them."""
+    ours = Evidence(PAPER, PAPER.store("small", Path("results")))
+    stored = {(c.network, c.seed, c.design): c for c in energy.load()}
+    found = 0
+    for network, run, changes in energy.sources(hist, ours):
+        hit = first_reaching(run.rows, energy.TARGETS[network])
+        if hit is None:
+            continue
+        found += 1
+        cost = stored[network, run.seed, OPTIMAL]
+        assert cost.rounds == hit["round"]
+        if not changes:  # the uplink of the run itself
+            assert cost.seconds == pytest.approx(hit["sim_seconds"], rel=1e-9)
+            assert cost.joules == pytest.approx(hit["joules"], rel=1e-9)
+    designs = 2 + len(energy.DEADLINES) + len(energy.WEIGHTS)
+    assert len(stored) == found * designs == len(energy.load())
