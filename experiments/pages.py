@@ -70,10 +70,11 @@ def block(name: str, about: str, evidence: Evidence, shown: set[str]) -> str:
         evidence: the runs of its paper.
         shown: tables and paragraphs of the page so far, which are not repeated; new ones are added.
     """
+    head = f"<!-- rows of {name}{': ' if about else ''}{about} -->"
     if name in evidence.paper.texts:
-        text = "\n\n".join(paragraphs(evidence.paper.texts[name]()))
-        head = f"<!-- rows of {name}{': ' if about else ''}{about} -->"
-        return f"{head}\n\n{text}\n\n<!-- end of rows -->"
+        parts = paragraphs(evidence.paper.texts[name]())
+        parts[:0] = _shown(evidence, name, about)
+        return "\n\n".join([head, *parts]) + "\n\n<!-- end of rows -->"
     experiment = evidence.paper.experiments[name]
     results = evidence.study(experiment.study)
     parts = [status(results)]
@@ -82,13 +83,17 @@ def block(name: str, about: str, evidence: Evidence, shown: set[str]) -> str:
         found = [one for one in paragraphs(text) if one not in shown]
         shown.update(found)
         parts[:0] = found
-        start = len(f"{evidence.paper.name}-{name}")
-        for place, file in enumerate(pictures(evidence, name)):
-            part = _part(file.stem[start:].strip("-"))
-            text = f"{about} ({part})" if part else about
-            parts.insert(place, f"![{text}](../figures/{file.name})")
-    head = f"<!-- rows of {name}{': ' if about else ''}{about} -->"
+        parts[:0] = _shown(evidence, name, about)
     return "\n\n".join([head, *parts]) + "\n\n<!-- end of rows -->"
+
+
+def _shown(evidence: Evidence, name: str, about: str) -> list[str]:
+    """The figures of an experiment, with the texts for readers who do not see them."""
+    found = []
+    for file in pictures(evidence, name):
+        part = _part(file.stem[len(f"{evidence.paper.name}-{name}") :].strip("-"))
+        found.append(f"![{f'{about} ({part})' if part else about}](../figures/{file.name})")
+    return found
 
 
 def _part(suffix: str) -> str:
@@ -123,10 +128,12 @@ def filled(text: str, evidence: Evidence) -> str:
 
 def files(evidence: dict[str, Evidence]) -> dict[Path, str]:
     """The texts of all files with claims, totals or rows, by file."""
-    found = claims.files({name: assess(name, known=one) for name, one in evidence.items()})
+    claimed = {name: assess(name, known=evidence[name]) for name in TITLES if name in evidence}
+    found = claims.files(claimed)
     for name, one in evidence.items():
         file = RESULTS / f"{name.replace('_', '-')}.md"
-        found[file] = filled(found[file], one)
+        text = found[file] if name in TITLES else file.read_text(encoding="utf-8")
+        found[file] = filled(text, one)
     return found
 
 
@@ -147,14 +154,21 @@ def draw(evidence: Evidence) -> None:
                 drawn = experiment.draw(results, Path(folder))
             for file in pictures(evidence, name):
                 file.unlink()
-            for file in drawn:
-                if file.suffix == ".png":
-                    shutil.copyfile(file, FIGURES / f"{prefix}-{file.name}")
+            _keep(drawn, prefix)
+        for picture in evidence.paper.pictures.values():
+            _keep(picture(Path(folder)), prefix)
+
+
+def _keep(drawn: list[Path], prefix: str) -> None:
+    """Copy drawn figures into ``docs/figures``."""
+    for file in drawn:
+        if file.suffix == ".png":
+            shutil.copyfile(file, FIGURES / f"{prefix}-{file.name}")
 
 
 def write() -> None:
     """Draw all figures and write all files with claims, totals or rows."""
-    evidence = {name: evidence_of(name) for name in TITLES}
+    evidence = {name: evidence_of(name) for name in papers()}
     for one in evidence.values():
         draw(one)
     for file, text in files(evidence).items():

@@ -52,6 +52,7 @@ class Paper:
         experiments: its figures and tables, by name.
         complete: adds settings that depend on several others, see ``Study.load``.
         texts: tables that are computed without runs, by name, for the results page.
+        pictures: functions that draw the figures of these tables into a folder, by name.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Paper:
     experiments: dict[str, Experiment]
     complete: Callable[[Settings, Scale], Settings] = lambda settings, scale: settings
     texts: dict[str, Callable[[], str]] = field(default_factory=dict)
+    pictures: dict[str, Callable[[Path], list[Path]]] = field(default_factory=dict)
 
     @property
     def folder(self) -> Path:

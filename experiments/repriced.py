@@ -58,12 +58,12 @@ def repriced(run: StoredRun) -> Repriced:
     prices = wirelessfl.price(Config.of(run.settings), max(row["round"] for row in run.rows))
     priced: dict[Any, Row] = {}
     for row in prices.rows:
-        priced.setdefault(_key(row), row)
+        priced.setdefault(row_key(row), row)
     rows, difference = [], 0.0
     for row in run.rows:
-        now = priced.get(_key(row))
+        now = priced.get(row_key(row))
         if now is None:
-            raise ConfigError(f"row {dict(zip(KEYS, _key(row), strict=True))} has no price")
+            raise ConfigError(f"row {dict(zip(KEYS, row_key(row), strict=True))} has no price")
         for name in COSTS:
             apart = abs(row[name] - now[name]) / max(abs(row[name]), 1e-300)
             difference = max(difference, apart)
@@ -77,7 +77,8 @@ def repriced(run: StoredRun) -> Repriced:
     return Repriced(replace(run, rows=rows, about=about), difference, factor)
 
 
-def _key(row: Row) -> tuple[Any, ...]:
+def row_key(row: Row) -> tuple[Any, ...]:
+    """What identifies a row of a run, see ``KEYS``."""
     return tuple(row.get(name) for name in KEYS)
 
 

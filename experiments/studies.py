@@ -261,7 +261,17 @@ def _described(case: Case) -> str:
     shown += ("schedule", "requests", "buffer", "first")
     shown += ("overlap", "similarity", "similarity_scale", "trial_rounds", "history")
     shown += ("history_keep", "distillation")
-    shown += ("capacities", "budget", "masks", "min_coverage", "deadline", "shards", "model")
+    shown += (
+        "select",
+        "threshold",
+        "capacities",
+        "budget",
+        "masks",
+        "min_coverage",
+        "deadline",
+        "shards",
+        "model",
+    )
     said = [f"{name} {case[name]}" for name in shown if case[name] is not None]
     return ", ".join([*map(_task_described, case["task"] or ()), *said])
 

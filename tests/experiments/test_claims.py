@@ -40,17 +40,19 @@ def modelled_once():
 
 @pytest.fixture(scope="module")
 def evidence():
-    return {name: evidence_of(name) for name in TITLES}
+    return {name: evidence_of(name) for name in papers()}
 
 
 @pytest.fixture(scope="module")
 def by_paper(evidence):
-    return {name: assess(name, known=one) for name, one in evidence.items()}
+    return {name: assess(name, known=evidence[name]) for name in TITLES}
 
 
 def test_every_claim_is_listed_once():
     assert sorted(claim.id for _, claim in EVERY) == list(range(1, COUNT + 1))
-    assert list(TITLES) == list(papers())
+    assert [name for name in papers() if (papers()[name].folder / "claims.toml").exists()] == list(
+        TITLES
+    )
 
 
 @pytest.mark.parametrize(("name", "claim"), EVERY, ids=lambda value: str(getattr(value, "id", "")))
@@ -92,10 +94,10 @@ def test_pages_agree_with_the_rows(evidence, by_paper, monkeypatch):
     """If this fails after new rows: ``python -m experiments pages`` writes the pages."""
     monkeypatch.setattr("experiments.pages.assess", lambda name, known: by_paper[name])
     texts = files(evidence)
-    assert len(texts) == 2 + len(TITLES)
+    assert len(texts) == 2 + len(papers())
     for file, text in texts.items():
         assert file.read_text(encoding="utf-8") == text, file
-        assert "| verdict |" in text
+        assert "| verdict |" in text or file.stem == "decided"
 
 
 @pytest.mark.parametrize("text", ["a\n", "<!-- claims -->\nold\nREST", "<!-- end of claims -->"])

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from experiments import pages
-from experiments.claims import RESULTS, TITLES
+from experiments.claims import RESULTS
 from experiments.evidence import Evidence
 from experiments.pages import BLOCK, FIGURES, filled, paragraphs, status
 from experiments.papers import papers
@@ -18,7 +18,7 @@ from wirelessfl.runs.about import NUMERICS
 DOCS = RESULTS.parent
 
 
-@pytest.mark.parametrize("name", TITLES)
+@pytest.mark.parametrize("name", papers())
 def test_pages_have_every_experiment_with_runs(name):
     """Of experiments with the same study and the same table, one is enough."""
     text = (RESULTS / f"{name.replace('_', '-')}.md").read_text(encoding="utf-8")

@@ -1,0 +1,76 @@
+"""``python -m experiments.decided NAME``: what deciding bands, clients, powers and precoders buys.
+
+``oma``, ``crossover`` and ``energy`` price stored runs or rounds; with ``--make`` they compute
+again and write their JSON files, otherwise they print and draw what is in them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from experiments.decided import conventions, crossover, energy, masks, oma, selection
+from experiments.evidence import Evidence
+from experiments.paper import Experiment, Paper
+
+EXPERIMENTS = {
+    "masks": Experiment("masks", masks.table, masks.draw),
+    "conventions": Experiment("conventions", conventions.table, conventions.draw),
+    "selection": Experiment("selection", selection.table, selection.draw),
+}
+PAPER = Paper(
+    "decided",
+    Path(__file__).with_name("settings"),
+    EXPERIMENTS,
+    texts={
+        "oma": lambda: oma.table(oma.load()),
+        "crossover": lambda: crossover.table(crossover.load()),
+        "energy": lambda: energy.table(energy.load()),
+    },
+    pictures={
+        "oma": lambda out: oma.draw(oma.load(), out / "oma"),
+        "crossover": lambda out: crossover.draw(crossover.load(), out / "crossover"),
+        "energy": lambda out: energy.draw(energy.load(), out / "energy"),
+    },
+)
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def _make_oma() -> None:
+    oma.save(oma.measure(oma.evidence(), oma.load(), _say), oma.FILE)
+
+
+def _make_crossover() -> None:
+    crossover.save(crossover.measure(show=_say), crossover.FILE)
+
+
+def _make_energy() -> None:
+    ours = Evidence(PAPER, PAPER.store("small", Path("results")))
+    energy.save(energy.measure(oma.evidence(), ours, energy.load(), _say), energy.FILE)
+
+
+def _priced(name: str, make: Callable[[], None]) -> Callable[[argparse.Namespace], None]:
+    """The action that prints a table and draws its figure; with ``--make``, it prices first."""
+
+    def act(arguments: argparse.Namespace) -> None:
+        if arguments.make:
+            make()
+        arguments.out.mkdir(parents=True, exist_ok=True)
+        text = PAPER.texts[name]()
+        (arguments.out / f"{name}.md").write_text(text, encoding="utf-8")
+        print(text)
+        for file in PAPER.pictures[name](arguments.out):
+            print(f"drawn: {file}")
+
+    return act
+
+
+MAKERS = {"oma": _make_oma, "crossover": _make_crossover, "energy": _make_energy}
+
+if __name__ == "__main__":
+    sys.exit(PAPER.main(others={name: _priced(name, make) for name, make in MAKERS.items()}))

@@ -1,0 +1,226 @@
+"""Energy within a deadline: seconds and joules to an accuracy, of designs with equal accuracies.
+
+Bands, powers and clocks change neither participants nor updates, so one run has the accuracies of
+all designs. ``python -m experiments.decided energy --make`` prices stored runs and writes
+``energy.json``, from which table and figure follow.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import wirelessfl
+from experiments.decided.uplinks import EQUAL, OMA, OPTIMAL
+from experiments.evidence import Evidence
+from experiments.look import grid, legend
+from experiments.priced import over, priced
+from experiments.report import markdown
+from experiments.stored import StoredRun
+from experiments.studies import first_reaching
+from wirelessfl.config import Config
+from wirelessfl.figures import line_look, save_figure, style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+FILE = Path(__file__).with_name("energy.json")
+"""Costs of the runs of scale ``small``, in the repository."""
+DEADLINES = (1.05, 1.5, 2.0, 4.0)
+"""Deadlines of a round, relative to the longest round with optimal bands."""
+WEIGHTS = (0.1, 1.0, 10.0)
+"""Weights of energy, relative to seconds over joules with optimal bands."""
+DEADLINE, WEIGHT = "deadline / minimum", "relative weight of energy"
+"""Names of designs, before their numbers."""
+CELLS, DISC = "HIST, Section VI-C at 0 dB", "FedAvg, disc of 500 m"
+TARGETS = {CELLS: 0.8, DISC: 0.75}
+
+
+class Cost(NamedTuple):
+    """What a run costs with a design.
+
+    Args:
+        network: algorithm and network.
+        seed: seed of the run.
+        design: name of the design.
+        setting: deadline in seconds or weight in seconds per joule; None if it has none.
+        rounds: global rounds to the target accuracy.
+        seconds: simulated seconds until then.
+        joules: joules until then, mean over the clients.
+        largest: joules until then of the client that used the most.
+    """
+
+    network: str
+    seed: int
+    design: str
+    setting: float | None
+    rounds: int
+    seconds: float
+    joules: float
+    largest: float
+
+
+def sources(hist: Evidence, decided: Evidence) -> Iterator[tuple[str, StoredRun, dict[str, Any]]]:
+    """The stored runs with their networks, and changes of their radio."""
+    for case in hist.study("fig7b").where(algorithm="hist", uplink="tdma"):
+        for run in hist.study("fig7b").of(case):
+            yield CELLS, run, {"network": {"snr_db": 0.0}}
+    for case in decided.study("selection").where(select="random"):
+        for run in decided.study("selection").of(case):
+            yield DISC, run, {}
+
+
+def costs(network: str, run: StoredRun, changes: Mapping[str, Any]) -> list[Cost]:
+    """The costs of a run until the target, with each design; none if it does not reach it."""
+    hit = first_reaching(run.rows, TARGETS[network])
+    if hit is None:
+        return []
+    rounds = int(hit["round"])
+    short = replace(run, rows=[row for row in run.rows if row["round"] <= rounds])
+
+    def cost(design: str, uplink: Mapping[str, Any], setting: float | None = None) -> Cost:
+        end = priced(short, **changes, uplink=uplink).rows[-1]
+        found = (end["sim_seconds"], end["joules"], end["joules_max"])
+        return Cost(network, run.seed, design, setting, rounds, *found)
+
+    equal, best = cost(EQUAL, OMA[EQUAL]), cost(OPTIMAL, OMA[OPTIMAL])
+    longest = longest_round(run, rounds, changes)
+    found = [equal, best]
+    for factor in DEADLINES:
+        deadline = factor * longest
+        uplink = {"name": "ofdma", "round_deadline": deadline}
+        found.append(cost(f"{DEADLINE} {factor:g}", uplink, deadline))
+    clients = int(run.settings["network"]["clients"])
+    for factor in WEIGHTS:
+        weight = factor * best.seconds / (best.joules * clients)
+        uplink = {"name": "ofdma", "energy_weight": weight}
+        found.append(cost(f"{WEIGHT} {factor:g}", uplink, weight))
+    return found
+
+
+def longest_round(run: StoredRun, rounds: int, changes: Mapping[str, Any]) -> float:
+    """Seconds of the longest of the first rounds with optimal bands: the least deadline of all."""
+    config = over(Config.of(run.settings), **changes, uplink=OMA[OPTIMAL])
+    return float(wirelessfl.price(config, rounds, joules=False).seconds.max())
+
+
+def measure(
+    hist: Evidence,
+    decided: Evidence,
+    known: Iterable[Cost],
+    show: Callable[[str], None] = lambda text: None,
+) -> list[Cost]:
+    """The costs of all stored runs; those with known costs are not priced again."""
+    before: dict[tuple[str, int], list[Cost]] = {}
+    for one in known:
+        before.setdefault((one.network, one.seed), []).append(one)
+    found = []
+    for network, run, changes in sources(hist, decided):
+        if (network, run.seed) not in before:
+            show(f"{network}, seed {run.seed}")
+        found += before.get((network, run.seed)) or costs(network, run, changes)
+    return found
+
+
+def load(file: Path = FILE) -> list[Cost]:
+    """The costs of a file; none if there is no file."""
+    if not file.is_file():
+        return []
+    return [Cost(*one) for one in json.loads(file.read_text(encoding="utf-8"))]
+
+
+def save(costs: Iterable[Cost], file: Path) -> None:
+    """Write a file, one cost per line."""
+    text = "[\n" + ",\n".join(json.dumps(one) for one in costs) + "\n]\n"
+    file.write_text(text, encoding="utf-8")
+
+
+def table(costs: Sequence[Cost]) -> str:
+    """Seconds and joules to the target, and of a round, of each design."""
+    if not costs:
+        return "*No run is priced.*"
+    head = ["run", "design", "seeds", "s per round", "J per client and round"]
+    head += ["s to the target", "J per client to the target", "J, largest client / mean"]
+    rows = []
+    for network, design in dict.fromkeys((one.network, one.design) for one in costs):
+        mine = [one for one in costs if (one.network, one.design) == (network, design)]
+        rows.append(
+            [
+                f"{network}, {100 * TARGETS[network]:g} %",
+                design,
+                str(len(mine)),
+                f"{statistics.mean(one.seconds / one.rounds for one in mine):.3g}",
+                f"{statistics.mean(one.joules / one.rounds for one in mine):.3g}",
+                f"{statistics.mean(one.seconds for one in mine):.4g}",
+                f"{statistics.mean(one.joules for one in mine):.3g}",
+                f"{statistics.mean(one.largest / one.joules for one in mine):.2g}",
+            ]
+        )
+    return markdown(head, rows)
+
+
+def draw(costs: Sequence[Cost], path: Path) -> list[Path]:
+    """Joules against seconds to the target: one panel per network, one line per kind of design."""
+    networks = list(dict.fromkeys(one.network for one in costs))
+    if not networks:
+        return []
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    figure, axes = grid(len(networks), height=2.9)
+    kinds = list(dict.fromkeys(_kind(one.design) for one in costs))
+    for panel, network in zip(axes, networks, strict=True):
+        panel.set_xscale("log")
+        panel.set_yscale("log")
+        for number, kind in enumerate(kinds):
+            points = _points([c for c in costs if c.network == network and _kind(c.design) == kind])
+            x, y = [x for x, _ in points.values()], [y for _, y in points.values()]
+            panel.plot(x, y, label=kind, **line_look(number))
+            for design, at in points.items():
+                if len(points) > 1:
+                    _label(panel, design.rpartition(" ")[2], at, above=kind == WEIGHT)
+        panel.margins(0.12)
+        for axis in (panel.xaxis, panel.yaxis):
+            axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            axis.set_major_formatter("{x:g}")
+            axis.set_minor_formatter(NullFormatter())
+        panel.set_xlabel(f"simulated seconds to {100 * TARGETS[network]:g} %")
+        panel.set_title(network)
+    axes[0].set_ylabel("J per client to the target")
+    counts = [len({c.seed for c in costs if c.network == network}) for network in networks]
+    seeds = f"{max(counts)} seed{'s' * (max(counts) > 1)}"
+    seeds = f"{min(counts)} to {seeds}" if min(counts) < max(counts) else seeds
+    legend(figure, axes, "Fashion-MNIST, FCNN", f"mean of {seeds}")
+    return save_figure(figure, path)
+
+
+def _kind(design: str) -> str:
+    """A design without its number."""
+    return next((kind for kind in (DEADLINE, WEIGHT) if design.startswith(kind)), design)
+
+
+def _points(costs: Sequence[Cost]) -> dict[str, tuple[float, float]]:
+    """Mean seconds and joules by design."""
+    by_design: dict[str, list[Cost]] = {}
+    for one in costs:
+        by_design.setdefault(one.design, []).append(one)
+    return {
+        design: (statistics.mean(c.seconds for c in mine), statistics.mean(c.joules for c in mine))
+        for design, mine in by_design.items()
+    }
+
+
+def _label(panel: Axes, text: str, at: tuple[float, float], *, above: bool) -> None:
+    """Write the number of a design beside its point, on the other side than other designs do."""
+    panel.annotate(
+        text,
+        at,
+        (4, 3) if above else (-4, -3),
+        textcoords="offset points",
+        ha="left" if above else "right",
+        va="bottom" if above else "top",
+        fontsize=style().small,
+    )

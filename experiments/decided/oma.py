@@ -1,0 +1,280 @@
+"""HIST's Figures 6 and 7 with optimal OMA: seconds to 80 % of stored runs, over other uplinks.
+
+``python -m experiments.decided oma --make`` prices the stored runs of HIST and HFedAvg and writes
+``oma.json``, from which table and figure follow.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from experiments.decided.uplinks import AIR, BEST, OMA
+from experiments.evidence import Evidence
+from experiments.hist.__main__ import PAPER as HIST
+from experiments.look import draw_points, grid, legend, room, same_limits
+from experiments.priced import priced
+from experiments.report import MISSING, markdown
+from experiments.stored import StoredRun
+from experiments.studies import NAMES, Case, Results, first_reaching
+from wirelessfl.figures import save_figure
+
+FILE = Path(__file__).with_name("oma.json")
+"""Seconds of the runs of scale ``small``, in the repository."""
+TARGET = 0.8
+SNRS = (-20.0, -10.0, 0.0, 10.0, 20.0)
+STUDIES = ("fig6", "fig7b", "fig7c")
+
+
+class Point(NamedTuple):
+    """The seconds of a run to 80 %.
+
+    Args:
+        study: study of HIST.
+        algorithm: name of the algorithm.
+        cells: number of cells.
+        clients: number of clients.
+        snr_db: SNR of all clients; None for that of Section VI-C.
+        seed: seed of the run.
+        uplink: name of the uplink in tables.
+        rounds: global rounds to 80 %; None if the run does not reach it.
+        seconds: simulated seconds to 80 %; None if the run does not reach it.
+    """
+
+    study: str
+    algorithm: str
+    cells: int
+    clients: int
+    snr_db: float | None
+    seed: int
+    uplink: str
+    rounds: int | None
+    seconds: float | None
+
+    @property
+    def place(self) -> tuple[Any, ...]:
+        """All but the result."""
+        return tuple(self[:-2])
+
+
+def load(file: Path = FILE) -> list[Point]:
+    """The points of a file; none if there is no file."""
+    if not file.is_file():
+        return []
+    return [Point(*one) for one in json.loads(file.read_text(encoding="utf-8"))]
+
+
+def save(points: Iterable[Point], file: Path) -> None:
+    """Write a file, one point per line."""
+    text = "[\n" + ",\n".join(json.dumps(one) for one in points) + "\n]\n"
+    file.write_text(text, encoding="utf-8")
+
+
+def wanted(evidence: Evidence) -> Iterator[tuple[Point, Case, StoredRun]]:
+    """Each place with its stored run; seconds of runs over OMA are not known yet."""
+    for name in STUDIES:
+        results = evidence.study(name)
+        for case in results.where():
+            if case["mask_sizes"] == "optimized":  # these submodels depend on the uplink
+                continue
+            for run in results.of(case):
+                hit = first_reaching(run.rows, TARGET)
+                rounds = None if hit is None else int(hit["round"])
+                air = case["uplink"] == "aircomp"
+                snrs = SNRS if name == "fig7b" and not air else (case["snr_db"],)
+                for snr in snrs:
+                    for uplink in (AIR,) if air else OMA:
+                        seconds = None if hit is None or not air else float(hit["sim_seconds"])
+                        place = (case["cells"], case["clients"] or 60, snr, run.seed, uplink)
+                        point = Point(name, case["algorithm"], *place, rounds, seconds)
+                        yield point, case, run
+
+
+def measure(
+    evidence: Evidence, known: Iterable[Point], show: Callable[[str], None] = lambda text: None
+) -> list[Point]:
+    """The points of all stored runs.
+
+    Args:
+        evidence: stored runs of HIST.
+        known: points with a price, which are not priced again if the run reaches 80 % in the same
+            round.
+        show: is given a line for each price.
+    """
+    before = {(*one.place, one.rounds): one for one in known}
+    found = []
+    for point, _, run in wanted(evidence):
+        key = (*point.place, point.rounds)
+        if point.uplink == AIR or point.rounds is None:
+            found.append(point)
+        elif key in before:
+            found.append(before[key])
+        else:
+            found.append(point._replace(seconds=seconds(run, point)))
+            show(f"{point.study}, {point.uplink}, seed {point.seed}: {found[-1].seconds:.4g} s")
+    return found
+
+
+def seconds(run: StoredRun, point: Point) -> float:
+    """Simulated seconds of the run's rounds to 80 % over the uplink of a point."""
+    changes: dict[str, Any] = {"uplink": OMA[point.uplink]}
+    if point.snr_db is not None:
+        changes["network"] = {"snr_db": point.snr_db}
+    short = StoredRun(
+        run.settings,
+        [row for row in run.rows if row["round"] <= (point.rounds or 0)],
+        run.about,
+        run.machine,
+        run.seconds,
+    )
+    return float(priced(short, joules=False, **changes).rows[-1]["sim_seconds"])
+
+
+def of(points: Iterable[Point], **wanted: Any) -> list[Point]:
+    """The points with these values."""
+    return [p for p in points if all(getattr(p, name) == value for name, value in wanted.items())]
+
+
+def table(points: Sequence[Point]) -> str:
+    """One row per study, algorithm and place: seconds to 80 % over each uplink."""
+    uplinks = [*OMA, AIR]
+    head = ["figure", "run", "rounds to 80 %", *(f"s, {name}" for name in uplinks)]
+    head += ["seeds at 80 %, OMA", "AirComp", "best OMA / AirComp"]
+    rows = []
+    places = dict.fromkeys(p[:5] for p in points if p.uplink != AIR)
+    for place in sorted(places, key=_order):
+        study, algorithm, cells, clients, snr = place
+        mine = [p for p in points if p[:5] == place]
+        trained = of(mine, uplink=next(iter(OMA)))
+        rows.append(
+            [
+                study.replace("fig", ""),
+                f"{NAMES[algorithm]}, {_where(study, cells, clients, snr)}",
+                _mean([p.rounds for p in trained], ".0f"),
+                *(_mean([p.seconds for p in of(mine, uplink=one)], ".3g") for one in uplinks),
+                _reached(trained),
+                _reached(of(mine, uplink=AIR)),
+                _ratio(mine),
+            ]
+        )
+    return markdown(head, rows)
+
+
+def _order(place: tuple[Any, ...]) -> tuple[Any, ...]:
+    study, algorithm, cells, clients, snr = place
+    return study, algorithm != "hist", cells, clients, snr or 0.0
+
+
+def _reached(points: Sequence[Point]) -> str:
+    """How many seeds reach 80 %."""
+    return f"{sum(p.rounds is not None for p in points)} of {len(points)}" if points else "-"
+
+
+def _where(study: str, cells: int, clients: int, snr: float | None) -> str:
+    if study == "fig6":
+        return f"N = {cells}"
+    return f"{clients // cells} clients per cell" if snr is None else f"{snr:g} dB"
+
+
+def _mean(values: Sequence[float | None], form: str) -> str:
+    known = [value for value in values if value is not None]
+    if not values:
+        return "not run"
+    if not known:
+        return MISSING
+    mean = statistics.mean(known)
+    return f"{mean:.0f}" if mean >= 1000 else format(mean, form)
+
+
+def advantage(points: Sequence[Point]) -> dict[int, float]:
+    """Seconds over the best OMA relative to AirComp, of the seeds that reach 80 % over both."""
+    air = {p.seed: p.seconds for p in of(points, uplink=AIR) if p.seconds is not None}
+    best: dict[int, float] = {}
+    for point in points:
+        if point.uplink in BEST and point.seconds is not None and point.seed in air:
+            best[point.seed] = min(point.seconds, best.get(point.seed, math.inf))
+    return {seed: value / air[seed] for seed, value in best.items()}
+
+
+def _ratio(points: Sequence[Point]) -> str:
+    ratios = list(advantage(points).values())
+    if not ratios:
+        return "-"
+    seeds = f"{len(ratios)} seed{'s' * (len(ratios) > 1)}"
+    return f"{statistics.geometric_mean(ratios):.3g} ({seeds})"
+
+
+def draw(points: Sequence[Point], path: Path) -> list[Path]:
+    """Seconds to 80 % against the SNR, one panel per algorithm, and against clients per cell."""
+    panels: list[tuple[str, str, list[Point], Callable[[Point], float]]] = [
+        (
+            f"{NAMES[a]}, 15 clients per cell",
+            "SNR (dB)",
+            of(points, study="fig7b", algorithm=a),
+            _snr,
+        )
+        for a in ("hist", "hfedavg")
+    ]
+    panels.append(
+        (
+            "HIST, SNRs of Section VI-C",
+            "clients per cell",
+            of(points, study="fig7c", algorithm="hist"),
+            _clients,
+        )
+    )
+    figure, axes = grid(len(panels))
+    for panel, (title, label, mine, x) in zip(axes, panels, strict=True):
+        panel.set_yscale("log")
+        ticks = sorted({x(point) for point in mine})
+        for number, uplink in enumerate([*OMA, AIR]):
+            line = of(mine, uplink=uplink)
+            at: dict[float, list[float | None] | None] = dict.fromkeys(ticks)
+            for tick in {x(p) for p in line}:
+                at[tick] = [p.seconds for p in line if x(p) == tick]
+            draw_points(panel, at, uplink, number)
+        panel.set_xticks(ticks)
+        panel.set_xlabel(label)
+        panel.set_title(title)
+        panel.margins(x=0.08)
+        room(panel)
+    same_limits(axes[:2])
+    axes[0].set_ylabel(f"simulated seconds to {100 * TARGET:g} %")
+    counts = Counter((*p[:5], p.uplink) for p in points if p.study != "fig6").values()
+    legend(
+        figure,
+        axes,
+        "Fashion-MNIST, FCNN",
+        f"target {100 * TARGET:g} %",
+        f"mean and range of {min(counts)} to {max(counts)} seeds",
+        "AirComp: published convention",
+    )
+    return save_figure(figure, path)
+
+
+def _snr(point: Point) -> float:
+    return float(point.snr_db or 0.0)
+
+
+def _clients(point: Point) -> float:
+    return float(point.clients // point.cells)
+
+
+def evidence() -> Evidence:
+    """The stored runs of HIST at scale ``small``."""
+    return Evidence(HIST, HIST.store("small", Path("results")))
+
+
+def beside(results: Results, study: str) -> Results:
+    """Stored runs of a study of HIST that are shown beside those of ``results``.
+
+    None are with digits, the data of scale ``smoke``, which has no stored runs.
+    """
+    found = evidence().study(study)
+    alike = results.study.cases[0]["dataset"] == found.study.cases[0]["dataset"]
+    return found if alike else Results(found.study, {place: [] for place in found.runs})

@@ -1,0 +1,303 @@
+"""Decided in every round: prices in the stored files, and studies at scale smoke."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import wirelessfl
+from experiments.decided import conventions, crossover, energy, masks, oma, selection
+from experiments.decided.__main__ import PAPER
+from experiments.decided.uplinks import AIR, BEST, EQUAL, OMA, OPTIMAL, READY, SLOTS
+from experiments.evidence import Evidence
+from experiments.stored import StoredRun
+from experiments.studies import SCALES, first_reaching
+from tests.drawn import legend, titles
+from wirelessfl.config import Config
+
+
+@pytest.fixture(scope="module")
+def hist():
+    return oma.evidence()
+
+
+def test_every_configuration_can_be_read_at_every_scale():
+    for study in (one for scale in SCALES for one in PAPER.studies(scale)):
+        assert study.cases
+        assert len({repr(case) for case in study.cases}) == len(study.cases)
+        assert all(case.config(case.seeds[0]) for case in study.cases)
+
+
+# HIST's Figures 6 and 7
+
+
+def test_stored_seconds_are_those_of_the_stored_runs(hist):
+    """If this fails after new rows: ``python -m experiments.decided oma --make`` prices them."""
+    stored = {one.place: one for one in oma.load()}
+    wanted = list(oma.wanted(hist))
+    assert len(stored) == len(wanted)
+    for point, _, _ in wanted:
+        one = stored[point.place]
+        assert one.rounds == point.rounds
+        assert (one.seconds is None) == (point.rounds is None)
+        assert one.uplink != AIR or one == point
+
+
+@pytest.mark.parametrize(
+    ("uplink", "study", "snr"),
+    [(OPTIMAL, "fig7c", None), (READY, "fig7b", -10.0), (SLOTS, "fig6", None)],
+)
+def test_a_stored_second_is_a_price(hist, uplink, study, snr):
+    """Priced without the stored run: the configuration over the other uplink."""
+    point, case, _ = next(
+        one
+        for one in oma.wanted(hist)
+        if (one[0].study, one[0].uplink, one[0].snr_db) == (study, uplink, snr) and one[0].rounds
+    )
+    tables = case.config(point.seed).given_tables()
+    tables["uplink"] = dict(OMA[uplink])
+    if snr is not None:
+        tables["network"] = tables["network"] | {"snr_db": snr}
+    prices = wirelessfl.price(Config.of(tables), point.rounds, joules=False)
+    (stored,) = (one for one in oma.load() if one.place == point.place)
+    assert stored.seconds == pytest.approx(prices.rows[-1]["sim_seconds"], rel=1e-12)
+
+
+def test_equal_slots_take_the_seconds_of_the_stored_rows(hist):
+    """Figure 7c is trained over equal slots: its price is what its rows say."""
+    stored = {one.place: one for one in oma.load()}
+    found = 0
+    for point, _, run in oma.wanted(hist):
+        if (point.study, point.uplink) == ("fig7c", SLOTS) and point.rounds is not None:
+            seconds = run.rows[point.rounds]["sim_seconds"]
+            assert stored[point.place].seconds == pytest.approx(seconds, rel=1e-9)
+            found += 1
+    assert found
+
+
+def points(**seconds):
+    """Points of seed 1 and 2 at one place; None for a seed that does not reach 80 %."""
+    names = {"slots": SLOTS, "ready": READY, "optimal": OPTIMAL, "air": AIR}
+    return [
+        oma.Point("fig7b", "hist", 4, 60, 0.0, seed, names[name], None if s is None else 5, s)
+        for name, values in seconds.items()
+        for seed, s in enumerate(values, start=1)
+    ]
+
+
+def test_the_advantage_is_over_the_faster_uplink_of_each_seed():
+    found = points(slots=(1.0, 1.0), ready=(8.0, 6.0), optimal=(4.0, 9.0), air=(2.0, 3.0))
+    assert oma.advantage(found) == {1: 2.0, 2: 2.0}
+    assert oma.advantage(points(ready=(8.0, 6.0), air=(None, 3.0))) == {2: 2.0}
+    text = oma.table(points(slots=(8.0, None), optimal=(4.0, None), air=(None, None)))
+    row = "| 7b | HIST, 0 dB | 5 | 8 | not run | not run | 4 | not reached | 1 of 2 | 0 of 2 | - |"
+    assert row in text
+
+
+def test_the_file_is_read_as_it_is_written(tmp_path):
+    some = points(slots=(8.0, None))
+    oma.save(some, tmp_path / "a.json")
+    assert oma.load(tmp_path / "a.json") == some
+    assert oma.load(tmp_path / "none.json") == []
+
+
+# The map
+
+
+def test_a_small_map_has_direct_prices():
+    (place,) = crossover.measure((10.0,), (3,), seeds=(1,), rounds=2)
+    flags = {**crossover.SETTING, "clients": 12, "snr_db": 10.0, "seed": 1}
+    for name, uplink in (
+        (AIR, {"uplink": "aircomp"}),
+        (OPTIMAL, {"uplink": "ofdma", "allocation": "optimal"}),
+        (SLOTS, {}),
+    ):
+        prices = wirelessfl.price(Config.from_flags("hist", **flags, **uplink), 2, joules=False)
+        assert place.seconds[name] == pytest.approx(prices.rows[-1]["sim_seconds"] / 2, rel=1e-12)
+    assert place.ratio(BEST) == (
+        min(place.seconds[READY], place.seconds[OPTIMAL]) / place.seconds[AIR]
+    )
+
+
+def test_one_bit_takes_a_32nd_of_the_time_to_send():
+    """With infinitely fast CPUs, nothing else takes time."""
+    seconds = []
+    for name in (OPTIMAL, OPTIMAL + crossover.ONE_BIT):
+        tables = crossover.config(3, 0.0, 1, name).given_tables()
+        tables["network"] = tables["network"] | {"cpu_hz": (1e20, 1e20)}
+        seconds.append(wirelessfl.price(tables, 1, joules=False).rows[-1]["sim_seconds"])
+    assert seconds[0] / seconds[1] == pytest.approx(32, rel=1e-6)
+
+
+def test_the_stored_map_has_all_places():
+    places = crossover.load()
+    wanted = {(snr, clients) for snr in crossover.SNRS for clients in crossover.CLIENTS}
+    assert {(place.snr_db, place.clients) for place in places} == wanted
+    assert len(places) == len(wanted)
+    (corner,) = (p for p in places if (p.snr_db, p.clients) == (20.0, 5))
+    assert corner.seconds[READY] == pytest.approx(crossover.seconds(5, 20.0, READY), rel=1e-9)
+    assert crossover.ratios(places, BEST).shape == (len(crossover.CLIENTS), len(crossover.SNRS))
+
+
+def test_the_map_shows_where_both_are_equally_fast(figures, tmp_path):
+    """The line runs between ratios below and above 1, in the map that has both."""
+    places = [
+        crossover.Place(snr, n, dict.fromkeys(crossover.COMPARED, 2.0) | {AIR: 1.0})
+        for snr in (0.0, 10.0)
+        for n in (5, 10)
+    ]
+    fast = [one + crossover.ONE_BIT for one in BEST]
+    places[0].seconds.update(dict.fromkeys(fast, 0.5))
+    crossover.draw(places, tmp_path / "crossover.png")
+    panels = figures["crossover"].axes[:3]
+    assert titles(figures["crossover"])[:3] == list(crossover.MAPS)
+    assert [len(panel.collections) for panel in panels] == [1, 1, 2]
+    assert [text.get_text() for text in panels[2].texts] == ["0.5", "2.0", "2.0", "2.0"]
+
+
+# Conventions
+
+
+def test_the_published_convention_is_45_db_noisier(hist):
+    """The pages say so, with the accuracies of a random beamformer and of OMA at -10 dB."""
+    assert conventions.excess_db(hist) == pytest.approx(45.1, abs=0.05)
+    figure = hist.study("fig7d")
+    (case,) = figure.where(convention="physical", beamformer="random")
+    (over_oma,) = hist.study("fig7a").where(uplink="tdma")
+    first = figure.of(case)[0]
+    (other,) = (run for run in hist.study("fig7a").of(over_oma) if run.seed == first.seed)
+    found = [f"{conventions.accuracies([run], 40)[0]:.2f}" for run in (first, other)]
+    assert found == ["80.94", "80.99"]
+    pages = Path(oma.__file__).parents[2] / "docs" / "results"
+    for page in ("decided.md", "hist.md"):
+        text = " ".join((pages / page).read_text(encoding="utf-8").split())
+        assert "80.94 % and 80.99 %" in text
+        assert "45" in text
+
+
+# Runs at scale smoke
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory, figures):
+    out = tmp_path_factory.mktemp("decided")
+    return PAPER.reproduce([*PAPER.experiments], "smoke", out, make=True)
+
+
+def test_every_selection_has_a_curve_against_rounds_seconds_and_joules(found, figures):
+    results = found["selection"]
+    figure = figures["selection"]
+    names = ["random", "soonest", "best-channel", "age", "round-robin"]
+    assert legend(figure) == names
+    for panel, (field, text) in zip(figure.axes, selection.AXES, strict=True):
+        assert panel.get_xlabel() == text
+        for line, case in zip(panel.get_lines(), results.where(), strict=False):
+            (rows,) = results.rows(case)
+            assert list(line.get_xdata()) == [row[field] for row in rows]
+    cost = {case["select"]: results.rows(case)[0][-1]["sim_seconds"] for case in results.where()}
+    assert min(cost, key=cost.__getitem__) == "soonest"
+
+
+def test_masks_are_optimized_for_the_bands(found, figures):
+    """Runs of scale smoke stand alone; prices of other runs are of other data."""
+    text = masks.table(found["masks"])
+    assert text.count("| HIST, uniform masks | not run | not run | not run |") == 2
+    assert titles(figures["masks"]) == [SLOTS, OPTIMAL]
+
+
+def test_masks_stand_beside_priced_runs():
+    results = PAPER.study("masks", "small").results(PAPER.store("small", Path("results")))
+    priced = oma.of(oma.load(), study="fig6", algorithm="hist", cells=2, uplink=OPTIMAL)
+    seconds = [point.seconds for point in priced]
+    assert f"({min(seconds):.1f} to {max(seconds):.1f})" in masks.table(results)
+
+
+def test_conventions_stand_beside_the_figure(found, hist, figures):
+    """Each convention is shown at each SNR; the published one and OMA are those of Figure 7a."""
+    results = found["conventions"]
+    labels = {conventions.label(case) for case in results.study.cases}
+    assert labels == set(conventions.LABELS) - {conventions.OMA, conventions.PUBLISHED}
+    runs = conventions.runs_of(results, hist.study("fig7a"))
+    assert sorted(runs[conventions.OMA]) == [-20.0, 0.0]
+    assert sorted(runs[conventions.PUBLISHED]) == [-20.0, 0.0]
+    (over_oma,) = hist.study("fig7a").where(uplink="tdma")
+    assert runs[conventions.OMA][0.0] == hist.study("fig7a").of(over_oma)
+    rows = [{"round": n, "accuracy": n / 100, "loss": 1.0} for n in range(9)]
+    run = StoredRun({}, rows, {}, {}, 1.0)
+    assert conventions.accuracies([run], 6) == [pytest.approx(4.0)]  # rounds 2 to 6
+    assert legend(figures["conventions"]) == [one for one in conventions.LABELS if one in labels]
+
+
+# Energy
+
+
+@pytest.fixture(scope="module")
+def costs(tmp_path_factory):
+    """The designs of a short run, whose target is reached in its first round."""
+    flags = {"dataset": "digits", "rounds": 2, "local_steps": 2, "hidden": (8,), "clients": 6}
+    out = tmp_path_factory.mktemp("run")
+    config = Config.from_flags("hist", **flags, cells=2, snr_db=0.0, threads=1, out=out / "a")
+    run = StoredRun.of(wirelessfl.run(config))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(energy.TARGETS, energy.CELLS, run.rows[1]["accuracy"])
+        return energy.costs(energy.CELLS, run, {"network": {"snr_db": 5.0}})
+
+
+def test_later_deadlines_save_energy(costs):
+    """Each round with a deadline takes as long as it allows, with less energy if it is later."""
+    by_design = {one.design: one for one in costs}
+    assert len(by_design) == len(costs) == 2 + len(energy.DEADLINES) + len(energy.WEIGHTS)
+    best, equal = by_design[OPTIMAL], by_design[EQUAL]
+    assert best.seconds < equal.seconds
+    deadlines = [one for one in costs if one.design.startswith(energy.DEADLINE)]
+    for one, factor in zip(deadlines, energy.DEADLINES, strict=True):
+        assert one.seconds <= one.rounds * one.setting * (1 + 1e-9)
+        assert one.setting >= factor * best.seconds / best.rounds * (1 - 1e-9)
+        assert one.joules <= one.largest < equal.largest
+    spent = [one.joules for one in deadlines]
+    assert spent == sorted(spent, reverse=True)
+    assert spent[-1] < spent[0] < best.joules
+
+
+def test_larger_weights_save_energy_and_take_longer(costs):
+    weights = [one for one in costs if one.design.startswith(energy.WEIGHT)]
+    assert [one.joules for one in weights] == sorted((w.joules for w in weights), reverse=True)
+    assert [one.seconds for one in weights] == sorted(w.seconds for w in weights)
+
+
+def test_the_figure_of_energy_has_a_point_per_design(costs, figures, tmp_path):
+    energy.save(costs, tmp_path / "a.json")
+    assert energy.load(tmp_path / "a.json") == costs
+    energy.draw(costs, tmp_path / "energy.png")
+    (panel,) = figures["energy"].axes
+    shown = [at for line in panel.get_lines() for at in line.get_xydata().tolist()]
+    assert shown == [[one.seconds, one.joules] for one in costs]
+    assert legend(figures["energy"]) == [EQUAL, OPTIMAL, energy.DEADLINE, energy.WEIGHT]
+    numbers = [f"{factor:g}" for factor in (*energy.DEADLINES, *energy.WEIGHTS)]
+    assert [text.get_text() for text in panel.texts] == numbers
+    assert energy.draw([], tmp_path / "none.png") == []
+
+
+def test_a_run_below_the_target_has_no_costs(hist):
+    (case,) = hist.study("fig7b").where(algorithm="hist", uplink="tdma")
+    run = hist.study("fig7b").of(case)[0]
+    assert energy.costs(energy.CELLS, replace(run, rows=run.rows[:2]), {}) == []
+
+
+def test_stored_costs_are_those_of_the_stored_runs(hist):
+    """If this fails after new rows: ``python -m experiments.decided energy --make`` prices them."""
+    ours = Evidence(PAPER, PAPER.store("small", Path("results")))
+    stored = {(c.network, c.seed, c.design): c for c in energy.load()}
+    found = 0
+    for network, run, changes in energy.sources(hist, ours):
+        hit = first_reaching(run.rows, energy.TARGETS[network])
+        if hit is None:
+            continue
+        found += 1
+        cost = stored[network, run.seed, OPTIMAL]
+        assert cost.rounds == hit["round"]
+        if not changes:  # the uplink of the run itself
+            assert cost.seconds == pytest.approx(hit["sim_seconds"], rel=1e-9)
+            assert cost.joules == pytest.approx(hit["joules"], rel=1e-9)
+    designs = 2 + len(energy.DEADLINES) + len(energy.WEIGHTS)
+    assert len(stored) == found * designs == len(energy.load())
