@@ -19,14 +19,18 @@ from wirelessfl.figures import save_figure
 OMA, PUBLISHED = "OMA", "published"
 LAST = 5
 """Number of tests, up to the last round of the study, whose mean accuracy is shown."""
-LABELS = (OMA, PUBLISHED, "physical", "physical, truncated", "mmse")
+LABELS = (OMA, PUBLISHED, "physical", "physical, truncated", "mmse", "mmse, unbiased")
 Runs = dict[str, dict[float, list[StoredRun]]]
 """By convention and SNR, the runs of all seeds."""
 
 
 def label(case: Case) -> str:
     """The name of a convention in tables and figures."""
-    return f"{case['convention']}{', truncated' * (case['threshold'] is not None)}"
+    marks = (
+        ", truncated" * (case["threshold"] is not None),
+        ", unbiased" * bool(case["unbiased_sum"]),
+    )
+    return case["convention"] + "".join(marks)
 
 
 def runs_of(results: Results, figure: Results) -> Runs:
