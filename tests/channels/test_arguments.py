@@ -73,6 +73,8 @@ GOOD = {name: SERVED for name in METHODS if name.endswith("serve")} | {
     "Rician": {"k_factor_db": 6.0},
     "Stream": {"seed": 1, "names": ()},
     "air_sum": AIR | {"weights": [0.3, 0.3, 0.4], "scales": np.ones(3), "convention": "published"},
+    "aligned_sum": {name: value for name, value in AIR.items() if name != "beamformer"}
+    | {"receive": np.ones(4), "weights": [0.3, 0.3, 0.4], "precoders": H.sum(-1).conj()},
     "aircomp_mean": AIR
     | {
         "updates": np.ones((3, 5), np.float32),
@@ -223,7 +225,7 @@ GOOD = {name: SERVED for name in METHODS if name.endswith("serve")} | {
     },
     "widths_by_deadline": WIDTHS | {"deadline": 2.0},
 }
-COMPLEX = {"h", "beamformer", "white", "root", "rho", "antenna_correlation"}
+COMPLEX = {"h", "beamformer", "receive", "precoders", "white", "root", "rho", "antenna_correlation"}
 WRONG = {"string": "x", "object": object(), "ragged": [[1, 2], [3]], "class": int}
 
 

@@ -65,6 +65,8 @@ NEEDS: Mapping[str, Mapping[str, Any]] = {
     "layers": {"algorithm": "hist"},
     "late": {"round_deadline": 2.5},
     "elements_per_symbol": {"convention": "physical"},
+    "correlation": {"convention": "mmse"},
+    "unbiased_sum": {"convention": "mmse"},
     "coverage_of": {"min_coverage": 1},
 }
 """Further settings that a setting needs."""

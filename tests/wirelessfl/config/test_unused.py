@@ -104,6 +104,8 @@ FIELDS: dict[str, Callable[[Run], bool]] = {
     "coverage_of": lambda run: False,  # needs min_coverage
     "history_keep": lambda run: False,  # needs history
     "elements_per_symbol": lambda run: False,  # needs the physical convention
+    "correlation": lambda run: False,  # this and the next need the convention mmse
+    "unbiased_sum": lambda run: False,
     "requests": tasks,
     "staleness_exponent": lambda run: run["schedule"] == "buffered",
     "reuse_factor": lambda run: not tasks(run) or run["schedule"] != "buffered",
