@@ -47,5 +47,5 @@ class DeadlineMissedError(ValueError):
         return (
             f"{setting} is {deadline:g}: cell {self.cell}{where} needs {needed:.6g} s even at full "
             f"power and speed, {needed - deadline:.3g} s more; its slowest client, {self.client}, "
-            f"needs {alone:.6g} s in the whole band. Raise {setting}, or send less."
+            f'needs {alone:.6g} s in the whole band. Raise {setting}, or choose late "lost".'
         )

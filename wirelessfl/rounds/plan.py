@@ -202,9 +202,10 @@ class Planner:
             slow = int(np.flatnonzero(~np.isfinite(price.seconds))[0])
             repeats = self.links.failures is not None and self.links.failures.repeats
             never = ", or all of its uploads fail" if repeats else ""
+            lost = ', or choose on_failure "lost"' if repeats else ""
             raise ConfigError(
                 f"round {number + 1} takes {price.seconds[slow]} seconds in cell {slow}: a "
-                f"client's data rate is 0{never}. Raise snr_db or bandwidth_hz."
+                f"client's data rate is 0{never}. Raise snr_db or bandwidth_hz{lost}."
             )
         if not self.pricing.access.costly and not np.isfinite(price.joules):
             raise ConfigError(

@@ -73,6 +73,7 @@ class AirComp(Uplink):
     name = "aircomp"
     gives = "sum"
     coherence = "edge-round"
+    of_rounds = ("threshold",)
 
     convention: Annotated[
         AirConvention,

@@ -45,6 +45,7 @@ class Ofdma(Uplink):
         float | None,
         Field(
             gt=0,
+            le=1e9,
             description="seconds of a global round, which bands, powers and clocks just meet with "
             "the least energy (default: no deadline)",
         ),

@@ -130,7 +130,7 @@ def test_a_deadline_that_is_too_short_names_who_needs_more():
         f"deadline_seconds is {deadline:g}: cell 0 of item [1] needs {ends[:2].max():.6g} s even "
         f"at full power and speed, {ends[:2].max() - deadline:.3g} s more; its slowest client, "
         f"{[1, 2][slowest]}, needs {alone[slowest]:.6g} s in the whole band. "
-        "Raise deadline_seconds, or send less."
+        'Raise deadline_seconds, or choose late "lost".'
     )
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         EnergyWithinDeadline(deadline).serve(load, part)

@@ -12,6 +12,7 @@ from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.rounds.equal_shares import EQUAL_SHARES, compared
 from wirelessfl.rounds.training import Totals
+from wirelessfl.setup import build
 from wirelessfl.setup.planners import plan_without_data
 from wirelessfl.uplinks.ofdma import Ofdma
 from wirelessfl.uplinks.tdma import Tdma
@@ -165,7 +166,7 @@ def test_a_run_and_its_summary_compare_with_equal_shares(tmp_path):
     assert last["sim_seconds"] == pytest.approx(3.0)
     summary = result.summary()
     change = 100 * (summary["joules"] / summary["equal_joules"] - 1)
-    assert f"({change:+.1f} %) against {summary['equal_joules']:.4g} J/client" in compared(summary)
+    assert f"of {summary['equal_joules']:.4g} J/client ({change:+.1f} %)" in compared(summary)
 
 
 def test_sums_survive_a_checkpoint():
@@ -209,10 +210,21 @@ def test_settings_in_conflict(flags, message):
 
 
 def test_requests_to_clients_have_no_rounds():
-    with pytest.raises(ConfigError, match="uploads do not wait for each other"):
+    with pytest.raises(ConfigError, match="no synchronous rounds of one model"):
         Config.from_flags(
             "fedavg", **SMALL, uplink="ofdma", round_deadline=2.0, schedule="buffered", buffer=1
         )
+
+
+def test_repeats_make_rounds_longer_than_their_deadline():
+    """The check before training is of uploads that arrive at once, at the rates of the margin."""
+    needed = longest(priced("hist", allocation="optimal"))
+    fading = {"uplink": "ofdma", "failures": "outage", "on_failure": "repeat", "csi_error": 0.1}
+    found = priced("hist", round_deadline=1.5 * needed, margin_db=1.0, **fading)
+    assert (found.node_seconds.max(-1) >= 1.5 * needed).all()
+    wanted = settings("hist", round_deadline=1.01 * needed, margin_db=9.0, **fading)
+    with pytest.raises(ConfigError, match=r"round_deadline is .* even at full power and speed"):
+        build(wanted)
 
 
 def test_errors_of_accesses_tell_of_settings():
