@@ -77,7 +77,7 @@ class AirComp(Uplink):
 
     convention: Annotated[
         AirConvention,
-        Field(description="definition of power and noise, or mmse; see docs/conventions.md"),
+        Field(description="definition of power, noise and precoders; see docs/conventions.md"),
     ] = "published"
     beamformer: Annotated[
         Beamformer, Field(description="receive beamforming method; random draws a direction")
@@ -88,14 +88,17 @@ class AirComp(Uplink):
     ] = None
     threshold: Annotated[
         float,
-        Field(ge=0, description="least channel power of a sender over its mean; 0: all send"),
+        Field(
+            ge=0,
+            description="clients with less channel power than this fraction of its mean are silent",
+        ),
     ] = 0.0
     correlation: Annotated[
         float,
         Field(ge=0, lt=1, description="correlation of two clients' updates that mmse assumes"),
     ] = 0.0
     unbiased_sum: Annotated[
-        bool, Field(description="mmse keeps what all updates have in common without bias")
+        bool, Field(description="mmse receives what all updates have in common without bias")
     ] = False
     elements_per_symbol: Annotated[
         int,

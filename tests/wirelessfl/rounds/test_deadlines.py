@@ -193,7 +193,7 @@ def test_accesses_of_settings():
     [
         (
             {"allocation": "equal", "round_deadline": 2.0},
-            "allocation='equal' conflicts with round_deadline=2, which chooses the bands: leave",
+            "allocation='equal' conflicts with round_deadline=2, which decides the bands: leave",
         ),
         (
             {"allocation": "optimal", "energy_weight": 2.0},
