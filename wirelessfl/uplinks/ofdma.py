@@ -39,9 +39,7 @@ class Ofdma(Uplink):
 
     allocation: Annotated[
         Literal["equal", "optimal"],
-        Field(
-            description="bands of a cell's clients: equal, or such that its last update arrives soonest"
-        ),
+        Field(description="bands of a cell's clients: equal, or to end its last upload soonest"),
     ] = "equal"
     round_deadline: Annotated[
         float | None,
@@ -56,8 +54,8 @@ class Ofdma(Uplink):
         float | None,
         Field(
             ge=0,
-            description="W, in seconds per joule: each round minimises its seconds + W x the joules "
-            "of all its clients (default: no weight on energy)",
+            description="W, in seconds per joule: each round minimises its seconds + W x its "
+            "clients' joules (default: no weight on energy)",
         ),
     ] = None
     late: Annotated[

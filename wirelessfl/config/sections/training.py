@@ -37,8 +37,7 @@ class TrainingSection(Section):
     client_joules: float | None = Field(
         None,
         gt=0,
-        description="energy budget of each client, in joules; a client that has spent it stops "
-        "(default: no limit)",
+        description="energy budget of each client, in joules (default: no limit)",
     )
     weighting: Literal["uniform", "samples"] = Field(
         "uniform", description="weights of clients and cells in averages"
