@@ -153,7 +153,7 @@ class Price:
 
     @property
     def lost(self) -> int:
-        """Number of updates that are sent but do not arrive, in all edge rounds."""
+        """Number of updates that failed or would be too late, in all edge rounds."""
         served = self.served
         if served.arrived is None:
             return 0
