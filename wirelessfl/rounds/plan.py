@@ -388,7 +388,7 @@ class _RoundContext(_DealingContext):
 
     @property
     def coupled(self) -> bool:
-        return self.planner.pricing.fastest.coupled
+        return self.planner.pricing.sizing.coupled
 
     def seconds_of(self, lengths: IntArray) -> FloatArray:
         return self.planner.pricing.seconds_of(self.draws, self.who, lengths)
@@ -415,7 +415,7 @@ class _RoundContext(_DealingContext):
             with serving(f"{pricing.title}, round {self.number + 1}"):
                 # An access with a deadline explains why cells never end.
                 even = partition.lengths(np.full(self.nodes, partition.width // self.nodes))
-                pricing.fastest.serve(pricing.load(who, even[self.node]), draws)
+                pricing.sizing.serve(pricing.load(who, even[self.node]), draws)
             raise ConfigError(
                 f"mask sizes: {solution.message}. Raise size_cap, or use fewer cells."
             )

@@ -194,11 +194,10 @@ class Pricing:
         return self.links.access or checked_access(self.links.uplink)
 
     @cached_property
-    def fastest(self) -> Access:
-        """The access for decisions about submodel sizes."""
+    def sizing(self) -> Access:
+        """The access whose seconds decide about submodel sizes."""
         uplink = self.links.uplink
-        fastest = uplink.fastest
-        return self.access if fastest is None else checked_access(uplink, fastest)
+        return checked_access(uplink, uplink.sizing)
 
     @property
     def downlink_vectors(self) -> float:
@@ -336,7 +335,7 @@ class Pricing:
         """
         draws = draws.of(who.clients)
         length = lengths[:, None, draws.network.cell_of]
-        seconds = self._cells(draws, self.fastest.seconds(self.load(who, length), draws))
+        seconds = self._cells(draws, self.sizing.seconds(self.load(who, length), draws))
         return np.asarray(seconds + self._backhaul_seconds(lengths))
 
     def client_seconds(
@@ -362,12 +361,12 @@ class Pricing:
             length = lengths[part, None].astype(np.float64)
             load = self.load(who, length, np.full_like(length, self.spec.size))
             with serving(self.title):
-                seconds = self.fastest.seconds(load, draws)
+                seconds = self.sizing.seconds(load, draws)
             shape = np.broadcast_shapes(length.shape, draws.h.shape[:-1])
             found[part] = np.broadcast_to(seconds, shape).max(1)
             if np.isinf(found[part]).all():
                 with serving(self.title):
-                    self.fastest.serve(load, draws)  # raises if nobody can meet its deadline
+                    self.sizing.serve(load, draws)  # raises if nobody can meet its deadline
         whole = np.full(1, self.spec.size, dtype=np.float64)
         return np.asarray(self.settings.edge_rounds * found + self._backhaul_seconds(whole))
 

@@ -92,10 +92,10 @@ class Ofdma(Uplink):
         return None if isinstance(self.access, EqualBands) else EqualBands()
 
     @property
-    def fastest(self) -> Access | None:
+    def sizing(self) -> Access:
         """``OptimalBands`` if clients save energy: with these, sizes leave the most time for it."""
         saves = self.energy_weight is not None or self.round_deadline is not None
-        return OptimalBands() if saves else None
+        return OptimalBands() if saves else self.access
 
     @property
     def deadline_check(self) -> Access | None:

@@ -181,7 +181,7 @@ def test_sums_survive_a_checkpoint():
 def test_accesses_of_settings():
     assert Ofdma(round_deadline=2.0).access == EnergyWithinDeadline()
     assert Ofdma(energy_weight=0.0, round_deadline=2.0).access == LeastTimeAndEnergy(0.0)
-    assert Ofdma(round_deadline=2.0).fastest == OptimalBands()
+    assert Ofdma(round_deadline=2.0).sizing == OptimalBands()
     assert Ofdma(allocation="optimal").equal_shares == EqualBands()
     assert Ofdma().equal_shares is Tdma().equal_shares is Ofdma().deadline_check is None
     assert Tdma(order="ready").equal_shares == EqualSlots()
