@@ -114,8 +114,6 @@ FIELDS: dict[str, Callable[[Run], bool]] = {
     "energy_weight": lambda run: not tasks(run),
     "late": lambda run: False,  # needs round_deadline
     "threshold": lambda run: not tasks(run),
-    "correlation": lambda run: False,  # needs convention mmse
-    "unbiased_sum": lambda run: False,  # needs convention mmse
 }
 """Conditions under which settings of a taken choice have an effect; all others always have one."""
 VALUES = {
