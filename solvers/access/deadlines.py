@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 Late = Literal["error", "lost"]
 """What happens where not all clients of a cell can meet its deadline: an error, or as many as can
 take part and the others stay out."""
+
+
+def check_late(late: str) -> None:
+    """Raise unless ``late`` is known.
+
+    Raises:
+        ValueError: it is not.
+    """
+    if late not in get_args(Late):
+        raise ValueError(f"late is {late!r}: choose 'error' or 'lost'.")
 
 
 class DeadlineMissedError(ValueError):

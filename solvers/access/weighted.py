@@ -11,7 +11,7 @@ from channels.arrays import BoolArray, IntArray
 from channels.loads import Load, Service
 from channels.network import ChannelDraw
 from channels.validation import shown
-from solvers.access.deadlines import Late
+from solvers.access.deadlines import Late, check_late
 from solvers.access.energy_cells import EnergyCells
 from solvers.access.soonest import soonest_in_bands
 from solvers.energy.common_end import common_end
@@ -34,7 +34,7 @@ class LeastTimeAndEnergy(Access):
             :class:`EnergyWithinDeadline`.
 
     Raises:
-        ValueError: ``energy_weight`` is out of range.
+        ValueError: ``energy_weight`` is out of range, or ``late`` is unknown.
     """
 
     coupled = True
@@ -48,6 +48,7 @@ class LeastTimeAndEnergy(Access):
                 f"energy_weight is {shown(self.energy_weight)}: give a finite number of seconds "
                 "per joule, >= 0."
             )
+        check_late(self.late)
 
     def serve(self, load: Load, draw: ChannelDraw) -> Service:
         """See :class:`channels.Access`.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 import numpy as np
 from pydantic import Field
@@ -66,8 +66,8 @@ class AirComp(Uplink):
         symbol_seconds: symbol duration t_s of (34), in seconds.
 
     Raises:
-        ValueError: the convention does not allow ``elements_per_symbol``, or the beamformer's
-            solver is not installed.
+        ValueError: the convention is unknown, or does not allow ``elements_per_symbol`` or
+            ``threshold``, or the beamformer's solver is not installed.
     """
 
     name = "aircomp"
@@ -120,6 +120,10 @@ class AirComp(Uplink):
     )
 
     def __post_init__(self) -> None:
+        if self.convention not in get_args(AirConvention):
+            raise ValueError(
+                f"convention is {self.convention!r}: choose 'published', 'physical' or 'mmse'."
+            )
         if self.convention != "mmse":
             check_convention(self.convention, self.elements_per_symbol)
         elif self.threshold:
