@@ -1,12 +1,12 @@
-"""Deadlines that cells cannot meet: what is lacking."""
+"""Deadlines that cells cannot meet, and the shortfall."""
 
 from __future__ import annotations
 
 from typing import Literal, get_args
 
 Late = Literal["error", "lost"]
-"""What happens where not all clients of a cell can meet its deadline: an error, or as many as can
-take part and the others stay out."""
+"""What happens if not all clients of a cell can meet its deadline: an error, or the largest number
+that can takes part."""
 
 
 def check_late(late: str) -> None:
@@ -43,10 +43,10 @@ class DeadlineMissedError(ValueError):
         self.deadline, self.needed, self.alone = deadline, needed, alone
         self.cell, self.client, self.item = cell, client, item
         where = f" of item {[*item]}" if item else ""
-        super().__init__(self.told("deadline_seconds", where=where))
+        super().__init__(self.message("deadline_seconds", where=where))
 
-    def told(self, setting: str, *, where: str = "", times: float = 1.0) -> str:
-        """What is lacking, in terms of a setting.
+    def message(self, setting: str, *, where: str = "", times: float = 1.0) -> str:
+        """The error message, in terms of a setting.
 
         Args:
             setting: name of the setting that gives the deadline.

@@ -28,7 +28,7 @@ class LeastTimeAndEnergy(Access):
     A deadline of the load is the latest end.
 
     Args:
-        energy_weight: W, seconds that a joule is worth, >= 0. With 0, all cells end as soon as the
+        energy_weight: W, in seconds per joule, >= 0. With 0, all cells end as soon as the
             slowest can, with the least energy for that.
         late: what happens if the clients of a cell cannot all meet a deadline of the load, see
             :class:`EnergyWithinDeadline`.

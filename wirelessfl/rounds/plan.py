@@ -119,7 +119,7 @@ class Participation:
         selection: which of the clients take part; None for uniformly random ones, which are drawn
             without arrays over all clients.
         client_joules: energy that a client may spend; None for no limit. A client that has spent it
-            takes no longer part.
+            no longer takes part.
     """
 
     per_round: int | None = None

@@ -58,8 +58,8 @@ class Served:
                     raise  # a deadline of the access, not of the uplink's settings
                 blocks = self.draws.h.shape[0] > 1
                 where = f" in edge round {missed.item[0] + 1}" if blocks else ""
-                told = missed.told("round_deadline", where=where, times=self.edge_rounds)
-                raise ConfigError(f"{self.title}: {told}") from None
+                message = missed.message("round_deadline", where=where, times=self.edge_rounds)
+                raise ConfigError(f"{self.title}: {message}") from None
 
     @property
     def seconds(self) -> FloatArray:

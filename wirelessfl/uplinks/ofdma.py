@@ -99,7 +99,7 @@ class Ofdma(Uplink):
 
     @property
     def deadline_check(self) -> Access | None:
-        """``DeadlineCheck`` unless late clients stay out."""
+        """``DeadlineCheck`` if a late client is an error."""
         misses = self.round_deadline is not None and self.late == "error"
         return DeadlineCheck() if misses else None
 

@@ -230,6 +230,6 @@ def test_repeats_make_rounds_longer_than_their_deadline():
 def test_errors_of_accesses_tell_of_settings():
     missed = DeadlineMissedError(1.0, 1.5, 2, 7, 1.25, (0,))
     assert str(missed).startswith("deadline_seconds is 1: cell 2 of item [0] needs 1.5 s")
-    told = missed.told("round_deadline", where=" in edge round 1", times=4)
+    told = missed.message("round_deadline", where=" in edge round 1", times=4)
     assert "round_deadline is 4: cell 2 in edge round 1 needs 6 s" in told
     assert "2 s more; its slowest client, 7, needs 5 s in the whole band" in told
