@@ -50,8 +50,9 @@ class Access(ABC):
     def soonest(self, load: Load, draw: ChannelDraw, counts: IntArray) -> BoolArray:
         """The clients of each cell with which its last update arrives soonest.
 
-        Among so many clients of a cell. This method is exact if a client's seconds depend only on
-        its own load and on the number of clients of its cell; other accesses override it.
+        Compares the seconds that clients take in groups of ``counts`` clients per cell. Exact if a
+        client's seconds depend only on its own load and on the number of clients of its cell; other
+        accesses override it.
 
         Args:
             load: what each client of the draw would do.

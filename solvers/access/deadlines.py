@@ -1,12 +1,22 @@
-"""Deadlines that cells cannot meet: what is lacking."""
+"""Deadlines that cells cannot meet, and the shortfall."""
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 Late = Literal["error", "lost"]
-"""What happens where not all clients of a cell can meet its deadline: an error, or as many as can
-take part and the others stay out."""
+"""What happens if not all clients of a cell can meet its deadline: an error, or the largest number
+that can takes part."""
+
+
+def check_late(late: str) -> None:
+    """Raise unless ``late`` is known.
+
+    Raises:
+        ValueError: it is not.
+    """
+    if late not in get_args(Late):
+        raise ValueError(f"late is {late!r}: choose 'error' or 'lost'.")
 
 
 class DeadlineMissedError(ValueError):
@@ -33,10 +43,10 @@ class DeadlineMissedError(ValueError):
         self.deadline, self.needed, self.alone = deadline, needed, alone
         self.cell, self.client, self.item = cell, client, item
         where = f" of item {[*item]}" if item else ""
-        super().__init__(self.told("deadline_seconds", where=where))
+        super().__init__(self.message("deadline_seconds", where=where))
 
-    def told(self, setting: str, *, where: str = "", times: float = 1.0) -> str:
-        """What is lacking, in terms of a setting.
+    def message(self, setting: str, *, where: str = "", times: float = 1.0) -> str:
+        """The error message, in terms of a setting.
 
         Args:
             setting: name of the setting that gives the deadline.
@@ -47,5 +57,5 @@ class DeadlineMissedError(ValueError):
         return (
             f"{setting} is {deadline:g}: cell {self.cell}{where} needs {needed:.6g} s even at full "
             f"power and speed, {needed - deadline:.3g} s more; its slowest client, {self.client}, "
-            f"needs {alone:.6g} s in the whole band. Raise {setting}, or send less."
+            f'needs {alone:.6g} s in the whole band. Raise {setting}, or choose late "lost".'
         )

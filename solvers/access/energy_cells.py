@@ -172,21 +172,21 @@ class EnergyCells:
         cycles = np.where(clocks > 0, load.cycles, 0.0)
         training = np.divide(cycles, clocks, out=np.zeros(clocks.shape), where=cycles > 0)
         seconds = np.where(self.stuck, np.inf, load.start_seconds + training + upload)
-        # Who stays out waits for the others.
+        # Clients that do not take part wait for the others.
         seconds = np.where(joins, seconds, self._of_cells(end + self.lost - self.after))
         joules = network.switched_capacitance * clocks**2 * cycles + powers * upload
         decision = Decision(bands_hz=bands, powers_w=powers, cpu_hz=clocks)
         return Service(seconds, joules, joins & ~self.stuck, decision, self._transmissions)
 
     def undecided(self) -> Service:
-        """The local phases end at the deadlines; who spends what for that is left open."""
+        """The local phases end at the deadlines; powers, clocks and energy are not decided."""
         ends = np.where(self.stuck, np.inf, self._of_cells(self.deadline - self.after))
         joules, arrived = np.zeros(ends.shape), self.takes_part & ~self.stuck
         return Service(ends, joules, arrived, transmissions=self._transmissions)
 
     @property
     def _transmissions(self) -> FloatArray | None:
-        """0 for clients that stay out, None if all take part."""
+        """0 for clients that do not take part; None if all do."""
         return None if self.takes_part.all() else self.takes_part.astype(np.float64)
 
     def _of_cells(self, values: FloatArray) -> FloatArray:

@@ -11,7 +11,7 @@ from channels.arrays import BoolArray, FloatArray, IntArray
 from channels.loads import Load, Service
 from channels.network import ChannelDraw
 from channels.validation import shown
-from solvers.access.deadlines import Late
+from solvers.access.deadlines import Late, check_late
 from solvers.access.energy_cells import EnergyCells
 from solvers.access.soonest import soonest_in_bands
 
@@ -34,7 +34,7 @@ class EnergyWithinDeadline(Access):
             send.
 
     Raises:
-        ValueError: ``deadline_seconds`` is out of range.
+        ValueError: ``deadline_seconds`` is out of range, or ``late`` is unknown.
     """
 
     coupled = True
@@ -48,6 +48,7 @@ class EnergyWithinDeadline(Access):
                 f"deadline_seconds is {shown(self.deadline_seconds)}: give a finite number of "
                 "seconds above 0."
             )
+        check_late(self.late)
 
     def serve(self, load: Load, draw: ChannelDraw) -> Service:
         """See :class:`channels.Access`.

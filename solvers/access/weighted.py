@@ -11,7 +11,7 @@ from channels.arrays import BoolArray, IntArray
 from channels.loads import Load, Service
 from channels.network import ChannelDraw
 from channels.validation import shown
-from solvers.access.deadlines import Late
+from solvers.access.deadlines import Late, check_late
 from solvers.access.energy_cells import EnergyCells
 from solvers.access.soonest import soonest_in_bands
 from solvers.energy.common_end import common_end
@@ -28,13 +28,13 @@ class LeastTimeAndEnergy(Access):
     A deadline of the load is the latest end.
 
     Args:
-        energy_weight: W, seconds that a joule is worth, >= 0. With 0, all cells end as soon as the
+        energy_weight: W, in seconds per joule, >= 0. With 0, all cells end as soon as the
             slowest can, with the least energy for that.
         late: what happens if the clients of a cell cannot all meet a deadline of the load, see
             :class:`EnergyWithinDeadline`.
 
     Raises:
-        ValueError: ``energy_weight`` is out of range.
+        ValueError: ``energy_weight`` is out of range, or ``late`` is unknown.
     """
 
     coupled = True
@@ -48,6 +48,7 @@ class LeastTimeAndEnergy(Access):
                 f"energy_weight is {shown(self.energy_weight)}: give a finite number of seconds "
                 "per joule, >= 0."
             )
+        check_late(self.late)
 
     def serve(self, load: Load, draw: ChannelDraw) -> Service:
         """See :class:`channels.Access`.

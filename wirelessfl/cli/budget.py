@@ -71,7 +71,7 @@ def budget_of(config: Config, upload_mib: float) -> tuple[Network, LinkBudget]:
 
 def accesses_of(uplink: Uplink) -> dict[str, Access]:
     """The accesses of every budget, and that of the uplink if it is another one, by name."""
-    access = uplink.fastest or uplink.access  # no round whose deadline could be met
+    access = uplink.sizing  # there is no round whose deadline could be met
     if isinstance(access, OverTheAir):
         access = access.times  # beamformers do not change the seconds
     known = dict(ACCESSES)

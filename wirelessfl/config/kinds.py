@@ -279,12 +279,15 @@ def first_names(having: Sequence[str], form: str = "{}") -> list[str]:
 
 
 def owner_names(key: str) -> str:
-    """The choices with a setting, e.g. "split iid, dirichlet and natural"; "" if there are none."""
+    """The choices with a setting, e.g. "split iid, dirichlet and natural"; "" if there are none.
+
+    Choices of several kinds are joined by "or".
+    """
+    found = []
     for kind, having in owners(key):
-        names = first_names(having)
-        listed = ", ".join(names[:-1])
-        return f"{words(kind)} {listed} and {names[-1]}" if listed else f"{words(kind)} {names[0]}"
-    return ""
+        *others, last = first_names(having)
+        found.append(f"{words(kind)} {', '.join(others)}{' and ' if others else ''}{last}")
+    return " or ".join(found)
 
 
 def owners_of(key: str) -> str:

@@ -127,11 +127,12 @@ def _renamed(tables: Mapping[str, Any], kind: str, name: Any) -> Any:
 
 def _of_another(tables: Mapping[str, Any], flag: str, value: object) -> str:
     """The message for a flag of a choice that is not selected; empty if no choice has the flag."""
+    excluded, wanted, present = "", [], []
     for kind, having in owners(flag):
         taken, title = tables.get(kind), words(kind)
         reason = Frame.of(tables).why_not(kind)
         if reason is not None:
-            reason = f"is a setting of {title} and {reason}"
+            excluded = excluded or f"is a setting of {title} and {reason}"
         elif taken is not None:
             if kind == "algorithm" and class_of(taken).takes_local:
                 local = [name for name in having if not find_algorithm(name).takes_local]
@@ -139,12 +140,12 @@ def _of_another(tables: Mapping[str, Any], flag: str, value: object) -> str:
                     kind = title = "local"
                     taken = {"name": taken.get("local", LOCAL)}
             names = " or ".join(first_names(having, '"{}"'))
-            reason = f'is a setting of {title} {names}, and {kind} is "{taken["name"]}": choose one'
-            reason = reason.replace("choose one", f"choose {title} {names}")
-        else:
-            continue
-        return f"{flag}={shown(value)} {reason}, or leave {flag} out."
-    return ""
+            wanted.append(f"{title} {names}")
+            present.append(f'{kind} is "{taken["name"]}"')
+    choices = " or ".join(wanted)
+    reason = f"is a setting of {choices}, and {' and '.join(present)}: choose {choices}"
+    reason = reason if wanted else excluded
+    return f"{flag}={shown(value)} {reason}, or leave {flag} out." if reason else ""
 
 
 def _chosen(tables: Mapping[str, Any]) -> str:

@@ -38,6 +38,8 @@ RADIO = (
 """Network settings of the radio channel."""
 COMPUTING = ("cpu_hz", "cycles_per_step", "cycles_per_flop", "slowdown", "switched_capacitance")
 """Network settings of the clients' CPUs."""
+NO_ROUNDS = 'which has no synchronous rounds of one model: choose schedule "rounds"'
+"""The reason to refuse settings of rounds under another schedule."""
 
 
 def unused(settings: Settings) -> dict[Place, str]:
@@ -90,8 +92,7 @@ def _schedule(settings: Settings) -> Found:
         for key in uplink.of_rounds:
             yield (
                 ("uplink", key),
-                f"conflicts with {title}, under which uploads do not wait for each other: choose "
-                'schedule "rounds"',
+                f"conflicts with {title}, {NO_ROUNDS}",
             )
     if settings.regime == "cells":
         for key in schedule.of_clients:
@@ -255,7 +256,7 @@ def _selection(settings: Settings) -> Found:
         title = f'schedule "{settings.schedule["name"]}"'
         yield (
             ("training", "client_joules"),
-            f'conflicts with {title}, which has no common rounds: choose schedule "rounds"',
+            f"conflicts with {title}, {NO_ROUNDS}",
         )
         return
     name = (settings.select or {})["name"]

@@ -10,17 +10,17 @@ from pydantic import Field
 
 from channels import ChannelDraw
 from channels.arrays import FloatArray
-from wirelessfl.guard import UnfitError, described, returns
+from wirelessfl.guard import UnfitError, returns
 from wirelessfl.registry import Choice
 from wirelessfl.returned import number, reals
 
 
 def _probabilities(value: Any, failures: Failures, snr: FloatArray, *_: Any) -> FloatArray:
     """Check for a probability per client and block."""
-    wanted = f"probabilities from 0 to 1 of shape {list(snr.shape)}"
+    wanted = f"of shape {list(snr.shape)}, probabilities of at most 1"
     found: FloatArray = reals(value, (snr.shape,), wanted)
     if (found > 1).any():
-        raise UnfitError(described(found), wanted)
+        raise UnfitError(f"{found.max():g} as a probability", "probabilities from 0 to 1")
     return found
 
 
@@ -39,7 +39,7 @@ class Failures(Choice, ABC):
     @property
     @returns(number(above=True))
     def margin(self) -> float:
-        """Received SNR over the SNR for which clients choose their rates; 1 for none."""
+        """Ratio of the received SNR to that for which rates are chosen; 1 for no margin."""
         return 1.0
 
     @returns(_probabilities)
@@ -67,7 +67,7 @@ class Failing(Failures):
 
     on_failure: Annotated[
         Literal["lost", "repeat"],
-        Field(description="a failed update is lost, or the client repeats it until it arrives"),
+        Field(description="whether a failed update is lost, or repeated until it arrives"),
     ] = "lost"
 
     @property

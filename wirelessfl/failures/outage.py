@@ -24,7 +24,7 @@ class Outage(Failing):
     Args:
         csi_error: variance of the server's channel estimation error, as a fraction of the client's
             mean channel power.
-        margin_db: known SNR over the SNR for which rates are chosen, in dB.
+        margin_db: ratio of the known SNR to that for which rates are chosen, in dB.
     """
 
     csi_error: Annotated[
@@ -33,7 +33,7 @@ class Outage(Failing):
     ] = 0.01
     margin_db: Annotated[
         float,
-        Field(ge=0, le=100, description="SNR margin when a client chooses its rate, in dB"),
+        Field(ge=0, le=100, description="SNR margin with which clients choose their rates, in dB"),
     ] = 3.0
 
     @property

@@ -28,10 +28,10 @@ def compared(costs: Mapping[str, Any]) -> str | None:
         "J/client": (costs["joules"], costs["equal_joules"]),
     }
     told = [
-        f"{now:.4g} {unit} ({_change(now, before)}) against {before:.4g} {unit}"
+        f"{now:.4g} instead of {before:.4g} {unit} ({_change(now, before)})"
         for unit, (now, before) in pairs.items()
     ]
-    return f"allocation: {' and '.join(told)} of equal shares in the same rounds"
+    return f"allocation: {', '.join(told)} with equal shares in the same rounds"
 
 
 def _change(now: float, before: float) -> str:

@@ -119,7 +119,7 @@ class Participation:
         selection: which of the clients take part; None for uniformly random ones, which are drawn
             without arrays over all clients.
         client_joules: energy that a client may spend; None for no limit. A client that has spent it
-            takes no longer part.
+            no longer takes part.
     """
 
     per_round: int | None = None
@@ -202,9 +202,10 @@ class Planner:
             slow = int(np.flatnonzero(~np.isfinite(price.seconds))[0])
             repeats = self.links.failures is not None and self.links.failures.repeats
             never = ", or all of its uploads fail" if repeats else ""
+            lost = ', or choose on_failure "lost"' if repeats else ""
             raise ConfigError(
                 f"round {number + 1} takes {price.seconds[slow]} seconds in cell {slow}: a "
-                f"client's data rate is 0{never}. Raise snr_db or bandwidth_hz."
+                f"client's data rate is 0{never}. Raise snr_db or bandwidth_hz{lost}."
             )
         if not self.pricing.access.costly and not np.isfinite(price.joules):
             raise ConfigError(
@@ -387,7 +388,7 @@ class _RoundContext(_DealingContext):
 
     @property
     def coupled(self) -> bool:
-        return self.planner.pricing.fastest.coupled
+        return self.planner.pricing.sizing.coupled
 
     def seconds_of(self, lengths: IntArray) -> FloatArray:
         return self.planner.pricing.seconds_of(self.draws, self.who, lengths)
@@ -414,7 +415,7 @@ class _RoundContext(_DealingContext):
             with serving(f"{pricing.title}, round {self.number + 1}"):
                 # An access with a deadline explains why cells never end.
                 even = partition.lengths(np.full(self.nodes, partition.width // self.nodes))
-                pricing.fastest.serve(pricing.load(who, even[self.node]), draws)
+                pricing.sizing.serve(pricing.load(who, even[self.node]), draws)
             raise ConfigError(
                 f"mask sizes: {solution.message}. Raise size_cap, or use fewer cells."
             )

@@ -8,99 +8,20 @@ from functools import cached_property
 
 import numpy as np
 
-from channels import Access, ChannelDraw, Load, Service
+from channels import Access, ChannelDraw, Load
 from channels.arrays import BoolArray, FloatArray, IntArray
 from channels.streams import Stream
-from solvers import DeadlineMissedError
 from wirelessfl.algorithms.base import Algorithm
-from wirelessfl.errors import ConfigError
-from wirelessfl.failures import Failures
-from wirelessfl.rounds.delivery import delivered
 from wirelessfl.rounds.equal_shares import AmongParticipants, takes_part
 from wirelessfl.rounds.links import Links
 from wirelessfl.rounds.participants import Participants
+from wirelessfl.rounds.served import Served
 from wirelessfl.rounds.settings import TrainingSettings
 from wirelessfl.submodels import ClientSubmodels, ParamSpec, Submodels
 from wirelessfl.units import BITS_PER_ELEMENT, MIB_PER_ELEMENT
 from wirelessfl.uplinks.checked import checked_access, serving
 
 MAX_AT_ONCE = 1 << 20  # clients times sizes per batch, to bound memory
-
-
-@dataclass(frozen=True, eq=False)
-class Served:
-    """A load on its channel draws; it is served when a result is needed.
-
-    Args:
-        access: the uplink's access.
-        load: what each client does in an edge round.
-        draws: channels of the clients, in blocks.
-        title: uplink and round, for errors.
-        edge_rounds: number of edge rounds.
-        stream: randomness of failures.
-        silent: [blocks, senders] boolean, clients that send nothing; None for none.
-        failures: which uploads fail; None for none.
-    """
-
-    access: Access
-    load: Load
-    draws: ChannelDraw
-    title: str
-    edge_rounds: int
-    stream: Stream
-    silent: BoolArray | None = None
-    failures: Failures | None = None
-
-    @cached_property
-    def service(self) -> Service:
-        """Seconds, joules, arrivals and the decision of the edge rounds.
-
-        Raises:
-            ConfigError: the access cannot serve the load.
-        """
-        with serving(self.title):
-            try:
-                return delivered(
-                    self.access, self.load, self.draws, self.failures, self.edge_rounds, self.stream
-                )
-            except DeadlineMissedError as missed:
-                if np.isinf(self.load.deadline_seconds).all():
-                    raise  # a deadline of the access, not of the uplink's settings
-                blocks = self.draws.h.shape[0] > 1
-                where = f" in edge round {missed.item[0] + 1}" if blocks else ""
-                told = missed.told("round_deadline", where=where, times=self.edge_rounds)
-                raise ConfigError(f"{self.title}: {told}") from None
-
-    @property
-    def seconds(self) -> FloatArray:
-        """Seconds [..., senders] of the edge rounds."""
-        if self.access.costly:
-            return self.access.seconds(self.load, self.draws)
-        return self.service.seconds
-
-    @cached_property
-    def arrived(self) -> BoolArray | None:
-        """Updates that arrive, [blocks, senders]; None if all do.
-
-        The blocks are one for all edge rounds, or one for each.
-        """
-        found = np.ones((1, len(self.draws.network.numbers)), dtype=np.bool_)
-        if not self.access.costly:  # else all that are sent arrive
-            found = found & self.service.arrived
-        if self.silent is not None:
-            found = found & ~self.silent
-        return None if found.all() else found
-
-    @property
-    def transmissions(self) -> FloatArray | None:
-        """How often each client sends its update, [blocks, senders]; None for once each."""
-        return None if self.access.costly else self.service.transmissions
-
-    def count(self, which: BoolArray | None) -> int:
-        """Number of updates in all edge rounds that are marked in ``which`` [blocks, senders]."""
-        if which is None:
-            return 0
-        return int(which.sum()) * (self.edge_rounds if len(which) == 1 else 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,7 +74,7 @@ class Price:
 
     @property
     def lost(self) -> int:
-        """Number of updates that are sent but do not arrive, in all edge rounds."""
+        """Number of updates that failed or would be too late, in all edge rounds."""
         served = self.served
         if served.arrived is None:
             return 0
@@ -194,11 +115,10 @@ class Pricing:
         return self.links.access or checked_access(self.links.uplink)
 
     @cached_property
-    def fastest(self) -> Access:
-        """The access for decisions about submodel sizes."""
+    def sizing(self) -> Access:
+        """The access whose seconds decide about submodel sizes."""
         uplink = self.links.uplink
-        fastest = uplink.fastest
-        return self.access if fastest is None else checked_access(uplink, fastest)
+        return checked_access(uplink, uplink.sizing)
 
     @property
     def downlink_vectors(self) -> float:
@@ -336,7 +256,7 @@ class Pricing:
         """
         draws = draws.of(who.clients)
         length = lengths[:, None, draws.network.cell_of]
-        seconds = self._cells(draws, self.fastest.seconds(self.load(who, length), draws))
+        seconds = self._cells(draws, self.sizing.seconds(self.load(who, length), draws))
         return np.asarray(seconds + self._backhaul_seconds(lengths))
 
     def client_seconds(
@@ -362,12 +282,12 @@ class Pricing:
             length = lengths[part, None].astype(np.float64)
             load = self.load(who, length, np.full_like(length, self.spec.size))
             with serving(self.title):
-                seconds = self.fastest.seconds(load, draws)
+                seconds = self.sizing.seconds(load, draws)
             shape = np.broadcast_shapes(length.shape, draws.h.shape[:-1])
             found[part] = np.broadcast_to(seconds, shape).max(1)
             if np.isinf(found[part]).all():
                 with serving(self.title):
-                    self.fastest.serve(load, draws)  # raises if nobody can meet its deadline
+                    self.sizing.serve(load, draws)  # raises if nobody can meet its deadline
         whole = np.full(1, self.spec.size, dtype=np.float64)
         return np.asarray(self.settings.edge_rounds * found + self._backhaul_seconds(whole))
 

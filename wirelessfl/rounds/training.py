@@ -32,7 +32,7 @@ class Totals:
     """Running sums of the costs of rounds.
 
     Args:
-        uplink_mib, downlink_mib, backhaul_mib, joules: see ``Price``.
+        uplink_mib, downlink_mib, backhaul_mib, joules, lost, silent: see ``Price``.
         round_seconds: durations of the rounds, or of cells' rounds; None unless the uplink compares
             its decisions with equal shares.
         equal_seconds, equal_joules: durations and joules of the same rounds with equal shares.

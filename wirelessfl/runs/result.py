@@ -32,14 +32,16 @@ class RunResult:
         config: settings with all automatic values resolved; ``given`` names the objects passed to
             ``wirelessfl.run``, which replace settings.
         rows: one dict per evaluation: ``round``; ``sim_seconds``; cumulative ``uplink_mib``,
-            ``downlink_mib`` and ``joules``, mean over clients; cumulative ``backhaul_mib``, mean
-            over edge servers; if the uplink decides about bands, order, powers or clocks,
-            cumulative ``round_seconds`` of the rounds or of all cells' rounds, and
-            ``equal_seconds`` and ``equal_joules``, those of the same rounds with equal shares at
-            full power and speed; ``accuracy`` in [0, 1]; ``loss``, mean test cross-entropy, None if
-            it or a parameter is not finite; with validation data ``validation_accuracy`` and
-            ``validation_loss``, the same on the held-out training samples; ``numerics``, the
-            version of the results (``wirelessfl.runs.about``); ``wall_seconds`` since the start.
+            ``downlink_mib`` and ``joules``, mean over clients; ``joules_max``, of the client that
+            has used the most; cumulative ``backhaul_mib``, mean over edge servers; ``lost`` and
+            ``silent``, cumulative numbers of updates that did not arrive and that were not sent; if
+            the uplink decides about bands, order, powers or clocks, cumulative ``round_seconds`` of
+            the rounds or of all cells' rounds, and ``equal_seconds`` and ``equal_joules``, those of
+            the same rounds with equal shares at full power and speed; ``accuracy`` in [0, 1];
+            ``loss``, mean test cross-entropy, None if it or a parameter is not finite; with
+            validation data ``validation_accuracy`` and ``validation_loss``, the same on the
+            held-out training samples; ``numerics``, the version of the results
+            (``wirelessfl.runs.about``); ``wall_seconds`` since the start.
             Rows of tasks also have ``task``, ``version``, ``staleness_mean`` and ``staleness_max``
             since the task's previous row, the number of active ``requests``, ``buffer``,
             ``allocation``, ``updates`` and ``lost``. In rows of asynchronous cells ``round`` counts

@@ -17,8 +17,8 @@ from wirelessfl.errors import ConfigError
 from wirelessfl.server.ledger import Ledger
 
 Losses = Callable[[IntArray, int | None], FloatArray]
-"""Mean loss of the server's current model on the samples of some clients, and at most so many of
-each; see :meth:`Candidates.losses`."""
+"""Mean loss of the server's current model on the samples of each of some clients, whose number of
+samples may be limited; see :meth:`Candidates.losses`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +81,7 @@ class Candidates:
                 None for all.
 
         Raises:
-            ConfigError: costs are wanted without training.
+            ConfigError: no model is trained, as in ``wirelessfl.price``.
         """
         return self.find_losses(clients, samples)
 
@@ -98,7 +98,7 @@ class Candidates:
         return self.where(smallest_by_cell(values, self.node, self.counts, ties))
 
     def where(self, chosen: BoolArray) -> IntArray:
-        """The chosen candidates, where each cell has some unless none is wanted or there is none.
+        """Numbers of the chosen candidates; a cell that wants participants must have one if it can.
 
         Args:
             chosen: [candidates].

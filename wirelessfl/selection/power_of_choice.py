@@ -41,7 +41,10 @@ class PowerOfChoice(Selection):
         ),
     ] = None
     loss_samples: Annotated[
-        int, Field(ge=1, description="samples on which a candidate evaluates the model, at most")
+        int,
+        Field(
+            ge=1, description="maximum number of samples on which a candidate evaluates the model"
+        ),
     ] = 256
 
     def check(self, per_round: int, cells: int) -> None:

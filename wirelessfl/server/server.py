@@ -224,6 +224,8 @@ class Server:
         """
         clients = received.clients.tolist()
         held = {name: torch.zeros(len(clients), like.shape[1]) for name in rule.remembers}
+        if not clients:  # no update has arrived
+            return replace(received, remembered={n: v.to(like.device) for n, v in held.items()})
         for rows in _turns(clients):
             for name, values in held.items():
                 for row in rows:

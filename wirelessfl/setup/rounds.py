@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from channels import ChannelDraw
 from channels.arrays import FloatArray, IntArray
 from channels.streams import Stream
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
+from wirelessfl.failures import Failures
 from wirelessfl.rounds.plan import Planner
 from wirelessfl.rounds.rounds import ModelRounds
 from wirelessfl.rounds.training import RoundTraining
@@ -151,6 +153,24 @@ def _checked_padding(
     return structure.padding(config.run.padding)
 
 
+@dataclass(frozen=True)
+class _AllArrive(Failures):
+    """The rates that clients choose under another model, but no failures.
+
+    Repeats make a round longer than its deadline, and are not counted in it.
+    """
+
+    model: Failures
+
+    @property
+    def margin(self) -> float:
+        return self.model.margin
+
+    def probability(self, snr: FloatArray, draws: ChannelDraw) -> FloatArray:
+        """0."""
+        return np.zeros(snr.shape)
+
+
 def _check_deadlines(planner: Planner, rounds: int) -> None:
     """Check that all rounds meet their deadline, unless participants depend on training.
 
@@ -164,7 +184,10 @@ def _check_deadlines(planner: Planner, rounds: int) -> None:
         wanted.selection.wants_losses or planner.links.failures is not None
     ):
         return
-    quick = replace(planner, links=replace(planner.links, access=check))
+    failures = planner.links.failures
+    arriving = None if failures is None else _AllArrive(failures)
+    links = replace(planner.links, access=check, failures=arriving)
+    quick = replace(planner, links=links)
     ledger = Ledger(planner.network.clients)
     for number in range(rounds):
         plan = quick.plan(number, ledger=ledger)

@@ -96,7 +96,8 @@ class ClientSubmodels:
                 layer, repeat = self.neurons.by_axis.get((name, axis), (None, 1))
                 if layer is not None:
                     kept = held[layer].repeat_interleave(repeat, 1)
-                    part &= kept.view(len(rows), *(1,) * axis, -1, *(1,) * (len(shape) - axis - 1))
+                    after = (1,) * (len(shape) - axis - 1)
+                    part &= kept.view(len(rows), *(1,) * axis, kept.shape[1], *after)
         return found
 
     def cover(self, node: IntArray, weights: Sequence[float], nodes: int) -> tuple[Tensor, Tensor]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 import numpy as np
 from pydantic import Field
@@ -66,17 +66,18 @@ class AirComp(Uplink):
         symbol_seconds: symbol duration t_s of (34), in seconds.
 
     Raises:
-        ValueError: the convention does not allow ``elements_per_symbol``, or the beamformer's
-            solver is not installed.
+        ValueError: the convention is unknown, or does not allow ``elements_per_symbol`` or
+            ``threshold``, or the beamformer's solver is not installed.
     """
 
     name = "aircomp"
     gives = "sum"
     coherence = "edge-round"
+    of_rounds = ("threshold",)
 
     convention: Annotated[
         AirConvention,
-        Field(description="definition of power and noise, or mmse; see docs/conventions.md"),
+        Field(description="definition of power, noise and precoders; see docs/conventions.md"),
     ] = "published"
     beamformer: Annotated[
         Beamformer, Field(description="receive beamforming method; random draws a direction")
@@ -87,14 +88,17 @@ class AirComp(Uplink):
     ] = None
     threshold: Annotated[
         float,
-        Field(ge=0, description="least channel power of a sender over its mean; 0: all send"),
+        Field(
+            ge=0,
+            description="clients with less channel power than this fraction of its mean are silent",
+        ),
     ] = 0.0
     correlation: Annotated[
         float,
         Field(ge=0, lt=1, description="correlation of two clients' updates that mmse assumes"),
     ] = 0.0
     unbiased_sum: Annotated[
-        bool, Field(description="mmse keeps what all updates have in common without bias")
+        bool, Field(description="mmse receives what all updates have in common without bias")
     ] = False
     elements_per_symbol: Annotated[
         int,
@@ -116,6 +120,10 @@ class AirComp(Uplink):
     )
 
     def __post_init__(self) -> None:
+        if self.convention not in get_args(AirConvention):
+            raise ValueError(
+                f"convention is {self.convention!r}: choose 'published', 'physical' or 'mmse'."
+            )
         if self.convention != "mmse":
             check_convention(self.convention, self.elements_per_symbol)
         elif self.threshold:

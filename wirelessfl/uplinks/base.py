@@ -165,9 +165,9 @@ class Uplink(Choice, ABC):
         return None
 
     @property
-    def fastest(self) -> Access | None:
-        """The access whose seconds decide about submodel sizes; None for that of the uplink."""
-        return None
+    def sizing(self) -> Access:
+        """The access whose seconds decide about submodel sizes."""
+        return self.access
 
     @property
     def deadline_check(self) -> Access | None:

@@ -24,14 +24,14 @@ class Ofdma(Uplink):
         allocation: with "equal", each of n_j clients in a cell has 1/n_j of the band (HIST paper,
             footnote 2). With "optimal", bands minimise when the cell's last update arrives, see
             ``solvers.allocate_bandwidth``.
-        round_deadline: seconds of a global round, with backhaul and downloads. Bands, powers and
-            clocks spend the least energy with which each round just meets it, see
+        round_deadline: deadline of a global round in seconds, downloads and backhaul included.
+            Bands, powers and clocks meet it with the least energy, see
             ``solvers.allocate_energy``. None for no deadline.
-        energy_weight: W, seconds that a joule is worth: each round minimises its seconds plus W
-            times the joules of all its clients, within ``round_deadline`` if there is one. None to
-            ignore energy.
+        energy_weight: W, in seconds per joule: each round minimises its seconds plus W times the
+            joules of all its clients, within ``round_deadline`` if there is one. None for no
+            weight.
         late: what happens in a cell whose clients cannot all meet the deadline: with "error" the
-            run ends; with "lost" as many of them as can take part, and the others stay out.
+            run ends; with "lost" the largest number of clients that can meet it takes part.
     """
 
     name = "ofdma"
@@ -39,39 +39,40 @@ class Ofdma(Uplink):
 
     allocation: Annotated[
         Literal["equal", "optimal"],
-        Field(description="bands of a cell's clients: equal, or so that the last one ends soonest"),
+        Field(description="bands of a cell's clients: equal, or to end its last upload soonest"),
     ] = "equal"
     round_deadline: Annotated[
         float | None,
         Field(
             gt=0,
-            description="seconds of a global round, which bands, powers and clocks just meet with "
-            "the least energy (default: no deadline)",
+            le=1e9,
+            description="deadline of a global round, in seconds; bands, powers and clocks meet it "
+            "with the least energy (default: no deadline)",
         ),
     ] = None
     energy_weight: Annotated[
         float | None,
         Field(
             ge=0,
-            description="seconds per joule: each round minimises its seconds + this x the joules "
-            "of all clients (default: energy does not count)",
+            description="W, in seconds per joule: each round minimises its seconds + W x its "
+            "clients' joules (default: no weight on energy)",
         ),
     ] = None
     late: Annotated[
         Literal["error", "lost"],
         Field(
-            description="if not all clients of a cell can meet the round deadline: end the run, or "
-            "let as many as can take part"
+            description="if a cell misses the round deadline: end the run with an error, or leave "
+            "out the fewest clients with which it meets the deadline"
         ),
     ] = "error"
 
     def unused(self) -> Mapping[str, str]:
-        """Deadlines and weights choose the bands; without a deadline, no client is late."""
+        """Deadlines and energy weights decide the bands; without a deadline, no client is late."""
         found: dict[str, str] = {}
         for name in ("round_deadline", "energy_weight"):
             value = getattr(self, name)
             if value is not None:
-                found["allocation"] = f"conflicts with {name}={value:g}, which chooses the bands"
+                found["allocation"] = f"conflicts with {name}={value:g}, which decides the bands"
         if self.round_deadline is None:
             found["late"] = "needs round_deadline: set round_deadline"
         return found
@@ -91,14 +92,14 @@ class Ofdma(Uplink):
         return None if isinstance(self.access, EqualBands) else EqualBands()
 
     @property
-    def fastest(self) -> Access | None:
+    def sizing(self) -> Access:
         """``OptimalBands`` if clients save energy: with these, sizes leave the most time for it."""
         saves = self.energy_weight is not None or self.round_deadline is not None
-        return OptimalBands() if saves else None
+        return OptimalBands() if saves else self.access
 
     @property
     def deadline_check(self) -> Access | None:
-        """``DeadlineCheck`` unless late clients stay out."""
+        """``DeadlineCheck`` if a late client is an error."""
         misses = self.round_deadline is not None and self.late == "error"
         return DeadlineCheck() if misses else None
 

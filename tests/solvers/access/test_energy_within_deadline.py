@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from channels import ChannelDraw, EqualBands, Load, Network, Stream
-from solvers import EnergyWithinDeadline, OptimalBands, allocate_energy
+from solvers import EnergyWithinDeadline, LeastTimeAndEnergy, OptimalBands, allocate_energy
 
 CELLS = np.array([0, 0, 0, 1, 2, 2])
 
@@ -130,7 +130,7 @@ def test_a_deadline_that_is_too_short_names_who_needs_more():
         f"deadline_seconds is {deadline:g}: cell 0 of item [1] needs {ends[:2].max():.6g} s even "
         f"at full power and speed, {ends[:2].max() - deadline:.3g} s more; its slowest client, "
         f"{[1, 2][slowest]}, needs {alone[slowest]:.6g} s in the whole band. "
-        "Raise deadline_seconds, or send less."
+        'Raise deadline_seconds, or choose late "lost".'
     )
     with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
         EnergyWithinDeadline(deadline).serve(load, part)
@@ -142,3 +142,9 @@ def test_a_deadline_that_is_too_short_names_who_needs_more():
 def test_deadlines_out_of_range(deadline):
     with pytest.raises(ValueError, match="give a finite number of seconds above 0"):
         EnergyWithinDeadline(deadline)
+
+
+@pytest.mark.parametrize("access", [EnergyWithinDeadline, LeastTimeAndEnergy])
+def test_late_clients_are_an_error_or_lost(access):
+    with pytest.raises(ValueError, match="late is 'wait': choose 'error' or 'lost'"):
+        access(1.0, late="wait")

@@ -285,8 +285,8 @@ def test_conflicts_are_refused_in_one_line(algorithm, flags, words):
             "fedavg",
             "buffered",
             {"uplink": "fixed", "wait": "slowest"},
-            "wait='slowest' conflicts with schedule \"buffered\", under which uploads do not "
-            'wait for each other: choose schedule "rounds", or leave wait out.',
+            "wait='slowest' conflicts with schedule \"buffered\", which has no synchronous rounds "
+            'of one model: choose schedule "rounds", or leave wait out.',
         ),
         (
             "fedavg",

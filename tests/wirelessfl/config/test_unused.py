@@ -113,6 +113,7 @@ FIELDS: dict[str, Callable[[Run], bool]] = {
     "round_deadline": lambda run: not tasks(run),
     "energy_weight": lambda run: not tasks(run),
     "late": lambda run: False,  # needs round_deadline
+    "threshold": lambda run: not tasks(run),
 }
 """Conditions under which settings of a taken choice have an effect; all others always have one."""
 VALUES = {
@@ -296,7 +297,18 @@ def test_tables_name_existing_flags() -> None:
         (
             "fedast",
             {"client_joules": 1.0},
-            'client_joules=1.0 conflicts with schedule "buffered", which has no common rounds',
+            'client_joules=1.0 conflicts with schedule "buffered", which has no synchronous rounds',
+        ),
+        (
+            "fedavg",
+            {"csi_error": 0.1},
+            'csi_error=0.1 is a setting of uplink "aircomp" or failures "outage", and uplink is '
+            '"tdma" and failures is "none": choose uplink "aircomp" or failures "outage", or leave',
+        ),
+        (
+            "sync-st",
+            {"uplink": "aircomp", "threshold": 0.5},
+            'threshold=0.5 conflicts with schedule "simultaneous", which has no synchronous rounds',
         ),
         ("fedavg", {"compression_keep": 0.1}, 'compression_keep=0.1 is a setting of compression "'),
         (

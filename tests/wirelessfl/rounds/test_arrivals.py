@@ -20,6 +20,7 @@ CASES = {
     "by samples": ("hfedavg", {"weighting": "samples"}),
     "tracking": ("fadamgc", {"tracking_clients": 3}),
     "control variates": ("scaffold", {}),
+    "memory": ("ram-fed", {"capacities": (1.0, 0.5, 0.2)}),
     "moments": ("hfedavg", {"local": "fadamgc"}),
     "submodels": ("ra-fed", {"capacities": (1.0, 0.5, 0.2)}),
     "submodels in cells": ("hfedavg", {"local": "ra-fed", "capacities": (1.0, 0.5, 0.2)}),
@@ -38,7 +39,7 @@ def network(star):
 
 
 def setup_of(config, toy, name, **flags):
-    star = name in ("fedavg", "fadamgc", "scaffold", "ra-fed", "fedavg-m")
+    star = name in ("fedavg", "fadamgc", "scaffold", "ra-fed", "ram-fed", "fedavg-m")
     made = config(name, network=True, local_steps=2, **flags)
     return build(made, data=toy, model=model(), network=network(star))
 
@@ -87,6 +88,15 @@ def test_a_cell_that_hears_nobody_keeps_its_model(config, toy):
     trained = setup.training.trained(replace(plan, arrivals=arrivals), cloud)
     assert torch.equal(trained.nodes["params"][1], cloud["params"])
     assert not torch.equal(trained.nodes["params"][0], cloud["params"])
+
+
+def test_a_server_with_memory_that_hears_nobody_keeps_its_model(config, toy):
+    setup = setup_of(config, toy, "ram-fed", capacities=(1.0, 0.5, 0.2))
+    plan, cloud = setup.planner.plan(0), setup.training.server.cloud
+    nobody = replace(plan, arrivals=np.zeros((1, len(plan.clients)), dtype=np.bool_))
+    trained = setup.training.trained(nobody, cloud)
+    assert torch.equal(trained.nodes["params"][0], cloud["params"])
+    assert not setup.training.server.states.clients("memory")
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.rounds.equal_shares import EQUAL_SHARES, compared
 from wirelessfl.rounds.training import Totals
+from wirelessfl.setup import build
 from wirelessfl.setup.planners import plan_without_data
 from wirelessfl.uplinks.ofdma import Ofdma
 from wirelessfl.uplinks.tdma import Tdma
@@ -165,7 +166,7 @@ def test_a_run_and_its_summary_compare_with_equal_shares(tmp_path):
     assert last["sim_seconds"] == pytest.approx(3.0)
     summary = result.summary()
     change = 100 * (summary["joules"] / summary["equal_joules"] - 1)
-    assert f"({change:+.1f} %) against {summary['equal_joules']:.4g} J/client" in compared(summary)
+    assert f"of {summary['equal_joules']:.4g} J/client ({change:+.1f} %)" in compared(summary)
 
 
 def test_sums_survive_a_checkpoint():
@@ -180,7 +181,7 @@ def test_sums_survive_a_checkpoint():
 def test_accesses_of_settings():
     assert Ofdma(round_deadline=2.0).access == EnergyWithinDeadline()
     assert Ofdma(energy_weight=0.0, round_deadline=2.0).access == LeastTimeAndEnergy(0.0)
-    assert Ofdma(round_deadline=2.0).fastest == OptimalBands()
+    assert Ofdma(round_deadline=2.0).sizing == OptimalBands()
     assert Ofdma(allocation="optimal").equal_shares == EqualBands()
     assert Ofdma().equal_shares is Tdma().equal_shares is Ofdma().deadline_check is None
     assert Tdma(order="ready").equal_shares == EqualSlots()
@@ -192,7 +193,7 @@ def test_accesses_of_settings():
     [
         (
             {"allocation": "equal", "round_deadline": 2.0},
-            "allocation='equal' conflicts with round_deadline=2, which chooses the bands: leave",
+            "allocation='equal' conflicts with round_deadline=2, which decides the bands: leave",
         ),
         (
             {"allocation": "optimal", "energy_weight": 2.0},
@@ -209,15 +210,26 @@ def test_settings_in_conflict(flags, message):
 
 
 def test_requests_to_clients_have_no_rounds():
-    with pytest.raises(ConfigError, match="uploads do not wait for each other"):
+    with pytest.raises(ConfigError, match="no synchronous rounds of one model"):
         Config.from_flags(
             "fedavg", **SMALL, uplink="ofdma", round_deadline=2.0, schedule="buffered", buffer=1
         )
 
 
+def test_repeats_make_rounds_longer_than_their_deadline():
+    """The check before training is of uploads that arrive at once, at the rates of the margin."""
+    needed = longest(priced("hist", allocation="optimal"))
+    fading = {"uplink": "ofdma", "failures": "outage", "on_failure": "repeat", "csi_error": 0.1}
+    found = priced("hist", round_deadline=1.5 * needed, margin_db=1.0, **fading)
+    assert (found.node_seconds.max(-1) >= 1.5 * needed).all()
+    wanted = settings("hist", round_deadline=1.01 * needed, margin_db=9.0, **fading)
+    with pytest.raises(ConfigError, match=r"round_deadline is .* even at full power and speed"):
+        build(wanted)
+
+
 def test_errors_of_accesses_tell_of_settings():
     missed = DeadlineMissedError(1.0, 1.5, 2, 7, 1.25, (0,))
     assert str(missed).startswith("deadline_seconds is 1: cell 2 of item [0] needs 1.5 s")
-    told = missed.told("round_deadline", where=" in edge round 1", times=4)
+    told = missed.message("round_deadline", where=" in edge round 1", times=4)
     assert "round_deadline is 4: cell 2 in edge round 1 needs 6 s" in told
     assert "2 s more; its slowest client, 7, needs 5 s in the whole band" in told

@@ -265,7 +265,7 @@ CASES = [
         lambda result: own(Waterfall, "probability", result),
         [
             (lambda valid: valid[:, :3], "probability returned float64 [1, 3]"),
-            (lambda valid: valid + 1, "probability returned float64 [1, 6]. Return probabilities"),
+            (lambda valid: valid + 1, "as a probability. Return probabilities from 0 to 1."),
             (lambda valid: valid * np.nan, "probability returned nan"),
             (lambda valid: None, "probability returned None"),
             (fails, "probability: KeyError"),

@@ -37,7 +37,7 @@ class TrainingSection(Section):
     client_joules: float | None = Field(
         None,
         gt=0,
-        description="joules after which a client stops (default: no limit)",
+        description="energy budget of each client, in joules (default: no limit)",
     )
     weighting: Literal["uniform", "samples"] = Field(
         "uniform", description="weights of clients and cells in averages"
