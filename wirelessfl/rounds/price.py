@@ -15,7 +15,7 @@ from solvers import DeadlineMissedError
 from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.errors import ConfigError
 from wirelessfl.failures import Failures
-from wirelessfl.rounds.delivery import delivered
+from wirelessfl.rounds.delivery import before_failures, delivered
 from wirelessfl.rounds.equal_shares import AmongParticipants, takes_part
 from wirelessfl.rounds.links import Links
 from wirelessfl.rounds.participants import Participants
@@ -198,7 +198,8 @@ class Pricing:
         """The access for decisions about submodel sizes."""
         uplink = self.links.uplink
         fastest = uplink.fastest
-        return self.access if fastest is None else checked_access(uplink, fastest)
+        access = self.access if fastest is None else checked_access(uplink, fastest)
+        return before_failures(access, self.links.failures)
 
     @property
     def downlink_vectors(self) -> float:
