@@ -109,7 +109,7 @@ def test_deadlines_are_checked_at_the_rates_that_are_sent():
     assert longest(wirelessfl.price(made)) > 1.1 * deadline
     wirelessfl.setup.build(settings("links", failures="outage", margin_db=0.1, **repeats))
     with pytest.raises(ConfigError, match="round 1: round_deadline is"):
-        wirelessfl.setup.build(settings("links", failures="outage", margin_db=20.0, **repeats))
+        wirelessfl.setup.build(settings("links", failures="outage", margin_db=60.0, **repeats))
 
 
 def test_the_edge_round_that_misses_a_deadline_is_named():
