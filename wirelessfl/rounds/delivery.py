@@ -117,7 +117,8 @@ def _own_snr(service: Service, draws: ChannelDraw) -> FloatArray:
         bands = network.bandwidth_hz[network.cell_of]
     received = heard.snr_hz * (powers / network.transmit_power_w)
     # A client without a band sends nothing.
-    return np.divide(received, bands, out=np.zeros(received.shape), where=bands > 0)
+    received, bands = np.broadcast_arrays(received, bands)
+    return np.divide(received, bands, out=np.zeros(bands.shape), where=bands > 0)
 
 
 def _until_success(chance: FloatArray, uniform: FloatArray) -> FloatArray:

@@ -173,9 +173,9 @@ def test_decisions_before_a_round_know_the_margin():
 
 def test_equal_shares_of_participants_fail_at_the_snr_in_their_bands():
     """As in a network of the participants alone; who stays out waits and spends nothing."""
-    draws, joins = draw(network()), np.array([[True, False, True, True, True]])
+    some, lone = np.array([0, 2, 3, 4]), Stream(7)
+    draws, joins = draw(network()), np.tile(np.isin(np.arange(5), some), (5, 1))
     waterfall = FAILURES.find("waterfall")(waterfall_db=12.0, **REPEAT)
-    some, lone = np.flatnonzero(joins), Stream(7)
     found = delivered(AmongParticipants(EqualBands(), joins), LOAD, draws, waterfall, 5, lone)
     alone = delivered(EqualBands(), LOAD, draws.of(some), waterfall, 5, lone)
     assert alone.transmissions.max() > 1
