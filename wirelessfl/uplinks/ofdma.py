@@ -45,6 +45,7 @@ class Ofdma(Uplink):
         float | None,
         Field(
             gt=0,
+            le=1e15,
             description="seconds of a global round, which bands, powers and clocks just meet with "
             "the least energy (default: no deadline)",
         ),
@@ -53,6 +54,7 @@ class Ofdma(Uplink):
         float | None,
         Field(
             ge=0,
+            le=1e15,
             description="seconds per joule: each round minimises its seconds + this x the joules "
             "of all clients (default: energy does not count)",
         ),
