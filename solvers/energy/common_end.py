@@ -127,7 +127,9 @@ class _Together:
         found = np.zeros((3, len(groups)))
         for whole, each in zip(found, (plan.energy, -plan.slope, plan.bound), strict=True):
             np.add.at(whole, place, each)
-        return found[0], self.weight * found[1], found[2]
+        # At the least time, a second can be worth any number of joules.
+        worth = self.weight * found[1] if self.weight else np.zeros(len(groups))
+        return found[0], worth, found[2]
 
     def alone(self) -> FloatArray:
         """Ends [groups, cells] where the cells' worths are equal and sum to 1; 0 without work."""
@@ -140,7 +142,8 @@ class _Together:
         ends[rows] = least_energy(some, free).end + self.lost.reshape(-1)[rows]
         return ends.reshape(self.works.shape)
 
-    @np.errstate(divide="ignore")  # a second that is worth nothing
+    # A second may be worth nothing, and a curve through few points may end anywhere.
+    @np.errstate(divide="ignore", over="ignore")
     def search(self, low: FloatArray, top: FloatArray) -> tuple[FloatArray, ...]:
         """Ends, joules, worths of a second at the ends, lower bounds, and how far the best are.
 

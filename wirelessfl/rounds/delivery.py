@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from channels import Access, ChannelDraw, Load, Service
-from channels.arrays import BoolArray, FloatArray
+from channels.arrays import BoolArray, FloatArray, IntArray
 from channels.streams import Stream
 from wirelessfl.failures import Failures
 
@@ -40,7 +40,7 @@ def delivered(
     """
     if failures is None:
         return access.serve(load, draws)
-    known = ChannelDraw(draws.network, draws.h / np.sqrt(failures.margin), draws.noise_rise)
+    known = _lower(draws, failures.margin)
     service = access.serve(load, known)
     # The probabilities are those of one upload at its power in its band.
     chance = failures.probability(_own_snr(service, draws), draws)
@@ -59,6 +59,54 @@ def delivered(
     return _repeated(access, load, known, service, times)
 
 
+@dataclass(frozen=True, eq=False)
+class WithMargin(Access):
+    """Another access, whose clients send at the rates for channels that are lower by a margin.
+
+    Decisions before a round need these rates, but not which uploads will fail.
+
+    Args:
+        access: the other access.
+        margin: received SNR over the SNR for which clients choose their rates.
+    """
+
+    access: Access
+    margin: float
+
+    def __post_init__(self) -> None:
+        for name in ("coupled", "costly"):
+            object.__setattr__(self, name, getattr(self.access, name))
+
+    def serve(self, load: Load, draw: ChannelDraw) -> Service:
+        """See :class:`Access`."""
+        return self.access.serve(load, _lower(draw, self.margin))
+
+    def seconds(self, load: Load, draw: ChannelDraw) -> FloatArray:
+        """See :class:`Access`."""
+        return self.access.seconds(load, _lower(draw, self.margin))
+
+    def soonest(self, load: Load, draw: ChannelDraw, counts: IntArray) -> BoolArray:
+        """See :class:`Access`."""
+        return self.access.soonest(load, _lower(draw, self.margin), counts)
+
+
+def before_failures(access: Access, failures: Failures | None) -> Access:
+    """The access for decisions before a round, which count no upload as failing.
+
+    Args:
+        access: the access of the round.
+        failures: which uploads fail, and the margin of their rates; None for none.
+    """
+    if failures is None or failures.margin == 1:
+        return access
+    return WithMargin(access, failures.margin)
+
+
+def _lower(draws: ChannelDraw, margin: float) -> ChannelDraw:
+    """Channels of powers that are lower by ``margin``."""
+    return ChannelDraw(draws.network, draws.h / np.sqrt(margin), draws.noise_rise)
+
+
 def _own_snr(service: Service, draws: ChannelDraw) -> FloatArray:
     """Received SNR [blocks, senders] of each client at its power in its part of the band."""
     network, decision = draws.network, service.decision
@@ -69,7 +117,8 @@ def _own_snr(service: Service, draws: ChannelDraw) -> FloatArray:
         bands = network.bandwidth_hz[network.cell_of]
     received = heard.snr_hz * (powers / network.transmit_power_w)
     # A client without a band sends nothing.
-    return np.divide(received, bands, out=np.zeros(received.shape), where=bands > 0)
+    received, bands = np.broadcast_arrays(received, bands)
+    return np.divide(received, bands, out=np.zeros(bands.shape), where=bands > 0)
 
 
 def _until_success(chance: FloatArray, uniform: FloatArray) -> FloatArray:

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from channels import Access, ChannelDraw, Load, Service
-from channels.arrays import BoolArray
+from channels import Access, ChannelDraw, Decision, Load, Service
+from channels.arrays import BoolArray, FloatArray
 
 EQUAL_SHARES = ("round_seconds", "equal_seconds", "equal_joules")
 """Fields of rows that exist only if the uplink compares its decisions with equal shares."""
@@ -61,7 +61,8 @@ class AmongParticipants(Access):
         """See :class:`Access`; the load has the same blocks, or none."""
         if self.joins.all():
             return self.access.serve(load, draw)
-        seconds, joules = np.zeros((2, *self.joins.shape))
+        seconds, joules, bands = np.zeros((3, *self.joins.shape))
+        shares: FloatArray | None = bands  # None in turns
         for block, joins in enumerate(self.joins):
             rows = np.flatnonzero(joins)
             part = draw.block(block).of(draw.network.numbers[rows])
@@ -69,4 +70,8 @@ class AmongParticipants(Access):
             shape = len(self.joins), len(rows)
             seconds[block, rows] = np.broadcast_to(found.seconds, shape)[block]
             joules[block, rows] = np.broadcast_to(found.joules, shape)[block]
-        return Service(seconds, joules, self.joins)
+            if found.decision.bands_hz is None:
+                shares = None
+            else:
+                bands[block, rows] = np.broadcast_to(found.decision.bands_hz, shape)[block]
+        return Service(seconds, joules, self.joins, Decision(bands_hz=shares))

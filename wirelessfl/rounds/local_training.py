@@ -63,11 +63,16 @@ class LocalTraining:
         """
         label = f"{self.title} {plan.round + 1}, edge round {number + 1}"
         for group in job_groups(plan, servers, self.settings.padding, self.executor.chunk):
-            self._train_group(group, self._job(rule, plan, group, label), reception)
+            self._train_group(group, self._job(rule, plan, number, group, label), reception)
         self.steps_done.add(plan.clients, self.settings.local_steps)
 
-    def _job(self, rule: Algorithm, plan: Plan, group: JobGroup, label: str) -> Job:
+    def _job(self, rule: Algorithm, plan: Plan, number: int, group: JobGroup, label: str) -> Job:
         clients, like = plan.clients[group.rows], group.servers["params"]
+        tracking, arrived = plan.tracking[group.rows], plan.arrived(number)
+        if arrived is not None:
+            # The server acknowledges changes of tracking terms: otherwise its mean of them would
+            # never again be that of the clients' own.
+            tracking = tracking & arrived[group.rows]
         return Job(
             rule=rule,
             spec=group.submodels.spec,
@@ -77,7 +82,7 @@ class LocalTraining:
             first_steps=self.steps_done.of(clients),
             local_steps=self.settings.local_steps,
             label=label,
-            tracking=plan.tracking[group.rows],
+            tracking=tracking,
             recall=lambda who, node: self.states.gather(
                 rule.client_state, group.submodels, who, node, like
             ),

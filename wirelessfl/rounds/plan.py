@@ -13,6 +13,7 @@ from channels.arrays import BoolArray, ComplexArray, FloatArray, IntArray
 from channels.streams import Stream
 from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.errors import ConfigError
+from wirelessfl.rounds.delivery import before_failures
 from wirelessfl.rounds.links import Links
 from wirelessfl.rounds.mask_sizes import mask_size_problem
 from wirelessfl.rounds.participants import Participants, able_clients, draw_participants
@@ -271,7 +272,7 @@ class Planner:
                 node=node,
                 counts=counts,
                 network=network.of(clients),
-                access=self.pricing.access,
+                access=before_failures(self.pricing.access, self.links.failures),
                 radio=self.links.uplink.radio,
                 ledger=Ledger(network.clients) if ledger is None else ledger,
                 stream=stream.child("participants"),

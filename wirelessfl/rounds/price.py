@@ -12,6 +12,7 @@ from channels import Access, ChannelDraw, Load
 from channels.arrays import BoolArray, FloatArray, IntArray
 from channels.streams import Stream
 from wirelessfl.algorithms.base import Algorithm
+from wirelessfl.rounds.delivery import before_failures
 from wirelessfl.rounds.equal_shares import AmongParticipants, takes_part
 from wirelessfl.rounds.links import Links
 from wirelessfl.rounds.participants import Participants
@@ -118,7 +119,7 @@ class Pricing:
     def sizing(self) -> Access:
         """The access whose seconds decide about submodel sizes."""
         uplink = self.links.uplink
-        return checked_access(uplink, uplink.sizing)
+        return before_failures(checked_access(uplink, uplink.sizing), self.links.failures)
 
     @property
     def downlink_vectors(self) -> float:

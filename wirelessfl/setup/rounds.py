@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
-from channels import ChannelDraw
 from channels.arrays import FloatArray, IntArray
 from channels.streams import Stream
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
-from wirelessfl.failures import Failures
+from wirelessfl.rounds.delivery import before_failures
 from wirelessfl.rounds.plan import Planner
 from wirelessfl.rounds.rounds import ModelRounds
 from wirelessfl.rounds.training import RoundTraining
@@ -153,24 +152,6 @@ def _checked_padding(
     return structure.padding(config.run.padding)
 
 
-@dataclass(frozen=True)
-class _AllArrive(Failures):
-    """The rates that clients choose under another model, but no failures.
-
-    Repeats make a round longer than its deadline, and are not counted in it.
-    """
-
-    model: Failures
-
-    @property
-    def margin(self) -> float:
-        return self.model.margin
-
-    def probability(self, snr: FloatArray, draws: ChannelDraw) -> FloatArray:
-        """0."""
-        return np.zeros(snr.shape)
-
-
 def _check_deadlines(planner: Planner, rounds: int) -> None:
     """Check that all rounds meet their deadline, unless participants depend on training.
 
@@ -184,10 +165,9 @@ def _check_deadlines(planner: Planner, rounds: int) -> None:
         wanted.selection.wants_losses or planner.links.failures is not None
     ):
         return
-    failures = planner.links.failures
-    arriving = None if failures is None else _AllArrive(failures)
-    links = replace(planner.links, access=check, failures=arriving)
-    quick = replace(planner, links=links)
+    # Repeats may take longer than the deadline: the check is that of rounds in which none fails.
+    access = before_failures(check, planner.links.failures)
+    quick = replace(planner, links=replace(planner.links, access=access, failures=None))
     ledger = Ledger(planner.network.clients)
     for number in range(rounds):
         plan = quick.plan(number, ledger=ledger)

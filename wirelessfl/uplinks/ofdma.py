@@ -54,6 +54,7 @@ class Ofdma(Uplink):
         float | None,
         Field(
             ge=0,
+            le=1e15,
             description="W, in seconds per joule: each round minimises its seconds + W x its "
             "clients' joules (default: no weight on energy)",
         ),

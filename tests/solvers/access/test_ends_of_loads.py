@@ -170,3 +170,24 @@ def test_nobody_and_no_work():
 def test_weights_out_of_range(weight):
     with pytest.raises(ValueError, match="energy_weight is"):
         LeastTimeAndEnergy(weight)
+
+
+@pytest.mark.parametrize(
+    ("cells", "snr_db", "bits", "cycles", "weight"),
+    [
+        ([0, 0, 1], [13, 26, 22], [3e5, 5e5, 5e5], [5e8, 0, 2e8], 1e-3),
+        ([0, 0, 1], [16, -6, 3], [0, 2e5, 3e5], [3e8, 1e8, 4e8], 1.0),
+        ([0, 0], [-17, -43], [1e5, 1e5], [0, 1e8], 0.0),  # the least time is worth any energy
+    ],
+)
+def test_common_ends_of_unequal_cells(cells, snr_db, bits, cycles, weight):
+    """Without a numerical warning, and no other end costs less."""
+    network = Network.from_snr(cells, cpu_hz=1e9, snr_db=np.array(snr_db, dtype=float))
+    draw, load = network.draws(Stream(1), [0]), Load(cycles, bits)
+    found = LeastTimeAndEnergy(weight).serve(load, draw)
+    end, joules = found.seconds.max(), found.joules.sum()
+    assert end >= soonest(load, draw) * (1 - 1e-9)
+    for other in (1.000001 * soonest(load, draw), 0.98 * end, 1.02 * end):
+        if other > soonest(load, draw):
+            cost = other + weight * EnergyWithinDeadline(other).serve(load, draw).joules.sum()
+            assert end + weight * joules <= cost * (1 + 1e-7)

@@ -63,6 +63,27 @@ def test_lost_updates_are_missing_in_the_means(config, toy, case, executor):
     assert not torch.equal(models[0], setup.training.server.at_nodes(plan.submodels)["params"])
 
 
+@pytest.mark.parametrize("name", ["scaffold", "fadamgc", "hfedavg"])
+def test_the_servers_tracking_term_stays_the_mean_of_the_clients_terms(config, toy, name):
+    """A client whose change is lost in an edge round keeps its term of before."""
+    cells = {"local": "scaffold", "edge_rounds": 2} if name == "hfedavg" else {}
+    setup = setup_of(config, toy, name, **cells)
+    training, dice = setup.training, np.random.default_rng(3)
+    for number in range(3):
+        plan = setup.planner.plan(number)
+        arrivals = dice.random((1 + bool(cells), 9)) < 0.6
+        assert not arrivals.all()
+        training.train(replace(plan, arrivals=arrivals), training.server.cloud)
+    held = training.server.nodes or training.server.cloud
+    for term in training.server.algorithm.recounted:
+        own = [training.server.states.get(term, client) for client in range(9)]
+        zero = torch.zeros_like(held[term][0]) if held[term].dim() > 1 else held[term] * 0
+        own = torch.stack([zero if kept is None else kept for kept in own])
+        means = own.reshape(3, 3, -1).mean(1) if cells else own.mean(0, keepdim=True)
+        assert means.abs().max() > 1e-3
+        assert torch.allclose(means, held[term].reshape(means.shape), atol=1e-6)
+
+
 def test_each_edge_round_has_its_own_arrivals(config, toy):
     """Updates lost in the second edge round only: that of a run of both edge rounds by hand."""
     setup = setup_of(config, toy, "hfedavg", edge_rounds=2)

@@ -101,6 +101,18 @@ def test_an_impossible_deadline_ends_the_run_before_training():
     assert len(priced("links", round_deadline=each.max() * (1 + 1e-9), rounds=6, seed=2)) == 6
 
 
+def test_deadlines_are_checked_at_the_rates_that_are_sent():
+    """Repeats do not count as a missed deadline, but the lower rates of a margin do."""
+    deadline = 1.2 * longest(priced("links", allocation="optimal"))
+    repeats = {"round_deadline": deadline, "on_failure": "repeat"}
+    made = settings("links", failures="waterfall", waterfall_db=20.0, **repeats)
+    wirelessfl.setup.build(made)
+    assert longest(wirelessfl.price(made)) > 1.1 * deadline
+    wirelessfl.setup.build(settings("links", failures="outage", margin_db=0.1, **repeats))
+    with pytest.raises(ConfigError, match="round 1: round_deadline is"):
+        wirelessfl.setup.build(settings("links", failures="outage", margin_db=60.0, **repeats))
+
+
 def test_the_edge_round_that_misses_a_deadline_is_named():
     deadline = 0.5 * longest(priced("edge-rounds", allocation="optimal"))
     with pytest.raises(ConfigError, match=r"round 1: .* cell \d in edge round [12] needs"):
@@ -201,7 +213,9 @@ def test_accesses_of_settings():
         ),
         ({"late": "lost", "energy_weight": 1.0}, "late='lost' needs round_deadline"),
         ({"round_deadline": 0.0}, "round_deadline is 0.0: give a number > 0"),
+        ({"round_deadline": 1e200}, "round_deadline is 1e+200: give a number > 0"),
         ({"energy_weight": -1.0}, "energy_weight is -1.0: give a number >= 0"),
+        ({"energy_weight": 1e200}, "energy_weight is 1e+200: give a number >= 0"),
     ],
 )
 def test_settings_in_conflict(flags, message):

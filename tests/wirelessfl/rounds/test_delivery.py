@@ -1,6 +1,7 @@
 """Which uploads fail, and what lost and repeated ones cost."""
 
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -8,7 +9,8 @@ import pytest
 from channels import ChannelDraw, EqualBands, EqualSlots, Load, Network, ReadyOrder, Stream
 from solvers import EnergyWithinDeadline, OptimalBands
 from wirelessfl.failures import FAILURES, Failing
-from wirelessfl.rounds.delivery import delivered
+from wirelessfl.rounds.delivery import before_failures, delivered
+from wirelessfl.rounds.equal_shares import AmongParticipants
 
 LOST, REPEAT = {"on_failure": "lost"}, {"on_failure": "repeat"}
 
@@ -147,3 +149,38 @@ def test_uploads_that_always_fail_are_repeated_forever():
         found = delivered(access, LOAD, draw(network()), Half(**REPEAT, chance=1.0), 1, Stream(1))
         assert np.isinf(found.seconds).all()
         assert not found.arrived.any()
+
+
+def test_decisions_before_a_round_know_the_margin():
+    """Brute force over pairs: the soonest at the rates that are sent, not at those of the SNR."""
+    net = network((5,), snr_db=np.array([0.0, 4, 8, 12, 30]), cpu_hz=[9e9, 4e8, 1.6e8, 1.2e8, 1e8])
+    draws, lossy = draw(net), FAILURES.find("outage")(csi_error=0.1, margin_db=12.0)
+
+    def end(pair):
+        part = draws.of(np.array(pair))
+        return delivered(EqualBands(), LOAD, part, lossy, 1, Stream(1)).seconds.max()
+
+    access = before_failures(EqualBands(), lossy)
+    assert before_failures(EqualBands(), Half()) == EqualBands()
+    best = min(combinations(range(5), 2), key=end)
+    assert np.flatnonzero(access.soonest(LOAD, draws, np.array([2]))[0]).tolist() == [*best]
+    assert np.flatnonzero(EqualBands().soonest(LOAD, draws, np.array([2]))[0]).tolist() != [*best]
+    served = delivered(EqualBands(), LOAD, draws, lossy, 1, Stream(1))
+    assert np.array_equal(access.seconds(LOAD, draws), served.seconds)
+    assert access.coupled == EqualBands.coupled
+    assert before_failures(OptimalBands(), lossy).coupled
+
+
+def test_equal_shares_of_participants_fail_at_the_snr_in_their_bands():
+    """As in a network of the participants alone; who stays out waits and spends nothing."""
+    some, lone = np.array([0, 2, 3, 4]), Stream(7)
+    draws, joins = draw(network()), np.tile(np.isin(np.arange(5), some), (5, 1))
+    waterfall = FAILURES.find("waterfall")(waterfall_db=12.0, **REPEAT)
+    found = delivered(AmongParticipants(EqualBands(), joins), LOAD, draws, waterfall, 5, lone)
+    alone = delivered(EqualBands(), LOAD, draws.of(some), waterfall, 5, lone)
+    assert alone.transmissions.max() > 1
+    np.testing.assert_array_equal(found.transmissions[:, some], alone.transmissions)
+    np.testing.assert_allclose(found.seconds[:, some], alone.seconds)
+    np.testing.assert_allclose(found.joules[:, some], alone.joules)
+    assert (found.seconds[:, 1] == 0).all()
+    assert (found.joules[:, 1] == 0).all()
