@@ -107,13 +107,15 @@ class EnergyCells:
         speed sum to at most that of the cell.
 
         Raises:
-            DeadlineMissedError: ``late`` is "error", and a cell cannot meet its deadline.
+            DeadlineMissedError: ``late`` is "error", and a cell cannot meet its deadline, or what
+                comes before and after its local phase takes longer.
         """
         at = self.late()
         if not at.size:
             return self
-        if late == "error":
-            raise self._missed(at)
+        never = at[(self.deadline - self.lost)[at] <= 0]
+        if late == "error" or never.size:
+            raise self._missed(at if late == "error" else never)
         cells, end = self.problem.cells(at), (self.deadline - self.lost)[at]
         window = end[:, None] - cells.ready
         able = (cells.bits == 0) & (window >= 0) | (cells.bits * LN2 < window * cells.snr_hz)

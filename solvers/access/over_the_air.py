@@ -16,6 +16,8 @@ from solvers.access.cells import cell_rows, channel_rows
 from solvers.access.least_error import cell_alignments
 from solvers.beamforming import BeamformerBackend, optimize_beamformer
 
+MOST_ALIGNED = 2000
+"""Largest number of clients of a cell with ``mmse``, whose solver needs a matrix of all pairs."""
 AirConvention = Literal["published", "physical", "mmse"]
 """Definition of power and noise, with channel inversion or (``mmse``) least mean squared error."""
 
@@ -52,7 +54,17 @@ class OverTheAir(Access):
     unbiased_sum: bool = False
 
     def seconds(self, load: Load, draw: ChannelDraw) -> FloatArray:
-        """See :class:`channels.Access`; needs no beamformers."""
+        """See :class:`channels.Access`; needs no beamformers.
+
+        Raises:
+            ValueError: a cell has more clients than ``mmse`` can serve.
+        """
+        most = int(draw.network.cell_sizes.max(initial=0))
+        if self.convention == "mmse" and most > MOST_ALIGNED:
+            raise ValueError(
+                f"a cell has {most} clients, and convention is 'mmse': choose 'physical', or at "
+                f"most {MOST_ALIGNED} clients per cell and round."
+            )
         return self.times.seconds(load, draw)
 
     def soonest(self, load: Load, draw: ChannelDraw, counts: IntArray) -> BoolArray:
@@ -67,10 +79,12 @@ class OverTheAir(Access):
         """See :class:`channels.Access`; ``load.weights`` are the weights of the mean.
 
         Raises:
-            ValueError: a client that sends has a zero channel, or no finite SNR.
+            ValueError: a client that sends has a zero channel, or no finite SNR; or a cell has more
+                clients than ``mmse`` can serve.
             SolverUnavailableError: the beamforming method's package is not installed.
         """
         network, blocks = draw.network, draw.h.shape[:-2]
+        self.seconds(load, draw)  # refuses cells that are too large
         sends = np.broadcast_to(load.vectors > 0, (*blocks, network.clients))
         weights = np.ones(network.clients) if load.weights is None else load.weights
         weights = np.where(sends, weights, 0.0)

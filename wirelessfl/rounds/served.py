@@ -65,7 +65,8 @@ class Served:
     def seconds(self) -> FloatArray:
         """Seconds [..., senders] of the edge rounds."""
         if self.access.costly:
-            return self.access.seconds(self.load, self.draws)
+            with serving(self.title):
+                return self.access.seconds(self.load, self.draws)
         return self.service.seconds
 
     @cached_property

@@ -191,3 +191,14 @@ def test_common_ends_of_unequal_cells(cells, snr_db, bits, cycles, weight):
         if other > soonest(load, draw):
             cost = other + weight * EnergyWithinDeadline(other).serve(load, draw).joules.sum()
             assert end + weight * joules <= cost * (1 + 1e-7)
+
+
+@pytest.mark.parametrize(
+    "access", [EnergyWithinDeadline(late="lost"), LeastTimeAndEnergy(1.0, "lost")]
+)
+def test_what_surrounds_a_phase_must_fit_into_its_deadline(access):
+    """Nobody can be left out if the download and the backhaul alone take longer."""
+    amounts, draw, _ = example()
+    load = loaded(amounts, start_seconds=0.3, after_seconds=0.3, deadline_seconds=0.5)
+    with pytest.raises(DeadlineMissedError, match=r"deadline_seconds is 0\.5: cell \d"):
+        access.serve(load, draw)

@@ -97,3 +97,11 @@ def test_a_network_without_clients():
     draw = network().draw(Stream(0)).of([])
     service = over_the_air("mmse").serve(Load(1.0, 1.0), draw)
     assert service.joules.shape == (0,)
+
+
+def test_cells_too_large_for_least_error_are_refused():
+    draw = Network.from_snr(np.zeros(2001, int), cpu_hz=1e9, snr_db=10).draw(Stream(1))
+    for method in ("serve", "seconds"):
+        with pytest.raises(ValueError, match="a cell has 2001 clients, and convention is 'mmse'"):
+            getattr(OverTheAir(convention="mmse"), method)(Load(0, 10.0), draw)
+    assert OverTheAir(convention="physical").seconds(Load(0, 10.0), draw).shape == (2001,)
