@@ -8,7 +8,7 @@ from typing import Any
 
 from wirelessfl.bench.timing import Rows, interleaved
 from wirelessfl.config import Config
-from wirelessfl.rounds.plan import Planner
+from wirelessfl.rounds.planner import Planner
 from wirelessfl.setup.given_objects import configured
 from wirelessfl.setup.planners import plan_without_data
 

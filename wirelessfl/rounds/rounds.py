@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from wirelessfl.rounds.plan import Plan, Planner
+from wirelessfl.rounds.plan import Plan
+from wirelessfl.rounds.planner import Planner
 from wirelessfl.rounds.training import RoundTraining
 from wirelessfl.schedules import Clock
 from wirelessfl.schedules.events import Arrived, Decision, Event, Exhausted, Give, Merge

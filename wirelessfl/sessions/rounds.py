@@ -11,7 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from wirelessfl.rounds.plan import Plan, Planner
+from wirelessfl.rounds.plan import Plan
+from wirelessfl.rounds.planner import Planner
 from wirelessfl.rounds.step_sizes import unchanged
 from wirelessfl.rounds.training import RoundTraining
 from wirelessfl.schedules import Clock

@@ -14,7 +14,8 @@ from wirelessfl.config.sections import DataSection
 from wirelessfl.data import Dataset, known_facts
 from wirelessfl.data.label_groups import LabelGroups
 from wirelessfl.rounds.links import Links
-from wirelessfl.rounds.plan import Participation, Planner, WholeModel
+from wirelessfl.rounds.plan import Participation, WholeModel
+from wirelessfl.rounds.planner import Planner
 from wirelessfl.rounds.settings import TrainingSettings
 from wirelessfl.selection import RandomSelection
 from wirelessfl.setup.data import Loaded

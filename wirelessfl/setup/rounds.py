@@ -11,7 +11,7 @@ from channels.streams import Stream
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.rounds.delivery import before_failures
-from wirelessfl.rounds.plan import Planner
+from wirelessfl.rounds.planner import Planner
 from wirelessfl.rounds.rounds import ModelRounds
 from wirelessfl.rounds.training import RoundTraining
 from wirelessfl.schedules import Clock, Scope

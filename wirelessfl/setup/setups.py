@@ -9,7 +9,7 @@ from channels import Network
 from channels.streams import Stream
 from wirelessfl.config import Config
 from wirelessfl.rounds.cells import AsynchronousCells
-from wirelessfl.rounds.plan import Planner
+from wirelessfl.rounds.planner import Planner
 from wirelessfl.rounds.rounds import ModelRounds
 from wirelessfl.rounds.training import RoundTraining
 from wirelessfl.schedules import Clock

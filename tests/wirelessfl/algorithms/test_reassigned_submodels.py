@@ -14,7 +14,8 @@ from channels.streams import Stream
 from wirelessfl.algorithms import find_algorithm
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN
-from wirelessfl.rounds.plan import Planner, WholeModel
+from wirelessfl.rounds.plan import WholeModel
+from wirelessfl.rounds.planner import Planner
 from wirelessfl.submodels import ParamSpec, make_partition
 
 

@@ -1,7 +1,7 @@
 """Planning benchmark: its rows, and that it plans all rounds."""
 
 from wirelessfl.bench import planning
-from wirelessfl.rounds.plan import Planner
+from wirelessfl.rounds.planner import Planner
 
 
 def test_rows(monkeypatch):

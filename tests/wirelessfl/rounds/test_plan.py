@@ -15,7 +15,8 @@ from wirelessfl.models import FCNN, LeNet5
 from wirelessfl.rounds.links import Links
 from wirelessfl.rounds.mask_sizes import MaskSizeProblem, mask_size_problem, model_mask_sizes
 from wirelessfl.rounds.participants import Participants
-from wirelessfl.rounds.plan import Participation, Planner, WholeModel
+from wirelessfl.rounds.plan import Participation, WholeModel
+from wirelessfl.rounds.planner import Planner
 from wirelessfl.rounds.settings import TrainingSettings
 from wirelessfl.setup import build
 from wirelessfl.setup.network import build_network
