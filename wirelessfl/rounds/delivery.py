@@ -137,10 +137,11 @@ def _repeated(
     """The service in which each client sends ``times`` [edge rounds, senders] times."""
     if service.decision.bands_hz is None:
         finite = np.where(np.isfinite(times), times, 0.0)
-        again = access.serve(_more_vectors(load, finite), known)
+        again = access.serve(replace(load, vectors=load.vectors * finite), known)
         never: BoolArray = np.isinf(times)
         seconds = np.where(never, np.inf, again.seconds)
-        return replace(again, seconds=seconds, arrived=~never, transmissions=times)
+        arrived = np.asarray(~never & again.arrived)
+        return replace(again, seconds=seconds, arrived=arrived, transmissions=times)
     network, clocks = known.network, service.decision.cpu_hz
     clocks = network.cpu_hz if clocks is None else clocks
     # A client that an access has left out has no clock, no energy and no update.
@@ -151,20 +152,7 @@ def _repeated(
     with np.errstate(invalid="ignore"):
         seconds = ready + times * (service.seconds - ready)
         joules = computing + times * (service.joules - computing)
-    arrived: BoolArray = np.isfinite(seconds) & service.arrived
+    arrived = np.asarray(np.isfinite(seconds) & service.arrived)
     if service.transmissions is not None:
         times = times * service.transmissions
     return replace(service, seconds=seconds, joules=joules, arrived=arrived, transmissions=times)
-
-
-def _more_vectors(load: Load, times: FloatArray) -> Load:
-    """The load in which each client sends its vectors ``times`` [edge rounds, senders] times."""
-    return Load(
-        load.cycles,
-        load.elements,
-        vectors=load.vectors * times,
-        jointly=load.jointly,
-        weights=load.weights,
-        start_seconds=load.start_seconds,
-        bits_per_element=load.bits_per_element,
-    )
