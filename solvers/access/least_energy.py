@@ -6,18 +6,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from channels.access import Access
-from channels.arrays import BoolArray, FloatArray, IntArray
+from channels.arrays import FloatArray
 from channels.loads import Load, Service
 from channels.network import ChannelDraw
 from channels.validation import shown
 from solvers.access.deadlines import Late, check_late
+from solvers.access.decided_bands import DecidedBands
 from solvers.access.energy_cells import EnergyCells
-from solvers.access.soonest import soonest_in_bands
 
 
 @dataclass(frozen=True)
-class EnergyWithinDeadline(Access):
+class EnergyWithinDeadline(DecidedBands):
     """The least energy with which every cell ends its local phase by a deadline.
 
     Clients choose clocks up to ``cpu_hz`` and powers up to ``transmit_power_w`` of the network, and
@@ -36,8 +35,6 @@ class EnergyWithinDeadline(Access):
     Raises:
         ValueError: ``deadline_seconds`` is out of range, or ``late`` is unknown.
     """
-
-    coupled = True
 
     deadline_seconds: float | None = None
     late: Late = "error"
@@ -61,11 +58,6 @@ class EnergyWithinDeadline(Access):
         """
         cells = self.check(load, draw)
         return cells.ending(cells.deadline - cells.lost)
-
-    def soonest(self, load: Load, draw: ChannelDraw, counts: IntArray) -> BoolArray:
-        """See :class:`channels.Access`; those that end soonest at full power and speed."""
-        load.check_fits(draw)
-        return soonest_in_bands(load, draw, load.ready_seconds(draw.network), counts)
 
     def seconds(self, load: Load, draw: ChannelDraw) -> FloatArray:
         """See :class:`channels.Access`; inf in cells that cannot meet the deadline.

@@ -6,18 +6,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from channels.access import Access
-from channels.arrays import BoolArray, IntArray
 from channels.loads import Decision, Load, Service
 from channels.network import ChannelDraw
 from solvers.access.cells import by_client, cell_rows, heard_bits
-from solvers.access.soonest import soonest_in_bands
+from solvers.access.decided_bands import DecidedBands
 from solvers.bands import allocate_bandwidth
 from solvers.bands.least_band import upload_seconds
 
 
 @dataclass(frozen=True)
-class OptimalBands(Access):
+class OptimalBands(DecidedBands):
     """Bands that minimise when the last client of a cell ends, at full power.
 
     Each client sends when it is ready, within its own band; see :func:`solvers.allocate_bandwidth`.
@@ -25,8 +23,6 @@ class OptimalBands(Access):
     a channel of zero gets none either: its update never arrives, it spends no transmit energy, and
     the other clients share the whole band.
     """
-
-    coupled = True
 
     def serve(self, load: Load, draw: ChannelDraw) -> Service:
         """See :class:`channels.Access`; a client transmits during its whole upload.
@@ -55,8 +51,3 @@ class OptimalBands(Access):
         joules = load.compute_joules(network) + network.transmit_power_w * upload
         seconds = np.where(stuck, np.inf, ready + upload)
         return Service(seconds, joules, ~stuck, Decision(bands_hz=bands))
-
-    def soonest(self, load: Load, draw: ChannelDraw, counts: IntArray) -> BoolArray:
-        """See :class:`channels.Access`; by :func:`solvers.select_clients`."""
-        load.check_fits(draw)
-        return soonest_in_bands(load, draw, load.ready_seconds(draw.network), counts)

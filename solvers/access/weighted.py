@@ -6,19 +6,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from channels.access import Access
-from channels.arrays import BoolArray, IntArray
 from channels.loads import Load, Service
 from channels.network import ChannelDraw
 from channels.validation import shown
 from solvers.access.deadlines import Late, check_late
+from solvers.access.decided_bands import DecidedBands
 from solvers.access.energy_cells import EnergyCells
-from solvers.access.soonest import soonest_in_bands
 from solvers.energy.common_end import common_end
 
 
 @dataclass(frozen=True)
-class LeastTimeAndEnergy(Access):
+class LeastTimeAndEnergy(DecidedBands):
     """The least T + W x joules, where T is when the last cell ends with what follows its phase.
 
     The joules are those of all clients of all cells. Clients choose clocks, powers and bands as in
@@ -36,8 +34,6 @@ class LeastTimeAndEnergy(Access):
     Raises:
         ValueError: ``energy_weight`` is out of range, or ``late`` is unknown.
     """
-
-    coupled = True
 
     energy_weight: float
     late: Late = "error"
@@ -66,8 +62,3 @@ class LeastTimeAndEnergy(Access):
         latest = np.where(filled, cells.deadline.reshape(cells.shape), np.inf).min(-1)
         found = common_end(cells.problem, lost, self.energy_weight, latest)
         return cells.service(found.plans, found.until.reshape(-1))
-
-    def soonest(self, load: Load, draw: ChannelDraw, counts: IntArray) -> BoolArray:
-        """See :class:`channels.Access`; those that end soonest at full power and speed."""
-        load.check_fits(draw)
-        return soonest_in_bands(load, draw, load.ready_seconds(draw.network), counts)

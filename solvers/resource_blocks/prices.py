@@ -3,7 +3,7 @@
 Assignment is a linear program. Its dual has a price v_n >= 0 of each block, and with a fixed number
 k of clients a price w of having a block. If each client takes what is cheapest for it, no block or
 the block of least c_in + v_n + w, the sum of what they pay less sum_n v_n + k w bounds the loss of
-every assignment from below, whatever the prices are.
+every assignment from below, for any prices.
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ def test_runs_that_depend_on_the_radio_are_refused(run):
 
 
 def test_other_participants_are_found_by_their_traffic(run):
-    """A dependence that nobody declared changes the traffic, and is refused."""
+    """An undeclared dependence changes the traffic, and is refused."""
     run.rows[1]["uplink_mib"] *= 2
     try:
         with pytest.raises(ConfigError, match=r"uplink_mib after round 1 .* submodels differ"):

@@ -288,7 +288,7 @@ class Pricing:
             found[part] = np.broadcast_to(seconds, shape).max(1)
             if np.isinf(found[part]).all():
                 with serving(self.title):
-                    self.sizing.serve(load, draws)  # raises if nobody can meet its deadline
+                    self.sizing.serve(load, draws)  # raises if no client can meet its deadline
         whole = np.full(1, self.spec.size, dtype=np.float64)
         return np.asarray(self.settings.edge_rounds * found + self._backhaul_seconds(whole))
 

@@ -7,7 +7,7 @@ from channels import Load, Network, Simultaneous, Stream
 from solvers import OverTheAir, align_transmitters
 from solvers.beamforming import Anneal
 
-CELLS = np.array([0, 0, 0, 0, 1, 1, 1, 3])  # nobody in cell 2
+CELLS = np.array([0, 0, 0, 0, 1, 1, 1, 3])  # no client in cell 2
 CONVENTIONS = ["published", "physical", "mmse"]
 ELEMENTS = 900
 

@@ -101,7 +101,7 @@ def test_each_edge_round_has_its_own_arrivals(config, toy):
     assert torch.equal(found[2], by_hand.nodes["params"][2])
 
 
-def test_a_cell_that_hears_nobody_keeps_its_model(config, toy):
+def test_a_cell_without_an_update_keeps_its_model(config, toy):
     setup = setup_of(config, toy, "hfedavg", edge_rounds=2)
     plan = setup.planner.plan(0)
     arrivals = (plan.node != 1)[None]
@@ -111,11 +111,11 @@ def test_a_cell_that_hears_nobody_keeps_its_model(config, toy):
     assert not torch.equal(trained.nodes["params"][0], cloud["params"])
 
 
-def test_a_server_with_memory_that_hears_nobody_keeps_its_model(config, toy):
+def test_a_server_with_memory_keeps_its_model_without_an_update(config, toy):
     setup = setup_of(config, toy, "ram-fed", capacities=(1.0, 0.5, 0.2))
     plan, cloud = setup.planner.plan(0), setup.training.server.cloud
-    nobody = replace(plan, arrivals=np.zeros((1, len(plan.clients)), dtype=np.bool_))
-    trained = setup.training.trained(nobody, cloud)
+    silent = replace(plan, arrivals=np.zeros((1, len(plan.clients)), dtype=np.bool_))
+    trained = setup.training.trained(silent, cloud)
     assert torch.equal(trained.nodes["params"][0], cloud["params"])
     assert not setup.training.server.states.clients("memory")
 

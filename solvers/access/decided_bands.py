@@ -1,4 +1,4 @@
-"""The clients that end soonest where the clients of a cell share its band as they choose."""
+"""What accesses with decided bands have in common: which clients of a cell would end soonest."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from channels.access import Access
 from channels.arrays import BoolArray, FloatArray, IntArray
 from channels.loads import Load
 from channels.network import ChannelDraw
@@ -13,7 +14,18 @@ from solvers.access.cells import by_client, heard_bits
 from solvers.bands import select_clients
 
 
-def soonest_in_bands(
+class DecidedBands(Access):
+    """Base class of accesses that divide the band of a cell as suits its clients."""
+
+    coupled = True
+
+    def soonest(self, load: Load, draw: ChannelDraw, counts: IntArray) -> BoolArray:
+        """See :class:`channels.Access`; those that end soonest at full power and speed."""
+        load.check_fits(draw)
+        return _soonest(load, draw, load.ready_seconds(draw.network), counts)
+
+
+def _soonest(
     load: Load, draw: ChannelDraw, ready_seconds: FloatArray, counts: IntArray
 ) -> BoolArray:
     """The clients of each cell whose updates all arrive soonest in the bands that suit them best.
