@@ -13,6 +13,7 @@ PURPOSE = {
     "wirelessfl.bench": "benchmarks",
     "wirelessfl.runs": "a run's folder, rows, resume, sweeps",
     "wirelessfl.design": "prices without training",
+    "wirelessfl.observers": "see a run, and may end it",
     "wirelessfl.setup": "creates everything that a run needs from settings",
     "wirelessfl.config": "all settings, resolved once",
     "wirelessfl.sessions": "sessions of changing clients",

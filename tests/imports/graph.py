@@ -15,7 +15,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("wirelessfl.cli", "wirelessfl.bench"),
     ("wirelessfl",),
     ("wirelessfl.runs", "wirelessfl.design"),
-    ("wirelessfl.setup",),
+    ("wirelessfl.setup", "wirelessfl.observers"),
     ("wirelessfl.config",),
     ("wirelessfl.sessions", "wirelessfl.tasks", "wirelessfl.rounds", "wirelessfl.selection"),
     ("wirelessfl.server",),

@@ -38,15 +38,21 @@ class Given(Section):
         model: the class name of the given module.
         data: the name of the given data set.
         network: the size of the given network.
+        loss: the name of the given loss function.
+        metrics: the names of the given metrics.
+        split: the number of clients of the given split.
     """
 
     model: str | None = None
     data: str | None = None
     network: GivenNetwork | None = None
+    loss: str | None = None
+    metrics: tuple[str, ...] | None = None
+    split: int | None = Field(None, ge=1)
 
     @property
     def names(self) -> list[str]:
-        """Names of the given objects, in the order model, data, network."""
+        """Names of the given objects, in the order of the fields."""
         return [name for name, value in self if value is not None]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import asdict
 from datetime import datetime
@@ -21,6 +21,7 @@ from wirelessfl.data import Dataset
 from wirelessfl.errors import ConfigError, DataError, TrainingError
 from wirelessfl.fork_server import leave_if_child
 from wirelessfl.import_paths import short
+from wirelessfl.observers import Observer
 from wirelessfl.runs.about import about
 from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.runs.engines import engine_of
@@ -52,9 +53,13 @@ def run(
     model: nn.Module | None = None,
     data: Dataset | None = None,
     network: Network | None = None,
+    loss: Callable[..., Tensor] | None = None,
+    metrics: Mapping[str, Callable[..., float]] | None = None,
+    split: Sequence[Any] | None = None,
     trust: bool = False,
     on_row: RowCallback | None = None,
     on_note: Callable[[str], None] | None = None,
+    observers: Sequence[Observer] = (),
     shards: Shards = ALONE,
 ) -> RunResult:
     """Train with the settings ``config``, and write rows and checkpoints to the run's folder.
@@ -67,10 +72,14 @@ def run(
             not even with their default values: ``[fading]``, and all of ``[network]`` except
             ``coherence``, ``availability``, ``busy_clients``, ``drop_out``, ``downlink_mbps``,
             ``backhaul_mbps`` and, with shifted-exponential delays, ``step_seconds``.
+        loss: replaces the configured loss, see ``wirelessfl.losses``.
+        metrics: further metrics of the rows, by name, see ``wirelessfl.metrics``.
+        split: indices of the training samples of each client; replaces the configured split.
         trust: whether a TOML file may name code to import, such as ``my_module:MyModel``.
         on_row: called with each row as it is written. An error that it raises ends the run with a
             checkpoint after that row, from which ``resume`` continues.
         on_note: called with each message for the user, one line each.
+        observers: see the run's rows and parameters, and may end it, see ``wirelessfl.observers``.
         shards: the processes that share the clients, from ``wirelessfl.training.shards.sharded``
             in a script started by ``torchrun``; the first process writes the folder.
 
@@ -84,7 +93,7 @@ def run(
     check_objects(
         model=model, data=data, network=network, on_row=on_row, on_note=on_note, shards=shards
     )
-    given = GivenObjects(model, data, network)
+    given = GivenObjects(model, data, network, loss, metrics, split)
     settings = configured(config, given, trust)
     if isinstance(config, str | Path):  # the file may be from a larger machine
         settings = fewer_workers(settings)
@@ -102,20 +111,25 @@ def resume(
     model: nn.Module | None = None,
     data: Dataset | None = None,
     network: Network | None = None,
+    loss: Callable[..., Tensor] | None = None,
+    metrics: Mapping[str, Callable[..., float]] | None = None,
+    split: Sequence[Any] | None = None,
     trust: Trust = False,
     on_row: RowCallback | None = None,
     on_note: Callable[[str], None] | None = None,
+    observers: Sequence[Observer] = (),
     shards: Shards = ALONE,
 ) -> RunResult:
     """Resume the interrupted run in the folder ``path``, or read a finished run.
 
     Args:
         path: folder of the run.
-        model, data, network: the objects that were passed to ``run``, if any.
+        model, data, network, loss, metrics, split: the objects that were passed to ``run``, if any.
         trust: whether the run's settings may name code to import, such as ``my_module:MyModel``;
             or the import paths that they may name.
         on_row: called with each new row.
         on_note: called with each message for the user, one line each.
+        observers: as for ``run``.
         shards: as for ``run``; the number of processes may differ from before.
 
     Raises:
@@ -153,7 +167,7 @@ def resume(
             f"{path}: {changed} has changed since the run began. Restore it, or start a new run: "
             f"{directory.command}{_trusting(config)}"
         )
-    given = GivenObjects(model, data, network)
+    given = GivenObjects(model, data, network, loss, metrics, split)
     if config.given.names != given.marks.names:
         began = ", ".join(f"{name}=..." for name in config.given.names) or "no objects"
         raise ConfigError(

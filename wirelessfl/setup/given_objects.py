@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 
 from channels import Network
 from wirelessfl.config import Config
@@ -29,11 +29,17 @@ class GivenObjects:
         model: module to train instead of the configured model, from its current weights.
         data: data set to use instead of the configured one.
         network: network to use instead of the configured one.
+        loss: loss function to use instead of the configured one.
+        metrics: further metrics of the rows, by name.
+        split: indices of the training samples of each client, instead of the configured split.
     """
 
     model: nn.Module | None = None
     data: Dataset | None = None
     network: Network | None = None
+    loss: Callable[..., Tensor] | None = None
+    metrics: Mapping[str, Callable[..., float]] | None = None
+    split: Sequence[Any] | None = None
 
     @property
     def marks(self) -> Given:
@@ -45,6 +51,9 @@ class GivenObjects:
             network=None
             if network is None
             else GivenNetwork(cells=network.cells, clients=network.clients),
+            loss=None if self.loss is None else getattr(self.loss, "__name__", "loss"),
+            metrics=None if self.metrics is None else tuple(self.metrics),
+            split=None if self.split is None else len(self.split),
         )
 
 
