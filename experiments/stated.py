@@ -22,7 +22,7 @@ from wirelessfl.config.unused import kept_tables
 DEFAULTS = Path(__file__).with_name("defaults.toml")
 MACHINE = ("device", "executor", "chunk", "replay", "workers", "threads", "checkpoint_seconds")
 """Settings of ``[run]`` that say where a run is computed, not what."""
-LATER = ("failures", "layout", "path_loss", "select")
+LATER = ("failures", "layout", "loss", "path_loss", "select")
 """Kinds of choices that are newer than the first names of runs, which do not have them."""
 Place = tuple[str, str]
 Tables = dict[str, Any]

@@ -17,7 +17,7 @@ from experiments.stated import stated
 from experiments.stored import StoredRun
 from wirelessfl.config import Config
 from wirelessfl.divergence import counted
-from wirelessfl.runs.rows import deciding_accuracy
+from wirelessfl.runs.monitor import Monitor
 
 Scale = Literal["smoke", "small", "paper"]
 SCALES: tuple[Scale, ...] = get_args(Scale)
@@ -302,7 +302,7 @@ def place_reaching(rows: Sequence[dict[str, Any]], accuracy: float, tests: int =
     Returns:
         Index of the row of the last of these tests; None if there is none.
     """
-    found = [deciding_accuracy(row) for row in rows]
+    found = [Monitor.of(None, row).score(row) for row in rows]
     ends = range(tests, len(rows) + 1)
     return next((i - 1 for i in ends if math.fsum(found[i - tests : i]) / tests >= accuracy), None)
 

@@ -35,6 +35,8 @@ PURPOSE = {
     "wirelessfl.path_loss": "path loss",
     "wirelessfl.fading": "radio channels",
     "wirelessfl.failures": "failing uploads",
+    "wirelessfl.losses": "losses of samples",
+    "wirelessfl.metrics": "metrics of rows",
     "solvers": "a problem in, a Solution out",
     "channels": "networks, path loss, fading, loads and accesses, over-the-air sums",
 }

@@ -36,6 +36,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "wirelessfl.path_loss",
         "wirelessfl.fading",
         "wirelessfl.failures",
+        "wirelessfl.losses",
+        "wirelessfl.metrics",
     ),
     ("wirelessfl.figures", "wirelessfl.registry", "wirelessfl.returned", "wirelessfl.generators"),
     (

@@ -31,11 +31,12 @@ TEXTS = {
     "assignment": "assignment of clients to tasks",
     "warm_start": "initial model of a session",
     "presence": "client availability model",
+    "loss": "loss of a sample, or module:function",
 }
 """Description of each kind of choice."""
 GROUPS: Mapping[str, Sequence[str]] = {
     "data": ("data", "split"),
-    "model": ("model",),
+    "model": ("model", "loss"),
     "network": ("network", "layout", "path_loss", "fading"),
     "uplink": ("uplink", "failures"),
     "schedule": ("schedule", "delays", "assignment"),

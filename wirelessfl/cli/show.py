@@ -18,7 +18,7 @@ from wirelessfl.runs.transitions import Transition
 
 DIVERGED = "diverged"
 """Stands for the accuracy of a model whose loss or parameters are not finite."""
-ABSENT = {"accuracy": DIVERGED, "validation_accuracy": DIVERGED}
+ABSENT = dict.fromkeys(("accuracy", "validation_accuracy", "loss", "validation_loss"), DIVERGED)
 """Text of missing values by key of a summary; others are costs of a target not reached."""
 
 
@@ -73,7 +73,11 @@ def progress(
 
 
 def _accuracy(row: Row, head: str = "") -> str:
-    return DIVERGED if has_diverged(row) else f"{head}{row['accuracy']:.3f}"
+    if has_diverged(row):
+        return DIVERGED
+    if "accuracy" in row:
+        return f"{head}{row['accuracy']:.3f}"
+    return f"loss {row['loss']:.4g}"  # regression
 
 
 TOTALS: dict[str, tuple[str, str]] = {
@@ -101,6 +105,12 @@ def with_validation(
     If all runs have validation accuracy, it replaces wall-clock seconds, because both do not fit
     into 80 characters.
     """
+    if any("accuracy" not in summary for summary in summaries):  # regression
+        names = {"accuracy": ("loss", ("loss", ".4g"))}
+        columns = dict(names.get(key, (key, column)) for key, column in columns.items())
+    monitors = {summary["monitor"] for summary in summaries if "monitor" in summary}
+    if monitors or "loss" in columns:
+        return columns, " or ".join(sorted(monitors)) or "loss"
     if not all("validation_accuracy" in summary for summary in summaries):
         return columns, "accuracy"
     others = {key: value for key, value in columns.items() if key != "wall_seconds"}

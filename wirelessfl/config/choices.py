@@ -24,6 +24,7 @@ from wirelessfl.failures import Failures
 from wirelessfl.generators import seeded_generators
 from wirelessfl.guard import calling
 from wirelessfl.layouts import LayoutModel
+from wirelessfl.losses import Loss
 from wirelessfl.models.choice import ModelChoice
 from wirelessfl.path_loss import PathLossModel
 from wirelessfl.rounds.compression import Compression
@@ -48,6 +49,7 @@ class Choices:
         split: data partition.
         model: the model to train.
         lr_schedule: step size of each round.
+        loss: loss of a sample.
         compression: compression of the broadcast model; None in regime ``tasks``.
         select: which clients take part in a round; None in regimes ``tasks`` and ``cells``.
         layout: where cells and clients are; None without a radio channel or if it is recorded.
@@ -66,6 +68,7 @@ class Choices:
     split: Split
     model: ModelChoice
     lr_schedule: StepSizes
+    loss: Loss
     compression: Compression | None = None
     select: Selection | None = None
     layout: LayoutModel | None = None

@@ -15,6 +15,7 @@ from wirelessfl.fading import FADINGS
 from wirelessfl.failures import FAILURES
 from wirelessfl.layouts import LAYOUTS, LayoutModel
 from wirelessfl.layouts.section_vi_c import SectionVIC
+from wirelessfl.losses import LOSSES, GivenLoss
 from wirelessfl.models.choice import MODEL_CHOICES, GivenModel
 from wirelessfl.path_loss import PATH_LOSSES
 from wirelessfl.registry import Choice, Kind
@@ -44,6 +45,7 @@ KINDS: Mapping[str, Kind[Any]] = {
     "assignment": ASSIGNMENTS,
     "warm_start": WARM_STARTS,
     "presence": PRESENCES,
+    "loss": LOSSES,
 }
 """Tables with a ``name``, besides ``algorithm``. If two have a setting of the same name, the
 earlier one's flag has no prefix."""
@@ -61,6 +63,7 @@ DEFAULTS: Mapping[str, str] = {
     "delays": "wireless",
     "warm_start": "previous",
     "presence": "labels",
+    "loss": "cross-entropy",
 }
 """Default names. The algorithm determines the defaults of schedule and assignment."""
 MAX_OWNERS = 3
@@ -223,13 +226,13 @@ def chosen_classes(tables: Mapping[str, Any]) -> dict[str, type[Choice]]:
     Raises:
         ConfigError: a name is unknown.
     """
-    given_model = _value(tables.get("given"), "model") is not None
+    given: dict[str, type[Choice]] = {"model": GivenModel, "loss": GivenLoss}
+    given = {k: cls for k, cls in given.items() if _value(tables.get("given"), k) is not None}
     found: dict[str, type[Choice]] = {}
     for kind, known in KINDS.items():
         if tables.get(kind) is None:
             continue
-        given = kind == "model" and given_model
-        found[kind] = GivenModel if given else known.find(tables[kind]["name"])
+        found[kind] = given.get(kind) or known.find(tables[kind]["name"])
     return found | {"algorithm": class_of(tables["algorithm"])}
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from wirelessfl.config.kinds import KINDS
 from wirelessfl.config.sections import PLACES
+from wirelessfl.config.sections.evaluation import listed
 from wirelessfl.config.task_tables import parse_task
 from wirelessfl.data.files import is_folder_path
 from wirelessfl.errors import ConfigError
@@ -24,8 +25,11 @@ Trust = bool | frozenset[str]
 def import_paths(tables: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield each setting that names an object by its import path, with the path."""
     for setting, value in _entries(tables):
-        if setting in OBJECTS and isinstance(value, str) and is_import_path(value):
-            yield setting, value
+        several = setting == "metric"  # names in a list or separated by commas
+        for name in listed(value) or () if several else (value,):
+            known = setting in OBJECTS or several
+            if known and isinstance(name, str) and is_import_path(name):
+                yield setting, name
 
 
 def named_files(tables: Mapping[str, Any]) -> Iterator[tuple[str, Path]]:

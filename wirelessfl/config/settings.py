@@ -56,6 +56,7 @@ class Settings(Section):
     split: dict[str, Any]
     model: dict[str, Any]
     lr_schedule: dict[str, Any]
+    loss: dict[str, Any]
     given: Given = Given()
     data: DataSection = DataSection()
     network: NetworkSection = NetworkSection()

@@ -14,11 +14,11 @@ TASK_SETTINGS = {
     "data": [name for name in SECTIONS["data"].model_fields if name != "data_dir"],
     "network": ["step_seconds", "cycles_per_step", "cycles_per_flop"],
     "training": ["local_steps", "batch_size", "rounds", "clients_per_round", "weighting"],
-    "evaluation": ["target"],
+    "evaluation": ["target", "metric", "monitor"],
     "run": ["executor", "chunk", "replay", "workers"],
 }
 """Settings that a task's table may override, by section, besides choices and their settings."""
-TASK_CHOICES = ("split", "model", "algorithm")
+TASK_CHOICES = ("split", "model", "algorithm", "loss")
 """Kinds of choices that a task's table may override."""
 ENDLESS = 10**9
 """Value of ``rounds`` that means unlimited, for tasks that end at a time limit or a target."""

@@ -332,6 +332,9 @@ def _given(settings: Settings) -> Found:
     given = settings.given
     if given.model is not None:
         yield ("model", "name"), "conflicts with model=..., which is given to wirelessfl.run"
+    if given.loss is not None:
+        for key in settings.loss:
+            yield ("loss", key), "conflicts with loss=..., which is given to wirelessfl.run"
     if given.data is not None:
         yield ("data", "dataset"), "conflicts with data=..., which is given to wirelessfl.run"
     if given.network is not None:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from channels.arrays import IntArray
+from wirelessfl.data.label_kinds import check_values, derived_classes
 from wirelessfl.data.labels import checked_groups
 from wirelessfl.errors import DataError
 from wirelessfl.wording import shown
@@ -24,10 +25,14 @@ class Dataset:
         train_inputs: [n, channels, height, width] or [n, features...], float32; the built-in data
             sets are scaled to [-1, 1]. Or int64, e.g. token ids [n, length]; ids below 256 may be
             uint8 to save memory, and are converted by ``widened`` for models.
-        train_labels: [n], int64, in [0, classes).
+        train_labels: [n], int64, in [0, classes): a class per sample. Or int64 [n, height, width]
+            (any further axes): a class per pixel. Or [n, classes] in {0, 1}, int64 or float32:
+            several labels per sample. Or float32 [n] or [n, D] (any further axes): regression.
         test_inputs: [m, ...], with the dtype, shape and scale of ``train_inputs``.
-        test_labels: [m], int64, in [0, classes).
-        classes: number of labels.
+        test_labels: [m, ...], with the dtype and shape of ``train_labels``.
+        classes: number of outputs of the model: of classes, of labels per sample, or of real
+            numbers per sample. None to derive it: the largest label plus 1, 1 for float32 [n], D
+            for float32 [n, D].
         groups: [n], integers, the natural client of each training sample; None if there are no
             natural clients. A list is converted to an array.
         verification: description of how the content was verified.
@@ -45,7 +50,7 @@ class Dataset:
     train_labels: Tensor
     test_inputs: Tensor
     test_labels: Tensor
-    classes: int
+    classes: int = None  # type: ignore[assignment]  # derived below
     groups: IntArray | None = None
     verification: str = "not checksummed"
     pad_id: int | None = None
@@ -59,11 +64,18 @@ class Dataset:
             raise DataError(f"{self.name}: pad_id is {shown(self.pad_id)}; give an integer.")
         for name, counted in (("classes", "labels"), ("vocabulary", "token ids")):
             count = getattr(self, name)
-            if count is None and name == "vocabulary":
+            if count is None:  # classes are derived below
                 continue
             if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
                 given = f"{self.name}: {name} is {shown(count)}"
                 raise DataError(f"{given}; give the number of {counted}.")
+        for part in ("train", "test"):
+            self._check_types(
+                part, getattr(self, f"{part}_inputs"), getattr(self, f"{part}_labels")
+            )
+        if self.classes is None:
+            derived = derived_classes(self.name, self.train_labels, self.test_labels)
+            object.__setattr__(self, "classes", derived)
         for part in ("train", "test"):
             self._check(part, getattr(self, f"{part}_inputs"), getattr(self, f"{part}_labels"))
         if self.test_inputs.shape[1:] != self.train_inputs.shape[1:]:
@@ -76,6 +88,14 @@ class Dataset:
                 f"{self.name}: test inputs are {self.test_inputs.dtype}, but training inputs "
                 f"{self.train_inputs.dtype}: give both the same dtype."
             )
+        if self.test_labels.shape[1:] != self.train_labels.shape[1:] or (
+            self.test_labels.dtype != self.train_labels.dtype
+        ):
+            raise DataError(
+                f"{self.name}: test labels are {self.test_labels.dtype} "
+                f"{list(self.test_labels.shape)}, but training labels {self.train_labels.dtype} "
+                f"{list(self.train_labels.shape)}: give both the same dtype and shape of a sample."
+            )
         if self.groups is not None:
             groups = checked_groups(self.groups, len(self.train_labels), f"{self.name}: groups")
             object.__setattr__(self, "groups", groups)
@@ -85,7 +105,8 @@ class Dataset:
         """Shape of one input, without the sample axis."""
         return tuple(self.train_inputs.shape[1:])
 
-    def _check(self, part: str, inputs: Tensor, labels: Tensor) -> None:
+    def _check_types(self, part: str, inputs: Tensor, labels: Tensor) -> None:
+        """Raise unless inputs and labels are tensors of known types, of the same length."""
         where = f"{self.name}: {part}"
         for kind, given in (("inputs", inputs), ("labels", labels)):
             _check_tensor(f"{where}_{kind}", given)
@@ -96,21 +117,22 @@ class Dataset:
                 f"{where}_inputs is {inputs.dtype} {list(inputs.shape)}; give float32 [n, ...], or "
                 "int64, e.g. token ids [n, length] (uint8 for ids below 256)."
             )
-        if labels.dtype != torch.int64 or labels.dim() != 1:
+        if labels.dtype not in (torch.int64, torch.float32) or labels.dim() < 1:
             raise DataError(
-                f"{where}_labels is {labels.dtype} {list(labels.shape)}; give int64 [n]."
+                f"{where}_labels is {labels.dtype} {list(labels.shape)}; give int64 [n] for "
+                "classes, int64 [n, ...] for classes of pixels, float32 [n] or [n, D] for "
+                "regression, or 0 and 1 [n, L] for several labels per sample."
             )
         if not len(inputs) == len(labels) > 0:
             raise DataError(
                 f"{where} has {len(inputs)} inputs and {len(labels)} labels; give the same number "
                 "of each, at least one."
             )
-        low, high = labels.aminmax()
-        if low < 0 or high >= self.classes:
-            raise DataError(
-                f"{where}_labels span {int(low)}..{int(high)}; with classes={self.classes} give "
-                f"labels in 0..{self.classes - 1}."
-            )
+
+    def _check(self, part: str, inputs: Tensor, labels: Tensor) -> None:
+        """Raise unless the values of inputs and labels are in their ranges."""
+        where = f"{self.name}: {part}"
+        check_values(f"{where}_labels", labels, self.classes)
         if not inputs.numel():
             raise DataError(
                 f"{where}_inputs is {list(inputs.shape)}: give samples with at least one value."

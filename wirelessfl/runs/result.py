@@ -12,7 +12,7 @@ from wirelessfl.config import Config
 from wirelessfl.divergence import has_diverged
 from wirelessfl.rounds.equal_shares import EQUAL_SHARES
 from wirelessfl.runs.directory import Row
-from wirelessfl.runs.rows import VALIDATION, deciding_accuracy
+from wirelessfl.runs.monitor import Monitor
 from wirelessfl.runs.transitions import Transition, transitions
 from wirelessfl.wording import shown, suggestion
 
@@ -22,6 +22,8 @@ TO_TARGET = {
     "seconds_to_target": "sim_seconds",
 }
 """Fields of a summary about the target; values are read from these fields of a row."""
+MEASURED = ("accuracy", "loss", "validation_accuracy", "validation_loss")
+"""Fields of rows that a summary has, if the rows have them."""
 
 
 @dataclass(frozen=True)
@@ -129,13 +131,11 @@ class RunResult:
             "dataset": "+".join(dict.fromkeys(summary["dataset"] for summary in each)),
             "uplink": self.config.uplink["name"],
             "round": max(summary["round"] for summary in each),
-            **{key: _mean([summary[key] for summary in each]) for key in ("accuracy", "loss")},
             **{
                 key: _mean([summary[key] for summary in each])
-                for key in VALIDATION
+                for key in (*MEASURED, "best_accuracy", "best_loss")
                 if all(key in summary for summary in each)
             },
-            "best_accuracy": _mean([summary["best_accuracy"] for summary in each]),
             **{key: last[key] for key in ("uplink_mib", "sim_seconds", "joules", "wall_seconds")},
         }
         if None not in common:
@@ -147,14 +147,16 @@ class RunResult:
 
     def _summary(self, rows: list[Row], config: Config) -> dict[str, Any]:
         last, target = rows[-1], config.evaluation.target
+        monitor = Monitor.of(config.evaluation.monitor, last)
+        best, shown = max(rows, key=monitor.score), "accuracy" if "accuracy" in last else "loss"
         summary: dict[str, Any] = {
             "algorithm": config.algorithm["name"],
             "schedule": config.schedule["name"],
             "dataset": config.data.dataset,
             "uplink": config.uplink["name"],
             "round": last["round"],
-            **{key: _told(last, key) for key in ("accuracy", "loss", *VALIDATION) if key in last},
-            "best_accuracy": _told(max(rows, key=deciding_accuracy), "accuracy"),
+            **{key: _told(last, key) for key in MEASURED if key in last},
+            f"best_{shown}": _told(best, shown),
             **{key: last[key] for key in ("uplink_mib", "sim_seconds", "joules", "wall_seconds")},
             **{key: last[key] for key in EQUAL_SHARES if key in last},
         }
@@ -163,8 +165,10 @@ class RunResult:
         if config.sessions.sessions is not None:
             summary["transition_accuracy"] = self._after_transitions()
         if target is not None:
-            hit = next((row for row in rows if deciding_accuracy(row) >= target), None)
+            hit = next((row for row in rows if monitor.reached(row, target)), None)
             summary["target"] = target
+            if config.evaluation.monitor is not None:
+                summary["monitor"] = monitor.field
             for name, key in TO_TARGET.items():
                 summary[name] = None if hit is None else hit[key]
         return {**summary, "directory": str(self.directory)}

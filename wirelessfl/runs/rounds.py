@@ -10,11 +10,12 @@ from torch import Tensor
 from wirelessfl.rounds.cells import AsynchronousCells
 from wirelessfl.runs.directory import Row
 from wirelessfl.runs.fingerprints import data_fingerprint, model_fingerprint, network_fingerprint
-from wirelessfl.runs.rows import deciding_accuracy, evaluation_fields, finite
+from wirelessfl.runs.monitor import Monitor
+from wirelessfl.runs.rows import evaluation_fields, finite
 from wirelessfl.schedules.events import Reached, Report
 from wirelessfl.schedules.loop import begin
 from wirelessfl.setup import RoundsSetup
-from wirelessfl.training.evaluate import Samples, deployed, evaluate
+from wirelessfl.training.evaluate import Samples, deployed, measured
 
 
 class RoundsEngine:
@@ -41,18 +42,19 @@ class RoundsEngine:
             **self.evaluated(),
         }
         target = self.setup.limits.target
-        reached = target is not None and deciding_accuracy(row) >= target
+        monitor = Monitor.of(self.setup.config.evaluation.monitor, row)
+        reached = target is not None and monitor.reached(row, target)
         return row, Reached(0) if reached else None
 
     def evaluated(self) -> Row:
-        """Accuracy and loss of the cloud's model."""
+        """Accuracy, loss and metrics of the cloud's model."""
         params = self.setup.training.server.cloud["params"]
         tested = deployed(self.setup.model.objective, params, self.setup.tested)
-        held = self.validation_samples()
+        held, measures = self.validation_samples(), self.setup.model.measures
         return evaluation_fields(
             params,
-            evaluate(*tested, *self.test_samples()),
-            None if held is None else evaluate(*tested, *held),
+            measured(*tested, self.test_samples(), measures),
+            None if held is None else measured(*tested, held, measures),
         )
 
     def test_samples(self) -> Samples:

@@ -1,15 +1,14 @@
-"""Fields of rows that come from evaluations, and the accuracy that is compared with targets."""
+"""Fields of rows that come from evaluations."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
 from torch import Tensor
 
-from wirelessfl.divergence import has_diverged
+from wirelessfl.metrics.names import VALIDATION as HELD
 from wirelessfl.runs.directory import Row
+from wirelessfl.training.evaluate import Measured
 
 VALIDATION = ("validation_accuracy", "validation_loss")
 """Fields of rows that exist only if training samples are held out."""
@@ -20,31 +19,23 @@ def finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def evaluation_fields(
-    params: Tensor, test: tuple[float, float], validation: tuple[float, float] | None = None
-) -> Row:
+def evaluation_fields(params: Tensor, test: Measured, validation: Measured | None = None) -> Row:
     """Fields of a row; losses are None if they or the model's parameters are not finite.
+
+    There is no accuracy if outputs are neither right nor wrong, as in regression.
 
     Args:
         params: parameters [P] of the full model.
-        test: accuracy and loss on test samples.
+        test: accuracy, loss and metrics on test samples.
         validation: the same on validation samples, if any.
     """
     whole = bool(params.isfinite().all())
-    row: Row = {"accuracy": test[0], "loss": finite(test[1]) if whole else None}
-    if validation is not None:
-        held = validation[0], finite(validation[1]) if whole else None
-        row |= dict(zip(VALIDATION, held, strict=True))
+    row: Row = {}
+    for prefix, found in (("", test), (HELD, validation)):
+        if found is None:
+            continue
+        if found.accuracy is not None:
+            row[f"{prefix}accuracy"] = found.accuracy
+        row[f"{prefix}loss"] = finite(found.loss) if whole else None
+        row |= {f"{prefix}{name}": value for name, value in found.metrics.items()}
     return row
-
-
-def deciding_accuracy(row: Mapping[str, Any]) -> float:
-    """The accuracy used to compare with targets and to select rows.
-
-    It is the validation accuracy or, without a validation set, the test accuracy. If the model has
-    diverged, it is minus infinity, below every target and every other row.
-    """
-    if has_diverged(row):
-        return -math.inf
-    found: float = row.get("validation_accuracy", row["accuracy"])
-    return found

@@ -77,7 +77,7 @@ class RowsFile:
         for number, line in enumerate(lines, start=1):
             try:
                 row = json.loads(line)
-                if not isinstance(row, dict) or "accuracy" not in row:
+                if not isinstance(row, dict) or "loss" not in row:
                     raise ValueError("it is not a row of a run")
             except (ValueError, RecursionError) as error:
                 raise ConfigError(

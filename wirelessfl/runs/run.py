@@ -40,7 +40,7 @@ from wirelessfl.runs.tasks import named_params
 from wirelessfl.setup import AnySetup, build
 from wirelessfl.setup.arguments import check_objects, check_path
 from wirelessfl.setup.computing import default_threads, fewer_workers
-from wirelessfl.setup.given_objects import GivenObjects, configured
+from wirelessfl.setup.given_objects import GivenObjects, Metrics, configured
 from wirelessfl.submodels import ParamSpec
 from wirelessfl.training.shards import ALONE, Shards
 from wirelessfl.training.torch_settings import torch_settings
@@ -53,8 +53,8 @@ def run(
     model: nn.Module | None = None,
     data: Dataset | None = None,
     network: Network | None = None,
-    loss: Callable[..., Tensor] | None = None,
-    metrics: Mapping[str, Callable[..., float]] | None = None,
+    loss: Callable[..., Tensor] | str | None = None,
+    metrics: Metrics | None = None,
     split: Sequence[Any] | None = None,
     trust: bool = False,
     on_row: RowCallback | None = None,
@@ -72,8 +72,10 @@ def run(
             not even with their default values: ``[fading]``, and all of ``[network]`` except
             ``coherence``, ``availability``, ``busy_clients``, ``drop_out``, ``downlink_mbps``,
             ``backhaul_mbps`` and, with shifted-exponential delays, ``step_seconds``.
-        loss: replaces the configured loss, see ``wirelessfl.losses``.
-        metrics: further metrics of the rows, by name, see ``wirelessfl.metrics``.
+        loss: replaces the configured loss: its name, or a function f(outputs, labels) that returns
+            the loss of each sample, or a scalar, see ``wirelessfl.losses.own``.
+        metrics: further metrics of the rows: functions f(outputs, labels) by name, or a list of
+            names of metrics and of functions, see ``wirelessfl.metrics``.
         split: indices of the training samples of each client; replaces the configured split.
         trust: whether a TOML file may name code to import, such as ``my_module:MyModel``.
         on_row: called with each row as it is written. An error that it raises ends the run with a
@@ -111,8 +113,8 @@ def resume(
     model: nn.Module | None = None,
     data: Dataset | None = None,
     network: Network | None = None,
-    loss: Callable[..., Tensor] | None = None,
-    metrics: Mapping[str, Callable[..., float]] | None = None,
+    loss: Callable[..., Tensor] | str | None = None,
+    metrics: Metrics | None = None,
     split: Sequence[Any] | None = None,
     trust: Trust = False,
     on_row: RowCallback | None = None,

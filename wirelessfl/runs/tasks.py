@@ -14,7 +14,8 @@ from wirelessfl.runs.fingerprints import (
     model_fingerprint,
     network_fingerprint,
 )
-from wirelessfl.runs.rows import deciding_accuracy, evaluation_fields, finite
+from wirelessfl.runs.monitor import Monitor
+from wirelessfl.runs.rows import evaluation_fields, finite
 from wirelessfl.schedules.events import Reached, Report
 from wirelessfl.schedules.loop import begin
 from wirelessfl.setup import TasksSetup
@@ -63,7 +64,10 @@ class TasksEngine:
             ),
         }
         target = setup.targets[number]
-        if target is None or deciding_accuracy(row) < target or number in self.reached:
+        if target is None or number in self.reached:
+            return row, None
+        task = list(setup.config.tasks.values())[number]
+        if not Monitor.of(task.evaluation.monitor, row).reached(row, target):
             return row, None
         self.reached.add(number)
         return row, Reached(number)

@@ -17,7 +17,7 @@ from wirelessfl.generators import seeded_generators
 from wirelessfl.guard import guard
 from wirelessfl.setup.arguments import check_objects
 from wirelessfl.setup.cells import build_cells
-from wirelessfl.setup.given_objects import GivenObjects, configured
+from wirelessfl.setup.given_objects import GivenObjects, Metrics, configured
 from wirelessfl.setup.rounds import build_rounds
 from wirelessfl.setup.sessions import build_sessions
 from wirelessfl.setup.setups import CellsSetup, RoundsSetup, SessionsSetup, Setup, TasksSetup
@@ -34,8 +34,8 @@ def build(
     model: nn.Module | None = None,
     data: Dataset | None = None,
     network: Network | None = None,
-    loss: Callable[..., Tensor] | None = None,
-    metrics: Mapping[str, Callable[..., float]] | None = None,
+    loss: Callable[..., Tensor] | str | None = None,
+    metrics: Metrics | None = None,
     split: Sequence[Any] | None = None,
     shards: Shards = ALONE,
 ) -> AnySetup:
@@ -46,8 +46,8 @@ def build(
         model: module to train instead of the configured model, from its current weights.
         data: data set to use instead of the configured one.
         network: network to use instead of the configured one.
-        loss: loss function to use instead of the configured one.
-        metrics: further metrics of the rows, by name.
+        loss: loss function to use instead of the configured one, or the name of a loss.
+        metrics: further metrics of the rows: functions by name, or names and functions.
         split: indices of the training samples of each client, instead of the configured split.
         shards: the processes that share the clients.
 

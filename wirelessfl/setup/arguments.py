@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from os import PathLike
 
 from torch import nn
@@ -11,6 +11,7 @@ from channels import Network
 from wirelessfl.config import Config
 from wirelessfl.data import Dataset
 from wirelessfl.errors import ConfigError
+from wirelessfl.metrics import check_name
 from wirelessfl.training.shards import Shards
 from wirelessfl.wording import shown
 
@@ -54,6 +55,38 @@ def check_objects(**objects: object) -> None:
             raise ConfigError(
                 f"{name} is {shown(given)}: give a function of one argument, or leave it out."
             )
+
+
+def check_functions(loss: object, metrics: object, functions: Mapping[str, object]) -> None:
+    """Refuse losses and metrics that are neither names nor functions.
+
+    Args:
+        loss: the given loss; None for none.
+        metrics: the given metrics; None for none.
+        functions: those that are not names, by name of the field of rows.
+
+    Raises:
+        ConfigError: the message names the argument.
+    """
+    usable = isinstance(loss, str) or (callable(loss) and not isinstance(loss, type))
+    if loss is not None and not usable:
+        raise ConfigError(
+            f"loss is {shown(loss)}: give a function f(outputs, labels), or the name of a loss."
+        )
+    for name, function in functions.items():
+        if isinstance(function, type) or not callable(function):
+            raise ConfigError(
+                f"metrics[{name!r}] is {shown(function)}: give a function f(outputs, labels), or "
+                "the name of a metric."
+            )
+        check_name(name)
+    if isinstance(metrics, Sequence) and len(functions) < sum(
+        not isinstance(entry, str) for entry in metrics
+    ):
+        raise ConfigError(
+            f"metrics has two functions of the same name, {', '.join(functions)}: give a dict of "
+            "functions by name."
+        )
 
 
 def check_settings(config: object) -> None:

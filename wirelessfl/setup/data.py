@@ -17,9 +17,11 @@ from wirelessfl.config.sections import DataSection
 from wirelessfl.data import Dataset, load_dataset
 from wirelessfl.data.client_samples import ClientSamples
 from wirelessfl.data.label_groups import LabelGroups, split_groups
+from wirelessfl.data.label_kinds import is_one_class
 from wirelessfl.data.splits import Samples
 from wirelessfl.data.validation import RemainingSamples, hold_out
 from wirelessfl.errors import ConfigError
+from wirelessfl.guard import described
 
 
 class Dealt(NamedTuple):
@@ -82,6 +84,7 @@ class Loaded:
             DataError: the data cannot be split as requested.
         """
         wanted, presence = choices.split, choices.presence
+        _check_by_labels(choices, data)
         groups = None if presence is None else presence.groups(data.classes, network.cell_of)
         key = (wanted, settings.validation_fraction, id(data))
         if key not in self.splits:
@@ -89,6 +92,30 @@ class Loaded:
             self.splits[key] = _dealt(choices, data, network, groups, stream, held), held
         samples, held = self.splits[key]
         return Dealt(samples, groups, held)
+
+
+def _check_by_labels(choices: Choices, data: Dataset) -> None:
+    """Refuse what sorts samples by their label if they have none or several.
+
+    Raises:
+        ConfigError: the split, or the presence of clients, is by labels.
+    """
+    if is_one_class(data.train_labels):
+        return
+    needs = (
+        f"needs one class per sample, int64 labels [n], but those of data set {data.name!r} are "
+        f"{described(data.train_labels)}: choose"
+    )
+    if choices.presence is not None and choices.presence.by_labels:
+        raise ConfigError(
+            f'presence "{choices.presence.title}" {needs} presence "arrivals" or "trace".'
+        )
+    if choices.split.by_labels:
+        natural = "" if data.groups is None else ' or "natural"'
+        raise ConfigError(
+            f'split "{choices.split.title}" {needs} split "iid"{natural}, or give index lists as '
+            "split=... to wirelessfl.run."
+        )
 
 
 def given_dataset(settings: DataSection, data: Dataset) -> Dataset:

@@ -18,7 +18,10 @@ from wirelessfl.config.tables import checked_tables, given_places, read_toml
 from wirelessfl.config.task_tables import TASK_SETTINGS, task_names
 from wirelessfl.data import Dataset
 from wirelessfl.errors import ConfigError
-from wirelessfl.setup.arguments import check_settings
+from wirelessfl.setup.arguments import check_functions, check_settings
+
+Metrics = Mapping[str, Callable[..., Any]] | Sequence[str | Callable[..., Any]]
+"""Metrics as given: functions by name, or a list of names of metrics and of functions."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,16 +32,16 @@ class GivenObjects:
         model: module to train instead of the configured model, from its current weights.
         data: data set to use instead of the configured one.
         network: network to use instead of the configured one.
-        loss: loss function to use instead of the configured one.
-        metrics: further metrics of the rows, by name.
+        loss: loss function to use instead of the configured one, or the name of a loss.
+        metrics: further metrics of the rows: functions by name, or names and functions.
         split: indices of the training samples of each client, instead of the configured split.
     """
 
     model: nn.Module | None = None
     data: Dataset | None = None
     network: Network | None = None
-    loss: Callable[..., Tensor] | None = None
-    metrics: Mapping[str, Callable[..., float]] | None = None
+    loss: Callable[..., Tensor] | str | None = None
+    metrics: Metrics | None = None
     split: Sequence[Any] | None = None
 
     @property
@@ -51,10 +54,25 @@ class GivenObjects:
             network=None
             if network is None
             else GivenNetwork(cells=network.cells, clients=network.clients),
-            loss=None if self.loss is None else getattr(self.loss, "__name__", "loss"),
-            metrics=None if self.metrics is None else tuple(self.metrics),
+            loss=getattr(self.loss, "__name__", "loss") if callable(self.loss) else None,
+            metrics=tuple(self.functions) or None,
             split=None if self.split is None else len(self.split),
         )
+
+    @property
+    def functions(self) -> dict[str, Callable[..., Any]]:
+        """The given metrics that are functions, by name of the field of rows."""
+        if isinstance(self.metrics, Mapping):
+            return dict(self.metrics)
+        listed = [entry for entry in self.metrics or () if not isinstance(entry, str)]
+        return {getattr(entry, "__name__", "metric"): entry for entry in listed}
+
+    @property
+    def metric_names(self) -> tuple[str, ...]:
+        """The given metrics that are names."""
+        if self.metrics is None or isinstance(self.metrics, Mapping):
+            return ()
+        return tuple(entry for entry in self.metrics if isinstance(entry, str))
 
 
 NOTHING = GivenObjects()
@@ -84,6 +102,7 @@ def configured(
         tables: dict[str, Any] = config.given_tables()
     else:
         tables = dict(config) if isinstance(config, Mapping) else read_toml(Path(config), trust)
+    tables = _with_names(tables, given)
     settings, marks = Settings(**checked_tables(tables)), given.marks
     check_given(settings.given, given)
     _check_replaced(tables, settings, given)
@@ -94,6 +113,31 @@ def configured(
         tables["network"] = settings.network.model_dump()
         loose |= given_places(tables) - explicit
     return Config.of(tables | {"given": marks.model_dump(exclude_none=True)}, loose=loose)
+
+
+def _with_names(tables: dict[str, Any], given: GivenObjects) -> dict[str, Any]:
+    """The tables with the loss and the metrics that are given by name.
+
+    Raises:
+        ConfigError: other ones are set, or a loss or metric is neither a name nor a function.
+    """
+    check_functions(given.loss, given.metrics, given.functions)
+    if isinstance(given.loss, str):
+        if tables.get("loss") not in (None, {}, given.loss, {"name": given.loss}):
+            raise ConfigError(
+                f"loss={given.loss!r} is given to wirelessfl.run, and so is a table [loss]: leave "
+                "one out."
+            )
+        tables = tables | {"loss": given.loss}
+    if given.metric_names:
+        evaluation = tables.get("evaluation") or {}
+        if not isinstance(evaluation, Mapping) or evaluation.get("metric"):
+            raise ConfigError(
+                "metrics=... is given to wirelessfl.run, and so is metric in [evaluation]: leave "
+                "one out."
+            )
+        tables = tables | {"evaluation": {**evaluation, "metric": given.metric_names}}
+    return tables
 
 
 def check_given(marks: Given, given: GivenObjects = NOTHING) -> None:
@@ -132,7 +176,11 @@ def _check_replaced(tables: Mapping[str, Any], settings: Settings, given: GivenO
         ConfigError: an object replaces given settings; the message names all of them.
     """
     places = given_places(tables)
-    replaced: dict[str, list[str]] = {"model": [], "data": [], "network": []}
+    replaced: dict[str, list[str]] = {"model": [], "data": [], "network": [], "loss": []}
+    if callable(given.loss) and settings.given.loss is None:
+        table = settings.loss or {}
+        keys = [key for key in table if ("loss", key) in places]
+        replaced["loss"] = [f"{'loss' if k == 'name' else k}={table[k]}" for k in keys]
     if given.model is not None and settings.given.model is None:
         table = settings.model
         keys = [key for key in table if ("model", key) in places and key != "layers"]

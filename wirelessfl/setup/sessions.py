@@ -10,7 +10,9 @@ from torch import Tensor
 from channels.streams import Stream
 from wirelessfl.config import Config
 from wirelessfl.data.label_groups import LabelGroups
+from wirelessfl.data.label_kinds import is_one_class
 from wirelessfl.errors import ConfigError
+from wirelessfl.guard import described
 from wirelessfl.schedules import Clock, SessionsScheduler
 from wirelessfl.sessions.attendance import Attendance
 from wirelessfl.sessions.held_labels import HeldLabels
@@ -42,6 +44,12 @@ def build_sessions(config: Config, given: GivenObjects, shards: Shards) -> Sessi
             "choose another warm start."
         )
     model, evaluation = rounds.model, config.evaluation
+    if config.sessions.tested_labels == "present" and not is_one_class(model.data.train_labels):
+        raise ConfigError(
+            f"tested_labels=present needs one class per sample, int64 labels [n], but those of "
+            f"data set {model.data.name!r} are {described(model.data.train_labels)}: choose "
+            "tested_labels all."
+        )
 
     def draw(number: int) -> Tensor:
         """Random parameters, drawn in the same way as the initial parameters."""
@@ -102,7 +110,12 @@ def build_attendance(
 
 
 def _held_labels(model: TrainedModel) -> HeldLabels:
-    """The labels of present clients, which are looked up in the data of few clients."""
+    """The labels of present clients, which are looked up in the data of few clients.
+
+    Samples without a class have none.
+    """
+    if not is_one_class(model.data.train_labels):
+        return HeldLabels(lambda client: (), ())
     labels, classes = model.data.train_labels.numpy(), model.data.classes
     counts = np.bincount(labels, minlength=classes)
     if model.validation is not None:

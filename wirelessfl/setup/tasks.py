@@ -178,6 +178,7 @@ def _learner(
             model.test_inputs,
             model.test_labels,
             None if tested is None else tested.of(np.zeros(1, dtype=np.int64)),
+            model.measures,
         ),
         stream,
         spread_updates=task.choices.schedule.measured,

@@ -17,10 +17,15 @@ from wirelessfl.config import Config
 from wirelessfl.data import Dataset
 from wirelessfl.data.client_samples import ClientSamples
 from wirelessfl.data.label_groups import LabelGroups
+from wirelessfl.data.label_kinds import is_one_class
+from wirelessfl.errors import ConfigError
+from wirelessfl.guard import described
+from wirelessfl.metrics import Measures
 from wirelessfl.setup.computing import Computing, Workload, expect_workers, find_device
 from wirelessfl.setup.data import Loaded, given_dataset
 from wirelessfl.setup.executors import Trained, build_executor
 from wirelessfl.setup.given_objects import GivenObjects
+from wirelessfl.setup.losses import check_monitor, measures_of, with_loss
 from wirelessfl.setup.models import configured_model
 from wirelessfl.setup.step_costs import StepCost, counted_cost
 from wirelessfl.training.batches import BatchSource
@@ -45,6 +50,7 @@ class TrainedModel:
         test_inputs: test samples, on the device.
         test_labels: labels of the test samples.
         validation: held-out training samples; None without validation.
+        measures: further metrics of rows.
         executor: computes local updates.
         computing: resolved device, workers and threads.
         step_cost: counted cost of a full-model step; None unless ``cycles_per_flop`` is set.
@@ -61,6 +67,7 @@ class TrainedModel:
     test_inputs: Tensor
     test_labels: Tensor
     validation: Samples | None
+    measures: Measures
     executor: Executor
     computing: Computing
     step_cost: StepCost | None
@@ -125,6 +132,9 @@ def build_model_of(
     device = find_device(config.run.device)
     module.to(device)
     inputs, labels = data.train_inputs.to(device), data.train_labels.to(device)
+    objective, loss_note = with_loss(config, objective, data, given, device)
+    measures = measures_of(config, given, objective, data, samples)
+    check_monitor(config, objective, measures, held=held is not None)
     # No client can fill a larger batch. Equal widths keep results independent of the chunk.
     batch_size = min(config.training.batch_size, int(samples.sizes.max()))
     source = BatchSource(samples, batch_size, stream)
@@ -137,11 +147,13 @@ def build_model_of(
             classes=data.classes,
             clients=len(samples),
             algorithm=config.choices.algorithm,
-            penalties=penalties,
+            penalties=_checked(penalties, comparing, data),
             comparing=comparing,
             workload=workload,
         ),
     )
+    if loss_note is not None:
+        notes.append(loss_note)
     step_cost = counted_cost(config, objective, inputs, labels)
     if step_cost is not None:
         notes.append(step_cost.note)
@@ -158,6 +170,7 @@ def build_model_of(
         test_inputs=data.test_inputs.to(device),
         test_labels=data.test_labels.to(device),
         validation=_validation(data, held, device),
+        measures=measures,
         executor=executor,
         computing=computing,
         step_cost=step_cost,
@@ -182,3 +195,17 @@ def _penalties(config: Config) -> tuple[tuple[Penalty, ...], str]:
             comparing = f'warm_start "{config.warm_start["name"]}"'
         penalties += warm_start.penalties(1, ())  # as in later sessions
     return penalties, comparing
+
+
+def _checked(penalties: tuple[Penalty, ...], comparing: str, data: Dataset) -> tuple[Penalty, ...]:
+    """The penalties, none of which needs classes that the labels do not have.
+
+    Raises:
+        ConfigError: one does.
+    """
+    if any(penalty.of_classes for penalty in penalties) and not is_one_class(data.train_labels):
+        raise ConfigError(
+            f"{comparing} compares class probabilities, but the labels of data set {data.name!r} "
+            f"are {described(data.train_labels)}: choose another one, or int64 labels [n]."
+        )
+    return penalties

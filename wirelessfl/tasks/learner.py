@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from channels import ChannelDraw, Load
 from channels.arrays import FloatArray, IntArray
 from channels.streams import Stream
+from wirelessfl.metrics import Measures
 from wirelessfl.rounds.step_sizes import with_step_size
 from wirelessfl.server.server import Server
 from wirelessfl.server.upload import Senders
@@ -26,7 +26,14 @@ from wirelessfl.tasks.request_submodels import RequestSubmodels
 from wirelessfl.tasks.spread import spread
 from wirelessfl.tasks.star_merge import StarMerge
 from wirelessfl.training.cohort import State
-from wirelessfl.training.evaluate import Samples, deployed, evaluate, logits_of
+from wirelessfl.training.evaluate import (
+    NO_MEASURES,
+    Measured,
+    Samples,
+    deployed,
+    logits_of,
+    measured,
+)
 from wirelessfl.training.objective import Objective
 from wirelessfl.training.steps_done import StepsDone
 
@@ -37,13 +44,15 @@ class EvaluationSet:
 
     Args:
         inputs: [samples, ...] on the device.
-        labels: [samples] on the device.
+        labels: [samples, ...] on the device.
         tested: the submodel to evaluate; None for the full model.
+        measures: further metrics.
     """
 
     inputs: Tensor
     labels: Tensor
     tested: Submodels | None = None
+    measures: Measures = NO_MEASURES
 
 
 class Learner:
@@ -253,16 +262,20 @@ class Learner:
         for client in clients.tolist():
             rows = torch.from_numpy(np.asarray(data.source.client_samples[client], dtype=np.int64))
             x, y = data.batch(rows.to(data.inputs.device))
-            found.append(float(F.cross_entropy(logits_of(objective, params, x), y)))
+            logits = logits_of(objective, params, x, y)
+            found.append(float(objective.criterion.reduced(logits, y, "mean")))
         return np.array(found)
 
-    def evaluate(self) -> tuple[float, float]:
-        """Accuracy and loss on the test set."""
-        return evaluate(*self._deployed(), self.test.inputs, self.test.labels)
+    def evaluate(self) -> Measured:
+        """Accuracy, loss and metrics on the test set."""
+        test = Samples(self.test.inputs, self.test.labels)
+        return measured(*self._deployed(), test, self.test.measures)
 
-    def validate(self) -> tuple[float, float] | None:
-        """Accuracy and loss on the validation set; None without one."""
-        return None if self.validation is None else evaluate(*self._deployed(), *self.validation)
+    def validate(self) -> Measured | None:
+        """Accuracy, loss and metrics on the validation set; None without one."""
+        if self.validation is None:
+            return None
+        return measured(*self._deployed(), self.validation, self.test.measures)
 
     def tensors(self) -> dict[str, Tensor]:
         """Tensors of the state, for a checkpoint."""

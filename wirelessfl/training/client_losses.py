@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from channels.arrays import FloatArray, IntArray
 from wirelessfl.submodels import Submodels
@@ -33,7 +32,7 @@ class ClientLosses:
 
     @torch.no_grad()
     def of(self, params: Tensor, clients: IntArray, samples: int | None = None) -> FloatArray:
-        """Mean cross-entropy of each client [clients]; 0 for a client without samples.
+        """Mean loss of each client [clients]; 0 for a client without samples.
 
         Batches contain samples of several clients. Sums are float64.
 
@@ -57,8 +56,8 @@ class ClientLosses:
             part = slice(first, first + objective.test_batch)
             x, y = self.data.batch(torch.from_numpy(rows[part]).to(self.data.inputs.device))
             with FastPooling():
-                logits = logits_of(objective, tensors, x)
-            losses[part] = F.cross_entropy(logits, y, reduction="none").double().cpu().numpy()
+                logits = logits_of(objective, tensors, x, y)
+            losses[part] = objective.criterion.values(logits, y).double().cpu().numpy()
         client = np.repeat(np.arange(len(own)), sizes)
         return np.asarray(np.bincount(client, losses, len(own)) / np.maximum(sizes, 1))
 

@@ -55,7 +55,7 @@ class Outputs:
     """Outputs of a model for a batch.
 
     Args:
-        logits: [batch, classes].
+        logits: [batch, classes], or outputs of another shape for other losses.
         features: [batch, f], the flattened input of the last ``nn.Linear`` that runs; in a linear
             model these are the samples. None if they are not needed.
     """
@@ -74,6 +74,8 @@ class Penalty(ABC):
 
     features: ClassVar[bool] = False
     """Whether the term needs features in addition to logits."""
+    of_classes: ClassVar[bool] = False
+    """Whether the term needs logits [batch, classes] and a label per sample."""
 
     @abstractmethod
     def anchors(self, cohort: Cohort) -> dict[str, Tensor]:
@@ -89,7 +91,7 @@ class Penalty(ABC):
         Args:
             outputs: outputs of the model in training.
             anchors: outputs of the models from :meth:`anchors`, by name.
-            y: [batch], labels.
+            y: [batch, ...], labels.
         """
 
 
@@ -116,7 +118,7 @@ def anchors_of(cohort: Cohort, spec: ParamSpec) -> Anchors:
 
 @dataclass(frozen=True)
 class Terms:
-    """Terms of the loss in addition to the cross-entropy.
+    """Terms of the clients' loss in addition to that of the samples.
 
     Args:
         penalties: the terms.

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from wirelessfl.data.dataset import widened
 from wirelessfl.errors import ConfigError
 from wirelessfl.guard import calling, described
+from wirelessfl.losses import accuracies
+from wirelessfl.metrics import Measures
 from wirelessfl.submodels import Submodels
 from wirelessfl.training.objective import Objective
 from wirelessfl.training.pooling import FastPooling
+
+NO_MEASURES = Measures()
 
 
 class Samples(NamedTuple):
@@ -23,18 +26,45 @@ class Samples(NamedTuple):
 
     Args:
         inputs: [samples, ...] on the device.
-        labels: [samples] on the device.
+        labels: [samples, ...] on the device.
     """
 
     inputs: Tensor
     labels: Tensor
 
 
-@torch.no_grad()
+class Measured(NamedTuple):
+    """A model's results on samples.
+
+    Args:
+        accuracy: in [0, 1]; None if outputs are neither right nor wrong, as in regression.
+        loss: mean loss.
+        metrics: further metrics, by field of rows.
+    """
+
+    accuracy: float | None
+    loss: float
+    metrics: Mapping[str, Any]
+
+
 def evaluate(
     objective: Objective, params: Tensor, inputs: Tensor, labels: Tensor, batch: int | None = None
-) -> tuple[float, float]:
-    """Accuracy in [0, 1] and mean cross-entropy of ``params`` [P] over the samples.
+) -> tuple[float | None, float]:
+    """Accuracy in [0, 1] and mean loss of ``params`` [P]; arguments as in ``measured``."""
+    return measured(objective, params, Samples(inputs, labels), batch=batch)[:2]
+
+
+@torch.no_grad()
+def measured(
+    objective: Objective,
+    params: Tensor,
+    samples: Samples,
+    measures: Measures = NO_MEASURES,
+    batch: int | None = None,
+) -> Measured:
+    """Accuracy, mean loss and metrics of ``params`` [P] over the samples.
+
+    Outputs of all samples are kept only for metrics: 4 bytes per sample and output.
 
     Sums over batches are float64, so the result does not depend on the batch size, except for
     models that mix the samples of a batch (batch normalisation).
@@ -42,8 +72,8 @@ def evaluate(
     Args:
         objective: model and loss.
         params: parameters [P].
-        inputs: [samples, ...].
-        labels: [samples].
+        samples: the samples.
+        measures: further metrics.
         batch: samples per batch; None for the objective's ``test_batch``.
 
     Raises:
@@ -53,20 +83,27 @@ def evaluate(
         batch = objective.test_batch
     tensors = objective.spec.views(params)
     objective.module.eval()
-    right, loss = 0, 0.0
+    inputs, labels = samples
+    criterion, kept = objective.criterion, list[Tensor]()
+    right, loss = 0.0, 0.0
     for first in range(0, len(labels), batch):
         # A copy, because a module may normalise its input in place.
         x = widened(inputs[first : first + batch]).clone()
         y = labels[first : first + batch]
         with FastPooling():
-            logits = logits_of(objective, tensors, x)
-        right += int((logits.argmax(-1) == y).sum())
-        loss += float(F.cross_entropy(logits, y, reduction="sum").double())
-    return right / len(labels), loss / len(labels)
+            logits = logits_of(objective, tensors, x, y)
+        if criterion.accuracy is not None:
+            right += float(accuracies(criterion.accuracy, logits, y).sum())
+        loss += float(criterion.reduced(logits, y, "sum").double())
+        if measures:
+            kept.append(logits)
+    accuracy = None if criterion.accuracy is None else right / len(labels)
+    metrics = measures.of(torch.cat(kept), labels) if measures else {}
+    return Measured(accuracy, loss / len(labels), metrics)
 
 
-def logits_of(objective: Objective, params: Mapping[str, Tensor], x: Tensor) -> Tensor:
-    """Logits [batch, classes] of ``x`` [batch, ...] in evaluation.
+def logits_of(objective: Objective, params: Mapping[str, Tensor], x: Tensor, y: Tensor) -> Tensor:
+    """Outputs of ``x`` [batch, ...] with labels ``y`` [batch, ...] in evaluation.
 
     Raises:
         ConfigError: the model does not return one row per sample.
@@ -75,12 +112,21 @@ def logits_of(objective: Objective, params: Mapping[str, Tensor], x: Tensor) -> 
     name = type(objective.module).__name__
     with calling(f"model {name}, evaluation of {len(x)} samples"):
         logits = objective.call(params, x)
-    if not isinstance(logits, Tensor) or logits.dim() != 2 or len(logits) != len(x):
+    if not _one_each(objective, logits, y):
         raise ConfigError(
             f"model {name} returns {described(logits)} for {len(x)} samples in evaluation: return "
             "logits [batch, classes] for any number of samples."
         )
     return logits
+
+
+def _one_each(objective: Objective, outputs: object, y: Tensor) -> bool:
+    """Whether outputs have one row per sample, and the shape that the loss needs."""
+    if not isinstance(outputs, Tensor) or not outputs.dim() or len(outputs) != len(y):
+        return False
+    classes = outputs.shape[1] if outputs.dim() > 1 else 1
+    shapes = objective.criterion.shapes(y, classes)
+    return shapes is None or tuple(outputs.shape) in shapes
 
 
 def deployed(

@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
-from torch.nn import functional as F
 
 from wirelessfl.errors import ConfigError
+from wirelessfl.losses import CrossEntropy, Loss
 from wirelessfl.models.declared import Declared
 from wirelessfl.models.dropout import StreamDropout
 from wirelessfl.submodels import ParamSpec
@@ -32,7 +32,7 @@ from wirelessfl.training.cohort import (
 
 @dataclass(frozen=True)
 class Objective:
-    """A model with a cross-entropy loss over classes and optional further terms.
+    """A model with a loss, cross-entropy by default, and optional further terms.
 
     Only the module's frozen tensors are used (a LoRA base, buffers): trainable parameters always
     come from flat vectors.
@@ -43,6 +43,8 @@ class Objective:
     dropout_keys: tuple[str, ...] = field(default=())
     slots: tuple[tuple[str, str], ...] = field(default=())
     """Additional names of tied parameters, each with its name in ``spec``."""
+    criterion: Loss = field(default_factory=CrossEntropy)
+    """The loss of each sample."""
 
     @classmethod
     def of(cls, module: nn.Module) -> Objective:
@@ -91,7 +93,7 @@ class Objective:
         return Declared.of(self.module).test_batch
 
     def loss(self, params: dict[str, Tensor], batch: Batch, terms: Terms = NO_TERMS) -> Tensor:
-        """Weighted training loss of one client's batch: cross-entropy and further terms.
+        """Weighted training loss of one client's batch: the loss and further terms.
 
         Args:
             params: parameters by name.
@@ -106,7 +108,7 @@ class Objective:
         return self._loss(outputs, batch, terms)
 
     def _loss(self, outputs: Outputs, batch: Batch, terms: Terms) -> Tensor:
-        loss = F.cross_entropy(outputs.logits, batch.y, reduction="none")
+        loss = self.criterion.values(outputs.logits, batch.y)
         if terms.penalties:
             with self._evaluating():
                 others = [

@@ -70,6 +70,8 @@ class LogitDistillation(Penalty):
         weight: weight of the term.
     """
 
+    of_classes: ClassVar[bool] = True
+
     weight: float
 
     def anchors(self, cohort: Cohort) -> dict[str, Tensor]:
@@ -100,6 +102,8 @@ class RelationDistillation(Penalty):
         weight: weight of the term.
         old: labels of the classes that the teacher knows.
     """
+
+    of_classes: ClassVar[bool] = True
 
     weight: float
     old: tuple[int, ...] = ()

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from wirelessfl.errors import ConfigError
+from wirelessfl.guard import described
 from wirelessfl.training.objective import Objective
 
 
@@ -55,6 +56,21 @@ def trial_pass(objective: Objective, x: Tensor) -> tuple[Tensor, bool]:
         )
     _try_large_parameters(objective, x)
     return output, draws
+
+
+def output_of(module: nn.Module, x: Tensor) -> Tensor:
+    """Output of ``module`` for samples ``x`` [batch, ...], without gradients.
+
+    Raises:
+        ConfigError: the module does not run, or does not return a tensor with a row per sample.
+    """
+    output, _ = _run(module, x)
+    if not isinstance(output, Tensor) or output.shape[:1] != (len(x),):
+        raise ConfigError(
+            f"model {type(module).__name__} returns {described(output)} for {len(x)} samples: "
+            "return outputs [batch, ...]."
+        )
+    return output
 
 
 def _run(module: nn.Module, x: Tensor) -> tuple[Tensor, bool]:

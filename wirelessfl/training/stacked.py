@@ -1,9 +1,9 @@
 """The fast executor for plain networks: stacked layers of many clients, handwritten backward pass.
 
 It trains chains of linear layers, convolutions, activations, pooling, ``StreamDropout`` and
-flattening with a cross-entropy loss; ``VmapExecutor`` trains all other models. It is faster for
-three reasons: it builds no autograd graph, fuses plain SGD into the product that computes a
-weight's gradient, and runs one grouped convolution for all clients in channels-last memory.
+flattening; ``VmapExecutor`` trains all other models. It is faster for three reasons: it builds no
+autograd graph of the layers, fuses plain SGD into the product that computes a weight's gradient,
+and runs one grouped convolution for all clients in channels-last memory.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from wirelessfl.errors import ConfigError
+from wirelessfl.losses import CrossEntropy, Loss
 from wirelessfl.submodels import ParamSpec
 from wirelessfl.submodels.tracing import first_sentence
 from wirelessfl.training.batches import Batch, Batches
@@ -127,14 +128,29 @@ class StackedExecutor(TensorExecutor):
         for layer in self.layers:
             x, kept = layer.forward(x, params, keys)
             saved.append(kept)
-        # Gradient of cross-entropy: softmax minus the one-hot label, times the sample's weight.
-        grad = x.softmax(-1)
-        grad.scatter_add_(2, y[..., None], grad.new_full((), -1.0).expand(*y.shape, 1))
-        grad *= weight[..., None]
+        criterion = self.objective.criterion
+        if isinstance(criterion, CrossEntropy) and not criterion.label_smoothing and y.dim() == 2:
+            # Gradient of cross-entropy: softmax minus the one-hot label, times the sample's weight.
+            grad = x.softmax(-1)
+            grad.scatter_add_(2, y[..., None], grad.new_full((), -1.0).expand(*y.shape, 1))
+            grad *= weight[..., None]
+        else:
+            grad = _loss_gradient(criterion, x, y, weight)
         if terms.penalties:
             grad += _penalty_gradient(terms.penalties, x, anchor_logits, batch)
         for i in range(len(self.layers) - 1, self._first - 1, -1):
             grad = self.layers[i].backward(grad, saved[i], params, write, i > self._first)
+
+
+def _loss_gradient(loss: Loss, outputs: Tensor, y: Tensor, weight: Tensor) -> Tensor:
+    """Gradient of the weighted loss with respect to the outputs [clients, batch, ...].
+
+    The loss depends on one sample only, so the samples of all clients can form one batch.
+    """
+    with torch.enable_grad():
+        leaf = outputs.detach().flatten(0, 1).requires_grad_()
+        values = loss.values(leaf, y.flatten(0, 1))
+    return torch.autograd.grad(values, leaf, weight.flatten())[0].view_as(outputs)
 
 
 def _penalty_gradient(
@@ -150,7 +166,7 @@ def _penalty_gradient(
     with torch.enable_grad():
         leaf = logits.detach().flatten(0, 1).requires_grad_()
         others = [{n: Outputs(v.flatten(0, 1)) for n, v in of.items()} for of in anchor_logits]
-        loss = total(penalties, Outputs(leaf), others, batch.y.flatten())
+        loss = total(penalties, Outputs(leaf), others, batch.y.flatten(0, 1))
     return torch.autograd.grad(loss, leaf, batch.weight.flatten())[0].view_as(logits)
 
 
@@ -182,7 +198,7 @@ def _both_gradients(
     objective = fast.objective
     x, y = fast.data.first(4)
     flat = objective.spec.from_module(objective.module)
-    weight = x.new_full(y.shape, 1 / len(y), dtype=torch.float32)
+    weight = x.new_full((len(y),), 1 / len(y), dtype=torch.float32)
     key = torch.zeros(2, dtype=torch.int32, device=x.device)
     objective.module.train()
     batch = Batch(x, y, weight, key)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import torch
 from torch import Tensor
 
 from wirelessfl.errors import ConfigError
+from wirelessfl.guard import described
+from wirelessfl.losses import CrossEntropy, Probe
 from wirelessfl.submodels import NeuronMap, Partition, Submodels, extract, extract_neurons
 from wirelessfl.submodels.tracing import first_sentence
 from wirelessfl.training.batches import Batch
@@ -21,25 +25,32 @@ def check_model(objective: Objective, x: Tensor, y: Tensor, classes: int) -> str
     Args:
         objective: the objective to check.
         x: [batch, ...], a few samples.
-        y: [batch], their labels.
-        classes: number of classes of the data set.
+        y: [batch, ...], their labels.
+        classes: number of outputs of the data set.
 
     Returns:
         None, or why several clients cannot train at once: the model draws random numbers from
         torch's global generator, or computes activations again in the backward pass.
 
     Raises:
-        ConfigError: the model does not run on the samples, does not return logits [batch, classes],
-            has side effects (see ``trial_pass``), trains a tensor that is not a parameter of it,
-            uses a parameter other than by its name, or cannot be differentiated.
+        ConfigError: the model does not run on the samples, does not return the outputs that the
+            loss needs, such as logits [batch, classes], has side effects (see ``trial_pass``),
+            trains a tensor that is not a parameter of it, uses a parameter other than by its name,
+            or cannot be differentiated.
     """
     name = type(objective.module).__name__
     logits, draws = trial_pass(objective, x)
     shape = tuple(getattr(logits, "shape", ()))
-    if shape != (len(x), classes):
+    shapes = objective.criterion.shapes(y, classes)
+    if shape[:1] != (len(x),) or (shapes is not None and shape not in shapes):
+        need = f"logits [batch, {classes}], one per class of the data set."
+        if not (isinstance(objective.criterion, CrossEntropy) and y.dim() == 1):
+            found = " or ".join(str(["batch", *one[1:]]).replace("'", "") for one in shapes or ())
+            need = f"outputs {found or '[batch, ...]'}, as loss {objective.criterion.title!r} needs"
+            need += f" for labels {described(y)} of {classes} classes." if shapes else "."
         raise ConfigError(
             f"model {name} returns {shape or type(logits).__name__} for {len(x)} samples: return "
-            f"logits [batch, {classes}], one per class of the data set."
+            f"{need}"
         )
     recomputes = _check_gradients(objective, x, y)
     if draws:
@@ -264,6 +275,12 @@ def _submodel_gradient(
     """Gradient of the first submodel in full coordinates [P], and the gradient of its padding."""
     assert submodels.index is not None
     index = submodels.index[0].to(x.device)
+    with torch.no_grad(), torch.random.fork_rng():
+        outputs = objective.call(submodels.spec.views(submodels.gather(flat)[0]), x.clone())
+    if outputs.dim() != 2 or outputs.shape[1] < 2:  # there is no cross-entropy
+        objective = replace(objective, criterion=Probe())
+    else:
+        objective = replace(objective, criterion=CrossEntropy())
     leaf = submodels.gather(flat)[0].requires_grad_()
     labels = torch.zeros(len(x), dtype=torch.long, device=x.device)
     weight = torch.full((len(x),), 1.0 / len(x), device=x.device)

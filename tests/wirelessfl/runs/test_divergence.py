@@ -15,9 +15,11 @@ from tests.drawn import lines
 from wirelessfl.cli.show import closing_table, progress
 from wirelessfl.divergence import counted, has_diverged
 from wirelessfl.figures import draw_curves, new_figure
-from wirelessfl.runs.rows import deciding_accuracy, evaluation_fields
+from wirelessfl.runs.monitor import Monitor
+from wirelessfl.runs.rows import evaluation_fields
 from wirelessfl.runs.sweep import sweep
 from wirelessfl.runs.transitions import transitions
+from wirelessfl.training.evaluate import Measured
 
 REQUESTS = {"requests": 4, "buffer": 2, "eval_every": 1}
 REGIMES = {
@@ -101,28 +103,36 @@ def test_parameters_decide_where_the_loss_is_finite(config, mostly_zero, name):
     assert sum("has diverged" in note for note in notes) == 1
 
 
+def fields(params, *found):
+    return evaluation_fields(params, *(Measured(*each, {}) for each in found))
+
+
+def score(row):
+    return Monitor.of(None, row).score(row)
+
+
 def test_each_row_counts_by_itself():
     """Earlier rows keep what they reached, and a loss that becomes finite again counts."""
     finite, infinite = torch.ones(3), torch.tensor([1.0, math.inf, 1.0])
-    sound = evaluation_fields(finite, (0.9, 0.5), (0.8, 0.6))
+    sound = fields(finite, (0.9, 0.5), (0.8, 0.6))
     assert sound == {
         "accuracy": 0.9, "loss": 0.5, "validation_accuracy": 0.8, "validation_loss": 0.6
     }  # fmt: skip
-    assert deciding_accuracy(sound) == 0.8
+    assert score(sound) == 0.8
     lost = (
-        evaluation_fields(infinite, (0.9, 0.5)),
-        evaluation_fields(finite, (0.9, math.inf)),
-        evaluation_fields(finite, (0.9, math.nan)),
-        evaluation_fields(finite, (0.9, 0.5), (0.9, math.inf)),
-        evaluation_fields(infinite, (0.9, 0.5), (0.9, 0.5)),
+        fields(infinite, (0.9, 0.5)),
+        fields(finite, (0.9, math.inf)),
+        fields(finite, (0.9, math.nan)),
+        fields(finite, (0.9, 0.5), (0.9, math.inf)),
+        fields(infinite, (0.9, 0.5), (0.9, 0.5)),
     )
     for row in lost:
         assert has_diverged(row)
         assert row["accuracy"] == 0.9
-        assert deciding_accuracy(row) < 0
+        assert score(row) < 0
         assert counted(row) == 0
         assert math.isnan(counted(row, "loss"))
-        assert max((row, sound, row), key=deciding_accuracy) is sound
+        assert max((row, sound, row), key=score) is sound
     assert not has_diverged(sound)
     assert counted(sound) == 0.9
     assert counted(sound, "validation_loss") == 0.6

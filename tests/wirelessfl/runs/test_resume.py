@@ -16,7 +16,7 @@ from wirelessfl.models import FCNN
 from wirelessfl.runs.about import CHECKPOINT_LAYOUT, ROWS_SCHEMA
 from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.runs.kept import is_finished, kept_run
-from wirelessfl.runs.rows import deciding_accuracy
+from wirelessfl.runs.monitor import Monitor
 from wirelessfl.setup import build
 
 
@@ -191,8 +191,8 @@ def test_a_run_stops_at_its_target(config, toy, same, halt_at, name, flags):
     whole = wirelessfl.run(config(name, **flags), data=toy)
     flags["stop_at_target"] = True
     stopped = wirelessfl.run(config(name, **flags), data=toy)
-    last = deciding_accuracy(stopped.rows[-1])
-    assert max(map(deciding_accuracy, stopped.rows[:-1])) < 0.7 <= last
+    *before, last = (Monitor.of(None, row).score(row) for row in stopped.rows)
+    assert max(before) < 0.7 <= last
     assert 1 < len(stopped.rows) < len(whole.rows)
     for row, other in zip(stopped.rows, whole.rows, strict=False):
         assert row | {"wall_seconds": 0} == other | {"wall_seconds": 0}

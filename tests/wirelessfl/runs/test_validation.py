@@ -19,7 +19,7 @@ from wirelessfl.data import Dataset
 from wirelessfl.data.validation import hold_out
 from wirelessfl.errors import ConfigError, DataError
 from wirelessfl.figures import draw_curves, new_figure
-from wirelessfl.runs.rows import deciding_accuracy
+from wirelessfl.runs.monitor import Monitor
 from wirelessfl.setup import build
 
 FRACTION = 0.15  # 36 of the toy's 240 samples
@@ -159,7 +159,8 @@ def test_a_summary_selects_by_validation_accuracy(config, toy):
     assert max(tested) < 0.8
     assert summary["rounds_to_target"] == hit["round"]
     assert summary["validation_accuracy"] == held[-1]
-    assert deciding_accuracy({"accuracy": 0.5}) == 0.5
+    row = {"accuracy": 0.5}
+    assert Monitor.of(None, row).score(row) == 0.5
 
 
 @pytest.mark.parametrize("regime", ["rounds", "requests", "sessions"])

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from typing import Annotated, Any, Self
+
+from pydantic import BeforeValidator, Field, model_validator
 
 from wirelessfl.config.sections.base import Section
+from wirelessfl.errors import ConfigError
+from wirelessfl.import_paths import absolute
+
+
+def listed(given: Any) -> Any:
+    """Parse a list, or a comma-separated string, of names; return other values unchanged."""
+    names = given.split(",") if isinstance(given, str) else given
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+        return given
+    found = (absolute(part.strip()) for name in names for part in name.split(","))
+    return tuple(dict.fromkeys(name for name in found if name)) or None
 
 
 class EvaluationSection(Section):
-    """When models are evaluated, and the target accuracy."""
+    """When models are evaluated, what is measured, and the target."""
 
     eval_every: int | None = Field(
         None,
@@ -27,12 +40,30 @@ class EvaluationSection(Section):
     )
     target: float | None = Field(
         None,
-        gt=0,
-        le=1,
-        description="target accuracy (on validation samples, if any): the summary reports the cost "
-        "of reaching it, and a task ends when it reaches it",
+        description="target accuracy, > 0 and <= 1 (on validation samples, if any), or target of "
+        "--monitor: the summary reports the cost of reaching it, and a task ends when it reaches "
+        "it",
     )
     stop_at_target: bool = Field(
         False,
         description="end the run with the first evaluation that reaches the target",
     )
+    metric: Annotated[tuple[str, ...] | None, BeforeValidator(listed)] = Field(
+        None,
+        description="further metrics of rows, e.g. macro-f1,class-accuracy,my_module:my_metric",
+    )
+    monitor: str | None = Field(
+        None,
+        description="field of rows that the target refers to, e.g. loss or a metric (default: "
+        "validation_accuracy if there are validation samples, otherwise accuracy)",
+    )
+
+    @model_validator(mode="after")
+    def _check_target(self) -> Self:
+        accuracy = self.monitor is None or self.monitor.endswith("accuracy")
+        if self.target is not None and accuracy and not 0 < self.target <= 1:
+            raise ConfigError(
+                f"evaluation.target is {self.target:g}: give a number > 0 and <= 1, or name the "
+                "field that it refers to by monitor."
+            )
+        return self

@@ -25,7 +25,7 @@ class Samples:
     """Labels of a training set, and the natural client of each sample.
 
     Args:
-        labels: [n].
+        labels: [n, ...].
         groups: [n], integers, the natural client of each sample; None if the data set has none.
     """
 
@@ -67,6 +67,8 @@ class Split(Choice, ABC):
 
     by_groups: ClassVar[bool] = False
     """Whether clients are groups of the data set, so their labels cannot be chosen."""
+    by_labels: ClassVar[bool] = False
+    """Whether the split sorts samples by their label, of which each has one."""
 
     @returns(_dealt)
     @abstractmethod

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,8 @@ class Dirichlet(OwnedSplit):
         samples_per_client: number of samples of every client; None to deal all samples.
         reuse: whether samples may be used again once their class runs out.
     """
+
+    by_labels: ClassVar[bool] = True
 
     alpha: Annotated[
         float, Field(gt=0, le=1e100, description="concentration of the Dirichlet split")

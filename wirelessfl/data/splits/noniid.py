@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,8 @@ class NonIID(OwnedSplit):
     Args:
         shards: shards per client, >= 1.
     """
+
+    by_labels: ClassVar[bool] = True
 
     shards: Annotated[int, Field(ge=1, description="label shards per client")] = 2
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,8 @@ class TwoShard(OwnedSplit):
 
     See ``deal_labels`` for the rounding.
     """
+
+    by_labels: ClassVar[bool] = True
 
     def owners(self, labels: NDArray[np.generic], cell_of: IntArray, stream: Stream) -> IntArray:
         """The client of each sample, [n]."""

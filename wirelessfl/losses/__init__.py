@@ -1,0 +1,27 @@
+"""Losses, one per file. Files in this folder are discovered automatically.
+
+A loss of one's own is a function ``f(outputs, labels) -> Tensor``, named by its import path or
+given to ``wirelessfl.run``; see ``wirelessfl.losses.own``.
+"""
+
+from __future__ import annotations
+
+from wirelessfl.losses.base import Accuracy, Loss, accuracies
+from wirelessfl.losses.cross_entropy import CrossEntropy
+from wirelessfl.losses.fitting import check_labels
+from wirelessfl.losses.kind import LOSSES
+from wirelessfl.losses.own import FunctionLoss, GivenLoss, OwnLoss, Probe, ready
+
+__all__ = [
+    "LOSSES",
+    "Accuracy",
+    "CrossEntropy",
+    "FunctionLoss",
+    "GivenLoss",
+    "Loss",
+    "OwnLoss",
+    "Probe",
+    "accuracies",
+    "check_labels",
+    "ready",
+]

@@ -1,0 +1,82 @@
+"""The interface of losses: a value for each sample, from a model's outputs and the labels."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from wirelessfl.guard import UnfitError, described, returns
+from wirelessfl.registry import Choice
+
+Accuracy = Literal["classes", "signs"]
+"""What is right in an output: the largest entry over the classes, or the sign of each entry."""
+
+
+def _values(value: Any, loss: Loss, outputs: Tensor, labels: Tensor) -> Tensor:
+    """Check for one value per sample."""
+    if not isinstance(value, Tensor) or value.shape != labels.shape[:1]:
+        raise UnfitError(described(value), f"the loss of each of the {len(labels)} samples")
+    return value
+
+
+@dataclass(frozen=True)
+class Loss(Choice, ABC):
+    """Base class of losses.
+
+    A sample's loss must depend on that sample only, because batches are padded.
+    """
+
+    accuracy: ClassVar[Accuracy | None] = None
+    """What counts as right; None if outputs are neither right nor wrong, as in regression."""
+
+    @returns(_values)
+    @abstractmethod
+    def values(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        """The loss of each sample, [batch].
+
+        Args:
+            outputs: [batch, ...], outputs of the model.
+            labels: [batch, ...].
+        """
+
+    def reduced(self, outputs: Tensor, labels: Tensor, how: Literal["sum", "mean"]) -> Tensor:
+        """Sum or mean of the samples' losses, in evaluation."""
+        values = self.values(outputs, labels).double()
+        return values.sum() if how == "sum" else values.mean()
+
+    def fits(self, labels: Tensor) -> bool:
+        """Whether the loss takes labels of this type, shape and range."""
+        return True
+
+    def shapes(self, labels: Tensor, classes: int) -> tuple[tuple[int, ...], ...] | None:
+        """The shapes of outputs that the loss takes for ``labels`` [batch, ...]; None for any.
+
+        Args:
+            labels: labels of a batch.
+            classes: number of outputs of the model.
+        """
+        return None
+
+
+def is_binary(labels: Tensor) -> bool:
+    """Whether all labels are 0 or 1."""
+    return bool(((labels == 0) | (labels == 1)).all())
+
+
+def accuracies(kind: Accuracy, outputs: Tensor, labels: Tensor) -> Tensor:
+    """Fraction of right predictions of each sample, [batch]: booleans if it has a single one.
+
+    Args:
+        kind: what counts as right.
+        outputs: [batch, classes, ...] for "classes", or as many as labels for "signs".
+        labels: [batch, ...].
+    """
+    if kind == "classes":
+        right = outputs.argmax(1) == labels
+    else:
+        right = (outputs.reshape(labels.shape) > 0) == (labels > 0.5)
+    return right if right.dim() == 1 else right.flatten(1).to(torch.float64).mean(1)

@@ -1,0 +1,53 @@
+"""Cross-entropy over classes, of a sample or of each pixel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+import torch
+from pydantic import Field
+from torch import Tensor
+from torch.nn import functional as F
+
+from wirelessfl.losses.base import Accuracy, Loss
+
+
+@dataclass(frozen=True)
+class CrossEntropy(Loss):
+    """Cross-entropy of outputs [batch, classes] with labels [batch], int64.
+
+    For labels [batch, H, W, ...] and outputs [batch, classes, H, W, ...] it is the mean over the
+    pixels of a sample.
+
+    Args:
+        label_smoothing: weight s of the uniform distribution in the target, which is 1 - s + s / C
+            for the label and s / C for the other C - 1 classes (Szegedy et al., CVPR 2016).
+    """
+
+    accuracy: ClassVar[Accuracy | None] = "classes"
+
+    label_smoothing: Annotated[
+        float, Field(ge=0, lt=1, description="weight of the uniform distribution in the labels")
+    ] = 0.0
+
+    def values(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        """See :class:`Loss`."""
+        found = F.cross_entropy(
+            outputs, labels, reduction="none", label_smoothing=self.label_smoothing
+        )
+        return found if found.dim() == 1 else found.flatten(1).mean(1)
+
+    def reduced(self, outputs: Tensor, labels: Tensor, how: Literal["sum", "mean"]) -> Tensor:
+        """See :class:`Loss`."""
+        if labels.dim() > 1:
+            return super().reduced(outputs, labels, how)
+        return F.cross_entropy(outputs, labels, reduction=how, label_smoothing=self.label_smoothing)
+
+    def fits(self, labels: Tensor) -> bool:
+        """Whether labels are integers."""
+        return labels.dtype == torch.int64
+
+    def shapes(self, labels: Tensor, classes: int) -> tuple[tuple[int, ...], ...]:
+        """A score per class, of each sample or pixel."""
+        return ((len(labels), classes, *labels.shape[1:]),)

@@ -1,0 +1,31 @@
+"""Which losses fit the labels of a data set."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from wirelessfl.errors import ConfigError
+from wirelessfl.guard import described
+from wirelessfl.losses.base import Loss
+from wirelessfl.losses.kind import LOSSES
+
+
+def check_labels(loss: Loss, labels: Tensor, data: str) -> None:
+    """Raise unless ``loss`` takes the labels.
+
+    Args:
+        loss: the loss.
+        labels: all training labels.
+        data: name of the data set.
+
+    Raises:
+        ConfigError: the loss does not fit; the message names those that do.
+    """
+    if loss.fits(labels):
+        return
+    fitting = [f'"{name}"' for name, kind in LOSSES.classes().items() if kind().fits(labels)]
+    choose = f"{', '.join(fitting)}, or your own" if fitting else "your own"
+    raise ConfigError(
+        f'loss "{loss.title}" does not take the labels of data set {data!r}, which are '
+        f"{described(labels)}: choose loss {choose} by its path module:function."
+    )

@@ -1,0 +1,65 @@
+"""The kind of choice of losses: built-in ones, and functions and classes of the user."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import make_dataclass
+from functools import cache
+
+from wirelessfl.errors import ConfigError
+from wirelessfl.losses.base import Loss
+from wirelessfl.losses.own import FunctionLoss
+from wirelessfl.registry import Kind, by_name, classes_in, subclass
+from wirelessfl.wording import shown
+
+
+def _chosen(name: str) -> Loss:
+    """Unpickle the choice of a function, whose generated class cannot be imported by name."""
+    return _function_loss(name)()
+
+
+@cache
+def _function_loss(name: str) -> type[FunctionLoss]:
+    """The class of the choice of a user's function, which has no settings."""
+    return make_dataclass(
+        "OwnFunction",
+        [],
+        bases=(FunctionLoss,),
+        namespace={
+            "name": name,
+            "function": staticmethod(by_name("loss", name, {})),
+            "__doc__": "A function of the user.",
+            "__module__": __name__,
+            "__reduce__": lambda self: (_chosen, (name,)),
+        },
+        frozen=True,
+    )
+
+
+class LossKind(Kind[Loss]):
+    """Built-in losses, and functions and classes of the user."""
+
+    def classes(self) -> Mapping[str, type[Loss]]:
+        """The built-in losses, by name."""
+        return classes_in(self.package, Loss)
+
+    def find(self, name: str) -> type[Loss]:
+        """The loss called ``name``, or the user's function or class at that import path.
+
+        Raises:
+            ConfigError: it does not exist, or is neither a function nor a loss.
+        """
+        found = by_name("loss", name, self.classes())
+        if isinstance(found, type) and issubclass(found, Loss):
+            loss: type[Loss] = subclass("loss", name, found, Loss)
+            return loss
+        if not callable(found) or isinstance(found, type):
+            raise ConfigError(
+                f"loss {name!r} is {shown(found)}: give a function f(outputs, labels), or a class "
+                "derived from wirelessfl.losses.Loss."
+            )
+        return _function_loss(name)
+
+
+LOSSES: Kind[Loss] = LossKind("loss", __package__ or "", Loss)
+"""All losses."""

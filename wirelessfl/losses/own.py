@@ -1,0 +1,201 @@
+"""Losses of the user: functions of outputs and labels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import torch
+from torch import Tensor
+
+from wirelessfl.errors import ConfigError
+from wirelessfl.guard import calling, described
+from wirelessfl.losses.base import Accuracy, Loss, is_binary
+
+Function = Callable[[Tensor, Tensor], Tensor]
+Way = Literal["batch", "vmap", "loop"]
+"""How a function is called: with a batch, with each sample by vmap, or with each sample in turn."""
+
+
+@dataclass(frozen=True)
+class FunctionLoss(Loss):
+    """A function of the user as a choice, before it is tried on samples, see ``ready``."""
+
+    name = ""
+    function: ClassVar[Any] = None
+    """The function; None if it is given as an object."""
+
+    def values(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        """Not available.
+
+        Raises:
+            ConfigError: always; ``ready`` gives the loss to use.
+        """
+        raise ConfigError(f"loss {self.title!r} must be tried on samples first, by ready().")
+
+
+@dataclass(frozen=True)
+class GivenLoss(FunctionLoss):
+    """A function given to ``wirelessfl.run``."""
+
+    name = ""
+    title = "loss=..."
+
+
+@dataclass(frozen=True)
+class OwnLoss(Loss):
+    """A loss that a function ``f(outputs, labels) -> Tensor`` of the user computes.
+
+    The function returns the loss of each sample [batch], or [batch, ...], of which each sample's
+    mean is taken. Or it returns a scalar. It is then called with each sample alone, as a batch of
+    one, by ``torch.vmap`` where possible, so that padded samples have no effect and every sample
+    has its weight. A mean over the batch, as of ``torch.nn.functional``, remains what it is. A
+    scalar in which samples affect each other does not: a weighted mean divides by the weight of
+    its only sample, and a contrastive loss has nothing to compare. Such a function must return
+    [batch].
+
+    Args:
+        function: the function.
+        called: its name, for messages.
+        way: how it is called.
+        right: what counts as right; None if outputs are neither right nor wrong.
+    """
+
+    name = ""
+
+    function: Function
+    called: str
+    way: Way
+    right: Accuracy | None = None
+
+    @property
+    def accuracy(self) -> Accuracy | None:  # type: ignore[override]
+        """See :class:`Loss`."""
+        return self.right
+
+    def values(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        """See :class:`Loss`."""
+        with calling(f"loss {self.called!r}"):
+            if self.way == "batch":
+                found = self.function(outputs, labels)
+            elif self.way == "vmap":
+                found = torch.vmap(self._alone)(outputs, labels)
+            else:
+                alone = [self._alone(*one) for one in zip(outputs, labels, strict=True)]
+                found = torch.stack(alone) if alone else outputs.new_zeros(0)
+        return found if found.dim() == 1 else found.flatten(1).mean(1)
+
+    def _alone(self, output: Tensor, label: Tensor) -> Tensor:
+        return self.function(output[None], label[None]).reshape(())
+
+
+@dataclass(frozen=True)
+class Probe(Loss):
+    """The mean square of the outputs, which needs no labels: for checks of models."""
+
+    name = ""
+
+    def values(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        """See :class:`Loss`."""
+        return outputs.flatten(1).square().mean(1)
+
+
+def ready(
+    loss: Loss, given: Function | None, outputs: Tensor, y: Tensor, labels: Tensor
+) -> tuple[Loss, str | None]:
+    """The loss to train with: a user's function is tried on a few samples.
+
+    Args:
+        loss: the chosen loss.
+        given: the function given as an object, if any.
+        outputs: [batch, ...], outputs of the model for a few samples.
+        y: [batch, ...], their labels.
+        labels: all training labels.
+
+    Returns:
+        The loss, and a message for the user, if any.
+
+    Raises:
+        ConfigError, TrainingError: the function fails, or returns neither a loss per sample nor a
+            scalar that depends on the outputs.
+    """
+    if not isinstance(loss, FunctionLoss):
+        return loss, None
+    function: Any = given if isinstance(loss, GivenLoss) else loss.function
+    called = loss.title
+    if isinstance(loss, GivenLoss):
+        called = str(getattr(function, "__name__", type(function).__name__))
+    right = _right(outputs, y, labels)
+    found = _tried(function, called, outputs, y)
+    if found.dim():
+        own = OwnLoss(function, called, "batch", right)
+        _check_apart(own, outputs, y)
+        return own, None
+    own = OwnLoss(function, called, "loop", right)
+    alone = own.values(outputs, y)
+    try:
+        by_vmap = OwnLoss(function, called, "vmap", right)
+        if torch.allclose(by_vmap.values(outputs, y), alone, 1e-4, 1e-6, equal_nan=True):
+            own = by_vmap
+    except Exception:
+        pass
+    if not any(_same(found, whole) for whole in (alone.mean(), alone.sum())):
+        return own, (
+            f"loss {called!r} of {len(y)} samples is {float(found):.4g}, but that of each alone "
+            f"is {float(alone.mean()):.4g} in the mean, which is trained: samples of a batch "
+            "affect each other, as in a weighted mean. To train with your weights, return the loss "
+            "of each sample, [batch]."
+        )
+    return own, None
+
+
+def _tried(function: Function, called: str, outputs: Tensor, y: Tensor) -> Tensor:
+    """What the function returns for a few samples.
+
+    Raises:
+        ConfigError: it is not a loss.
+        TrainingError: the function fails.
+    """
+    leaf = outputs.detach().clone().requires_grad_()
+    with torch.enable_grad(), calling(f"loss {called!r}", ConfigError):
+        found: Any = function(leaf, y.clone())
+    wanted = "a tensor [batch] or [batch, ...] with the loss of each sample, or a scalar tensor"
+    if not isinstance(found, Tensor) or not found.is_floating_point():
+        problem = described(found)
+    elif found.dim() and len(found) != len(y):
+        problem = f"{described(found)} for {len(y)} samples"
+    elif not found.requires_grad:
+        problem = "a value without a gradient, computed without the outputs or detached from them"
+    else:
+        return found.detach()
+    raise ConfigError(f"loss {called!r} returned {problem}: return {wanted}.")
+
+
+def _check_apart(own: OwnLoss, outputs: Tensor, y: Tensor) -> None:
+    """Raise if a sample's loss depends on the other samples of its batch.
+
+    Raises:
+        ConfigError: it does.
+    """
+    half = max(len(y) // 2, 1)
+    whole, part = own.values(outputs, y)[:half], own.values(outputs[:half], y[:half])
+    if not _same(whole, part):
+        raise ConfigError(
+            f"loss {own.called!r} mixes the samples of a batch: that of sample 0 is "
+            f"{float(whole[0]):.4g} among {len(y)} samples, and {float(part[0]):.4g} among {half}. "
+            "Return the loss of each sample by itself."
+        )
+
+
+def _same(one: Tensor, two: Tensor) -> bool:
+    return torch.allclose(one.double(), two.double(), 1e-5, 1e-6, equal_nan=True)
+
+
+def _right(outputs: Tensor, y: Tensor, labels: Tensor) -> Accuracy | None:
+    """What counts as right for these outputs and labels."""
+    shape = tuple(outputs.shape)
+    per_class = len(shape) > 1 and shape[1] > 1 and (*shape[:1], *shape[2:]) == tuple(y.shape)
+    if labels.dtype == torch.int64 and per_class:
+        return "classes"
+    return "signs" if outputs.numel() == y.numel() and is_binary(labels) else None

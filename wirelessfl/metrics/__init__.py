@@ -1,0 +1,24 @@
+"""Further metrics of rows, one per file. Files in this folder are discovered automatically.
+
+A metric of one's own is a function ``f(outputs, labels) -> float``, or a list of numbers, of all
+test samples. It is named by its import path or given to ``wirelessfl.run``.
+"""
+
+from __future__ import annotations
+
+from wirelessfl.metrics.base import Metric, Tested
+from wirelessfl.metrics.measures import Measures, label_shares
+from wirelessfl.metrics.names import METRICS, check_name, find_metric, smaller_is_better
+from wirelessfl.metrics.own import OwnMetric
+
+__all__ = [
+    "METRICS",
+    "Measures",
+    "Metric",
+    "OwnMetric",
+    "Tested",
+    "check_name",
+    "find_metric",
+    "label_shares",
+    "smaller_is_better",
+]

@@ -1,0 +1,111 @@
+"""The interface of metrics."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+
+from channels.arrays import FloatArray
+from wirelessfl.losses import Accuracy
+from wirelessfl.registry import Choice
+
+
+@dataclass(frozen=True, eq=False)
+class Tested:
+    """A model's outputs for all test samples.
+
+    Args:
+        outputs: [samples, ...].
+        labels: [samples, ...].
+        accuracy: what counts as right; None if outputs are neither right nor wrong.
+        classes: number of outputs of the model.
+        shares: [clients, classes], fraction of each label among the samples of each client; None
+            if no metric needs it.
+    """
+
+    outputs: Tensor
+    labels: Tensor
+    accuracy: Accuracy | None
+    classes: int
+    shares: FloatArray | None = None
+
+    @property
+    def one_hot(self) -> tuple[Tensor, Tensor]:
+        """Labels and predictions, [entries, classes], booleans: of samples or of pixels."""
+        if self.accuracy == "signs":
+            shape = self.labels.shape
+            flat = (self.labels > 0.5, self.outputs.reshape(shape) > 0)
+            truth, found = (part.reshape(len(part), -1) for part in flat)
+            return truth, found
+        number = torch.arange(self.classes, device=self.labels.device)
+        truth, found = (
+            part.reshape(-1, 1) == number for part in (self.labels, self.outputs.argmax(1))
+        )
+        return truth, found
+
+
+@dataclass(frozen=True)
+class Metric(Choice, ABC):
+    """Base class of metrics."""
+
+    smaller: ClassVar[bool] = False
+    """Whether smaller values are better."""
+    by_clients: ClassVar[bool] = False
+    """Whether the metric needs the labels of clients."""
+
+    @property
+    def field(self) -> str:
+        """Name of the field of rows."""
+        return self.name.replace("-", "_")
+
+    def why_not(self, labels: Tensor, accuracy: Accuracy | None) -> str | None:
+        """Why the metric does not apply, as "needs ..."; None if it does.
+
+        Args:
+            labels: labels of the training samples.
+            accuracy: what counts as right; None if outputs are neither right nor wrong.
+        """
+        return None
+
+    @abstractmethod
+    def value(self, tested: Tested) -> float | Sequence[float]:
+        """The metric of all test samples."""
+
+
+@dataclass(frozen=True)
+class OfClasses(Metric):
+    """Base class of metrics of classes, or of several labels per sample."""
+
+    name = ""
+
+    def why_not(self, labels: Tensor, accuracy: Accuracy | None) -> str | None:
+        """Real labels have no classes."""
+        return None if accuracy is not None else "needs classes, but the labels are real numbers"
+
+
+@dataclass(frozen=True)
+class OfReals(Metric):
+    """Base class of metrics of regression: means over the labels of a sample."""
+
+    name = ""
+
+    def why_not(self, labels: Tensor, accuracy: Accuracy | None) -> str | None:
+        """Integer labels are classes."""
+        if labels.dtype == torch.float32 and accuracy is None:
+            return None
+        return "needs real labels, float32, and a loss of regression such as mse"
+
+    def value(self, tested: Tested) -> float:
+        """The mean over the labels of a sample."""
+        labels = tested.labels.double()
+        outputs = tested.outputs.double().reshape(labels.shape)
+        return float(self.of(outputs.reshape(len(labels), -1), labels.reshape(len(labels), -1)))
+
+    @abstractmethod
+    def of(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        """The metric of [samples, labels], float64."""

@@ -1,0 +1,94 @@
+"""Names of metrics, and of the fields of rows that they may not have."""
+
+from __future__ import annotations
+
+from wirelessfl.errors import ConfigError
+from wirelessfl.import_paths import module_and_name
+from wirelessfl.metrics.base import Metric
+from wirelessfl.metrics.own import OwnMetric
+from wirelessfl.registry import Kind, by_name, subclass
+from wirelessfl.wording import shown
+
+METRICS: Kind[Metric] = Kind("metric", "wirelessfl.metrics", Metric)
+"""All built-in metrics."""
+VALIDATION = "validation_"
+"""Prefix of the fields of validation samples."""
+FIELDS = frozenset(
+    [
+        "accuracy",
+        "allocation",
+        "backhaul_mib",
+        "buffer",
+        "bytes",
+        "downlink_mib",
+        "equal_joules",
+        "equal_seconds",
+        "joules",
+        "joules_max",
+        "labels",
+        "loss",
+        "lost",
+        "numerics",
+        "present",
+        "requests",
+        "round",
+        "round_seconds",
+        "session",
+        "session_round",
+        "silent",
+        "sim_seconds",
+        "staleness_max",
+        "staleness_mean",
+        "task",
+        "updates",
+        "uplink_mib",
+        "version",
+        "wall_seconds",
+    ]
+)
+"""Fields of rows that no metric may replace."""
+
+
+def check_name(name: object) -> str:
+    """The name of a metric.
+
+    Raises:
+        ConfigError: it is not a name, or that of a field that rows have anyway.
+    """
+    if not isinstance(name, str) or not name.strip():
+        raise ConfigError(f"a metric is called {shown(name)}: give a name, such as 'f1'.")
+    if name in FIELDS or name.startswith(VALIDATION):
+        raise ConfigError(
+            f"a metric is called {name!r}, which is a field of rows already: give another name."
+        )
+    return name
+
+
+def find_metric(name: object) -> Metric:
+    """The metric called ``name``, or the user's function or class at that import path.
+
+    Raises:
+        ConfigError: it does not exist, is neither a function nor a metric, or has the name of a
+            field of rows.
+    """
+    known = METRICS.classes()
+    found = by_name("metric", name, known)
+    assert isinstance(name, str)
+    if isinstance(found, type) and issubclass(found, Metric):
+        metric: Metric = subclass("metric", name, found, Metric)()
+        check_name(metric.field)
+        return metric
+    if not callable(found) or isinstance(found, type):
+        raise ConfigError(
+            f"metric {name!r} is {shown(found)}: give a function f(outputs, labels) that returns a "
+            "number."
+        )
+    return OwnMetric(check_name(module_and_name(name)[1]), found)
+
+
+def smaller_is_better(field: str) -> bool:
+    """Whether smaller values of a field are better: losses, and built-in metrics of errors."""
+    field = field.removeprefix(VALIDATION)
+    if field.endswith("loss"):
+        return True
+    return any(kind().field == field for kind in METRICS.classes().values() if kind.smaller)

@@ -1,0 +1,41 @@
+"""Metrics of the user: functions of outputs and labels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from wirelessfl.metrics.base import Metric, Tested
+
+
+@dataclass(frozen=True)
+class OwnMetric(Metric):
+    """A metric that a function ``f(outputs, labels) -> float`` of the user computes.
+
+    The function gets the outputs [samples, ...] and labels [samples, ...] of all test samples, on
+    the CPU, and returns a number or a list of numbers.
+
+    Args:
+        called: name of the field of rows.
+        function: the function.
+    """
+
+    name = ""
+
+    called: str
+    function: Callable[..., Any]
+
+    @property
+    def field(self) -> str:
+        """Name of the field of rows."""
+        return self.called
+
+    def value(self, tested: Tested) -> Any:
+        """See :class:`Metric`."""
+        return self.function(tested.outputs.cpu().clone(), tested.labels.cpu().clone())
+
+
+def own_metrics(functions: Mapping[str, Callable[..., Any]]) -> list[OwnMetric]:
+    """The metrics that functions compute, by name of the field of rows."""
+    return [OwnMetric(name, function) for name, function in functions.items()]

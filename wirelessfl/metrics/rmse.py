@@ -1,0 +1,21 @@
+"""Root mean squared error."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import Tensor
+
+from wirelessfl.metrics.base import OfReals
+
+
+@dataclass(frozen=True)
+class RMSE(OfReals):
+    """Root mean squared error, in the unit of the labels; the mean over the labels of a sample."""
+
+    smaller: ClassVar[bool] = True
+
+    def of(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        """See :class:`OfReals`."""
+        return ((outputs - labels) ** 2).mean(0).sqrt().mean()
