@@ -397,7 +397,24 @@ SCHEDULES = {
     ),
 }  # fmt: skip
 
+LOSSES = {
+    "loss-smoothing": one(
+        "fedavg", label_smoothing=0.1, metric="macro-f1,class-accuracy,worst-clients",
+        monitor="macro_f1", target=0.5,
+    ),
+    "loss-mse": one("scaffold", given_data=given.reals, split="iid", loss="mse", metric="r2"),
+    "loss-huber": one(
+        "fedprox", given_data=given.reals, split="iid", loss="huber", huber_delta=0.5,
+        metric="rmse,mae", executor="vmap",
+    ),
+    "loss-l1": one("fedavg", given_data=given.reals, split="iid", loss="l1", executor="loop"),
+    "loss-binary": one(
+        "moon", given_data=given.several, split="iid", loss="binary-cross-entropy",
+        metric="macro-f1", validation_fraction=0.2,
+    ),
+}  # fmt: skip
+
 CONFIGURATIONS: dict[str, Configuration] = {
     **STAR, **PLACES, **HIERARCHY, **AIR, **DECIDED, **INSIDE, **SUBMODELS, **MODELS, **EXECUTORS,
-    **SESSIONS, **SEVERAL_TASKS, **RESUMED, **SCHEDULES,
+    **SESSIONS, **SEVERAL_TASKS, **RESUMED, **SCHEDULES, **LOSSES,
 }  # fmt: skip

@@ -50,6 +50,22 @@ def points() -> Dataset:
     return _dataset("points", inputs.float(), 4, groups=np.arange(180) % 12)
 
 
+def reals() -> Dataset:
+    """The inputs of ``points`` with two real labels per sample."""
+    data = points()
+    parts = (data.train_inputs, data.test_inputs)
+    train, test = (x[:, :2] * x[:, 2:4] for x in parts)
+    return Dataset("reals", parts[0], train, parts[1], test)
+
+
+def several() -> Dataset:
+    """The inputs of ``points`` with three labels in {0, 1} per sample."""
+    data = points()
+    parts = (data.train_inputs, data.test_inputs)
+    train, test = ((x[:, :3] > 0).float() for x in parts)
+    return Dataset("several", parts[0], train, parts[1], test)
+
+
 def called_mnist() -> Dataset:
     """The data set ``points`` under the name mnist, which has a published step time."""
     return replace(points(), name="mnist")

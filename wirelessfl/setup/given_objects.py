@@ -13,11 +13,13 @@ from channels import Network
 from wirelessfl.config import Config
 from wirelessfl.config.given import LINK_KINDS, Given, GivenNetwork, chosen, replaced_by_network
 from wirelessfl.config.sections import DataSection
+from wirelessfl.config.sections.evaluation import listed
 from wirelessfl.config.settings import Settings
 from wirelessfl.config.tables import checked_tables, given_places, read_toml
 from wirelessfl.config.task_tables import TASK_SETTINGS, task_names
 from wirelessfl.data import Dataset
 from wirelessfl.errors import ConfigError
+from wirelessfl.import_paths import absolute
 from wirelessfl.setup.arguments import check_functions, check_settings
 
 Metrics = Mapping[str, Callable[..., Any]] | Sequence[str | Callable[..., Any]]
@@ -123,7 +125,8 @@ def _with_names(tables: dict[str, Any], given: GivenObjects) -> dict[str, Any]:
     """
     check_functions(given.loss, given.metrics, given.functions)
     if isinstance(given.loss, str):
-        if tables.get("loss") not in (None, {}, given.loss, {"name": given.loss}):
+        same = {"name": absolute(given.loss)}
+        if tables.get("loss") not in (None, {}, given.loss, same):
             raise ConfigError(
                 f"loss={given.loss!r} is given to wirelessfl.run, and so is a table [loss]: leave "
                 "one out."
@@ -131,7 +134,8 @@ def _with_names(tables: dict[str, Any], given: GivenObjects) -> dict[str, Any]:
         tables = tables | {"loss": given.loss}
     if given.metric_names:
         evaluation = tables.get("evaluation") or {}
-        if not isinstance(evaluation, Mapping) or evaluation.get("metric"):
+        other = isinstance(evaluation, Mapping) and evaluation.get("metric")
+        if other and listed(other) != listed(given.metric_names):
             raise ConfigError(
                 "metrics=... is given to wirelessfl.run, and so is metric in [evaluation]: leave "
                 "one out."

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from wirelessfl.errors import ConfigError
 from wirelessfl.guard import described
-from wirelessfl.losses import CrossEntropy, Probe
+from wirelessfl.losses import LOSSES, CrossEntropy, Loss, Probe
 from wirelessfl.submodels import NeuronMap, Partition, Submodels, extract, extract_neurons
 from wirelessfl.submodels.tracing import first_sentence
 from wirelessfl.training.batches import Batch
@@ -47,7 +47,9 @@ def check_model(objective: Objective, x: Tensor, y: Tensor, classes: int) -> str
         if not (isinstance(objective.criterion, CrossEntropy) and y.dim() == 1):
             found = " or ".join(str(["batch", *one[1:]]).replace("'", "") for one in shapes or ())
             need = f"outputs {found or '[batch, ...]'}, as loss {objective.criterion.title!r} needs"
-            need += f" for labels {described(y)} of {classes} classes." if shapes else "."
+            need += f" for labels {described(y)}" if shapes else ""
+            others = [name for name, kind in LOSSES.classes().items() if _takes(kind(), y, shape)]
+            need += "".join(f', or choose loss "{name}"' for name in others) + "."
         raise ConfigError(
             f"model {name} returns {shape or type(logits).__name__} for {len(x)} samples: return "
             f"{need}"
@@ -59,6 +61,12 @@ def check_model(objective: Objective, x: Tensor, y: Tensor, classes: int) -> str
             "does not"
         )
     return recomputes
+
+
+def _takes(loss: Loss, y: Tensor, shape: tuple[int, ...]) -> bool:
+    """Whether a loss takes outputs of this shape for the labels."""
+    shapes = loss.shapes(y, shape[1]) if len(shape) > 1 else None
+    return loss.fits(y) and shapes is not None and shape in shapes
 
 
 def why_not_vmapped(objective: Objective, x: Tensor, y: Tensor) -> str | None:

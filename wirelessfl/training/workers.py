@@ -270,6 +270,10 @@ def why_no_workers(executor: Executor, workers: int, vectors: int) -> str | None
             "the processes need (in a container: set --shm-size)"
         )
     try:
+        pickle.dumps(executor.objective.criterion)
+    except Exception as error:  # a user's function may be a lambda
+        return f"the loss cannot be sent to other processes ({error}): define it in a module file"
+    try:
         pickle.dumps(executor.objective)
     except Exception as error:  # a user's module may raise anything
         return f"the model cannot be sent to other processes ({error})"
@@ -277,7 +281,7 @@ def why_no_workers(executor: Executor, workers: int, vectors: int) -> str | None
 
 
 def _session(executor: Executor) -> str | None:
-    """Why other processes cannot import the main program or the model; None if they can."""
+    """Why other processes cannot import the main program, model or loss; None if they can."""
     main = __import__("__main__")
     file = getattr(main, "__file__", None)
     if file is not None and Path(file).is_file():
@@ -287,4 +291,8 @@ def _session(executor: Executor) -> str | None:
     kinds = {type(module) for module in executor.objective.module.modules()}
     if any(kind.__module__ == "__main__" for kind in kinds):
         return "the model is defined in an interactive session: define it in a module file"
+    criterion = executor.objective.criterion
+    own = getattr(criterion, "function", type(criterion))
+    if getattr(own, "__module__", None) == "__main__":
+        return "the loss is defined in an interactive session: define it in a module file"
     return None

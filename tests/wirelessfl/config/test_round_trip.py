@@ -129,6 +129,7 @@ OTHERS = {
     "assignment": ("random", "bayes"),
     "warm_start": ("previous", "proposed"),
     "presence": ("labels", "arrivals"),
+    "loss": ("cross-entropy", "mse"),
 }
 """Choices to switch to."""
 

@@ -144,6 +144,8 @@ VALUES = {
     "eval_every": 2,
     "eval_seconds": 1.0,
     "target": 0.5,
+    "metric": ("macro-f1",),
+    "monitor": "loss",
     "chunk": 4,
     "padding": 0.1,
     "replay": "off",

@@ -40,9 +40,8 @@ class EvaluationSection(Section):
     )
     target: float | None = Field(
         None,
-        description="target accuracy, > 0 and <= 1 (on validation samples, if any), or target of "
-        "--monitor: the summary reports the cost of reaching it, and a task ends when it reaches "
-        "it",
+        description="target accuracy (on validation samples, if any), or value of --monitor: the "
+        "summary reports the cost of reaching it, and a task ends when it reaches it",
     )
     stop_at_target: bool = Field(
         False,
@@ -50,12 +49,11 @@ class EvaluationSection(Section):
     )
     metric: Annotated[tuple[str, ...] | None, BeforeValidator(listed)] = Field(
         None,
-        description="further metrics of rows, e.g. macro-f1,class-accuracy,my_module:my_metric",
+        description="further metrics of rows, e.g. macro-f1,my_module:my_metric",
     )
     monitor: str | None = Field(
         None,
-        description="field of rows that the target refers to, e.g. loss or a metric (default: "
-        "validation_accuracy if there are validation samples, otherwise accuracy)",
+        description="field of rows that the target refers to (default: accuracy)",
     )
 
     @model_validator(mode="after")
