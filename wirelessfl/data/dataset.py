@@ -35,6 +35,7 @@ class Dataset:
         lossy: whether inputs were compressed with loss; a run then reports ``verification``.
         vocabulary: number of token ids, which start at 0: all inputs are below it. None if it is
             unknown, or if the inputs are not tokens.
+        notes: what a conversion has changed, one line each; a run reports them.
 
     Raises:
         DataError: a shape, dtype or range differs from the above, or an input is not finite.
@@ -51,6 +52,7 @@ class Dataset:
     pad_id: int | None = None
     lossy: bool = False
     vocabulary: int | None = None
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):

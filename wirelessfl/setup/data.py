@@ -17,6 +17,7 @@ from wirelessfl.config.sections import DataSection
 from wirelessfl.data import Dataset, load_dataset
 from wirelessfl.data.client_samples import ClientSamples
 from wirelessfl.data.label_groups import LabelGroups, split_groups
+from wirelessfl.data.own import check_below
 from wirelessfl.data.splits import Samples
 from wirelessfl.data.validation import RemainingSamples, hold_out
 from wirelessfl.errors import ConfigError
@@ -64,7 +65,7 @@ class Loaded:
                 tokenizer=settings.tokenizer,
                 max_length=settings.max_length,
             )
-            self.data[key] = _scaled(found, settings.pixels)
+            self.data[key] = scaled(found, settings.pixels)
         return self.data[key]
 
     def split(
@@ -74,13 +75,25 @@ class Loaded:
         data: Dataset,
         network: Network,
         stream: Stream,
+        lists: Sequence[IntArray] | None = None,
     ) -> Dealt:
         """The samples of each client, the validation samples if any, and the groups if any.
+
+        Args:
+            settings: settings of the data set.
+            choices: the split, and the availability model.
+            data: the data set.
+            network: cells and clients.
+            stream: randomness of the split.
+            lists: the given samples of each client, ascending; None to split as configured.
 
         Raises:
             ConfigError: settings conflict.
             DataError: the data cannot be split as requested.
         """
+        if lists is not None:
+            check_below(lists, len(data.train_labels))
+            return Dealt(ClientSamples.of(lists), None, None)
         wanted, presence = choices.split, choices.presence
         groups = None if presence is None else presence.groups(data.classes, network.cell_of)
         key = (wanted, settings.validation_fraction, id(data))
@@ -89,15 +102,6 @@ class Loaded:
             self.splits[key] = _dealt(choices, data, network, groups, stream, held), held
         samples, held = self.splits[key]
         return Dealt(samples, groups, held)
-
-
-def given_dataset(settings: DataSection, data: Dataset) -> Dataset:
-    """A data set given as an object, scaled to the configured range of pixels.
-
-    Raises:
-        ConfigError: a range other than the default is set, but the data are not images.
-    """
-    return _scaled(data, settings.pixels)
 
 
 def _held_out(settings: DataSection, data: Dataset, stream: Stream) -> IntArray | None:
@@ -142,7 +146,7 @@ def _dealt(
     return samples if remaining is None else RemainingSamples(samples, remaining)
 
 
-def _scaled(data: Dataset, pixels: str) -> Dataset:
+def scaled(data: Dataset, pixels: str) -> Dataset:
     """The data set with images scaled to the configured range of pixels.
 
     Raises:

@@ -16,9 +16,11 @@ from wirelessfl.config.sections import DataSection
 from wirelessfl.config.settings import Settings
 from wirelessfl.config.tables import checked_tables, given_places, read_toml
 from wirelessfl.config.task_tables import TASK_SETTINGS, task_names
-from wirelessfl.data import Dataset
+from wirelessfl.data import Data, Dataset, as_dataset
+from wirelessfl.data.own import client_lists
 from wirelessfl.errors import ConfigError
-from wirelessfl.setup.arguments import check_settings
+from wirelessfl.import_paths import absolute, is_import_path
+from wirelessfl.setup.arguments import check_objects, check_settings
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +33,8 @@ class GivenObjects:
         network: network to use instead of the configured one.
         loss: loss function to use instead of the configured one.
         metrics: further metrics of the rows, by name.
-        split: indices of the training samples of each client, instead of the configured split.
+        split: ascending indices of the training samples of each client, instead of the configured
+            split.
     """
 
     model: nn.Module | None = None
@@ -40,6 +43,26 @@ class GivenObjects:
     loss: Callable[..., Tensor] | None = None
     metrics: Mapping[str, Callable[..., float]] | None = None
     split: Sequence[Any] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        model: nn.Module | None = None,
+        data: Data | None = None,
+        network: Network | None = None,
+        loss: Callable[..., Tensor] | None = None,
+        metrics: Mapping[str, Callable[..., float]] | None = None,
+        split: Sequence[Any] | None = None,
+    ) -> GivenObjects:
+        """The objects as a user gives them: data and split are checked and converted.
+
+        Raises:
+            ConfigError: data or split have a wrong form.
+            DataError: the samples do not form a data set.
+        """
+        dataset = None if data is None else as_dataset(data)
+        lists = None if split is None else client_lists(split)
+        return cls(model, dataset, network, loss, metrics, lists)
 
     @property
     def marks(self) -> Given:
@@ -92,8 +115,42 @@ def configured(
     if given.network is None:  # from now on, defaults of the network count as given
         explicit = given_places(tables)
         tables["network"] = settings.network.model_dump()
+        if given.split is not None and ("network", "clients") not in explicit:
+            tables["network"]["clients"] = len(given.split)
         loose |= given_places(tables) - explicit
     return Config.of(tables | {"given": marks.model_dump(exclude_none=True)}, loose=loose)
+
+
+def naming_network(
+    config: Config | Mapping[str, Any] | str | Path,
+    network: Network | str | None,
+    trust: bool = False,
+) -> tuple[Config | Mapping[str, Any] | str | Path, Network | None]:
+    """Settings that name the network, if it is given by its import path, and the given network.
+
+    Args:
+        config: as for ``configured``.
+        network: a network, or its import path; None if none is given.
+        trust: as for ``configured``.
+
+    Raises:
+        ConfigError: the settings name another network.
+    """
+    if not (isinstance(network, str) and is_import_path(network)):
+        check_objects(network=network)
+        return config, network  # type: ignore[return-value]
+    check_settings(config)
+    if isinstance(config, Config):
+        tables: dict[str, Any] = config.given_tables()
+    else:
+        tables = dict(config) if isinstance(config, Mapping) else read_toml(Path(config), trust)
+    table = dict(checked_tables(tables).get("network") or {})
+    path = absolute(network)
+    if table.setdefault("network", path) not in (None, path):
+        raise ConfigError(
+            f"network is {network!r}, but the settings name {table['network']!r}: choose one."
+        )
+    return tables | {"network": table | {"network": path}}, None
 
 
 def check_given(marks: Given, given: GivenObjects = NOTHING) -> None:
@@ -132,7 +189,7 @@ def _check_replaced(tables: Mapping[str, Any], settings: Settings, given: GivenO
         ConfigError: an object replaces given settings; the message names all of them.
     """
     places = given_places(tables)
-    replaced: dict[str, list[str]] = {"model": [], "data": [], "network": []}
+    replaced: dict[str, list[str]] = {"model": [], "data": [], "split": [], "network": []}
     if given.model is not None and settings.given.model is None:
         table = settings.model
         keys = [key for key in table if ("model", key) in places and key != "layers"]
@@ -142,6 +199,10 @@ def _check_replaced(tables: Mapping[str, Any], settings: Settings, given: GivenO
         differs = settings.data.dataset != same.dataset
         keys = ["dataset"] if differs and ("data", "dataset") in places else []
         replaced["data"] = [f"dataset={settings.data.dataset}" for _ in keys]
+    if given.split is not None and settings.given.split is None:
+        table = settings.split
+        keys = [key for key in table if ("split", key) in places]
+        replaced["split"] = [f"{'split' if k == 'name' else k}={table[k]}" for k in keys]
     if given.network is not None:
         replaced["network"] = _replaced_by_network(settings, places)
     for name, entries in replaced.items():
