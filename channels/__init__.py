@@ -84,6 +84,7 @@ from channels.precoders import transmit_scales
 from channels.presets import section_vi_c, uma, umi
 from channels.recorded import Recorded
 from channels.shared_band import EndedUpload, SharedBand
+from channels.stored import load_network, save_network
 from channels.streams import Stream
 
 __all__ = [
@@ -141,6 +142,7 @@ __all__ = [
     "exponential_correlation",
     "global_round_seconds",
     "link_budget",
+    "load_network",
     "noise_power_dbm",
     "ofdma_seconds_per_bit",
     "outage_probability",
@@ -148,6 +150,7 @@ __all__ = [
     "path_loss_db",
     "placed_network",
     "rate_bps",
+    "save_network",
     "seconds_per_parameter",
     "section_vi_c",
     "snr_linear",

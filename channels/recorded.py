@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
@@ -13,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from channels.arrays import ComplexArray, FloatArray, IntArray
 from channels.decibels import LARGEST_DB
+from channels.npz import read_npz
 from channels.streams import Stream
 from channels.validation import as_array
 
@@ -224,11 +224,6 @@ def _place(bad: Any) -> str:
     return str(np.argwhere(bad)[0].tolist())
 
 
-def _array(members: zipfile.ZipFile, name: str) -> Any:
-    with members.open(name) as member:
-        return np.lib.format.read_array(member, allow_pickle=False)
-
-
 def _arrays(file: Path) -> Mapping[str, Any]:
     """Arrays of a file, by name.
 
@@ -239,10 +234,7 @@ def _arrays(file: Path) -> Mapping[str, Any]:
         raise ValueError(f"there is no file {file}: give a .npz or .mat file of channels.")
     try:
         if file.suffix == ".npz":
-            with zipfile.ZipFile(file) as members:
-                return {
-                    name.removesuffix(".npy"): _array(members, name) for name in members.namelist()
-                }
+            return read_npz(file)
         if file.suffix == ".mat":
             from scipy.io import loadmat  # SciPy loads slowly
 

@@ -212,7 +212,7 @@ def test_every_registered_name_is_covered(configs):
     assert all(re.fullmatch(r"[a-z0-9_-]+", name) for name in CONFIGURATIONS)
     assert {own.how for own in CONFIGURATIONS.values()} == {"whole", "resumed", "torchrun"}
     objects = [own.objects for own in CONFIGURATIONS.values()]
-    assert set().union(*objects) == {"data", "model", "network"}
+    assert set().union(*objects) == {"data", "model", "network", "split"}
 
 
 def choices(hint):

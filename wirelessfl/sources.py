@@ -60,6 +60,11 @@ def source_hashes(module: str) -> dict[str, str]:
     return dict(sorted((source.file, source.digest) for source in found.values()))
 
 
+def is_installed(name: str) -> bool:
+    """Whether a module belongs to Python, to an installed package, or to this package."""
+    return name != "__main__" and not _of_user(name)
+
+
 def _of_user(name: str) -> bool:
     """Whether the top-level package of a module belongs to the user."""
     top = name.partition(".")[0]
@@ -141,4 +146,4 @@ def _imported(tree: ast.Module, package: str) -> Iterator[str]:
             yield from (".".join(parts[:end]) for end in range(1, len(parts) + 1))
 
 
-__all__ = ["NO_SOURCE", "source_hashes"]
+__all__ = ["NO_SOURCE", "is_installed", "source_hashes"]

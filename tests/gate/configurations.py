@@ -37,7 +37,8 @@ class Configuration:
         flags: settings by flat name, as for ``Config.from_flags``.
         how: ``whole``, uninterrupted; ``resumed``, also stopped halfway and resumed, with equal
             results; ``torchrun``, by two processes that torchrun starts.
-        objects: functions that create ``data``, ``model`` and ``network`` for ``wirelessfl.run``.
+        objects: functions that create ``data``, ``model``, ``network`` and ``split`` for
+            ``wirelessfl.run``.
         files: function that writes files to a folder and returns the flags that name them.
     """
 
@@ -53,15 +54,16 @@ class Configuration:
 
 
 def one(algorithm: str, how: How = "whole", **flags: Any) -> Configuration:
-    """A configuration with ``given_data``, ``given_model`` and ``given_network`` as its objects."""
+    """A configuration whose objects are ``given_data``, ``given_model``, ``given_network`` and so
+    on."""
     objects = {
         name: flags.pop(f"given_{name}")
-        for name in ("data", "model", "network")
+        for name in ("data", "model", "network", "split")
         if f"given_{name}" in flags
     }
     files = flags.pop("files", None)
     defaults = dict(DEFAULTS)
-    if "network" in objects:  # it defines the number of clients
+    if "network" in {*objects, *flags} or "split" in objects:  # they define the number of clients
         del defaults["clients"]
     return Configuration(algorithm, defaults | flags, how, objects, files)
 
@@ -119,6 +121,7 @@ PLACES = {
     "disc-tr36814": one("fedavg", layout="disc", path_loss="tr36814", uplink="aircomp"),
     "disc-umi": one("fedavg", layout="disc", path_loss="umi", line_of_sight="random"),
     "recorded": one("hfedavg", cells=2, files=given.channels, noise_figure_db=9.0),
+    "own-network": one("hfedavg", network="tests.gate.given:network_of"),
 }  # fmt: skip
 
 HIERARCHY = {
@@ -251,6 +254,7 @@ MODELS = {
         given_data=given.tokens, files=given.tiny_gpt2,
     ),
     "given-model": one("scaffold", given_model=given.residual, given_data=given.points),
+    "own-split": one("fedavg", "resumed", given_split=given.lists, given_data=given.points),
     "given-batch-norm": one("fedavg", given_model=given.batch_norm, given_data=given.points),
 }  # fmt: skip
 

@@ -125,6 +125,21 @@ def uneven_network() -> Network:
     )
 
 
+def network_of(stream: Stream) -> Network:
+    """The same cells with random speeds."""
+    return replace(uneven_network(), cpu_hz=stream.generator().uniform(1e9, 2e9, 8))
+
+
+def one_cell() -> Network:
+    """Sixty clients in one cell."""
+    return Network(np.zeros(60, dtype=int), cpu_hz=1e9, gain_db=-100.0, antennas=2)
+
+
+def lists() -> list[list[int]]:
+    """Samples of three clients, of which some are in no list and some in two."""
+    return [list(range(0, 90, 2)), list(range(1, 60)), [5, 3, 77]]
+
+
 def stays(folder: Path) -> dict[str, Any]:
     """A file with a trace of clients that join and leave; times are in rounds."""
     table = [(client, 0, "") for client in range(4)]

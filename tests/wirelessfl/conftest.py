@@ -47,7 +47,7 @@ def toy():
 def config(tmp_path):
     """Factory of configurations for the toy data, each with a new output folder.
 
-    ``network=True`` omits cells and clients, which the given network determines.
+    ``network=True``, or the path of a network, omits cells and clients, which it determines.
     """
     made = []
 
@@ -67,6 +67,7 @@ def config(tmp_path):
             small["cells"] = 3
         if network:
             small = {key: value for key, value in small.items() if key not in NETWORK}
+            small |= {"network": network} if isinstance(network, str) else {}
         return Config.from_flags(algorithm, **(small | flags))
 
     return make

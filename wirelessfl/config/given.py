@@ -57,7 +57,7 @@ class Given(Section):
 
 
 def replaced_by_network(radio: bool = True) -> list[str]:
-    """Network settings that a given network replaces.
+    """Network settings that a given network replaces, also one that the settings name.
 
     Args:
         radio: whether CPU speeds and links determine latencies. If not, ``step_seconds`` is the

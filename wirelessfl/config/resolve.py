@@ -11,6 +11,7 @@ from wirelessfl.config.check_sessions import check_pilot, check_sessions
 from wirelessfl.config.check_tracking import check_one_variable
 from wirelessfl.config.check_uplinks import check_payloads
 from wirelessfl.config.given import given_values
+from wirelessfl.config.own_network import own_network
 from wirelessfl.config.sections import DataSection
 from wirelessfl.config.settings import Settings
 from wirelessfl.config.unused import unused
@@ -36,6 +37,10 @@ def filled(settings: Settings) -> dict[str, Any]:
     values: dict[str, Any] = dict(settings)
     for section, given in given_values(settings.given).items():
         values[section] = values[section].filled(**given)
+    named = settings.network.network
+    if named is not None and settings.given.network is None:
+        own = own_network(named, settings.run.seed)
+        values["network"] = values["network"].filled(cells=own.cells, clients=own.clients)
     choices, network, training = settings.choices, values["network"], values["training"]
     star = choices.algorithm.topology == "star"
     dropped = unused(settings)
@@ -114,6 +119,7 @@ def check(settings: Settings) -> None:
         check_pilot(settings.sessions.sessions, settings.warm_start)
     check_payloads(settings)
     _check_cells(settings)
+    _check_split(settings)
     check_schedule(settings)
     check_one_variable(settings)
     _check_network(settings)
@@ -144,6 +150,29 @@ def _check_cells(settings: Settings) -> None:
         )
     if cells > clients:
         raise ConfigError(f"cells={cells} exceeds clients={clients}: every cell needs a client.")
+
+
+def _check_split(settings: Settings) -> None:
+    """Check that a given split fits the clients, and that nothing else splits the data.
+
+    Raises:
+        ConfigError: it does not, or clients are present by their labels.
+    """
+    lists, clients = settings.given.split, settings.network.clients
+    if lists is None:
+        return
+    if lists != clients:
+        whose = "the network has" if settings.network_replaced else "clients is"
+        raise ConfigError(
+            f"split=... has samples of {lists} clients, but {whose} {clients}: give one list of "
+            "indices per client."
+        )
+    presence = settings.choices.presence
+    if presence is not None and presence.by_labels:
+        raise ConfigError(
+            f'presence="{presence.title}" conflicts with split=..., since it splits the data into '
+            'groups of labels itself: choose presence "arrivals" or "trace", or leave split out.'
+        )
 
 
 def _check_network(settings: Settings) -> None:

@@ -131,6 +131,11 @@ class Settings(Section):
         )
 
     @property
+    def network_replaced(self) -> bool:
+        """Whether a given or named network replaces the settings of one."""
+        return self.given.network is not None or self.network.network is not None
+
+    @property
     def clients_known(self) -> bool:
         """Whether cells and clients are final, so that no other network can be given to the run."""
         return self.given.network is not None or bool(chosen(self.network, self.frame.radio))

@@ -311,6 +311,12 @@ def _data(settings: Settings) -> Found:
     if settings.given.data is not None:
         for key in ("tokenizer", "max_length"):
             yield ("data", key), "conflicts with data=..., which is tokenised already"
+        if settings.data.pixels != "signed":
+            yield (
+                ("data", "pixels"),
+                "conflicts with data=..., whose values are used as they are: scale the arrays, "
+                "e.g. inputs / 255",
+            )
         return
     taken = text_options(name)
     for key in ("tokenizer", "max_length"):
@@ -337,10 +343,21 @@ def _given(settings: Settings) -> Found:
             yield ("loss", key), "conflicts with loss=..., which is given to wirelessfl.run"
     if given.data is not None:
         yield ("data", "dataset"), "conflicts with data=..., which is given to wirelessfl.run"
-    if given.network is not None:
+    if given.split is not None:
+        for key in settings.split:
+            yield ("split", key), "conflicts with split=..., which is given to wirelessfl.run"
+        yield (
+            ("data", "validation_fraction"),
+            "conflicts with split=..., which says who has which samples: choose one of them",
+        )
+    named = settings.network.network
+    if given.network is not None or named is not None:
         reason = "conflicts with network=..., which is given to wirelessfl.run"
+        if given.network is None:
+            reason = f"conflicts with network={named}, which replaces it: choose one of them"
         for key in replaced_by_network(settings.frame.radio):
-            yield ("network", key), reason
+            if key != "network" or given.network is not None:
+                yield ("network", key), reason
         for kind in LINK_KINDS:
             for key in getattr(settings, kind) or ():
                 yield (kind, key), reason

@@ -18,6 +18,7 @@ from wirelessfl.data.fashion_mnist import FASHION_MNIST
 from wirelessfl.data.files import environment_folder, is_folder_path
 from wirelessfl.data.hub_images import CIFAR10_JPEG, SVHN, own_images
 from wirelessfl.data.mnist import MNIST
+from wirelessfl.data.own import Data, as_dataset
 from wirelessfl.data.picture import draw_split
 from wirelessfl.data.shakespeare import FACTS as SHAKESPEARE
 from wirelessfl.data.shakespeare import load_shakespeare
@@ -27,15 +28,18 @@ from wirelessfl.data.tinyimagenet import FACTS as TINY_IMAGENET
 from wirelessfl.data.tinyimagenet import load_tiny_imagenet
 from wirelessfl.errors import ConfigError, DataError
 from wirelessfl.guard import calling, of_project
+from wirelessfl.import_paths import short
 from wirelessfl.registry import by_name
 from wirelessfl.wording import shown
 
 __all__ = [
     "SPLITS",
     "WITHOUT_IMAGES",
+    "Data",
     "Dataset",
     "Facts",
     "IntArray",
+    "as_dataset",
     "dataset_names",
     "draw_split",
     "find_dataset",
@@ -151,8 +155,8 @@ def load_dataset(
         name: one of ``dataset_names()``; or a path with a separator, such as ``./my-images``, of
             your own folder of parquet files with images; or the import path of your own function,
             ``module:function`` or ``file.py:function``, which takes ``data_dir`` and returns a
-            ``Dataset``. For texts it may also have the keyword arguments ``tokenizer`` and
-            ``max_length``.
+            ``Dataset``, or data as for ``as_dataset``. For texts it may also have the keyword
+            arguments ``tokenizer`` and ``max_length``.
         data_dir: folder that contains one folder per data set. None for the environment variable
             WIRELESSFL_DATA or, if it is not set or lacks the data set, the user's cache, to which
             verified files are downloaded (texts are not downloaded). Your own function gets this
@@ -188,8 +192,8 @@ def load_dataset(
         folder = environment_folder() if data_dir is None else Path(data_dir)
         with calling(f"data set {name!r}", DataError):
             dataset = load(folder, **options)
-    if not isinstance(dataset, Dataset):
-        raise ConfigError(
-            f"data set {name!r} returned {shown(dataset)}: return a wirelessfl.data.Dataset."
-        )
-    return dataset
+    try:
+        return as_dataset(dataset, name=short(name))
+    except ConfigError as error:
+        reason = f"data set {name!r} returned {shown(dataset)}: return a wirelessfl.data.Dataset, "
+        raise ConfigError(f"{reason}or arrays as for wirelessfl.data.as_dataset.") from error

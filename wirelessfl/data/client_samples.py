@@ -31,6 +31,11 @@ class ClientSamples(Sequence[IntArray], ABC):
     def identity(self) -> tuple[object, ...]:
         """Arrays and values that determine the samples; equal identities mean equal samples."""
 
+    @property
+    def listed(self) -> bool:
+        """Whether all samples are in memory, so that reading them takes no computation."""
+        return False
+
     @abstractmethod
     def _samples_of(self, client: int) -> IntArray:
         """Samples of one client."""
@@ -73,6 +78,11 @@ class ListedSamples(ClientSamples):
     def identity(self) -> tuple[object, ...]:
         """The arrays themselves."""
         return tuple(self._samples)
+
+    @property
+    def listed(self) -> bool:
+        """True: the arrays are in memory."""
+        return True
 
     def __len__(self) -> int:
         return len(self._samples)
@@ -191,6 +201,11 @@ class GroupedSamples(ClientSamples):
             return tuple(self)
         identities = (thing for samples in self._dealt for thing in samples.identity)
         return (self._group_of, *self._pools, *identities)
+
+    @property
+    def listed(self) -> bool:
+        """Whether the samples of all groups are in memory."""
+        return all(samples.listed for samples in self._dealt)
 
     def __len__(self) -> int:
         return len(self._group_of)

@@ -40,6 +40,7 @@ class Dataset:
         lossy: whether inputs were compressed with loss; a run then reports ``verification``.
         vocabulary: number of token ids, which start at 0: all inputs are below it. None if it is
             unknown, or if the inputs are not tokens.
+        notes: what a conversion has changed, one line each; a run reports them.
 
     Raises:
         DataError: a shape, dtype or range differs from the above, or an input is not finite.
@@ -56,6 +57,7 @@ class Dataset:
     pad_id: int | None = None
     lossy: bool = False
     vocabulary: int | None = None
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
@@ -73,7 +75,7 @@ class Dataset:
             self._check_types(
                 part, getattr(self, f"{part}_inputs"), getattr(self, f"{part}_labels")
             )
-        if self.classes is None:
+        if vars(self)["classes"] is None:
             derived = derived_classes(self.name, self.train_labels, self.test_labels)
             object.__setattr__(self, "classes", derived)
         for part in ("train", "test"):

@@ -74,6 +74,11 @@ class RemainingSamples(ClientSamples):
         """The identity of ``samples``, and the indices of the remaining samples."""
         return (*self._samples.identity, self._remaining)
 
+    @property
+    def listed(self) -> bool:
+        """Whether the samples are in memory."""
+        return self._samples.listed
+
     def __len__(self) -> int:
         return len(self._samples)
 

@@ -15,7 +15,7 @@ from channels import Network
 from channels.arrays import FloatArray
 from channels.streams import Stream
 from wirelessfl.config import Config
-from wirelessfl.data import Dataset
+from wirelessfl.data import Data
 from wirelessfl.design.untrained import (
     FirstRounds,
     UntrainedCells,
@@ -38,7 +38,7 @@ from wirelessfl.server.weights import Weights
 from wirelessfl.sessions.held_labels import HeldLabels
 from wirelessfl.sessions.rounds import SessionRounds
 from wirelessfl.setup.arguments import check_objects
-from wirelessfl.setup.given_objects import GivenObjects, configured
+from wirelessfl.setup.given_objects import GivenObjects, configured, naming_network
 from wirelessfl.setup.planners import Planned, plan_without_data
 from wirelessfl.setup.sessions import build_attendance
 from wirelessfl.wording import shown
@@ -157,8 +157,8 @@ def price(
     rounds: int | None = None,
     *,
     model: nn.Module | None = None,
-    data: Dataset | None = None,
-    network: Network | None = None,
+    data: Data | None = None,
+    network: Network | str | None = None,
     joules: bool = True,
 ) -> Prices:
     """Price the rounds of a run without its data and without training.
@@ -175,8 +175,8 @@ def price(
         rounds: number of rounds, of all sessions, or of merges of asynchronous cells; None for all
             rounds of the run, up to ``max_seconds`` if it is set.
         model: module of the run instead of the configured model.
-        data: data set of the run instead of the configured one.
-        network: network to use instead of the configured one.
+        data: data of the run instead of the configured ones, see ``wirelessfl.data.as_dataset``.
+        network: network to use instead of the configured one, or the import path of one.
         joules: whether to compute the energy. Over the air it takes most of the time, since it
             needs the beamformers of every channel draw.
 
@@ -185,8 +185,9 @@ def price(
             depend on training: requests to clients, rounds of tasks, and selection by losses.
         DataError: the data set must be read, but is missing or damaged.
     """
-    check_objects(model=model, data=data, network=network)
-    given = GivenObjects(model, data, network)
+    check_objects(model=model)
+    config, network = naming_network(config, network)
+    given = GivenObjects.of(model, data, network)
     config = configured(config, given)
     rounds = _checked(config, rounds, joules)
     if network is not None:

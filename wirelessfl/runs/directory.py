@@ -13,6 +13,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from safetensors import SafetensorError
 from torch import Tensor
 
@@ -32,6 +33,8 @@ except ImportError:  # not a POSIX system: folders of runs are not locked
     fcntl = None  # type: ignore[assignment]
 
 Row = dict[str, Any]
+NETWORK, PARTITION = "network", "partition"
+"""Names of files of arrays: the given network, and the samples of each client."""
 
 
 @contextmanager
@@ -44,6 +47,11 @@ def _alone_in(path: Path) -> Iterator[None]:
                 stack.callback(os.close, folder)
                 fcntl.flock(folder, fcntl.LOCK_EX)
         yield
+
+
+def _array_files(path: Path) -> list[Path]:
+    """Files of arrays in a folder, also unfinished ones."""
+    return [*path.glob(f"{NETWORK}.npz*"), *path.glob(f"{PARTITION}*.npz*")]
 
 
 class RunDirectory:
@@ -79,6 +87,8 @@ class RunDirectory:
             )
         config, about = path / "config.toml", path / "about.json"
         begun = {about, draft_of(about), draft_of(config)}
+        if about.exists():
+            begun.update(_array_files(path))
         if path.exists() and not begun.issuperset(path.iterdir()):
             raise ConfigError(
                 f"out is {path}: it is not an empty folder. Choose another folder, or empty it."
@@ -97,6 +107,7 @@ class RunDirectory:
         *,
         new: bool = False,
         entries: Mapping[str, Any] | None = None,
+        arrays: Mapping[str, Mapping[str, Any]] | None = None,
     ) -> RunDirectory:
         """Create the folder of a new run, with ``config.toml`` and ``about.json``.
 
@@ -105,6 +116,7 @@ class RunDirectory:
             config: the configuration to store.
             new: whether the folder must not exist yet.
             entries: further entries of ``about.json``, such as counted step costs.
+            arrays: arrays to store in further files, by stem of the file and name.
 
         Raises:
             ConfigError: the folder is not empty, or cannot be created.
@@ -119,6 +131,9 @@ class RunDirectory:
             with _alone_in(path):
                 cls.check_free(path)
                 directory._write_about(told)
+                for stem, named in (arrays or {}).items():
+                    with replacing(path / f"{stem}.npz") as draft, draft.open("wb") as file:
+                        np.savez_compressed(file, **named)
                 with replacing(path / "config.toml") as draft:
                     draft.write_text(text, encoding="utf-8")
         except FileExistsError:
@@ -130,7 +145,7 @@ class RunDirectory:
     def remove(self) -> None:
         """Remove the files of a run that has failed at its start, and its folder if it was new."""
         own = (self.path / "config.toml", self._about_file, self._rows.path, self._checkpoint_file)
-        for file in (*own, *self._logs()):
+        for file in (*own, *_array_files(self.path), *self._logs()):
             file.unlink(missing_ok=True)
         if self._made:
             with suppress(OSError):  # another program has written into it

@@ -156,6 +156,16 @@ def model_fingerprint(objective: Objective) -> str:
     return digest(str(module), objective.spec.shapes, *map(_array, [*frozen, *buffers]))
 
 
+def data_hash(data: Dataset) -> str:
+    """Hash of a data set: of its labels, and of evenly spaced samples."""
+    return digest(
+        _array(_some(data.train_inputs)),
+        _array(_some(data.test_inputs)),
+        data.train_labels.numpy(),
+        data.test_labels.numpy(),
+    )
+
+
 def data_fingerprint(data: Dataset, client_samples: ClientSamples) -> str:
     """Hash of a data set and its split; does not compute samples that are generated on demand."""
     return digest(

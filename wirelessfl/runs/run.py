@@ -6,7 +6,7 @@ import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -17,10 +17,10 @@ from torch import Tensor, nn
 from channels import Network
 from wirelessfl.config import Config
 from wirelessfl.config.named import Trust
-from wirelessfl.data import Dataset
+from wirelessfl.data import Data
 from wirelessfl.errors import ConfigError, DataError, TrainingError
 from wirelessfl.fork_server import leave_if_child
-from wirelessfl.import_paths import short
+from wirelessfl.import_paths import is_import_path, short
 from wirelessfl.observers import Observer
 from wirelessfl.runs.about import about
 from wirelessfl.runs.directory import RunDirectory
@@ -34,13 +34,22 @@ from wirelessfl.runs.fingerprints import (
     settings_fingerprint,
     unnoticed,
 )
+from wirelessfl.runs.given_files import (
+    GIVEN,
+    changed_object,
+    given_hashes,
+    not_stored,
+    stored_arrays,
+    stored_network,
+    stored_split,
+)
 from wirelessfl.runs.progress import Progress, RowCallback
 from wirelessfl.runs.result import RunResult
 from wirelessfl.runs.tasks import named_params
 from wirelessfl.setup import AnySetup, build
 from wirelessfl.setup.arguments import check_objects, check_path
 from wirelessfl.setup.computing import default_threads, fewer_workers
-from wirelessfl.setup.given_objects import GivenObjects, Metrics, configured
+from wirelessfl.setup.given_objects import GivenObjects, Metrics, configured, naming_network
 from wirelessfl.submodels import ParamSpec
 from wirelessfl.training.shards import ALONE, Shards
 from wirelessfl.training.torch_settings import torch_settings
@@ -51,8 +60,8 @@ def run(
     config: Config | Mapping[str, Any] | str | Path,
     *,
     model: nn.Module | None = None,
-    data: Dataset | None = None,
-    network: Network | None = None,
+    data: Data | None = None,
+    network: Network | str | None = None,
     loss: Callable[..., Tensor] | str | None = None,
     metrics: Metrics | None = None,
     split: Sequence[Any] | None = None,
@@ -67,16 +76,21 @@ def run(
     Args:
         config: settings, as a ``Config``, nested tables, or the path of a TOML file.
         model: replaces the configured model; training starts from its weights.
-        data: replaces the configured data set.
-        network: replaces the configured network. The settings that it replaces must not be given,
-            not even with their default values: ``[fading]``, and all of ``[network]`` except
-            ``coherence``, ``availability``, ``busy_clients``, ``drop_out``, ``downlink_mbps``,
-            ``backhaul_mbps`` and, with shifted-exponential delays, ``step_seconds``.
+        data: replaces the configured data set: a ``Dataset``, arrays (train_inputs, train_labels,
+            test_inputs, test_labels), two data sets of torch, splits of a Hugging Face data set, or
+            the path of an image folder, see ``wirelessfl.data.as_dataset``.
+        network: replaces the configured network; also the import path of a function,
+            ``module:function``, as for the setting ``network``. The settings that it replaces must
+            not be given, not even with their default values: ``[fading]``, and all of ``[network]``
+            except ``coherence``, ``availability``, ``busy_clients``, ``drop_out``,
+            ``downlink_mbps``, ``backhaul_mbps`` and, with shifted-exponential delays,
+            ``step_seconds``.
         loss: replaces the configured loss: its name, or a function f(outputs, labels) that returns
             the loss of each sample, or a scalar, see ``wirelessfl.losses.own``.
         metrics: further metrics of the rows: functions f(outputs, labels) by name, or a list of
             names of metrics and of functions, see ``wirelessfl.metrics``.
-        split: indices of the training samples of each client; replaces the configured split.
+        split: indices of the training samples of each client; replaces the configured split. There
+            is one client per list unless a network is given.
         trust: whether a TOML file may name code to import, such as ``my_module:MyModel``.
         on_row: called with each row as it is written. An error that it raises ends the run with a
             checkpoint after that row, from which ``resume`` continues.
@@ -92,27 +106,27 @@ def run(
             the start, its folder is removed.
     """
     leave_if_child()
-    check_objects(
-        model=model, data=data, network=network, on_row=on_row, on_note=on_note, shards=shards
-    )
-    given = GivenObjects(model, data, network, loss, metrics, split)
+    check_objects(model=model, on_row=on_row, on_note=on_note, shards=shards)
+    from_file = isinstance(config, str | Path)
+    config, network = naming_network(config, network, trust)
+    given = GivenObjects.of(model, data, network, loss, metrics, split)
     settings = configured(config, given, trust)
-    if isinstance(config, str | Path):  # the file may be from a larger machine
+    if from_file:  # it may be from a larger machine
         settings = fewer_workers(settings)
     out = settings.run.out
     if out is not None:
         shards.by_first(partial(RunDirectory.check_free, out))
     with closing(_build(settings, given, shards)) as setup:
-        directory = shards.by_first(partial(_directory, setup))
-        return _go(setup, directory, on_row, on_note)
+        directory = shards.by_first(partial(_directory, setup, given))
+        return _go(setup, directory, on_row, on_note, further=not_stored(given))
 
 
 def resume(
     path: str | Path,
     *,
     model: nn.Module | None = None,
-    data: Dataset | None = None,
-    network: Network | None = None,
+    data: Data | None = None,
+    network: Network | str | None = None,
     loss: Callable[..., Tensor] | str | None = None,
     metrics: Metrics | None = None,
     split: Sequence[Any] | None = None,
@@ -126,7 +140,8 @@ def resume(
 
     Args:
         path: folder of the run.
-        model, data, network, loss, metrics, split: the objects that were passed to ``run``, if any.
+        model, data, loss, metrics: the objects that were passed to ``run``, if any.
+        network, split: as passed to ``run``; by default those that the folder keeps.
         trust: whether the run's settings may name code to import, such as ``my_module:MyModel``;
             or the import paths that they may name.
         on_row: called with each new row.
@@ -142,9 +157,10 @@ def resume(
     """
     leave_if_child()
     check_path(path)
-    check_objects(
-        model=model, data=data, network=network, on_row=on_row, on_note=on_note, shards=shards
-    )
+    check_objects(model=model, on_row=on_row, on_note=on_note, shards=shards)
+    if not (isinstance(network, str) and is_import_path(network)):
+        check_objects(network=network)
+    given = GivenObjects.of(model, data, None, loss, metrics, split)
     directory, config = shards.by_first(partial(RunDirectory.open, Path(path), trust))
     checkpoint = shards.by_first(directory.load)
     changed = shards.by_first(partial(named_change, directory, config))
@@ -163,13 +179,18 @@ def resume(
             params = _stored_params(tensors, state, config)
             return RunResult(config, rows, params, directory.path, state.get("ended"))
         shards.by_first(lambda: directory.check_logs(tensors, titled=bool(config.task)))
-    shards.by_first(directory.about)
+    told = shards.by_first(directory.about)
     if changed:
         raise ConfigError(
             f"{path}: {changed} has changed since the run began. Restore it, or start a new run: "
             f"{directory.command}{_trusting(config)}"
         )
-    given = GivenObjects(model, data, network, loss, metrics, split)
+    given = _with_stored(directory, config, given, network, shards)
+    what = changed_object(given, told)
+    if what:
+        raise ConfigError(
+            f"{path}: {what} has changed since the run began. Restore it, or start a new run."
+        )
     if config.given.names != given.marks.names:
         began = ", ".join(f"{name}=..." for name in config.given.names) or "no objects"
         raise ConfigError(
@@ -179,6 +200,27 @@ def resume(
         )
     with closing(_build(fewer_workers(config), given, shards)) as setup:
         return _go(setup, directory, on_row, on_note, resumed=True)
+
+
+def _with_stored(
+    directory: RunDirectory,
+    config: Config,
+    given: GivenObjects,
+    network: Network | str | None,
+    shards: Shards,
+) -> GivenObjects:
+    """The objects of an interrupted run: those given now, and those that its folder keeps.
+
+    Raises:
+        ConfigError: the given network is named, but the run has another one; or a file is damaged.
+    """
+    _, network = naming_network(config, network)
+    split = given.split
+    if network is None and config.given.network is not None:
+        network = shards.by_first(partial(stored_network, directory.path))
+    if split is None and config.given.split is not None:
+        split = shards.by_first(partial(stored_split, directory.path))
+    return replace(given, network=network, split=split)
 
 
 def _trusting(config: Config) -> str:
@@ -229,15 +271,16 @@ def _stored_params(
     return found
 
 
-def _directory(setup: AnySetup) -> RunDirectory:
+def _directory(setup: AnySetup, given: GivenObjects) -> RunDirectory:
     """Create the folder of a new run."""
-    config, entries = setup.config, _about_setup(setup)
+    config, entries = setup.config, _about_setup(setup, given)
+    arrays = stored_arrays(setup, given)
     if config.run.out is not None:
-        return RunDirectory.create(config.run.out, config, entries=entries)
-    return _new_directory(config, entries)
+        return RunDirectory.create(config.run.out, config, entries=entries, arrays=arrays)
+    return _new_directory(config, entries, arrays)
 
 
-def _about_setup(setup: AnySetup) -> dict[str, Any]:
+def _about_setup(setup: AnySetup, given: GivenObjects) -> dict[str, Any]:
     """Entries of ``about.json``: how the data of each task were verified, and further ones.
 
     Step costs have one entry per model, null if not counted; without any, they are left out, and so
@@ -255,10 +298,15 @@ def _about_setup(setup: AnySetup) -> dict[str, Any]:
     hashes = named_hashes(setup.config)
     if hashes:
         entries[NAMED] = hashes
+    objects = given_hashes(given)
+    if objects:
+        entries[GIVEN] = objects
     return entries
 
 
-def _new_directory(config: Config, entries: Mapping[str, Any]) -> RunDirectory:
+def _new_directory(
+    config: Config, entries: Mapping[str, Any], arrays: Mapping[str, Mapping[str, Any]]
+) -> RunDirectory:
     """Create a new folder below ``runs/`` that no other process uses."""
     stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
     data = "+".join(dict.fromkeys(task.data.title for task in config.tasks.values()))
@@ -266,7 +314,7 @@ def _new_directory(config: Config, entries: Mapping[str, Any]) -> RunDirectory:
     for number in itertools.count(1):
         path = Path("runs", name if number == 1 else f"{name}-{number}")
         with suppress(FileExistsError):
-            return RunDirectory.create(path, config, new=True, entries=entries)
+            return RunDirectory.create(path, config, new=True, entries=entries, arrays=arrays)
     raise AssertionError("unreachable: the loop over names does not end")
 
 
@@ -277,8 +325,18 @@ def _go(
     on_note: Callable[[str], None] | None,
     *,
     resumed: bool = False,
+    further: Sequence[str] = (),
 ) -> RunResult:
-    """Execute the run to its end, from the folder's checkpoint or from the start."""
+    """Execute the run to its end, from the folder's checkpoint or from the start.
+
+    Args:
+        setup: parts of the run.
+        directory: its folder.
+        on_row: called with each row.
+        on_note: called with each message for the user.
+        resumed: whether the run began before.
+        further: further messages.
+    """
     shards, engine = setup.shards, engine_of(setup)
     with ExitStack() as stack:
         shards.by_first(lambda: stack.enter_context(directory.at_work()))
@@ -293,7 +351,7 @@ def _go(
         if resumed:
             shards.by_first(lambda: directory.note_resumed(about(setup.config.run.device)))
         if not progress.finished:
-            for note in [*setup.notes, *unnoticed(setup.config)]:
+            for note in [*setup.notes, *unnoticed(setup.config), *further]:
                 if on_note is not None:
                     on_note(note)
             try:

@@ -11,13 +11,13 @@ from torch import Tensor, nn
 from channels import Network
 from channels.streams import Stream
 from wirelessfl.config import Config
-from wirelessfl.data import Dataset
+from wirelessfl.data import Data
 from wirelessfl.fading.base import Fading
 from wirelessfl.generators import seeded_generators
 from wirelessfl.guard import guard
 from wirelessfl.setup.arguments import check_objects
 from wirelessfl.setup.cells import build_cells
-from wirelessfl.setup.given_objects import GivenObjects, Metrics, configured
+from wirelessfl.setup.given_objects import GivenObjects, Metrics, configured, naming_network
 from wirelessfl.setup.rounds import build_rounds
 from wirelessfl.setup.sessions import build_sessions
 from wirelessfl.setup.setups import CellsSetup, RoundsSetup, SessionsSetup, Setup, TasksSetup
@@ -32,8 +32,8 @@ def build(
     config: Config | Mapping[str, Any] | str | Path,
     *,
     model: nn.Module | None = None,
-    data: Dataset | None = None,
-    network: Network | None = None,
+    data: Data | None = None,
+    network: Network | str | None = None,
     loss: Callable[..., Tensor] | str | None = None,
     metrics: Metrics | None = None,
     split: Sequence[Any] | None = None,
@@ -44,8 +44,8 @@ def build(
     Args:
         config: a configuration, nested tables of settings, or the path of a TOML file.
         model: module to train instead of the configured model, from its current weights.
-        data: data set to use instead of the configured one.
-        network: network to use instead of the configured one.
+        data: data to use instead of the configured data set, see ``wirelessfl.data.as_dataset``.
+        network: network to use instead of the configured one, or the import path of one.
         loss: loss function to use instead of the configured one, or the name of a loss.
         metrics: further metrics of the rows: functions by name, or names and functions.
         split: indices of the training samples of each client, instead of the configured split.
@@ -55,8 +55,9 @@ def build(
         ConfigError: a wrong setting, settings that conflict, or an object of the wrong type.
         DataError: the data are missing, or cannot be split as requested.
     """
-    check_objects(model=model, data=data, network=network, shards=shards)
-    given = GivenObjects(model, data, network, loss, metrics, split)
+    check_objects(model=model, shards=shards)
+    config, network = naming_network(config, network)
+    given = GivenObjects.of(model, data, network, loss, metrics, split)
     config = configured(config, given)
     if network is not None:
         guard(type(network.fading), Fading)

@@ -9,7 +9,6 @@ from torch import nn
 
 from channels import Network
 from wirelessfl.config import Config
-from wirelessfl.data import Dataset
 from wirelessfl.errors import ConfigError
 from wirelessfl.metrics import check_name
 from wirelessfl.training.shards import Shards
@@ -20,13 +19,10 @@ OBJECTS: dict[str, tuple[type, str]] = {
         nn.Module,
         'give an nn.Module instance, such as MyModel(); names such as "fcnn" are settings',
     ),
-    "data": (
-        Dataset,
-        'give a wirelessfl.data.Dataset; names such as "digits" are the setting dataset',
-    ),
     "network": (
         Network,
-        "give a channels.Network; numbers of cells and clients are settings",
+        "give a channels.Network, or the path of a function, module:function; numbers of cells "
+        "and clients are settings",
     ),
     "shards": (
         Shards,

@@ -18,6 +18,7 @@ from wirelessfl.data import Dataset, load_dataset
 from wirelessfl.data.client_samples import ClientSamples
 from wirelessfl.data.label_groups import LabelGroups, split_groups
 from wirelessfl.data.label_kinds import is_one_class
+from wirelessfl.data.own import check_below
 from wirelessfl.data.splits import Samples
 from wirelessfl.data.validation import RemainingSamples, hold_out
 from wirelessfl.errors import ConfigError
@@ -66,7 +67,7 @@ class Loaded:
                 tokenizer=settings.tokenizer,
                 max_length=settings.max_length,
             )
-            self.data[key] = _scaled(found, settings.pixels)
+            self.data[key] = scaled(found, settings.pixels)
         return self.data[key]
 
     def split(
@@ -76,13 +77,25 @@ class Loaded:
         data: Dataset,
         network: Network,
         stream: Stream,
+        lists: Sequence[IntArray] | None = None,
     ) -> Dealt:
         """The samples of each client, the validation samples if any, and the groups if any.
+
+        Args:
+            settings: settings of the data set.
+            choices: the split, and the availability model.
+            data: the data set.
+            network: cells and clients.
+            stream: randomness of the split.
+            lists: the given samples of each client, ascending; None to split as configured.
 
         Raises:
             ConfigError: settings conflict.
             DataError: the data cannot be split as requested.
         """
+        if lists is not None:
+            check_below(lists, len(data.train_labels))
+            return Dealt(ClientSamples.of(lists), None, None)
         wanted, presence = choices.split, choices.presence
         _check_by_labels(choices, data)
         groups = None if presence is None else presence.groups(data.classes, network.cell_of)
@@ -116,15 +129,6 @@ def _check_by_labels(choices: Choices, data: Dataset) -> None:
             f'split "{choices.split.title}" {needs} split "iid"{natural}, or give index lists as '
             "split=... to wirelessfl.run."
         )
-
-
-def given_dataset(settings: DataSection, data: Dataset) -> Dataset:
-    """A data set given as an object, scaled to the configured range of pixels.
-
-    Raises:
-        ConfigError: a range other than the default is set, but the data are not images.
-    """
-    return _scaled(data, settings.pixels)
 
 
 def _held_out(settings: DataSection, data: Dataset, stream: Stream) -> IntArray | None:
@@ -169,7 +173,7 @@ def _dealt(
     return samples if remaining is None else RemainingSamples(samples, remaining)
 
 
-def _scaled(data: Dataset, pixels: str) -> Dataset:
+def scaled(data: Dataset, pixels: str) -> Dataset:
     """The data set with images scaled to the configured range of pixels.
 
     Raises:

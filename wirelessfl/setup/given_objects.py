@@ -17,10 +17,11 @@ from wirelessfl.config.sections.evaluation import listed
 from wirelessfl.config.settings import Settings
 from wirelessfl.config.tables import checked_tables, given_places, read_toml
 from wirelessfl.config.task_tables import TASK_SETTINGS, task_names
-from wirelessfl.data import Dataset
+from wirelessfl.data import Data, Dataset, as_dataset
+from wirelessfl.data.own import client_lists
 from wirelessfl.errors import ConfigError
-from wirelessfl.import_paths import absolute
-from wirelessfl.setup.arguments import check_functions, check_settings
+from wirelessfl.import_paths import absolute, is_import_path
+from wirelessfl.setup.arguments import check_functions, check_objects, check_settings
 
 Metrics = Mapping[str, Callable[..., Any]] | Sequence[str | Callable[..., Any]]
 """Metrics as given: functions by name, or a list of names of metrics and of functions."""
@@ -36,7 +37,8 @@ class GivenObjects:
         network: network to use instead of the configured one.
         loss: loss function to use instead of the configured one, or the name of a loss.
         metrics: further metrics of the rows: functions by name, or names and functions.
-        split: indices of the training samples of each client, instead of the configured split.
+        split: ascending indices of the training samples of each client, instead of the configured
+            split.
     """
 
     model: nn.Module | None = None
@@ -45,6 +47,26 @@ class GivenObjects:
     loss: Callable[..., Tensor] | str | None = None
     metrics: Metrics | None = None
     split: Sequence[Any] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        model: nn.Module | None = None,
+        data: Data | None = None,
+        network: Network | None = None,
+        loss: Callable[..., Tensor] | str | None = None,
+        metrics: Metrics | None = None,
+        split: Sequence[Any] | None = None,
+    ) -> GivenObjects:
+        """The objects as a user gives them: data and split are checked and converted.
+
+        Raises:
+            ConfigError: data or split have a wrong form.
+            DataError: the samples do not form a data set.
+        """
+        dataset = None if data is None else as_dataset(data)
+        lists = None if split is None else client_lists(split)
+        return cls(model, dataset, network, loss, metrics, lists)
 
     @property
     def marks(self) -> Given:
@@ -113,6 +135,8 @@ def configured(
     if given.network is None:  # from now on, defaults of the network count as given
         explicit = given_places(tables)
         tables["network"] = settings.network.model_dump()
+        if given.split is not None and ("network", "clients") not in explicit:
+            tables["network"]["clients"] = len(given.split)
         loose |= given_places(tables) - explicit
     return Config.of(tables | {"given": marks.model_dump(exclude_none=True)}, loose=loose)
 
@@ -142,6 +166,38 @@ def _with_names(tables: dict[str, Any], given: GivenObjects) -> dict[str, Any]:
             )
         tables = tables | {"evaluation": {**evaluation, "metric": given.metric_names}}
     return tables
+
+
+def naming_network(
+    config: Config | Mapping[str, Any] | str | Path,
+    network: Network | str | None,
+    trust: bool = False,
+) -> tuple[Config | Mapping[str, Any] | str | Path, Network | None]:
+    """Settings that name the network, if it is given by its import path, and the given network.
+
+    Args:
+        config: as for ``configured``.
+        network: a network, or its import path; None if none is given.
+        trust: as for ``configured``.
+
+    Raises:
+        ConfigError: the settings name another network.
+    """
+    if not (isinstance(network, str) and is_import_path(network)):
+        check_objects(network=network)
+        return config, network  # type: ignore[return-value]
+    check_settings(config)
+    if isinstance(config, Config):
+        tables: dict[str, Any] = config.given_tables()
+    else:
+        tables = dict(config) if isinstance(config, Mapping) else read_toml(Path(config), trust)
+    table = dict(checked_tables(tables).get("network") or {})
+    path = absolute(network)
+    if table.setdefault("network", path) not in (None, path):
+        raise ConfigError(
+            f"network is {network!r}, but the settings name {table['network']!r}: choose one."
+        )
+    return tables | {"network": table | {"network": path}}, None
 
 
 def check_given(marks: Given, given: GivenObjects = NOTHING) -> None:
@@ -180,7 +236,9 @@ def _check_replaced(tables: Mapping[str, Any], settings: Settings, given: GivenO
         ConfigError: an object replaces given settings; the message names all of them.
     """
     places = given_places(tables)
-    replaced: dict[str, list[str]] = {"model": [], "data": [], "network": [], "loss": []}
+    replaced: dict[str, list[str]] = {
+        name: [] for name in ("model", "data", "split", "network", "loss")
+    }
     if callable(given.loss) and settings.given.loss is None:
         table = settings.loss or {}
         keys = [key for key in table if ("loss", key) in places]
@@ -194,6 +252,10 @@ def _check_replaced(tables: Mapping[str, Any], settings: Settings, given: GivenO
         differs = settings.data.dataset != same.dataset
         keys = ["dataset"] if differs and ("data", "dataset") in places else []
         replaced["data"] = [f"dataset={settings.data.dataset}" for _ in keys]
+    if given.split is not None and settings.given.split is None:
+        table = settings.split
+        keys = [key for key in table if ("split", key) in places]
+        replaced["split"] = [f"{'split' if k == 'name' else k}={table[k]}" for k in keys]
     if given.network is not None:
         replaced["network"] = _replaced_by_network(settings, places)
     for name, entries in replaced.items():

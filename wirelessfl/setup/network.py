@@ -21,6 +21,7 @@ from channels.arrays import FloatArray, IntArray
 from channels.recorded import Recorded
 from channels.streams import Stream
 from wirelessfl.config.choices import Choices
+from wirelessfl.config.own_network import own_network
 from wirelessfl.config.sections import NetworkSection
 from wirelessfl.errors import ConfigError
 from wirelessfl.layouts.base import Placed
@@ -30,7 +31,9 @@ DEFAULT_HZ = 1e9
 
 
 def build_network(settings: NetworkSection, stream: Stream, choices: Choices) -> Network:
-    """Build the network with the configured links, and by default the CPUs of Section VI-C.
+    """The network that the settings name; otherwise build one with the configured links.
+
+    By default the CPUs are those of Section VI-C.
 
     Args:
         settings: cells, clients and their radio.
@@ -40,6 +43,8 @@ def build_network(settings: NetworkSection, stream: Stream, choices: Choices) ->
     Raises:
         ConfigError: the settings conflict, or a file of positions or channels is wrong.
     """
+    if settings.network is not None:
+        return own_network(settings.network, stream.seed)
     cells = settings.cells or 1
     if settings.slowdown != 1 and cells == 1:
         raise ConfigError(

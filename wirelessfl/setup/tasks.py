@@ -100,7 +100,8 @@ def _check(config: Config, given: GivenObjects, shards: Shards) -> None:
             f'"{config.algorithm["name"]}" with schedule "{config.schedule["name"]}" needs one. '
             'Start it without torchrun, or choose schedule "rounds".'
         )
-    for name, thing in (("model", given.model), ("data", given.data)):
+    objects = (("model", given.model), ("data", given.data), ("split", given.split))
+    for name, thing in objects:
         if thing is not None and config.task:
             raise ConfigError(
                 f"{name}=... conflicts with the tables of tasks in the configuration: name it in "

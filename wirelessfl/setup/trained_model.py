@@ -18,11 +18,13 @@ from wirelessfl.data import Dataset
 from wirelessfl.data.client_samples import ClientSamples
 from wirelessfl.data.label_groups import LabelGroups
 from wirelessfl.data.label_kinds import is_one_class
+from wirelessfl.data.own.arrays import range_note
 from wirelessfl.errors import ConfigError
 from wirelessfl.guard import described
+from wirelessfl.import_paths import is_import_path
 from wirelessfl.metrics import Measures
 from wirelessfl.setup.computing import Computing, Workload, expect_workers, find_device
-from wirelessfl.setup.data import Loaded, given_dataset
+from wirelessfl.setup.data import Loaded
 from wirelessfl.setup.executors import Trained, build_executor
 from wirelessfl.setup.given_objects import GivenObjects
 from wirelessfl.setup.losses import check_monitor, measures_of, with_loss
@@ -115,11 +117,10 @@ def build_model_of(
         DataError: the data are missing, or cannot be split as requested.
     """
     expect_workers(config.run, workload)
-    if given.data is None:
-        data = loaded.dataset(config.data)
-    else:
-        data = given_dataset(config.data, given.data)
-    samples, groups, held = loaded.split(config.data, config.choices, data, network, split_stream)
+    data = given.data or loaded.dataset(config.data)
+    samples, groups, held = loaded.split(
+        config.data, config.choices, data, network, split_stream, given.split
+    )
     if groups is not None and config.training.clients_per_round is None:
         present = int(np.bincount(groups.group_of).max())
         workload = replace(workload, cohort=present, updates=present)
@@ -157,6 +158,10 @@ def build_model_of(
     step_cost = counted_cost(config, objective, inputs, labels)
     if step_cost is not None:
         notes.append(step_cost.note)
+    notes += [f"data set {data.name}: {note}" for note in data.notes]
+    if given.data is not None or is_import_path(config.data.dataset):
+        note = range_note(data.train_inputs)
+        notes += [] if note is None else [f"data set {data.name}: {note}"]
     if data.lossy:
         notes.append(f"data set {data.name}: {data.verification}.")
     return TrainedModel(

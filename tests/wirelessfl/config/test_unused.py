@@ -124,6 +124,7 @@ VALUES = {
     "cpu_hz": (1e9, 2e9),
     "transmit_power_dbm": 23.0,
     "channel": "channels.npz",
+    "network": "tests.gate.given:one_cell",
     "reuse_factor": 3,
     "shadowing_db": 4.0,
     "layout_file": "positions.csv",

@@ -5,10 +5,12 @@ from dataclasses import replace
 import pytest
 import torch
 
+from wirelessfl.config import Config
 from wirelessfl.config.sections import DataSection
 from wirelessfl.data import Dataset
 from wirelessfl.errors import ConfigError
-from wirelessfl.setup.data import Loaded, given_dataset
+from wirelessfl.setup import build
+from wirelessfl.setup.data import Loaded, scaled
 
 
 def images(low, high):
@@ -22,27 +24,33 @@ def own_images(data_dir=None):
     return images(0.0, 1.0)
 
 
-@pytest.mark.parametrize("origin", ["function", "object"])
-def test_own_images_in_the_unit_range_are_not_scaled_again(origin):
+def test_own_images_in_the_unit_range_are_not_scaled_again():
     """``unit`` refuses them, ``signed`` leaves them alone, and ``standard`` is of any range."""
 
-    def scaled(pixels):
+    def loaded(pixels):
         settings = DataSection(dataset=f"{__name__}:own_images", pixels=pixels)
-        if origin == "function":
-            return Loaded().dataset(settings)
-        return given_dataset(settings, own_images())
+        return Loaded().dataset(settings)
 
     with pytest.raises(
         ConfigError, match=r"pixels=\"unit\" .* 'own', .* in \[0, 1\] already: leave"
     ):
-        scaled("unit")
-    assert torch.equal(scaled("signed").train_inputs, own_images().train_inputs)
-    signed = given_dataset(DataSection(pixels="standard"), images(-1.0, 1.0))
-    assert torch.allclose(scaled("standard").train_inputs, signed.train_inputs, atol=1e-6)
+        loaded("unit")
+    assert torch.equal(loaded("signed").train_inputs, own_images().train_inputs)
+    signed = scaled(images(-1.0, 1.0), "standard")
+    assert torch.allclose(loaded("standard").train_inputs, signed.train_inputs, atol=1e-6)
+
+
+@pytest.mark.parametrize("pixels", ["unit", "standard"])
+def test_given_data_are_used_as_they_are(pixels):
+    """Their range is not known, so a range of pixels is refused."""
+    settings = Config.from_flags("fedavg", clients=2, rounds=1)
+    given = settings.model_copy(update={"data": {"pixels": pixels}})
+    with pytest.raises(ConfigError, match=rf"pixels='?{pixels}'? conflicts with data=.* / 255"):
+        build(given, data=images(-1.0, 1.0))
 
 
 def test_images_in_the_signed_range_are_converted():
-    unit = given_dataset(DataSection(pixels="unit"), images(-1.0, 1.0))
+    unit = scaled(images(-1.0, 1.0), "unit")
     assert torch.allclose(unit.train_inputs, own_images().train_inputs, atol=1e-6)
     assert torch.allclose(unit.test_inputs, own_images().test_inputs, atol=1e-6)
 
@@ -55,4 +63,4 @@ def test_images_beyond_the_range_are_not_scaled(pixels):
         inside = replace(data, test_inputs=data.test_inputs.clamp(-1, 1))
         for given in (data, inside):
             with pytest.raises(ConfigError, match=r"not images in \[-1, 1\]: leave pixels out"):
-                given_dataset(DataSection(pixels=pixels), given)
+                scaled(given, pixels)

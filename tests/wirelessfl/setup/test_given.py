@@ -60,8 +60,13 @@ REPLACED = {
     "channel": "channels.npz",
     "switched_capacitance": 1e-28,
     "path_gain_db": (-3.0, 3.0),
+    "network": f"{__name__}:named",
 }
 """A value of each setting of [network] that a network replaces; the default if there is one."""
+
+
+def named():
+    return Network(np.zeros(60, dtype=int), cpu_hz=1e9, gain_db=-100.0)
 
 
 @pytest.fixture
@@ -138,7 +143,7 @@ def test_settings_that_a_network_replaces_are_refused_before_any_work(
     }[regime]
     flags |= LINKS if key in LINKS else {key: REPLACED[key]}
     flags |= {"layout": "disc"} if key.startswith("noise") else {}
-    settings = config(algorithm, network=True, **flags)
+    settings = config(algorithm, **({"network": True} | flags))
     with pytest.raises(ConfigError, match=rf"network=\.\.\. .* replaces .*{key}=") as caught:
         wirelessfl.run(settings, data=toy, network=star)
     assert "\n" not in str(caught.value)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import Field, field_validator
 
 from channels.decibels import LARGEST_DB, LARGEST_NOISE_DBM_PER_HZ, THERMAL_DBM_PER_HZ
 from wirelessfl.config.sections.base import Section
+from wirelessfl.import_paths import absolute
 from wirelessfl.uplinks.base import Coherence
 
 Gain = Annotated[float, Field(ge=-LARGEST_DB, le=LARGEST_DB)]
@@ -88,9 +89,16 @@ class NetworkSection(Section):
     drop_out: float = Field(
         0.0, ge=0, lt=1, description="probability that a client fails to return a requested update"
     )
+    network: str | None = Field(None, description="own network, module:function (default: drawn)")
     downlink_mbps: float | None = Field(
         None, gt=0, description="rate to each client, Mbit/s (default: no delay)"
     )
     backhaul_mbps: float | None = Field(
         None, gt=0, description="rate from edge server to cloud, Mbit/s (default: no delay)"
     )
+
+    @field_validator("network")
+    @classmethod
+    def _absolute(cls, network: str | None) -> str | None:
+        # A run may be resumed from another working directory.
+        return absolute(network)  # type: ignore[no-any-return]

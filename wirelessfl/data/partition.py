@@ -1,0 +1,185 @@
+"""Which client has which training samples: stored with a run, and drawn."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
+
+from channels.arrays import IntArray
+from wirelessfl.data.client_samples import ClientSamples
+from wirelessfl.data.partition_figure import draw_counts
+from wirelessfl.errors import DataError
+
+LARGEST_BYTES = 20_000_000
+"""Maximum size of stored indices."""
+COUNTED = 1000
+"""Maximum number of clients of whom the labels are counted if indices are not stored."""
+MOST_CLIENTS = 10**6
+"""Number of clients above which sizes are not added up."""
+MOST_LABELS = 10**4
+"""Maximum number of labels that are counted."""
+
+
+class Partition(Sequence[IntArray]):
+    """The training samples of each client; a sequence of index arrays, one per client.
+
+    Args:
+        samples: indices of all clients' samples, client by client; None if they are not known.
+        offsets: [clients + 1], first entry in ``samples`` of each client, and the end.
+        counts: number of samples of each label, [clients, classes] or of the first clients; None
+            unless labels are classes.
+        clients: number of clients.
+    """
+
+    def __init__(
+        self,
+        samples: NDArray[np.integer[Any]] | None,
+        offsets: NDArray[np.integer[Any]] | None,
+        counts: NDArray[np.integer[Any]] | None,
+        clients: int,
+    ) -> None:
+        self._samples, self._offsets = samples, offsets
+        self.counts = counts
+        self._clients = clients
+
+    @classmethod
+    def of(
+        cls,
+        client_samples: Sequence[ArrayLike],
+        labels: ArrayLike | Tensor,
+        classes: int,
+        *,
+        whole: bool = False,
+    ) -> Partition:
+        """The partition of a training set.
+
+        Indices are left out if they need more than 20 MB, or if more than 1000 clients compute
+        theirs on demand; labels are then counted for the first 1000 clients.
+
+        Args:
+            client_samples: the indices of each client's samples.
+            labels: [n]; other labels than integers are not counted.
+            classes: number of classes.
+            whole: whether to keep all indices in any case.
+        """
+        clients, numbers = len(client_samples), np.asarray(labels)
+        keeps = whole or _small(client_samples)
+        counted = clients if keeps else min(clients, COUNTED)
+        arrays = [np.asarray(client_samples[client]) for client in range(counted)]
+        counts = None
+        if numbers.ndim == 1 and numbers.dtype.kind in "iu" and classes <= MOST_LABELS:
+            counts = _counts(arrays, numbers, classes)
+        if not keeps:
+            return cls(None, None, counts, clients)
+        sizes = [len(array) for array in arrays]
+        samples = np.concatenate([np.zeros(0, dtype=np.int64), *arrays])
+        small = samples.size == 0 or samples.max() < 2**31
+        offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
+        return cls(samples.astype(np.int32 if small else np.int64), offsets, counts, clients)
+
+    def __len__(self) -> int:
+        return self._clients
+
+    @overload
+    def __getitem__(self, index: int) -> IntArray: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[IntArray]: ...
+
+    def __getitem__(self, index: int | slice) -> IntArray | list[IntArray]:
+        """Samples of one client, or a list with those of several clients."""
+        chosen = range(len(self))[index]
+        if isinstance(chosen, range):
+            return [self.indices(client) for client in chosen]
+        return self.indices(chosen)
+
+    def __repr__(self) -> str:
+        what = "" if self._offsets is None else f", {self._offsets[-1]} samples"
+        return f"Partition({len(self)} clients{what})"
+
+    @property
+    def known(self) -> bool:
+        """Whether the indices are known, not only the counts."""
+        return self._samples is not None
+
+    def indices(self, client: int) -> IntArray:
+        """Indices of a client's samples in the training set.
+
+        Raises:
+            DataError: there is no such client, or the indices were not stored.
+        """
+        if self._samples is None or self._offsets is None:
+            raise DataError(
+                "the indices of the samples were not stored, because there are too many: use "
+                "counts, or build the run by wirelessfl.setup.build(config)."
+            )
+        if not -len(self) <= client < len(self):
+            raise DataError(f"client is {client}: choose one from 0 to {len(self) - 1}.")
+        client %= len(self)
+        first, end = self._offsets[client : client + 2]
+        return self._samples[first:end].astype(np.int64)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The partition as arrays by name, for a file."""
+        found: dict[str, NDArray[Any]] = {"clients": np.array(self._clients)}
+        optional = {"samples": self._samples, "offsets": self._offsets, "counts": self.counts}
+        return found | {name: array for name, array in optional.items() if array is not None}
+
+    @classmethod
+    def of_arrays(cls, arrays: dict[str, NDArray[Any]]) -> Partition:
+        """The partition with these arrays, see ``arrays``."""
+        return cls(
+            arrays.get("samples"),
+            arrays.get("offsets"),
+            arrays.get("counts"),
+            int(arrays["clients"]),
+        )
+
+    def draw(self, path: str | os.PathLike[str]) -> list[Path]:
+        """Draw the share of each label in each client's samples, and the number of samples.
+
+        Up to ten labels are drawn as stacked bars, more as an image.
+
+        Args:
+            path: path of the figure; a .png and a .pdf file are written.
+
+        Returns:
+            The two files.
+
+        Raises:
+            DataError: labels are not classes, so there are no counts.
+        """
+        if self.counts is None or not self.counts.size:
+            raise DataError("the labels are not classes: there are no counts to draw.")
+        return draw_counts(self.counts, len(self), Path(path))
+
+
+def _small(client_samples: Sequence[ArrayLike]) -> bool:
+    """Whether indices are few, and in memory or fast to compute."""
+    clients = len(client_samples)
+    if clients > MOST_CLIENTS:
+        return False
+    if isinstance(client_samples, ClientSamples):
+        if clients > COUNTED and not client_samples.listed:
+            return False
+        size = int(client_samples.sizes.sum())
+    else:
+        size = sum(np.size(samples) for samples in client_samples)
+    return 4 * size + 8 * clients <= LARGEST_BYTES
+
+
+def _counts(
+    arrays: Sequence[NDArray[np.integer[Any]]], labels: NDArray[Any], classes: int
+) -> NDArray[np.int32]:
+    """Number of samples of each label, [clients, classes]."""
+    sizes = [len(array) for array in arrays]
+    owners = np.repeat(np.arange(len(arrays)), sizes)
+    held = labels[np.concatenate([np.zeros(0, dtype=np.int64), *arrays])]
+    flat = np.bincount(owners * classes + held, minlength=len(arrays) * classes)
+    return flat.reshape(len(arrays), classes).astype(np.int32)

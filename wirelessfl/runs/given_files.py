@@ -1,0 +1,230 @@
+"""What a run's folder keeps of the objects that were given to it, and its partition."""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+import zipfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import nn
+
+from channels import Network
+from channels.npz import read_npz
+from channels.stored import load_network, network_arrays, why_not_stored
+from wirelessfl.data.partition import Partition
+from wirelessfl.errors import ConfigError
+from wirelessfl.guard import of_project
+from wirelessfl.import_paths import path_of
+from wirelessfl.runs.directory import NETWORK, PARTITION
+from wirelessfl.runs.fingerprints import data_hash, digest
+from wirelessfl.setup import AnySetup
+from wirelessfl.setup.given_objects import GivenObjects
+from wirelessfl.sources import NO_SOURCE, is_installed
+
+GIVEN = "given"
+"""Entry of ``about.json``: hashes of the given objects."""
+Arrays = dict[str, NDArray[Any]]
+
+
+def stored_arrays(setup: AnySetup, given: GivenObjects) -> dict[str, Arrays]:
+    """The arrays to store in the run's folder, by the stem of their file.
+
+    They are the given network, if it can be stored, and the partition of the data of each task.
+
+    Args:
+        setup: parts of the run.
+        given: the given objects.
+    """
+    found: dict[str, Arrays] = {}
+    if given.network is not None and not why_not_stored(given.network):
+        found[NETWORK] = network_arrays(given.network)
+    names = list(setup.config.tasks) if setup.config.task else [None]
+    for number, (name, model) in enumerate(zip(names, setup.models, strict=True)):
+        partition = Partition.of(
+            model.client_samples,
+            model.data.train_labels.numpy(),
+            model.data.classes,
+            whole=given.split is not None,
+        )
+        stem = PARTITION if name is None else f"{PARTITION}-{number}"
+        found[stem] = partition.arrays() | ({} if name is None else {"task": np.array(name)})
+    return found
+
+
+def not_stored(given: GivenObjects) -> list[str]:
+    """A line for a given network that the run's folder cannot keep."""
+    reason = "" if given.network is None else why_not_stored(given.network)
+    if not reason:
+        return []
+    return [f"network=... is not stored in the run's folder: {reason}. Give it again to resume."]
+
+
+def stored_network(folder: Path) -> Network | None:
+    """The network in a run's folder; None if there is none.
+
+    Raises:
+        ConfigError: the file is damaged.
+    """
+    file = folder / f"{NETWORK}.npz"
+    if not file.exists():
+        return None
+    try:
+        return load_network(file)
+    except ValueError as error:
+        raise ConfigError(f"{error} Give network=... again.") from error
+
+
+def read_partition(folder: str | Path) -> Partition | dict[str, Partition]:
+    """Which client has which training samples in a stored run.
+
+    Args:
+        folder: the run's folder.
+
+    Returns:
+        The partition; for a run with tables of tasks, that of each task by name.
+
+    Raises:
+        ConfigError: the folder has no partition, or its file is damaged.
+    """
+    whole = Path(folder, f"{PARTITION}.npz")
+    files = [whole] if whole.exists() else sorted(whole.parent.glob(f"{PARTITION}-*.npz"))
+    if not files:
+        raise ConfigError(
+            f"{folder} has no {whole.name}: give the folder of a run; earlier versions of "
+            "wirelessfl did not write this file."
+        )
+    found = [_arrays(file) for file in files]
+    if whole.exists():
+        return Partition.of_arrays(found[0])
+    numbered = sorted(
+        zip(files, found, strict=True), key=lambda pair: int(pair[0].stem.rpartition("-")[2])
+    )
+    return {str(arrays["task"]): Partition.of_arrays(arrays) for _, arrays in numbered}
+
+
+def stored_split(folder: Path) -> Partition:
+    """The given split in a run's folder.
+
+    Raises:
+        ConfigError: the file is missing or damaged.
+    """
+    found = read_partition(folder)
+    if isinstance(found, dict) or not found.known:
+        raise ConfigError(f"{folder}: the split is not stored. Give split=... again.")
+    return found
+
+
+def _arrays(file: Path) -> Arrays:
+    try:
+        found = read_npz(file)
+        found["clients"]  # a file of something else has no such entry
+    except (OSError, ValueError, KeyError, AttributeError, EOFError, zipfile.BadZipFile) as error:
+        raise ConfigError(f"{file} is damaged: {error}. Restore it.") from error
+    return found
+
+
+def given_hashes(given: GivenObjects) -> dict[str, Any]:
+    """Hashes of the given model, data, loss and metrics, by argument.
+
+    Returns:
+        For a model its class, and hashes of the shapes of its parameters and of the source of the
+        user's classes of its modules; for a loss and each metric the hash of its source; for data
+        the hash of samples and labels.
+    """
+    found: dict[str, Any] = {}
+    if given.model is not None:
+        shapes = {name: tuple(p.shape) for name, p in given.model.named_parameters()}
+        found["model"] = {
+            "class": path_of(type(given.model)),
+            "shapes": digest(shapes),
+            "source": _model_source(given.model),
+        }
+    if given.data is not None:
+        found["data"] = data_hash(given.data)
+    if callable(given.loss):
+        found["loss"] = _function_source(given.loss)
+    if given.functions:
+        found["metrics"] = {name: _function_source(f) for name, f in given.functions.items()}
+    return found
+
+
+def changed_object(given: GivenObjects, about: Mapping[str, Any]) -> str:
+    """The first given object that differs from that of the run, in words; empty if none does.
+
+    Args:
+        given: the objects.
+        about: entries of ``about.json``.
+    """
+    began = about.get(GIVEN)
+    if not isinstance(began, dict):  # an earlier version wrote the file
+        return ""
+    for place, now in _entries(given_hashes(given)):
+        before: Any = began
+        for key in place:
+            before = before.get(key, now) if isinstance(before, dict) else now
+        if before != now:
+            return _words(place)
+    return ""
+
+
+def _words(place: tuple[str, ...]) -> str:
+    match place:
+        case ("model", "source"):
+            return "the code of model=..."
+        case ("model", what):
+            return f"the {what} of model=..."
+        case ("metrics", name):
+            return f"the code of metric {name!r}"
+        case ("loss",):
+            return "the code of loss=..."
+    return f"{place[0]}=..."
+
+
+def _entries(
+    table: Mapping[str, Any], before: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], Any]]:
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            yield from _entries(value, (*before, key))
+        else:
+            yield (*before, key), value
+
+
+def _model_source(model: nn.Module) -> str:
+    """Hash of the source of the user's classes of a model's modules, and of their bases."""
+    classes = {cls for module in model.modules() for cls in type(module).__mro__}
+    own = sorted((path_of(cls), cls) for cls in classes if _of_user(cls))
+    return digest(*((name, _source(cls)) for name, cls in own))
+
+
+def _function_source(function: Callable[..., Any]) -> str:
+    """Hash of the source of a function, of the function of a partial, or of an object's class."""
+    while hasattr(function, "func"):
+        function = function.func
+    thing = function if inspect.isroutine(function) else type(function)
+    if isinstance(function, nn.Module):
+        return _model_source(function)
+    return digest(_source(thing) if _of_user(thing) else path_of_function(thing))
+
+
+def path_of_function(function: Any) -> str:
+    """Module and name of a function or a class."""
+    return f"{getattr(function, '__module__', '')}:{getattr(function, '__qualname__', '')}"
+
+
+def _of_user(thing: Any) -> bool:
+    module = getattr(thing, "__module__", None)
+    return module is not None and not of_project(thing) and not is_installed(module)
+
+
+def _source(thing: Any) -> str:
+    """Source of a class or a function, independent of its indentation."""
+    try:
+        return textwrap.dedent(inspect.getsource(thing))
+    except (OSError, TypeError):
+        return NO_SOURCE
