@@ -9,6 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from wirelessfl.divergence import has_diverged
+from wirelessfl.errors import TrainingError
 from wirelessfl.runs.directory import Row
 
 VALIDATION = ("validation_accuracy", "validation_loss")
@@ -48,3 +49,20 @@ def deciding_accuracy(row: Mapping[str, Any]) -> float:
         return -math.inf
     found: float = row.get("validation_accuracy", row["accuracy"])
     return found
+
+
+def check_finite(row: Row) -> None:
+    """Check that sums over rounds have not overflowed; JSON has no infinity.
+
+    Raises:
+        TrainingError: simulated seconds or joules are infinite.
+    """
+    for name, remedy in (
+        ("sim_seconds", "Raise bandwidth_hz, snr_db or cpu_hz"),
+        ("joules", "Lower transmit_power_w or cycles_per_step, or raise bandwidth_hz"),
+    ):
+        if not math.isfinite(row[name]):
+            raise TrainingError(
+                f"{name} is {row[name]} in round {row['round']}: the sum over the rounds exceeds "
+                f"the largest number. {remedy}."
+            )

@@ -21,7 +21,7 @@ from wirelessfl.data import Dataset
 from wirelessfl.errors import ConfigError, DataError, TrainingError
 from wirelessfl.fork_server import leave_if_child
 from wirelessfl.import_paths import short
-from wirelessfl.observers import Observer
+from wirelessfl.observers import Observer, default_observers
 from wirelessfl.runs.about import about
 from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.runs.engines import engine_of
@@ -34,6 +34,7 @@ from wirelessfl.runs.fingerprints import (
     settings_fingerprint,
     unnoticed,
 )
+from wirelessfl.runs.observing import check_observers, configured_observers
 from wirelessfl.runs.progress import Progress, RowCallback
 from wirelessfl.runs.result import RunResult
 from wirelessfl.runs.tasks import named_params
@@ -80,6 +81,7 @@ def run(
             checkpoint after that row, from which ``resume`` continues.
         on_note: called with each message for the user, one line each.
         observers: see the run's rows and parameters, and may end it, see ``wirelessfl.observers``.
+            In a notebook, ``Console`` is one of them by default.
         shards: the processes that share the clients, from ``wirelessfl.training.shards.sharded``
             in a script started by ``torchrun``; the first process writes the folder.
 
@@ -93,8 +95,10 @@ def run(
     check_objects(
         model=model, data=data, network=network, on_row=on_row, on_note=on_note, shards=shards
     )
+    check_observers(observers)
     given = GivenObjects(model, data, network, loss, metrics, split)
     settings = configured(config, given, trust)
+    watching = _watching(settings, observers)
     if isinstance(config, str | Path):  # the file may be from a larger machine
         settings = fewer_workers(settings)
     out = settings.run.out
@@ -102,7 +106,7 @@ def run(
         shards.by_first(partial(RunDirectory.check_free, out))
     with closing(_build(settings, given, shards)) as setup:
         directory = shards.by_first(partial(_directory, setup))
-        return _go(setup, directory, on_row, on_note)
+        return _go(setup, directory, on_row, on_note, watching)
 
 
 def resume(
@@ -143,6 +147,7 @@ def resume(
     check_objects(
         model=model, data=data, network=network, on_row=on_row, on_note=on_note, shards=shards
     )
+    check_observers(observers)
     directory, config = shards.by_first(partial(RunDirectory.open, Path(path), trust))
     checkpoint = shards.by_first(directory.load)
     changed = shards.by_first(partial(named_change, directory, config))
@@ -161,6 +166,7 @@ def resume(
             params = _stored_params(tensors, state, config)
             return RunResult(config, rows, params, directory.path, state.get("ended"))
         shards.by_first(lambda: directory.check_logs(tensors, titled=bool(config.task)))
+    watching = _watching(config, observers)
     shards.by_first(directory.about)
     if changed:
         raise ConfigError(
@@ -176,7 +182,12 @@ def resume(
             "same arguments."
         )
     with closing(_build(fewer_workers(config), given, shards)) as setup:
-        return _go(setup, directory, on_row, on_note, resumed=True)
+        return _go(setup, directory, on_row, on_note, watching, resumed=True)
+
+
+def _watching(config: Config, given: Sequence[Observer]) -> list[Observer]:
+    """The observers of a run: those of its settings first, and last those that show it."""
+    return [*configured_observers(config), *given, *default_observers(given)]
 
 
 def _trusting(config: Config) -> str:
@@ -273,6 +284,7 @@ def _go(
     directory: RunDirectory,
     on_row: RowCallback | None,
     on_note: Callable[[str], None] | None,
+    observers: Sequence[Observer],
     *,
     resumed: bool = False,
 ) -> RunResult:
@@ -281,7 +293,7 @@ def _go(
     with ExitStack() as stack:
         shards.by_first(lambda: stack.enter_context(directory.at_work()))
         try:
-            progress = Progress(engine, directory, on_row, on_note)
+            progress = Progress(engine, directory, on_row, on_note, observers)
         except NotWrittenError:
             raise
         except Exception:  # a user's schedule or attendance may fail in its first snapshot
@@ -297,7 +309,8 @@ def _go(
             try:
                 progress.run()
             except BaseException as error:
-                kept = resumed or progress.resumable or isinstance(error, NotWrittenError)
+                made = resumed or progress.resumable or progress.finished
+                kept = made or isinstance(error, NotWrittenError)
                 lost = isinstance(error, (KeyboardInterrupt, WorkerDiedError))
                 if error is progress.ending or lost:
                     command = f"wirelessfl resume {directory.path}{_trusting(setup.config)}"
@@ -307,5 +320,5 @@ def _go(
                 elif isinstance(error, Exception) and not kept and progress.leads:
                     directory.remove()  # otherwise it would block the next run in this folder
                 raise
-    rows = shards.by_first(directory.rows)
-    return RunResult(setup.config, rows, engine.params(), directory.path, engine.ended())
+    rows, ended = shards.by_first(lambda: (directory.rows(), progress.ended))
+    return RunResult(setup.config, rows, engine.params(), directory.path, ended)

@@ -80,6 +80,8 @@ SECTIONS: dict[str, Callable[[Run], bool]] = {
     "tested_labels": lambda run: run["sessions"] is not None,
     "eval_first": lambda run: False,  # needs sessions, and rounds that are not evaluated
     "stop_at_target": lambda run: False,  # needs target
+    "patience": lambda run: not run["sessions"],
+    "min_delta": lambda run: False,  # needs patience
     "client_joules": lambda run: run["schedule"] == "rounds",
     "weighting": lambda run: run["algorithm"] not in WITHOUT_MEAN,
     "padding": lambda run: run["algorithm"] in NARROW,
@@ -144,6 +146,8 @@ VALUES = {
     "eval_every": 2,
     "eval_seconds": 1.0,
     "target": 0.5,
+    "patience": 3,
+    "track": "tensorboard",
     "chunk": 4,
     "padding": 0.1,
     "replay": "off",

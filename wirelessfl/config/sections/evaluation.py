@@ -36,3 +36,12 @@ class EvaluationSection(Section):
         False,
         description="end the run with the first evaluation that reaches the target",
     )
+    patience: int | None = Field(
+        None,
+        ge=1,
+        description="end the run, or a task, after this many evaluations without improvement "
+        "(default: never)",
+    )
+    min_delta: float = Field(
+        0.0, ge=0, description="an improvement is larger than this, in units of the monitored field"
+    )
