@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rich.console import Console
+from rich.console import Console as Terminal
 
 from experiments.stated import identities, identity
 from experiments.stored import SUFFIX, StoredRun, stored_file
-from wirelessfl.cli.show import progress, sweep_progress
+from wirelessfl.cli.show import sweep_progress
 from wirelessfl.config import Config
 from wirelessfl.errors import DataError
+from wirelessfl.observers import Console
 from wirelessfl.runs import kept
 from wirelessfl.runs.about import NUMERICS
 from wirelessfl.runs.result import RunResult
@@ -48,8 +49,8 @@ def kept_run(label: str, root: Path, algorithm: str, **flags: Any) -> RunResult:
         flags: settings by flag name.
     """
     config = Config.from_flags(algorithm, **flags)
-    with progress(config, Console(stderr=True), label) as show:
-        return kept.kept_run(config, root, show)
+    bars = Console(Terminal(stderr=True), label, lines=False)
+    return kept.kept_run(config, root, observers=[bars])
 
 
 @dataclass(frozen=True)
@@ -143,7 +144,7 @@ def make_runs(
 
     labels = [(run.label, run.config.total_rounds) for run in todo]
     try:
-        with sweep_progress(labels, Console(stderr=True)) as show:
+        with sweep_progress(labels, Terminal(stderr=True)) as show:
             sweep(configs, scratch, jobs=jobs, ray=ray, on_row=show, on_end=keep)
     finally:
         for folder in done:

@@ -16,7 +16,7 @@ from typing import Any
 
 from wirelessfl.config import Config
 from wirelessfl.config.kinds import KINDS
-from wirelessfl.config.sections import PLACES
+from wirelessfl.config.sections import WITHOUT_RESULTS
 from wirelessfl.config.unused import kept_tables
 
 DEFAULTS = Path(__file__).with_name("defaults.toml")
@@ -44,7 +44,7 @@ def effective(config: Config) -> Tables:
 def _plain(value: Any) -> Any:
     """``value`` as JSON represents it, without None and without paths of data and output."""
     if isinstance(value, Mapping):
-        kept = {k: v for k, v in value.items() if v is not None and k not in PLACES}
+        kept = {k: v for k, v in value.items() if v is not None and k not in WITHOUT_RESULTS}
         return {key: _plain(v) for key, v in kept.items()}
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]

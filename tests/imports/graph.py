@@ -46,6 +46,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "wirelessfl.sources",
         "wirelessfl.wording",
         "wirelessfl.divergence",
+        "wirelessfl.drafts",
         "wirelessfl.allocator",
         "wirelessfl.processes",
         "wirelessfl.fork_server",

@@ -14,12 +14,11 @@ from wirelessfl.errors import ConfigError
 from wirelessfl.processes import launched
 
 if TYPE_CHECKING:
-    from wirelessfl.config import Config
     from wirelessfl.runs.result import RunResult
     from wirelessfl.runs.transitions import Transition
     from wirelessfl.training.shards import Shards
 
-OF_COMMANDS = ("config", "json", "trust", "command")
+OF_COMMANDS = ("config", "json", "trust", "command", "quiet")
 """Arguments of commands that are not settings of a run."""
 
 
@@ -71,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
     with sharded() as shards:
         if config.run.workers is None and shards.count == 1:  # the command line's default
             config = config.with_run({"workers": "auto"})
-        _watch(config, shards, arguments.json, partial(run_settings, config))
+        _watch(shards, arguments, partial(run_settings, config))
     return 0
 
 
@@ -108,28 +107,26 @@ def sweep(arguments: argparse.Namespace) -> int:
 
 def resume(arguments: argparse.Namespace) -> int:
     """Resume a run."""
-    from wirelessfl.runs.directory import RunDirectory
     from wirelessfl.runs.run import resume as resume_run
     from wirelessfl.training.shards import sharded
 
-    folder, trust = arguments.directory, arguments.trust
     with sharded() as shards:
-        config = shards.by_first(lambda: RunDirectory.open(folder, trust)[1])
-        _watch(config, shards, arguments.json, partial(resume_run, folder, trust=trust))
+        start = partial(resume_run, arguments.directory, trust=arguments.trust)
+        _watch(shards, arguments, start)
     return 0
 
 
-def _watch(config: Config, shards: Shards, as_json: bool, start: Callable[..., RunResult]) -> None:
+def _watch(shards: Shards, arguments: argparse.Namespace, start: Callable[..., RunResult]) -> None:
     """Execute a run, and show its progress and summary table."""
-    from wirelessfl.cli.show import progress
+    from wirelessfl.observers import Console as Progress
 
     if shards.rank > 0:
         start(shards=shards)
         return
-    console = Console(stderr=True)
-    with progress(config, console) as show:
-        result = start(on_row=show, on_note=partial(_say, console), shards=shards)
-    _close(result, as_json)
+    console = Console(stderr=True, quiet=arguments.quiet)
+    shown = Progress(console, quiet=arguments.quiet)
+    result = start(observers=[shown], on_note=partial(_say, console), shards=shards)
+    _close(result, arguments.json)
 
 
 def _close(result: RunResult, as_json: bool) -> None:

@@ -12,7 +12,7 @@ from pydantic.fields import FieldInfo
 
 from wirelessfl.algorithms import algorithm_classes
 from wirelessfl.config.kinds import KINDS, flag_homes
-from wirelessfl.config.sections import PLACES, SECTIONS
+from wirelessfl.config.sections import SECTIONS, WITHOUT_RESULTS
 from wirelessfl.registry import Choice
 from wirelessfl.wording import without_none
 
@@ -130,7 +130,7 @@ def _add(parser: argparse.ArgumentParser, flag: Flag, lists: bool) -> None:
         options = {"action": "store_const", "const": True}
     elif get_origin(kind) is tuple:
         options["type"] = _split
-    if lists and flag.name not in PLACES:  # a path has one value in a sweep
+    if lists and flag.name not in WITHOUT_RESULTS:  # a path has one value in a sweep
         if get_origin(kind) is tuple:
             options["type"] = _tuples
         elif kind is not bool:

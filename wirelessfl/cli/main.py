@@ -24,6 +24,7 @@ SMALLER = (
     "the settings need more memory than there is: choose a smaller model, fewer clients, or a "
     "smaller chunk or batch_size."
 )
+QUIET = "show only the closing table: no bar, no line per row, no notes"
 TRUST = "import the code that the configuration names as module:name"
 GONE = {errno.EPIPE: 141, errno.EIO: 129}
 """Exit status if the reader of the output is gone: as if ended by SIGPIPE or SIGHUP."""
@@ -146,6 +147,8 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
         command.add_argument("--config", type=Path, metavar="FILE", help="settings as TOML")
         command.add_argument("--json", action="store_true", help="print the results as JSON")
         command.add_argument("--trust", action="store_true", help=TRUST)
+        if name in ("run", "sweep"):
+            command.add_argument("--quiet", action="store_true", help=QUIET)
         if words[:1] == [name]:
             if name == "sweep":
                 from wirelessfl.cli.sweep import add_sweep_arguments
@@ -163,6 +166,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     resume.add_argument("directory", type=Path, metavar="DIR", help="run directory")
     resume.add_argument("--json", action="store_true", help="print the summary table as JSON")
     resume.add_argument("--trust", action="store_true", help=TRUST)
+    resume.add_argument("--quiet", action="store_true", help=QUIET)
     listing = subparsers.add_parser(
         "list", help="list algorithms, data sets, models, uplinks, schedules and other choices"
     )

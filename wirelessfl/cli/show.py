@@ -1,4 +1,4 @@
-"""Output of the command line: progress bars and summary tables."""
+"""Output of the command line: the progress of sweeps, and summary tables."""
 
 from __future__ import annotations
 
@@ -10,74 +10,12 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from wirelessfl.config import Config
-from wirelessfl.config.task_tables import ENDLESS
-from wirelessfl.divergence import has_diverged
+from wirelessfl.observers.console import DIVERGED, metrics_of
 from wirelessfl.runs.directory import Row
 from wirelessfl.runs.transitions import Transition
 
-DIVERGED = "diverged"
-"""Stands for the accuracy of a model whose loss or parameters are not finite."""
 ABSENT = dict.fromkeys(("accuracy", "validation_accuracy", "loss", "validation_loss"), DIVERGED)
 """Text of missing values by key of a summary; others are costs of a target not reached."""
-
-
-@contextmanager
-def progress(
-    config: Config, console: Console, label: str | None = None
-) -> Iterator[Callable[[Row], None]]:
-    """A progress bar for the run, or one per task; shows nothing outside a terminal.
-
-    Args:
-        config: settings of the run.
-        console: console of the bars.
-        label: title of the run; None for its algorithm and data set.
-
-    Yields:
-        A function that receives every row.
-    """
-    bar = Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.fields[unit]} {task.completed:.0f}{task.fields[of]}"),
-        TextColumn("{task.fields[note]}"),
-        TimeRemainingColumn(),
-        console=console,
-        disable=not console.is_terminal,
-    )
-    name, limit = config.algorithm["name"], config.training.max_seconds
-    unit = "round" if limit is None else "second"
-    lines: dict[str | None, Any] = {}
-
-    def line(task: str | None) -> Any:
-        trained = config.tasks[task] if task is not None else config
-        rounds = None if trained.training.rounds == ENDLESS else trained.total_rounds
-        total = rounds if limit is None else limit
-        called = label or f"{name} on {trained.data.title}"
-        if task is not None:
-            called = f"{label or name} on {task}"
-        of = "" if total is None else f"/{total:.0f}"
-        return bar.add_task(called, total=total, note="", unit=unit, of=of)
-
-    with bar:
-
-        def show(row: Row) -> None:
-            task = row.get("task")
-            if task not in lines:
-                lines[task] = line(task)
-            note = f"{_accuracy(row, 'accuracy ')}  {row['sim_seconds']:.1f} s simulated"
-            done = row["round"] if limit is None else row["sim_seconds"]
-            bar.update(lines[task], completed=done, note=note)
-
-        yield show
-
-
-def _accuracy(row: Row, head: str = "") -> str:
-    if has_diverged(row):
-        return DIVERGED
-    if "accuracy" in row:
-        return f"{head}{row['accuracy']:.3f}"
-    return f"loss {row['loss']:.4g}"  # regression
 
 
 TOTALS: dict[str, tuple[str, str]] = {
@@ -194,7 +132,9 @@ def sweep_progress(
             if index not in tasks:
                 tasks[index] = bar.add_task(runs[index][0], total=rounds[index], note="")
             reached[index] = max(reached[index], row["round"])  # with tasks, the most advanced
-            bar.update(tasks[index], completed=row["round"], note=_accuracy(row))
+            bar.update(
+                tasks[index], completed=row["round"], note=metrics_of(row, {"accuracy": ".3f"})
+            )
             if row["round"] == rounds[index] and "task" not in row:
                 bar.remove_task(tasks.pop(index))
             bar.update(whole, completed=sum(reached))

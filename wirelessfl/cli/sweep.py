@@ -16,13 +16,15 @@ from wirelessfl.cli.flags import given_flags
 from wirelessfl.cli.show import TO_TARGET, TOTALS, cells_of, sweep_progress, with_validation
 from wirelessfl.config import Config
 from wirelessfl.config.kinds import first_names
-from wirelessfl.config.sections import PLACES
+from wirelessfl.config.sections import WITHOUT_RESULTS
 from wirelessfl.errors import ConfigError
+from wirelessfl.observers.console import line_of
+from wirelessfl.runs.directory import Row
 from wirelessfl.runs.result import RunResult
 from wirelessfl.runs.sweep import Failure, SweepError, sweep
 from wirelessfl.signals import Terminated
 
-OWN = ("config", "json", "trust", "command", "jobs", "ray", "out")
+OWN = ("config", "json", "trust", "command", "quiet", "jobs", "ray", "out")
 
 
 def add_sweep_arguments(parser: argparse.ArgumentParser) -> None:
@@ -54,7 +56,11 @@ def sweep_command(arguments: argparse.Namespace, tables: dict[str, Any]) -> int:
     if arguments.jobs < 1:
         raise ConfigError(f"jobs is {arguments.jobs}: give at least 1.")
     flags = given_flags(arguments, OWN)
-    one = (*PLACES, "algorithm", "task")  # settings with one value; all tasks together count as one
+    one = (
+        *WITHOUT_RESULTS,
+        "algorithm",
+        "task",
+    )  # settings with one value; all tasks together count as one
     lists = {name: [value] if name in one else value for name, value in flags.items()}
     choices = [
         dict(zip(lists, values, strict=True)) for values in itertools.product(*lists.values())
@@ -74,7 +80,7 @@ def sweep_command(arguments: argparse.Namespace, tables: dict[str, Any]) -> int:
     ]
     root = Path(arguments.out or "runs/sweep")
     runs = [(label, c.total_rounds) for label, c in zip(labels, configs, strict=True)]
-    console = Console(stderr=True)
+    console = Console(stderr=True, quiet=arguments.quiet)
 
     def on_found(found: Sequence[int], others: Sequence[int]) -> None:
         if found:
@@ -83,12 +89,25 @@ def sweep_command(arguments: argparse.Namespace, tables: dict[str, Any]) -> int:
             text = f"reading {number} from {root} ({few}), training {len(others)}"
             console.print(text, markup=False, highlight=False, soft_wrap=True)
 
+    last: dict[int, Row] = {}
+
+    def on_end(place: int) -> None:
+        if place in last and not console.is_terminal:
+            text = f"{labels[place]}: {line_of(last[place])}"
+            console.print(text, markup=False, highlight=False, soft_wrap=True)
+
     outcomes: Sequence[RunResult | Failure]
     failed: SweepError | None = None
     options = {"jobs": arguments.jobs, "ray": arguments.ray}
     try:
         with sweep_progress(runs, console) as show:
-            outcomes = sweep(configs, root, **options, on_row=show, on_found=on_found)
+
+            def on_row(place: int, row: Row) -> None:
+                last[place] = row
+                show(place, row)
+
+            told: dict[str, Any] = {"on_row": on_row, "on_end": on_end, "on_found": on_found}
+            outcomes = sweep(configs, root, **options, **told)
     except SweepError as error:
         outcomes, failed = error.outcomes, error
     except (KeyboardInterrupt, Terminated):

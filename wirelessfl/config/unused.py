@@ -282,6 +282,16 @@ def _stop_at_target(settings: Settings) -> Found:
         yield place, "needs target: set target"
 
 
+def _patience(settings: Settings) -> Found:
+    """``patience`` where accuracies do not end the run, and ``min_delta`` without it."""
+    if settings.sessions.sessions is not None:
+        reason = "conflicts with sessions, which test other labels in each session"
+        yield ("evaluation", "patience"), reason
+        yield ("evaluation", "min_delta"), reason
+    elif settings.evaluation.patience is None:
+        yield ("evaluation", "min_delta"), "needs patience: set patience"
+
+
 def _algorithm(settings: Settings) -> Found:
     """Settings that the algorithm does not use."""
     algorithm, name = settings.choices.algorithm, settings.algorithm["name"]
@@ -375,6 +385,7 @@ RULES = (
     _sessions,
     _selection,
     _stop_at_target,
+    _patience,
     _algorithm,
     _data,
 )

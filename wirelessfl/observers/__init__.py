@@ -1,5 +1,42 @@
 """Observers of a run: they see its rows and parameters, and may end it."""
 
-from wirelessfl.observers.base import Observer, Running
+from __future__ import annotations
 
-__all__ = ["Observer", "Running"]
+from collections.abc import Iterable
+
+from wirelessfl.observers.base import EndOfTask, Observer, Running
+from wirelessfl.observers.best_model import BestModel
+from wirelessfl.observers.console import Console, in_notebook
+from wirelessfl.observers.early_stopping import EarlyStopping
+from wirelessfl.observers.tensorboard import TensorBoard
+from wirelessfl.observers.trackers import Name
+from wirelessfl.observers.trackio import Trackio
+
+
+def tracker(name: Name) -> Observer:
+    """The observer that writes to a tracker.
+
+    Raises:
+        ConfigError: its package is not installed.
+    """
+    return TensorBoard() if name == "tensorboard" else Trackio()
+
+
+def default_observers(given: Iterable[Observer]) -> list[Observer]:
+    """The observers that a run has unless others of their class are given: a bar in notebooks."""
+    console = any(isinstance(observer, Console) for observer in given)
+    return [Console()] if in_notebook() and not console else []
+
+
+__all__ = [
+    "BestModel",
+    "Console",
+    "EarlyStopping",
+    "EndOfTask",
+    "Observer",
+    "Running",
+    "TensorBoard",
+    "Trackio",
+    "default_observers",
+    "tracker",
+]

@@ -5,13 +5,38 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from torch import Tensor
 
 from wirelessfl.config import Config
 
 Row = dict[str, Any]
+
+
+class EndOfTask(str):
+    """A reason to end the task of a row, as if it had reached its target; other tasks continue.
+
+    The run ends with its last task. In a run of one model, it is like any other reason.
+    """
+
+
+class Scores(Protocol):
+    """The values of one field of rows, as scores of which larger ones are better."""
+
+    @property
+    def field(self) -> str:
+        """Name of the field, e.g. "accuracy"."""
+
+    def score(self, row: Row) -> float:
+        """The score of a row; minus infinity if its model has diverged."""
+
+
+class MonitorOf(Protocol):
+    """Finds the monitored field of a row."""
+
+    def __call__(self, row: Row, field: str | None = None) -> Scores:
+        """The monitored field of the row's task, or the given field."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,7 +47,11 @@ class Running:
         config: resolved settings.
         directory: folder of the run.
         rows: all rows so far, those before an interruption included; observers do not change them.
-        params: returns a copy of the current parameters by name, as ``RunResult.params``.
+        params: returns a copy of the current parameters by name, as ``RunResult.params``. In
+            ``row`` they are those that the row evaluates.
+        covered: returns the number of rows that the last checkpoint covers; if the process is
+            killed now, the run resumes after them.
+        monitor: returns the scores of the field by which rows are compared, see ``--monitor``.
         note: shows a message to the user, one line.
     """
 
@@ -30,6 +59,8 @@ class Running:
     directory: Path
     rows: Sequence[Row]
     params: Callable[[], dict[str, Tensor]]
+    covered: Callable[[], int]
+    monitor: MonitorOf
     note: Callable[[str], None]
 
 
@@ -38,7 +69,7 @@ class Observer:
 
     An observer that keeps a state derives it from ``run.rows`` in ``begin``, so that a resumed run
     ends as an uninterrupted one. An error in a hook ends the run with a checkpoint, from which
-    ``resume`` continues.
+    ``resume`` continues. Nothing is called for a finished run that is only read.
     """
 
     def begin(self, run: Running) -> None:
@@ -49,7 +80,8 @@ class Observer:
 
         Returns:
             None to continue, or the reason to end the run here, such as "no improvement in 10
-            rows": the run is then finished, with a checkpoint.
+            rows": the run is then finished, with a checkpoint. ``EndOfTask`` ends only the task of
+            the row.
         """
         return None
 

@@ -145,8 +145,10 @@ class RunDirectory:
     def remove(self) -> None:
         """Remove the files of a run that has failed at its start, and its folder if it was new."""
         own = (self.path / "config.toml", self._about_file, self._rows.path, self._checkpoint_file)
-        for file in (*own, *_array_files(self.path), *self._logs()):
+        best = self.path.glob("*best.safetensors")
+        for file in (*own, *_array_files(self.path), *self._logs(), *best):
             file.unlink(missing_ok=True)
+        shutil.rmtree(self.path / "tensorboard", ignore_errors=True)
         if self._made:
             with suppress(OSError):  # another program has written into it
                 self.path.rmdir()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wirelessfl.runs.cells import CellsEngine
-from wirelessfl.runs.progress import Engine
+from wirelessfl.runs.engine import Engine
 from wirelessfl.runs.rounds import RoundsEngine
 from wirelessfl.runs.sessions import SessionsEngine
 from wirelessfl.runs.tasks import TasksEngine

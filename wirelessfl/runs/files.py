@@ -3,33 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
+from wirelessfl.drafts import draft_of, replacing
 from wirelessfl.errors import ConfigError
 
 
 class NotWrittenError(ConfigError):
     """A file of a run cannot be written, because there is no space, or it has been removed."""
-
-
-def draft_of(path: Path) -> Path:
-    """Temporary name of a file that is being written."""
-    return path.with_name(path.name + ".part")
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """Yield a temporary name for a file; rename the complete file once it is on disk."""
-    draft = draft_of(path)
-    try:
-        yield draft
-        with draft.open("rb") as file:
-            os.fsync(file.fileno())
-        os.replace(draft, path)
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 def check_writable(path: Path, name: str = "out") -> None:
@@ -50,3 +31,6 @@ def check_writable(path: Path, name: str = "out") -> None:
         raise ConfigError(f"{name} is {path}: {there} is not writable. Choose another folder.")
     if not there.is_dir():
         raise ConfigError(f"{name} is {path}: {there} is not a folder. Choose another folder.")
+
+
+__all__ = ["NotWrittenError", "check_writable", "draft_of", "replacing"]

@@ -6,7 +6,7 @@ The hash includes the code and files that settings name, so a run of edited code
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
@@ -15,11 +15,12 @@ from pydantic import BaseModel
 
 from wirelessfl.algorithms import LOCAL
 from wirelessfl.config import Config
-from wirelessfl.config.sections import PLACES
+from wirelessfl.config.sections import WITHOUT_RESULTS
 from wirelessfl.config.task_settings import inherited
 from wirelessfl.config.task_tables import TASK_SETTINGS
 from wirelessfl.errors import ConfigError, DataError, TrainingError
 from wirelessfl.import_paths import short
+from wirelessfl.observers import Observer
 from wirelessfl.runs.directory import Row, RunDirectory
 from wirelessfl.runs.fingerprints import NAMED, named_hashes
 from wirelessfl.runs.result import RunResult
@@ -31,7 +32,7 @@ def settings_hash(config: Config) -> str:
     """Hash of the settings that differ from their defaults, and of code and files that they name.
 
     A setting that is added later does not change the hash at its default value, so earlier runs are
-    still found. Output and data folders do not count.
+    still found. Settings that do not change results, such as folders, do not count.
 
     Raises:
         ConfigError: the settings need an object that must be passed to ``wirelessfl.run``.
@@ -62,7 +63,7 @@ def _non_defaults(config: Config) -> dict[str, Any]:
         else:
             continue
         for name, value in values.items():
-            if name not in PLACES and known.get(name, MISSING) != value:
+            if name not in WITHOUT_RESULTS and known.get(name, MISSING) != value:
                 found[f"{section}.{name}"] = value
     return found
 
@@ -110,13 +111,19 @@ def is_finished(config: Config, root: Path) -> bool:
     return bool(checkpoint[1]["finished"])
 
 
-def kept_run(config: Config, root: Path, on_row: Callable[[Row], None] | None = None) -> RunResult:
+def kept_run(
+    config: Config,
+    root: Path,
+    on_row: Callable[[Row], None] | None = None,
+    observers: Sequence[Observer] = (),
+) -> RunResult:
     """Read the run with these settings from disk, resume it, or start it.
 
     Args:
         config: the settings; ``out`` is ignored.
         root: folder of all runs.
         on_row: called with each row as it is written.
+        observers: see a run that is started or resumed, see ``wirelessfl.observers``.
 
     Raises:
         ConfigError: the folder contains a run that was made with other default settings.
@@ -128,8 +135,8 @@ def kept_run(config: Config, root: Path, on_row: Callable[[Row], None] | None = 
                 f"{folder} contains a run made with other default settings. Remove it, or choose "
                 "another folder."
             )
-        return resume(folder, trust=config.code, on_row=on_row)
-    return run(config.with_run({"out": folder}), on_row=on_row)
+        return resume(folder, trust=config.code, on_row=on_row, observers=observers)
+    return run(config.with_run({"out": folder}), on_row=on_row, observers=observers)
 
 
 def why_failed(config: Config, folder: Path, on_row: Callable[[Row], None]) -> str:

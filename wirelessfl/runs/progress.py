@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import signal
 import time
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from functools import partial
 from types import FrameType
-from typing import Any, Protocol
+from typing import Any
 
 from torch import Tensor
 
@@ -16,60 +15,25 @@ from wirelessfl.allocator import freed_memory_kept
 from wirelessfl.divergence import has_diverged
 from wirelessfl.errors import ConfigError, TrainingError
 from wirelessfl.guard import title_of
+from wirelessfl.observers import EndOfTask, Observer, Running
 from wirelessfl.runs.about import CHECKPOINT_LAYOUT, NUMERICS, ROWS_SCHEMA
 from wirelessfl.runs.directory import Row, RunDirectory
+from wirelessfl.runs.engine import Engine
 from wirelessfl.runs.fingerprints import check_fingerprint, settings_fingerprint
-from wirelessfl.schedules.events import Event, Report
+from wirelessfl.runs.observing import Observers, monitor_of
+from wirelessfl.runs.rows import check_finite
+from wirelessfl.schedules.events import Event, Reached, Report, Stop
 from wirelessfl.schedules.loop import refuse, simulate
-from wirelessfl.setup import Setup
 from wirelessfl.signals import ended_by, handled_by
 from wirelessfl.training.torch_settings import torch_settings
 
 RowCallback = Callable[[Row], None]
 
 
-class Engine(Protocol):
-    """The operations that differ between rounds, sessions, asynchronous cells and tasks."""
-
-    @property
-    def setup(self) -> Setup:
-        """Setup of the run."""
-
-    def start(self) -> None:
-        """Put the first events on the clock."""
-
-    def row(self, report: Report) -> tuple[Row, Event | None]:
-        """Evaluate a model; return its row, and an event for the schedule or None."""
-
-    def tensors(self) -> dict[str, Tensor]:
-        """The tensors of the state, for a checkpoint."""
-
-    def snapshot(self) -> dict[str, Any]:
-        """The rest of the state, as numbers, strings, lists and dicts."""
-
-    def restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
-        """Continue from a checkpoint, and put the next events on the clock."""
-
-    def attach(self, folder: Path) -> None:
-        """Set the run's folder."""
-
-    def saved(self) -> None:
-        """Note that a checkpoint has been written."""
-
-    def fingerprint(self) -> dict[str, str]:
-        """Short hashes of model, data and network, keyed by their names in error messages."""
-
-    def params(self) -> dict[str, Tensor]:
-        """The current parameters, by name."""
-
-    def ended(self) -> str | None:
-        """Why the run ends before its last round, if energy does not suffice for it."""
-
-
 class Progress:
     """Executes a run, and writes its rows and checkpoints.
 
-    If several processes share the clients, only the first one evaluates and writes.
+    If several processes share the clients, only the first one evaluates, writes, and has observers.
     """
 
     def __init__(
@@ -78,10 +42,17 @@ class Progress:
         directory: RunDirectory,
         on_row: RowCallback | None,
         on_note: Callable[[str], None] | None = None,
+        observers: Sequence[Observer] = (),
     ) -> None:
         self.engine = engine
         self.directory, self.on_row, self.on_note = directory, on_row, on_note
-        self.reported = False
+        self.rows: list[Row] = []
+        self.covered = 0
+        """Number of rows that the last checkpoint covers."""
+        self.reason: str | None = None
+        """Why an observer has ended the run."""
+        self.task_reasons: dict[str, str] = {}
+        """Why observers have ended tasks, by task."""
         self.diverged: set[Any] = set()
         self.finished = False
         self.resumable = False
@@ -94,6 +65,9 @@ class Progress:
         self.saved_at = 0.0  # simulated seconds
         self.shards = engine.setup.shards
         self.leads = self.shards.rank == 0
+        self.observers = Observers(observers if self.leads else (), self._running())
+        ends = engine.setup.limits.target is not None or bool(self.observers.of_rows)
+        self.rows_end_runs = self.shards.from_first(ends)
         engine.attach(directory.path)
         self.fingerprint = (
             settings_fingerprint(directory) | engine.fingerprint() if self.leads else {}
@@ -114,13 +88,15 @@ class Progress:
             return None
         _, state = checkpoint
         check_fingerprint(self.directory, state, self.fingerprint)
-        self.directory.check_rows(state)
+        self.rows += self.directory.check_rows(state)
+        self.covered = len(self.rows)
         self.directory.cut_rows(state["rows_bytes"])
         return checkpoint
 
     def _restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
         self.resumable = True
         self.wall_before, self.finished = state["wall_seconds"], state["finished"]
+        self.task_reasons = dict(state.get("task_reasons", {}))
         self.engine.restore(tensors, state)
         self.saved_at = self.engine.setup.clock.now
 
@@ -135,6 +111,7 @@ class Progress:
             handled_by(self._signalled),
             torch_settings(setup.limits.threads),
             freed_memory_kept(),
+            self.observers.watching(),
         ):
             simulate(
                 setup.schedule,
@@ -144,7 +121,7 @@ class Progress:
                 self.save,
                 tick_seconds=setup.limits.tick_seconds,
             )
-            if self.leads and not (self.reported or self.directory.rows()):
+            if self.leads and not self.rows:
                 raise ConfigError(
                     f"scheduler {title_of(setup.schedule)!r}: decide returned Stop before any "
                     "Report, so the run has no rows. Return Report on Started."
@@ -170,11 +147,14 @@ class Progress:
         if not again:
             self._call(self.on_note, "interrupted: a checkpoint follows; Ctrl-C ends at once")
 
-    def _call(self, callback: Callable[[Any], None] | None, told: Any) -> None:
-        """Call a callback of the caller; its error ends the run, at once or at a checkpoint."""
+    def _call(self, callback: Callable[[Any], Any] | None, told: Any) -> Any:
+        """Call a callback of the caller; its error ends the run, at once or at a checkpoint.
+
+        Returns:
+            Its result; None after an error.
+        """
         try:
-            if callback is not None:
-                callback(told)
+            return None if callback is None else callback(told)
         except BaseException as error:
             if error is self.ending:  # a signal that ends the run at once
                 raise
@@ -182,27 +162,45 @@ class Progress:
                 self.ending = error
             if self._up_to_date:
                 raise self.ending from None
+            return None
+
+    def _running(self) -> Running:
+        """The run as its observers see it."""
+        config, note = self.engine.setup.config, self.on_note
+
+        def params() -> dict[str, Tensor]:
+            return {name: value.clone() for name, value in self.engine.params().items()}
+
+        return Running(
+            config=config,
+            directory=self.directory.path,
+            rows=self.rows,
+            params=params,
+            covered=lambda: self.covered,
+            monitor=partial(monitor_of, config),
+            note=note or (lambda _: None),
+        )
 
     def wall_seconds(self) -> float:
         """Wall-clock seconds of the run, without interruptions."""
         return self.wall_before + time.monotonic() - self.started
 
-    def report(self, report: Report) -> Event | None:
-        """Evaluate a model and write its row; return an event for the schedule, if any."""
-        if self.engine.setup.limits.target is not None:  # the row may end the run in all processes
+    def report(self, report: Report) -> Event | Stop | None:
+        """Evaluate a model and write its row; return an event for the schedule, or the end."""
+        if self.rows_end_runs:  # in all processes
             return self.shards.by_first(lambda: self._report(report))
         return self._report(report) if self.leads else None
 
-    def _report(self, report: Report) -> Event | None:
+    def _report(self, report: Report) -> Event | Stop | None:
         try:
             row, answer = self.engine.row(report)
         except Exception as error:
             refuse(self.engine.setup.schedule, str(report), error)
             raise
-        self.reported = True
-        _check_finite(row)
+        check_finite(row)
         row |= {"numerics": NUMERICS, "wall_seconds": self.wall_seconds()}
         self.directory.append(row)
+        self.rows.append(row)
         task = row.get("task")
         if has_diverged(row) and task not in self.diverged:
             self.diverged.add(task)
@@ -213,7 +211,21 @@ class Progress:
             )
         self.resumable = self.resumable or row["round"] > 0
         self._call(self.on_row, row)
+        reasons = [self._call(each, row) for each in self.observers.of_rows]
+        for reason in filter(None, reasons):
+            if report.task is None or not isinstance(reason, EndOfTask):
+                self.reason = str(reason)
+                return Stop()
+            self.task_reasons.setdefault(row["task"], str(reason))
+            answer = answer or Reached(report.task)
         return answer
+
+    @property
+    def ended(self) -> str | None:
+        """Why the run, or some of its tasks, have ended early; None if they have not."""
+        if self.reason is not None or not self.task_reasons:
+            return self.reason or self.engine.ended()
+        return "; ".join(f"{task}: {reason}" for task, reason in self.task_reasons.items())
 
     def save(self) -> None:
         """Write a checkpoint unless one is recent; checkpoints take at most 1/20 of the time.
@@ -244,6 +256,8 @@ class Progress:
         begun = time.monotonic()
         state = {
             **self.engine.snapshot(),
+            "ended": self.ended,
+            **({"task_reasons": self.task_reasons} if self.task_reasons else {}),
             "wall_seconds": self.wall_seconds(),
             "finished": self.finished,
             "schema": ROWS_SCHEMA,
@@ -253,22 +267,6 @@ class Progress:
         }
         self.directory.save(self.engine.tensors(), state)
         self.engine.saved()
+        self.covered = len(self.rows)
         self.saved, self.saved_at = time.monotonic(), self.engine.setup.clock.now
         self.save_seconds = self.saved - begun
-
-
-def _check_finite(row: Row) -> None:
-    """Check that sums over rounds have not overflowed; JSON has no infinity.
-
-    Raises:
-        TrainingError: simulated seconds or joules are infinite.
-    """
-    for name, remedy in (
-        ("sim_seconds", "Raise bandwidth_hz, snr_db or cpu_hz"),
-        ("joules", "Lower transmit_power_w or cycles_per_step, or raise bandwidth_hz"),
-    ):
-        if not math.isfinite(row[name]):
-            raise TrainingError(
-                f"{name} is {row[name]} in round {row['round']}: the sum over the rounds exceeds "
-                f"the largest number. {remedy}."
-            )

@@ -6,6 +6,7 @@ import math
 
 from torch import Tensor
 
+from wirelessfl.errors import TrainingError
 from wirelessfl.metrics.names import VALIDATION as HELD
 from wirelessfl.runs.directory import Row
 from wirelessfl.training.evaluate import Measured
@@ -39,3 +40,20 @@ def evaluation_fields(params: Tensor, test: Measured, validation: Measured | Non
         row[f"{prefix}loss"] = finite(found.loss) if whole else None
         row |= {f"{prefix}{name}": value for name, value in found.metrics.items()}
     return row
+
+
+def check_finite(row: Row) -> None:
+    """Check that sums over rounds have not overflowed; JSON has no infinity.
+
+    Raises:
+        TrainingError: simulated seconds or joules are infinite.
+    """
+    for name, remedy in (
+        ("sim_seconds", "Raise bandwidth_hz, snr_db or cpu_hz"),
+        ("joules", "Lower transmit_power_w or cycles_per_step, or raise bandwidth_hz"),
+    ):
+        if not math.isfinite(row[name]):
+            raise TrainingError(
+                f"{name} is {row[name]} in round {row['round']}: the sum over the rounds exceeds "
+                f"the largest number. {remedy}."
+            )

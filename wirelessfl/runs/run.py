@@ -21,7 +21,7 @@ from wirelessfl.data import Data
 from wirelessfl.errors import ConfigError, DataError, TrainingError
 from wirelessfl.fork_server import leave_if_child
 from wirelessfl.import_paths import is_import_path, short
-from wirelessfl.observers import Observer
+from wirelessfl.observers import Observer, default_observers
 from wirelessfl.runs.about import about
 from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.runs.engines import engine_of
@@ -43,6 +43,7 @@ from wirelessfl.runs.given_files import (
     stored_network,
     stored_split,
 )
+from wirelessfl.runs.observing import check_observers, configured_observers
 from wirelessfl.runs.progress import Progress, RowCallback
 from wirelessfl.runs.result import RunResult
 from wirelessfl.runs.tasks import named_params
@@ -96,6 +97,7 @@ def run(
             checkpoint after that row, from which ``resume`` continues.
         on_note: called with each message for the user, one line each.
         observers: see the run's rows and parameters, and may end it, see ``wirelessfl.observers``.
+            In a notebook, ``Console`` is one of them by default.
         shards: the processes that share the clients, from ``wirelessfl.training.shards.sharded``
             in a script started by ``torchrun``; the first process writes the folder.
 
@@ -107,10 +109,12 @@ def run(
     """
     leave_if_child()
     check_objects(model=model, on_row=on_row, on_note=on_note, shards=shards)
+    check_observers(observers)
     from_file = isinstance(config, str | Path)
     config, network = naming_network(config, network, trust)
     given = GivenObjects.of(model, data, network, loss, metrics, split)
     settings = configured(config, given, trust)
+    watching = _watching(settings, observers)
     if from_file:  # it may be from a larger machine
         settings = fewer_workers(settings)
     out = settings.run.out
@@ -118,7 +122,7 @@ def run(
         shards.by_first(partial(RunDirectory.check_free, out))
     with closing(_build(settings, given, shards)) as setup:
         directory = shards.by_first(partial(_directory, setup, given))
-        return _go(setup, directory, on_row, on_note, further=not_stored(given))
+        return _go(setup, directory, on_row, on_note, watching, further=not_stored(given))
 
 
 def resume(
@@ -158,6 +162,7 @@ def resume(
     leave_if_child()
     check_path(path)
     check_objects(model=model, on_row=on_row, on_note=on_note, shards=shards)
+    check_observers(observers)
     if not (isinstance(network, str) and is_import_path(network)):
         check_objects(network=network)
     given = GivenObjects.of(model, data, None, loss, metrics, split)
@@ -179,6 +184,7 @@ def resume(
             params = _stored_params(tensors, state, config)
             return RunResult(config, rows, params, directory.path, state.get("ended"))
         shards.by_first(lambda: directory.check_logs(tensors, titled=bool(config.task)))
+    watching = _watching(config, observers)
     told = shards.by_first(directory.about)
     if changed:
         raise ConfigError(
@@ -199,7 +205,12 @@ def resume(
             "same arguments."
         )
     with closing(_build(fewer_workers(config), given, shards)) as setup:
-        return _go(setup, directory, on_row, on_note, resumed=True)
+        return _go(setup, directory, on_row, on_note, watching, resumed=True)
+
+
+def _watching(config: Config, given: Sequence[Observer]) -> list[Observer]:
+    """The observers of a run: those of its settings first, and last those that show it."""
+    return [*configured_observers(config), *given, *default_observers(given)]
 
 
 def _with_stored(
@@ -323,6 +334,7 @@ def _go(
     directory: RunDirectory,
     on_row: RowCallback | None,
     on_note: Callable[[str], None] | None,
+    observers: Sequence[Observer],
     *,
     resumed: bool = False,
     further: Sequence[str] = (),
@@ -341,7 +353,7 @@ def _go(
     with ExitStack() as stack:
         shards.by_first(lambda: stack.enter_context(directory.at_work()))
         try:
-            progress = Progress(engine, directory, on_row, on_note)
+            progress = Progress(engine, directory, on_row, on_note, observers)
         except NotWrittenError:
             raise
         except Exception:  # a user's schedule or attendance may fail in its first snapshot
@@ -357,7 +369,8 @@ def _go(
             try:
                 progress.run()
             except BaseException as error:
-                kept = resumed or progress.resumable or isinstance(error, NotWrittenError)
+                made = resumed or progress.resumable or progress.finished
+                kept = made or isinstance(error, NotWrittenError)
                 lost = isinstance(error, (KeyboardInterrupt, WorkerDiedError))
                 if error is progress.ending or lost:
                     command = f"wirelessfl resume {directory.path}{_trusting(setup.config)}"
@@ -367,5 +380,5 @@ def _go(
                 elif isinstance(error, Exception) and not kept and progress.leads:
                     directory.remove()  # otherwise it would block the next run in this folder
                 raise
-    rows = shards.by_first(directory.rows)
-    return RunResult(setup.config, rows, engine.params(), directory.path, engine.ended())
+    rows, ended = shards.by_first(lambda: (directory.rows(), progress.ended))
+    return RunResult(setup.config, rows, engine.params(), directory.path, ended)

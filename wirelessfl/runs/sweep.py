@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import torch
 
 from wirelessfl.config import Config
-from wirelessfl.config.sections import PLACES
+from wirelessfl.config.sections import WITHOUT_RESULTS
 from wirelessfl.errors import ConfigError, TrainingError
 from wirelessfl.fork_server import (
     CHILD,
@@ -102,7 +102,7 @@ def _varied(configs: Sequence[Config]) -> list[str]:
     for config in configs:
         for key, value in _given(config).items():
             values.setdefault(key, []).append(value)
-    same = {"algorithm", *PLACES}
+    same = {"algorithm", *WITHOUT_RESULTS}
     return [
         key
         for key, found in values.items()

@@ -52,7 +52,7 @@ def simulate(
     schedule: Scheduler,
     regime: Regime,
     clock: Clock,
-    report: Callable[[Report], Event | None],
+    report: Callable[[Report], Event | Stop | None],
     save: Callable[[], None],
     *,
     tick_seconds: float = 1.0,
@@ -63,7 +63,8 @@ def simulate(
         schedule: makes decisions on each event.
         regime: carries out its decisions.
         clock: virtual clock.
-        report: evaluates a model, writes its row, and returns an event for the schedule, if any.
+        report: evaluates a model, writes its row, and returns an event for the schedule, None, or
+            ``Stop``, which ends the run whatever the schedule has decided.
         save: writes a checkpoint; called after all events at one time, if the schedule allows it.
         tick_seconds: simulated seconds between two ticks.
 
@@ -82,7 +83,10 @@ def simulate(
                 answer: Event | None = None
                 match decision:
                     case Report():
-                        answer = report(decision)
+                        told = report(decision)
+                        if isinstance(told, Stop):
+                            return
+                        answer = told
                     case Save():
                         savable = True
                     case Wake(number):

@@ -80,6 +80,8 @@ SECTIONS: dict[str, Callable[[Run], bool]] = {
     "tested_labels": lambda run: run["sessions"] is not None,
     "eval_first": lambda run: False,  # needs sessions, and rounds that are not evaluated
     "stop_at_target": lambda run: False,  # needs target
+    "patience": lambda run: not run["sessions"],
+    "min_delta": lambda run: False,  # needs patience
     "client_joules": lambda run: run["schedule"] == "rounds",
     "weighting": lambda run: run["algorithm"] not in WITHOUT_MEAN,
     "padding": lambda run: run["algorithm"] in NARROW,
@@ -147,6 +149,8 @@ VALUES = {
     "target": 0.5,
     "metric": ("macro-f1",),
     "monitor": "loss",
+    "patience": 3,
+    "track": "tensorboard",
     "chunk": 4,
     "padding": 0.1,
     "replay": "off",

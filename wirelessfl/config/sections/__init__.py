@@ -11,7 +11,9 @@ from wirelessfl.config.sections.sessions import SessionsSection
 from wirelessfl.config.sections.training import TrainingSection
 
 PLACES = ("out", "data_dir")
-"""Settings that are paths; runs that differ only in these are equal."""
+"""Settings that are paths of output and data."""
+WITHOUT_RESULTS = (*PLACES, "keep_best", "track")
+"""Settings that do not change results; runs that differ only in these are equal."""
 SECTIONS: dict[str, type[Section]] = {
     "data": DataSection,
     "network": NetworkSection,
@@ -24,6 +26,7 @@ SECTIONS: dict[str, type[Section]] = {
 __all__ = [
     "PLACES",
     "SECTIONS",
+    "WITHOUT_RESULTS",
     "DataSection",
     "EvaluationSection",
     "NetworkSection",

@@ -55,6 +55,15 @@ class EvaluationSection(Section):
         None,
         description="field of rows that the target refers to (default: accuracy)",
     )
+    patience: int | None = Field(
+        None,
+        ge=1,
+        description="end the run, or a task, after this many evaluations without improvement "
+        "(default: never)",
+    )
+    min_delta: float = Field(
+        0.0, ge=0, description="an improvement is larger than this, in units of the monitored field"
+    )
 
     @model_validator(mode="after")
     def _check_target(self) -> Self:

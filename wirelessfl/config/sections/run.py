@@ -70,4 +70,11 @@ class RunSection(Section):
         "auto",
         description="storage of client state: memory, disk (run directory), or auto (by size)",
     )
+    keep_best: bool = Field(
+        False, description="write the parameters of the best row to best.safetensors"
+    )
+    track: Literal["tensorboard", "trackio"] | None = Field(
+        None,
+        description="write rows to an experiment tracker: tensorboard, trackio (default: none)",
+    )
     out: Path | None = Field(None, description="run directory (default: a new one in runs/)")
