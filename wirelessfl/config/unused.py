@@ -303,14 +303,15 @@ def _algorithm(settings: Settings) -> Found:
             ("training", "tracking_clients"),
             f"{title} has no tracking terms: choose fadamgc, fa-nt, scaffold or scaffold-m",
         )
-    if type(algorithm).client_submodels is Algorithm.client_submodels:
+    whole = type(algorithm).client_submodels is Algorithm.client_submodels
+    if whole:
         yield (
             ("run", "padding"),
             f"{title} gives clients submodels of equal widths: choose an algorithm such as "
             '"ra-fed"',
         )
-    if type(algorithm).submodels is Algorithm.submodels:
-        yield ("model", "layers"), f'{title} does not split layers: choose "hist"'
+    if whole and type(algorithm).submodels is Algorithm.submodels:
+        yield ("model", "layers"), f'{title} does not split layers: choose "hist" or "ra-fed"'
     if not (*algorithm.client_state, *algorithm.remembers):
         yield ("run", "client_states"), f"{title} keeps no client state"
 

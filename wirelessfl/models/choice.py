@@ -61,7 +61,8 @@ class ModelChoice(Choice):
     """A model, by name or import path, with the settings that it accepts.
 
     Args:
-        layers: fully connected layers that HIST splits, in order; None for the model's own list.
+        layers: fully connected layers that HIST splits, in order; or linear layers and
+            convolutions that submodels of clients narrow. None for the model's own list, or all.
     """
 
     name = ""
@@ -71,7 +72,10 @@ class ModelChoice(Choice):
     layers: Annotated[
         tuple[str, ...] | None,
         BeforeValidator(_names),
-        Field(description="fully connected layers to split, e.g. fc1,fc2"),
+        Field(
+            description="layers to split, e.g. fc1,fc2: for hist, fully connected layers in order; "
+            "for submodels of clients, the layers to narrow (default: the model's, or all)"
+        ),
     ] = None
 
     @property

@@ -45,7 +45,9 @@ class Structure:
 
     Args:
         model: the model.
-        layers: names of the fully connected layers to split, in order; None for the model's choice.
+        layers: for submodels of cells, names of the fully connected layers to split, in order; for
+            submodels of clients, names of the layers whose neurons may be omitted. None for the
+            model's choice, or for all.
     """
 
     model: SplitModel
@@ -75,13 +77,14 @@ class Structure:
 
     @cached_property
     def _neurons(self) -> NeuronMap:
-        return find_neurons(self.model.module, self.model.objective.spec, self.samples)
+        module, spec = self.model.module, self.model.objective.spec
+        return find_neurons(module, spec, self.samples, self.layers)
 
     def neurons(self) -> NeuronMap:
         """All neurons that submodels may omit.
 
         Raises:
-            ConfigError: the model cannot be traced.
+            ConfigError: the model cannot be traced, or a named layer must be kept whole.
         """
         return self._neurons
 

@@ -14,7 +14,7 @@ from wirelessfl.submodels.masks import (
 from wirelessfl.submodels.neurons import NeuronMap, Neurons, Slot
 from wirelessfl.submodels.partition import Partition, make_partition
 from wirelessfl.submodels.picture import draw_masks
-from wirelessfl.submodels.tracing import find_neurons
+from wirelessfl.submodels.removable import find_neurons
 from wirelessfl.submodels.weight_coverage import check_weight_coverage, weight_coverage_bound
 
 __all__ = [

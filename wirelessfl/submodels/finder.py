@@ -85,11 +85,14 @@ class NeuronFinder:
     def __init__(self, module: nn.Module, spec: ParamSpec) -> None:
         self.module, self.spec = module, spec
         self._groups: list[Group] = []
+        self.produced: dict[str, Group] = {}
+        """The neurons of each layer that produces some, by the layer's name."""
         self._readers: Counter[int] = Counter()  # number of uses, by the parameter's id
 
     def begin(self, name: str, width: int) -> Group:
         """Start a group of neurons that layer ``name`` produces."""
         self._groups.append(Group(len(self._groups), name, width))
+        self.produced.setdefault(name, self._groups[-1])
         return self._groups[-1]
 
     def used(self, parameter: nn.Parameter) -> None:

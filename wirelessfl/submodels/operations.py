@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -27,18 +28,44 @@ POINTWISE = frozenset(
 POOLING = frozenset(
     f"{kind}pool{axes}d" for kind in ("max", "avg", "adaptivemax", "adaptiveavg") for axes in "123"
 )
+UPSAMPLING = frozenset(
+    {"upsample", "upsamplingnearest2d", "upsamplingbilinear2d", "interpolate"}
+)  # of pixels
 REDUCTIONS = frozenset({"mean", "sum", "amax", "amin"})
 RESHAPES = frozenset({"flatten", "view", "reshape", "squeeze", "unsqueeze"})  # keep element order
 
 
-class Tracer(fx.Tracer):
-    """Tracer whose leaves are torch layers and ``StreamDropout``; records the layer that fails."""
+TRANSFORMERS = (nn.TransformerEncoder, nn.TransformerEncoderLayer, nn.TransformerDecoderLayer)
+"""Layers of torch that consist of further layers with neurons."""
 
-    failed = ""
+
+class Tracer(fx.Tracer):
+    """Tracer whose leaves are torch layers and ``StreamDropout``; records the layer that fails.
+
+    Args:
+        opaque: names of further modules that are single operations.
+    """
+
+    def __init__(self, opaque: Collection[str] = ()) -> None:
+        super().__init__()
+        self.opaque = frozenset(opaque)
+        self.failed = ""
+
+    def trace(self, *args: Any, **kwargs: Any) -> fx.Graph:
+        """The graph of a module."""
+        fast = torch.backends.mha.get_fastpath_enabled()
+        try:
+            # The fused kernels of transformers depend on properties of tensors.
+            torch.backends.mha.set_fastpath_enabled(False)
+            return super().trace(*args, **kwargs)
+        finally:
+            torch.backends.mha.set_fastpath_enabled(fast)
 
     def is_leaf_module(self, m: nn.Module, module_qualified_name: str) -> bool:
         """Whether ``m`` is a single operation of the graph."""
-        return isinstance(m, StreamDropout) or super().is_leaf_module(m, module_qualified_name)
+        if module_qualified_name in self.opaque or isinstance(m, StreamDropout):
+            return True
+        return type(m) not in TRANSFORMERS and super().is_leaf_module(m, module_qualified_name)
 
     def call_module(
         self,
@@ -48,11 +75,26 @@ class Tracer(fx.Tracer):
         kwargs: dict[str, Any],
     ) -> Any:
         """Trace a call of ``m``."""
+        if type(m) is nn.TransformerEncoder and self.path_of_module(m) not in self.opaque:
+            forward = partial(_one_after_another, m)
         try:
             return super().call_module(m, forward, args, kwargs)
         except Exception:
             self.failed = self.failed or self.path_of_module(m)  # keep the innermost module
             raise
+
+
+def _one_after_another(
+    encoder: nn.TransformerEncoder,
+    src: Any,
+    mask: Any = None,
+    src_key_padding_mask: Any = None,
+    is_causal: bool | None = None,
+) -> Any:
+    """The layers of an encoder, without its choice of kernels, which depends on tensors."""
+    for layer in encoder.layers:
+        src = layer(src, src_mask=mask, src_key_padding_mask=src_key_padding_mask)
+    return src if encoder.norm is None else encoder.norm(src)
 
 
 def plain_name(node: fx.Node, layer: object) -> str:
@@ -68,7 +110,9 @@ def plain_name(node: fx.Node, layer: object) -> str:
 
 
 def keeps_channels(node: fx.Node, kind: str, before: tuple[int, ...]) -> bool:
-    """Whether a pooling or reduction of a tensor [batch, channels, ...] keeps these two axes."""
+    """Whether a pooling, upsampling or reduction of [batch, channels, ...] keeps these two axes."""
+    if kind in UPSAMPLING:
+        return len(before) > 2
     if kind in POOLING:  # with one axis fewer, torch treats the batch as channels
         return len(before) == int(kind[-2]) + 2
     if kind not in REDUCTIONS:
@@ -76,11 +120,38 @@ def keeps_channels(node: fx.Node, kind: str, before: tuple[int, ...]) -> bool:
     return _acts_on_pixels(node, before)
 
 
+def axis_after(node: fx.Node, kind: str, before: tuple[int, ...], axis: int) -> int | None:
+    """Axis of neurons after a reduction over other axes than theirs and the batch; None if unknown.
+
+    Args:
+        node: the operation.
+        kind: its plain name.
+        before: shape of its input.
+        axis: axis of the neurons in the input.
+    """
+    if kind not in REDUCTIONS:
+        return None
+    axes = _axes(node)
+    if not axes or not all(isinstance(each, int) for each in axes):
+        return None
+    reduced = {each % len(before) for each in axes}
+    if reduced & {0, axis}:
+        return None
+    keeps = node.kwargs.get("keepdim", node.args[2] if len(node.args) > 2 else False)
+    return axis if keeps else axis - sum(each < axis for each in reduced)
+
+
+def _axes(node: fx.Node) -> Sequence[Any]:
+    """The axes on which an operation acts; none if they are not given."""
+    axes = node.kwargs.get("dim", node.args[1] if len(node.args) > 1 else None)
+    if axes is None:
+        return ()
+    return axes if isinstance(axes, tuple | list) else (axes,)
+
+
 def _acts_on_pixels(node: fx.Node, before: tuple[int, ...]) -> bool:
     """Whether the axes of an operation are given, and are neither of the first two."""
-    axes = node.kwargs.get("dim", node.args[1] if len(node.args) > 1 else None)
-    each = axes if isinstance(axes, tuple | list) else (axes,)
-    pixels = [isinstance(axis, int) and axis % len(before) > 1 for axis in each]
+    pixels = [isinstance(axis, int) and axis % len(before) > 1 for axis in _axes(node)]
     return bool(pixels) and all(pixels)
 
 

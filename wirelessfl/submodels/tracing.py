@@ -1,16 +1,14 @@
-"""Finds the removable hidden neurons of a model by tracing it and running a few samples.
+"""Tracks the neurons of a traced model through its operations, on a few samples.
 
-Every intermediate result has a group of neurons along its axis 1, or no group if it depends only on
-the model's inputs. Linear layers and convolutions read a group and start a new one, sums join two
-groups, and operations on individual neurons preserve the group. All neurons of the output (the
-logits) must be kept, and all neurons of a group that is summed with inputs. Any other operation
-makes the group's neurons irremovable, which raises an error at the end unless the whole group must
-be kept anyway (e.g. a softmax after the logits).
+Every intermediate result has a group of neurons along one of its axes, or no group if it depends
+only on the model's inputs. Linear layers and convolutions read a group and start a new one, sums
+join two groups, and operations on individual neurons preserve the group. All neurons of the output
+(the logits) must be kept, and all neurons of a group that is summed with inputs. Any other
+operation makes the group's neurons irremovable.
 """
 
 from __future__ import annotations
 
-import copy
 import math
 from collections import Counter
 from collections.abc import Sequence
@@ -22,12 +20,10 @@ from torch import Tensor, fx, nn
 
 from wirelessfl.errors import ConfigError
 from wirelessfl.submodels.finder import Group, NeuronFinder
-from wirelessfl.submodels.flat import ParamSpec
-from wirelessfl.submodels.neurons import NeuronMap
 from wirelessfl.submodels.operations import (
     POINTWISE,
     RESHAPES,
-    Tracer,
+    axis_after,
     fixes_width,
     keeps_channels,
     plain_name,
@@ -36,83 +32,38 @@ from wirelessfl.submodels.operations import (
 PRODUCERS = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
 BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 NO_NEURONS = (nn.Embedding, nn.EmbeddingBag, nn.LayerNorm)  # with weights, without hidden neurons
-REMEDY = (
-    "Choose mlp, fcnn, lenet5, cifar-cnn, fedast-cnn, gn-cnn or resnet18, or a model of linear "
-    "layers, convolutions, norms and activations."
-)
-
-
-def find_neurons(module: nn.Module, spec: ParamSpec, sample: Tensor) -> NeuronMap:
-    """Find the hidden neurons and channels of ``module`` that a submodel may omit.
-
-    Args:
-        module: model of linear layers, convolutions without groups, group norms, batch norms
-            without running statistics, activations, pooling, flattening and sums. It is not
-            changed.
-        spec: its parameters.
-        sample: [batch, ...], a few inputs on the module's device; the values do not matter.
-
-    Returns:
-        The neurons, in the order of computation, except logits, channels that are summed with the
-        inputs, and layers with a single neuron per group of a group norm.
-
-    Raises:
-        ConfigError: the model cannot be traced or run, has an operation that needs all neurons of a
-            hidden layer, or has no removable neurons.
-    """
-    name = type(module).__name__
-    devices = [sample.device] if sample.is_cuda else []
-    with torch.random.fork_rng(devices), torch.no_grad():
-        tracer = Tracer()
-        try:
-            copied = copy.deepcopy(module).eval()  # forward may change the module
-            graph = tracer.trace(copied)
-        except Exception as error:  # a user's forward may raise anything when traced
-            where = f", layer {tracer.failed!r}," if tracer.failed else ""
-            raise ConfigError(
-                f"model {name}{where} cannot be traced to find its neurons "
-                f"({first_sentence(error)}). "
-                f"{REMEDY}"
-            ) from error
-        finder, uses = NeuronFinder(copied, spec), Counter[str]()
-        _Tracked(finder, graph, uses).run(sample.clone())  # forward may change its input
-    for group in finder.groups:
-        why = group.refusal or finder.why_not_sliced(group.slots)
-        if why:
-            raise ConfigError(
-                f"model {name}: neurons of layer {group.name!r} cannot be omitted, because {why}. "
-                f"{REMEDY}"
-            )
-    layers = tuple(group.neurons() for group in finder.groups if group.blocks < group.width)
-    if not layers:
-        raise ConfigError(
-            f"model {name} has no hidden neurons that a submodel could omit. {REMEDY}"
-        )
-    return NeuronMap(spec, layers, dict(uses))
 
 
 @dataclass(frozen=True)
 class _Lane:
-    """A result with neurons along axis 1 of ``shape``, ``repeat`` entries per neuron."""
+    """A result with neurons along one axis of ``shape``, ``repeat`` entries per neuron."""
 
     group: Group
     shape: tuple[int, ...]
     repeat: int = 1
+    axis: int = 1
 
 
-class _Tracked(fx.Interpreter):
+class Tracked(fx.Interpreter):
     """Runs the traced model on samples and tracks its neurons.
 
     Args:
         finder: finder of the traced module, which records the neurons.
         graph: traced graph of the module.
         uses: counter to fill: by parameter, multiplications per sample with each entry.
+        opaque: names of modules whose operations are unknown.
     """
 
-    def __init__(self, finder: NeuronFinder, graph: fx.Graph, uses: Counter[str]) -> None:
+    def __init__(
+        self,
+        finder: NeuronFinder,
+        graph: fx.Graph,
+        uses: Counter[str],
+        opaque: frozenset[str] = frozenset(),
+    ) -> None:
         super().__init__(finder.module, graph=graph)
         self.extra_traceback = False  # keep errors to one line
-        self.finder, self.uses = finder, uses
+        self.finder, self.uses, self.opaque = finder, uses, opaque
         self._lanes: dict[fx.Node, _Lane] = {}
 
     def run_node(self, n: fx.Node) -> Any:
@@ -148,6 +99,9 @@ class _Tracked(fx.Interpreter):
         name, kind = str(node.target), type(layer)  # exact type: a subclass may behave differently
         for parameter in layer.parameters():
             self.finder.used(parameter)
+        if name in self.opaque:
+            made = _Lane(self.finder.begin(name, 0), shape)
+            return _refuse([*lanes, made], f"{name!r} cannot be traced")
         if kind in PRODUCERS:
             return self._produce(name, layer, lanes, shape)
         if not lanes:
@@ -164,20 +118,26 @@ class _Tracked(fx.Interpreter):
     ) -> _Lane:
         """Start a group for a layer that reads the neurons of ``lanes``."""
         weight, groups = layer.get_parameter("weight"), getattr(layer, "groups", 1)
-        new = _Lane(self.finder.begin(name, len(weight)), shape)
-        if len(shape) != weight.ndim:
+        axis = len(shape) - 1 if isinstance(layer, nn.Linear) else 1
+        new = _Lane(self.finder.begin(name, len(weight)), shape, axis=axis)
+        # Neurons that are kept anyway may lie along any axis.
+        known = [lane for lane in lanes if not lane.group.root.refusal]
+        wrong = len(shape) < 2 if isinstance(layer, nn.Linear) else len(shape) != weight.ndim
+        if wrong or any(lane.axis != axis for lane in known):
             return _refuse([new, *lanes], f"{name!r} acts on only one of {len(shape)} axes")
         if groups != 1:
             return _refuse([new, *lanes], f"{name!r} is a convolution with {groups} groups")
         if f"{name}.weight" in self.finder.spec.shapes:
-            self.uses[f"{name}.weight"] += math.prod(shape[2:])
-        for lane in lanes:
+            self.uses[f"{name}.weight"] += math.prod(shape[1:]) // shape[axis]
+        for lane in known:
             lane.group.read_by(name, lane.repeat)
         new.group.held_by(name, layer)
         return new
 
     def _normalise(self, name: str, layer: nn.Module, lane: _Lane, shape: tuple[int, ...]) -> _Lane:
         group = lane.group.root
+        if lane.axis != 1:
+            return _refuse([lane], f"{name!r} normalises over another axis than that of neurons")
         if not isinstance(layer, nn.GroupNorm):
             if layer.running_mean is not None:
                 return _refuse([lane], f"{name!r} keeps running statistics")
@@ -196,9 +156,12 @@ class _Tracked(fx.Interpreter):
             return _refuse(lanes, "")  # the axes of its neurons are unknown
         if kind in POINTWISE and all(_alike(one, lane, shape) for one in lanes):
             return self._join(node, lanes, shape)
-        if keeps_channels(node, kind, before) and shape[:2] == before[:2]:
+        if lane.axis == 1 and keeps_channels(node, kind, before) and shape[:2] == before[:2]:
             return _Lane(lane.group, shape, lane.repeat)
-        if kind in RESHAPES and shape[:1] == before[:1]:
+        axis = axis_after(node, kind, before, lane.axis)
+        if axis is not None and len(lanes) == 1:
+            return _Lane(lane.group, shape, lane.repeat, axis)
+        if lane.axis == 1 and kind in RESHAPES and shape[:1] == before[:1]:
             if fixes_width(node, kind, before):
                 return _refuse(lanes, f"{node.name!r} fixes their number (use flatten(1))")
             if shape[:2] == before[:2]:
@@ -222,7 +185,7 @@ class _Tracked(fx.Interpreter):
             if source.op == "get_attr":
                 return _refuse(lanes, f"{source.target!r} would have to be sliced as well")
             group.root.whole = True  # the other operand depends on inputs, which are all kept
-        return _Lane(group, shape, lanes[0].repeat)
+        return _Lane(group, shape, lanes[0].repeat, lanes[0].axis)
 
 
 def _refuse(lanes: Sequence[_Lane], why: str) -> _Lane:
@@ -236,7 +199,8 @@ def _refuse(lanes: Sequence[_Lane], why: str) -> _Lane:
 
 def _alike(one: _Lane, other: _Lane, shape: tuple[int, ...]) -> bool:
     """Whether the neurons of two operands correspond one to one in a result of ``shape``."""
-    same_axis = len(one.shape) == len(shape) and one.shape[1:2] == shape[1:2]
+    axis = other.axis
+    same_axis = len(one.shape) == len(shape) and one.axis == axis and one.shape[axis] == shape[axis]
     return same_axis and one.repeat == other.repeat
 
 

@@ -92,7 +92,7 @@ SECTIONS: dict[str, Callable[[Run], bool]] = {
 }
 """Conditions under which flags of sections have an effect; all others always have one."""
 FIELDS: dict[str, Callable[[Run], bool]] = {
-    "layers": lambda run: run["algorithm"] == "hist",
+    "layers": lambda run: run["algorithm"] in {"hist", *NARROW},
     "reuse": lambda run: run["split"] == "natural",  # else it needs samples_per_client
     "shared_labels": lambda run: False,  # needs overlap > 0
     "option": lambda run: False,  # this and the next four need several tasks
