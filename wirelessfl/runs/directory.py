@@ -32,6 +32,8 @@ except ImportError:  # not a POSIX system: folders of runs are not locked
     fcntl = None  # type: ignore[assignment]
 
 Row = dict[str, Any]
+CLIENT_LOG = "clients.csv"
+"""The client log, if ``client_log`` is set."""
 
 
 @contextmanager
@@ -137,8 +139,9 @@ class RunDirectory:
                 self.path.rmdir()
 
     def _logs(self) -> list[Path]:
-        """The files of client states."""
-        return sorted(self.path.glob("*clients-*.log"))
+        """The files of client states, and the client log."""
+        log = self.path / CLIENT_LOG
+        return [*sorted(self.path.glob("*clients-*.log")), *([log] if log.exists() else [])]
 
     @classmethod
     def open(cls, path: Path, trust: Trust) -> tuple[RunDirectory, Config]:

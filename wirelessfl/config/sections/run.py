@@ -70,4 +70,9 @@ class RunSection(Section):
         "auto",
         description="storage of client state: memory, disk (run directory), or auto (by size)",
     )
+    client_log: bool = Field(
+        False,
+        description="store each client's seconds, joules, SNR and rate in every round (clients.csv "
+        "in the run directory)",
+    )
     out: Path | None = Field(None, description="run directory (default: a new one in runs/)")
