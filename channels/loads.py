@@ -179,6 +179,8 @@ class Service:
         arrived: [..., clients] boolean, whether the update arrives.
         decision: what the access decided.
         transmissions: [..., clients], how often each client sends its update; None for once.
+        airtime_seconds: [..., clients], seconds in which each client sends; None if it sends from
+            the end of its training until its update has arrived.
     """
 
     seconds: FloatArray
@@ -186,6 +188,7 @@ class Service:
     arrived: BoolArray
     decision: Decision = NOTHING_DECIDED
     transmissions: FloatArray | None = None
+    airtime_seconds: FloatArray | None = None
 
 
 @dataclass(frozen=True, eq=False)

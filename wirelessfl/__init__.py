@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from wirelessfl.config import Config
     from wirelessfl.design.price import Prices, price
     from wirelessfl.errors import ConfigError, DataError, TrainingError
+    from wirelessfl.rounds.client_log import ClientLog
     from wirelessfl.rounds.mask_sizes import model_mask_sizes
+    from wirelessfl.runs.client_log_file import read_client_log
     from wirelessfl.runs.result import RunResult
     from wirelessfl.runs.run import resume, run
 
@@ -31,11 +33,14 @@ _HOMES = {
     "TrainingError": "wirelessfl.errors",
     "model_mask_sizes": "wirelessfl.rounds.mask_sizes",
     "price": "wirelessfl.design.price",
+    "ClientLog": "wirelessfl.rounds.client_log",
+    "read_client_log": "wirelessfl.runs.client_log_file",
     "RunResult": "wirelessfl.runs.result",
     "resume": "wirelessfl.runs.run",
     "run": "wirelessfl.runs.run",
 }
 __all__ = [
+    "ClientLog",
     "Config",
     "ConfigError",
     "DataError",
@@ -44,6 +49,7 @@ __all__ = [
     "TrainingError",
     "model_mask_sizes",
     "price",
+    "read_client_log",
     "resume",
     "run",
 ]

@@ -109,11 +109,14 @@ def sent(
     # An upload that never ends is not sent.
     airtime = np.where(np.isfinite(airtime_seconds), airtime_seconds, 0.0)
     joules = load.compute_joules(network) + network.transmit_power_w * airtime
-    return service(seconds, joules, decision)
+    return service(seconds, joules, decision, airtime)
 
 
 def service(
-    seconds: FloatArray, joules: FloatArray, decision: Decision = NOTHING_DECIDED
+    seconds: FloatArray,
+    joules: FloatArray,
+    decision: Decision = NOTHING_DECIDED,
+    airtime_seconds: FloatArray | None = None,
 ) -> Service:
     """A service in which the updates arrive whose seconds are finite.
 
@@ -121,9 +124,11 @@ def service(
         seconds: [..., clients], until each update arrives; inf if it never does.
         joules: [..., clients]; leading axes broadcast with those of ``seconds``.
         decision: what the access decided.
+        airtime_seconds: [..., clients], seconds in which each client sends, see ``Service``.
     """
     seconds, joules = np.broadcast_arrays(seconds, joules)
-    return Service(seconds, joules, np.isfinite(seconds), decision)
+    arrived = np.isfinite(seconds)
+    return Service(seconds, joules, arrived, decision, airtime_seconds=airtime_seconds)
 
 
 def times(bits: FloatArray, seconds_per_bit: FloatArray) -> FloatArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -49,7 +49,9 @@ class FixedRate(Access):
             vectors = (total / np.maximum(network.cell_sizes, 1))[..., network.cell_of]
         upload = load.bits_per_element * vectors * load.elements / self.bps
         shape = np.broadcast_shapes(np.shape(upload), shape)
-        return sent(load, draw, np.broadcast_to(upload, shape), np.zeros(shape))
+        found = sent(load, draw, np.broadcast_to(upload, shape), np.zeros(shape))
+        own = load.bits / self.bps  # a link is busy, but uses no transmit energy
+        return replace(found, airtime_seconds=np.broadcast_to(own, shape))
 
     def rates(self, snr: FloatArray, bandwidth_hz: float) -> Rates:
         """See :class:`Access`: independent of other uploads."""

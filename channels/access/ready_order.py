@@ -51,7 +51,7 @@ class ReadyOrder(Access):
             np.put_along_axis(places[..., part], order, np.arange(count, dtype=np.float64), -1)
         seconds = np.where(own > 0, ends, ready + alone)  # alone is 0 or inf if own is 0
         joules = load.compute_joules(network) + network.transmit_power_w * own
-        return service(seconds, joules, Decision(order=places))
+        return service(seconds, joules, Decision(order=places), own)
 
     @checked()
     def soonest(self, load: Load, draw: ChannelDraw, counts: IntArray) -> BoolArray:

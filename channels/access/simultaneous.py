@@ -64,7 +64,7 @@ class Simultaneous(Access):
             )
         airtime = load.vectors * load.elements * self._per_element(draw)
         joules = load.compute_joules(network) + self.power * network.transmit_power_w * airtime
-        return service(seconds, joules, self.decision)
+        return service(seconds, joules, self.decision, airtime)
 
     def _per_element(self, draw: ChannelDraw) -> FloatArray:
         return aircomp_seconds_per_element(

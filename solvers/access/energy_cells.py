@@ -178,7 +178,8 @@ class EnergyCells:
         seconds = np.where(joins, seconds, self._of_cells(end + self.lost - self.after))
         joules = network.switched_capacitance * clocks**2 * cycles + powers * upload
         decision = Decision(bands_hz=bands, powers_w=powers, cpu_hz=clocks)
-        return Service(seconds, joules, joins & ~self.stuck, decision, self._transmissions)
+        arrived = joins & ~self.stuck
+        return Service(seconds, joules, arrived, decision, self._transmissions, upload)
 
     def undecided(self) -> Service:
         """The local phases end at the deadlines; powers, clocks and energy are not decided."""

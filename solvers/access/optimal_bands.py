@@ -50,4 +50,5 @@ class OptimalBands(DecidedBands):
         upload = upload_seconds(bits, bands, snr_hz)
         joules = load.compute_joules(network) + network.transmit_power_w * upload
         seconds = np.where(stuck, np.inf, ready + upload)
-        return Service(seconds, joules, ~stuck, Decision(bands_hz=bands))
+        decision = Decision(bands_hz=bands)
+        return Service(seconds, joules, ~stuck, decision, airtime_seconds=upload)

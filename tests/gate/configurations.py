@@ -365,6 +365,7 @@ RESUMED = {
     "resumed-fedast": one(
         "fedast", "resumed", **OFTEN, **BUFFERED, **EXPONENTIAL, option="D", floor=2, drop_out=0.2
     ),
+    "resumed-client-log": one("hfedavg", "resumed", **OFTEN, cells=2, client_log=True),
     "resumed-sync-st": one("sync-st", "resumed", **OFTEN, **TASKS, first=2),
 }  # fmt: skip
 

@@ -23,11 +23,13 @@ OF_COMMANDS = ("config", "json", "trust", "command", "quiet")
 
 
 def timeline(arguments: argparse.Namespace) -> int:
-    """Plot each client's work over simulated time, without training."""
+    """Draw each client's work over simulated time, without training."""
     from wirelessfl.cli.flags import given_flags
     from wirelessfl.config import Config
+    from wirelessfl.design.round_timeline import RoundTimeline, round_timeline
     from wirelessfl.runs.files import check_writable
-    from wirelessfl.runs.timeline import timeline as simulated
+    from wirelessfl.runs.timeline import SECONDS, Timeline
+    from wirelessfl.runs.timeline import timeline as task_timeline
 
     if launched()[0] > 0:  # under torchrun, the first process draws
         return 0
@@ -40,7 +42,14 @@ def timeline(arguments: argparse.Namespace) -> int:
             f"out={flags['out']} conflicts with timeline, which stores no run: omit --out."
         )
     check_writable(arguments.picture.parent, "picture")
-    found = simulated(config, arguments.seconds)
+    seconds = arguments.seconds
+    found: Timeline | RoundTimeline
+    if config.regime == "tasks":
+        found = task_timeline(config, SECONDS if seconds is None else seconds)
+    else:
+        found = round_timeline(
+            config, config.training.rounds if "rounds" in flags else None, seconds
+        )
     try:
         drawn = found.draw(arguments.picture)
     except OSError as error:
@@ -49,6 +58,9 @@ def timeline(arguments: argparse.Namespace) -> int:
         ) from error
     if arguments.json:
         print(json.dumps(found.summary(), indent=2))
+    elif isinstance(found, RoundTimeline):
+        for line in found.lines():
+            _say(Console(), line)
     for file in drawn:
         _say(Console(stderr=arguments.json), f"drawn: {file}")
     return 0

@@ -121,11 +121,13 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     sweep.set_defaults(command=commands.sweep)
     timeline = subparsers.add_parser(
         "timeline",
-        help="draw each client's work: wirelessfl timeline fedast --seconds 20 [--flag value ...]",
-        description="Simulate the first seconds of a run under schedule buffered or simultaneous "
-        "without training, and draw each client's work and the merges. Flags are those of `run`; "
-        "--seconds X sets the simulated time (default: 20), and --picture FILE the .png or .pdf "
-        "to write (default: timeline.png; both are always written).",
+        help="draw each client's work: wirelessfl timeline hist --rounds 1 [--flag value ...]",
+        description="Simulate the first rounds or seconds of a run without training, draw what "
+        "each client does (compute, wait, send), and print where the time goes and who is the "
+        "straggler. Flags are those of `run`; --rounds N sets the number of rounds (default: 2), "
+        "or --seconds X the simulated time (default under schedules buffered and simultaneous: "
+        "20), and --picture FILE the .png or .pdf to write (default: timeline.png; both are always "
+        "written).",
         allow_abbrev=False,
         add_help=False,
     )
@@ -216,9 +218,8 @@ def _add_timeline_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seconds",
         type=float,
-        default=20.0,
         metavar="X",
-        help="simulated seconds to draw (default: 20)",
+        help="simulated seconds to draw (default: 2 rounds; 20 s for requests to clients)",
     )
     parser.add_argument(
         "--picture",

@@ -89,6 +89,7 @@ def _schedule(settings: Settings) -> Found:
                 '"buffered"',
             )
     if settings.regime == "tasks":
+        yield ("run", "client_log"), f"conflicts with {title}, {NO_ROUNDS}"
         for key in uplink.of_rounds:
             yield (
                 ("uplink", key),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -189,33 +189,78 @@ def price(
     config, network = naming_network(config, network)
     given = GivenObjects.of(model, data, network)
     config = configured(config, given)
-    rounds = _checked(config, rounds, joules)
-    if network is not None:
-        guard(type(network.fading), Fading)
-    with seeded_generators(Stream(config.run.seed, ("users' code",))):
-        planned = plan_without_data(config, given)
-        training = UntrainedRounds(_server(config, planned), joules=joules)
-        clock = Clock()
-        schedule, regime = _simulated(config, planned, training, clock, rounds)
-        rows: list[dict[str, Any]] = []
+    rounds = check_priceable(config, rounds, joules)
+    rows: list[dict[str, Any]] = []
 
-        def report(report: Report) -> None:
-            costs = training.totals.row() | {"joules_max": training.ledger.most_joules}
-            if not training.counts_joules:
-                del costs["joules_max"]
-            now = {"round": report.round, "sim_seconds": clock.now}
-            session = {name: report.status[name] for name in SESSION if name in report.status}
-            rows.append({**session, **now, **costs})
+    def report(simulation: Simulation, report: Report) -> None:
+        training = simulation.training
+        costs = training.totals.row() | {"joules_max": training.ledger.most_joules}
+        if not training.counts_joules:
+            del costs["joules_max"]
+        now = {"round": report.round, "sim_seconds": simulation.clock.now}
+        session = {name: report.status[name] for name in SESSION if name in report.status}
+        rows.append({**session, **now, **costs})
 
-        begin(clock, config.training.max_seconds if rounds is None else None)
-        simulate(schedule, regime, clock, report, lambda: None)
+    simulation = simulated(config, given, rounds, report, joules=joules)
+    training, regime, planned = simulation.training, simulation.regime, simulation.planned
     seconds = np.array(training.node_seconds).reshape(-1, planned.planner.network.cells)
     ended = None if isinstance(regime, UntrainedCells) else regime.ended
     wanted = config.total_rounds if rounds is None else rounds
     return Prices(rows, seconds, ended if len(seconds) < wanted else None)
 
 
-def _checked(config: Config, rounds: Any, joules: bool) -> int | None:
+@dataclass(frozen=True, eq=False)
+class Simulation:
+    """A run whose rounds are counted, but not trained.
+
+    Args:
+        planned: what plans it.
+        training: its totals.
+        clock: virtual clock.
+        regime: carries out the decisions of the schedule.
+    """
+
+    planned: Planned
+    training: UntrainedRounds
+    clock: Clock
+    regime: ModelRounds | SessionRounds | UntrainedCells
+
+
+def simulated(
+    config: Config,
+    given: GivenObjects,
+    rounds: int | None,
+    report: Callable[[Simulation, Report], None],
+    *,
+    joules: bool = True,
+    prepare: Callable[[Simulation, Scheduler], Scheduler] | None = None,
+) -> Simulation:
+    """Simulate the rounds of a run.
+
+    Args:
+        config: the settings, resolved, with the given objects marked.
+        given: Python objects that replace settings.
+        rounds: number of rounds; None for all, up to ``max_seconds`` if it is set.
+        report: called after each round.
+        joules: whether energy is counted.
+        prepare: called before the first round; returns the schedule to use.
+    """
+    if given.network is not None:
+        guard(type(given.network.fading), Fading)
+    with seeded_generators(Stream(config.run.seed, ("users' code",))):
+        planned = plan_without_data(config, given)
+        training = UntrainedRounds(_server(config, planned), joules=joules)
+        clock = Clock()
+        schedule, regime = _simulated(config, planned, training, clock, rounds)
+        found = Simulation(planned, training, clock, regime)
+        if prepare is not None:
+            schedule = prepare(found, schedule)
+        begin(clock, config.training.max_seconds if rounds is None else None)
+        simulate(schedule, regime, clock, partial(report, found), lambda: None)
+    return found
+
+
+def check_priceable(config: Config, rounds: Any, joules: bool) -> int | None:
     """The number of rounds; refuses runs whose costs depend on training, and wrong numbers.
 
     Raises:

@@ -53,6 +53,7 @@ class UntrainedRounds(RoundTraining):
         self.penalties, self.teacher = (), None
         self.metrics = {}
         self.client_losses = None
+        self.log = None
         self.node_seconds: list[FloatArray] = []
         """Seconds [nodes] of each round at each node."""
 
@@ -60,7 +61,7 @@ class UntrainedRounds(RoundTraining):
         """Return a copy for trial rounds."""
         twin = copy.copy(self)
         twin.server, twin.totals = self.server.branch(), type(self.totals).of(self.server.uplink)
-        twin.ledger = Ledger(self.ledger.clients)
+        twin.ledger, twin.log = Ledger(self.ledger.clients), None
         twin.node_seconds = []
         return twin
 

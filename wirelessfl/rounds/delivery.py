@@ -152,7 +152,15 @@ def _repeated(
     with np.errstate(invalid="ignore"):
         seconds = ready + times * (service.seconds - ready)
         joules = computing + times * (service.joules - computing)
+        airtime = None if service.airtime_seconds is None else times * service.airtime_seconds
     arrived = np.asarray(np.isfinite(seconds) & service.arrived)
     if service.transmissions is not None:
         times = times * service.transmissions
-    return replace(service, seconds=seconds, joules=joules, arrived=arrived, transmissions=times)
+    return replace(
+        service,
+        seconds=seconds,
+        joules=joules,
+        arrived=arrived,
+        transmissions=times,
+        airtime_seconds=airtime,
+    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Self
 
@@ -25,6 +25,9 @@ from wirelessfl.training.executor import Executor
 from wirelessfl.training.shards import Shards
 from wirelessfl.training.steps_done import StepsDone
 from wirelessfl.uplinks import Uplink
+
+Log = Callable[[Plan, bool], None]
+"""Takes each round that is counted, and whether it is a trial round."""
 
 
 @dataclass
@@ -109,6 +112,7 @@ class RoundTraining:
         self.metrics: dict[str, float] = {}
         self.client_losses: ClientLosses | None = None
         """Evaluates the server's model on the clients' samples; None if nothing needs it."""
+        self.log: Log | None = None
 
     @property
     def losses(self) -> Losses | None:
@@ -133,12 +137,12 @@ class RoundTraining:
         twin = copy.copy(self)
         twin.server, twin.steps_done = self.server.branch(), self.steps_done.copy()
         twin.totals, twin.stream = Totals.of(self.server.uplink), stream
-        twin.ledger = Ledger(self.ledger.clients)
+        twin.ledger, twin.log = Ledger(self.ledger.clients), None
         twin.penalties, twin.teacher, twin.title = (), None, "trial round"
         return twin
 
-    def count(self, plan: Plan) -> None:
-        """Add the cost of a round to the totals and to the ledger of its clients."""
+    def count(self, plan: Plan, *, trial: bool = False) -> None:
+        """Add the cost of a round to the totals and to the ledger of its clients, and log it."""
         self.totals.add(plan)
         heard = plan.clients
         if plan.arrivals is not None:
@@ -146,6 +150,8 @@ class RoundTraining:
         clients = plan.price.served.draws.network.numbers
         joules = plan.price.client_joules if self.counts_joules else None
         self.ledger.add(clients, joules, np.isin(clients, heard))
+        if self.log is not None:
+            self.log(plan, trial)
 
     def train(self, plan: Plan, broadcast: State) -> None:
         """Run the global round ``plan``: E edge rounds at every node, then the cloud's merge.

@@ -35,6 +35,8 @@ except ImportError:  # not a POSIX system: folders of runs are not locked
 Row = dict[str, Any]
 NETWORK, PARTITION = "network", "partition"
 """Names of files of arrays: the given network, and the samples of each client."""
+CLIENT_LOG = "clients.csv"
+"""The client log, if ``client_log`` is set."""
 
 
 @contextmanager
@@ -154,8 +156,9 @@ class RunDirectory:
                 self.path.rmdir()
 
     def _logs(self) -> list[Path]:
-        """The files of client states."""
-        return sorted(self.path.glob("*clients-*.log"))
+        """The files of client states, and the client log."""
+        log = self.path / CLIENT_LOG
+        return [*sorted(self.path.glob("*clients-*.log")), *([log] if log.exists() else [])]
 
     @classmethod
     def open(cls, path: Path, trust: Trust) -> tuple[RunDirectory, Config]:

@@ -8,7 +8,8 @@ from typing import Any
 from torch import Tensor
 
 from wirelessfl.rounds.cells import AsynchronousCells
-from wirelessfl.runs.directory import Row
+from wirelessfl.runs.client_log_file import ClientLogFile
+from wirelessfl.runs.directory import CLIENT_LOG, Row
 from wirelessfl.runs.fingerprints import data_fingerprint, model_fingerprint, network_fingerprint
 from wirelessfl.runs.monitor import Monitor
 from wirelessfl.runs.rows import evaluation_fields, finite
@@ -25,6 +26,7 @@ class RoundsEngine:
 
     def __init__(self, setup: RoundsSetup) -> None:
         self.setup = setup
+        self.log: ClientLogFile | None = None
 
     def start(self) -> None:
         """Start the first round, or after a checkpoint restart the interrupted round."""
@@ -72,7 +74,9 @@ class RoundsEngine:
     def snapshot(self) -> dict[str, Any]:
         """The completed rounds, their costs and the last metrics."""
         spec = self.setup.model.objective.spec
+        logged = {} if self.log is None else {"client_log": self.log.snapshot()}
         return {
+            **logged,
             "schedule": self.setup.schedule.snapshot(),
             "totals": self.setup.training.totals.row(),
             "metrics": self.setup.training.metrics,
@@ -91,12 +95,18 @@ class RoundsEngine:
     def restore_schedule(self, state: dict[str, Any]) -> None:
         """Continue the schedule and the clock after the last completed round, with its metrics."""
         self.setup.training.metrics = dict(state.get("metrics", {}))  # older ones have none
+        if self.log is not None:
+            self.log.restore(state["client_log"])
         self.setup.schedule.restore(state["schedule"])
         self.setup.clock.now = state["sim_seconds"]
 
     def attach(self, folder: Path) -> None:
-        """Set the run's folder, for client states on disk."""
+        """Set the run's folder, for client states on disk and the client log."""
         self.setup.training.server.states.attach(folder)
+        if self.setup.config.run.client_log and self.setup.shards.rank == 0:
+            uplink, steps = self.setup.config.choices.uplink, self.setup.planner.settings
+            self.log = ClientLogFile(folder / CLIENT_LOG, uplink.radio, steps.local_steps)
+            self.setup.training.log = self.log.add
 
     def saved(self) -> None:
         """Mark the client states on disk as covered by a checkpoint."""

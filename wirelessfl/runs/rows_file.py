@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-import zlib
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from wirelessfl.errors import ConfigError
+from wirelessfl.runs.appended_file import AppendedFile
 
 
-class RowsFile:
+class RowsFile(AppendedFile):
     """Rows are appended; a checkpoint stores how many bytes it covers, and their checksum.
 
     Args:
@@ -20,46 +18,13 @@ class RowsFile:
         remedy: what to do about damage, the last sentence of error messages.
     """
 
-    def __init__(self, path: Path, remedy: str) -> None:
-        self.path, self.remedy = path, remedy
-        self._covered: tuple[int, int] | None = None
-
-    @property
-    def length(self) -> int:
-        """Number of bytes on disk."""
-        return self.path.stat().st_size if self.path.exists() else 0
-
-    @property
-    def covered(self) -> tuple[int, int]:
-        """Number of bytes of all rows, and their checksum."""
-        if self._covered is None:
-            self._covered = self.length, self._checksum(self.length)
-        return self._covered
-
-    def _checksum(self, size: int) -> int:
-        """Checksum of the first ``size`` bytes; 0 of none."""
-        if size == 0:
-            return 0
-        with self.path.open("rb") as file:
-            return zlib.crc32(file.read(size))
-
     def append(self, row: Mapping[str, Any]) -> None:
         """Append one row; if the process is killed here, the last line is incomplete.
 
         Raises:
             OSError: the file cannot be written.
         """
-        size, checksum = self.covered
-        line = (json.dumps(row) + "\n").encode()
-        with self.path.open("ab") as file:
-            file.write(line)
-        self._covered = size + len(line), zlib.crc32(line, checksum)
-
-    def to_disk(self) -> None:
-        """Wait until all rows are on disk."""
-        if self.path.exists():
-            with self.path.open("rb") as file:
-                os.fsync(file.fileno())
+        self.add_bytes((json.dumps(row) + "\n").encode())
 
     def read(self, size: int | None = None) -> list[dict[str, Any]]:
         """The rows in the first ``size`` bytes, by default all, without an incomplete last line.
@@ -97,25 +62,11 @@ class RowsFile:
         Raises:
             ConfigError: rows are missing, damaged or changed.
         """
+        rows: list[dict[str, Any]] = []
+        self.check_covered(size, checksum, lambda: rows.extend(self.read(size)))
         there = self.length
-        if there < size:
-            raise ConfigError(
-                f"{self.path} has {there} bytes, but the checkpoint needs {size}: rows are lost. "
-                f"{self.remedy}"
-            )
-        rows = self.read(size)
-        if self._checksum(size) != checksum:
-            raise ConfigError(
-                f"{self.path} has been changed since the checkpoint was written. {self.remedy}"
-            )
         if whole and there > size:
             raise ConfigError(
                 f"{self.path} has {there} bytes, but the run ended with {size}. {self.remedy}"
             )
         return rows
-
-    def cut(self, size: int) -> None:
-        """Remove what follows the first ``size`` bytes."""
-        if self.length > size:
-            os.truncate(self.path, size)
-        self._covered = None

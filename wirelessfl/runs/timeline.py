@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 ROWS = 40
 """Maximum number of clients in a figure."""
+SECONDS = 20.0
+"""Simulated seconds that the command draws by default."""
 WHOLE = ("done", "under way")
 """Work drawn in solid colour; lost or cancelled work is hatched."""
 
@@ -165,9 +167,9 @@ def timeline(config: Config, seconds: float) -> Timeline:
     config = configured(config)
     if config.regime != "tasks":
         raise ConfigError(
-            f"a timeline shows requests to clients or rounds of tasks, but algorithm "
+            f"this timeline shows requests to clients or rounds of tasks, but algorithm "
             f"{config.algorithm['name']!r} with schedule {config.schedule['name']!r} has neither. "
-            'Choose schedule "buffered" or "simultaneous", and an algorithm without cells.'
+            "Call wirelessfl.design.round_timeline.round_timeline, or `wirelessfl timeline`."
         )
     if not (is_number(seconds) and 0 < seconds < float("inf")):
         raise ConfigError(f"seconds is {shown(seconds)}: give a finite number > 0.")

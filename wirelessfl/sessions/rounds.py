@@ -260,7 +260,7 @@ class SessionRounds:
         if trial:
             copy = self._trial_training()
             copy.train(plan, given.broadcast)
-            self.training.count(plan)
+            self.training.count(plan, trial=True)
             self.extras.add_trial(given.plan, self.planner.settings.edge_rounds)
         else:
             self.training.train(plan, given.broadcast)

@@ -147,7 +147,10 @@ def _service(value: Any, shape: Shape) -> Service:
         raise UnfitError(f"{described(arrived)} as arrived", f"booleans {each}")
     arrived = np.broadcast_to(arrived, shape)
     found: dict[str, Any] = {}
-    for name in ("seconds", "joules"):
+    names = ["seconds", "joules"]
+    if value.airtime_seconds is not None:
+        names.append("airtime_seconds")
+    for name in names:
         numbers = getattr(value, name)
         if isinstance(numbers, np.ndarray) and numbers.shape in (shape, shape[-1:]):
             # What never arrives may take infinitely long.

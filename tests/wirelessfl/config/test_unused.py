@@ -85,6 +85,7 @@ SECTIONS: dict[str, Callable[[Run], bool]] = {
     "client_joules": lambda run: run["schedule"] == "rounds",
     "weighting": lambda run: run["algorithm"] not in WITHOUT_MEAN,
     "padding": lambda run: run["algorithm"] in NARROW,
+    "client_log": lambda run: not tasks(run),
     "client_states": lambda run: run["algorithm"] in WITH_STATE,
     "pixels": lambda run: run["dataset"] not in {*TEXTS, "shakespeare"},
     "tokenizer": lambda run: run["dataset"] in TEXTS,

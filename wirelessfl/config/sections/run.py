@@ -77,4 +77,9 @@ class RunSection(Section):
         None,
         description="write rows to an experiment tracker: tensorboard, trackio (default: none)",
     )
+    client_log: bool = Field(
+        False,
+        description="store each client's seconds, joules, SNR and rate in every round (clients.csv "
+        "in the run directory)",
+    )
     out: Path | None = Field(None, description="run directory (default: a new one in runs/)")

@@ -1,0 +1,200 @@
+"""Timelines of rounds: when each client computes, waits and sends, without data and training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from torch import nn
+
+from channels import Network
+from channels.arguments import is_number
+from wirelessfl.config import Config
+from wirelessfl.data import Dataset
+from wirelessfl.design.price import Simulation, check_priceable, simulated
+from wirelessfl.design.round_picture import Lap, draw_rounds
+from wirelessfl.design.untrained import UntrainedCells
+from wirelessfl.errors import ConfigError
+from wirelessfl.figures import save_figure
+from wirelessfl.rounds.client_costs import ClientCosts
+from wirelessfl.rounds.client_log import ClientLog, entries, joined
+from wirelessfl.rounds.plan import Plan
+from wirelessfl.schedules.events import Decision, Event, Report, Scheduler, Stop
+from wirelessfl.setup.arguments import check_objects
+from wirelessfl.setup.given_objects import GivenObjects, configured
+from wirelessfl.wording import shown
+
+ROUNDS = 2
+"""Rounds of a timeline if neither their number nor the seconds are given."""
+
+
+@dataclass(frozen=True, eq=False)
+class RoundTimeline:
+    """What each client does in the first rounds of a run.
+
+    Args:
+        laps: the rounds, in order of their ends; with asynchronous cells, those of each cell.
+        under_way: rounds of asynchronous cells that have not ended; the log does not have them.
+        clients: number of clients of the run.
+        cells: number of cells.
+        seconds: simulated seconds that are shown.
+        radio: whether updates cross the radio channel.
+        local_steps: H.
+    """
+
+    laps: list[Lap]
+    under_way: list[Lap]
+    clients: int
+    cells: int
+    seconds: float
+    radio: bool
+    local_steps: int
+
+    @cached_property
+    def log(self) -> ClientLog:
+        """Seconds, joules, SNR and rate of each client in each round, as in the client log."""
+        return joined(
+            [
+                entries(lap.costs, place, lap.number, lap.trial, self.radio, self.local_steps)
+                for place, lap in enumerate(self.laps, start=1)
+            ]
+        )
+
+    def summary(self) -> dict[str, Any]:
+        """Where the time goes, and the stragglers; see ``ClientLog.summary``."""
+        return self.log.summary()
+
+    def lines(self) -> list[str]:
+        """The summary as text, one line each."""
+        return self.log.lines()
+
+    def draw(self, path: Path) -> list[Path]:
+        """Draw one line per client, grouped by cell, with the ends of edge rounds and rounds.
+
+        Args:
+            path: path of the figure; a .png and a .pdf file are written.
+
+        Returns:
+            The two files.
+        """
+        laps = [*self.laps, *self.under_way]
+        return save_figure(draw_rounds(laps, self.clients, self.cells, self.seconds), path)
+
+
+def round_timeline(
+    config: Config | Mapping[str, Any] | str | Path,
+    rounds: int | None = None,
+    seconds: float | None = None,
+    *,
+    model: nn.Module | None = None,
+    data: Dataset | None = None,
+    network: Network | None = None,
+) -> RoundTimeline:
+    """Simulate the first rounds of a run without its data and without training.
+
+    Times are those of the run, as ``wirelessfl.price`` computes them.
+
+    Args:
+        config: a configuration, nested tables of settings, or the path of a TOML file.
+        rounds: number of rounds, or of merges of asynchronous cells; None for those that begin
+            within ``seconds`` or, without them, for 2.
+        seconds: simulated seconds to show; None for all of the rounds.
+        model: module of the run instead of the configured model.
+        data: data set of the run instead of the configured one.
+        network: network to use instead of the configured one.
+
+    Raises:
+        ConfigError: a wrong setting, a wrong number of rounds or seconds, or the times depend on
+            training, as for ``wirelessfl.price``.
+        DataError: the data set must be read, but is missing or damaged.
+    """
+    check_objects(model=model, data=data, network=network)
+    given = GivenObjects(model, data, network)
+    config = configured(config, given)
+    if seconds is not None and not (is_number(seconds) and 0 < seconds < float("inf")):
+        raise ConfigError(f"seconds is {shown(seconds)}: give a finite number > 0.")
+    if rounds is None and seconds is None:
+        rounds = min(ROUNDS, config.total_rounds)
+    rounds = check_priceable(config, rounds, True)
+    laps: list[Lap] = []
+    free: dict[int, float] = {}
+    """With asynchronous cells, when each cell received its current model."""
+    asynchronous = config.regime == "cells"
+
+    under_way: list[Lap] = []
+
+    def report(simulation: Simulation, report: Report) -> None:
+        regime = simulation.regime
+        if isinstance(regime, UntrainedCells):
+            under_way.clear()
+            for cell in sorted(regime.sent):
+                plan = regime.plan(cell)
+                begun = free.get(cell, 0.0)
+                under_way.append(Lap(plan.round + 1, False, begun, ClientCosts.of(plan), cell))
+
+    def prepare(simulation: Simulation, schedule: Scheduler) -> Scheduler:
+        clock = simulation.clock
+
+        def log(plan: Plan, trial: bool) -> None:
+            costs = ClientCosts.of(plan)
+            begun, cell = clock.now - costs.seconds, None
+            if asynchronous:
+                cell = int(costs.cell[0])
+                begun, free[cell] = free.get(cell, 0.0), clock.now
+            laps.append(Lap(plan.round + 1, trial, begun, costs, cell))
+
+        simulation.training.log = log
+        if seconds is None:
+            return schedule
+        return _Until(schedule, lambda: clock.now >= seconds)
+
+    found = simulated(config, given, rounds, report, prepare=prepare)
+    if not laps:
+        raise ConfigError(
+            f"no round ends within max_seconds={config.training.max_seconds}: raise it, or leave "
+            "it out."
+        )
+    end = max(lap.begin + lap.costs.seconds for lap in laps)
+    network = found.planned.planner.network
+    return RoundTimeline(
+        laps,
+        under_way,
+        network.clients,
+        network.cells,
+        end if seconds is None else min(end, float(seconds)),
+        config.choices.uplink.radio,
+        found.planned.planner.settings.local_steps,
+    )
+
+
+@dataclass(frozen=True)
+class _Until:
+    """Ends a schedule after the round in which ``ended`` becomes true.
+
+    Args:
+        schedule: the schedule, which reports each round.
+        ended: whether to end.
+    """
+
+    schedule: Scheduler
+    ended: Callable[[], bool]
+
+    def decide(self, event: Event) -> list[Decision]:
+        """The decisions of the schedule, up to the report of the last round."""
+        decisions = self.schedule.decide(event)
+        if self.ended():
+            for place, decision in enumerate(decisions):
+                if isinstance(decision, Report):
+                    return [*decisions[: place + 1], Stop()]
+        return decisions
+
+    def snapshot(self) -> dict[str, object]:
+        """The state of the schedule."""
+        return self.schedule.snapshot()
+
+    def restore(self, state: dict[str, object]) -> None:
+        """Continue from a snapshot."""
+        self.schedule.restore(state)

@@ -1,0 +1,113 @@
+"""The file ``clients.csv``: what each round of a run cost each of its clients."""
+
+from __future__ import annotations
+
+from io import StringIO
+from pathlib import Path
+
+import numpy as np
+
+from wirelessfl.errors import ConfigError
+from wirelessfl.rounds.client_costs import ClientCosts
+from wirelessfl.rounds.client_log import COLUMNS, WHOLE, ClientLog, entries
+from wirelessfl.rounds.plan import Plan
+from wirelessfl.runs.appended_file import AppendedFile
+from wirelessfl.runs.directory import CLIENT_LOG
+from wirelessfl.runs.files import NotWrittenError
+
+FORMAT = ",".join("%d" if name in WHOLE else "%.12g" for name in COLUMNS) + "\n"
+"""A line; 12 digits keep sums over thousands of rounds exact to 9 digits."""
+
+
+class ClientLogFile:
+    """Adds an entry for each participating client of a round.
+
+    A checkpoint covers the beginning of the file; a resumed run removes the rest.
+
+    Args:
+        path: the file.
+        radio: whether updates cross the radio channel; otherwise entries have no SNR.
+        local_steps: H.
+    """
+
+    def __init__(self, path: Path, radio: bool, local_steps: int) -> None:
+        self.radio, self.local_steps = radio, local_steps
+        self.entries = 0
+        self._file = AppendedFile(path, f"Restore it, or start a new run in another folder than "
+                                        f"{path.parent}.")  # fmt: skip
+
+    def add(self, plan: Plan, trial: bool) -> None:
+        """Append the entries of a round.
+
+        Args:
+            plan: the round.
+            trial: whether it is a trial round.
+
+        Raises:
+            NotWrittenError: the file cannot be written.
+        """
+        self.entries += 1
+        costs, round_ = ClientCosts.of(plan), plan.round + 1
+        table = entries(costs, self.entries, round_, trial, self.radio, self.local_steps)
+        lines = [FORMAT % row for row in zip(*(table[n].tolist() for n in COLUMNS), strict=True)]
+        if not self._file.length:
+            lines.insert(0, ",".join(COLUMNS) + "\n")
+        try:
+            self._file.add_bytes("".join(lines).encode())
+        except OSError as error:
+            folder = self._file.path.parent
+            raise NotWrittenError(
+                f"{self._file.path} cannot be written: {error.strerror}. Free some space, and go "
+                f"on: wirelessfl resume {folder}"
+            ) from error
+
+    def snapshot(self) -> list[int]:
+        """What a checkpoint covers: bytes, checksum and number of rounds, all on disk."""
+        self._file.to_disk()
+        return [*self._file.covered, self.entries]
+
+    def restore(self, covered: list[int]) -> None:
+        """Continue from a checkpoint; later entries are removed.
+
+        Raises:
+            ConfigError: covered entries are missing or changed.
+        """
+        size, checksum, self.entries = covered
+        self._file.check_covered(size, checksum)
+        self._file.cut(size)
+
+
+def read_client_log(folder: str | Path) -> ClientLog:
+    """Read the client log of a run, also of one that is not finished.
+
+    Args:
+        folder: folder of a run with ``client_log=True``.
+
+    Returns:
+        The entries by column; ``lines()`` is a summary as text.
+
+    Raises:
+        ConfigError: the run has no client log, or the file is damaged.
+    """
+    path = Path(folder) / CLIENT_LOG
+    if not path.is_file():
+        raise ConfigError(
+            f"{folder} has no {CLIENT_LOG}: give the folder of a run with --client-log."
+        )
+    try:
+        text = path.read_text(encoding="utf-8")
+        head, _, body = text[: text.rfind("\n") + 1].partition("\n")  # without an unfinished line
+        if text and head.split(",") != list(COLUMNS):
+            raise ValueError("it has other columns")
+        values = np.loadtxt(StringIO(body), delimiter=",", ndmin=2) if body else np.empty((0, 0))
+        if body and values.shape[1] != len(COLUMNS):
+            raise ValueError("a line is incomplete")
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{path} is damaged: {error}. Restore it, or run again.") from error
+    columns = values.T if body else np.empty((len(COLUMNS), 0))
+    return ClientLog(
+        {
+            name: column.astype(np.int64) if name in WHOLE else column.copy()
+            for name, column in zip(COLUMNS, columns, strict=True)
+        }
+    )
