@@ -19,6 +19,7 @@ from wirelessfl.config.task_tables import TASK_SETTINGS, task_names
 from wirelessfl.data import Dataset
 from wirelessfl.errors import ConfigError
 from wirelessfl.setup.arguments import check_settings
+from wirelessfl.wording import counted
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,8 +120,8 @@ def check_given(marks: Given, given: GivenObjects = NOTHING) -> None:
     if marks.network is None or there.network is None or marks.network == there.network:
         return
     raise ConfigError(
-        f"the settings belong to a network of {marks.network.clients} clients in "
-        f"{marks.network.cells} cells, but network=... has {there.network.clients} in "
+        f"the settings belong to a network of {counted(marks.network.clients, 'client')} in "
+        f"{counted(marks.network.cells, 'cell')}, but network=... has {there.network.clients} in "
         f"{there.network.cells}: give the same network, or leave out [given]."
     )
 
