@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from wirelessfl import import_paths as import_paths  # lets every process import files by their path
 
 if TYPE_CHECKING:
+    from wirelessfl.checking import check
     from wirelessfl.config import Config
     from wirelessfl.design.price import Prices, price
     from wirelessfl.errors import ConfigError, DataError, TrainingError
@@ -29,6 +30,7 @@ _HOMES = {
     "DataError": "wirelessfl.errors",
     "Prices": "wirelessfl.design.price",
     "TrainingError": "wirelessfl.errors",
+    "check": "wirelessfl.checking",
     "model_mask_sizes": "wirelessfl.rounds.mask_sizes",
     "price": "wirelessfl.design.price",
     "RunResult": "wirelessfl.runs.result",
@@ -42,6 +44,7 @@ __all__ = [
     "Prices",
     "RunResult",
     "TrainingError",
+    "check",
     "model_mask_sizes",
     "price",
     "resume",
