@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from wirelessfl import import_paths as import_paths  # lets every process import files by their path
 
 if TYPE_CHECKING:
+    from wirelessfl.checking import check
     from wirelessfl.config import Config
     from wirelessfl.design.price import Prices, price
     from wirelessfl.errors import ConfigError, DataError, TrainingError
@@ -31,6 +32,7 @@ _HOMES = {
     "DataError": "wirelessfl.errors",
     "Prices": "wirelessfl.design.price",
     "TrainingError": "wirelessfl.errors",
+    "check": "wirelessfl.checking",
     "model_mask_sizes": "wirelessfl.rounds.mask_sizes",
     "price": "wirelessfl.design.price",
     "ClientLog": "wirelessfl.rounds.client_log",
@@ -47,6 +49,7 @@ __all__ = [
     "Prices",
     "RunResult",
     "TrainingError",
+    "check",
     "model_mask_sizes",
     "price",
     "read_client_log",

@@ -8,14 +8,18 @@ import pkgutil
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, Generic, TypeVar, cast, get_type_hints
+from typing import Any, ClassVar, Generic, TypeVar, cast, get_origin, get_type_hints
 
 from wirelessfl.errors import ConfigError
 from wirelessfl.guard import calling, guard, of_project
-from wirelessfl.import_paths import file_of, is_import_path, module_and_name, path_of
+from wirelessfl.import_paths import SUFFIX, file_of, is_import_path, module_and_name, path_of
 from wirelessfl.sources import source_hashes
 from wirelessfl.wording import public_path, shown, suggestion
+
+NAMES = ("name", "title")
+"""Attributes of a choice that are not settings."""
 
 
 @dataclass(frozen=True)
@@ -102,9 +106,13 @@ def import_path(kind: str, path: str) -> Any:
             source_hashes(module)  # now, because the file may change later
             return getattr(loaded, name)
     what = f"{'module' if place == module else 'file'} {str(place)!r}"
-    missing = f"there is no {what}" if loaded is None else f"{what} has no {name!r}"
+    if loaded is None:
+        missing = f"there is no {what}."
+    else:
+        own = [key for key, value in vars(loaded).items() if _is_of(value, module)]
+        missing = f"{what} has no {name!r}.{suggestion(name, own)}"
     raise ConfigError(
-        f"{problem}: {missing}. Write it as module:name, with the module's folder on PYTHONPATH, "
+        f"{problem}: {missing} Write it as module:name, with the module's folder on PYTHONPATH, "
         "or as file.py:name."
     )
 
@@ -128,9 +136,26 @@ def by_name(kind: str, name: object, known: Mapping[str, Any], other: str = "") 
     if is_import_path(name):
         return import_path(kind, name)
     raise ConfigError(
-        f"{kind} {name!r} is unknown.{suggestion(name, known)} Choose {', '.join(sorted(known))}, "
+        f"{kind} {name!r} is unknown.{_meant(name, known)} Choose {', '.join(sorted(known))}, "
         f"or your own by its path module:name or file.py:name{other}."
     )
+
+
+def _is_of(value: object, module: str) -> bool:
+    """Whether a module defines this class or function."""
+    return callable(value) and getattr(value, "__module__", None) == module
+
+
+def _meant(name: str, known: Mapping[str, Any]) -> str:
+    """Suggest how to write a name that may be meant as an import path, or a similar known name."""
+    module, dot, last = name.rpartition(".")
+    if name.endswith(SUFFIX):
+        return f" Name a class or function of the file, too: {name + ':Name'!r}."
+    if dot and all(part.isidentifier() for part in name.split(".")):
+        return f" Do you mean {f'{module}:{last}'!r}?"
+    if name not in known and name.isidentifier() and Path(name + SUFFIX).is_file():
+        return f" Name a class or function of the file {name}{SUFFIX}, too: {name + ':Name'!r}."
+    return suggestion(name, known)
 
 
 def subclass(kind: str, name: str, found: Any, base: type[Any]) -> Any:
@@ -151,8 +176,30 @@ def subclass(kind: str, name: str, found: Any, base: type[Any]) -> Any:
         )
     if is_import_path(name):
         with calling(f"the annotations of {kind} {name!r} cannot be read", ConfigError):
-            get_type_hints(found)
+            hints = get_type_hints(found)
+        _check_settings(kind, name, found, hints)
     return found
+
+
+def _check_settings(kind: str, name: str, cls: type[Any], hints: Mapping[str, Any]) -> None:
+    """Raise if a user's class declares settings that ``@dataclass`` has not read.
+
+    Raises:
+        ConfigError: ``@dataclass`` is missing, so its settings would be ignored.
+    """
+    for owner in cls.__mro__:
+        if of_project(owner) or "__dataclass_fields__" in vars(owner):
+            continue
+        declared = [
+            key
+            for key in inspect.get_annotations(owner)
+            if not (key.startswith("_") or key in NAMES or get_origin(hints[key]) is ClassVar)
+        ]
+        if declared and issubclass(owner, Choice):
+            raise ConfigError(
+                f"{kind} {name!r} declares {', '.join(declared)}, ignored because class "
+                f"{owner.__name__} is not a dataclass: write @dataclass(frozen=True) above it."
+            )
 
 
 def file_name(module: str) -> str:

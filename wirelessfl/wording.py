@@ -19,6 +19,11 @@ ARTICLES: dict[Any, str] = {int: "a ", float: "a ", str: "a ", Path: "a "}
 LIMITS = (("ge", ">="), ("gt", ">"), ("le", "<="), ("lt", "<"))
 
 
+def counted(number: int, word: str) -> str:
+    """A number of things, e.g. "1 cell" or "2 cells"."""
+    return f"{number} {word}{'' if number == 1 else 's'}"
+
+
 def nearest(word: object, known: Iterable[str], min_similarity: float = 0.6) -> str | None:
     """The name in ``known`` that is most similar to ``word``; None if none is similar enough.
 
@@ -132,4 +137,13 @@ def explain(
     return " ".join(lines.values())
 
 
-__all__ = ["explain", "nearest", "needed", "public_path", "shown", "suggestion", "without_none"]
+__all__ = [
+    "counted",
+    "explain",
+    "nearest",
+    "needed",
+    "public_path",
+    "shown",
+    "suggestion",
+    "without_none",
+]

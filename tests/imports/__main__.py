@@ -11,6 +11,7 @@ PURPOSE = {
     "experiments": "one folder for each paper: settings, tables, figures",
     "wirelessfl.cli": "commands",
     "wirelessfl.bench": "benchmarks",
+    "wirelessfl.checking": "contract tests of users' classes",
     "wirelessfl.runs": "a run's folder, rows, resume, sweeps",
     "wirelessfl.design": "prices without training",
     "wirelessfl.observers": "see a run, and may end it",

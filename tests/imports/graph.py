@@ -14,6 +14,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("wirelessfl.__main__",),
     ("wirelessfl.cli", "wirelessfl.bench"),
     ("wirelessfl",),
+    ("wirelessfl.checking",),
     ("wirelessfl.runs", "wirelessfl.design"),
     ("wirelessfl.setup", "wirelessfl.observers"),
     ("wirelessfl.config",),

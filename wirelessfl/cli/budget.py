@@ -18,6 +18,7 @@ from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.setup.network import build_network
 from wirelessfl.uplinks import Uplink
+from wirelessfl.wording import counted
 from wirelessfl.wording import shown as shown_value
 
 ALGORITHM = "hfedavg"
@@ -119,11 +120,6 @@ def notes(network: Network, upload_mib: float) -> list[str]:
     if network.interference is None:
         lines.append("Interference between cells is off.")
     return lines
-
-
-def counted(number: int, word: str) -> str:
-    """A number of things, e.g. "1 cell" or "2 cells"."""
-    return f"{number} {word}{'' if number == 1 else 's'}"
 
 
 def _by_quantity(found: LinkBudget) -> Table:

@@ -1,4 +1,4 @@
-"""``wirelessfl run | sweep | timeline | budget | resume | list | bench``."""
+"""``wirelessfl run | sweep | timeline | budget | resume | list | check | bench``."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from typing import Any, TextIO
 import wirelessfl
 from wirelessfl import check_packages
 from wirelessfl.cli import commands
+from wirelessfl.cli.check import add_check
 from wirelessfl.cli.parser import Parser
 from wirelessfl.errors import ConfigError, DataError, TrainingError, out_of_memory
 from wirelessfl.processes import launched
@@ -173,6 +174,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
         "list", help="list algorithms, data sets, models, uplinks, schedules and other choices"
     )
     listing.set_defaults(command=commands.list_choices)
+    add_check(subparsers)
     bench = subparsers.add_parser(
         "bench",
         help="time the engine, whole commands, submodels, the simulator and the solvers",

@@ -3,8 +3,28 @@
 from __future__ import annotations
 
 import argparse
+import re
+import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
+
+NEGATIVE = re.compile(r"-[\d.][\d.,;eE+-]*")
+"""A negative number, or a list that begins with one."""
+
+
+def _with_numbers(words: Sequence[str]) -> list[str]:
+    """Join a flag and a list after it that begins with a negative number, e.g. --gain -20,20.
+
+    argparse would take the list for a flag.
+    """
+    joined: list[str] = []
+    for word in words:
+        before = joined[-1] if joined else ""
+        if NEGATIVE.fullmatch(word) and before.startswith("--") and "=" not in before:
+            joined[-1] = f"{before}={word}"
+        else:
+            joined.append(word)
+    return joined
 
 
 class Parser(argparse.ArgumentParser):
@@ -23,7 +43,8 @@ class Parser(argparse.ArgumentParser):
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> tuple[Any, list[str]]:
         """Parse the arguments; unknown words are an error unless the parser is lenient."""
-        found, rest = super().parse_known_args(args, namespace)
+        words = sys.argv[1:] if args is None else args
+        found, rest = super().parse_known_args(_with_numbers(words), namespace)
         if rest and not self.lenient:
             self._refuse(rest)
         return found, rest
@@ -38,11 +59,15 @@ class Parser(argparse.ArgumentParser):
         word = next((word for word in words if word.startswith("-")), None)
         if word is None:
             self.error(f"unexpected argument {words[0]!r}")
+        from wirelessfl.config.synonyms import synonym
         from wirelessfl.wording import suggestion  # imports packages, which main checks first
 
         flag = word.partition("=")[0]
         known = [option for action in self._actions for option in action.option_strings]
-        self.error(f"unknown flag {flag!r}.{suggestion(flag, known)}")
+        settings = [option.removeprefix("--").replace("-", "_") for option in known]
+        meant = synonym(flag, settings) if "rounds" in settings else None
+        near = suggestion(flag, known) if meant is None else meant.sentence("--")
+        self.error(f"unknown flag {flag!r}.{near}")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is None or value in action.choices:

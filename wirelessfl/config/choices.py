@@ -15,7 +15,7 @@ from channels.streams import Stream
 from wirelessfl.algorithms import Algorithm
 from wirelessfl.assignment import AssignmentRule
 from wirelessfl.config.kinds import chosen_classes, title_of, words
-from wirelessfl.config.sections import refuse_bool
+from wirelessfl.config.sections import number_of
 from wirelessfl.config.tables import hint
 from wirelessfl.data.splits import Split
 from wirelessfl.errors import ConfigError
@@ -119,13 +119,13 @@ def _checked(kind: str, choice: type[Any], table: Mapping[str, Any]) -> Any:
     settings = {key: value for key, value in table.items() if key != "name"}
     hints = _hints(cast(Hashable, choice))
     known = list(hints)
-    for key in settings:
+    for key in list(settings):
         if key not in known:
             raise ConfigError(
                 f"unknown setting {key!r} of {words(kind)} {title_of(table)}, which has "
                 f"{', '.join(known) or 'no settings'}.{hint(key, known)}"
             )
-        refuse_bool(key, settings[key], hints[key])
+        settings[key] = number_of(key, settings[key], hints[key])
     try:
         built = _adapter(cast(Hashable, choice)).validate_python(settings)
     except ValidationError as error:

@@ -281,16 +281,27 @@ def first_names(having: Sequence[str], form: str = "{}") -> list[str]:
     return [form.format(name) for name in having[:MAX_OWNERS]] + [f"{rest} more"] * (rest > 0)
 
 
+def listed(having: Sequence[str], last: str, form: str = "{}") -> str:
+    """The first names in a format and the number of the others, e.g. "a, b or c"; for messages.
+
+    Args:
+        having: the names.
+        last: the word before the last one, "and" or "or".
+        form: format of a name.
+    """
+    rest = len(having) - MAX_OWNERS
+    few = rest <= 1  # one more name is as short as its number
+    names = [form.format(name) for name in (having if few else having[:MAX_OWNERS])]
+    names += [] if few else [f"{rest} others"]
+    return f" {last} ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
 def owner_names(key: str) -> str:
     """The choices with a setting, e.g. "split iid, dirichlet and natural"; "" if there are none.
 
     Choices of several kinds are joined by "or".
     """
-    found = []
-    for kind, having in owners(key):
-        *others, last = first_names(having)
-        found.append(f"{words(kind)} {', '.join(others)}{' and ' if others else ''}{last}")
-    return " or ".join(found)
+    return " or ".join(f"{words(kind)} {listed(having, 'and')}" for kind, having in owners(key))
 
 
 def owners_of(key: str) -> str:

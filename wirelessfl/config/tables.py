@@ -15,8 +15,8 @@ from wirelessfl.config.kinds import (
     Frame,
     chosen_classes,
     class_of,
-    first_names,
     flag_homes,
+    listed,
     owners,
     owners_of,
     section_homes,
@@ -26,6 +26,7 @@ from wirelessfl.config.kinds import (
 from wirelessfl.config.named import Trust, check_trust, with_absolute_paths
 from wirelessfl.config.presets import preset_of
 from wirelessfl.config.sections import SECTIONS
+from wirelessfl.config.synonyms import synonym
 from wirelessfl.config.task_tables import parse_task
 from wirelessfl.errors import ConfigError
 from wirelessfl.import_paths import absolute
@@ -33,6 +34,8 @@ from wirelessfl.wording import nearest, shown, suggestion
 
 NAMED = ("algorithm", *KINDS, "task")
 """Flags that set a whole table, or its name."""
+QUOTED = '"{}"'
+"""Format of names in messages that may be copied to a file."""
 OF_FRAME = (("sessions", "sessions"), ("network", "channel"))
 """Settings of sections that decide which kinds of choices a run has."""
 
@@ -139,8 +142,7 @@ def _of_another(tables: Mapping[str, Any], flag: str, value: object) -> str:
                 if local == having:  # a setting of algorithms inside cells
                     kind = title = "local"
                     taken = {"name": taken.get("local", LOCAL)}
-            names = " or ".join(first_names(having, '"{}"'))
-            wanted.append(f"{title} {names}")
+            wanted.append(f"{title} {listed(having, 'or', QUOTED)}")
             present.append(f'{kind} is "{taken["name"]}"')
     choices = " or ".join(wanted)
     reason = f"is a setting of {choices}, and {' and '.join(present)}: choose {choices}"
@@ -168,7 +170,12 @@ def hint(key: str, known: Iterable[str], homes: Mapping[str, tuple[str, str]] | 
         return f' It is a table: [{key}] name = "...".'
     if key in homes and key not in known:
         return f" It belongs to [{homes[key][0]}]."
-    found = owners_of(key) or suggestion(key, known)
+    found = owners_of(key)
+    meant = None if found else synonym(key, {*homes, *known, *KINDS})
+    if meant is not None:
+        elsewhere = meant.setting in homes and meant.setting not in known
+        return meant.sentence("", f", in [{homes[meant.setting][0]}]" if elsewhere else "")
+    found = found or suggestion(key, known)
     if found:
         return found
     near = nearest(key, homes, 0.75)  # a setting of another table must be more similar

@@ -14,6 +14,7 @@ from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.errors import ConfigError
 from wirelessfl.selection.random import some
 from wirelessfl.server.present import PresentClients, RankedClients
+from wirelessfl.wording import counted
 
 Select = Callable[[IntArray, IntArray, IntArray], IntArray]
 """Returns the numbers of the clients that take part, from the numbers and cells of the candidates
@@ -167,8 +168,8 @@ def check_participation(
     trackers = sampled if tracking is None else tracking
     if known and not cells <= sampled <= clients:
         raise ConfigError(
-            f"clients_per_round={sampled} conflicts with {clients} clients in {cells} cells: "
-            f"choose {cells} to {clients}."
+            f"clients_per_round={sampled} conflicts with {counted(clients, 'client')} in "
+            f"{counted(cells, 'cell')}: choose {cells} to {clients}."
         )
     tracks = any(payload.senders == "tracking" for payload in algorithm.payloads)
     if tracking is not None and not tracks:

@@ -15,6 +15,7 @@ from wirelessfl.errors import ConfigError
 from wirelessfl.selection.base import Selection
 from wirelessfl.selection.candidates import Candidates
 from wirelessfl.selection.random import some
+from wirelessfl.wording import counted
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class PowerOfChoice(Selection):
         if self.loss_candidates is not None and self.loss_candidates * cells < per_round:
             raise ConfigError(
                 f"loss_candidates={self.loss_candidates} per cell conflicts with clients_per_round="
-                f"{per_round} in {cells} cells: raise loss_candidates, or lower clients_per_round."
+                f"{per_round} in {counted(cells, 'cell')}: raise loss_candidates, or lower clients_per_round."
             )
 
     def select(self, candidates: Candidates) -> IntArray:

@@ -22,6 +22,7 @@ from wirelessfl.data.own import client_lists
 from wirelessfl.errors import ConfigError
 from wirelessfl.import_paths import absolute, is_import_path
 from wirelessfl.setup.arguments import check_functions, check_objects, check_settings
+from wirelessfl.wording import counted
 
 Metrics = Mapping[str, Callable[..., Any]] | Sequence[str | Callable[..., Any]]
 """Metrics as given: functions by name, or a list of names of metrics and of functions."""
@@ -223,8 +224,8 @@ def check_given(marks: Given, given: GivenObjects = NOTHING) -> None:
     if marks.network is None or there.network is None or marks.network == there.network:
         return
     raise ConfigError(
-        f"the settings belong to a network of {marks.network.clients} clients in "
-        f"{marks.network.cells} cells, but network=... has {there.network.clients} in "
+        f"the settings belong to a network of {counted(marks.network.clients, 'client')} in "
+        f"{counted(marks.network.cells, 'cell')}, but network=... has {there.network.clients} in "
         f"{there.network.cells}: give the same network, or leave out [given]."
     )
 

@@ -119,8 +119,8 @@ def test_settings_of_other_choices_are_refused_with_their_owner():
         ),
         (
             {"beta1": 0.5},
-            'beta1=0.5 is a setting of algorithm "fa-nt" or "fadamgc" or "fedadagrad" or 4 more, '
-            'and algorithm is "fedavg": choose algorithm "fa-nt" or ',
+            'beta1=0.5 is a setting of algorithm "fa-nt", "fadamgc", "fedadagrad" or 4 others, '
+            'and algorithm is "fedavg": choose algorithm "fa-nt", "fadamgc", ',
         ),
         ({"schedule": "bufered"}, "schedule 'bufered' is unknown. Do you mean 'buffered'"),
         (

@@ -334,7 +334,7 @@ def test_stored_settings_cannot_be_used_without_the_given_objects(
 def test_a_network_of_another_size_is_refused(config, toy, star, tmp_path, network_of):
     result = wirelessfl.run(config("fedavg", network=True), data=toy, network=star)
     again = elsewhere(result.directory / "config.toml", tmp_path / "again")
-    with pytest.raises(ConfigError, match=r"a network of \d+ clients in 1 cells.* has 3 in"):
+    with pytest.raises(ConfigError, match=r"a network of \d+ clients in 1 cell,.* has 3 in"):
         wirelessfl.run(again, data=toy, network=network_of([0, 0, 0]))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wirelessfl.config.sections.base import Section, refuse_bool
+from wirelessfl.config.sections.base import Section, number_of
 from wirelessfl.config.sections.data import DataSection
 from wirelessfl.config.sections.evaluation import EvaluationSection
 from wirelessfl.config.sections.network import NetworkSection
@@ -34,5 +34,5 @@ __all__ = [
     "Section",
     "SessionsSection",
     "TrainingSection",
-    "refuse_bool",
+    "number_of",
 ]

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import Any, Self, cast
+from decimal import Decimal
+from typing import Annotated, Any, Literal, Self, cast, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from wirelessfl.errors import ConfigError
+
+WHOLE = re.compile(r"[+-]?\d+(\.\d+)?[eE]\+?\d{1,2}")
+"""A number in scientific notation."""
 
 
 class Section(BaseModel):
@@ -17,11 +22,14 @@ class Section(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _refuse_bools(cls, given: Any) -> Any:
-        for key, value in given.items() if isinstance(given, Mapping) else ():
+    def _numbers(cls, given: Any) -> Any:
+        if not isinstance(given, Mapping):
+            return given
+        read = dict(given)
+        for key, value in given.items():
             if key in cls.model_fields:
-                refuse_bool(key, value, cls.model_fields[key].annotation)
-        return given
+                read[key] = number_of(key, value, cls.model_fields[key].annotation)
+        return read
 
     def filled(self, **values: Any) -> Self:
         """A copy with derived values, which do not count as given in ``model_fields_set``.
@@ -36,10 +44,40 @@ class Section(BaseModel):
         return cast(Self, type(self).model_construct(given, **{**dict(self), **values}))
 
 
-def refuse_bool(key: str, value: Any, annotation: Any) -> None:
-    """Refuse booleans for numbers, alone or in lists: Python would accept True as 1."""
-    if "bool" in str(annotation):
-        return
-    for each in value if isinstance(value, list | tuple) else [value]:
-        if isinstance(each, bool):
-            raise ConfigError(f"{key} is {value}: it does not accept true/false.")
+def number_of(key: str, value: Any, annotation: Any) -> Any:
+    """Read a whole number that is written as 1e3, and refuse booleans for numbers.
+
+    Python would accept True as 1. Other values are returned unchanged; entries of lists count.
+
+    Raises:
+        ConfigError: the value is, or contains, a boolean, and the setting accepts none.
+    """
+    kinds = _types_in(annotation)
+    if bool not in kinds:
+        for each in value if isinstance(value, list | tuple) else [value]:
+            if isinstance(each, bool):
+                raise ConfigError(f"{key} is {value}: it does not accept true/false.")
+    if int not in kinds or str in kinds:
+        return value
+    if isinstance(value, list | tuple):
+        return type(value)(_whole(each) for each in value)
+    return _whole(value)
+
+
+def _whole(value: Any) -> Any:
+    """The integer that a string such as "1e3" stands for; other values unchanged."""
+    if isinstance(value, str) and WHOLE.fullmatch(value.strip()):
+        number = Decimal(value.strip())
+        if number == number.to_integral_value():
+            return int(number)
+    return value
+
+
+def _types_in(annotation: Any) -> set[Any]:
+    """All types in an annotation, e.g. int and NoneType in ``int | None``."""
+    if get_origin(annotation) is Annotated:
+        return _types_in(get_args(annotation)[0])
+    if get_origin(annotation) is Literal:
+        return set()
+    inner = [kind for entry in get_args(annotation) for kind in _types_in(entry)]
+    return {annotation, *inner} if isinstance(annotation, type) else set(inner)

@@ -1,0 +1,355 @@
+"""Users' classes that break one contract each."""
+
+import itertools
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import torch
+from torch import nn
+
+from channels import Access, EqualSlots, Rates, correlate
+from wirelessfl.algorithms.fedavg import FedAvg
+from wirelessfl.algorithms.scaffold import Scaffold
+from wirelessfl.assignment.bandit import Bandit
+from wirelessfl.data import Dataset
+from wirelessfl.data.splits.iid import IID
+from wirelessfl.fading.base import FadingModel
+from wirelessfl.failures.base import Failing
+from wirelessfl.rounds.compression.base import Compression
+from wirelessfl.rounds.step_sizes.base import StepSizes
+from wirelessfl.schedules import Buffered
+from wirelessfl.selection import Selection
+from wirelessfl.uplinks.tdma import Tdma
+from wirelessfl.warm_starts.base import Initial, WarmStart
+
+CALLS = itertools.count()
+
+
+class Drawing(FedAvg):
+    """Draws from torch's global generator."""
+
+    def gradient(self, grads, params, cohort):
+        return grads + 0.01 * torch.randn_like(grads)
+
+
+class Counting(FedAvg):
+    """Keeps a counter in the class: later runs differ."""
+
+    def send(self, params, state, cohort):
+        return {"update": (params - cohort.start) * (1 + 0.01 * next(CALLS))}
+
+
+class Forgetful(FedAvg):
+    """Keeps a counter in the object, which no checkpoint stores."""
+
+    def merge(self, server, received):
+        rounds = vars(self).setdefault("rounds", [])
+        if received.mean["update"].shape[-1] > 24:  # not in the direct tests of its rules
+            rounds.append(1)
+        mean = received.mean["update"]
+        return {
+            **super().merge(server, received),
+            "params": server["params"] + mean / (1 + len(rounds)),
+        }
+
+
+class InPlace(FedAvg):
+    """Changes what the server has sent."""
+
+    def send(self, params, state, cohort):
+        return {"update": params - cohort.start.mul_(1.0 + 1e-3)}
+
+
+class InPlaceMerge(FedAvg):
+    """Changes the state of the server."""
+
+    def merge(self, server, received):
+        server["params"].add_(received.mean["update"])
+        return {**super().merge(server, received), "params": server["params"].clone()}
+
+
+class OverClients(FedAvg):
+    """Subtracts the mean over the clients that happen to train together."""
+
+    def send(self, params, state, cohort):
+        update = params - cohort.start
+        return {"update": update - 0.1 * update.mean(0)}
+
+
+class OverCoordinates(FedAvg):
+    """Subtracts the mean over the coordinates, of which some are padding."""
+
+    def gradient(self, grads, params, cohort):
+        return grads - grads.mean(-1, keepdim=True)
+
+
+class KeptChanged(Scaffold):
+    """Changes in ``send`` what ``keep`` has returned."""
+
+    def keep(self, params, state, cohort):
+        return {name: value.clone() for name, value in cohort.kept.items()}
+
+    def send(self, params, state, cohort):
+        sent = super().send(params, state, cohort)
+        next(iter(cohort.kept.values())).add_(1.0)
+        return sent
+
+
+@dataclass(frozen=True)
+class Unhashable(FedAvg):
+    """A setting that is a list."""
+
+    widths: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Unpicklable(FedAvg):
+    """Holds a function that no other process can read."""
+
+    def __post_init__(self):
+        object.__setattr__(self, "rule", lambda value: value)
+
+
+class NotFinite(FedAvg):
+    """Diverges."""
+
+    def merge(self, server, received):
+        return {**super().merge(server, received), "params": server["params"] * torch.nan}
+
+
+class OwnDraws(IID):
+    """Draws from NumPy's global generator."""
+
+    def deal(self, samples, cell_of, stream):
+        order = np.random.permutation(len(samples.labels))  # noqa: NPY002
+        return [np.sort(part) for part in np.array_split(order, len(cell_of))]
+
+
+class ShuffledLabels(IID):
+    """Sorts the labels that it is given."""
+
+    def deal(self, samples, cell_of, stream):
+        samples.labels.sort()
+        return super().deal(samples, cell_of, stream)
+
+
+def access(name, serve, **more):
+    """An uplink whose access serves ``serve(service of equal slots, load, draw)``."""
+    body = {"serve": lambda self, load, draw: serve(EqualSlots().serve(load, draw), load, draw)}
+    cls = type("Own", (Access,), body | more)
+    return type(name, (Tdma,), {"access": property(lambda self: cls()), "__module__": __name__})
+
+
+def waiting(service, load, draw):
+    """All clients of a cell end together."""
+    seconds = service.seconds.copy()
+    for cell in np.unique(draw.network.cell_of):
+        mine = draw.network.cell_of == cell
+        seconds[..., mine] = seconds[..., mine].max(-1, keepdims=True)
+    return replace(service, seconds=seconds)
+
+
+def over_all(service, load, draw):
+    """All clients of the network end together."""
+    return replace(service, seconds=np.full_like(service.seconds, service.seconds.max(-1).min()))
+
+
+def over_blocks(service, load, draw):
+    """Seconds are averaged over the channel draws."""
+    seconds = service.seconds
+    mean = seconds.mean(0, keepdims=True) if seconds.ndim > 1 else seconds
+    return replace(service, seconds=np.broadcast_to(mean, seconds.shape))
+
+
+def changed_load(service, load, draw):
+    load.elements[...] = 0.5 * load.elements
+    return service
+
+
+Early = access("Early", lambda service, load, draw: replace(service, seconds=0 * service.seconds))
+Waiting = access("Waiting", waiting)
+OverBlocks = access("OverBlocks", over_blocks)
+ChangedLoad = access("ChangedLoad", changed_load)
+Hurried = access(
+    "Hurried",
+    lambda service, load, draw: replace(
+        service, seconds=load.ready_seconds(draw.network) + 1 / (1 + load.elements * np.ones(6))
+    ),
+)
+Counted = access(
+    "Counted",
+    lambda service, load, draw: replace(service, seconds=service.seconds + 1e-3 * next(CALLS)),
+)
+OverDuty = access(
+    "OverDuty",
+    lambda service, load, draw: service,
+    rates=lambda self, snr, bandwidth_hz: Rates(1e6 * np.ones(len(snr)), 2 * np.ones(len(snr))),
+)
+
+
+class Slots(Access):
+    """An access that is given without an uplink."""
+
+    def serve(self, load, draw):
+        return EqualSlots().serve(load, draw)
+
+
+@dataclass(frozen=True)
+class Lucky(Selection):
+    """Draws from NumPy's global generator."""
+
+    def select(self, candidates):
+        return candidates.smallest(np.random.random(len(candidates.clients)))  # noqa: NPY002
+
+
+@dataclass(frozen=True)
+class Renumbering(Selection):
+    """Changes the numbers of the candidates."""
+
+    def select(self, candidates):
+        chosen = candidates.smallest(candidates.clients)
+        candidates.weights[...] = 0.0
+        return chosen
+
+
+class Growing(Buffered):
+    """Its scheduler counts merges, and forgets them when it is restored."""
+
+    def scheduler(self, tasks, scope):
+        return CountingScheduler(self.server(tasks, scope))
+
+
+class CountingScheduler:
+    """Buffers that grow with the number of events."""
+
+    def __init__(self, server):
+        self.server, self.events = server, 0
+
+    def decide(self, event):
+        self.events += 1
+        decisions = self.server.decide(event)
+        for task in self.server.tasks:
+            task.buffer = 1 if self.events < 6 else 2
+        return decisions
+
+    def snapshot(self):
+        return self.server.snapshot()
+
+    def restore(self, state):
+        self.server.restore(state)
+
+
+@dataclass(frozen=True)
+class ByNumber(FadingModel):
+    """Draws all clients from one generator, so that a channel depends on the others."""
+
+    def build(self):
+        return self
+
+    def draw(self, stream, index, clients, root):
+        normal = stream.generator(index).standard_normal((2, len(clients), len(root)))
+        return ((normal[0] + 1j * normal[1]) / 2**0.5).astype(np.complex64)
+
+
+@dataclass(frozen=True)
+class Loud(FadingModel):
+    """Its mean power is 2."""
+
+    def build(self):
+        return self
+
+    def draw(self, stream, index, clients, root):
+        normal = stream.normals(index, clients, 2 * len(root)).reshape(len(clients), -1, 2)
+        return correlate((normal[..., 0] + 1j * normal[..., 1]).astype(np.complex64), root)
+
+
+@dataclass(frozen=True)
+class Moody(Failing):
+    """Draws probabilities."""
+
+    def probability(self, snr, draws):
+        return np.random.random(snr.shape)  # noqa: NPY002
+
+
+@dataclass(frozen=True)
+class Mixing(Compression):
+    """Sends the mean of all nodes."""
+
+    def compress(self, flat, spec, stream):
+        return flat * 0.5 + 0.5 * flat.mean(0)
+
+    def bits_per_element(self, spec):
+        return 32.0
+
+
+@dataclass(frozen=True)
+class Overwriting(Compression):
+    """Sets the smallest elements of its argument to 0."""
+
+    def compress(self, flat, spec, stream):
+        return flat.masked_fill_(flat.abs() < 0.1, 0.0).clone()
+
+    def bits_per_element(self, spec):
+        return 32.0
+
+
+@dataclass(frozen=True)
+class Decaying(StepSizes):
+    """Halves the factor with every call."""
+
+    def shares(self, rounds):
+        factor = [1.0]
+
+        def share(number):
+            factor[0] *= 0.5
+            return factor[0]
+
+        return share
+
+
+class Amnesiac(Bandit):
+    """Stores nothing of what it has learnt."""
+
+    def begin(self, clients, tasks, stream):
+        assignment = super().begin(clients, tasks, stream)
+        forgetful = type(
+            "Amnesiac",
+            (type(assignment),),
+            {"state": lambda self: {}, "restore": lambda self, state: None},
+        )
+        copy = object.__new__(forgetful)
+        vars(copy).update(vars(assignment))
+        return copy
+
+
+@dataclass(frozen=True)
+class Doubling(WarmStart):
+    """Changes the model of the last session."""
+
+    def initial(self, opening):
+        return Initial(opening.latest.mul_(0.5).clone())
+
+
+class Mixed(nn.Module):
+    """Mixes the samples of a batch."""
+
+    def __init__(self, input_shape, classes):
+        super().__init__()
+        self.linear = nn.Linear(int(np.prod(input_shape)), classes)
+
+    def forward(self, x):
+        x = x.flatten(1)
+        return self.linear(x - x.mean(0))
+
+
+def dealt(data_dir):
+    """Different samples in every call."""
+    x = torch.rand(60, 8) + next(CALLS)
+    y = torch.arange(60) % 3
+    return Dataset("dealt", x, y, x, y, 3)
+
+
+def one_label(data_dir):
+    """No test sample has label 2."""
+    x, y = torch.linspace(0, 1, 480).reshape(60, 8), torch.arange(60) % 3
+    return Dataset("one-label", x, y, x[:2], y[:2], 3)

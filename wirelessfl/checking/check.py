@@ -1,0 +1,162 @@
+"""Checks a user's class or function against the contracts of its kind."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import Field, fields, is_dataclass, make_dataclass
+from pathlib import Path
+from typing import Any
+
+from channels import Access
+from wirelessfl.algorithms import find_algorithm
+from wirelessfl.checking.contract import BrokenError, Contract, NotTestedError
+from wirelessfl.checking.kinds import CHECKED, kind_of
+from wirelessfl.checking.report import NEEDS, Outcome, Report
+from wirelessfl.checking.subject import Subject, import_path_of, kept_generators, small_data
+from wirelessfl.config.kinds import KINDS
+from wirelessfl.errors import ConfigError, out_of_memory
+from wirelessfl.guard import NO_ERROR, ONE_LINE, located
+from wirelessfl.import_paths import is_import_path, path_of
+from wirelessfl.registry import import_path
+from wirelessfl.uplinks import Uplink
+from wirelessfl.wording import shown, suggestion
+
+
+def check(
+    thing: str | type | Callable[..., Any], *, kind: str | None = None, **settings: Any
+) -> Report:
+    """Test a class or function of yours against the contracts of its kind, in some seconds.
+
+    Small runs and direct calls test whether it works with its defaults, gives the same answer
+    twice, leaves its input unchanged, resumes as if it had not been interrupted, and what else its
+    kind must do; see docs/extending.md.
+
+    >>> import wirelessfl
+    >>> from wirelessfl.algorithms.fedprox import FedProx
+    >>> wirelessfl.check(FedProx).passed
+    True
+
+    Args:
+        thing: the class or function, or its import path, ``module:name`` or ``file.py:name``: an
+            algorithm, uplink, access, schedule, selection, split, model, data set, ...
+        kind: its kind, as the setting that selects one is called, e.g. "uplink"; None to infer it.
+        settings: its settings, instead of their defaults.
+
+    Returns:
+        The result of each test; ``str`` gives one line per test.
+
+    Raises:
+        ConfigError: it cannot be imported, or its kind cannot be told or is unknown.
+    """
+    if kind is not None and kind not in CHECKED:
+        raise ConfigError(
+            f"kind is {shown(kind)}.{suggestion(kind, CHECKED)} Choose {', '.join(CHECKED)}."
+        )
+    given = thing
+    if isinstance(thing, str):
+        if not is_import_path(thing):
+            raise ConfigError(f"{thing!r} is no import path: write module:name or file.py:name.")
+        given = import_path("object", thing)
+    kind = kind_of(given) if kind is None else kind
+    name = thing if isinstance(thing, str) else _name(thing)
+    begun = time.perf_counter()
+    with kept_generators(), _path(thing, given, settings) as path, _folder() as folder:
+        if path != thing:
+            given = import_path(kind, path)
+        _check_class(kind, path)
+        checked = CHECKED[kind]
+        data = None if kind == "dataset" else small_data()
+        subject = Subject(kind, path, given, settings, checked.settings(given), folder, data)
+        outcomes = tuple(_outcomes(checked.contracts, subject))
+    return Report(name, kind, outcomes, time.perf_counter() - begun)
+
+
+def _check_class(kind: str, path: str) -> None:
+    """Raise ConfigError unless a class is one of its kind."""
+    if kind == "algorithm":
+        find_algorithm(path)
+    elif kind in KINDS:
+        KINDS[kind].find(path)
+
+
+def _outcomes(contracts: tuple[Contract, ...], subject: Subject) -> Iterator[Outcome]:
+    passed = set[str]()
+    for contract in contracts:
+        missing = [name for name in contract.needs if name not in passed]
+        if missing:
+            yield Outcome(contract.name, "skipped", f"{NEEDS}{missing[0]}")
+            continue
+        found = _outcome(contract, subject)
+        if found.status == "ok":
+            passed.add(contract.name)
+        yield found
+
+
+def _outcome(contract: Contract, subject: Subject) -> Outcome:
+    try:
+        contract.test(subject)
+    except NotTestedError as error:
+        return Outcome(contract.name, "skipped", str(error))
+    except (BrokenError, *ONE_LINE) as error:
+        return Outcome(contract.name, "failed", str(error))
+    except NO_ERROR:
+        raise
+    except BaseException as error:  # users' code may raise anything
+        if out_of_memory(error):
+            raise
+        return Outcome(contract.name, "failed", located(error))
+    return Outcome(contract.name, "ok")
+
+
+@contextmanager
+def _path(thing: Any, given: Any, settings: dict[str, Any]) -> Iterator[str]:
+    """The import path of what is checked; an access is checked as part of an uplink."""
+    if isinstance(given, type) and issubclass(given, Access):
+        with import_path_of(_uplink_of(given)) as path:
+            yield path
+    elif isinstance(thing, str):
+        yield thing
+    else:
+        with import_path_of(given) as path:
+            yield path
+
+
+def _uplink_of(access: type[Access]) -> type[Uplink]:
+    """An uplink with this access, whose settings are those of the access."""
+    entries: Sequence[Field[Any]] = fields(access) if is_dataclass(access) else ()
+
+    def made(self: Any) -> Access:
+        return access(**{entry.name: getattr(self, entry.name) for entry in entries})
+
+    return make_dataclass(
+        access.__name__,
+        [(entry.name, entry.type, entry) for entry in entries],
+        bases=(Uplink,),
+        namespace={
+            "access": property(made),
+            "__module__": access.__module__,
+            "title": path_of(access),
+            "__reduce__": lambda self: (_remade, (access, vars(self))),
+        },
+        frozen=True,
+    )
+
+
+def _remade(access: type[Access], settings: dict[str, Any]) -> Uplink:
+    """Unpickle an uplink with an access, whose generated class cannot be imported by name."""
+    return _uplink_of(access)(**settings)
+
+
+def _name(thing: Any) -> str:
+    if isinstance(thing, type):
+        return path_of(thing)
+    return f"{getattr(thing, '__module__', '')}:{getattr(thing, '__qualname__', shown(thing))}"
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="wirelessfl-check-") as folder:
+        yield Path(folder)

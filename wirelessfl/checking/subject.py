@@ -1,0 +1,173 @@
+"""What is checked: a user's class or function, in small runs."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import shutil
+import sys
+import types
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from channels import Network, section_vi_c
+from channels.streams import Stream
+from wirelessfl.config import Config
+from wirelessfl.data import Dataset, load_dataset
+from wirelessfl.generators import seeded_generators
+from wirelessfl.runs.directory import Row
+from wirelessfl.runs.result import RunResult
+from wirelessfl.runs.run import resume, run
+
+CLIENTS = 6
+SMALL: Mapping[str, Any] = {
+    "clients": CLIENTS,
+    "rounds": 3,
+    "local_steps": 2,
+    "batch_size": 8,
+    "threads": 1,
+    "device": "cpu",
+    "chunk": 4,
+    "split": "iid",
+    "model": "fcnn",
+    "hidden": (12, 12),
+}
+"""Settings of every run of a check."""
+SAMPLES = 240
+MODULE = "wirelessfl_checked_"
+"""Beginning of the names of modules that hold classes without an import path."""
+_numbers = itertools.count()
+
+
+@dataclass
+class Subject:
+    """A user's class or function, and how to use it in small runs.
+
+    Args:
+        kind: its kind, e.g. "algorithm".
+        path: its import path, as in settings.
+        given: the class or function.
+        settings: its settings, by name, instead of their defaults.
+        base: other settings of its runs.
+        folder: folder of the runs.
+        data: data set of the runs; None for the subject itself.
+    """
+
+    kind: str
+    path: str
+    given: Any
+    settings: Mapping[str, Any]
+    base: Mapping[str, Any]
+    folder: Path
+    data: Dataset | None
+    plain: RunResult | None = field(default=None, repr=False)
+
+    @property
+    def stream(self) -> Stream:
+        """Random numbers of the check."""
+        return Stream(7, ("check",))
+
+    def network(self, cells: int = 2) -> Network:
+        """A small network of cells at different distances."""
+        return section_vi_c(cells, CLIENTS, stream=self.stream.child("network"))
+
+    def config(self, **changes: Any) -> Config:
+        """The settings of a run with the subject.
+
+        Args:
+            changes: settings by flat name, instead of those of other runs; None removes one.
+
+        Raises:
+            ConfigError: the settings are refused.
+        """
+        flags = {**SMALL, **self.base, self.kind: self.path, **self.settings, **changes}
+        if "model" in changes or self.kind == "model":
+            flags.setdefault("hidden", None)
+            flags["hidden"] = changes.get("hidden")
+        flags = {name: value for name, value in flags.items() if value is not None}
+        algorithm = flags.pop("algorithm", "fedavg")
+        return Config.from_flags(algorithm, out=self.folder / f"run{next(_numbers)}", **flags)
+
+    def made(self) -> Any:
+        """A new object of the class, with its settings checked."""
+        return getattr(self.config().choices, self.kind)
+
+    def run(
+        self,
+        config: Config | None = None,
+        seed: int = 0,
+        on_row: Callable[[Row], None] | None = None,
+    ) -> RunResult:
+        """Train a run.
+
+        Args:
+            config: its settings; None for those without changes.
+            seed: state of the global generators, on which no result may depend.
+            on_row: called with each row.
+        """
+        config = self.config() if config is None else config
+        with seeded_generators(self.stream.child("global", seed)):
+            return run(config, data=self.data, on_row=on_row)
+
+    def resumed(self) -> list[RunResult]:
+        """A run that is killed and resumed after each of its rows but the last."""
+        config, copies = self.config(checkpoint_seconds=0), list[Path]()
+        out = config.run.out
+        assert out is not None
+
+        def keep(row: Row) -> None:
+            copies.append(shutil.copytree(out, out.with_name(f"{out.name}-{len(copies)}")))
+
+        self.run(config, on_row=keep)
+        with seeded_generators(self.stream.child("global", 1)):
+            return [resume(copy, data=self.data, trust=True) for copy in copies[1:-1]]
+
+
+def small_data() -> Dataset:
+    """A part of the data set digits."""
+    digits = load_dataset("digits")
+    x, y = digits.train_inputs, digits.train_labels
+    test_x, test_y = digits.test_inputs, digits.test_labels
+    some = slice(0, SAMPLES)
+    return Dataset(
+        "some-digits",
+        *(x[some], y[some], test_x[some], test_y[some]),
+        classes=digits.classes,
+        groups=np.arange(len(y[some])) % CLIENTS,
+    )
+
+
+@contextmanager
+def import_path_of(thing: Any) -> Iterator[str]:
+    """The import path of a class or function; one without a path is put into a module meanwhile."""
+    module, name = getattr(thing, "__module__", ""), getattr(thing, "__qualname__", "")
+    if name.isidentifier() and vars(sys.modules.get(module, types)).get(name) is thing:
+        yield f"{module}:{name}"
+        return
+    holder = types.ModuleType(f"{MODULE}{next(_numbers)}")
+    name = getattr(thing, "__name__", "thing")
+    name = name if name.isidentifier() else "thing"
+    setattr(holder, name, thing)
+    sys.modules[holder.__name__] = holder
+    try:
+        yield f"{holder.__name__}:{name}"
+    finally:
+        del sys.modules[holder.__name__]
+
+
+@contextmanager
+def kept_generators() -> Iterator[None]:
+    """Restore the global generators of Python, NumPy and torch at the end."""
+    python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002
+    with torch.random.fork_rng(devices=[]):
+        try:
+            yield
+        finally:
+            random.setstate(python)
+            np.random.set_state(numpy)  # noqa: NPY002

@@ -1,0 +1,56 @@
+"""``wirelessfl check``: contract tests of users' classes and functions."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import Any
+
+from wirelessfl.errors import ConfigError
+
+
+def add_check(subparsers: Any) -> None:
+    """Add the command to the parser."""
+    parser = subparsers.add_parser(
+        "check",
+        help="test your own class or function: wirelessfl check my_rule:MyRule",
+        description="Test classes and functions of yours against the contracts of their kinds: an "
+        "algorithm, uplink, access, schedule, selection, split, model, data set and so on. Exit "
+        "status 2 if a contract does not hold.",
+        allow_abbrev=False,
+    )
+    parser.set_defaults(command=check_command)
+    parser.add_argument("things", nargs="+", metavar="PATH", help="module:name or file.py:name")
+    parser.add_argument("--kind", metavar="KIND", help="kind, if it cannot be told, e.g. uplink")
+    parser.add_argument(
+        "--set",
+        dest="settings",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="a setting instead of its default; repeat the flag for each",
+    )
+    parser.add_argument("--json", action="store_true", help="print the results as JSON")
+
+
+def check_command(arguments: argparse.Namespace) -> int:
+    """Print one line per contract; 2 if one does not hold."""
+    from wirelessfl.checking import check
+
+    settings = dict(_setting(words) for words in arguments.settings)
+    reports = []
+    for thing in arguments.things:
+        report = check(thing, kind=arguments.kind, **settings)
+        reports.append(report)
+        if not arguments.json:
+            print(report, flush=True)
+    if arguments.json:
+        print(json.dumps([report.as_dict() for report in reports], indent=2))
+    return 0 if all(report.passed for report in reports) else 2
+
+
+def _setting(words: str) -> tuple[str, str]:
+    name, equals, value = words.partition("=")
+    if not (name and equals):
+        raise ConfigError(f"--set is {words!r}: write NAME=VALUE, e.g. --set mu=0.1.")
+    return name.removeprefix("--").replace("-", "_"), value

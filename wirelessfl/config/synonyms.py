@@ -1,0 +1,136 @@
+"""What other frameworks and papers call settings, for hints after an unknown name."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+SYNONYMS: Mapping[str, tuple[str, ...]] = {
+    "lr": ("learning_rate", "client_lr", "local_lr", "eta", "step_size", "stepsize", "gamma"),
+    "clients": ("num_clients", "n_clients", "nclients", "users", "num_users", "devices", "workers"),
+    "cells": ("num_cells", "n_cells", "edge_servers", "num_edges", "base_stations"),
+    "rounds": (
+        "n_rounds",
+        "num_rounds",
+        "global_rounds",
+        "communication_rounds",
+        "comm_rounds",
+        "global_epochs",
+        "num_server_rounds",
+        "iterations",
+    ),
+    "local_epochs": ("epochs", "local_ep", "n_epochs", "num_epochs"),
+    "local_steps": (
+        "epochs",
+        "local_ep",
+        "local_epochs",
+        "n_epochs",
+        "num_epochs",
+        "steps",
+        "local_iterations",
+        "local_iters",
+        "num_local_steps",
+    ),
+    "batch_size": ("batch", "bs", "local_bs", "batchsize", "minibatch", "mini_batch_size"),
+    "clients_per_round": (
+        "participation",
+        "fraction",
+        "frac",
+        "fraction_fit",
+        "client_fraction",
+        "sample_rate",
+        "participants",
+        "clients_sampled",
+    ),
+    "snr_db": ("snr",),
+    "bandwidth_hz": ("bandwidth", "bw"),
+    "transmit_power_dbm": ("power", "tx_power", "transmit_power", "power_dbm", "max_power"),
+    "cpu_hz": ("cpu", "frequency", "cpu_frequency", "cpu_freq", "clock"),
+    "noise_dbm_per_hz": ("noise", "noise_density", "n0", "noise_power"),
+    "antennas": ("num_antennas", "n_antennas", "mimo"),
+    "data_dir": ("dataset_dir", "data_path", "data_root", "root", "datadir"),
+    "dataset": ("data", "datasets"),
+    "split": ("partition", "partitioner", "partitioning", "heterogeneity", "distribution"),
+    "alpha": ("dirichlet_alpha", "concentration", "dirichlet"),
+    "eval_every": ("eval_interval", "test_every", "evaluate_every", "log_interval"),
+    "target": ("target_accuracy", "target_acc"),
+    "seed": ("random_seed", "random_state", "manual_seed"),
+    "out": ("output", "output_dir", "out_dir", "save_dir", "log_dir", "logdir", "save_path"),
+    "model": ("net", "architecture", "arch", "backbone"),
+    "uplink": ("multiple_access", "mac", "access", "channel_access"),
+    "server_lr": ("server_learning_rate", "global_lr", "eta_s", "eta_g"),
+    "select": ("selection", "sampler", "client_selection"),
+    "compression": ("compressor", "quantize", "quantization"),
+    "mu": ("proximal_mu", "prox_mu"),
+    "threads": ("num_threads", "n_threads"),
+}
+"""Other names of each setting. If two settings have a name in common, the earlier one is meant if
+it exists."""
+VALUES: Mapping[str, tuple[str, str]] = {
+    "cuda": ("device", "cuda"),
+    "gpu": ("device", "cuda"),
+    "use_gpu": ("device", "cuda"),
+    "iid": ("split", "iid"),
+    "non_iid": ("split", "noniid"),
+    "noniid": ("split", "noniid"),
+}
+"""Names that mean a value of a setting: the setting and its value."""
+ADVICE: Mapping[str, str] = {
+    **dict.fromkeys(
+        ("optimizer", "optimiser", "optim", "client_optimizer"),
+        " The algorithm contains the clients' optimiser, e.g. fedavg (SGD) or local-adam.",
+    ),
+    **dict.fromkeys(
+        ("algorithm", "alg", "algo", "method", "strategy", "aggregator"),
+        " The algorithm is named first, without a flag, e.g. fedavg.",
+    ),
+}
+"""Names that no setting stands for, and what to do instead."""
+
+
+@dataclass(frozen=True)
+class Meaning:
+    """What an unknown name means.
+
+    Args:
+        setting: name of the setting; "" if none is meant.
+        value: its value; "" for any.
+        advice: what to do instead of giving a setting, with a leading space.
+    """
+
+    setting: str = ""
+    value: str = ""
+    advice: str = ""
+
+    def sentence(self, prefix: str = "", place: str = "") -> str:
+        """The hint, with a leading space.
+
+        Args:
+            prefix: "--" for a flag, or "".
+            place: where the setting belongs, with its separator.
+        """
+        if self.advice:
+            return self.advice
+        name = prefix + (self.setting.replace("_", "-") if prefix else self.setting)
+        if not self.value:
+            return f" Do you mean {name!r}{place}?"
+        given = f"{name} {self.value}" if prefix else f'{name}="{self.value}"'
+        return f" Do you mean {given}{place}?"
+
+
+def synonym(name: str, known: Collection[str]) -> Meaning | None:
+    """The meaning of an unknown name; None if it has none.
+
+    Args:
+        name: the name, of a setting or a flag.
+        known: names of the settings that may be meant, with underscores.
+    """
+    plain = name.lower().lstrip("-").replace("-", "_")
+    if plain in ADVICE:
+        return Meaning(advice=ADVICE[plain])
+    if plain in VALUES:
+        return Meaning(*VALUES[plain])
+    for setting, names in SYNONYMS.items():
+        if plain in names and setting != plain and setting in known:
+            return Meaning(setting)
+    return None
