@@ -43,8 +43,9 @@ def save_network(network: Network, path: str | PathLike[str]) -> None:
     """
     if not isinstance(network, Network):
         raise TypeError(f"network is {shown(network)}: give a channels.Network.")
+    arrays = network_arrays(network)
     with Path(path).open("wb") as file:
-        np.savez_compressed(file, **network_arrays(network))  # type: ignore[arg-type]
+        np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
 
 
 def load_network(path: str | PathLike[str]) -> Network:

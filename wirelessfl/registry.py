@@ -6,7 +6,7 @@ import importlib
 import inspect
 import pkgutil
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -34,14 +34,22 @@ class Choice:
     """Name of the choice; by default the name of its file."""
     title: ClassVar[str]
     """What selects the choice, for messages: ``name``, or the import path of a user's class."""
+    overrides: ClassVar[tuple[str, ...]] = ()
+    """Inherited settings that this class redefines on purpose, e.g. to change a default."""
 
     def __init_subclass__(cls) -> None:
-        """Name the class after its file, unless it defines ``name``; guard a user's class."""
+        """Name the class after its file, unless it defines ``name``; check a user's class.
+
+        Raises:
+            ConfigError: a setting of a user's class hides an inherited one by accident.
+        """
         super().__init_subclass__()
         if "name" not in vars(cls):
             cls.name = file_name(cls.__module__)
         if "title" not in vars(cls):
             cls.title = cls.name if of_project(cls) else path_of(cls)
+        if not of_project(cls):
+            _check_hidden(cls)
         guard(cls)
 
     def unused(self) -> Mapping[str, str]:
@@ -52,6 +60,45 @@ class Choice:
             value, e.g. "conflicts with option=S" or "needs samples_per_client: set it".
         """
         return {}
+
+
+def _check_hidden(cls: type[Choice]) -> None:
+    """Check that a user's class hides no inherited setting, unless ``overrides`` names it.
+
+    Raises:
+        ConfigError: it does; methods of the base class would read the new value.
+    """
+    inherited: dict[str, type] = {}
+    for base in reversed(cls.__mro__[1:]):
+        own = vars(base).get("__annotations__", {})
+        inherited |= {f.name: base for f in fields_of(base) if f.name in own}
+    annotated, allowed = vars(cls).get("__annotations__", {}), vars(cls).get("overrides", ())
+    for name in allowed:
+        if name not in inherited:
+            raise ConfigError(
+                f"{path_of(cls)}: overrides names {name!r}, which is not an inherited setting: "
+                f"remove it.{suggestion(name, inherited)}"
+            )
+    for name, base in inherited.items():
+        if name not in vars(cls) and name not in annotated:
+            continue
+        if name not in annotated:
+            raise ConfigError(
+                f"{path_of(cls)}: {name} hides the setting {name} of its base class "
+                f"{base.__name__}, and has no type: give it another name; or, to change the "
+                f'default, write {name}: TYPE = VALUE and overrides = ("{name}",).'
+            )
+        if name not in allowed:
+            raise ConfigError(
+                f"{path_of(cls)}: the setting {name} hides that of its base class "
+                f"{base.__name__}, whose methods use it: give it another name; or, if this is "
+                f'what you want, add overrides = ("{name}",).'
+            )
+
+
+def fields_of(cls: type) -> tuple[Any, ...]:
+    """The fields of a dataclass; none of another class."""
+    return fields(cls) if is_dataclass(cls) else ()
 
 
 C = TypeVar("C", bound=Choice)

@@ -84,6 +84,7 @@ def inside(outer: type[Algorithm], inner: type[Algorithm], local: str) -> type[A
             "title": outer.title if local == LOCAL else f"{outer.title} with local={local}",
             "__doc__": outer.__doc__ if local == LOCAL else f"{outer.name} with {local} in cells.",
             "__module__": outer.__module__,
+            "overrides": tuple(name for name, *_ in settings),
             "__reduce__": lambda algorithm: (_remake, (outer, inner, local, vars(algorithm))),
         },
         frozen=True,
@@ -123,10 +124,22 @@ def _check_inner(outer: type[Algorithm], inner: type[Algorithm], local: str) -> 
             f"choose their own submodels, and {outer.title!r} already assigns one to each cell. "
             "Choose algorithm hfedavg, whose cells train the full model."
         )
+    for name in {f.name for f in fields(inner)} & {f.name for f in fields(outer)}:
+        first, second = _definer(inner, name), _definer(outer, name)
+        if not issubclass(first, second):
+            raise ConfigError(
+                f"local is {local!r}, whose setting {name} has the name of a setting of "
+                f"algorithm {outer.title!r}: give it another name."
+            )
     if any(f.default is MISSING for f in fields(inner)):
         raise ConfigError(
             f"local is {local!r}, which has settings without defaults: give each a default."
         )
+
+
+def _definer(cls: type[Algorithm], name: str) -> type:
+    """The class that defines a setting last, i.e. whose annotation holds."""
+    return next(c for c in cls.__mro__ if name in vars(c).get("__annotations__", {}))
 
 
 def _remake(

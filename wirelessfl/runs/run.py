@@ -191,18 +191,13 @@ def resume(
             f"{path}: {changed} has changed since the run began. Restore it, or start a new run: "
             f"{directory.command}{_trusting(config)}"
         )
+    asked = [*given.marks.names, *(["network"] if isinstance(network, Network) else [])]
     given = _with_stored(directory, config, given, network, shards)
-    what = changed_object(given, told)
+    _check_same_names(path, config.given.names, given.marks.names, asked)
+    what = changed_object(given, told, code_only=checkpoint is not None)
     if what:
         raise ConfigError(
             f"{path}: {what} has changed since the run began. Restore it, or start a new run."
-        )
-    if config.given.names != given.marks.names:
-        began = ", ".join(f"{name}=..." for name in config.given.names) or "no objects"
-        raise ConfigError(
-            f"the run in {path} was started by wirelessfl.run with {began}, but resume got "
-            f"{', '.join(f'{name}=...' for name in given.marks.names) or 'no objects'}: give the "
-            "same arguments."
         )
     with closing(_build(fewer_workers(config), given, shards)) as setup:
         return _go(setup, directory, on_row, on_note, watching, resumed=True)
@@ -211,6 +206,34 @@ def resume(
 def _watching(config: Config, given: Sequence[Observer]) -> list[Observer]:
     """The observers of a run: those of its settings first, and last those that show it."""
     return [*configured_observers(config), *given, *default_observers(given)]
+
+
+def _check_same_names(
+    path: str | Path, began: Sequence[str], names: Sequence[str], asked: Sequence[str]
+) -> None:
+    """Check that a run has the same objects as before.
+
+    Args:
+        path: folder of the run.
+        began: names of the objects that the run began with.
+        names: names of those that it has now, with those that its folder keeps.
+        asked: names of those that were given now.
+
+    Raises:
+        ConfigError: an object is missing, or the run began without it.
+    """
+    missing = [f"{name}=..." for name in began if name not in names]
+    extra = [f"{name}=..." for name in names if name not in began]
+    if not (missing or extra):
+        return
+    first = ", ".join(f"{name}=..." for name in began) or "no objects"
+    now = ", ".join(f"{name}=..." for name in asked) or "no objects"
+    remedy = [f"give {', '.join(missing)} again"] if missing else []
+    remedy += [f"leave out {', '.join(extra)}"] if extra else []
+    raise ConfigError(
+        f"the run in {path} was started by wirelessfl.run with {first}, but resume got {now}: "
+        f"{', and '.join(remedy)}."
+    )
 
 
 def _with_stored(

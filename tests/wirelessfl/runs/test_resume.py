@@ -120,7 +120,7 @@ def test_a_failed_checkpoint_keeps_the_old_one(config, toy, monkeypatch):
 
 
 def test_resume_needs_the_given_objects(config, toy, same, network_of):
-    """To resume, a network or data set from Python must be given again with equal content."""
+    """To resume, data from Python must be given again; a network may be, and must be equal."""
     other = replace(toy, train_inputs=toy.train_inputs.flip(0))
     even, uneven = network_of([0, 0, 0, 1, 1, 1]), network_of([0, 0, 0, 0, 0, 1])
     reference = wirelessfl.run(config(network=True, rounds=4), data=toy, network=even)
@@ -138,9 +138,10 @@ def test_resume_needs_the_given_objects(config, toy, same, network_of):
     for given, message in (
         (
             {},
-            r"was started by wirelessfl.run with data=..., network=..., but resume got no objects",
+            r"was started by wirelessfl.run with data=..., network=..., but resume got no objects: "
+            r"give data=\.\.\. again\.",
         ),
-        ({"data": toy}, "resume got data=..."),
+        ({"network": even}, r"resume got network=\.\.\.: give data=\.\.\. again"),
         ({"data": toy, "network": uneven}, "the network's values are not those"),
         ({"data": toy, "network": network_of([0, 0, 0, 1, 1, 1], 2e9)}, "the network's values"),
         ({"data": other, "network": even}, "the data are not those"),

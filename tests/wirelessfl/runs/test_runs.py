@@ -41,10 +41,11 @@ def test_rows_have_the_documented_fields(config, toy):
         result.rows_of("toy")
 
 
-def test_a_folder_contains_four_files_and_no_drafts(config, toy):
+def test_a_folder_contains_five_files_and_no_drafts(config, toy):
     result = wirelessfl.run(config(), data=toy)
     names = sorted(path.name for path in result.directory.iterdir())
-    assert names == ["about.json", "checkpoint.safetensors", "config.toml", "rows.jsonl"]
+    arrays = ["partition.npz"]
+    assert names == ["about.json", "checkpoint.safetensors", "config.toml", *arrays, "rows.jsonl"]
 
 
 def test_checkpoints_are_not_pickles(config, toy):

@@ -1,0 +1,87 @@
+"""A stored network is the same network, bit for bit."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+from channels import (
+    Hexagonal,
+    Network,
+    Rayleigh,
+    Recorded,
+    Rician,
+    Stream,
+    Umi,
+    load_network,
+    placed_network,
+    save_network,
+    section_vi_c,
+)
+from channels.stored import network_arrays
+
+CELLS = section_vi_c(cells=2, clients=6, stream=Stream(1))
+H = 1e-5 * Stream(2).generator().standard_normal((5, 6, 2, 2)).view(complex)[..., 0]
+NETWORKS = {
+    "section VI-C": CELLS,
+    "rician": replace(CELLS, fading=Rician(3.3), antenna_correlation=0.3 + 0.2j),
+    "recorded": Network([0, 0, 0, 1, 1, 1], cpu_hz=1e9, **Recorded(H).links),
+    "snr": Network.from_snr([0, 1], cpu_hz=[1e9, 2e9], snr_db=[3.1, 4.7], bandwidth_hz=[1e6, 2e6]),
+    "power": replace(
+        Network.from_snr([0, 0], cpu_hz=1e9, snr_db=0.1, path_gain_db=[-3, 4]),
+        transmit_power_w=[0.2, 0.3],
+    ),
+    "interference": placed_network(
+        Hexagonal(), Umi(), cells=3, clients=9, stream=Stream(1), cpu_hz=1e9, reuse_factor=1
+    ),
+    "part": CELLS.of([1, 3]),
+}
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_stored_network_draws_the_same_channels(name, tmp_path):
+    network = NETWORKS[name]
+    save_network(network, tmp_path / "network.npz")
+    found = load_network(tmp_path / "network.npz")
+    for index in (0, 3):
+        one, two = network.draw(Stream(5), index), found.draw(Stream(5), index)
+        assert np.array_equal(one.h, two.h)
+        assert np.array_equal(one.snr_hz, two.snr_hz)
+    before, after = network_arrays(network), network_arrays(found)
+    assert before.keys() == after.keys()
+    for key, array in before.items():
+        assert array.dtype == after[key].dtype
+        assert np.array_equal(array, after[key]), key
+    assert np.array_equal(network.mean_snr_db, found.mean_snr_db)
+    assert type(network.fading) is type(found.fading)
+
+
+@dataclass(frozen=True)
+class Own:
+    def draw(self, stream, index, clients, root):
+        return Rayleigh().draw(stream, index, clients, root)
+
+
+def test_what_cannot_be_stored_says_why(tmp_path):
+    file = tmp_path / "network.npz"
+    with pytest.raises(ValueError, match=r"fading model .*Own is not one of channels"):
+        save_network(replace(CELLS, fading=Own()), file)
+    large = Network(np.zeros(10**6 + 1, dtype=int), cpu_hz=1e9, gain_db=-100)
+    with pytest.raises(ValueError, match="it has 1000001 clients"):
+        save_network(large, file)
+    with pytest.raises(TypeError, match=r"network is 3: give a channels\.Network"):
+        save_network(3, file)
+    assert not file.exists()
+
+
+@pytest.mark.parametrize("content", [b"", b"no network", None])
+def test_files_of_something_else_are_refused(content, tmp_path):
+    file = tmp_path / "network.npz"
+    if content is None:
+        np.savez(file, a=np.ones(3))
+    else:
+        file.write_bytes(content)
+    with pytest.raises(ValueError, match="cannot be read as a network"):
+        load_network(file)
+    with pytest.raises(ValueError, match="cannot be read as a network"):
+        load_network(tmp_path / "nothing.npz")
