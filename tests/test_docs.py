@@ -112,7 +112,8 @@ def test_the_examples_of_runs_run(tmp_path, monkeypatch, capsys):
         runpy.run_path("compare.py")
     assert legend(figures["comparison"]) == ["hist", "hfedavg"]
     assert len(re.findall(r"^hist \S+ s, \S+ MiB per client$", capsys.readouterr().out, re.M)) == 2
-    ((command, _),) = [code.split(" > ") for _, file, code in page if not file]
+    plain = [code.split(" > ") for _, file, code in page if not file]
+    ((command, _),) = [code for code in plain if len(code) == 2]
     small = ["--clients", "8", "--rounds", "1", "--local-steps", "1", "--jobs", "1"]
     small += ["--cells", "2,4", "--seed", "1,2"]  # the last value of a flag counts
     assert main([*shlex.split(command)[1:], *small]) == 0
@@ -123,6 +124,22 @@ def test_the_examples_of_runs_run(tmp_path, monkeypatch, capsys):
     labels = {f"N = {n}, step size {lr}" for n in (2, 4) for lr in (0.01, 0.05)}
     assert {line.split(" [")[0] for line in lines} == labels
     assert all(line.count("'0.") == 2 for line in lines), "two seeds each"
+
+
+def test_the_examples_of_observers_run(tmp_path, monkeypatch, capsys):
+    """One ends its run, and one writes how far the model moves, which before row 0 is nothing."""
+    monkeypatch.chdir(tmp_path)
+    files = {file: code for _, file, code in blocks(ROOT / "docs" / "runs.md") if file}
+    for name in ("stopping.py", "distance.py"):
+        Path(name).write_text(files[name])
+        runpy.run_path(name)
+    first, *table = capsys.readouterr().out.split()
+    assert first == "ended"
+    rows = [line.split(",") for line in table[-4:]]
+    assert [row[0] for row in rows] == ["0", "1", "2", "3"]
+    moved = [float(row[2]) for row in rows]
+    assert moved[0] == 0
+    assert min(moved[1:]) > 0
 
 
 def test_the_example_of_prices_runs(tmp_path, monkeypatch, capsys):

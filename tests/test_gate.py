@@ -36,7 +36,9 @@ LEFT_OUT = {
     "norm batch": "only for resnet18, which is large; a given model has batch norm",
     "tokenizer": "requires text data",
     "max_length": "requires text data",
-    "track": "requires the package of a tracker",
+    **dict.fromkeys(
+        ("track", "track tensorboard", "track trackio"), "requires the package of a tracker"
+    ),
 }
 """Settings and values of choices that no configuration uses, with the reason."""
 

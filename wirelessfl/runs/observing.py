@@ -9,7 +9,7 @@ from typing import Any
 
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
-from wirelessfl.guard import calling, title_of, wrong_result
+from wirelessfl.guard import calling, of_project, title_of, wrong_result
 from wirelessfl.observers import BestModel, EarlyStopping, Observer, Running, tracker
 from wirelessfl.observers.base import EndOfTask
 from wirelessfl.runs.directory import Row
@@ -109,7 +109,7 @@ def _call(
     observer: Observer, hook: str, function: Callable[..., Any], *given: Any, wanted: Any = None
 ) -> Any:
     """Call a hook; errors become one line, and results of a wrong type are refused."""
-    title = title_of(observer)
+    title = type(observer).__name__ if of_project(type(observer)) else title_of(observer)
     with calling(f"observer {title!r}, {hook}"):
         result = function(*given)
     if result is None or (wanted is not None and isinstance(result, wanted) and result.strip()):

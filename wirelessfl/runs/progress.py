@@ -212,10 +212,12 @@ class Progress:
         self.resumable = self.resumable or row["round"] > 0
         self._call(self.on_row, row)
         reasons = [self._call(each, row) for each in self.observers.of_rows]
+        several = len(self.engine.setup.models) > 1
         for reason in filter(None, reasons):
-            if report.task is None or not isinstance(reason, EndOfTask):
+            if not (several and isinstance(reason, EndOfTask)):
                 self.reason = str(reason)
                 return Stop()
+            assert report.task is not None
             self.task_reasons.setdefault(row["task"], str(reason))
             answer = answer or Reached(report.task)
         return answer

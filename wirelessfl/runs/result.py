@@ -9,6 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from wirelessfl.config import Config
+from wirelessfl.config.task_tables import ENDLESS
 from wirelessfl.divergence import has_diverged
 from wirelessfl.rounds.equal_shares import EQUAL_SHARES
 from wirelessfl.runs.directory import Row
@@ -54,7 +55,8 @@ class RunResult:
             parameter appears under each of its names. If tasks have tables, names start with the
             task's name and a dot.
         directory: folder of the run; its ``about.json`` records version, commit, date and device.
-        exhausted: why no client could take part in a further round; None if one could.
+        exhausted: why the run or some of its tasks ended early: no client could take part in a
+            further round, or an observer ended them; None if nothing has.
     """
 
     config: Config
@@ -67,9 +69,12 @@ class RunResult:
     def ended(self) -> str | None:
         """After which round and why the run ended before its last round; None if it did not."""
         done, total = self.rows[-1]["round"], self.config.total_rounds
-        if self.exhausted is None or done == total:
+        if self.exhausted is None or (done == total and len(self.tasks) < 2):
             return None
-        return f"ended after round {done} of {total}: {self.exhausted}"
+        if len(self.tasks) > 1:
+            return f"ended before the last round of its tasks: {self.exhausted}"
+        of_total = "" if self.config.training.rounds == ENDLESS else f" of {total}"
+        return f"ended after round {done}{of_total}: {self.exhausted}"
 
     @property
     def tasks(self) -> list[str]:
@@ -138,6 +143,8 @@ class RunResult:
             },
             **{key: last[key] for key in ("uplink_mib", "sim_seconds", "joules", "wall_seconds")},
         }
+        if self.ended is not None:
+            summary["ended"] = self.ended
         if None not in common:
             summary["target"] = common.pop() if len(common) == 1 else "of each task"
             for name in TO_TARGET:
@@ -160,7 +167,7 @@ class RunResult:
             **{key: last[key] for key in ("uplink_mib", "sim_seconds", "joules", "wall_seconds")},
             **{key: last[key] for key in EQUAL_SHARES if key in last},
         }
-        if self.ended is not None:
+        if self.ended is not None and len(self.tasks) < 2:
             summary["ended"] = self.ended
         if config.sessions.sessions is not None:
             summary["transition_accuracy"] = self._after_transitions()

@@ -4,6 +4,7 @@ import io
 import json
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -12,7 +13,8 @@ from torch import nn
 
 import wirelessfl
 from tests.drawn import lines
-from wirelessfl.cli.show import closing_table, progress
+from wirelessfl import observers
+from wirelessfl.cli.show import closing_table
 from wirelessfl.divergence import counted, has_diverged
 from wirelessfl.figures import draw_curves, new_figure
 from wirelessfl.runs.monitor import Monitor
@@ -150,9 +152,11 @@ def test_a_sweep_returns_diverged_runs_beside_others(config, tmp_path):
 
 def test_progress_names_divergence(config):
     console = Console(file=io.StringIO(), force_terminal=True, width=120)
-    with progress(config("fedavg"), console) as show:
-        show({"round": 2, "accuracy": 0.9, "loss": None, "sim_seconds": 1.0})
-        show({"round": 3, "accuracy": 0.8, "loss": 1.0, "sim_seconds": 2.0})
+    run, bars = SimpleNamespace(config=config("fedavg"), rows=[]), observers.Console(console)
+    bars.begin(run)
+    bars.row(run, {"round": 2, "accuracy": 0.9, "loss": None, "sim_seconds": 1.0})
+    bars.row(run, {"round": 3, "accuracy": 0.8, "loss": 1.0, "sim_seconds": 2.0})
+    bars.end(run)
     text = console.file.getvalue()
     assert "accuracy 0.800" in text
     assert "0.900" not in text

@@ -58,12 +58,9 @@ class EvaluationSection(Section):
     patience: int | None = Field(
         None,
         ge=1,
-        description="end the run, or a task, after this many evaluations without improvement "
-        "(default: never)",
+        description="evaluations without improvement until the end (default: never)",
     )
-    min_delta: float = Field(
-        0.0, ge=0, description="an improvement is larger than this, in units of the monitored field"
-    )
+    min_delta: float = Field(0.0, ge=0, description="smallest change that counts as an improvement")
 
     @model_validator(mode="after")
     def _check_target(self) -> Self:

@@ -70,12 +70,9 @@ class RunSection(Section):
         "auto",
         description="storage of client state: memory, disk (run directory), or auto (by size)",
     )
-    keep_best: bool = Field(
-        False, description="write the parameters of the best row to best.safetensors"
-    )
+    keep_best: bool = Field(False, description="keep the parameters of the best evaluation")
     track: Literal["tensorboard", "trackio"] | None = Field(
-        None,
-        description="write rows to an experiment tracker: tensorboard, trackio (default: none)",
+        None, description="tracker of rows: tensorboard, trackio (default: none)"
     )
     client_log: bool = Field(
         False,
