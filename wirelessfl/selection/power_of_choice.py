@@ -53,7 +53,8 @@ class PowerOfChoice(Selection):
         if self.loss_candidates is not None and self.loss_candidates * cells < per_round:
             raise ConfigError(
                 f"loss_candidates={self.loss_candidates} per cell conflicts with clients_per_round="
-                f"{per_round} in {counted(cells, 'cell')}: raise loss_candidates, or lower clients_per_round."
+                f"{per_round} in {counted(cells, 'cell')}: raise loss_candidates, or lower "
+                "clients_per_round."
             )
 
     def select(self, candidates: Candidates) -> IntArray:
