@@ -1,15 +1,25 @@
 """Errors that a user can fix: each message names the problem, the value and the remedy."""
 
 
-class ConfigError(ValueError):
+class _Listed(type):
+    """Leaves what all exceptions have out of ``help`` and of completions of the class."""
+
+    def __dir__(cls) -> list[str]:
+        return [name for name in super().__dir__() if name not in _OF_ALL]
+
+
+_OF_ALL = frozenset(dir(ValueError)) | frozenset(dir(RuntimeError)) | {"__weakref__"}
+
+
+class ConfigError(ValueError, metaclass=_Listed):
     """A setting is invalid, or settings conflict with each other."""
 
 
-class DataError(ValueError):
+class DataError(ValueError, metaclass=_Listed):
     """A data set is missing or damaged, or cannot be split as requested."""
 
 
-class TrainingError(RuntimeError):
+class TrainingError(RuntimeError, metaclass=_Listed):
     """Training failed; the message names the client, the round and the batch."""
 
 
