@@ -12,15 +12,36 @@ _OF_ALL = frozenset(dir(ValueError)) | frozenset(dir(RuntimeError)) | {"__weakre
 
 
 class ConfigError(ValueError, metaclass=_Listed):
-    """A setting is invalid, or settings conflict with each other."""
+    """A setting is invalid, or settings conflict with each other.
+
+    >>> import wirelessfl
+    >>> try:
+    ...     wirelessfl.Config.from_flags("fedavg", rounds=0)
+    ... except wirelessfl.ConfigError as error:
+    ...     print(error)
+    training.rounds is 0: give a whole number >= 1.
+    """
 
 
 class DataError(ValueError, metaclass=_Listed):
-    """A data set is missing or damaged, or cannot be split as requested."""
+    """A data set is missing or damaged, or cannot be split as requested.
+
+    >>> import wirelessfl.data
+    >>> try:
+    ...     wirelessfl.data.load_dataset("mnist", "nowhere")
+    ... except wirelessfl.DataError as error:
+    ...     print(str(error)[:24])
+    nowhere/mnist is not a f
+    """
 
 
 class TrainingError(RuntimeError, metaclass=_Listed):
-    """Training failed; the message names the client, the round and the batch."""
+    """Training failed; the message names the client, the round and the batch.
+
+    >>> import wirelessfl
+    >>> str(wirelessfl.TrainingError("client 3, round 2: the loss is not finite"))
+    'client 3, round 2: the loss is not finite'
+    """
 
 
 def out_of_memory(error: BaseException) -> bool:
