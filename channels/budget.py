@@ -33,6 +33,11 @@ class LinkBudget:
 
     Terms of the path are None for a network without ``placement``.
 
+    >>> import channels
+    >>> network = channels.section_vi_c(cells=2, clients=4, stream=channels.Stream(1))
+    >>> [row["client"] for row in channels.link_budget(network).rows()]
+    [0, 1, 2, 3]
+
     Args:
         client: indices of the clients.
         cell: their cells.
@@ -157,6 +162,12 @@ def link_budget(
 
     Rates and seconds are those of a draw in which ||h||^2 has its mean, M times the path gain, and
     interference has its mean power. Fading makes the mean rate lower, as log2(1 + SNR) is concave.
+
+    >>> import channels
+    >>> network = channels.section_vi_c(cells=2, clients=4, stream=channels.Stream(1))
+    >>> budget = channels.link_budget(network, bits=8e6)
+    >>> sorted(budget.seconds), budget.client.tolist()
+    (['equal bands', 'equal slots', 'over the air'], [0, 1, 2, 3])
 
     Args:
         network: a network or sub-network.

@@ -16,6 +16,10 @@ from channels.validation import Scalar, whole_number
 def even_cells(clients: int, cells: int) -> IntArray:
     """Split clients evenly over cells; sizes differ by at most one, and larger cells come first.
 
+    >>> import channels
+    >>> channels.even_cells(5, 2).tolist()
+    [0, 0, 0, 1, 1]
+
     Args:
         clients: total number of clients, >= ``cells``.
         cells: number of cells, >= 1.

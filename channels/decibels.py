@@ -23,6 +23,10 @@ LARGEST_NOISE_DBM_PER_HZ = -100.0
 def dbm_to_watts(power_dbm: ArrayLike) -> FloatArray:
     """Convert dBm to watts: 20 dBm are 0.1 W, 23 dBm are 0.2 W.
 
+    >>> import channels
+    >>> channels.dbm_to_watts([0.0, 20.0]).tolist()
+    [0.001, 0.1]
+
     Args:
         power_dbm: powers in dBm, any shape; within [-300, 300].
 
@@ -39,6 +43,10 @@ def dbm_to_watts(power_dbm: ArrayLike) -> FloatArray:
 @checked()
 def watts_to_dbm(power_w: ArrayLike) -> FloatArray:
     """Convert watts to dBm.
+
+    >>> import channels
+    >>> channels.watts_to_dbm([0.1, 1.0]).tolist()
+    [20.0, 30.0]
 
     Args:
         power_w: powers in watts, any shape; finite and > 0.
@@ -63,6 +71,10 @@ def noise_power_dbm(
     noise_dbm_per_hz: float = THERMAL_DBM_PER_HZ,
 ) -> FloatArray:
     """Noise power of a receiver, N0 + 10 log10(B) + NF in dBm.
+
+    >>> import channels
+    >>> round(float(channels.noise_power_dbm(1e6, noise_figure_db=5.0)), 3)
+    -109.0
 
     Args:
         bandwidth_hz: B, any shape; finite and > 0.

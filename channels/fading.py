@@ -58,7 +58,14 @@ class FadingByClient(Fading, Protocol):
 
 @dataclass(frozen=True)
 class Rayleigh:
-    """Rayleigh fading: h_i ~ CN(0, R), independent over clients and blocks (HIST, VI-C: R = I)."""
+    """Rayleigh fading: h_i ~ CN(0, R), independent over clients and blocks (HIST, VI-C: R = I).
+
+    >>> import numpy as np
+    >>> import channels
+    >>> h = channels.Rayleigh().draw(channels.Stream(1), 0, np.arange(1000), np.eye(2))
+    >>> h.shape, round(float((abs(h) ** 2).mean()), 1)
+    ((1000, 2), 1.0)
+    """
 
     def draw(
         self, stream: Stream, index: int, clients: IntArray, root: ComplexArray
@@ -79,6 +86,12 @@ class Rician:
     on the stream but not on the index. The phase phi_i ~ U(0, 360) degrees changes over
     centimetres of movement, so it is drawn for each index. Antenna correlation acts only on the
     scattered part.
+
+    >>> import numpy as np
+    >>> import channels
+    >>> h = channels.Rician(k_factor_db=10).draw(channels.Stream(1), 0, np.arange(1000), np.eye(2))
+    >>> h.shape, round(float((abs(h) ** 2).mean()), 1)
+    ((1000, 2), 1.0)
 
     Args:
         k_factor_db: K, power of the line of sight divided by that of the scattering, in dB; within
@@ -164,6 +177,10 @@ def correlate(white: ArrayLike, root: ArrayLike) -> ComplexArray:
 def exponential_correlation(antennas: int, rho: complex) -> ComplexArray:
     """Exponential antenna correlation: R_mn = rho^(m-n) for m >= n, and R Hermitian (Loyka 2001).
 
+    >>> import channels
+    >>> channels.exponential_correlation(2, 0.5).real.round(6).tolist()
+    [[1.0, 0.5], [0.5, 1.0]]
+
     Args:
         antennas: M >= 1.
         rho: correlation of neighbouring antennas, real or complex, |rho| < 1.
@@ -184,6 +201,11 @@ def correlation_root(antennas: int, rho: complex) -> ComplexArray:
 
     The antennas form a first-order autoregression, h_m = rho h_(m-1) + sqrt(1-|rho|^2) g_m. The
     closed form of L is therefore exact even if R is numerically singular (|rho| close to 1).
+
+    >>> import channels
+    >>> root = channels.correlation_root(2, 0.5)
+    >>> (root @ root.conj().T).real.round(6).tolist()
+    [[1.0, 0.5], [0.5, 1.0]]
 
     Returns:
         L [antennas, antennas] complex128, lower triangular, L L^H = R.
@@ -214,6 +236,10 @@ def path_loss_db(
     The defaults describe an urban macro cell at 2 GHz, 128.1 + 37.6 log10(distance in km) (3GPP
     TR 36.942). A network's ``gain_db`` is the negative of this loss. A :class:`PathLoss` adds lines
     of sight and shadowing.
+
+    >>> import channels
+    >>> channels.path_loss_db([1.0, 100.0]).round(1).tolist()
+    [15.3, 90.5]
 
     Args:
         distance_m: distances in metres, any shape; at least ``reference_m`` or one metre, whichever

@@ -33,6 +33,10 @@ def packet_error_probability(snr: ArrayLike, waterfall_db: ArrayLike) -> FloatAr
     The packet of an update is received either completely or not at all. The paper takes the mean of
     this probability over the fading; ``snr`` may be that of one channel, or a mean SNR.
 
+    >>> import channels
+    >>> channels.packet_error_probability([1.0, 100.0], waterfall_db=0.0).round(3).tolist()
+    [0.632, 0.01]
+
     Args:
         snr: signal over noise and interference as a ratio, in the band in which the client sends;
             any shape, finite and >= 0. At 0 every packet is lost.

@@ -25,6 +25,11 @@ from channels.validation import common_shape
 def compute_seconds(network: Network, steps: ArrayLike, share: ArrayLike) -> FloatArray:
     """Seconds of local training, H (|p_j| / d) V_0 / F_i: the first term of (17).
 
+    >>> import channels
+    >>> network = channels.section_vi_c(cells=2, clients=4, stream=channels.Stream(1))
+    >>> channels.compute_seconds(network, steps=20, share=0.5).shape
+    (4,)
+
     Args:
         network: network with CPU speeds and cycles per step.
         steps: H, one number, [..., cells] or [..., clients], >= 0.
@@ -104,6 +109,20 @@ def global_round_seconds(
     active: ArrayLike | None = None,
 ) -> FloatArray:
     """Seconds per global round, (18): E edge rounds of the slowest cell.
+
+    >>> import channels
+    >>> network = channels.section_vi_c(cells=2, clients=4, stream=channels.Stream(1))
+    >>> draw = network.draw(channels.Stream(1, ("channel",)))
+    >>> seconds = channels.global_round_seconds(
+    ...     draw,
+    ...     [1000.0, 1000.0],
+    ...     edge_rounds=2,
+    ...     model_parameters=2000,
+    ...     local_steps=5,
+    ...     seconds_per_bit=channels.tdma_seconds_per_bit(draw),
+    ... )
+    >>> seconds.shape, bool(seconds > 0)
+    ((), True)
 
     Args:
         edge_rounds: E, an integer >= 0; 0 rounds take 0 s. For the other arguments see

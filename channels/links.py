@@ -26,13 +26,22 @@ SYMBOL_SECONDS = 1e-3 / 14
 
 @checked()
 def snr_linear(snr_db: ArrayLike) -> FloatArray:
-    """Convert decibels to a power ratio, 10^(snr_db / 10)."""
+    """Convert decibels to a power ratio, 10^(snr_db / 10).
+
+    >>> import channels
+    >>> channels.snr_linear([0.0, 10.0]).tolist()
+    [1.0, 10.0]
+    """
     return np.asarray(10 ** (np.asarray(snr_db, dtype=np.float64) / 10))
 
 
 @checked()
 def rate_bps(bandwidth_hz: ArrayLike, snr: ArrayLike, gain: ArrayLike) -> FloatArray:
     """Rate with maximum-ratio combining, R = B log2(1 + SNR ||h||^2) (HIST, VI-C).
+
+    >>> import channels
+    >>> float(channels.rate_bps(1e6, snr=3.0, gain=1.0))
+    2000000.0
 
     Args:
         bandwidth_hz: B, finite and >= 0.
@@ -63,6 +72,12 @@ def tdma_seconds_per_bit(draw: ChannelDraw, active: ArrayLike | None = None) -> 
 
     The n_j clients of a cell have equal time slots, in which they use the whole band at full power.
 
+    >>> import channels
+    >>> network = channels.section_vi_c(cells=2, clients=4, stream=channels.Stream(1))
+    >>> draw = network.draw(channels.Stream(1, ("channel",)))
+    >>> channels.tdma_seconds_per_bit(draw).shape
+    (4,)
+
     Args:
         draw: channels.
         active: [..., clients], whether each client uploads; only active clients have slots. None
@@ -89,6 +104,13 @@ def ofdma_seconds_per_bit(draw: ChannelDraw, active: ArrayLike | None = None) ->
     see :meth:`ChannelDraw.in_bands`.
 
     Arguments, result and errors are those of :func:`tdma_seconds_per_bit`.
+
+    >>> import channels
+    >>> network = channels.section_vi_c(cells=2, clients=4, stream=channels.Stream(1))
+    >>> draw = network.draw(channels.Stream(1, ("channel",)))
+    >>> ofdma, tdma = channels.ofdma_seconds_per_bit(draw), channels.tdma_seconds_per_bit(draw)
+    >>> bool((ofdma < tdma).all())  # each client concentrates its power in its own band
+    True
     """
     network, sends = draw.network, sending(draw.network, active, draw.h.shape[:-2])
     sharers = _sharers(network, sends)
@@ -114,6 +136,13 @@ def aircomp_seconds_per_element(
     All clients of a cell transmit simultaneously, and each symbol of each subcarrier carries
     ``elements_per_symbol`` elements. The duration does not depend on the number of clients or on
     their channels.
+
+    >>> import channels
+    >>> network = channels.section_vi_c(cells=2, clients=4, stream=channels.Stream(1))
+    >>> draw = network.draw(channels.Stream(1, ("channel",)))
+    >>> seconds = channels.aircomp_seconds_per_element(draw)
+    >>> bool(seconds[0] == seconds[-1])  # the clients send at once
+    True
 
     Args:
         draw: channels.

@@ -24,6 +24,13 @@ class Load:
     Leading axes index rounds, or alternatives such as submodel sizes; they broadcast with the
     blocks of the channel draw. One number applies to all clients.
 
+    >>> import channels
+    >>> network = channels.section_vi_c(cells=2, clients=4, stream=channels.Stream(1))
+    >>> draw = network.draw(channels.Stream(1, ("channel",)))
+    >>> load = channels.Load(cycles=1e6, elements=[1000.0, 2000.0, 1000.0, 500.0])
+    >>> channels.EqualBands().serve(load, draw).seconds.shape
+    (4,)
+
     Args:
         cycles: [..., clients], CPU cycles, >= 0.
         elements: [..., clients], elements of one vector that a client sends, >= 0.
@@ -172,6 +179,13 @@ NOTHING_DECIDED = Decision()
 class Service:
     """What serving a load costs.
 
+    >>> import channels
+    >>> network = channels.section_vi_c(cells=2, clients=4, stream=channels.Stream(1))
+    >>> draw = network.draw(channels.Stream(1, ("channel",)))
+    >>> service = channels.EqualSlots().serve(channels.Load(1e6, 1000.0), draw)
+    >>> service.arrived.tolist()
+    [True, True, True, True]
+
     Args:
         seconds: [..., clients], seconds from the start of the local phase until a client's update
             has arrived; inf if it never does.
@@ -194,6 +208,11 @@ class Service:
 @dataclass(frozen=True, eq=False)
 class Rates:
     """Progress of the clients that upload at the moment.
+
+    >>> import numpy as np
+    >>> import channels
+    >>> channels.EqualSlots().rates(np.array([3.0, 3.0]), 1e6).duty.tolist()
+    [0.5, 0.5]
 
     Args:
         bps: [uploading], bits per second of each; 0 for no progress.

@@ -57,6 +57,11 @@ class Network(ClientsByCell):
     Where a shape is [clients] or [cells], one number applies to all. Downlink and backhaul are not
     modelled. :meth:`from_snr` takes an SNR instead of gains.
 
+    >>> import channels
+    >>> network = channels.Network([0, 0, 1], gain_db=[-100.0, -110.0, -90.0], cpu_hz=1e9)
+    >>> network.mean_snr_db.round(1).tolist()
+    [24.5, 14.5, 34.5]
+
     Args:
         cell_of: [clients], the cell of each client: 0, 1, ... in increasing order, without gaps.
         cpu_hz: F_i [clients], CPU cycles per second, > 0.
@@ -449,6 +454,12 @@ class Network(ClientsByCell):
 @dataclass(frozen=True, eq=False)
 class ChannelDraw:
     """Channels of a network or sub-network during one block or more; leading axes index blocks.
+
+    >>> import channels
+    >>> network = channels.section_vi_c(cells=2, clients=4, stream=channels.Stream(1))
+    >>> draw = network.draw(channels.Stream(1, ("channel",)))
+    >>> draw.h.shape
+    (4, 10)
 
     Args:
         network: network of the channels.

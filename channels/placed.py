@@ -44,6 +44,18 @@ def placed_network(
     line of sight, and its shadowing, are drawn once per client and base station, independently of
     each other and of other links. They depend only on the stream and the indices of both ends.
 
+    >>> import channels
+    >>> network = channels.placed_network(
+    ...     channels.Ring(100.0),
+    ...     channels.LogDistance(shadowing_db=0.0),
+    ...     cells=1,
+    ...     clients=3,
+    ...     stream=channels.Stream(1),
+    ...     cpu_hz=1e9,
+    ... )
+    >>> network.gain_db.round(1).tolist()
+    [-90.5, -90.5, -90.5]
+
     Args:
         layout: positions of base stations and clients.
         path_loss: path loss of all links.

@@ -26,6 +26,11 @@ def section_vi_c(cells: int = 4, clients: int = 60, *, stream: Stream) -> Networ
     0.1 W. Use ``dataclasses.replace`` to change a setting: another power or band shifts the SNRs,
     and :meth:`Network.with_snr` sets them.
 
+    >>> import channels
+    >>> network = channels.section_vi_c(cells=2, clients=4, stream=channels.Stream(1))
+    >>> network.cell_of.tolist(), network.mean_snr_db.shape
+    ([0, 0, 1, 1], (4,))
+
     Args:
         cells: N, at least 1.
         clients: total number of clients, split evenly over the cells.
@@ -63,6 +68,11 @@ def umi(
     B = 20 MHz per cell, M = 8 omnidirectional antennas of 0 dBi, Rayleigh fading on all links,
     F_i ~ U(1, 4) GHz, V_0 = 1e6, kappa = 1e-28. Use ``dataclasses.replace`` to change a setting.
 
+    >>> import channels
+    >>> network = channels.umi(cells=3, clients=6, stream=channels.Stream(1))
+    >>> network.cells, network.clients
+    (3, 6)
+
     Args:
         cells: N, at least 1.
         clients: total number of clients, split evenly over the cells.
@@ -90,6 +100,11 @@ def uma(
     0 dBi, Rayleigh fading on all links, F_i ~ U(1, 4) GHz, V_0 = 1e6, kappa = 1e-28.
 
     Arguments and errors are those of :func:`umi`.
+
+    >>> import channels
+    >>> network = channels.uma(cells=3, clients=6, stream=channels.Stream(1), reuse_factor=1)
+    >>> network.interference is not None
+    True
     """
     return _placed(Hexagonal(500.0), Uma(3.5), cells, clients, stream, reuse_factor, antennas=16)
 

@@ -31,6 +31,12 @@ class Recorded:
     start at any time have the block of their number. Channels include their path loss, so that
     ``Network(cell_of, cpu_hz=2e9, **Recorded(h).links)`` is their network.
 
+    >>> import numpy as np
+    >>> import channels
+    >>> fading = channels.Recorded(1e-5 * np.ones((3, 4, 2), dtype=complex))
+    >>> fading.draw(channels.Stream(1), 1, np.array([0, 2]), np.eye(2)).shape
+    (2, 2)
+
     Args:
         h: [blocks, clients, antennas] complex, received over transmitted amplitude.
 

@@ -23,6 +23,13 @@ Name = str | int
 class Stream:
     """A named source of randomness; equal seeds and names give equal numbers.
 
+    >>> import channels
+    >>> stream = channels.Stream(1, ("channel",))
+    >>> stream.generator(3).integers(9) == stream.generator(3).integers(9)
+    np.True_
+    >>> stream.child("fading").names
+    ('channel', 'fading')
+
     Args:
         seed: the run's seed, any integer.
         names: path of the stream, e.g. ``("round", 3, "client", 17, "batches")``.

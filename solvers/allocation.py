@@ -34,6 +34,10 @@ def allocate_requests(
     a time to the task with the largest saving w^2 / (R (R + 1)), computed in float64. On ties the
     task with the smaller index comes first. The running time does not grow with ``total``.
 
+    >>> import solvers
+    >>> solvers.allocate_requests([3.0, 1.0], 8).value.tolist()
+    [6, 2]
+
     Args:
         weights: w [tasks], each from 0 to 1e150: sigma_m of Algorithm 3, the standard deviation.
             A task of weight 0 gets its floor; if all weights are 0, they count as equal.

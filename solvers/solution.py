@@ -17,7 +17,12 @@ PROVEN_GAP = 1e-6
 
 
 class Status(Enum):
-    """Outcome of a solve; a member's value is its description."""
+    """Outcome of a solve; a member's value is its description.
+
+    >>> import solvers
+    >>> solvers.optimize_mask_sizes([1.0, 3.0], 8, cap=2).status is solvers.Status.INFEASIBLE
+    True
+    """
 
     OPTIMAL = "optimal"
     ZERO = "optimal, and zero: a client's channel is zero"
@@ -43,6 +48,11 @@ class SolverUnavailableError(RuntimeError):
 @dataclass(frozen=True, eq=False)
 class Solution(Generic[Value]):
     """A solution with its certificate; for a batch, fields are arrays of the batch's shape.
+
+    >>> import solvers
+    >>> solution = solvers.optimize_mask_sizes([1.0, 3.0], 8)
+    >>> solution.value.tolist(), float(solution.objective), float(solution.gap)
+    ([6, 2], 6.0, 0.0)
 
     Args:
         value: the solution; None if there is none. In a batch, -1 (False in Boolean arrays) marks

@@ -61,6 +61,11 @@ def schedule_uplink(
 ) -> Solution[Schedule]:
     """Find the schedule with which the last of the uploads ends as soon as possible.
 
+    >>> import solvers
+    >>> plan = solvers.schedule_uplink([0.0, 2.0], [1.0, 1.0])
+    >>> plan.value.start_seconds.tolist(), float(plan.objective)
+    ([0.0, 2.0], 3.0)
+
     Args:
         ready_seconds: when each client is ready to send, in seconds, >= 0 and finite.
         upload_seconds: seconds that each upload takes with the uplink to itself, >= 0: bits / rate

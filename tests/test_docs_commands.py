@@ -9,8 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from wirelessfl.checking.kinds import CHECKED, kind_of
 from wirelessfl.cli import main
 from wirelessfl.config import Config
+from wirelessfl.import_paths import is_import_path
+from wirelessfl.registry import import_path
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -59,8 +62,11 @@ def test_commands_build_their_configuration(page, words, tmp_path, monkeypatch, 
     for _, file, code in FENCED.findall(page.read_text(encoding="utf-8")):
         if file:
             Path(file).write_text(code, encoding="utf-8")
-    if words == ["list"] or words[0] == "budget":
+    if words[0] in ("list", "budget", "doctor", "completion"):
         assert main(words) == 0
+    elif words[0] == "check":
+        for path in (word for word in words if is_import_path(word)):
+            assert kind_of(import_path("object", path)) in CHECKED
     elif words[0] == "resume":  # a run that another command of the page creates
         made = [w[w.index("--out") + 1] for p, w in CASES if p == page and "--out" in w]
         assert words[1] in made

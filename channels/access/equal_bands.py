@@ -16,7 +16,14 @@ from channels.network import ChannelDraw
 
 @dataclass(frozen=True)
 class EqualBands(Access):
-    """Each of a cell's n_j clients has the band B / n_j at full power (HIST, footnote 2)."""
+    """Each of a cell's n_j clients has the band B / n_j at full power (HIST, footnote 2).
+
+    >>> import numpy as np
+    >>> import channels
+    >>> rates = channels.EqualBands().rates(np.array([3.0, 3.0]), 1e6)
+    >>> (rates.bps / 1e6).round(3).tolist(), rates.duty.tolist()
+    ([1.404, 1.404], [1.0, 1.0])
+    """
 
     @checked()
     def serve(self, load: Load, draw: ChannelDraw) -> Service:

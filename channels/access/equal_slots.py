@@ -16,7 +16,14 @@ from channels.network import ChannelDraw
 
 @dataclass(frozen=True)
 class EqualSlots(Access):
-    """Each of a cell's n_j clients has every n_j-th slot: n_j / R_i seconds per bit; (17)."""
+    """Each of a cell's n_j clients has every n_j-th slot: n_j / R_i seconds per bit; (17).
+
+    >>> import numpy as np
+    >>> import channels
+    >>> rates = channels.EqualSlots().rates(np.array([3.0, 15.0]), 1e6)
+    >>> (rates.bps / 1e6).round(3).tolist(), rates.duty.tolist()
+    ([1.0, 2.0], [0.5, 0.5])
+    """
 
     @checked()
     def serve(self, load: Load, draw: ChannelDraw) -> Service:

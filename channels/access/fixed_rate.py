@@ -18,6 +18,12 @@ from channels.network import ChannelDraw
 class FixedRate(Access):
     """Every client has its own link of the same rate; links use no transmit energy.
 
+    >>> import channels
+    >>> network = channels.section_vi_c(cells=2, clients=4, stream=channels.Stream(1))
+    >>> draw = network.draw(channels.Stream(1, ("channel",)))
+    >>> channels.FixedRate(1e6).serve(channels.Load(0.0, 1000.0), draw).seconds.tolist()
+    [0.032, 0.032, 0.032, 0.032]
+
     Args:
         bps: rate of a link in bit/s, > 0.
         wait: duration of uploads of unequal numbers of vectors: that of the cell's mean number

@@ -22,6 +22,13 @@ class ReadyOrder(Access):
     No order of such uploads ends earlier: it is the problem 1 | r_j | C_max. Ties go to the client
     with the lower index. A client without bits does not wait, and a client whose upload would never
     end does not send.
+
+    >>> import channels
+    >>> network = channels.section_vi_c(cells=2, clients=4, stream=channels.Stream(1))
+    >>> draw = network.draw(channels.Stream(1, ("channel",)))
+    >>> load = channels.Load(cycles=[1e6, 9e6, 1e6, 9e6], elements=1000.0)
+    >>> channels.ReadyOrder().serve(load, draw).decision.order.tolist()
+    [0.0, 1.0, 0.0, 1.0]
     """
 
     coupled = True

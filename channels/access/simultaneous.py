@@ -18,6 +18,12 @@ from channels.network import ChannelDraw
 class Simultaneous(Access):
     """An element per symbol and subcarrier, sent by all clients at once (HIST, (34)).
 
+    >>> import channels
+    >>> network = channels.section_vi_c(cells=2, clients=4, stream=channels.Stream(1))
+    >>> draw = network.draw(channels.Stream(1, ("channel",)))
+    >>> channels.Simultaneous().serve(channels.Load(0.0, 12_600.0), draw).seconds.round(4).tolist()
+    [0.0015, 0.0015, 0.0015, 0.0015]
+
     Args:
         power: fraction of its maximum power that each client sends on average, >= 0: one number, or
             [..., clients], e.g. from ``solvers.OverTheAir``.

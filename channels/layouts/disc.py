@@ -19,6 +19,11 @@ class Disc(GridLayout):
     The base stations of several cells are on a hexagonal grid, one diameter apart, so that discs
     touch. Clients keep a minimum distance to their base station.
 
+    >>> import channels
+    >>> layout = channels.Disc(radius_m=200.0)
+    >>> layout.place(1, 3, channels.Stream(1)).clients_m.shape
+    (3, 2)
+
     Args:
         radius_m: radius of a cell, from 1 to 100000 metres.
 

@@ -25,6 +25,11 @@ class Hexagonal(GridLayout):
     Cells spiral outwards from cell 0. Clients are uniform in their cell, and keep a minimum
     distance to its base station. The grid ends with the last cell: it is not wrapped around.
 
+    >>> import channels
+    >>> layout = channels.Hexagonal(inter_site_distance_m=200.0)
+    >>> layout.place(3, 6, channels.Stream(1)).cell_of.tolist()
+    [0, 0, 1, 1, 2, 2]
+
     Args:
         inter_site_distance_m: distance of neighbouring base stations, from 1 to 100000 metres.
 

@@ -16,6 +16,11 @@ class LogDistance(OneLoss):
 
     The model does not distinguish lines of sight, and ignores heights.
 
+    >>> import channels
+    >>> model = channels.LogDistance(exponent=2.0, reference_db=40.0, shadowing_db=0.0)
+    >>> model.exponent * 10 * 2 + model.reference_db  # dB at 100 m
+    80.0
+
     Args:
         exponent: path-loss exponent, from 1 to 10; 2 in free space.
         reference_db: loss at ``reference_m``, from 0 to 200 dB.

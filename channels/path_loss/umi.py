@@ -18,6 +18,10 @@ class Umi(Urban):
     The LOS formulas are those of :class:`Urban` with A = 32.4, a = 21 and b = 9.5. NLOS:
     22.4 + 35.3 log10(d) + 21.3 log10(f_c) - 0.3 (h_UT - 1.5). Shadowing: 4 dB LOS, 7.82 dB NLOS.
 
+    >>> import channels
+    >>> channels.Umi(carrier_ghz=28.0).base_station_height_m
+    10.0
+
     Args:
         carrier_ghz: f_c, carrier frequency in GHz, from 0.5 to 100.
         base_station_height_m: h_BS, from 5 to 20 metres. The table holds for 10 m; other heights

@@ -22,6 +22,15 @@ class OptimalBands(DecidedBands):
     Cells and blocks are solved together. A client without bits gets no band. A client with bits and
     a channel of zero gets none either: its update never arrives, it spends no transmit energy, and
     the other clients share the whole band.
+
+    >>> import channels
+    >>> import solvers
+    >>> network = channels.section_vi_c(cells=2, clients=4, stream=channels.Stream(1))
+    >>> draw = network.draw(channels.Stream(1, ("channel",)))
+    >>> load = channels.Load(cycles=1e6, elements=1000.0)
+    >>> best = solvers.OptimalBands().serve(load, draw).seconds.max()
+    >>> bool(best <= channels.EqualBands().serve(load, draw).seconds.max())
+    True
     """
 
     def serve(self, load: Load, draw: ChannelDraw) -> Service:

@@ -50,6 +50,11 @@ def allocate_bandwidth(
     for every client i: each computes first and then sends at full power. The problem is convex, and
     T* is the root of a decreasing convex function of one variable (see ``bands.least_time``).
 
+    >>> import solvers
+    >>> bands = solvers.allocate_bandwidth([1e6, 1e6], [0.1, 0.2], [1e7, 1e6], 1e6)
+    >>> round(float(bands.value.sum()))
+    1000000
+
     Args:
         bits: size of each upload, >= 0; a client without bits needs no band.
         compute_seconds: when each client is ready to send, in seconds, >= 0.

@@ -71,6 +71,11 @@ def select_clients(
     for every i in S, where S has ``count`` clients or a total value of ``at_least``. (Greedy
     selection for this problem: Shi et al., arXiv:2007.07174.)
 
+    >>> import solvers
+    >>> few = solvers.select_clients([1e6] * 3, [0.1] * 3, [1e7, 1e4, 1e7], 1e6, count=2)
+    >>> few.value.chosen.tolist()
+    [True, False, True]
+
     Args:
         bits: size of each upload, >= 0; a client without bits needs no band.
         compute_seconds: when each client is ready to send, in seconds, >= 0.

@@ -82,6 +82,13 @@ def optimize_beamformer(
     On a CPU it uses one thread, because the matrix products are too small to benefit from more. Use
     several processes to solve many batches in parallel.
 
+    >>> import numpy as np
+    >>> import solvers
+    >>> h = np.random.default_rng(1).standard_normal((3, 2, 2)).view(complex)[..., 0]
+    >>> solution = solvers.optimize_beamformer(h, certificate="sdr")
+    >>> bool(solution.objective <= solution.bound)
+    True
+
     Args:
         h: channels [..., clients, antennas] complex64 or complex128. NumPy, or torch on any device.
         backend: ``default``: exact enumeration for two antennas or two clients (up to 32 clients,

@@ -89,6 +89,20 @@ def allocate_energy(
     jointly convex: e_i is a sum of powers of 1 / (b_i t_i). The solution prices the band, where
     every client has an answer of its own, and finds the price at which the bands sum to B.
 
+    >>> import solvers
+    >>> plan = solvers.allocate_energy(
+    ...     [1e6, 1e6],
+    ...     [1e8, 1e8],
+    ...     [1e8, 1e7],
+    ...     1e6,
+    ...     max_power_watts=0.1,
+    ...     max_cpu_hz=1e9,
+    ...     kappa=1e-28,
+    ...     deadline_seconds=2.0,
+    ... )
+    >>> bool((plan.value.seconds <= 2.0 + 1e-6).all())
+    True
+
     Args:
         bits: s, size of each upload, >= 0.
         cycles: c, CPU cycles before the upload, >= 0.

@@ -77,6 +77,10 @@ def optimize_mask_sizes(
     Solves  min_p max_j (c_j p_j + b_j)  over integers p_j in [lower_j, cap_j], multiples of
     ``granularity``, with sum_j p_j = total. Latencies are computed in float64.
 
+    >>> import solvers
+    >>> solvers.optimize_mask_sizes([1.0, 1.0, 2.0], 10).value.tolist()
+    [4, 4, 2]
+
     Args:
         seconds_per_unit: c, [..., cells], seconds per unit in a global round, finite and > 0;
             leading axes are a batch (``exact`` only). Array-like, or a torch tensor on any device.

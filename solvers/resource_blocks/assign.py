@@ -44,6 +44,11 @@ def assign_resource_blocks(
     per client and one client per block (Chen et al., arXiv:1909.07972, for given powers): a client
     without a block, or whose packet is lost, does not contribute its K_i samples.
 
+    >>> import solvers
+    >>> solution = solvers.assign_resource_blocks([[0.1, 0.5], [0.2, 0.3]])
+    >>> solution.value.block.tolist()
+    [0, 1]
+
     Args:
         packet_error: q [..., clients, blocks], from 0 to 1, e.g. of
             ``channels.packet_error_probability``.

@@ -179,36 +179,6 @@ def _say(console: Console, text: str) -> None:
     console.print(text, markup=False, highlight=False, soft_wrap=True)
 
 
-def list_choices(arguments: argparse.Namespace) -> int:
-    """List the names of all choices."""
-    from rich.table import Table
-
-    from wirelessfl.algorithms import algorithm_classes
-    from wirelessfl.config.kinds import KINDS
-    from wirelessfl.data import dataset_names
-    from wirelessfl.models import MODELS
-
-    def first_line(thing: Any) -> str:
-        return (thing.__doc__ or "").strip().splitlines()[0]
-
-    table = Table(show_header=False, box=None, padding=(0, 2))
-    for kind, things in (
-        ("algorithms", {n: first_line(c) for n, c in algorithm_classes().items()}),
-        ("data sets", dict.fromkeys(dataset_names(), "")),
-        ("models", {n: first_line(c) for n, c in MODELS.items()}),
-        *(
-            (f"--{kind.replace('_', '-')}", {n: first_line(c) for n, c in known.classes().items()})
-            for kind, known in KINDS.items()
-            if kind != "model"
-        ),
-    ):
-        table.add_row(f"[bold]{kind}[/bold]", "")
-        for name, text in sorted(things.items()):
-            table.add_row(f"  {name}", text)
-    Console().print(table)
-    return 0
-
-
 def bench(arguments: argparse.Namespace) -> int:
     """Run benchmarks."""
     from wirelessfl.bench.suite import bench as measure

@@ -77,7 +77,7 @@ def help_of_run(tables: Mapping[str, Any]) -> Iterator[tuple[str, list[Line]]]:
         for flag in flags:
             if flag.section == section and (section, flag.key) not in dropped:
                 default = vars(choice)[flag.key] if choice is not None else flag.default
-                yield _line(flag, default)
+                yield flag_line(flag, default)
 
     local = f" with local {named['algorithm']['local']}" if "local" in named["algorithm"] else ""
     yield f"algorithm {named['algorithm']['name']}{local}", [*lines("algorithm")]
@@ -98,7 +98,7 @@ def help_of_all() -> Iterator[tuple[str, list[Line]]]:
                 found.append(_choice_line(section, None))
             for flag in flags:
                 if flag.section == section:
-                    name, text = _line(flag, None if flag.varies else flag.default)
+                    name, text = flag_line(flag, None if flag.varies else flag.default)
                     names = owner_names(flag.key)
                     found.append((name, f"{text} ({names})" if names else text))
         yield heading, found
@@ -133,7 +133,7 @@ def _choice_line(kind: str, default: str | None) -> Line:
     return f"--{kind.replace('_', '-')} NAME", f"{TEXTS.get(kind, words(kind))}: {names}{shown}"
 
 
-def _line(flag: Flag, default: Any) -> Line:
+def flag_line(flag: Flag, default: Any) -> Line:
     """The line of a flag; its description lists the accepted names."""
     metavar, text = flag.metavar, flag.text
     # Defaults that depend on other settings are part of the description.

@@ -1,4 +1,4 @@
-"""``wirelessfl run | sweep | timeline | budget | resume | list | check | bench``."""
+"""The command line: ``wirelessfl --help`` lists its commands."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ import wirelessfl
 from wirelessfl import check_packages
 from wirelessfl.cli import commands
 from wirelessfl.cli.check import add_check
+from wirelessfl.cli.completion import add_completion
+from wirelessfl.cli.doctor import add_doctor
+from wirelessfl.cli.listing import add_list
 from wirelessfl.cli.parser import Parser
 from wirelessfl.errors import ConfigError, DataError, TrainingError, out_of_memory
 from wirelessfl.processes import launched
@@ -170,11 +173,10 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     resume.add_argument("--json", action="store_true", help="print the summary table as JSON")
     resume.add_argument("--trust", action="store_true", help=TRUST)
     resume.add_argument("--quiet", action="store_true", help=QUIET)
-    listing = subparsers.add_parser(
-        "list", help="list algorithms, data sets, models, uplinks, schedules and other choices"
-    )
-    listing.set_defaults(command=commands.list_choices)
+    add_list(subparsers)
     add_check(subparsers)
+    add_doctor(subparsers)
+    add_completion(subparsers, _parser)
     bench = subparsers.add_parser(
         "bench",
         help="time the engine, whole commands, submodels, the simulator and the solvers",

@@ -39,6 +39,11 @@ class Config(Settings):
 
     Create one with ``Config.of``, ``from_flags`` or ``from_toml``. ``Config(...)`` does not resolve
     the settings; ``wirelessfl.run`` accepts its result too.
+
+    >>> import wirelessfl
+    >>> config = wirelessfl.Config.from_flags("hist", cells=2, clients=10, rounds=5)
+    >>> config.training.rounds, config.network.clients
+    (5, 10)
     """
 
     _tasks: dict[str, Config] | None = PrivateAttr(None)

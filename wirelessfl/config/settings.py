@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
+from inspect import Parameter, Signature
 from typing import Any
 
 from pydantic import PrivateAttr, ValidationError
@@ -78,6 +79,13 @@ class Settings(Section):
 
     _choices: Choices = PrivateAttr()
     _origin: Origin = PrivateAttr()
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **options: Any) -> None:
+        """Show the tables in ``help``, without the defaults of all settings."""
+        super().__pydantic_init_subclass__(**options)
+        tables = Parameter("tables", Parameter.VAR_KEYWORD)
+        cls.__signature__ = Signature([tables])
 
     def __init__(self, **tables: Any) -> None:
         named = named_tables(tables)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "lr": ("learning_rate", "client_lr", "local_lr", "eta", "step_size", "stepsize", "gamma"),
-    "clients": ("num_clients", "n_clients", "nclients", "users", "num_users", "devices", "workers"),
+    "clients": ("num_clients", "n_clients", "nclients", "users", "num_users", "devices"),
     "cells": ("num_cells", "n_cells", "edge_servers", "num_edges", "base_stations"),
     "rounds": (
         "n_rounds",
@@ -50,7 +50,7 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "antennas": ("num_antennas", "n_antennas", "mimo"),
     "data_dir": ("dataset_dir", "data_path", "data_root", "root", "datadir"),
     "dataset": ("data", "datasets"),
-    "split": ("partition", "partitioner", "partitioning", "heterogeneity", "distribution"),
+    "split": ("partitioner", "partitioning", "heterogeneity", "distribution"),
     "alpha": ("dirichlet_alpha", "concentration", "dirichlet"),
     "eval_every": ("eval_interval", "test_every", "evaluate_every", "log_interval"),
     "target": ("target_accuracy", "target_acc"),

@@ -51,6 +51,11 @@ SESSION = ("session", "session_round")
 class Prices:
     """What the rounds of a run cost.
 
+    >>> import wirelessfl
+    >>> prices = wirelessfl.price(wirelessfl.Config.from_flags("fedavg", clients=4, rounds=3))
+    >>> prices.rows[-1]["round"], prices.ended
+    (3, None)
+
     Args:
         rows: costs so far after each round, as in the rows of the run: ``round``, ``sim_seconds``,
             ``uplink_mib``, ``downlink_mib`` (means over the clients), ``backhaul_mib`` (mean over
@@ -169,6 +174,11 @@ def price(
     are the user's own, or texts whose vocabulary depends on a tokenizer's files. Over the air,
     precoders apply the weights of the mean: with ``weighting="samples"`` the numbers of samples are
     not known, equal ones are assumed, and joules differ from the run's.
+
+    >>> import wirelessfl
+    >>> prices = wirelessfl.price(wirelessfl.Config.from_flags("fedavg", clients=4, rounds=3))
+    >>> len(prices.rows), prices.node_seconds.shape
+    (4, (3, 1))
 
     Args:
         config: a configuration, nested tables of settings, or the path of a TOML file.

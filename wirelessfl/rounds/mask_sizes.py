@@ -76,6 +76,15 @@ def model_mask_sizes(
 ) -> MaskSizeProblem:
     """Create the mask-size problem of a model that a network's clients train.
 
+    >>> import channels
+    >>> import wirelessfl.models.fcnn
+    >>> network = channels.section_vi_c(cells=4, clients=8, stream=channels.Stream(1))
+    >>> draw = network.draw(channels.Stream(1, ("channel",)))
+    >>> model = wirelessfl.models.fcnn.FCNN((1, 8, 8), classes=10)
+    >>> problem = wirelessfl.model_mask_sizes(model, draw)
+    >>> int(problem.solve().value.sum()) == problem.total
+    True
+
     Args:
         module: the model.
         draw: channel draw of a network with N cells, h [clients, antennas].

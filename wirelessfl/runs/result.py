@@ -31,6 +31,12 @@ MEASURED = ("accuracy", "loss", "validation_accuracy", "validation_loss")
 class RunResult:
     """The result of a run.
 
+    >>> import wirelessfl
+    >>> settings = wirelessfl.Config.from_flags("fedavg", clients=4, rounds=2, out="my-third-run")
+    >>> result = wirelessfl.run(settings)
+    >>> result.summary()["round"], list(result.params)[:2]
+    (2, ['layers.1.weight', 'layers.1.bias'])
+
     Args:
         config: settings with all automatic values resolved; ``given`` names the objects passed to
             ``wirelessfl.run``, which replace settings.

@@ -74,6 +74,11 @@ def run(
 ) -> RunResult:
     """Train with the settings ``config``, and write rows and checkpoints to the run's folder.
 
+    >>> import wirelessfl
+    >>> settings = wirelessfl.Config.from_flags("fedavg", clients=4, rounds=2, out="my-run")
+    >>> [row["round"] for row in wirelessfl.run(settings).rows]
+    [0, 1, 2]
+
     Args:
         config: settings, as a ``Config``, nested tables, or the path of a TOML file.
         model: replaces the configured model; training starts from its weights.
@@ -141,6 +146,12 @@ def resume(
     shards: Shards = ALONE,
 ) -> RunResult:
     """Resume the interrupted run in the folder ``path``, or read a finished run.
+
+    >>> import wirelessfl
+    >>> settings = wirelessfl.Config.from_flags("fedavg", clients=4, rounds=2, out="my-other-run")
+    >>> result = wirelessfl.run(settings)
+    >>> wirelessfl.resume("my-other-run").rows == result.rows  # a finished run is only read
+    True
 
     Args:
         path: folder of the run.

@@ -5,17 +5,33 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from decimal import Decimal
-from typing import Annotated, Any, Literal, Self, cast, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, cast, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
 from wirelessfl.errors import ConfigError
 
+if TYPE_CHECKING:  # the metaclass has no public name
+    from pydantic._internal._model_construction import ModelMetaclass as _Metaclass
+else:
+    _Metaclass = type(BaseModel)
+
 WHOLE = re.compile(r"[+-]?\d+(\.\d+)?[eE]\+?\d{1,2}")
 """A number in scientific notation."""
 
 
-class Section(BaseModel):
+class _Listed(_Metaclass):
+    """Leaves the methods of pydantic out of ``help`` and of completions of the class."""
+
+    def __dir__(cls) -> list[str]:
+        names = (name for name in super().__dir__() if not name.startswith("__"))
+        return [name for name in names if name not in _OF_PYDANTIC]
+
+
+_OF_PYDANTIC = frozenset(dir(BaseModel))
+
+
+class Section(BaseModel, metaclass=_Listed):
     """An immutable table of settings; unknown keys are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)

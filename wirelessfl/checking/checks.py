@@ -35,8 +35,8 @@ def check(
     kind must do; see docs/extending.md.
 
     >>> import wirelessfl
-    >>> from wirelessfl.algorithms.fedprox import FedProx
-    >>> wirelessfl.check(FedProx).passed
+    >>> from wirelessfl.selection import RoundRobin
+    >>> wirelessfl.check(RoundRobin).passed
     True
 
     Args:

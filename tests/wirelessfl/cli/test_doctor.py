@@ -1,0 +1,77 @@
+"""``wirelessfl doctor`` and ``wirelessfl list``: what an installation has."""
+
+import json
+
+import pytest
+
+from solvers.mask_sizes.gurobi import Gurobi
+from wirelessfl.cli import doctor
+from wirelessfl.cli.main import main
+from wirelessfl.config.kinds import KINDS
+from wirelessfl.data import dataset_names, known_facts, load_dataset
+from wirelessfl.data.described import ABOUT, described
+
+
+def report(capsys, *words):
+    assert main(["doctor", "--json", *words]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_the_report(capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(doctor, "SECONDS", 0.01)
+    (tmp_path / "mnist").mkdir()
+    (tmp_path / "mnist" / "file").write_text("")
+    (tmp_path / "svhn").mkdir()  # empty
+    monkeypatch.setenv("WIRELESSFL_DATA", str(tmp_path))
+    found = report(capsys)
+    assert found["versions"]["torch"]
+    assert found["data sets"].keys() == {*dataset_names()}
+    assert found["data sets"]["mnist"] == f"{tmp_path / 'mnist'} (WIRELESSFL_DATA)"
+    assert found["data sets"]["svhn"] == "not here"
+    assert found["data sets"]["digits"] == "available"
+    assert float(found["speed"]["GEMM"].split()[0]) > 0
+    assert float(found["speed"]["local steps"].split()[0]) > 0
+
+
+def test_what_is_broken_is_part_of_the_report(capsys, monkeypatch, tmp_path):
+    """A wrong folder and a missing licence are lines, not errors."""
+    monkeypatch.setenv("WIRELESSFL_DATA", str(tmp_path / "nothing"))
+    monkeypatch.setattr(Gurobi, "check", lambda: 1 / 0)
+    monkeypatch.setattr(doctor, "_version", lambda package: None)
+    found = report(capsys, "--no-speed")
+    assert found["data sets"]["error"].startswith("DataError")
+    assert found["licences"]["gurobi"] == "ZeroDivisionError: division by zero"
+    assert found["optional packages"]["peft"] == "not installed: pip install 'wirelessfl[language]'"
+    assert "speed" not in found
+
+
+def test_data_sets_are_described():
+    """All of them, with the shape and classes that the loaders declare; digits is counted."""
+    assert {*ABOUT} == {*dataset_names()}
+    for name in dataset_names():
+        facts = known_facts(name)
+        assert facts is None or f"{facts.classes} classes" in described(name)
+    digits = load_dataset("digits")
+    assert described("digits").startswith(
+        f"{len(digits.train_labels):,} + {len(digits.test_labels)} handwritten digits, 1x8x8"
+    )
+
+
+@pytest.mark.parametrize("word", ["uplink", "uplinks", "delays", "data-sets"])
+def test_one_kind_is_listed(word, capsys):
+    assert main(["list", word]) == 0
+    out = capsys.readouterr().out
+    assert "hist" not in out.split()
+    names = {"delays": KINDS["delays"].classes(), "data-sets": dataset_names()}
+    assert {*names.get(word, KINDS["uplink"].classes())} <= {*out.split()}
+
+
+def test_one_choice_is_listed_with_its_settings(capsys):
+    assert main(["list", "fedprox"]) == 0
+    out = capsys.readouterr().out
+    assert out.startswith("algorithm fedprox: FedAvg with a proximal term")
+    assert "--mu X" in out
+    assert main(["list", "digits"]) == 0
+    assert "--dataset digits" in capsys.readouterr().out
+    assert main(["list", "fedprx"]) == 2
+    assert "'fedprx' is unknown. Do you mean 'fedprox'?" in capsys.readouterr().err

@@ -1,0 +1,110 @@
+"""``wirelessfl list``: the names of all choices, or the settings of one."""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from wirelessfl.errors import ConfigError
+
+Lines = Mapping[str, str]
+PLAIN = {"algorithm": "algorithms", "dataset": "data sets", "model": "models"}
+"""Headings of kinds that have no flag with a table of their own."""
+
+
+def add_list(subparsers: Any) -> None:
+    """Add the command to the parser."""
+    parser = subparsers.add_parser(
+        "list", help="list algorithms, data sets, models and other choices: wirelessfl list [NAME]"
+    )
+    parser.set_defaults(command=list_choices)
+    parser.add_argument(
+        "name", nargs="?", metavar="NAME", help="a kind, e.g. uplink; or a choice, e.g. hist"
+    )
+
+
+def list_choices(arguments: argparse.Namespace) -> int:
+    """Print the names of all choices, those of one kind, or the settings of one choice."""
+    names = dict(_kinds())
+    console, wanted = Console(), arguments.name
+    if wanted is None:
+        console.print(_table(names))
+        return 0
+    kind = _kind(wanted, names)
+    if kind in names:
+        console.print(_table({kind: names[kind]}))
+        return 0
+    owners = [kind for kind, lines in names.items() if wanted in lines]
+    if not owners:
+        from wirelessfl.wording import suggestion
+
+        known = [*names, *(name for lines in names.values() for name in lines)]
+        raise ConfigError(
+            f"{wanted!r} is unknown.{suggestion(wanted, known)} wirelessfl list lists all names."
+        )
+    for kind in owners:
+        for line in _details(kind, wanted, names[kind][wanted]):
+            console.print(line, markup=False, highlight=False, soft_wrap=True)
+    return 0
+
+
+def _kind(word: str, kinds: Collection[str]) -> str:
+    """The kind that a word names: "uplink", "uplinks", "data sets"; else the word."""
+    plain = word.lower().replace("-", "_").replace(" ", "_")
+    plain = plain.replace("data_set", "dataset")
+    return next((kind for kind in kinds if plain in (kind, f"{kind}s")), word)
+
+
+def _kinds() -> Iterator[tuple[str, Lines]]:
+    """Yield each kind with the first lines of its choices."""
+    from wirelessfl.algorithms import algorithm_classes
+    from wirelessfl.config.kinds import KINDS
+    from wirelessfl.data import dataset_names
+    from wirelessfl.data.described import described
+    from wirelessfl.models import MODELS
+
+    yield "algorithm", {n: _first_line(c) for n, c in algorithm_classes().items()}
+    yield "dataset", {name: described(name) for name in dataset_names()}
+    yield "model", {name: _first_line(made) for name, made in MODELS.items()}
+    for kind, known in KINDS.items():
+        if kind != "model":
+            yield kind, {name: _first_line(cls) for name, cls in known.classes().items()}
+
+
+def _first_line(thing: Any) -> str:
+    return (thing.__doc__ or "").strip().splitlines()[0]
+
+
+def _table(names: Mapping[str, Lines]) -> Table:
+    table = Table(show_header=False, box=None, padding=(0, 2))
+    for kind, things in names.items():
+        heading = PLAIN.get(kind, f"--{kind.replace('_', '-')}")
+        table.add_row(f"[bold]{heading}[/bold]", "")
+        for name, text in sorted(things.items()):
+            table.add_row(f"  {name}", escape(text))
+    return table
+
+
+def _details(kind: str, name: str, line: str) -> Iterator[str]:
+    """Yield lines about one choice: what it is, and its settings."""
+    from wirelessfl.algorithms import algorithm_classes
+    from wirelessfl.cli.flags import choice_flags
+    from wirelessfl.cli.help import flag_line
+    from wirelessfl.config.kinds import KINDS
+
+    if kind == "dataset":
+        yield f"dataset {name}: {line}."
+        yield f"  wirelessfl run fedavg --dataset {name}"
+        return
+    cls = algorithm_classes()[name] if kind == "algorithm" else KINDS[kind].classes()[name]
+    text = inspect.getdoc(getattr(cls, "factory", None) or cls) or line
+    yield f"{kind.replace('_', ' ')} {name}: {text.partition(chr(10) + 'Args:')[0].strip()}"
+    for flag in choice_flags(kind, cls):
+        option, description = flag_line(flag, flag.default)
+        yield f"  {option:<28} {description}"
