@@ -15,7 +15,7 @@ from channels.arrays import FloatArray, IntArray
 from wirelessfl.errors import ConfigError
 from wirelessfl.guard import calling, described
 from wirelessfl.losses import Accuracy
-from wirelessfl.metrics.base import Metric, Tested
+from wirelessfl.metrics.base import Metric, Predicted
 
 MOST_SHARES = 10**8
 """Largest number of clients times classes whose label shares are held in memory."""
@@ -29,7 +29,7 @@ class Measures:
         metrics: the metrics.
         accuracy: what counts as right; None if outputs are neither right nor wrong.
         classes: number of outputs of the model.
-        shares: see ``Tested``.
+        shares: see ``Predicted``.
     """
 
     metrics: tuple[Metric, ...] = ()
@@ -51,7 +51,7 @@ class Measures:
         """
         if not bool(outputs.isfinite().all()):
             return {metric.field: None for metric in self.metrics}
-        tested = Tested(outputs, labels, self.accuracy, self.classes, self.shares)
+        tested = Predicted(outputs, labels, self.accuracy, self.classes, self.shares)
         found = {}
         for metric in self.metrics:
             with calling(f"metric {metric.field!r}"):

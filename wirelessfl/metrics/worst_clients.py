@@ -11,7 +11,7 @@ from torch import Tensor
 
 from channels.arrays import FloatArray
 from wirelessfl.losses import Accuracy
-from wirelessfl.metrics.base import Metric, Tested
+from wirelessfl.metrics.base import Metric, Predicted
 from wirelessfl.metrics.class_accuracy import of_classes
 
 FRACTION = 0.1
@@ -33,7 +33,7 @@ class WorstClients(Metric):
         single = labels.dtype == torch.int64 and labels.dim() == 1
         return None if single else "needs one class per sample, int64 labels [n]"
 
-    def value(self, tested: Tested) -> float:
+    def value(self, tested: Predicted) -> float:
         """See :class:`Metric`."""
         assert tested.shares is not None
         return worst(of_classes(tested).cpu().numpy(), tested.shares)
