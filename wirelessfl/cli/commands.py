@@ -177,6 +177,7 @@ def list_choices(arguments: argparse.Namespace) -> int:
     from wirelessfl.algorithms import algorithm_classes
     from wirelessfl.config.kinds import KINDS
     from wirelessfl.data import dataset_names
+    from wirelessfl.metrics import METRICS
     from wirelessfl.models import MODELS
 
     def first_line(thing: Any) -> str:
@@ -192,6 +193,7 @@ def list_choices(arguments: argparse.Namespace) -> int:
             for kind, known in KINDS.items()
             if kind != "model"
         ),
+        ("--metric", {n: first_line(c) for n, c in METRICS.classes().items()}),
     ):
         table.add_row(f"[bold]{kind}[/bold]", "")
         for name, text in sorted(things.items()):

@@ -73,7 +73,7 @@ class Dataset:
             self._check_types(
                 part, getattr(self, f"{part}_inputs"), getattr(self, f"{part}_labels")
             )
-        if self.classes is None:
+        if vars(self)["classes"] is None:
             derived = derived_classes(self.name, self.train_labels, self.test_labels)
             object.__setattr__(self, "classes", derived)
         for part in ("train", "test"):

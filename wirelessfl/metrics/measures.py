@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from torch import Tensor
 
-from channels.arrays import FloatArray, IntArray
+from channels.arrays import BoolArray, FloatArray, IntArray
 from wirelessfl.errors import ConfigError
 from wirelessfl.guard import calling, described
 from wirelessfl.losses import Accuracy
@@ -39,6 +39,10 @@ class Measures:
 
     def __bool__(self) -> bool:
         return bool(self.metrics)
+
+    def of_clients(self, present: BoolArray) -> Measures:
+        """The metrics of some clients, [clients] boolean."""
+        return self if self.shares is None else replace(self, shares=self.shares[present])
 
     def of(self, outputs: Tensor, labels: Tensor) -> dict[str, Any]:
         """The metrics by field of rows; None for values that are not finite.

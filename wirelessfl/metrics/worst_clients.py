@@ -22,8 +22,8 @@ class WorstClients(Metric):
     """Mean accuracy of the worst 10 % of clients.
 
     The accuracy of a client is an estimate: the mean of the test accuracies of the classes,
-    weighted by the shares of these labels among the client's training samples. Clients do not
-    share test samples out. Classes without test samples are left out of the mean.
+    weighted by the shares of these labels among the client's training samples. Classes without
+    test samples are left out of the mean. In sessions, the clients are those present.
     """
 
     by_clients: ClassVar[bool] = True

@@ -18,6 +18,7 @@ from wirelessfl.metrics import (
     Predicted,
     check_name,
     find_metric,
+    label_shares,
     smaller_is_better,
 )
 from wirelessfl.metrics.names import FIELDS
@@ -209,3 +210,21 @@ def test_names():
     with pytest.raises(ConfigError, match="give a name"):
         check_name("")
     assert set(LOSSES.classes()) == {"cross-entropy", "binary-cross-entropy", "mse", "l1", "huber"}
+
+
+def test_worst_clients_of_sessions_are_present_ones():
+    """Clients that are absent do not count; without shares nothing changes."""
+    shares = np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]])
+    measures = Measures((METRICS.find("worst-clients")(),), "classes", 2, shares)
+    outputs, labels = torch.eye(2), torch.tensor([0, 0])  # classes: 0.5 right, none
+    assert measures.of(outputs, labels) == {"worst_clients": 0.5}
+    labels = torch.tensor([1, 1])
+    present = measures.of_clients(np.array([False, True, True]))
+    assert np.array_equal(present.shares, shares[1:])
+    assert present.of(outputs, labels) == {"worst_clients": 0.5}
+
+
+def test_label_shares_by_hand():
+    labels = torch.tensor([0, 0, 2, 1])
+    found = label_shares(labels, [np.array([0, 1, 2]), np.array([3])], 3)
+    assert found == pytest.approx(np.array([[2 / 3, 0, 1 / 3], [0, 1, 0]]))
