@@ -93,7 +93,7 @@ def test_the_extension_examples_run(tmp_path, monkeypatch, launcher):
             out = f"run{commands}"
             started.append(launcher.start(*words, *small, "--out", out, safe_path=True))
             commands += 1
-    assert commands == 10
+    assert commands == 13
     for process in started:
         assert process.wait() == 0, process.communicate()[1]
     ruff = [sys.executable, "-m", "ruff", "check", "--select", "E,F,I,D1", "--line-length", "100"]
@@ -349,6 +349,50 @@ def test_the_documented_algorithms_reduce_to_fedavg(tmp_path, monkeypatch):
     for same in params[1:3]:
         assert torch.allclose(params[0], same, atol=1e-6)  # FedAvg fuses its steps
     assert not torch.allclose(params[0], params[3], atol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["Decayed", "Clipped", "AdamWClients"])
+def test_the_documented_optimisers_equal_those_of_torch(tmp_path, monkeypatch, name):
+    """Five full-batch steps of one client, compared with torch.optim."""
+    import torch
+    from torch.nn import functional as F
+
+    import wirelessfl
+    from wirelessfl.data import Dataset
+    from wirelessfl.models import FCNN
+
+    monkeypatch.syspath_prepend(tmp_path)
+    page = blocks(ROOT / "docs" / "extending.md")
+    (code,) = (code for _, file, code in page if file == "my_optimisers.py")
+    (tmp_path / "docs_optimisers.py").write_text(code)
+    x, module = torch.randn(20, 6), FCNN((6,), 3, hidden=(4,))
+    y = torch.arange(20) % 3
+    flags = {
+        "Decayed": {"decay": 0.5},
+        "Clipped": {"max_norm": 0.05},
+        "AdamWClients": {"decay": 0.5},
+    }
+    params = [value.detach().clone().requires_grad_() for value in module.parameters()]
+    if name == "AdamWClients":
+        optimiser = torch.optim.AdamW(params, lr=0.1, weight_decay=0.5)
+    else:
+        optimiser = torch.optim.SGD(params, lr=0.1, weight_decay=0.5 * (name == "Decayed"))
+    names = [key for key, _ in module.named_parameters()]
+    for _ in range(5):
+        optimiser.zero_grad()
+        outputs = torch.func.functional_call(module, dict(zip(names, params, strict=True)), (x,))
+        F.cross_entropy(outputs, y).backward()
+        if name == "Clipped":
+            torch.nn.utils.clip_grad_norm_(params, 0.05)
+        optimiser.step()
+    config = wirelessfl.Config.from_flags(
+        f"docs_optimisers:{name}", **flags[name], lr=0.1, clients=1, rounds=1, local_steps=5,
+        batch_size=20, split="iid", threads=1, out=tmp_path / "run",
+    )  # fmt: skip
+    data = Dataset("points", x, y, x, y)
+    found = wirelessfl.run(config, data=data, model=module).params
+    for key, value in zip(names, params, strict=True):
+        assert torch.allclose(found[key], value, atol=1e-5), key
 
 
 def test_the_documented_network_agrees_with_itself(tmp_path, monkeypatch):

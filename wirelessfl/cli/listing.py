@@ -67,6 +67,7 @@ def _kinds() -> Iterator[tuple[str, Lines]]:
     from wirelessfl.config.kinds import KINDS
     from wirelessfl.data import dataset_names
     from wirelessfl.data.described import described
+    from wirelessfl.metrics import METRICS
     from wirelessfl.models import MODELS
 
     yield "algorithm", {n: _first_line(c) for n, c in algorithm_classes().items()}
@@ -75,6 +76,7 @@ def _kinds() -> Iterator[tuple[str, Lines]]:
     for kind, known in KINDS.items():
         if kind != "model":
             yield kind, {name: _first_line(cls) for name, cls in known.classes().items()}
+    yield "metric", {name: _first_line(cls) for name, cls in METRICS.classes().items()}
 
 
 def _first_line(thing: Any) -> str:
@@ -97,12 +99,15 @@ def _details(kind: str, name: str, line: str) -> Iterator[str]:
     from wirelessfl.cli.flags import choice_flags
     from wirelessfl.cli.help import flag_line
     from wirelessfl.config.kinds import KINDS
+    from wirelessfl.metrics import METRICS
 
     if kind == "dataset":
         yield f"dataset {name}: {line}."
         yield f"  wirelessfl run fedavg --dataset {name}"
         return
-    cls = algorithm_classes()[name] if kind == "algorithm" else KINDS[kind].classes()[name]
+    known: dict[str, Any] = {"algorithm": algorithm_classes, "metric": METRICS.classes}
+    classes = known[kind]() if kind in known else KINDS[kind].classes()
+    cls = classes[name]
     text = inspect.getdoc(getattr(cls, "factory", None) or cls) or line
     yield f"{kind.replace('_', ' ')} {name}: {text.partition(chr(10) + 'Args:')[0].strip()}"
     for flag in choice_flags(kind, cls):

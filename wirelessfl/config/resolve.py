@@ -20,6 +20,7 @@ from wirelessfl.data.pretrained import HUB_MODEL
 from wirelessfl.data.words import WordTokenizer
 from wirelessfl.errors import ConfigError
 from wirelessfl.layouts.base import Placed
+from wirelessfl.metrics import find_metric
 
 STAR_CELLS, STAR_EDGE_ROUNDS = 1, 1
 MAX_CELLS, EDGE_ROUNDS = 4, 5
@@ -111,7 +112,7 @@ def check(settings: Settings) -> None:
         settings: settings whose dependent defaults are filled in.
 
     Raises:
-        ConfigError: settings conflict; the message names them.
+        ConfigError: settings conflict, or a metric is unknown; the message names them.
     """
     check_sessions(settings)
     _check_selection(settings)
@@ -123,6 +124,8 @@ def check(settings: Settings) -> None:
     check_schedule(settings)
     check_one_variable(settings)
     _check_network(settings)
+    for name in settings.evaluation.metric or ():
+        find_metric(name)  # raises if there is no such metric
 
 
 def _check_selection(settings: Settings) -> None:

@@ -6,7 +6,7 @@ test samples. It is named by its import path or given to ``wirelessfl.run``.
 
 from __future__ import annotations
 
-from wirelessfl.metrics.base import Metric, Tested
+from wirelessfl.metrics.base import Metric, Predicted
 from wirelessfl.metrics.measures import Measures, label_shares
 from wirelessfl.metrics.names import METRICS, check_name, find_metric, smaller_is_better
 from wirelessfl.metrics.own import OwnMetric
@@ -16,7 +16,7 @@ __all__ = [
     "Measures",
     "Metric",
     "OwnMetric",
-    "Tested",
+    "Predicted",
     "check_name",
     "find_metric",
     "label_shares",

@@ -16,7 +16,7 @@ from wirelessfl.registry import Choice
 
 
 @dataclass(frozen=True, eq=False)
-class Tested:
+class Predicted:
     """A model's outputs for all test samples.
 
     Args:
@@ -73,7 +73,7 @@ class Metric(Choice, ABC):
         return None
 
     @abstractmethod
-    def value(self, tested: Tested) -> float | Sequence[float]:
+    def value(self, tested: Predicted) -> float | Sequence[float]:
         """The metric of all test samples."""
 
 
@@ -100,7 +100,7 @@ class OfReals(Metric):
             return None
         return "needs real labels, float32, and a loss of regression such as mse"
 
-    def value(self, tested: Tested) -> float:
+    def value(self, tested: Predicted) -> float:
         """The mean over the labels of a sample."""
         labels = tested.labels.double()
         outputs = tested.outputs.double().reshape(labels.shape)

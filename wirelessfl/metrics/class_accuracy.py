@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from wirelessfl.metrics.base import OfClasses, Tested
+from wirelessfl.metrics.base import OfClasses, Predicted
 
 
 @dataclass(frozen=True)
@@ -17,13 +17,13 @@ class ClassAccuracy(OfClasses):
     the samples in which each label is right.
     """
 
-    def value(self, tested: Tested) -> list[float]:
+    def value(self, tested: Predicted) -> list[float]:
         """See :class:`Metric`."""
         found: list[float] = of_classes(tested).tolist()
         return found
 
 
-def of_classes(tested: Tested) -> Tensor:
+def of_classes(tested: Predicted) -> Tensor:
     """Accuracy of each class, [classes], float64; nan for a class without samples."""
     truth, found = tested.one_hot
     if tested.accuracy == "signs":

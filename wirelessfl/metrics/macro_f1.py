@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wirelessfl.metrics.base import OfClasses, Tested
+from wirelessfl.metrics.base import OfClasses, Predicted
 
 
 @dataclass(frozen=True)
@@ -15,7 +15,7 @@ class MacroF1(OfClasses):
     per sample all of them count, and F1 is 0 for a label that never occurs and is never predicted.
     """
 
-    def value(self, tested: Tested) -> float:
+    def value(self, tested: Predicted) -> float:
         """See :class:`Metric`."""
         truth, found = tested.one_hot
         hits, both = (truth & found).sum(0).double(), (truth.sum(0) + found.sum(0)).double()

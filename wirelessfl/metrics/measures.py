@@ -5,17 +5,17 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from torch import Tensor
 
-from channels.arrays import FloatArray, IntArray
+from channels.arrays import BoolArray, FloatArray, IntArray
 from wirelessfl.errors import ConfigError
 from wirelessfl.guard import calling, described
 from wirelessfl.losses import Accuracy
-from wirelessfl.metrics.base import Metric, Tested
+from wirelessfl.metrics.base import Metric, Predicted
 
 MOST_SHARES = 10**8
 """Largest number of clients times classes whose label shares are held in memory."""
@@ -29,7 +29,7 @@ class Measures:
         metrics: the metrics.
         accuracy: what counts as right; None if outputs are neither right nor wrong.
         classes: number of outputs of the model.
-        shares: see ``Tested``.
+        shares: see ``Predicted``.
     """
 
     metrics: tuple[Metric, ...] = ()
@@ -39,6 +39,10 @@ class Measures:
 
     def __bool__(self) -> bool:
         return bool(self.metrics)
+
+    def of_clients(self, present: BoolArray) -> Measures:
+        """The metrics of some clients, [clients] boolean."""
+        return self if self.shares is None else replace(self, shares=self.shares[present])
 
     def of(self, outputs: Tensor, labels: Tensor) -> dict[str, Any]:
         """The metrics by field of rows; None for values that are not finite.
@@ -51,7 +55,7 @@ class Measures:
         """
         if not bool(outputs.isfinite().all()):
             return {metric.field: None for metric in self.metrics}
-        tested = Tested(outputs, labels, self.accuracy, self.classes, self.shares)
+        tested = Predicted(outputs, labels, self.accuracy, self.classes, self.shares)
         found = {}
         for metric in self.metrics:
             with calling(f"metric {metric.field!r}"):

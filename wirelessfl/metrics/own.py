@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from wirelessfl.metrics.base import Metric, Tested
+from wirelessfl.metrics.base import Metric, Predicted
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class OwnMetric(Metric):
         """Name of the field of rows."""
         return self.called
 
-    def value(self, tested: Tested) -> Any:
+    def value(self, tested: Predicted) -> Any:
         """See :class:`Metric`."""
         return self.function(tested.outputs.cpu().clone(), tested.labels.cpu().clone())
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from channels.arrays import FloatArray
 from wirelessfl.losses import Accuracy
-from wirelessfl.metrics.base import Metric, Tested
+from wirelessfl.metrics.base import Metric, Predicted
 from wirelessfl.metrics.class_accuracy import of_classes
 
 FRACTION = 0.1
@@ -22,8 +22,8 @@ class WorstClients(Metric):
     """Mean accuracy of the worst 10 % of clients.
 
     The accuracy of a client is an estimate: the mean of the test accuracies of the classes,
-    weighted by the shares of these labels among the client's training samples. Clients do not
-    share test samples out. Classes without test samples are left out of the mean.
+    weighted by the shares of these labels among the client's training samples. Classes without
+    test samples are left out of the mean. In sessions, the clients are those present.
     """
 
     by_clients: ClassVar[bool] = True
@@ -33,7 +33,7 @@ class WorstClients(Metric):
         single = labels.dtype == torch.int64 and labels.dim() == 1
         return None if single else "needs one class per sample, int64 labels [n]"
 
-    def value(self, tested: Tested) -> float:
+    def value(self, tested: Predicted) -> float:
         """See :class:`Metric`."""
         assert tested.shares is not None
         return worst(of_classes(tested).cpu().numpy(), tested.shares)

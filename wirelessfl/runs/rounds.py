@@ -7,6 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
+from wirelessfl.metrics import Measures
 from wirelessfl.rounds.cells import AsynchronousCells
 from wirelessfl.runs.client_log_file import ClientLogFile
 from wirelessfl.runs.directory import CLIENT_LOG, Row
@@ -52,12 +53,16 @@ class RoundsEngine:
         """Accuracy, loss and metrics of the cloud's model."""
         params = self.setup.training.server.cloud["params"]
         tested = deployed(self.setup.model.objective, params, self.setup.tested)
-        held, measures = self.validation_samples(), self.setup.model.measures
+        held, measures = self.validation_samples(), self.measures()
         return evaluation_fields(
             params,
             measured(*tested, self.test_samples(), measures),
             None if held is None else measured(*tested, held, measures),
         )
+
+    def measures(self) -> Measures:
+        """Further metrics of the model."""
+        return self.setup.model.measures
 
     def test_samples(self) -> Samples:
         """Test samples on which the model is evaluated."""

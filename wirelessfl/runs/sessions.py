@@ -7,6 +7,7 @@ from typing import Any
 from torch import Tensor
 
 from wirelessfl.errors import DataError
+from wirelessfl.metrics import Measures
 from wirelessfl.runs.directory import Row
 from wirelessfl.runs.rounds import RoundsEngine
 from wirelessfl.schedules.events import Reached, Report
@@ -32,6 +33,10 @@ class SessionsEngine(RoundsEngine):
         """Evaluate the cloud's model, by default on the labels of present clients."""
         row, reached = super().row(report)
         return {**report.status, **row, **self.setup.regime.numbers()}, reached
+
+    def measures(self) -> Measures:
+        """Further metrics, of which those of clients are of the present ones."""
+        return super().measures().of_clients(self.setup.regime.server.present.mask)
 
     def test_samples(self) -> Samples:
         """Test samples with tested labels.

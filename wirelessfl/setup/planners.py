@@ -13,6 +13,7 @@ from wirelessfl.config import Config
 from wirelessfl.config.sections import DataSection
 from wirelessfl.data import Dataset, known_facts
 from wirelessfl.data.label_groups import LabelGroups
+from wirelessfl.losses import FunctionLoss, Probe
 from wirelessfl.rounds.links import Links
 from wirelessfl.rounds.plan import Participation, WholeModel
 from wirelessfl.rounds.planner import Planner
@@ -96,7 +97,10 @@ def untrained_model(config: Config, given: GivenObjects, stream: Stream) -> Untr
     module = given.model
     if module is None:
         module = configured_model(config.choices.model, data, stream.child("initial weights"))
-    objective = Objective.of(module)
+    loss = config.choices.loss  # FLOPs are those of the layers
+    if isinstance(loss, FunctionLoss) or not loss.fits(data.train_labels):
+        loss = Probe()
+    objective = replace(Objective.of(module), criterion=loss)
     cost = counted_cost(config, objective, data.train_inputs, data.train_labels)
     return UntrainedModel(module, objective, data, cost)
 

@@ -17,7 +17,7 @@ def listed(given: Any) -> Any:
     if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
         return given
     found = (absolute(part.strip()) for name in names for part in name.split(","))
-    return tuple(dict.fromkeys(name for name in found if name)) or None
+    return tuple(dict.fromkeys(name for name in found if name)) or given
 
 
 class EvaluationSection(Section):
@@ -67,7 +67,7 @@ class EvaluationSection(Section):
         accuracy = self.monitor is None or self.monitor.endswith("accuracy")
         if self.target is not None and accuracy and not 0 < self.target <= 1:
             raise ConfigError(
-                f"evaluation.target is {self.target:g}: give a number > 0 and <= 1, or name the "
+                f"target is {self.target:g}: give a number > 0 and <= 1, or name the "
                 "field that it refers to by monitor."
             )
         return self
