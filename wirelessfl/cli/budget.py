@@ -13,6 +13,7 @@ from rich.table import Table
 from channels import Access, LinkBudget, Network, link_budget
 from channels.budget import ACCESSES
 from channels.streams import Stream
+from channels.summaries import counted
 from solvers import OverTheAir
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
@@ -119,11 +120,6 @@ def notes(network: Network, upload_mib: float) -> list[str]:
     if network.interference is None:
         lines.append("Interference between cells is off.")
     return lines
-
-
-def counted(number: int, word: str) -> str:
-    """A number of things, e.g. "1 cell" or "2 cells"."""
-    return f"{number} {word}{'' if number == 1 else 's'}"
 
 
 def _by_quantity(found: LinkBudget) -> Table:
