@@ -87,6 +87,7 @@ def _needed(kinds: list[str], value: Any, names: dict[str, Any]) -> str:
     """Describe the accepted type for an error message; empty if ``value`` has one of ``kinds``."""
     if value is None and "None" in kinds:
         return ""
+    wanted: list[str] = []
     for kind in kinds:
         if kind == "ArrayLike":
             instead = instead_of(value)
@@ -98,8 +99,10 @@ def _needed(kinds: list[str], value: Any, names: dict[str, Any]) -> str:
             return "" if isinstance(value, str) else "a string"
         known = _class(kind, names)
         if known is not None:
-            return "" if isinstance(value, known) else f"a {public_path(known)}"
-    return ""
+            if isinstance(value, known):
+                return ""
+            wanted.append(f"a {public_path(known)}")
+    return " or ".join(wanted)
 
 
 def _class(kind: str, names: dict[str, Any]) -> type | None:

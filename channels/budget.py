@@ -15,6 +15,7 @@ from channels.arrays import BoolArray, FloatArray, IntArray
 from channels.decibels import dbm_to_watts, watts_to_dbm
 from channels.loads import BITS_PER_ELEMENT, Load
 from channels.network import ChannelDraw, Network
+from channels.summaries import counted, span, text_table
 from channels.validation import shown
 
 ACCESSES: Mapping[str, Access] = {
@@ -76,6 +77,38 @@ class LinkBudget:
     rate_bps: Mapping[str, FloatArray]
     seconds: Mapping[str, FloatArray]
     bits: FloatArray | None
+
+    def __repr__(self) -> str:
+        """One line; ``print(budget.text())`` has a line per client."""
+        clients = counted(len(self.client), "client")
+        return f"<LinkBudget: {clients}, mean SNR {span(self.mean_snr_db, 'dB')}>"
+
+    def text(self, clients: int = 100) -> str:
+        """A table with a line per client: cell, distance, SNR, and rate and seconds by access.
+
+        Args:
+            clients: maximum number of lines.
+        """
+        columns: dict[str, tuple[FloatArray | IntArray, str, float]] = {
+            "client": (self.client, "d", 1),
+            "cell": (self.cell, "d", 1),
+        }
+        if self.distance_m is not None:
+            columns["distance\n[m]"] = self.distance_m, ".1f", 1
+        columns["mean SNR\n[dB]"] = self.mean_snr_db, ".2f", 1
+        columns["SNR, all\nantennas [dB]"] = self.combined_snr_db, ".2f", 1
+        for name, rate in self.rate_bps.items():
+            columns[f"{name}\n[Mbit/s]"] = rate, ".4g", 1e6
+        for name, seconds in self.seconds.items():
+            columns[f"{name}\n[s]"] = seconds, ".4g", 1
+        lines = [
+            [format(values[place] / unit if unit != 1 else values[place], form)
+             for values, form, unit in columns.values()]
+            for place in range(min(clients, len(self.client)))
+        ]  # fmt: skip
+        table = text_table(list(columns), lines)
+        more = len(self.client) - len(lines)
+        return f"{table}\n... and {more} more" if more > 0 else table
 
     def columns(self) -> dict[str, FloatArray | None]:
         """All terms by name with unit, e.g. ``"path loss [dB]"``, each [clients] or None."""
@@ -153,7 +186,7 @@ def _missing(quantity: str) -> str | None:
 
 @checked()
 def link_budget(
-    network: Network,
+    network: Network | ChannelDraw,
     *,
     bits: ArrayLike | None = None,
     accesses: Mapping[str, Access] | None = None,
@@ -162,6 +195,7 @@ def link_budget(
 
     Rates and seconds are those of a draw in which ||h||^2 has its mean, M times the path gain, and
     interference has its mean power. Fading makes the mean rate lower, as log2(1 + SNR) is concave.
+    Those of a channel draw, and its SNR of all antennas and its interference, hold in that block.
 
     >>> import channels
     >>> network = channels.section_vi_c(cells=2, clients=4, stream=channels.Stream(1))
@@ -170,13 +204,13 @@ def link_budget(
     (['equal bands', 'equal slots', 'over the air'], [0, 1, 2, 3])
 
     Args:
-        network: a network or sub-network.
+        network: a network or sub-network, or a channel draw of one block.
         bits: size of each client's upload, one number or [clients], finite and > 0; None for rates
             alone. Over the air, 32 bits are an element.
         accesses: accesses by name; None for equal slots, equal bands and over the air.
 
     Raises:
-        ValueError: ``bits`` is out of range.
+        ValueError: ``bits`` is out of range, or the draw has several blocks.
         TypeError: an argument has the wrong type.
     """
     known = ACCESSES if accesses is None else accesses
@@ -188,6 +222,12 @@ def link_budget(
     for name, access in known.items():
         if not isinstance(access, Access):
             raise TypeError(f"accesses[{name!r}] is {shown(access)}: give a channels.Access.")
+    given = network if isinstance(network, ChannelDraw) else None
+    if given is not None and given.h.ndim > 2:
+        raise ValueError(
+            f"network is {given!r}: give a draw of one block, e.g. draw.block(0), or the network."
+        )
+    network = network.network if isinstance(network, ChannelDraw) else network
     cells = network.cell_of
     size = None if bits is None else _sizes(bits, network.clients)
     rise = None
@@ -196,11 +236,17 @@ def link_budget(
     amplitude = 10 ** (network.path_gain_db / 20)
     h = np.repeat(amplitude[:, None], network.antennas, axis=1).astype(np.complex64)
     draw = ChannelDraw(network, h, rise)
+    if given is not None:
+        draw, rise = given, given.noise_rise
     # A load that is linear in its bits has the same rate for any number of them.
     load = Load(0.0, (np.ones(network.clients) if size is None else size) / BITS_PER_ELEMENT)
     served = {name: access.seconds(load, draw) for name, access in known.items()}
     combined = network.mean_snr_db + 10 * np.log10(network.antennas)
     rise_db = None if rise is None else 10 * np.log10(rise)[cells]
+    snr = combined if rise_db is None else combined - rise_db
+    if given is not None:
+        with np.errstate(divide="ignore"):
+            snr = 10 * np.log10(draw.snr * draw.gain)
     where, rows = network.placement, network.numbers
     return LinkBudget(
         client=rows,
@@ -215,7 +261,7 @@ def link_budget(
         noise_dbm=network.noise_dbm[cells],
         mean_snr_db=network.mean_snr_db,
         noise_rise_db=rise_db,
-        combined_snr_db=combined if rise_db is None else combined - rise_db,
+        combined_snr_db=snr,
         rate_bps={name: load.bits / seconds for name, seconds in served.items()},
         seconds={} if size is None else served,
         bits=size,

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from channels.arguments import checked
 from channels.arrays import BoolArray, ComplexArray, FloatArray, IntArray
 from channels.network import ChannelDraw, Network
+from channels.summaries import span
 from channels.validation import common_shape
 
 BITS_PER_ELEMENT = 32
@@ -58,6 +59,13 @@ class Load:
     after_seconds: FloatArray
     deadline_seconds: FloatArray
     bits_per_element: float
+
+    def __repr__(self) -> str:
+        """One line."""
+        return (
+            f"<Load: shape {list(self.shape)}, {span(self.cycles, 'cycles')}, "
+            f"{span(self.bits, 'bits')}>"
+        )
 
     @checked()
     def __init__(
@@ -203,6 +211,14 @@ class Service:
     decision: Decision = NOTHING_DECIDED
     transmissions: FloatArray | None = None
     airtime_seconds: FloatArray | None = None
+
+    def __repr__(self) -> str:
+        """One line."""
+        arrived = int(np.count_nonzero(self.arrived))
+        return (
+            f"<Service: shape {list(np.shape(self.seconds))}, {span(self.seconds, 's')}, "
+            f"{span(self.joules, 'J')}, {arrived} of {np.size(self.arrived)} arrive>"
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -26,6 +26,7 @@ from channels.fading import Fading, FadingByClient, Rayleigh, correlation_root
 from channels.interference import Interference
 from channels.placement import Placement
 from channels.streams import Stream
+from channels.summaries import counted, hertz, span
 from channels.validation import (
     as_array,
     checked_cells,
@@ -47,6 +48,8 @@ DEFAULT_POWER_W = 0.1
 """Default transmit power of a client, 20 dBm, at which :meth:`Network.from_snr` fixes the gains."""
 DEFAULT_DBM = 20.0
 """The same power in dBm."""
+SHOWN = 10_000
+"""Maximum number of clients whose SNRs the representation of a network evaluates."""
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -251,6 +254,22 @@ class Network(ClientsByCell):
         snr = in_range("snr_db", snr_db, ("clients", self.clients), limit=LARGEST_DB)
         values: dict[str, Any] = {"_snr_db": snr, "_noise_dbm": self.noise_dbm}
         return replace(self, placement=None, **values)  # the SNR no longer follows from positions
+
+    def __repr__(self) -> str:
+        """One line; of many clients, the SNRs are those of some of them."""
+        rows = np.arange(self.clients)
+        about = ""
+        if self.clients > SHOWN:
+            rows, about = np.linspace(0, self.clients - 1, SHOWN).astype(np.int64), "about "
+        snr = self.snr_db_of(rows) + vars(self)["path_gain_db"].at(rows)
+        return f"<Network: {self._size}, mean SNR {about}{span(snr, 'dB')}>"
+
+    @property
+    def _size(self) -> str:
+        clients, cells = counted(self.clients, "client"), counted(self.cells, "cell")
+        each = " per cell" if self.cells > 1 else ""
+        antennas = counted(self.antennas, "antenna")
+        return f"{clients} in {cells}, {hertz(self.bandwidth_hz)}{each}, {antennas}"
 
     @property
     def noise_dbm(self) -> FloatArray:
@@ -493,6 +512,14 @@ class ChannelDraw:
             rise = np.array(as_array("noise_rise", self.noise_rise), dtype=np.float64)
             self._check_rise(rise)
             object.__setattr__(self, "noise_rise", rise)
+
+    def __repr__(self) -> str:
+        """One line."""
+        blocks = self.h.shape[:-2]
+        of = "" if not blocks else f"{' x '.join(map(str, blocks))} blocks of "
+        with np.errstate(divide="ignore"):
+            snr = 10 * np.log10(self.snr * self.gain)
+        return f"<ChannelDraw: {of}{self.network._size}, SNR {span(snr, 'dB')}>"
 
     def _check_rise(self, rise: FloatArray) -> None:
         wanted = (*self.h.shape[:-2], self.network.cells)

@@ -20,7 +20,16 @@ from wirelessfl.config.sections import WITHOUT_RESULTS
 from wirelessfl.config.unused import kept_tables
 
 DEFAULTS = Path(__file__).with_name("defaults.toml")
-MACHINE = ("device", "executor", "chunk", "replay", "workers", "threads", "checkpoint_seconds")
+MACHINE = (
+    "device",
+    "executor",
+    "chunk",
+    "replay",
+    "workers",
+    "threads",
+    "checkpoint_seconds",
+    "client_log",
+)
 """Settings of ``[run]`` that say where a run is computed, not what."""
 LATER = ("failures", "layout", "loss", "path_loss", "select")
 """Kinds of choices that are newer than the first names of runs, which do not have them."""

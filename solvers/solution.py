@@ -77,8 +77,16 @@ class Solution(Generic[Value]):
     seconds: float
     message: str = ""
 
+    def __repr__(self) -> str:
+        """One line, without the value."""
+        return f"<Solution: {self}>"
+
     def __str__(self) -> str:
-        """One line: status, objective, bound, backend, time, message."""
+        """One line: status, objective, bound, backend, time, message.
+
+        Of a batch: its shape, the number of items by status, the range of the finite objectives,
+        and the largest gap.
+        """
         if isinstance(self.status, Status):
             text = self.status.value
             if np.isfinite(self.objective):
@@ -88,5 +96,19 @@ class Solution(Generic[Value]):
             counts = Counter(status.value for status in self.status.flat)
             text = f"batch {self.status.shape}: "
             text += ", ".join(f"{count} {name}" for name, count in counts.items())
+            text += _ranges(self.objective, self.gap)
         text += f" [{self.backend}, {self.seconds:.3g} s]"
         return f"{text}; {self.message}" if self.message else text
+
+
+def _ranges(objective: Any, gap: Any) -> str:
+    """The range of the finite objectives of a batch, and the largest gap."""
+    found = np.asarray(objective, dtype=np.float64)
+    found = found[np.isfinite(found)]
+    if not found.size:
+        return ""
+    low, high = f"{found.min():.6g}", f"{found.max():.6g}"
+    text = f"; objective {low}" if low == high else f"; objective {low} to {high}"
+    gaps = np.asarray(gap, dtype=np.float64)
+    gaps = gaps[np.isfinite(gaps)]
+    return f"{text}, largest gap {gaps.max():.2g}" if gaps.size else text

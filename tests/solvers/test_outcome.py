@@ -51,3 +51,13 @@ def test_gaps_of_infinite_and_zero_objectives_raise_no_warning() -> None:
         Status.FEASIBLE,
         Status.FEASIBLE,
     ]
+
+
+def test_a_batch_is_shown_by_its_ranges() -> None:
+    """In one line, without the values; infinite objectives are not a part of the range."""
+    found = Outcome(np.eye(3), np.array([1.0, 4.0, 2.0]), np.array([1.0, 3.0, 2.0]))
+    solution = found.solution(FEASIBLE, (4,), None, backend="b", start=0.0, message="why")
+    assert repr(solution).startswith("<Solution: batch (4,): 2 optimal, 1 infeasible, 1 feasible")
+    assert "; objective 1 to 4, largest gap 0.25 [b, " in repr(solution)
+    none = found.solution(np.zeros(4, dtype=bool), (4,), None, backend="b", start=0.0)
+    assert "objective" not in repr(none)

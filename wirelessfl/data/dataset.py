@@ -59,6 +59,14 @@ class Dataset:
     vocabulary: int | None = None
     notes: tuple[str, ...] = ()
 
+    def __repr__(self) -> str:
+        """One line."""
+        train, test = len(self.train_inputs), len(self.test_inputs)
+        shape = list(self.train_inputs.shape[1:])
+        return (
+            f"<Dataset {self.name}: {train:,} + {test:,} samples {shape}, {self.classes} classes>"
+        )
+
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
             raise DataError(f'name is {shown(self.name)}: give a string, such as "my-data".')

@@ -14,6 +14,7 @@ from torch import nn
 from channels import Network
 from channels.arrays import FloatArray
 from channels.streams import Stream
+from channels.summaries import counted
 from wirelessfl.config import Config
 from wirelessfl.data import Data
 from wirelessfl.design.untrained import (
@@ -75,6 +76,15 @@ class Prices:
 
     def __len__(self) -> int:
         return len(self.node_seconds)
+
+    def __repr__(self) -> str:
+        """One line: what all rounds cost together."""
+        last = self.rows[-1]
+        joules = f", {last['joules']:.4g} J" if "joules" in last else ""
+        return (
+            f"<Prices: {counted(len(self), 'round')} in {last['sim_seconds']:.4g} s, "
+            f"{last['uplink_mib']:.4g} MiB up{joules} per client>"
+        )
 
     @cached_property
     def _at(self) -> dict[int, dict[str, Any]]:

@@ -18,6 +18,7 @@ from wirelessfl.setup.computing import Workload
 from wirelessfl.setup.data import Loaded
 from wirelessfl.setup.given_objects import GivenObjects
 from wirelessfl.setup.network import build_network
+from wirelessfl.setup.plausible import implausible
 from wirelessfl.setup.setups import Limits, TasksSetup
 from wirelessfl.setup.structure import Structure
 from wirelessfl.setup.task_schedules import build_times, task_stream
@@ -78,7 +79,8 @@ def build_tasks(config: Config, given: GivenObjects, shards: Shards) -> TasksSet
             note if len(models) == 1 else f"task {name}: {note}"
             for name, model in zip(names, models, strict=True)
             for note in model.notes
-        ],
+        ]
+        + implausible(config, network),
         names=names,
         titled=bool(config.task),
         learners=learners,

@@ -76,7 +76,6 @@ class RunSection(Section):
     )
     client_log: bool = Field(
         False,
-        description="store each client's seconds, joules, SNR and rate in every round (clients.csv "
-        "in the run directory)",
+        description="store what each round costs each client, in clients.csv",
     )
     out: Path | None = Field(None, description="run directory (default: a new one in runs/)")

@@ -1,0 +1,56 @@
+"""Values in one line of text, for the representation of arrays of clients."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+PREFIXES = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
+
+
+def counted(number: int, word: str) -> str:
+    """A number of things, e.g. "1 cell" or "2 cells"."""
+    return f"{number:,} {word}{'' if number == 1 else 's'}"
+
+
+def span(values: ArrayLike, unit: str, digits: int = 3) -> str:
+    """The range of some values, e.g. "3 to 41 dB"; "none" without values.
+
+    Args:
+        values: numbers of any shape; NaN is left out.
+        unit: their unit.
+        digits: significant digits.
+    """
+    given = np.asarray(values, dtype=np.float64)
+    given = given[~np.isnan(given)]
+    if not given.size:
+        return "none"
+    low, high = f"{given.min():.{digits}g}", f"{given.max():.{digits}g}"
+    return f"{low} {unit}" if low == high else f"{low} to {high} {unit}"
+
+
+def hertz(values: ArrayLike) -> str:
+    """The range of frequencies, e.g. "9 MHz"."""
+    given = np.asarray(values, dtype=np.float64)
+    largest = float(given.max(initial=0.0))
+    factor, prefix = next(((f, p) for f, p in PREFIXES if largest >= f), (1.0, ""))
+    return span(given / factor, f"{prefix}Hz")
+
+
+def text_table(heads: list[str], rows: list[list[str]]) -> str:
+    """Lines of right-aligned columns, separated by two spaces.
+
+    Args:
+        heads: names of the columns, which may have several lines.
+        rows: cells.
+    """
+    split = [head.split("\n") for head in heads]
+    depth = max(map(len, split))
+    tops = [[head[line - depth] if depth - line <= len(head) else "" for head in split]
+            for line in range(depth)]  # fmt: skip
+    lines = [*tops, *rows]
+    widths = [max(len(line[place]) for line in lines) for place in range(len(heads))]
+    return "\n".join(
+        "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in lines
+    )

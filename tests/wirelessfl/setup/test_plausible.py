@@ -1,0 +1,92 @@
+"""Notes on implausible values: each rule has its threshold, and published settings have none."""
+
+import pytest
+
+import wirelessfl
+from channels.streams import Stream
+from experiments.papers import papers
+from experiments.studies import SCALES
+from wirelessfl import Config
+from wirelessfl.processes import cores
+from wirelessfl.setup import build
+from wirelessfl.setup.network import build_network
+from wirelessfl.setup.plausible import implausible
+
+SMALL = {
+    "dataset": "digits", "clients": 3, "rounds": 1, "local_steps": 1, "hidden": (4, 4),
+    "executor": "loop", "workers": 1,
+}  # fmt: skip
+
+
+def notes_of(algorithm="fedavg", **settings):
+    config = Config.from_flags(algorithm, **SMALL | settings).resolve()
+    network = build_network(config.network, Stream(config.run.seed), config.choices)
+    return implausible(config, network)
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"bandwidth_hz": 9}, "bandwidth_hz is 9, which are hertz: for 9 MHz, give 9e+06."),
+        ({"cpu_hz": (2, 2)}, "cpu_hz is 2, which are hertz: for 2 GHz, give 2e+09."),
+        ({"transmit_power_w": 5}, "for 5 dBm, give transmit_power_dbm."),
+        ({"transmit_power_dbm": 0.2}, "transmit_power_dbm is 0.2, 1 mW: for 0.2 W, give"),
+        ({"snr_db": 150}, "the mean SNR at the edge server is up to 150 dB"),
+        ({"layout": "ring", "distance_m": 2, "path_loss": "log-distance"}, "more than 2 m from"),
+        ({"downlink_mbps": 5e7}, "downlink_mbps is 5e+07, 50 Tbit/s: give Mbit/s, not bit/s."),
+        ({"uplink": "fixed", "rate_mbps": 1e7}, "rate_mbps is 1e+07, 10 Tbit/s"),
+        ({"threads": 1 + cores()}, f"but this machine has {cores()} cores"),
+    ],
+)
+def test_each_rule(settings, told):
+    assert any(told in note for note in notes_of(**settings))
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"bandwidth_hz": 1e3},
+        {"cpu_hz": (1e6, 2e6)},
+        {"transmit_power_w": 2},
+        {"transmit_power_dbm": 1},
+        {"snr_db": 120, "path_gain_db": (-90, -80)},
+        {"layout": "ring", "distance_m": 5, "path_loss": "log-distance"},
+        {"downlink_mbps": 1e5},
+        {"threads": cores()},
+        {"step_seconds": 0.1},
+        {"uplink": "fixed"},
+    ],
+)
+def test_no_rule_speaks_below_its_threshold(settings):
+    assert notes_of(**settings) == []
+
+
+def test_a_round_of_days_is_a_note_that_names_the_cause(tmp_path):
+    """Once, at the start; the run goes on."""
+    told = []
+    config = Config.from_flags("fedavg", **SMALL, cycles_per_step=1e16, out=tmp_path / "run")
+    wirelessfl.run(config, on_note=told.append)
+    (note,) = told
+    seconds = build(config).planner.plan(0).price.seconds.max()
+    assert note.startswith(f"a round takes {seconds:.2g} s, {seconds / 86400:.3g} days, for 100 %")
+    assert note.endswith("computes: see cpu_hz and cycles_per_step.")
+
+
+def test_published_settings_have_no_note():
+    tried = set()
+    for paper in papers().values():
+        for study in paper.studies(SCALES[-1]):
+            for case in study.cases:
+                kind = frozenset(
+                    (name, str(value))
+                    for name, value in case.settings.items()
+                    if name.endswith(("_hz", "_w", "_dbm", "_db", "_mbps", "_m"))
+                    or name in ("layout", "uplink", "slowdown")
+                )
+                if kind not in tried:
+                    tried.add(kind)
+                    config = case.config(case.seeds[0]).resolve()
+                    network = build_network(config.network, Stream(1), config.choices)
+                    assert implausible(config, network) == [], study.name
+    assert tried
