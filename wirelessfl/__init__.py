@@ -17,11 +17,13 @@ from wirelessfl import import_paths as import_paths  # lets every process import
 
 if TYPE_CHECKING:
     from wirelessfl.config import Config
+    from wirelessfl.config.combinations import combinations
     from wirelessfl.design.price import Prices, price
     from wirelessfl.errors import ConfigError, DataError, TrainingError
     from wirelessfl.rounds.mask_sizes import model_mask_sizes
     from wirelessfl.runs.result import RunResult
     from wirelessfl.runs.run import resume, run
+    from wirelessfl.runs.sweep import sweep
 
 _HOMES = {
     "Config": "wirelessfl.config",
@@ -29,11 +31,13 @@ _HOMES = {
     "DataError": "wirelessfl.errors",
     "Prices": "wirelessfl.design.price",
     "TrainingError": "wirelessfl.errors",
+    "combinations": "wirelessfl.config.combinations",
     "model_mask_sizes": "wirelessfl.rounds.mask_sizes",
     "price": "wirelessfl.design.price",
     "RunResult": "wirelessfl.runs.result",
     "resume": "wirelessfl.runs.run",
     "run": "wirelessfl.runs.run",
+    "sweep": "wirelessfl.runs.sweep",
 }
 __all__ = [
     "Config",
@@ -42,10 +46,12 @@ __all__ = [
     "Prices",
     "RunResult",
     "TrainingError",
+    "combinations",
     "model_mask_sizes",
     "price",
     "resume",
     "run",
+    "sweep",
 ]
 
 

@@ -38,7 +38,7 @@ from wirelessfl.server.weights import Weights
 from wirelessfl.sessions.held_labels import HeldLabels
 from wirelessfl.sessions.rounds import SessionRounds
 from wirelessfl.setup.arguments import check_objects
-from wirelessfl.setup.given_objects import GivenObjects, configured
+from wirelessfl.setup.given_objects import NOTHING, GivenObjects, configured
 from wirelessfl.setup.planners import Planned, plan_without_data
 from wirelessfl.setup.sessions import build_attendance
 from wirelessfl.wording import shown
@@ -57,7 +57,8 @@ class Prices:
             the edge servers), and ``joules`` (mean over the clients) unless they were left out. The
             first row is that of the initial model. Fields that compare with equal shares are those
             of the run. In sessions, rows also say ``session`` and
-            ``session_round``, and the first model of each session has a row.
+            ``session_round``, the first model of each session has a row, and ``extra_seconds``
+            are those of the warm starts.
         node_seconds: [rounds, nodes], duration of each round at each edge server, or at the server
             of a star; the slowest decides. With asynchronous cells, that of the cells that are
             merged, and NaN for the others.
@@ -152,6 +153,23 @@ class Prices:
         return "\n".join(lines)
 
 
+@dataclass(frozen=True, eq=False)
+class Simulated:
+    """A run that has been simulated without training.
+
+    Args:
+        prices: what its rounds cost.
+        training: the sums of the costs, and the ledger of the clients.
+        planned: what has planned the rounds.
+        seconds: simulated time of the end.
+    """
+
+    prices: Prices
+    training: UntrainedRounds
+    planned: Planned
+    seconds: float
+
+
 def price(
     config: Config | Mapping[str, Any] | str | Path,
     rounds: int | None = None,
@@ -187,10 +205,27 @@ def price(
     """
     check_objects(model=model, data=data, network=network)
     given = GivenObjects(model, data, network)
-    config = configured(config, given)
+    return simulated(configured(config, given), rounds, given, joules=joules).prices
+
+
+def simulated(
+    config: Config,
+    rounds: int | None = None,
+    given: GivenObjects = NOTHING,
+    *,
+    joules: bool = True,
+) -> Simulated:
+    """Simulate a run without its data and without training; arguments and errors as in ``price``.
+
+    Args:
+        config: the settings, resolved, with the given objects marked.
+        rounds: number of rounds.
+        given: Python objects that replace settings.
+        joules: whether to compute the energy.
+    """
     rounds = _checked(config, rounds, joules)
-    if network is not None:
-        guard(type(network.fading), Fading)
+    if given.network is not None:
+        guard(type(given.network.fading), Fading)
     with seeded_generators(Stream(config.run.seed, ("users' code",))):
         planned = plan_without_data(config, given)
         training = UntrainedRounds(_server(config, planned), joules=joules)
@@ -204,14 +239,18 @@ def price(
                 del costs["joules_max"]
             now = {"round": report.round, "sim_seconds": clock.now}
             session = {name: report.status[name] for name in SESSION if name in report.status}
-            rows.append({**session, **now, **costs})
+            extra: dict[str, Any] = {}
+            if isinstance(regime, SessionRounds):
+                extra["extra_seconds"] = regime.extras.extra_seconds
+            rows.append({**session, **now, **costs, **extra})
 
         begin(clock, config.training.max_seconds if rounds is None else None)
         simulate(schedule, regime, clock, report, lambda: None)
     seconds = np.array(training.node_seconds).reshape(-1, planned.planner.network.cells)
     ended = None if isinstance(regime, UntrainedCells) else regime.ended
     wanted = config.total_rounds if rounds is None else rounds
-    return Prices(rows, seconds, ended if len(seconds) < wanted else None)
+    prices = Prices(rows, seconds, ended if len(seconds) < wanted else None)
+    return Simulated(prices, training, planned, clock.now)
 
 
 def _checked(config: Config, rounds: Any, joules: bool) -> int | None:

@@ -130,13 +130,13 @@ class RunDirectory:
     def remove(self) -> None:
         """Remove the files of a run that has failed at its start, and its folder if it was new."""
         own = (self.path / "config.toml", self._about_file, self._rows.path, self._checkpoint_file)
-        for file in (*own, *self._logs()):
+        for file in (*own, *self.logs()):
             file.unlink(missing_ok=True)
         if self._made:
             with suppress(OSError):  # another program has written into it
                 self.path.rmdir()
 
-    def _logs(self) -> list[Path]:
+    def logs(self) -> list[Path]:
         """The files of client states."""
         return sorted(self.path.glob("*clients-*.log"))
 
@@ -309,7 +309,7 @@ class RunDirectory:
             ConfigError: the checkpoint is damaged, or missing although the run has made progress.
         """
         if not self._checkpoint_file.exists():
-            for file in (self._rows.path, *self._logs()):
+            for file in (self._rows.path, *self.logs()):
                 if file.exists() and file.stat().st_size:
                     raise ConfigError(
                         f"{self._checkpoint_file} is missing, but there is {file.name}, which "
