@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from rich.console import Console
 from rich.table import Table
@@ -37,7 +37,8 @@ def sorted_by_cost(rows: Sequence[Summary]) -> tuple[list[Summary], str]:
     called = accuracy.replace("_", " ")
 
     def best(row: Summary) -> float:
-        return math.inf if row[accuracy] is None else -row[accuracy]  # a diverged model has none
+        value = row.get(accuracy)
+        return math.inf if value is None else -value  # a diverged model has none
 
     def cost(row: Summary) -> tuple[float, float]:
         seconds = row["seconds_to_target"]
@@ -83,7 +84,7 @@ def _shown(value: Any) -> str:
     """The value of a setting; empty if it has no effect on a run."""
     if value is None:
         return ""
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return f"{value:.10g}" if isinstance(value, float) else str(value)
 
 
 def _cells(row: Summary, columns: Mapping[str, tuple[str, str]]) -> list[str]:
@@ -179,26 +180,27 @@ def _table(
         cells: [lines, columns], their values.
         width: characters of a line.
     """
-    keys, headings = list(columns), [heading for heading, _ in columns.values()]
-    fixed = [_width(name, [line[place] for line in given]) for place, name in enumerate(names)]
-    widest = [_width(name, [line[place] for line in cells]) for place, name in enumerate(headings)]
-    kept = list(range(len(keys)))
+    headings = [*names, *(heading for heading, _ in columns.values())]
+    lines = [[*some, *line] for some, line in zip(given, cells, strict=True)]
+    widths = [_width(heading, [line[p] for line in lines]) for p, heading in enumerate(headings)]
+    kept = list(range(len(headings)))
 
-    def total() -> int:
-        # Each column has two spaces and a line; a last line ends the table.
-        return sum(fixed) + sum(widest[p] for p in kept) + 3 * (len(fixed) + len(kept)) + 1
+    def total(each: Sequence[int]) -> int:
+        return sum(each[place] + 3 for place in kept) + 1  # two spaces and a line
 
     for key in LAST:
-        if total() > width:
-            kept = [place for place in kept if keys[place] != key]
+        if total(widths) > width and key in columns:
+            kept.remove(len(names) + list(columns).index(key))
+    whole = [max(one, len(heading)) for one, heading in zip(widths, headings, strict=True)]
+    if total(whole) <= width:
+        widths = whole
     table = Table(title=title)
-    for name, least in zip(names, fixed, strict=True):
-        table.add_column(name, min_width=least)
     for place in kept:
-        table.add_column(headings[place], justify="right", min_width=widest[place])
-    for some, line in zip(given, cells, strict=True):
-        table.add_row(*some, *(line[place] for place in kept))
-    return table, total()
+        side: Literal["left", "right"] = "left" if place < len(names) else "right"
+        table.add_column(headings[place], justify=side, width=widths[place])
+    for line in lines:
+        table.add_row(*(line[place] for place in kept))
+    return table, total(widths)
 
 
 def _width(heading: str, values: Sequence[str]) -> int:

@@ -18,7 +18,7 @@ Values = Mapping[str, Sequence[Any]]
 
 
 def combinations(
-    algorithms: str | Sequence[str],
+    algorithms: str | Sequence[str] = (),
     settings: Mapping[str, Any] | None = None,
     *,
     coupled: Sequence[Mapping[str, Any]] = (),
@@ -40,7 +40,8 @@ def combinations(
         results = wirelessfl.sweep(configs)  # 2 algorithms x 3 seeds x 2 points
 
     Args:
-        algorithms: names or import paths: a list, or a string with commas.
+        algorithms: names or import paths: a list, or a string with commas; none if ``coupled`` or
+            ``base`` names them.
         settings: values by flat name, such as ``cells`` or ``lr``. A list has one value per run; a
             tuple is one value of a setting such as ``cpu_hz``.
         coupled: settings that vary together; each entry is one point.
@@ -56,7 +57,9 @@ def combinations(
             a name both in ``settings`` and in ``coupled``.
     """
     names = algorithms.split(",") if isinstance(algorithms, str) else list(algorithms)
-    values: dict[str, Sequence[Any]] = {"algorithm": [name.strip() for name in names]}
+    values: dict[str, Sequence[Any]] = {}
+    if names:
+        values["algorithm"] = [name.strip() for name in names]
     for name, value in (settings or {}).items():
         if name == "algorithm":
             raise ConfigError("algorithm is in settings: give it as the first argument.")

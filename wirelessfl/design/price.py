@@ -162,12 +162,14 @@ class Simulated:
         training: the sums of the costs, and the ledger of the clients.
         planned: what has planned the rounds.
         seconds: simulated time of the end.
+        merged_at: simulated time of the last merge; of sessions and asynchronous cells, the end.
     """
 
     prices: Prices
     training: UntrainedRounds
     planned: Planned
     seconds: float
+    merged_at: float
 
 
 def price(
@@ -250,7 +252,8 @@ def simulated(
     ended = None if isinstance(regime, UntrainedCells) else regime.ended
     wanted = config.total_rounds if rounds is None else rounds
     prices = Prices(rows, seconds, ended if len(seconds) < wanted else None)
-    return Simulated(prices, training, planned, clock.now)
+    merged = regime.merged_at if isinstance(regime, ModelRounds) else clock.now
+    return Simulated(prices, training, planned, clock.now, merged)
 
 
 def _checked(config: Config, rounds: Any, joules: bool) -> int | None:

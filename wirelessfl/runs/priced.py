@@ -118,6 +118,8 @@ def _state(
         "sim_seconds": simulated.seconds,
         "fingerprint": fingerprint,
     }
+    if "merged_at" in state:
+        found["merged_at"] = simulated.merged_at
     if "sessions" in state:
         extras = state["sessions"]["extras"] | {"extra_seconds": rows[-1]["extra_seconds"]}
         found["sessions"] = state["sessions"] | {"extras": extras}

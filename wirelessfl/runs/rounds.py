@@ -8,6 +8,7 @@ from typing import Any
 from torch import Tensor
 
 from wirelessfl.rounds.cells import AsynchronousCells
+from wirelessfl.rounds.rounds import ModelRounds
 from wirelessfl.runs.directory import Row
 from wirelessfl.runs.fingerprints import data_fingerprint, model_fingerprint, network_fingerprint
 from wirelessfl.runs.rows import deciding_accuracy, evaluation_fields, finite
@@ -69,8 +70,10 @@ class RoundsEngine:
 
     def snapshot(self) -> dict[str, Any]:
         """The completed rounds, their costs and the last metrics."""
-        spec = self.setup.model.objective.spec
+        spec, regime = self.setup.model.objective.spec, self.setup.regime
+        merged = {"merged_at": regime.merged_at} if isinstance(regime, ModelRounds) else {}
         return {
+            **merged,
             "schedule": self.setup.schedule.snapshot(),
             "totals": self.setup.training.totals.row(),
             "metrics": self.setup.training.metrics,
@@ -84,6 +87,8 @@ class RoundsEngine:
         """Continue after the last completed round."""
         self.setup.training.restore(tensors, state["totals"])
         self.restore_schedule(state)
+        if isinstance(self.setup.regime, ModelRounds):
+            self.setup.regime.merged_at = state.get("merged_at", self.setup.clock.now)
         self.start()
 
     def restore_schedule(self, state: dict[str, Any]) -> None:

@@ -25,6 +25,7 @@ from wirelessfl.observers import Observer
 from wirelessfl.runs.about import about
 from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.runs.engines import engine_of
+from wirelessfl.runs.extension import Later, extended
 from wirelessfl.runs.files import NotWrittenError
 from wirelessfl.runs.fingerprints import (
     NAMED,
@@ -108,6 +109,9 @@ def run(
 def resume(
     path: str | Path,
     *,
+    rounds: int | None = None,
+    target: float | None = None,
+    max_seconds: float | None = None,
     model: nn.Module | None = None,
     data: Dataset | None = None,
     network: Network | None = None,
@@ -120,10 +124,16 @@ def resume(
     observers: Sequence[Observer] = (),
     shards: Shards = ALONE,
 ) -> RunResult:
-    """Resume the interrupted run in the folder ``path``, or read a finished run.
+    """Resume the interrupted run in the folder ``path``, or read or extend a finished run.
+
+    With a later end, the run continues to it, and equals a run that was started with it, bit for
+    bit. Only synchronous rounds without sessions can be extended.
 
     Args:
         path: folder of the run.
+        rounds: new number of rounds.
+        target: new accuracy at which the run ends.
+        max_seconds: new limit on simulated seconds.
         model, data, network, loss, metrics, split: the objects that were passed to ``run``, if any.
         trust: whether the run's settings may name code to import, such as ``my_module:MyModel``;
             or the import paths that they may name.
@@ -135,8 +145,9 @@ def resume(
     Raises:
         ConfigError: the folder is not a run directory or is damaged, its settings or the given
             objects differ from those of the original run, or another process is using it; it names
-            code without being trusted; or code or files that the settings of an unfinished run name
-            have changed. Of a finished run, a note says that they have.
+            code without being trusted; code or files that the settings of an unfinished run name
+            have changed; or the run cannot be extended to the given end. Of a finished run, a note
+            says that they have changed.
     """
     leave_if_child()
     check_path(path)
@@ -146,6 +157,7 @@ def resume(
     directory, config = shards.by_first(partial(RunDirectory.open, Path(path), trust))
     checkpoint = shards.by_first(directory.load)
     changed = shards.by_first(partial(named_change, directory, config))
+    later, extension = Later(rounds, target, max_seconds), None
     if checkpoint is None:
         if on_note is not None:
             on_note(f"{path} has no checkpoint: the run starts from the beginning")
@@ -155,13 +167,16 @@ def resume(
             lambda: check_fingerprint(directory, state, settings_fingerprint(directory))
         )
         rows = shards.by_first(lambda: directory.check_rows(state))
-        if state["finished"]:
+        if state["finished"] and not later.given:
             if changed and on_note is not None:
                 on_note(f"{changed} has changed since this run; its rows are of the old version.")
             params = _stored_params(tensors, state, config)
             return RunResult(config, rows, params, directory.path, state.get("ended"))
         shards.by_first(lambda: directory.check_logs(tensors, titled=bool(config.task)))
     shards.by_first(directory.about)
+    if later.given:
+        extension = shards.by_first(partial(extended, directory, config, checkpoint, later))
+        config = extension.config
     if changed:
         raise ConfigError(
             f"{path}: {changed} has changed since the run began. Restore it, or start a new run: "
@@ -176,6 +191,8 @@ def resume(
             "same arguments."
         )
     with closing(_build(fewer_workers(config), given, shards)) as setup:
+        if extension is not None:
+            shards.by_first(partial(extension.begin, directory))
         return _go(setup, directory, on_row, on_note, resumed=True)
 
 
