@@ -191,9 +191,10 @@ def _table(
     for key in LAST:
         if total(widths) > width and key in columns:
             kept.remove(len(names) + list(columns).index(key))
-    whole = [max(one, len(heading)) for one, heading in zip(widths, headings, strict=True)]
-    if total(whole) <= width:
-        widths = whole
+    for place in kept:  # headings on one line, as far as there is space
+        more = max(0, len(headings[place]) - widths[place])
+        if total(widths) + more <= width:
+            widths[place] += more
     table = Table(title=title)
     for place in kept:
         side: Literal["left", "right"] = "left" if place < len(names) else "right"

@@ -43,6 +43,7 @@ from wirelessfl.runs.on_ray import on_ray
 from wirelessfl.runs.result import RunResult
 from wirelessfl.runs.run import resume
 from wirelessfl.signals import ENDING, end, handled_by
+from wirelessfl.wording import shown
 
 LISTED = 3  # runs named per reason of a failure
 
@@ -157,12 +158,14 @@ def sweep(
         Results in the order of ``configs``.
 
     Raises:
-        ConfigError: ``jobs`` < 1, ``root`` cannot be written or is the folder of a run, Ray or its
-            cluster is not available, ``torchrun`` has started several processes, or a script starts
-            the sweep when it is imported by the processes of the sweep.
+        ConfigError: ``configs`` is not a list of ``Config``, ``jobs`` < 1, ``root`` cannot be
+            written or is the folder of a run, Ray or its cluster is not available, ``torchrun`` has
+            started several processes, or a script starts the sweep when it is imported by the
+            processes of the sweep.
         SweepError: runs failed.
     """
     leave_if_child()
+    _check_configs(configs)
     if jobs < 1:
         raise ConfigError(f"jobs is {jobs}: give a number of processes >= 1.")
     if launched()[1] > 1:
@@ -213,6 +216,16 @@ def sweep(
     if failures:
         raise SweepError(failures, outcomes)
     return [outcome for outcome in outcomes if isinstance(outcome, RunResult)]
+
+
+def _check_configs(configs: Any) -> None:
+    """Raise unless these are configurations."""
+    for place, config in enumerate(configs):
+        if not isinstance(config, Config):
+            raise ConfigError(
+                f"configs[{place}] is {shown(config)}: give a list of Config objects, for example "
+                "from wirelessfl.combinations."
+            )
 
 
 def _by_training(

@@ -228,6 +228,8 @@ def test_invalid_arguments_are_refused(tmp_path, monkeypatch):
     monkeypatch.delenv("RANK")
     with pytest.raises(ConfigError, match="jobs is 0"):
         sweep(configs(), tmp_path, jobs=0)
+    with pytest.raises(ConfigError, match=r"configs\[1\] is 'hist': give a list of Config objects"):
+        sweep([*configs(seeds=(1,)), "hist"], tmp_path)
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(ConfigError, match=r"pip install 'wirelessfl\[ray\]'"):
         sweep(configs(), tmp_path, ray="local")
