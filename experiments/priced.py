@@ -7,63 +7,20 @@ there follows from its plan.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-import wirelessfl
-from experiments.repriced import RELATIVE, row_key
-from experiments.stored import Row, StoredRun
+from experiments.stored import StoredRun
 from wirelessfl.config import Config
 from wirelessfl.config.unused import RADIO
+from wirelessfl.design.same_training import TABLES, check_independent, name_of, repriced
 from wirelessfl.errors import ConfigError
 
-REPLACED = ("uplink", "network", "layout", "path_loss", "fading")
+REPLACED = TABLES
 """Tables of settings of the radio."""
 NETWORK = tuple(name for name in RADIO if name != "channel")
 """Settings of the network that another price may have."""
-TRAFFIC = ("uplink_mib", "downlink_mib", "backhaul_mib")
-"""Fields of rows that are equal over all radios, unless participants or submodels differ."""
-BLIND = ("random", "round-robin")
-"""Selections of clients that know nothing of the radio."""
-TIMED = {"mask_sizes": ("optimized",), "budget": ("deadline", "fastest")}
-"""Settings of algorithms whose submodels depend on seconds, with their values."""
-
-
-def dependences(config: Config) -> Iterator[str]:
-    """Why the trajectory of a run depends on its radio, by setting.
-
-    Args:
-        config: the run's configuration, of rounds or sessions.
-    """
-    uplink, schedule = config.choices.uplink, config.schedule["name"]
-    if uplink.gives == "sum":
-        yield f"uplink={config.uplink['name']}: the sums have errors, which depend on the channels"
-    if config.uplink.get("late") == "lost":
-        yield "late=lost: clients that would miss the deadline stay out"
-    failures = name_of(config, "failures", "none")
-    if failures != "none":
-        yield f"failures={failures}: the channels decide which uploads are lost"
-    if config.regime not in ("rounds", "sessions"):
-        yield f"schedule={schedule}: the order of the merges depends on seconds"
-    for name, values in TIMED.items():
-        if config.algorithm.get(name) in values:
-            yield f"{name}={config.algorithm[name]}: the submodels depend on seconds"
-    select = name_of(config, "select", "random")
-    if select not in BLIND:
-        yield f"select={select}: channels, seconds or losses decide who takes part"
-    for name, why in (
-        ("max_seconds", "the number of rounds depends on seconds"),
-        ("client_joules", "clients end when they have spent their energy"),
-    ):
-        if getattr(config.training, name, None) is not None:
-            yield f"{name}={getattr(config.training, name):g}: {why}"
-
-
-def name_of(config: Config, kind: str, default: str) -> str:
-    """The name of a choice; ``default`` if the run has no choice of this kind."""
-    table = getattr(config, kind, None)
-    return str(table["name"]) if table else default
 
 
 def over(config: Config, **changes: Mapping[str, Any]) -> Config:
@@ -112,45 +69,11 @@ def priced(run: StoredRun, *, joules: bool = True, **changes: Mapping[str, Any])
             setting.
     """
     here = Config.of(run.settings)
-    _check(here)
+    check_independent(here)
     there = over(here, **changes)
-    _check(there)
-    prices = wirelessfl.price(there, max(row["round"] for row in run.rows), joules=joules)
-    found: dict[Any, Row] = {}
-    for row in prices.rows:
-        found.setdefault(row_key(row), row)
-    rows = [_with_costs(row, found[row_key(row)]) for row in run.rows]
+    rows = repriced(run.rows, here, there, joules=joules).rows
     settings = run.settings | {
         name: dict(table) if "name" in table else run.settings.get(name, {}) | dict(table)
         for name, table in changes.items()
     }
     return replace(run, rows=rows, settings=settings)
-
-
-def _check(config: Config) -> None:
-    """Refuse a run whose trajectory depends on its radio.
-
-    Raises:
-        ConfigError: it does; the message names the first setting.
-    """
-    for reason in dependences(config):
-        raise ConfigError(
-            "the run has no price over another radio, because its model depends on it: "
-            f"{reason}. Train it there."
-        )
-
-
-def _with_costs(row: Row, costs: Row) -> Row:
-    """The row with other costs.
-
-    Raises:
-        ConfigError: its traffic differs from the price.
-    """
-    for name in TRAFFIC:
-        if abs(row[name] - costs[name]) > RELATIVE * abs(row[name]):
-            raise ConfigError(
-                f"{name} after round {row['round']} is {row[name]!r}, and {costs[name]!r} over the "
-                "other radio: its participants or submodels differ. Train the run there."
-            )
-    kept = {name: value for name, value in row.items() if not name.startswith("joules")}
-    return kept | costs

@@ -15,15 +15,12 @@ from typing import Any
 import wirelessfl
 from experiments.stored import SUFFIX, Row, StoredRun
 from wirelessfl.config import Config
+from wirelessfl.design.same_training import KEYS, RELATIVE, row_key
 from wirelessfl.errors import ConfigError
 
-RELATIVE = 1e-9
-"""Largest relative difference of seconds and traffic between a stored run and its price."""
 MARK = "repriced"
 """Entry of ``about`` in the file of a run with new joules: the fields, and what they are now."""
 SENT = {"joules": "power that the precoders send, from the plan"}
-KEYS = ("round", "session", "session_round")
-"""Fields that name a row."""
 COSTS = ("sim_seconds", "uplink_mib", "downlink_mib", "backhaul_mib")
 
 
@@ -75,11 +72,6 @@ def repriced(run: StoredRun) -> Repriced:
     about = run.about | {MARK: SENT}
     factor = rows[-1]["joules"] / run.rows[-1]["joules"]
     return Repriced(replace(run, rows=rows, about=about), difference, factor)
-
-
-def row_key(row: Row) -> tuple[Any, ...]:
-    """What identifies a row of a run, see ``KEYS``."""
-    return tuple(row.get(name) for name in KEYS)
 
 
 def unpriced(folder: Path) -> Iterator[tuple[Path, StoredRun]]:

@@ -145,7 +145,8 @@ def make_runs(
     labels = [(run.label, run.config.total_rounds) for run in todo]
     try:
         with sweep_progress(labels, Terminal(stderr=True)) as show:
-            sweep(configs, scratch, jobs=jobs, ray=ray, on_row=show, on_end=keep)
+            options = {"jobs": jobs, "ray": ray, "train_all": True}  # rows of a claim are trained
+            sweep(configs, scratch, **options, on_row=show, on_end=keep)
     finally:
         for folder in done:
             shutil.rmtree(folder, ignore_errors=True)

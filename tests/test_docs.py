@@ -112,8 +112,7 @@ def test_the_examples_of_runs_run(tmp_path, monkeypatch, capsys):
         runpy.run_path("compare.py")
     assert legend(figures["comparison"]) == ["hist", "hfedavg"]
     assert len(re.findall(r"^hist \S+ s, \S+ MiB per client$", capsys.readouterr().out, re.M)) == 2
-    plain = [code.split(" > ") for _, file, code in page if not file]
-    ((command, _),) = [code for code in plain if len(code) == 2]
+    (command,) = [code.split(" > ")[0] for _, file, code in page if not file and " > " in code]
     small = ["--clients", "8", "--rounds", "1", "--local-steps", "1", "--jobs", "1"]
     small += ["--cells", "2,4", "--seed", "1,2"]  # the last value of a flag counts
     assert main([*shlex.split(command)[1:], *small]) == 0
@@ -124,6 +123,9 @@ def test_the_examples_of_runs_run(tmp_path, monkeypatch, capsys):
     labels = {f"N = {n}, step size {lr}" for n in (2, 4) for lr in (0.01, 0.05)}
     assert {line.split(" [")[0] for line in lines} == labels
     assert all(line.count("'0.") == 2 for line in lines), "two seeds each"
+    Path("sweep.py").write_text(files["sweep.py"])
+    runpy.run_path("sweep.py")
+    assert len(capsys.readouterr().out.splitlines()) == 8, "two methods, seeds and points"
 
 
 def test_the_examples_of_observers_run(tmp_path, monkeypatch, capsys):

@@ -18,6 +18,7 @@ from wirelessfl import import_paths as import_paths  # lets every process import
 if TYPE_CHECKING:
     from wirelessfl.checking import check
     from wirelessfl.config import Config
+    from wirelessfl.config.combinations import combinations
     from wirelessfl.design.price import Prices, price
     from wirelessfl.errors import ConfigError, DataError, TrainingError
     from wirelessfl.rounds.client_log import ClientLog
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from wirelessfl.runs.client_log_file import read_client_log
     from wirelessfl.runs.result import RunResult
     from wirelessfl.runs.run import resume, run
+    from wirelessfl.runs.sweep import sweep
 
 _HOMES = {
     "Config": "wirelessfl.config",
@@ -33,6 +35,7 @@ _HOMES = {
     "Prices": "wirelessfl.design.price",
     "TrainingError": "wirelessfl.errors",
     "check": "wirelessfl.checking",
+    "combinations": "wirelessfl.config.combinations",
     "model_mask_sizes": "wirelessfl.rounds.mask_sizes",
     "price": "wirelessfl.design.price",
     "ClientLog": "wirelessfl.rounds.client_log",
@@ -40,6 +43,7 @@ _HOMES = {
     "RunResult": "wirelessfl.runs.result",
     "resume": "wirelessfl.runs.run",
     "run": "wirelessfl.runs.run",
+    "sweep": "wirelessfl.runs.sweep",
 }
 __all__ = [
     "ClientLog",
@@ -50,11 +54,13 @@ __all__ = [
     "RunResult",
     "TrainingError",
     "check",
+    "combinations",
     "model_mask_sizes",
     "price",
     "read_client_log",
     "resume",
     "run",
+    "sweep",
 ]
 
 

@@ -12,16 +12,12 @@ from typing import Any, Literal, get_args, get_origin
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
+from channels.summaries import counted
 from channels.validation import public_path, shown
 
 NAMES: dict[Any, str] = {int: "whole number", float: "number", str: "string", Path: "path"}
 ARTICLES: dict[Any, str] = {int: "a ", float: "a ", str: "a ", Path: "a "}
 LIMITS = (("ge", ">="), ("gt", ">"), ("le", "<="), ("lt", "<"))
-
-
-def counted(number: int, word: str) -> str:
-    """A number of things, e.g. "1 cell" or "2 cells"."""
-    return f"{number} {word}{'' if number == 1 else 's'}"
 
 
 def nearest(word: object, known: Iterable[str], min_similarity: float = 0.6) -> str | None:

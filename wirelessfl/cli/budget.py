@@ -13,7 +13,6 @@ from rich.table import Table
 from channels import Access, LinkBudget, Network, link_budget
 from channels.budget import ACCESSES
 from channels.streams import Stream
-from channels.summaries import counted
 from solvers import OverTheAir
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError

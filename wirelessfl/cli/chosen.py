@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from wirelessfl.algorithms import find_algorithm
 from wirelessfl.cli.flags import Flag, choice_flags
 from wirelessfl.cli.parser import Parser
 from wirelessfl.config.kinds import KINDS, chosen_classes
@@ -50,7 +51,8 @@ def chosen_tables(
         elif isinstance(name, str):
             chosen[kind] = {"name": name}
     if rest and not rest[0].startswith("-"):
-        chosen["algorithm"] = {"name": rest[0]}
+        values["algorithm"] = rest[0].split(",")
+        chosen["algorithm"] = {"name": values["algorithm"][0]}
     if "local" in named and "algorithm" in chosen:
         chosen["algorithm"]["local"] = named["local"]
     if "sessions" in named or "sessions" in tables:
@@ -59,7 +61,9 @@ def chosen_tables(
     channel = network.get("channel") if isinstance(network, Mapping) else None
     if "channel" in named or channel is not None:
         chosen["network"] = {"channel": named.get("channel", channel)}
-    return chosen, {kind: names for kind, names in values.items() if kind in KINDS}
+    return chosen, {
+        kind: names for kind, names in values.items() if kind in KINDS or kind == "algorithm"
+    }
 
 
 def user_flags(tables: Mapping[str, Any], named: Mapping[str, Sequence[str]]) -> Iterator[Flag]:
@@ -74,7 +78,8 @@ def user_flags(tables: Mapping[str, Any], named: Mapping[str, Sequence[str]]) ->
     """
     for kind, names in named.items():
         for name in names[1:]:
-            yield from choice_flags(kind, KINDS[kind].find(name))
+            found = find_algorithm(name) if kind == "algorithm" else KINDS[kind].find(name)
+            yield from choice_flags(kind, found)
     if "algorithm" in tables:
         for kind, owner in chosen_classes(named_tables(tables)).items():
             yield from choice_flags(kind, owner)

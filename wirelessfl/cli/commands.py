@@ -98,14 +98,19 @@ def budget(arguments: argparse.Namespace) -> int:
     return budget_command(Config.merged(_tables(arguments), flags), arguments)
 
 
-def _tables(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Tables of the configuration file; empty if no file is given."""
+def _tables(arguments: argparse.Namespace, *, named: bool = False) -> dict[str, Any]:
+    """Tables of the configuration file; empty if no file is given.
+
+    Args:
+        arguments: parsed command line.
+        named: whether further arguments name the algorithm.
+    """
     from wirelessfl.config.tables import read_toml
 
     tables: dict[str, Any] = {}
     if arguments.config:
         tables = read_toml(arguments.config, arguments.trust)
-    if arguments.algorithm is None and "algorithm" not in tables:
+    if arguments.algorithm is None and "algorithm" not in tables and not named:
         raise ConfigError("no algorithm: name one, or give --config FILE.toml.")
     return tables
 
@@ -114,16 +119,19 @@ def sweep(arguments: argparse.Namespace) -> int:
     """Run all combinations of the given values."""
     from wirelessfl.cli.sweep import sweep_command
 
-    return sweep_command(arguments, _tables(arguments))
+    named = any("algorithm=" in words for words in arguments.coupled)
+    return sweep_command(arguments, _tables(arguments, named=named))
 
 
 def resume(arguments: argparse.Namespace) -> int:
     """Resume a run."""
+    from wirelessfl.runs.extension import Later
     from wirelessfl.runs.run import resume as resume_run
     from wirelessfl.training.shards import sharded
 
+    later = Later(arguments.rounds, arguments.target, arguments.max_seconds)
     with sharded() as shards:
-        start = partial(resume_run, arguments.directory, trust=arguments.trust)
+        start = partial(resume_run, arguments.directory, trust=arguments.trust, **later.given)
         _watch(shards, arguments, start)
     return 0
 

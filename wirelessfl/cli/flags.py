@@ -47,6 +47,11 @@ class Flag:
         return "--" + self.name.replace("_", "-")
 
     @property
+    def kind(self) -> Any:
+        """Type of the value, if it is not None."""
+        return without_none(self.annotation)
+
+    @property
     def metavar(self) -> str:
         """Placeholder of the value in help pages; empty for a switch without a value."""
         kind = without_none(self.annotation)

@@ -112,13 +112,15 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     run.set_defaults(command=commands.run)
     sweep = subparsers.add_parser(
         "sweep",
-        help="run all combinations: wirelessfl sweep ALGORITHM --cells 2,4 --seed 1,2,3",
+        help="run all combinations: wirelessfl sweep hist,hfedavg --cells 2,4 --seed 1,2,3",
         description="Run every combination of the given values once. Each run is stored in a "
         "folder below --out (default: runs/sweep), named by the hash of its settings. Flags are "
         "those of `run`; separate values by commas, or by semicolons if a value contains commas. "
-        "A run ignores flags that do not apply to its choices. --jobs N sets the number of "
-        "concurrent runs, one CPU thread each (default: 1); --ray ADDRESS uses a Ray cluster, and "
-        "--ray local starts one on this machine.",
+        "A run ignores flags that do not apply to its choices. --with NAME=X,NAME=Y sets values "
+        "that vary together; repeat it for each point. Runs that differ only in an error-free "
+        "radio are trained once and priced for each radio; --train-all trains each. --jobs N sets "
+        "the number of concurrent runs, one CPU thread each (default: 1); --ray ADDRESS uses a Ray "
+        "cluster, and --ray local starts one on this machine.",
         allow_abbrev=False,
         add_help=False,
     )
@@ -167,9 +169,21 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
 
                 add_budget_arguments(budget)
             _add_run_flags(command, words[1:], name)
-    resume = subparsers.add_parser("resume", help="resume an interrupted run")
+    resume = subparsers.add_parser(
+        "resume",
+        help="resume an interrupted run, or extend a run: wirelessfl resume DIR --rounds 50",
+        description="Resume the interrupted run in a folder, or show a finished run. With a later "
+        "end, the run continues to it, and equals a run that was started with it.",
+    )
     resume.set_defaults(command=commands.resume)
     resume.add_argument("directory", type=Path, metavar="DIR", help="run directory")
+    resume.add_argument("--rounds", type=int, metavar="N", help="new number of rounds")
+    resume.add_argument(
+        "--target", type=float, metavar="X", help="new accuracy at which the run ends"
+    )
+    resume.add_argument(
+        "--max-seconds", type=float, metavar="X", help="new limit on simulated seconds"
+    )
     resume.add_argument("--json", action="store_true", help="print the summary table as JSON")
     resume.add_argument("--trust", action="store_true", help=TRUST)
     resume.add_argument("--quiet", action="store_true", help=QUIET)

@@ -3,32 +3,45 @@
 from __future__ import annotations
 
 import argparse
-import itertools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_origin
 
 from rich.console import Console
-from rich.table import Table
 
-from wirelessfl.cli.flags import given_flags
-from wirelessfl.cli.show import TO_TARGET, TOTALS, cells_of, sweep_progress, with_validation
+from wirelessfl.cli.flags import all_flags, given_flags
+from wirelessfl.cli.show import sweep_progress
+from wirelessfl.cli.sweep_table import print_tables
 from wirelessfl.config import Config
+from wirelessfl.config.combinations import configurations, points
 from wirelessfl.config.kinds import first_names
 from wirelessfl.config.sections import WITHOUT_RESULTS
 from wirelessfl.errors import ConfigError
 from wirelessfl.observers.console import line_of
 from wirelessfl.runs.directory import Row
+from wirelessfl.runs.priced import priced_from
 from wirelessfl.runs.result import RunResult
 from wirelessfl.runs.sweep import Failure, SweepError, sweep
 from wirelessfl.signals import Terminated
 
-OWN = ("config", "json", "trust", "command", "quiet", "jobs", "ray", "out")
+OWN = (
+    *("config", "json", "trust", "command", "quiet", "jobs", "ray", "out"),
+    *("train_all", "coupled"),
+)
 
 
 def add_sweep_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments that ``run`` does not have."""
+    parser.add_argument(
+        "--with",
+        dest="coupled",
+        action="append",
+        default=[],
+        metavar="NAME=X,...",
+        help="settings that vary together, e.g. cells=2,bandwidth_hz=10e6; repeat the flag for "
+        "each point",
+    )
     parser.add_argument(
         "--jobs",
         type=int,
@@ -39,12 +52,18 @@ def add_sweep_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--ray", metavar="ADDRESS", help="address of a Ray cluster; local starts one here"
     )
+    parser.add_argument(
+        "--train-all",
+        action="store_true",
+        help="train each run, even if it differs from another only in the error-free radio",
+    )
 
 
 def sweep_command(arguments: argparse.Namespace, tables: dict[str, Any]) -> int:
     """Check all combinations, run them, and print a table with one row per finished run.
 
-    As JSON, failed runs have rows too, with the reason as ``error``.
+    As JSON, runs are in the order of the combinations, and failed runs have the reason as
+    ``error``.
 
     Args:
         arguments: parsed command line; settings are lists of values.
@@ -56,17 +75,14 @@ def sweep_command(arguments: argparse.Namespace, tables: dict[str, Any]) -> int:
     if arguments.jobs < 1:
         raise ConfigError(f"jobs is {arguments.jobs}: give at least 1.")
     flags = given_flags(arguments, OWN)
-    one = (
-        *WITHOUT_RESULTS,
-        "algorithm",
-        "task",
-    )  # settings with one value; all tasks together count as one
+    coupled = [coupled_settings(words) for words in arguments.coupled]
+    one = (*WITHOUT_RESULTS, "task")  # they have one value; all tasks together count as one
     lists = {name: [value] if name in one else value for name, value in flags.items()}
-    choices = [
-        dict(zip(lists, values, strict=True)) for values in itertools.product(*lists.values())
-    ]
-    configs = combinations(tables, choices)
+    if "algorithm" in flags:
+        lists["algorithm"] = flags["algorithm"].split(",")
+    configs = configurations(tables, points(lists, coupled))
     varied = [name for name, values in lists.items() if len(values) > 1]
+    varied += _varied(coupled)
     for name in varied:
         if configs[0].task and all(name in table for table in configs[0].task):
             raise ConfigError(
@@ -81,24 +97,27 @@ def sweep_command(arguments: argparse.Namespace, tables: dict[str, Any]) -> int:
     root = Path(arguments.out or "runs/sweep")
     runs = [(label, c.total_rounds) for label, c in zip(labels, configs, strict=True)]
     console = Console(stderr=True, quiet=arguments.quiet)
+    executed: list[int] = []
+
+    def say(text: str) -> None:
+        console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def on_found(found: Sequence[int], others: Sequence[int]) -> None:
+        executed.extend(others)
         if found:
             few = "; ".join(first_names([labels[place] for place in found]))
             number = "1 finished run" if len(found) == 1 else f"{len(found)} finished runs"
-            text = f"reading {number} from {root} ({few}), training {len(others)}"
-            console.print(text, markup=False, highlight=False, soft_wrap=True)
+            say(f"reading {number} from {root} ({few}), executing {len(others)}")
 
     last: dict[int, Row] = {}
 
     def on_end(place: int) -> None:
         if place in last and not console.is_terminal:
-            text = f"{labels[place]}: {line_of(last[place])}"
-            console.print(text, markup=False, highlight=False, soft_wrap=True)
+            say(f"{labels[place]}: {line_of(last[place])}")
 
     outcomes: Sequence[RunResult | Failure]
     failed: SweepError | None = None
-    options = {"jobs": arguments.jobs, "ray": arguments.ray}
+    options = {"jobs": arguments.jobs, "ray": arguments.ray, "train_all": arguments.train_all}
     try:
         with sweep_progress(runs, console) as show:
 
@@ -113,71 +132,83 @@ def sweep_command(arguments: argparse.Namespace, tables: dict[str, Any]) -> int:
     except (KeyboardInterrupt, Terminated):
         console.print("interrupted; to resume: repeat the command")
         raise
-    rows = [
-        {**entry, "error": outcome.reason}
-        if isinstance(outcome, Failure)
-        else {**entry, **outcome.summary(), **entry}
-        for entry, outcome in zip(described, outcomes, strict=True)
-    ]
+    rows: list[dict[str, Any]] = []
+    for entry, outcome in zip(described, outcomes, strict=True):
+        if isinstance(outcome, Failure):
+            rows.append({**entry, "error": outcome.reason})
+        else:
+            source = priced_from(outcome.directory)
+            told = {} if source is None else {"priced_from": source}
+            rows.append({**entry, **outcome.summary(), **entry, **told})
     finished = [row for row in rows if "error" not in row]
+    _say_priced(say, [rows[place] for place in executed if "error" not in rows[place]])
     if arguments.json:
         print(json.dumps(rows, indent=2))
     elif finished:
-        Console().print(_table(varied, finished))
+        print_tables(varied, finished)
         print(f"runs: {root}")
     if failed is not None:
         raise failed
     return 0
 
 
-def combinations(tables: Mapping[str, Any], choices: Sequence[Mapping[str, Any]]) -> list[Config]:
-    """The configuration of each combination, without the flags that do not apply to its choices.
+def _say_priced(say: Callable[[str], None], rows: Sequence[Mapping[str, Any]]) -> None:
+    """Say how many of the executed runs have been priced, if any."""
+    priced = sum("priced_from" in row for row in rows)
+    if priced:
+        say(
+            f"trained {len(rows) - priced}, priced {priced}: runs that differ only in an "
+            "error-free radio train the same model (--train-all trains each)"
+        )
+
+
+def _varied(coupled: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The names of coupled settings that have several values."""
+    names = dict.fromkeys(name for point in coupled for name in point)
+    return [name for name in names if any(p.get(name) != coupled[0].get(name) for p in coupled)]
+
+
+def coupled_settings(words: str) -> dict[str, Any]:
+    """The settings of one point, e.g. ``cells=2,bandwidth_hz=10e6``.
+
+    Settings are separated by commas, or by semicolons if a value is itself a list, as the values of
+    flags are: ``cells=2;cpu_hz=1e9,2e9``.
 
     Raises:
-        ConfigError: a wrong setting, or a flag that no combination uses.
+        ConfigError: an entry is not ``NAME=VALUE``, or a name occurs twice.
     """
-    ignored: list[set[str]] = [set() for _ in choices]
-    configs = [
-        Config.merged(tables, choice, dropped)
-        for choice, dropped in zip(choices, ignored, strict=True)
-    ]
-    useless = set.intersection(*ignored)
-    if useless:  # raise the error for these flags
-        others = ignored[0] - useless
-        Config.merged(tables, {k: v for k, v in choices[0].items() if k not in others})
-    return configs
+    found: dict[str, Any] = {}
+    many = ";" in words
+    tuples = {flag.name for flag in all_flags() if get_origin(flag.kind) is tuple}
+    for part in words.strip(";").split(";" if many else ","):
+        name, equals, value = part.partition("=")
+        name = name.strip().lstrip("-").replace("-", "_")
+        if not (equals and name and value):
+            raise ConfigError(
+                f"with is {words!r}: {part!r} is not NAME=VALUE. Separate settings by commas, or "
+                'by semicolons if a value contains commas: --with "cells=2;cpu_hz=1e9,2e9".'
+            )
+        if name in found:
+            raise ConfigError(f"with is {words!r}: {name} occurs twice. Give one value.")
+        if name in ("task", *WITHOUT_RESULTS):
+            raise ConfigError(f"with is {words!r}: {name} has one value in a sweep. Use --{name}.")
+        found[name] = tuple(value.split(",")) if name in tuples else value
+    return found
 
 
 def config_value(config: Config, flag: str) -> Any:
     """The value of a setting by the name of its flag, for JSON; None if it has no effect."""
     from wirelessfl.config.kinds import KINDS, chosen_classes, flag_homes
 
-    if flag in KINDS:
+    if flag in KINDS or flag == "algorithm":
         named = getattr(config, flag)
         return None if named is None else named["name"]
     homes = flag_homes(chosen_classes(dict(config)))
     if flag not in homes:  # a setting of a choice that this combination does not take
         return None
     section, key = homes[flag]
+    if (section, key) in config.unused():
+        return None
     table = getattr(config, section)
     value = table.get(key) if isinstance(table, Mapping) else getattr(table, key)
     return str(value) if isinstance(value, Path) else value
-
-
-def _table(varied: list[str], rows: list[dict[str, Any]]) -> Table:
-    targets = [row.get("target") for row in rows]
-    columns = TOTALS if None in targets else TO_TARGET
-    if any(row.get("transition_accuracy") is not None for row in rows):
-        columns = {**columns, "transition_accuracy": ("first ten rounds of sessions", ".3f")}
-    columns, kind = with_validation(columns, rows)
-    common = f"{kind} {targets[0]}" if len(set(targets)) == 1 else f"each run's target {kind}"
-    title = None if None in targets else f"cost of {common}"
-    table = Table(title=title)
-    for name in varied:
-        table.add_column(name.replace("_", " "))
-    for heading, _ in columns.values():
-        table.add_column(heading, justify="right")
-    for row in rows:
-        given = ("" if row[name] is None else str(row[name]) for name in varied)
-        table.add_row(*given, *cells_of(row, columns))
-    return table

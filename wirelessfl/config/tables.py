@@ -84,7 +84,9 @@ def tables_from_flags(
     tables = {**tables, **{key: _renamed(tables, key, flags[key]) for key in NAMED if key in flags}}
     algorithm = tables.get("algorithm")
     if flags.get("local") is not None and algorithm is not None:
-        tables["algorithm"] = _named("algorithm", algorithm) | {"local": flags["local"]}
+        named_algorithm = _named("algorithm", algorithm)
+        if dropped is None or find_algorithm(named_algorithm["name"]).takes_local:
+            tables["algorithm"] = named_algorithm | {"local": flags["local"]}
     for section, key in OF_FRAME:
         if flags.get(key) is not None and isinstance(tables.get(section, {}), Mapping):
             tables[section] = {**tables.get(section, {}), key: flags[key]}

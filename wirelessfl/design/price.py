@@ -39,7 +39,7 @@ from wirelessfl.server.weights import Weights
 from wirelessfl.sessions.held_labels import HeldLabels
 from wirelessfl.sessions.rounds import SessionRounds
 from wirelessfl.setup.arguments import check_objects
-from wirelessfl.setup.given_objects import GivenObjects, configured, naming_network
+from wirelessfl.setup.given_objects import NOTHING, GivenObjects, configured, naming_network
 from wirelessfl.setup.planners import Planned, plan_without_data
 from wirelessfl.setup.sessions import build_attendance
 from wirelessfl.wording import shown
@@ -63,7 +63,8 @@ class Prices:
             the edge servers), and ``joules`` (mean over the clients) unless they were left out. The
             first row is that of the initial model. Fields that compare with equal shares are those
             of the run. In sessions, rows also say ``session`` and
-            ``session_round``, and the first model of each session has a row.
+            ``session_round``, the first model of each session has a row, and ``extra_seconds``
+            are those of the warm starts.
         node_seconds: [rounds, nodes], duration of each round at each edge server, or at the server
             of a star; the slowest decides. With asynchronous cells, that of the cells that are
             merged, and NaN for the others.
@@ -167,6 +168,25 @@ class Prices:
         return "\n".join(lines)
 
 
+@dataclass(frozen=True, eq=False)
+class Priced:
+    """A run that has been simulated without training.
+
+    Args:
+        prices: what its rounds cost.
+        training: the sums of the costs, and the ledger of the clients.
+        planned: what has planned the rounds.
+        seconds: simulated time of the end.
+        merged_at: simulated time of the last merge; of sessions and asynchronous cells, the end.
+    """
+
+    prices: Prices
+    training: UntrainedRounds
+    planned: Planned
+    seconds: float
+    merged_at: float
+
+
 def price(
     config: Config | Mapping[str, Any] | str | Path,
     rounds: int | None = None,
@@ -208,25 +228,47 @@ def price(
     check_objects(model=model)
     config, network = naming_network(config, network)
     given = GivenObjects.of(model, data, network)
-    config = configured(config, given)
+    return priced(configured(config, given), rounds, given, joules=joules).prices
+
+
+def priced(
+    config: Config,
+    rounds: int | None = None,
+    given: GivenObjects = NOTHING,
+    *,
+    joules: bool = True,
+) -> Priced:
+    """Price a run, and keep what determines its state; arguments and errors as in ``price``.
+
+    Args:
+        config: the settings, resolved, with the given objects marked.
+        rounds: number of rounds.
+        given: Python objects that replace settings.
+        joules: whether to compute the energy.
+    """
     rounds = check_priceable(config, rounds, joules)
     rows: list[dict[str, Any]] = []
 
     def report(simulation: Simulation, report: Report) -> None:
-        training = simulation.training
+        training, regime = simulation.training, simulation.regime
         costs = training.totals.row() | {"joules_max": training.ledger.most_joules}
         if not training.counts_joules:
             del costs["joules_max"]
         now = {"round": report.round, "sim_seconds": simulation.clock.now}
         session = {name: report.status[name] for name in SESSION if name in report.status}
-        rows.append({**session, **now, **costs})
+        extra: dict[str, Any] = {}
+        if isinstance(regime, SessionRounds):
+            extra["extra_seconds"] = regime.extras.extra_seconds
+        rows.append({**session, **now, **costs, **extra})
 
     simulation = simulated(config, given, rounds, report, joules=joules)
     training, regime, planned = simulation.training, simulation.regime, simulation.planned
     seconds = np.array(training.node_seconds).reshape(-1, planned.planner.network.cells)
     ended = None if isinstance(regime, UntrainedCells) else regime.ended
     wanted = config.total_rounds if rounds is None else rounds
-    return Prices(rows, seconds, ended if len(seconds) < wanted else None)
+    prices = Prices(rows, seconds, ended if len(seconds) < wanted else None)
+    merged = regime.merged_at if isinstance(regime, ModelRounds) else simulation.clock.now
+    return Priced(prices, training, planned, simulation.clock.now, merged)
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,6 +25,8 @@ class ModelRounds:
         self._due: list[int] = []
         self.ended: str | None = None
         """Why the run ends before its last round; None if it does not."""
+        self.merged_at = 0.0
+        """Simulated time of the last merge, which the end of the run may follow."""
 
     def happened(self, what: Event) -> Event:
         """Return the clock entry ``what``, which already is an event for the schedule."""
@@ -37,6 +39,7 @@ class ModelRounds:
                 self._due.append(number)
             case Merge(number):
                 self.training.train(*self._given.pop(number))
+                self.merged_at = self.clock.now
                 self.ended = self.planner.exhausted(None, self.training.ledger)
                 return None if self.ended is None else Exhausted()
         return None

@@ -5,6 +5,7 @@ Its files stay valid even if the process is killed.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -54,6 +55,10 @@ def _alone_in(path: Path) -> Iterator[None]:
 def _array_files(path: Path) -> list[Path]:
     """Files of arrays in a folder, also unfinished ones."""
     return [*path.glob(f"{NETWORK}.npz*"), *path.glob(f"{PARTITION}*.npz*")]
+
+
+def _hash_of(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 class RunDirectory:
@@ -148,14 +153,14 @@ class RunDirectory:
         """Remove the files of a run that has failed at its start, and its folder if it was new."""
         own = (self.path / "config.toml", self._about_file, self._rows.path, self._checkpoint_file)
         best = self.path.glob("*best.safetensors")
-        for file in (*own, *_array_files(self.path), *self._logs(), *best):
+        for file in (*own, *_array_files(self.path), *self.logs(), *best):
             file.unlink(missing_ok=True)
         shutil.rmtree(self.path / "tensorboard", ignore_errors=True)
         if self._made:
             with suppress(OSError):  # another program has written into it
                 self.path.rmdir()
 
-    def _logs(self) -> list[Path]:
+    def logs(self) -> list[Path]:
         """The files of client states, and the client log."""
         log = self.path / CLIENT_LOG
         return [*sorted(self.path.glob("*clients-*.log")), *([log] if log.exists() else [])]
@@ -249,6 +254,19 @@ class RunDirectory:
         first["resumed"] = [*first.get("resumed", []), told]
         self._write_about(first)
 
+    def note_extended(self, entry: dict[str, Any]) -> None:
+        """Add an entry to the list ``extended`` in ``about.json``.
+
+        An earlier entry with the same old values never took effect, and is removed.
+
+        Args:
+            entry: ``date``, and the settings that change as ``old`` and ``new``.
+        """
+        first = self.about()
+        kept = [other for other in first.get("extended", []) if other["old"] != entry["old"]]
+        first["extended"] = [*kept, entry]
+        self._write_about(first)
+
     @contextmanager
     def at_work(self) -> Iterator[None]:
         """Lock the folder, so that no other process executes the run.
@@ -329,7 +347,7 @@ class RunDirectory:
             ConfigError: the checkpoint is damaged, or missing although the run has made progress.
         """
         if not self._checkpoint_file.exists():
-            for file in (self._rows.path, *self._logs()):
+            for file in (self._rows.path, *self.logs()):
                 if file.exists() and file.stat().st_size:
                     raise ConfigError(
                         f"{self._checkpoint_file} is missing, but there is {file.name}, which "
@@ -337,7 +355,8 @@ class RunDirectory:
                     )
             return None
         with self._reading(self._checkpoint_file):
-            return read_checkpoint(self._checkpoint_file)
+            tensors, state = read_checkpoint(self._checkpoint_file)
+            return tensors, self._in_force(state)
 
     def _state(self) -> dict[str, Any] | None:
         """State of the checkpoint without its tensors; None if none has been written yet.
@@ -348,7 +367,47 @@ class RunDirectory:
         if not self._checkpoint_file.exists():
             return None
         with self._reading(self._checkpoint_file):
-            return read_state(self._checkpoint_file)
+            return self._in_force(read_state(self._checkpoint_file))
+
+    def prepare_extension(
+        self,
+        tensors: dict[str, Tensor],
+        state: dict[str, Any],
+        config: str,
+        changes: Mapping[str, Any],
+    ) -> None:
+        """Write the last checkpoint again, with changes that wait for other settings.
+
+        Args:
+            tensors: its tensors.
+            state: its state.
+            config: the settings, as TOML; the changes are in force once ``config.toml`` has them.
+            changes: entries of the state.
+        """
+        extension = {"config": _hash_of(config.encode()), "state": dict(changes)}
+        told = {**state, "extension": extension}
+        with self._writing(self._checkpoint_file), replacing(self._checkpoint_file) as draft:
+            write_checkpoint(draft, tensors, told)
+            with suppress(OSError):
+                shutil.copymode(self._checkpoint_file, draft)
+
+    def _in_force(self, state: dict[str, Any]) -> dict[str, Any]:
+        """The state of a checkpoint, with its extension if ``config.toml`` has those settings."""
+        extension = state.pop("extension", None)
+        if extension is None:
+            return state
+        extends = extension["config"] == _hash_of((self.path / "config.toml").read_bytes())
+        return state | extension["state"] if extends else state
+
+    def replace_config(self, text: str) -> None:
+        """Replace ``config.toml``, as a whole."""
+        file = self.path / "config.toml"
+        with self._writing(file), replacing(file) as draft:
+            draft.write_text(text, encoding="utf-8")
+
+    def extent(self, rows: int) -> tuple[int, int]:
+        """Bytes of the first ``rows`` rows, and their checksum."""
+        return self._rows.extent(rows)
 
     @contextmanager
     def _reading(self, file: Path) -> Iterator[None]:

@@ -57,7 +57,11 @@ def check_fingerprint(
 
 def settings_fingerprint(directory: RunDirectory) -> dict[str, str]:
     """Hash of the stored ``config.toml``, independent of the folder's location."""
-    tables = read_toml(directory.path / "config.toml", trust=True)  # they are only hashed
+    return fingerprint_of(read_toml(directory.path / "config.toml", trust=True))  # only hashed
+
+
+def fingerprint_of(tables: dict[str, Any]) -> dict[str, str]:
+    """Hash of the tables of a ``config.toml``, independent of the folder's location."""
     tables.get("run", {}).pop("out", None)
     return {"the settings in config.toml are": digest(tables)}
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
@@ -18,11 +19,13 @@ from wirelessfl.config import Config
 from wirelessfl.config.sections import WITHOUT_RESULTS
 from wirelessfl.config.task_settings import inherited
 from wirelessfl.config.task_tables import TASK_SETTINGS
+from wirelessfl.design.same_training import check_independent, of_radio
 from wirelessfl.errors import ConfigError, DataError, TrainingError
 from wirelessfl.import_paths import short
 from wirelessfl.observers import Observer
 from wirelessfl.runs.directory import Row, RunDirectory
 from wirelessfl.runs.fingerprints import NAMED, named_hashes
+from wirelessfl.runs.priced import price_run
 from wirelessfl.runs.result import RunResult
 from wirelessfl.runs.run import resume, run
 from wirelessfl.setup.given_objects import check_given
@@ -38,13 +41,13 @@ def settings_hash(config: Config) -> str:
         ConfigError: the settings need an object that must be passed to ``wirelessfl.run``.
     """
     check_given(config.given)
-    hashed, named = _non_defaults(config), named_hashes(config.resolve())
+    hashed, named = non_defaults(config), named_hashes(config.resolve())
     if named:
         hashed[NAMED] = sorted(named.items())
     return hashlib.sha256(repr(sorted(hashed.items())).encode()).hexdigest()[:16]
 
 
-def _non_defaults(config: Config) -> dict[str, Any]:
+def non_defaults(config: Config) -> dict[str, Any]:
     """Settings that differ from their defaults, by section and name."""
     found: dict[str, Any] = {}
     config = config.resolve()  # stored settings are resolved too
@@ -84,7 +87,7 @@ def _same_settings(config: Config, folder: Path) -> bool:
 
 def _without_run(config: Config) -> dict[str, Any]:
     """Settings that differ from their defaults, without those of section ``run``."""
-    settings = _non_defaults(config)
+    settings = non_defaults(config)
     found = {name: value for name, value in settings.items() if not name.startswith("run.")}
     if "task" in found:
         found["task"] = [
@@ -92,6 +95,21 @@ def _without_run(config: Config) -> dict[str, Any]:
             for table in found["task"]
         ]
     return found
+
+
+def training_key(config: Config) -> str | None:
+    """What identifies the training of a run; None if it depends on the radio.
+
+    Runs with the same key train the same model.
+    """
+    config = config.resolve()
+    try:
+        check_independent(config)
+    except ConfigError:
+        return None
+    settings = non_defaults(config)
+    kept = {key: v for key, v in settings.items() if not of_radio(*key.partition(".")[::2])}
+    return repr(sorted(kept.items()))
 
 
 def kept_folder(config: Config, root: Path) -> Path:
@@ -139,13 +157,17 @@ def kept_run(
     return run(config.with_run({"out": folder}), on_row=on_row, observers=observers)
 
 
-def why_failed(config: Config, folder: Path, on_row: Callable[[Row], None]) -> str:
+def why_failed(
+    config: Config, folder: Path, on_row: Callable[[Row], None], source: Path | None = None
+) -> str:
     """Execute the run with these settings by ``kept_run``.
 
     Args:
         config: the settings.
         folder: folder of the run, from ``kept_folder``, perhaps in another process.
         on_row: called with each row as it is written.
+        source: folder of a finished run that trains the same model over another radio, from which
+            this run is priced if possible.
 
     Returns:
         The reason for its failure, in one line; an empty string if it has finished.
@@ -156,7 +178,14 @@ def why_failed(config: Config, folder: Path, on_row: Callable[[Row], None]) -> s
                 "code or files that the settings name have changed since the sweep began, or are "
                 "others on this machine. Start the sweep again."
             )
-        kept_run(config, folder.parent, on_row)
+        rows = None
+        if source is not None and not RunDirectory.holds_run(folder):
+            with suppress(ConfigError, DataError, OSError):  # if it cannot be priced, it is trained
+                rows = price_run(config, source, folder)
+        if rows is None:
+            kept_run(config, folder.parent, on_row)
+        for row in rows or ():
+            on_row(row)
     except (ConfigError, DataError, TrainingError) as error:
         return str(error) or type(error).__name__
     except Exception as error:  # a user's class can raise any error; other runs continue

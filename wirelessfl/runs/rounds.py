@@ -9,6 +9,7 @@ from torch import Tensor
 
 from wirelessfl.metrics import Measures
 from wirelessfl.rounds.cells import AsynchronousCells
+from wirelessfl.rounds.rounds import ModelRounds
 from wirelessfl.runs.client_log_file import ClientLogFile
 from wirelessfl.runs.directory import CLIENT_LOG, Row
 from wirelessfl.runs.fingerprints import data_fingerprint, model_fingerprint, network_fingerprint
@@ -78,10 +79,12 @@ class RoundsEngine:
 
     def snapshot(self) -> dict[str, Any]:
         """The completed rounds, their costs and the last metrics."""
-        spec = self.setup.model.objective.spec
+        spec, regime = self.setup.model.objective.spec, self.setup.regime
         logged = {} if self.log is None else {"client_log": self.log.snapshot()}
+        merged = {"merged_at": regime.merged_at} if isinstance(regime, ModelRounds) else {}
         return {
             **logged,
+            **merged,
             "schedule": self.setup.schedule.snapshot(),
             "totals": self.setup.training.totals.row(),
             "metrics": self.setup.training.metrics,
@@ -95,6 +98,8 @@ class RoundsEngine:
         """Continue after the last completed round."""
         self.setup.training.restore(tensors, state["totals"])
         self.restore_schedule(state)
+        if isinstance(self.setup.regime, ModelRounds):
+            self.setup.regime.merged_at = state.get("merged_at", self.setup.clock.now)
         self.start()
 
     def restore_schedule(self, state: dict[str, Any]) -> None:

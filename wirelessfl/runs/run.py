@@ -25,6 +25,7 @@ from wirelessfl.observers import Observer, default_observers
 from wirelessfl.runs.about import about
 from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.runs.engines import engine_of
+from wirelessfl.runs.extension import Later, extended
 from wirelessfl.runs.files import NotWrittenError
 from wirelessfl.runs.fingerprints import (
     NAMED,
@@ -133,6 +134,9 @@ def run(
 def resume(
     path: str | Path,
     *,
+    rounds: int | None = None,
+    target: float | None = None,
+    max_seconds: float | None = None,
     model: nn.Module | None = None,
     data: Data | None = None,
     network: Network | str | None = None,
@@ -145,7 +149,10 @@ def resume(
     observers: Sequence[Observer] = (),
     shards: Shards = ALONE,
 ) -> RunResult:
-    """Resume the interrupted run in the folder ``path``, or read a finished run.
+    """Resume the interrupted run in the folder ``path``, or read or extend a finished run.
+
+    With a later end, the run continues to it, and equals a run that was started with it, bit for
+    bit. Only synchronous rounds without sessions can be extended.
 
     >>> import wirelessfl
     >>> settings = wirelessfl.Config.from_flags("fedavg", clients=4, rounds=2, out="my-other-run")
@@ -155,6 +162,9 @@ def resume(
 
     Args:
         path: folder of the run.
+        rounds: new number of rounds.
+        target: new accuracy at which the run ends.
+        max_seconds: new limit on simulated seconds.
         model, data, loss, metrics: the objects that were passed to ``run``, if any.
         network, split: as passed to ``run``; by default those that the folder keeps.
         trust: whether the run's settings may name code to import, such as ``my_module:MyModel``;
@@ -167,8 +177,9 @@ def resume(
     Raises:
         ConfigError: the folder is not a run directory or is damaged, its settings or the given
             objects differ from those of the original run, or another process is using it; it names
-            code without being trusted; or code or files that the settings of an unfinished run name
-            have changed. Of a finished run, a note says that they have.
+            code without being trusted; code or files that the settings of an unfinished run name
+            have changed; or the run cannot be extended to the given end. Of a finished run, a note
+            says that they have changed.
     """
     leave_if_child()
     check_path(path)
@@ -180,6 +191,7 @@ def resume(
     directory, config = shards.by_first(partial(RunDirectory.open, Path(path), trust))
     checkpoint = shards.by_first(directory.load)
     changed = shards.by_first(partial(named_change, directory, config))
+    later, extension = Later(rounds, target, max_seconds), None
     if checkpoint is None:
         if on_note is not None:
             on_note(f"{path} has no checkpoint: the run starts from the beginning")
@@ -189,7 +201,7 @@ def resume(
             lambda: check_fingerprint(directory, state, settings_fingerprint(directory))
         )
         rows = shards.by_first(lambda: directory.check_rows(state))
-        if state["finished"]:
+        if state["finished"] and not later.given:
             if changed and on_note is not None:
                 on_note(f"{changed} has changed since this run; its rows are of the old version.")
             params = _stored_params(tensors, state, config)
@@ -197,6 +209,9 @@ def resume(
         shards.by_first(lambda: directory.check_logs(tensors, titled=bool(config.task)))
     watching = _watching(config, observers)
     told = shards.by_first(directory.about)
+    if later.given:
+        extension = shards.by_first(partial(extended, directory, config, checkpoint, later))
+        config = extension.config
     if changed:
         raise ConfigError(
             f"{path}: {changed} has changed since the run began. Restore it, or start a new run: "
@@ -211,6 +226,8 @@ def resume(
             f"{path}: {what} has changed since the run began. Restore it, or start a new run."
         )
     with closing(_build(fewer_workers(config), given, shards)) as setup:
+        if extension is not None:
+            shards.by_first(partial(extension.begin, directory))
         return _go(setup, directory, on_row, on_note, watching, resumed=True)
 
 

@@ -32,11 +32,18 @@ from wirelessfl.fork_server import (
 from wirelessfl.processes import end_with_parent, launched
 from wirelessfl.runs.directory import Row, RunDirectory
 from wirelessfl.runs.files import check_writable
-from wirelessfl.runs.kept import is_finished, kept_folder, settings_hash, why_failed
+from wirelessfl.runs.kept import (
+    is_finished,
+    kept_folder,
+    settings_hash,
+    training_key,
+    why_failed,
+)
 from wirelessfl.runs.on_ray import on_ray
 from wirelessfl.runs.result import RunResult
 from wirelessfl.runs.run import resume
 from wirelessfl.signals import ENDING, end, handled_by
+from wirelessfl.wording import shown
 
 LISTED = 3  # runs named per reason of a failure
 
@@ -117,10 +124,11 @@ def _first(runs: Sequence[str]) -> str:
 
 def sweep(
     configs: Sequence[Config],
-    root: Path,
+    root: str | Path = "runs/sweep",
     *,
     jobs: int = 1,
     ray: str | None = None,
+    train_all: bool = False,
     on_row: OnRow | None = None,
     on_end: OnEnd | None = None,
     on_found: OnFound | None = None,
@@ -130,12 +138,17 @@ def sweep(
     Runs with equal settings are executed once. If a run fails, the others still run to their end.
     Runs of code or files that have changed since are not read; they remain in their folders.
 
+    Runs that train the same model over different error-free radios are trained once. The others get
+    the rows that training would have given them, but for ``wall_seconds``, which are those of the
+    trained run; ``priced_from`` in their ``about.json`` names its folder.
+
     Args:
-        configs: settings of each run.
+        configs: settings of each run, for example from ``wirelessfl.combinations``.
         root: folder of all runs.
         jobs: number of local processes; with more than one, each run uses one CPU thread.
         ray: address of a Ray cluster, or ``local`` to start one on this machine; ``jobs`` is then
-            ignored.
+            ignored. Runs that are not trained are priced on this machine.
+        train_all: whether to train each run, even if another one trains the same model.
         on_row: called with the index of a run and each row as it is written.
         on_end: called with the index of each run once it has finished.
         on_found: called once, before any run starts, with the indices of the finished runs that
@@ -145,12 +158,14 @@ def sweep(
         Results in the order of ``configs``.
 
     Raises:
-        ConfigError: ``jobs`` < 1, ``root`` cannot be written or is the folder of a run, Ray or its
-            cluster is not available, ``torchrun`` has started several processes, or a script starts
-            the sweep when it is imported by the processes of the sweep.
+        ConfigError: ``configs`` is not a list of ``Config``, ``jobs`` < 1, ``root`` cannot be
+            written or is the folder of a run, Ray or its cluster is not available, ``torchrun`` has
+            started several processes, or a script starts the sweep when it is imported by the
+            processes of the sweep.
         SweepError: runs failed.
     """
     leave_if_child()
+    _check_configs(configs)
     if jobs < 1:
         raise ConfigError(f"jobs is {jobs}: give a number of processes >= 1.")
     if launched()[1] > 1:
@@ -158,6 +173,7 @@ def sweep(
             "torchrun shares the clients of one run between processes, but a sweep has many runs. "
             "Start the sweep without torchrun, and use jobs or ray."
         )
+    root = Path(root)
     check_writable(root)
     if RunDirectory.holds_run(root):
         raise ConfigError(
@@ -174,16 +190,22 @@ def sweep(
         on_found(found, places)
     for place in found:
         ended(place)
+
+    def execute(some: list[int], sources: Mapping[int, Path]) -> list[Failure]:
+        """Train runs, or price those with a source."""
+        if ray is not None and not sources:
+            on_cluster = on_ray(configs, some, folders, ray, tell, ended)
+            return [Failure(*reason) for reason in on_cluster]
+        if jobs > 1:
+            return _in_processes(configs, some, folders, jobs, tell, ended, sources)
+        return _in_turn(configs, some, folders, tell, ended, sources)
+
+    failures: list[Failure] = []
     with handled_by(end):
-        if not places:
-            failures = []
-        elif ray is not None:
-            on_cluster = on_ray(configs, places, folders, ray, tell, ended)
-            failures = [Failure(*reason) for reason in on_cluster]
-        elif jobs > 1:
-            failures = _in_processes(configs, places, folders, jobs, tell, ended)
-        else:
-            failures = _in_turn(configs, places, folders, tell, ended)
+        if train_all and places:
+            failures = execute(places, {})
+        elif places:
+            failures = _by_training(configs, places, folders, found, execute)
     failed = {settings_hash(failure.config): failure for failure in failures}
     stored: dict[Path, RunResult | Failure] = {}
     for folder, config in zip(folders, configs, strict=True):
@@ -194,6 +216,60 @@ def sweep(
     if failures:
         raise SweepError(failures, outcomes)
     return [outcome for outcome in outcomes if isinstance(outcome, RunResult)]
+
+
+def _check_configs(configs: Any) -> None:
+    """Raise unless these are configurations."""
+    for place, config in enumerate(configs):
+        if not isinstance(config, Config):
+            raise ConfigError(
+                f"configs[{place}] is {shown(config)}: give a list of Config objects, for example "
+                "from wirelessfl.combinations."
+            )
+
+
+def _by_training(
+    configs: Sequence[Config],
+    places: Sequence[int],
+    folders: Sequence[Path],
+    found: Sequence[int],
+    execute: Callable[[list[int], Mapping[int, Path]], list[Failure]],
+) -> list[Failure]:
+    """Train one run of those that train the same model, then price the others.
+
+    If it fails, the next one is trained. Interrupted runs are always resumed.
+
+    Args:
+        configs: settings of all runs.
+        places: indices of the runs to execute.
+        folders: folder of each run.
+        found: indices of the finished runs.
+        execute: trains runs, or prices them from the folders of others.
+    """
+    keys = {place: training_key(configs[place]) for place in (*found, *places)}
+    sources = {keys[place]: folders[place] for place in reversed(found)}
+    waiting, failures = list(places), list[Failure]()
+    while waiting:
+        led, trained, later = set[str | None](), list[int](), list[int]()
+        for place in sorted(waiting, key=lambda place: not RunDirectory.holds_run(folders[place])):
+            key, begun = keys[place], RunDirectory.holds_run(folders[place])
+            if key is None or begun or (key not in sources and key not in led):
+                trained.append(place)
+                led.add(key)
+            else:
+                later.append(place)
+        trained.sort()
+        now = execute(trained, {}) if trained else []
+        failed = {settings_hash(failure.config) for failure in now}
+        for place in trained:
+            if keys[place] is not None and settings_hash(configs[place]) not in failed:
+                sources.setdefault(keys[place], folders[place])
+        priced = {place: sources[keys[place]] for place in sorted(later) if keys[place] in sources}
+        if priced:
+            now += execute(list(priced), priced)
+        failures += now
+        waiting = [place for place in later if place not in priced]
+    return failures
 
 
 def _stored(config: Config, folder: Path) -> RunResult | Failure:
@@ -210,6 +286,7 @@ def _in_turn(
     folders: Sequence[Path],
     tell: OnRow,
     ended: OnEnd,
+    sources: Mapping[int, Path],
 ) -> list[Failure]:
     failures, mistakes = [], []
 
@@ -221,7 +298,9 @@ def _in_turn(
             raise
 
     for place in places:
-        reason = why_failed(configs[place], folders[place], partial(on_row, place))
+        reason = why_failed(
+            configs[place], folders[place], partial(on_row, place), sources.get(place)
+        )
         if mistakes:
             raise mistakes[0]
         if reason:
@@ -234,11 +313,11 @@ def _in_turn(
 class _Child:
     """A process that executes one run, and the pipe that receives its rows."""
 
-    def __init__(self, config: Config, place: int, folder: Path) -> None:
+    def __init__(self, config: Config, place: int, folder: Path, source: Path | None) -> None:
         context = fork_server.context("wirelessfl.runs.kept")
         self.place = place
         self.pipe, theirs = context.Pipe(duplex=False)
-        given = config, folder, theirs, dict(os.environ)
+        given = config, folder, source, theirs, dict(os.environ)
         self.process: BaseProcess = context.Process(target=_make_one, args=given, name=CHILD)
         with safe_path():
             self.process.start()
@@ -255,7 +334,13 @@ class _Child:
         self.pipe.close()
 
 
-def _make_one(config: Config, folder: Path, pipe: Connection, environment: dict[str, str]) -> None:
+def _make_one(
+    config: Config,
+    folder: Path,
+    source: Path | None,
+    pipe: Connection,
+    environment: dict[str, str],
+) -> None:
     """Execute a run on one thread of a child process; send its rows, then the failure or ""."""
     os.environ.clear()
     os.environ.update(environment)  # the fork server may have an older one
@@ -263,7 +348,7 @@ def _make_one(config: Config, folder: Path, pipe: Connection, environment: dict[
         signal.signal(number, signal.SIG_DFL if number == signal.SIGTERM else signal.SIG_IGN)
     end_with_parent()  # the stored run can be resumed
     torch.set_num_threads(1)
-    pipe.send(why_failed(config, folder, pipe.send))
+    pipe.send(why_failed(config, folder, pipe.send, source))
 
 
 def _in_processes(
@@ -273,6 +358,7 @@ def _in_processes(
     jobs: int,
     tell: OnRow,
     ended: OnEnd,
+    sources: Mapping[int, Path],
 ) -> list[Failure]:
     waiting, failures = deque(places), []
     children: dict[Any, _Child] = {}
@@ -280,7 +366,7 @@ def _in_processes(
         while waiting or children:
             while waiting and len(children) < jobs:
                 place = waiting.popleft()
-                child = _Child(configs[place], place, folders[place])
+                child = _Child(configs[place], place, folders[place], sources.get(place))
                 children[child.pipe] = child
             for pipe in wait(list(children)):
                 child = children[pipe]

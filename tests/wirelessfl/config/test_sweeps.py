@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from wirelessfl.cli import main
-from wirelessfl.cli.sweep import combinations
 from wirelessfl.config import Config
+from wirelessfl.config.combinations import configurations as combinations
 from wirelessfl.errors import ConfigError
 from wirelessfl.runs.kept import settings_hash
 

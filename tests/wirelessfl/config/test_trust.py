@@ -212,7 +212,7 @@ def test_a_sweep_trusts_only_what_its_own_settings_name(evil, tmp_path, capsys):
     assert main(words) == 0
     assert "reading" not in capsys.readouterr().err
     assert main([*words, "--json"]) == 0
-    assert "reading 2 finished runs from runs (seed 1; seed 2), training 0" in (
+    assert "reading 2 finished runs from runs (seed 1; seed 2), executing 0" in (
         capsys.readouterr().err
     )
     stored = next(Path("runs").glob("*/config.toml"))

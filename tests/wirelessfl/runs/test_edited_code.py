@@ -321,7 +321,7 @@ def test_the_command_says_which_runs_were_read(own, monkeypatch, capsys):
     edit(own / "own_model.py", "nn.ReLU", "nn.Tanh")
     assert main([*words, "--seed", "1"]) == 0
     said.append(capsys.readouterr().err)
-    line = "reading 2 finished runs from runs (seed 1; seed 2), training 1\n"
+    line = "reading 2 finished runs from runs (seed 1; seed 2), executing 1\n"
     assert said == ["", line, ""]
 
 

@@ -16,6 +16,7 @@ from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.fork_server import fork_server
 from wirelessfl.runs.kept import is_finished, kept_folder, kept_run, settings_hash
+from wirelessfl.runs.priced import priced_from
 from wirelessfl.runs.sweep import Failure, SweepError, sweep
 
 
@@ -55,9 +56,12 @@ def test_an_unresolved_configuration_is_stored_like_the_resolved_one(tmp_path):
 
 
 def test_processes_give_the_rows_of_sequential_runs(tmp_path):
-    """Results have the requested order; equal settings run once, and a repeated sweep runs none."""
+    """Results have the requested order; equal settings run once, and a repeated sweep runs none.
+
+    One run is priced.
+    """
     wanted = configs()
-    wanted.append(wanted[0])
+    wanted += [wanted[0], *configs(seeds=(1,), uplink="ofdma")]
     seen, ended, ended_alone = [], [], []
     alone = sweep(wanted, tmp_path / "alone", on_end=ended_alone.append)
     together = sweep(
@@ -67,12 +71,13 @@ def test_processes_give_the_rows_of_sequential_runs(tmp_path):
         on_row=lambda *a: seen.append(a),
         on_end=ended.append,
     )
-    assert ended_alone == sorted(ended) == [0, 1, 2]
+    assert ended_alone == sorted(ended) == [0, 1, 2, 4]
     assert bare(alone) == bare(together)
-    assert [r.config.run.seed for r in together] == [1, 2, 3, 1]
-    assert len(list((tmp_path / "together").iterdir())) == 3
-    assert sorted({place for place, _ in seen}) == [0, 1, 2]
-    assert len(seen) == 9
+    assert [r.config.run.seed for r in together] == [1, 2, 3, 1, 1]
+    assert len(list((tmp_path / "together").iterdir())) == 4
+    assert sorted({place for place, _ in seen}) == [0, 1, 2, 4]
+    assert len(seen) == 12
+    assert [priced_from(r.directory) is None for r in together] == [True] * 4 + [False]
     before = [p.stat().st_mtime_ns for p in (tmp_path / "together").rglob("rows.jsonl")]
     assert bare(sweep(wanted, tmp_path / "together", jobs=2)) == bare(alone)
     assert [p.stat().st_mtime_ns for p in (tmp_path / "together").rglob("rows.jsonl")] == before
@@ -223,6 +228,8 @@ def test_invalid_arguments_are_refused(tmp_path, monkeypatch):
     monkeypatch.delenv("RANK")
     with pytest.raises(ConfigError, match="jobs is 0"):
         sweep(configs(), tmp_path, jobs=0)
+    with pytest.raises(ConfigError, match=r"configs\[1\] is 'hist': give a list of Config objects"):
+        sweep([*configs(seeds=(1,)), "hist"], tmp_path)
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(ConfigError, match=r"pip install 'wirelessfl\[ray\]'"):
         sweep(configs(), tmp_path, ray="local")

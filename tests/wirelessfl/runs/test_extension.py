@@ -1,0 +1,190 @@
+"""Extended runs equal runs that were started with the later end; what may differ is refused."""
+
+import json
+import shutil
+
+import pytest
+import torch
+
+import wirelessfl
+from wirelessfl.cli import main
+from wirelessfl.errors import ConfigError
+from wirelessfl.runs.directory import RunDirectory
+from wirelessfl.runs.extension import Extension
+
+
+def stored(path):
+    """Tensors and state of a checkpoint without what a clock on the wall determines."""
+    tensors, state = RunDirectory(path).load()
+    for name in ("wall_seconds", "rows_checksum", "rows_bytes", "tensors_checksum"):
+        state.pop(name)
+    state["fingerprint"] = list(state["fingerprint"])
+    return tensors, state
+
+
+def settings_of(path):
+    lines = (path / "config.toml").read_text().splitlines()
+    return [line for line in lines if not line.startswith("out = ")]
+
+
+def equal(one, other, same):
+    """The same rows, parameters, checkpoint and settings."""
+    same(one, other)
+    (tensors, state), (others, other_state) = stored(one.directory), stored(other.directory)
+    assert state == other_state
+    assert tensors.keys() == others.keys()
+    assert all(torch.equal(tensors[name], others[name]) for name in tensors)
+    assert settings_of(one.directory) == settings_of(other.directory)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "flags"),
+    [
+        ("hist", {"dropout": 0.2}),
+        ("scaffold", {"clients_per_round": 3, "client_states": "disk"}),
+        ("hfedavg", {"eval_every": 2}),
+    ],
+)
+def test_more_rounds_equal_those_of_a_longer_run(config, toy, same, algorithm, flags):
+    """With eval_every=2, the row of the last of 3 rounds is not in the longer run."""
+    first = wirelessfl.run(config(algorithm, rounds=3, **flags), data=toy)
+    longer = wirelessfl.run(config(algorithm, rounds=5, **flags), data=toy)
+    equal(wirelessfl.resume(first.directory, rounds=5, data=toy), longer, same)
+    told = json.loads((first.directory / "about.json").read_text())
+    (entry,) = told["extended"]
+    assert (entry["old"], entry["new"]) == ({"rounds": 3}, {"rounds": 5})
+    assert len(told["resumed"]) == 1
+
+
+@pytest.mark.parametrize(("target", "ended"), [(0.3, 0), (0.97, 1)])
+def test_a_higher_target_equals_that_of_a_new_run(config, toy, same, target, ended):
+    """Also if the initial model has reached the old target."""
+    flags = {"rounds": 4, "stop_at_target": True}
+    first = wirelessfl.run(config(target=target, **flags), data=toy)
+    assert first.rows[-1]["round"] == ended
+    longer = wirelessfl.run(config(target=0.999, **flags), data=toy)
+    with pytest.raises(ConfigError, match=r"the run ended at its target 0\.\d+: give a"):
+        wirelessfl.resume(first.directory, rounds=20, data=toy)
+    equal(wirelessfl.resume(first.directory, target=0.999, data=toy), longer, same)
+
+
+@pytest.mark.parametrize(("every", "done"), [(1, 2), (3, 2), (1, 0)])
+def test_more_seconds_equal_those_of_a_longer_run(config, toy, same, every, done):
+    """The row at the old end is removed: the longer run has none there."""
+    flags = {"rounds": 6, "eval_every": every}
+    seconds = [row["sim_seconds"] for row in wirelessfl.price(config(rounds=6), data=toy).rows]
+    ends = [(seconds[number] + seconds[number + 1]) / 2 for number in (done, 4)]
+    first = wirelessfl.run(config(max_seconds=ends[0], **flags), data=toy)
+    assert first.rows[-1]["round"] == done
+    longer = wirelessfl.run(config(max_seconds=ends[1], **flags), data=toy)
+    assert longer.rows[-1]["round"] == 4
+    equal(wirelessfl.resume(first.directory, max_seconds=ends[1], data=toy), longer, same)
+    with pytest.raises(ConfigError, match=r"the run ended at max_seconds=.*: give more max_sec"):
+        wirelessfl.resume(first.directory, rounds=9, data=toy)
+
+
+def test_an_interrupted_run_is_extended(config, toy, same):
+    def halt(row):
+        if row["round"] == 2:
+            raise KeyboardInterrupt
+
+    settings = config(rounds=3, checkpoint_seconds=0)
+    with pytest.raises(KeyboardInterrupt):
+        wirelessfl.run(settings, data=toy, on_row=halt)
+    longer = wirelessfl.run(config(rounds=5, checkpoint_seconds=0), data=toy)
+    equal(wirelessfl.resume(settings.run.out, rounds=5, data=toy), longer, same)
+
+
+class Killed(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("step", ["note_extended", "replace_config", "at_work"])
+def test_a_run_that_is_killed_while_it_is_extended_can_be_resumed(
+    config, toy, same, monkeypatch, step
+):
+    """Before ``config.toml`` changes, the run is as it was; afterwards it is to be resumed."""
+    first = wirelessfl.run(config(rounds=2), data=toy)
+    longer = wirelessfl.run(config(rounds=4), data=toy)
+    work, begin, begun = getattr(RunDirectory, step), Extension.begin, []
+
+    def killed(*args):
+        if step != "at_work" or begun:
+            raise Killed
+        return work(*args)
+
+    def counted(*args):
+        begin(*args)
+        begun.append(True)
+
+    monkeypatch.setattr(RunDirectory, step, killed)
+    monkeypatch.setattr(Extension, "begin", counted)
+    with pytest.raises(Killed):
+        wirelessfl.resume(first.directory, rounds=4, data=toy)
+    monkeypatch.undo()
+    found = wirelessfl.resume(first.directory, data=toy)
+    if step != "at_work":
+        same(found, first)
+        found = wirelessfl.resume(first.directory, rounds=4, data=toy)
+    equal(found, longer, same)
+    told = json.loads((first.directory / "about.json").read_text())
+    assert [entry["new"] for entry in told["extended"]] == [{"rounds": 4}]
+
+
+REFUSED = [
+    ("hist", {}, {"rounds": 2}, r"rounds is 2: the run has 2; give more\."),
+    ("hist", {}, {"rounds": "many"}, r"rounds is 'many': give a number\."),
+    ("hist", {}, {"target": 0.9}, r"the run has done all of its 2 rounds: give more rounds\."),
+    ("hist", {}, {"rounds": 4, "target": 0.1}, r"target is 0\.1: the run has reached 0\.\d+ in r"),
+    ("hist", {}, {"rounds": 4, "target": 2.0}, "target is 2"),
+    ("hist", {}, {"max_seconds": 10.0}, r"max_seconds is 10: the run has no max_seconds, but"),
+    (
+        "fedavg",
+        {"lr_schedule": "poly"},
+        {"rounds": 4},
+        r"lr_schedule=poly: step sizes depend on the number of rounds, so the first 2 of 4",
+    ),
+    ("fedavg", {"sessions": 2}, {"rounds": 4}, r"sessions=2: a run in sessions cannot"),
+    ("hfedavg", {"schedule": "buffered"}, {"rounds": 4}, r"schedule=buffered: such a run cannot"),
+]
+
+
+@pytest.mark.parametrize(("algorithm", "flags", "later", "message"), REFUSED)
+def test_what_would_differ_is_refused(config, toy, algorithm, flags, later, message):
+    """Nothing is changed."""
+    first = wirelessfl.run(config(algorithm, **({"rounds": 2} | flags)), data=toy)
+    before = {file.name: file.read_bytes() for file in first.directory.iterdir()}
+    with pytest.raises(ConfigError, match=message):
+        wirelessfl.resume(first.directory, **later, data=toy)
+    assert {file.name: file.read_bytes() for file in first.directory.iterdir()} == before
+
+
+def test_runs_of_sweeps_and_of_other_numerics_are_refused(config, toy, same, monkeypatch):
+    """The copy of a run of a sweep can be extended, also that of a priced run."""
+    flags = {"clients": 4, "local_steps": 1, "threads": 1, "dataset": "digits"}
+    root = config().run.out
+    configs = wirelessfl.combinations("fedavg", flags | {"rounds": 1, "uplink": ["tdma", "ofdma"]})
+    priced = wirelessfl.sweep(configs, root)[1].directory
+    with pytest.raises(ConfigError, match=r"Copy it, .*: cp -r \S+ NEW; wirelessfl resume NEW --r"):
+        wirelessfl.resume(priced, rounds=2)
+    copy = root / "copy"
+    shutil.copytree(priced, copy)
+    (longer,) = wirelessfl.combinations("fedavg", flags | {"rounds": 2, "uplink": "ofdma"})
+    equal(
+        wirelessfl.resume(copy, rounds=2),
+        wirelessfl.run(longer.with_run({"out": root / "new"})),
+        same,
+    )
+    monkeypatch.setattr("wirelessfl.runs.extension.NUMERICS", 99)
+    with pytest.raises(ConfigError, match="was made with numerics 1, but this version"):
+        wirelessfl.resume(copy, rounds=3)
+
+
+def test_the_command_extends_a_run(tmp_path, capsys):
+    small = "--dataset digits --clients 4 --local-steps 1 --threads 1".split()
+    assert main(["run", "fedavg", *small, "--rounds", "1", "--out", f"{tmp_path}/run"]) == 0
+    assert main(["resume", f"{tmp_path}/run", "--rounds", "2", "--json"]) == 0
+    capsys.readouterr()
+    assert wirelessfl.resume(tmp_path / "run").rows[-1]["round"] == 2
+    assert main(["resume", f"{tmp_path}/run", "--rounds", "2"]) == 2
+    assert "rounds is 2: the run has 2; give more." in capsys.readouterr().err

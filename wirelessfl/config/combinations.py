@@ -1,0 +1,123 @@
+"""Configurations of a sweep: all combinations of the given values."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from wirelessfl.config.config import Config
+from wirelessfl.config.named import Trust
+from wirelessfl.config.tables import read_toml
+from wirelessfl.errors import ConfigError
+from wirelessfl.wording import shown
+
+Values = Mapping[str, Sequence[Any]]
+"""Values of each setting, by flat name."""
+
+
+def combinations(
+    algorithms: str | Sequence[str] = (),
+    settings: Mapping[str, Any] | None = None,
+    *,
+    coupled: Sequence[Mapping[str, Any]] = (),
+    base: Mapping[str, Any] | str | Path | None = None,
+    trust: Trust = False,
+) -> list[Config]:
+    """The configurations that ``wirelessfl sweep`` runs: all combinations of the given values.
+
+    Example::
+
+        configs = wirelessfl.combinations(
+            "hist,hfedavg",
+            {"seed": [1, 2, 3], "rounds": 20},
+            coupled=[
+                {"cells": 2, "bandwidth_hz": 10e6},
+                {"cells": 4, "bandwidth_hz": 5e6},
+            ],
+        )
+        results = wirelessfl.sweep(configs)  # 2 algorithms x 3 seeds x 2 points
+
+    Args:
+        algorithms: names or import paths: a list, or a string with commas; none if ``coupled`` or
+            ``base`` names them.
+        settings: values by flat name, such as ``cells`` or ``lr``. A list has one value per run; a
+            tuple is one value of a setting such as ``cpu_hz``.
+        coupled: settings that vary together; each entry is one point.
+        base: settings of all runs, which the others override: tables, or the path of a TOML file.
+        trust: whether the file may name code to import.
+
+    Returns:
+        The combinations, the last setting varying fastest. Settings that do not apply to the
+        choices of a combination are left out of it, so two configurations can be equal.
+
+    Raises:
+        ConfigError: a wrong setting, a setting that no combination uses, a list without values, or
+            a name both in ``settings`` and in ``coupled``.
+    """
+    names = algorithms.split(",") if isinstance(algorithms, str) else list(algorithms)
+    values: dict[str, Sequence[Any]] = {}
+    if names:
+        values["algorithm"] = [name.strip() for name in names]
+    for name, value in (settings or {}).items():
+        if name == "algorithm":
+            raise ConfigError("algorithm is in settings: give it as the first argument.")
+        values[name] = value if isinstance(value, list) else [value]
+    tables = base or {}
+    if isinstance(tables, str | Path):
+        tables = read_toml(Path(tables), trust)
+    return configurations(tables, points(values, coupled))
+
+
+def points(values: Values, coupled: Sequence[Mapping[str, Any]] = ()) -> list[dict[str, Any]]:
+    """All combinations of values with the coupled settings, as flat settings.
+
+    Args:
+        values: values of each setting.
+        coupled: settings that vary together; each entry is one point.
+
+    Raises:
+        ConfigError: a setting has no values, or is also coupled.
+    """
+    for name, given in values.items():
+        if not len(given):
+            raise ConfigError(f"{name} is {shown(given)}: give at least one value.")
+    both = [name for name in values if any(name in point for point in coupled)]
+    if both:
+        raise ConfigError(
+            f"{both[0]} is given both alone and in coupled settings: give it in one of them."
+        )
+    lists: list[Iterable[dict[str, Any]]] = [
+        [{name: value} for value in given] for name, given in values.items()
+    ]
+    if coupled:
+        lists.append([dict(point) for point in coupled])
+    return [
+        {name: value for part in parts for name, value in part.items()}
+        for parts in itertools.product(*lists)
+    ]
+
+
+def configurations(tables: Mapping[str, Any], choices: Sequence[Mapping[str, Any]]) -> list[Config]:
+    """The configuration of each combination, without the flags that do not apply to its choices.
+
+    Args:
+        tables: settings of all runs, by table.
+        choices: flat settings of each combination.
+
+    Raises:
+        ConfigError: a wrong setting, or a flag that no combination uses.
+    """
+    ignored: list[set[str]] = [set() for _ in choices]
+    configs = [
+        Config.merged(tables, choice, dropped)
+        for choice, dropped in zip(choices, ignored, strict=True)
+    ]
+    for name in dict.fromkeys(name for choice in choices for name in choice):
+        having = [place for place, choice in enumerate(choices) if name in choice]
+        if all(name in ignored[place] for place in having):  # raise the error for this flag
+            first = having[0]
+            others = ignored[first] - {name}
+            Config.merged(tables, {k: v for k, v in choices[first].items() if k not in others})
+    return configs

@@ -1,0 +1,210 @@
+"""Runs that train the same model over different radios: train once, price many.
+
+Over an error-free uplink, a model does not depend on the radio if clients and submodels of a round
+do not. Then one run has the accuracies for every uplink, SNR, placement and CPU speed; what its
+rounds cost there follows from its plan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from channels.streams import Stream
+from wirelessfl.algorithms.base import Algorithm
+from wirelessfl.config import Config
+from wirelessfl.config.unused import COMPUTING, RADIO
+from wirelessfl.design.price import SESSION, Priced, priced
+from wirelessfl.errors import ConfigError
+from wirelessfl.guard import of_project
+from wirelessfl.rounds.equal_shares import EQUAL_SHARES
+from wirelessfl.setup.network import build_network
+
+Row = Mapping[str, Any]
+
+TABLES = ("uplink", "network", "layout", "path_loss", "fading")
+"""Tables of settings of the radio."""
+NETWORK = (*RADIO, *COMPUTING, "step_seconds", "downlink_mbps", "backhaul_mbps")
+"""Settings of the network that change seconds and joules, but no training."""
+FIXED = ("uplink_mib", "downlink_mib", "backhaul_mib", "lost", "silent")
+"""Costs that are equal over all radios, unless participants or submodels differ."""
+COSTS = ("sim_seconds", "joules", "joules_max", "extra_seconds", *FIXED, *EQUAL_SHARES)
+"""Fields of rows that a price determines."""
+KEYS = ("round", *SESSION)
+"""Fields that identify a row."""
+RELATIVE = 1e-9
+"""Largest relative difference of the traffic between a run and its price."""
+BLIND = ("random", "round-robin")
+"""Selections of clients that know nothing of the radio."""
+TIMED = {"mask_sizes": ("optimized",), "budget": ("deadline", "fastest")}
+"""Settings of algorithms whose submodels depend on seconds, with their values."""
+ASSIGN = ("submodels", "redealt", "client_submodels")
+"""Methods of algorithms that see seconds when they assign submodels."""
+LIMITS = {
+    ("training", "max_seconds"): "the number of rounds depends on seconds",
+    ("training", "client_joules"): "clients end when they have spent their energy",
+    ("training", "cutoff_seconds"): "seconds decide whose updates arrive in time",
+    ("run", "client_log"): "the log has the channels of each client",
+    ("run", "keep_best"): "the best model is stored while the run trains",
+    ("run", "track"): "the tracker sees the run while it trains",
+}
+"""Settings that need training where they are set, with the reason."""
+
+
+def dependences(config: Config) -> Iterator[str]:
+    """Why the trajectory of a run depends on its radio, by setting; none if it does not.
+
+    Args:
+        config: the run's configuration.
+    """
+    uplink, schedule = config.choices.uplink, config.schedule["name"]
+    if uplink.gives == "sum":
+        yield f"uplink={config.uplink['name']}: the sums have errors, which depend on the channels"
+    if config.uplink.get("late") == "lost":
+        yield "late=lost: clients that would miss the deadline stay out"
+    failures = name_of(config, "failures", "none")
+    if failures != "none":
+        yield f"failures={failures}: the channels decide which uploads are lost"
+    if config.regime not in ("rounds", "sessions"):
+        yield f"schedule={schedule}: the order of the merges depends on seconds"
+    presence = config.presence or {}
+    if presence.get("presence_unit") == "seconds":
+        yield "presence_unit=seconds: when clients join and leave depends on seconds"
+    for name, values in TIMED.items():
+        if config.algorithm.get(name) in values:
+            yield f"{name}={config.algorithm[name]}: the submodels depend on seconds"
+    select = name_of(config, "select", "random")
+    if select not in BLIND:
+        yield f"select={select}: channels, seconds or losses decide who takes part"
+    for (section, name), why in LIMITS.items():
+        value = getattr(getattr(config, section), name, None)
+        if value:
+            yield f"{name}={value:g}: {why}" if isinstance(value, float) else f"{name}: {why}"
+    monitor = getattr(config.evaluation, "monitor", None)
+    if monitor in COSTS:
+        yield f"monitor={monitor}: it is a cost"
+    yield from _own_classes(config)
+
+
+def _own_classes(config: Config) -> Iterator[str]:
+    """Classes of users that may look at the radio."""
+    choices = config.choices
+    for kind in ("uplink", "schedule", "presence", "warm_start"):
+        choice = getattr(choices, kind)
+        if choice is not None and not of_project(type(choice)):
+            yield f"{kind}={choice.title}: a class of your own may depend on seconds"
+    algorithm = type(choices.algorithm)
+    for name in ASSIGN:
+        owner = next((cls for cls in algorithm.__mro__ if name in vars(cls)), Algorithm)
+        if not of_project(owner):
+            yield f"algorithm={choices.algorithm.title}: its {name} may depend on seconds"
+
+
+def name_of(config: Config, kind: str, default: str) -> str:
+    """The name of a choice; ``default`` if the run has no choice of this kind."""
+    table = getattr(config, kind, None)
+    return str(table["name"]) if table else default
+
+
+def of_radio(section: str, key: str) -> bool:
+    """Whether a setting changes only the costs of a run that does not depend on its radio.
+
+    Args:
+        section: table of the setting.
+        key: its name in the table.
+    """
+    if section == "network":
+        return key in NETWORK
+    return section in TABLES or section == "failures"
+
+
+def check_independent(config: Config) -> None:
+    """Refuse a run whose trajectory depends on its radio.
+
+    Raises:
+        ConfigError: it does; the message names the first setting.
+    """
+    for reason in dependences(config):
+        raise ConfigError(
+            "the run has no price over another radio, because its model depends on it: "
+            f"{reason}. Train it there."
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Repriced:
+    """A trained run as it would have been over another radio.
+
+    Args:
+        rows: its rows.
+        simulated: the simulation that has given the costs.
+    """
+
+    rows: list[dict[str, Any]]
+    simulated: Priced
+
+
+def repriced(rows: Sequence[Row], here: Config, there: Config, *, joules: bool = True) -> Repriced:
+    """The rows of a trained run over another radio, without training.
+
+    They have the accuracies of the run and the costs of the other radio, to the bit those of a run
+    that is trained there, except for ``wall_seconds``.
+
+    Args:
+        rows: rows of the run.
+        here: its settings.
+        there: its settings with another radio.
+        joules: whether to compute energy; otherwise rows have none.
+
+    Raises:
+        ConfigError: the trajectory depends on the radio, here or there; or participants, submodels
+            or cells differ.
+        DataError: data must be read to know the size of the model, but are missing.
+    """
+    check_independent(here)
+    check_independent(there)
+    cells, others = (
+        build_network(config.network, Stream(config.run.seed), config.choices).cell_of
+        for config in (here, there)
+    )
+    if not np.array_equal(cells, others):
+        raise ConfigError("over the other radio, clients have other cells. Train the run there.")
+    sessions = there.regime == "sessions"
+    found = priced(there, None if sessions else rows[-1]["round"], joules=joules)
+    costs: dict[Any, dict[str, Any]] = {}
+    for row in found.prices.rows:  # later ones include trial rounds of the next session
+        costs.setdefault(row_key(row), row)
+    return Repriced([_with_costs(row, costs.get(row_key(row))) for row in rows], found)
+
+
+def row_key(row: Row) -> tuple[Any, ...]:
+    """What identifies a row of a run, see ``KEYS``."""
+    return tuple(row.get(name) for name in KEYS)
+
+
+def _with_costs(row: Row, costs: Row | None) -> dict[str, Any]:
+    """The row with other costs.
+
+    Raises:
+        ConfigError: its traffic differs from the price, or it has no price.
+    """
+    if costs is None:
+        raise ConfigError(
+            f"round {row['round']} has no price over the other radio. Train it there."
+        )
+    for name in FIXED:
+        if abs(row.get(name, 0) - costs[name]) > RELATIVE * abs(row.get(name, 0)):
+            raise ConfigError(
+                f"{name} after round {row['round']} is {row[name]!r}, and {costs[name]!r} over the "
+                "other radio: its participants or submodels differ. Train the run there."
+            )
+    last = ("extra_seconds",)  # the other costs are the first fields of a row
+    kept = {
+        name: costs.get(name, value)
+        for name, value in row.items()
+        if name not in COSTS or name in last
+    }
+    return {name: value for name, value in costs.items() if name not in last} | kept

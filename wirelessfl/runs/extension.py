@@ -1,0 +1,270 @@
+"""Extends a run: it continues to more rounds, a higher target, or more simulated seconds.
+
+The result is that of a run started with the later end, bit for bit. What is not known to give that
+is refused.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from wirelessfl.config import Config
+from wirelessfl.errors import ConfigError
+from wirelessfl.runs.about import NUMERICS
+from wirelessfl.runs.directory import Row, RunDirectory
+from wirelessfl.runs.fingerprints import fingerprint_of
+from wirelessfl.runs.monitor import Monitor
+from wirelessfl.schedules import Rounds
+from wirelessfl.wording import shown
+
+SECTIONS = {"rounds": "training", "max_seconds": "training", "target": "evaluation"}
+"""Tables of the settings that an extension changes."""
+HASHED = re.compile(r".+-[0-9a-f]{16}")
+"""Names of folders that are hashes of settings, see ``kept_folder``."""
+Checkpoint = tuple[dict[str, Tensor], dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Later:
+    """A later end of a run; None leaves a setting as it is.
+
+    Args:
+        rounds: number of rounds.
+        target: accuracy at which the run ends.
+        max_seconds: simulated seconds at which the run ends.
+    """
+
+    rounds: int | None = None
+    target: float | None = None
+    max_seconds: float | None = None
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The settings that change."""
+        return {name: value for name, value in vars(self).items() if value is not None}
+
+    def of(self, config: Config) -> Config:
+        """The configuration with this end.
+
+        Raises:
+            ConfigError: a wrong value, or settings that conflict.
+        """
+        if not self.given:
+            return config
+        tables = config.given_tables()
+        for name, value in self.given.items():
+            section = SECTIONS[name]
+            tables[section] = {**tables.get(section, {}), name: value}
+        if self.target is not None:
+            tables["evaluation"]["stop_at_target"] = True
+        return Config.of(tables)
+
+
+@dataclass(frozen=True, eq=False)
+class Extension:
+    """A run that continues to a later end.
+
+    Args:
+        config: its settings with the later end.
+        old: the settings that change, before.
+        new: the settings that change.
+        checkpoint: its last checkpoint; None if it has none.
+        state: entries of the checkpoint's state that change.
+    """
+
+    config: Config
+    old: Mapping[str, Any]
+    new: Mapping[str, Any]
+    checkpoint: Checkpoint | None = None
+    state: Mapping[str, Any] = field(default_factory=dict)
+
+    def begin(self, directory: RunDirectory) -> None:
+        """Store the later end; training must follow.
+
+        The checkpoint says first which settings extend the run. They are in force once they are in
+        ``config.toml``. A process killed in between leaves the run as it was, or one to resume.
+
+        Raises:
+            ConfigError: another process is using the folder.
+        """
+        text = self.config.to_toml()
+        date = datetime.now(UTC).isoformat(timespec="seconds")
+        entry = {"date": date, "old": dict(self.old), "new": dict(self.new)}
+        with directory.at_work():
+            if self.checkpoint is not None:
+                tensors, state = self.checkpoint
+                fingerprint = state["fingerprint"] | fingerprint_of(tomllib.loads(text))
+                changes = {**self.state, "finished": False, "fingerprint": fingerprint}
+                directory.prepare_extension(tensors, state, text, changes)
+            directory.note_extended(entry)
+            directory.replace_config(text)
+
+
+def extended(
+    directory: RunDirectory, config: Config, checkpoint: Checkpoint | None, later: Later
+) -> Extension:
+    """The extension of a run, after checks.
+
+    Args:
+        directory: folder of the run.
+        config: its settings.
+        checkpoint: its last checkpoint; None if it has none.
+        later: its new end.
+
+    Raises:
+        ConfigError: an end is not later, or the result would not be that of a run started with it.
+    """
+    _check_folder(directory.path, later)
+    _check_later(config, later)
+    changed = later.of(config)
+    _check_kind(changed)
+    new = later.given
+    old = {name: getattr(getattr(config, SECTIONS[name]), name) for name in new}
+    if checkpoint is None:
+        return Extension(changed, old, new)
+    state, rows = checkpoint[1], directory.check_rows(checkpoint[1])
+    if state["numerics"] != NUMERICS:
+        raise ConfigError(
+            f"the run in {directory.path} was made with numerics {state['numerics']}, but this "
+            f"version of wirelessfl has {NUMERICS}: its results would differ. Start a new run: "
+            f"{directory.command}"
+        )
+    done = state["schedule"]["rounds_done"]
+    _check_step_sizes(directory, config, changed, done)
+    changes: dict[str, Any] = {}
+    if state["finished"]:
+        by_time = _check_ended(config, state, rows, later)
+        if by_time:
+            changes["sim_seconds"] = _last_merge(directory, state, rows)
+        if done == 0:
+            rows = []  # the row of the initial model is written again
+        elif by_time or done % (config.evaluation.eval_every or 1):
+            rows = rows[:-1]  # the longer run does not evaluate here
+        size, checksum = directory.extent(len(rows))
+        changes |= {"rows_bytes": size, "rows_checksum": checksum}
+    _check_not_reached(changed, rows)
+    return Extension(changed, old, new, checkpoint, changes)
+
+
+def _check_folder(path: Path, later: Later) -> None:
+    """Refuse folders that are named by the hash of their settings."""
+    if HASHED.fullmatch(path.resolve().name):
+        flags = " ".join(f"--{n.replace('_', '-')} {v}" for n, v in later.given.items())
+        raise ConfigError(
+            f"{path} is named by the hash of its settings, as runs of a sweep are, which would "
+            f"find other settings in it. Copy it, and extend the copy: cp -r {path} NEW; "
+            f"wirelessfl resume NEW {flags}"
+        )
+
+
+def _check_later(config: Config, later: Later) -> None:
+    """Refuse ends that are not later."""
+    training, evaluation = config.training, config.evaluation
+    ends = {
+        "rounds": training.rounds,
+        "target": evaluation.target if evaluation.stop_at_target else None,
+        "max_seconds": training.max_seconds,
+    }
+    for name, value in later.given.items():
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise ConfigError(f"{name} is {shown(value)}: give a number.")
+        if name == "max_seconds" and ends[name] is None:
+            raise ConfigError(
+                f"max_seconds is {value:g}: the run has no max_seconds, but ends after its "
+                f"{training.rounds} rounds. Give more rounds instead."
+            )
+        before = ends[name]
+        if before is not None and value <= before:
+            raise ConfigError(f"{name} is {value:g}: the run has {before:g}; give more.")
+
+
+def _check_kind(config: Config) -> None:
+    """Refuse runs whose end discards work, or whose rounds are not those of the whole run."""
+    if config.regime == "sessions":
+        raise ConfigError(
+            f"sessions={config.sessions.sessions}: a run in sessions cannot be extended, since "
+            "rounds are those of each session. Start a new run."
+        )
+    if config.regime != "rounds" or type(config.choices.schedule) is not Rounds:
+        raise ConfigError(
+            f"schedule={config.schedule['name']}: such a run cannot be extended, since its end "
+            'discards work in progress. Start a new run. Runs of schedule "rounds" can be extended.'
+        )
+
+
+def _check_step_sizes(directory: RunDirectory, config: Config, changed: Config, done: int) -> None:
+    """Refuse step sizes that depend on the number of rounds, in rounds that are done."""
+    before, now = config.training.rounds, changed.training.rounds
+    rule = config.choices.lr_schedule
+    if now == before or rule is None or rule.constant:
+        return
+    old, new = rule.shares(before), rule.shares(now)
+    if any(old(number) != new(number) for number in range(done)):
+        raise ConfigError(
+            f"lr_schedule={rule.title}: step sizes depend on the number of rounds, so the first "
+            f"{done} of {now} rounds would have had others. Start a new run: {directory.command} "
+            f"--rounds {now}"
+        )
+
+
+def _check_ended(config: Config, state: Mapping[str, Any], rows: list[Row], later: Later) -> bool:
+    """Check that the later end lets a finished run continue; return whether time has ended it."""
+    done, rounds = state["schedule"]["rounds_done"], config.training.rounds
+    target = config.evaluation.target if config.evaluation.stop_at_target else None
+    limit = config.training.max_seconds
+    if state.get("ended") is not None:
+        raise ConfigError(f"the run cannot be extended: it ended because {state['ended']}.")
+    if done >= rounds:
+        if later.rounds is None:
+            raise ConfigError(f"the run has done all of its {rounds} rounds: give more rounds.")
+        return False
+    monitor = Monitor.of(config.evaluation.monitor, rows[-1])
+    if target is not None and monitor.reached(rows[-1], target):
+        if later.target is None:
+            raise ConfigError(f"the run ended at its target {target:g}: give a better target.")
+        return False
+    if limit is None or rows[-1]["sim_seconds"] < limit:
+        raise ConfigError(
+            f"the run ended after round {done} of {rounds}, but not at an end that its settings "
+            "name. Start a new run."
+        )
+    if later.max_seconds is None:
+        raise ConfigError(f"the run ended at max_seconds={limit:g}: give more max_seconds.")
+    return True
+
+
+def _last_merge(directory: RunDirectory, state: Mapping[str, Any], rows: list[Row]) -> float:
+    """Simulated time of the end of the last round, before time ended the run."""
+    done = state["schedule"]["rounds_done"]
+    if done == 0:
+        return 0.0
+    if "merged_at" in state:
+        return float(state["merged_at"])
+    if len(rows) > 1 and rows[-2]["round"] == done:
+        return float(rows[-2]["sim_seconds"])
+    raise ConfigError(
+        f"an earlier version of wirelessfl made the run in {directory.path}, and did not store "
+        f"when its last round ended. Start a new run: {directory.command}"
+    )
+
+
+def _check_not_reached(config: Config, rows: list[Row]) -> None:
+    """Refuse a target that the run has reached before."""
+    target = config.evaluation.target
+    if target is None or not config.evaluation.stop_at_target:
+        return
+    monitor = Monitor.of(config.evaluation.monitor, rows[-1])
+    hit = next((row for row in rows if monitor.reached(row, target)), None)
+    if hit is not None:
+        raise ConfigError(
+            f"target is {target:g}: the run has reached {hit[monitor.field]:g} in round "
+            f"{hit['round']}, where it would have ended. Give a better target."
+        )
