@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from torch import nn
+from torch import Tensor, nn
 
 from channels import Network
 from channels.streams import Stream
@@ -34,6 +34,9 @@ def build(
     model: nn.Module | None = None,
     data: Dataset | None = None,
     network: Network | None = None,
+    loss: Callable[..., Tensor] | None = None,
+    metrics: Mapping[str, Callable[..., float]] | None = None,
+    split: Sequence[Any] | None = None,
     shards: Shards = ALONE,
 ) -> AnySetup:
     """Build everything that a run with these settings needs, without writing files.
@@ -43,6 +46,9 @@ def build(
         model: module to train instead of the configured model, from its current weights.
         data: data set to use instead of the configured one.
         network: network to use instead of the configured one.
+        loss: loss function to use instead of the configured one.
+        metrics: further metrics of the rows, by name.
+        split: indices of the training samples of each client.
         shards: the processes that share the clients.
 
     Raises:
@@ -50,7 +56,7 @@ def build(
         DataError: the data are missing, or cannot be split as requested.
     """
     check_objects(model=model, data=data, network=network, shards=shards)
-    given = GivenObjects(model, data, network)
+    given = GivenObjects(model, data, network, loss, metrics, split)
     config = configured(config, given)
     if network is not None:
         guard(type(network.fading), Fading)
