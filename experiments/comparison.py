@@ -19,9 +19,10 @@ from experiments.look import (
     seeds_text,
 )
 from experiments.report import markdown, reached, spread
-from experiments.studies import NAMES, Case, Results
+from experiments.studies import Case, Results
 from experiments.words import AXES, SYMBOLS, WORDS, said, shown
 from wirelessfl.figures import LABELS, NOT_RUN, Against
+from wirelessfl.results.names import NAMES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -19,39 +19,12 @@ from wirelessfl.figures import (
     save_figure,
     style,
 )
+from wirelessfl.results.names import DATA, MODELS
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-DATA = {
-    "ag-news": "AG News",
-    "cifar10": "CIFAR-10",
-    "cifar10-jpeg": "CIFAR-10 (JPEG copy)",
-    "cifar100": "CIFAR-100",
-    "digits": "digits",
-    "fashion-mnist": "Fashion-MNIST",
-    "mnist": "MNIST",
-    "svhn": "SVHN",
-    "tinyimagenet": "TinyImageNet",
-    "20newsgroups": "20 Newsgroups",
-    "qnli": "QNLI",
-    "qqp": "QQP",
-    "sst2": "SST-2",
-    "shakespeare": "Shakespeare",
-}
-"""Names of the data sets in figures and tables."""
-MODELS = {
-    "fcnn": "FCNN",
-    "mlp": "MLP",
-    "lenet5": "LeNet-5",
-    "gn-cnn": "CNN with group norm",
-    "cnn": "CNN",
-    "linear": "linear model",
-    "text-mean": "mean of embeddings",
-}
-UPLINKS = {"tdma": "OMA", "aircomp": "AirComp"}
-"""Names of uplinks: orthogonal multiple access is TDMA."""
 SPREAD = "mean and range"
 """What curves, bars and points show of several seeds."""
 EM = 0.58

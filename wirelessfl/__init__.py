@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from wirelessfl.config import Config
     from wirelessfl.design.price import Prices, price
     from wirelessfl.errors import ConfigError, DataError, TrainingError
+    from wirelessfl.results import load, load_all
     from wirelessfl.rounds.mask_sizes import model_mask_sizes
     from wirelessfl.runs.result import RunResult
     from wirelessfl.runs.run import resume, run
@@ -29,6 +30,8 @@ _HOMES = {
     "DataError": "wirelessfl.errors",
     "Prices": "wirelessfl.design.price",
     "TrainingError": "wirelessfl.errors",
+    "load": "wirelessfl.results",
+    "load_all": "wirelessfl.results",
     "model_mask_sizes": "wirelessfl.rounds.mask_sizes",
     "price": "wirelessfl.design.price",
     "RunResult": "wirelessfl.runs.result",
@@ -42,6 +45,8 @@ __all__ = [
     "Prices",
     "RunResult",
     "TrainingError",
+    "load",
+    "load_all",
     "model_mask_sizes",
     "price",
     "resume",

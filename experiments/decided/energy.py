@@ -21,9 +21,9 @@ from experiments.look import grid, legend
 from experiments.priced import over, priced
 from experiments.report import markdown
 from experiments.stored import StoredRun
-from experiments.studies import first_reaching
 from wirelessfl.config import Config
 from wirelessfl.figures import line_look, save_figure, style
+from wirelessfl.results.seeds import first_reaching
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,8 +10,9 @@ from experiments.decided import oma
 from experiments.decided.uplinks import OPTIMAL, SLOTS
 from experiments.look import data_name, grid, legend, same_limits
 from experiments.report import markdown, reached, spread
-from experiments.studies import NAMES, Results
+from experiments.studies import Results
 from wirelessfl.figures import draw_bars, save_figure
+from wirelessfl.results.names import NAMES
 
 OPTIMIZED = "HIST, optimized masks"
 

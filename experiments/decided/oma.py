@@ -21,8 +21,10 @@ from experiments.look import draw_points, grid, legend, room, same_limits
 from experiments.priced import priced
 from experiments.report import MISSING, markdown
 from experiments.stored import StoredRun
-from experiments.studies import NAMES, Case, Results, first_reaching
+from experiments.studies import Case, Results
 from wirelessfl.figures import save_figure
+from wirelessfl.results.names import NAMES
+from wirelessfl.results.seeds import first_reaching
 
 FILE = Path(__file__).with_name("oma.json")
 """Seconds of the runs of scale ``small``, in the repository."""

@@ -20,9 +20,9 @@ from experiments.report import markdown
 from experiments.runs import Planned, Store
 from experiments.stated import stated
 from experiments.stored import StoredRun
-from experiments.studies import NAMES
 from wirelessfl.config import Config
 from wirelessfl.divergence import counted
+from wirelessfl.results.names import NAMES
 
 
 class Pair(NamedTuple):

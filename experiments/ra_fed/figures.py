@@ -20,9 +20,10 @@ from experiments.ra_fed.methods import (
     setting_of,
     share,
 )
-from experiments.studies import NAMES, Case, Results
+from experiments.studies import Case, Results
 from wirelessfl.divergence import counted
 from wirelessfl.figures import COLOURS, DASHES, NOT_RUN, draw_curves, mark, new_figure, style
+from wirelessfl.results.names import NAMES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,6 +11,7 @@ PURPOSE = {
     "experiments": "one folder for each paper: settings, tables, figures",
     "wirelessfl.cli": "commands",
     "wirelessfl.bench": "benchmarks",
+    "wirelessfl.results": "read, compare, tabulate and plot stored runs",
     "wirelessfl.runs": "a run's folder, rows, resume, sweeps",
     "wirelessfl.design": "prices without training",
     "wirelessfl.observers": "see a run, and may end it",

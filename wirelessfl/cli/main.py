@@ -1,4 +1,4 @@
-"""``wirelessfl run | sweep | timeline | budget | resume | list | bench``."""
+"""``wirelessfl run | sweep | timeline | budget | resume | runs | show | ... | list | bench``."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import wirelessfl
 from wirelessfl import check_packages
 from wirelessfl.cli import commands
 from wirelessfl.cli.parser import Parser
+from wirelessfl.cli.results import add_result_commands
 from wirelessfl.errors import ConfigError, DataError, TrainingError, out_of_memory
 from wirelessfl.processes import launched
 from wirelessfl.signals import Terminated
@@ -163,6 +164,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     resume.add_argument("directory", type=Path, metavar="DIR", help="run directory")
     resume.add_argument("--json", action="store_true", help="print the summary table as JSON")
     resume.add_argument("--trust", action="store_true", help=TRUST)
+    add_result_commands(subparsers)
     listing = subparsers.add_parser(
         "list", help="list algorithms, data sets, models, uplinks, schedules and other choices"
     )
