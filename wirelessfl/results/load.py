@@ -23,6 +23,8 @@ from wirelessfl.runs.stored_params import is_server_model, stored_params
 from wirelessfl.setup.arguments import check_path
 from wirelessfl.wording import shown
 
+RUN_FILES = frozenset(("config.toml", "about.json"))
+"""Files of every run; a user's own ``config.toml`` is not a run."""
 PathOrName = str | PathLike[str]
 
 
@@ -123,7 +125,7 @@ def _matching(path: Path) -> Iterator[Path]:
 def _below(folder: Path) -> Iterator[Path]:
     """The folder itself if it is that of a run; else the run folders below it, by name."""
     for place, folders, files in os.walk(folder):
-        if "config.toml" in files:
+        if RUN_FILES.issubset(files):
             folders.clear()
             yield Path(place)
         folders[:] = sorted(name for name in folders if not name.startswith("."))
