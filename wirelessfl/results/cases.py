@@ -28,7 +28,7 @@ class Case:
         names: settings that tell groups apart, by flag name.
         values: their values.
         runs: the runs.
-        task: the task whose rows are meant; None for runs of one model.
+        task: the task whose rows are meant; None for runs of a single model.
         label: label without names of papers, e.g. "hist, cells 2".
     """
 
@@ -93,17 +93,19 @@ def cases_of(runs: Sequence[RunResult], by: str | Sequence[str] | None) -> list[
     groups: dict[str, list[RunResult]] = {}
     for run in runs:
         groups.setdefault(repr([run.settings.get(name) for name in names]), []).append(run)
-    several = any(len(run.tasks) > 1 for run in runs)
     found = []
     ordered = sorted(
         groups.values(), key=lambda own: [order_key(own[0].settings.get(name)) for name in names]
     )
     for own in ordered:
         values = tuple(own[0].settings.get(name) for name in names)
-        label = label_text(names, values)
-        tasks: list[str | None] = [*dict.fromkeys(task for run in own for task in run.tasks)]
-        for task in tasks or [None]:
-            members = tuple(run for run in own if task is None or task in run.tasks or not run.rows)
-            text = f"{label}, {task}" if several and task is not None else label
-            found.append(Case(tuple(names), values, members, task, text or "runs"))
+        label = label_text(names, values) or "runs"
+        by_task: dict[str | None, list[RunResult]] = {}
+        for run in own:
+            several: list[str | None] = [*run.tasks] if len(run.tasks) > 1 else [None]
+            for task in several:
+                by_task.setdefault(task, []).append(run)
+        for task, members in by_task.items():
+            text = label if task is None else f"{label}, {task}"
+            found.append(Case(tuple(names), values, tuple(members), task, text))
     return found

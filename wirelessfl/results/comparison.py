@@ -110,13 +110,12 @@ def compare(
     for label, runs in groups.items():
         if not any(run.rows for run in runs):
             raise ConfigError(f"{label} has no rows yet.")
-        tasks = list(dict.fromkeys(task for run in runs for task in run.tasks))
-        if len(tasks) > 1:
+        tasks = next((run.tasks for run in runs if len(run.tasks) > 1), None)
+        if tasks is not None:
             raise ConfigError(
                 f"{label} trains several models ({', '.join(tasks)}): use `wirelessfl table`."
             )
-        task = tasks[0] if tasks else None
-        cases.append(Case(("group",), (label,), tuple(runs), task, label))
+        cases.append(Case(("group",), (label,), tuple(runs), None, label))
     table = summarised(cases, target, field, None, tests)
     order = {label: place for place, label in enumerate(groups)}
     table = Table(
@@ -138,10 +137,10 @@ def compare(
             notes.append(
                 f"{twice.label}: several runs have the same seed, so {case.label} is not paired"
             )
-        elif len(common) < MIN_PAIRS:
+        elif len(common) < MIN_PAIRS and max(len(case.runs), len(cases[0].runs)) > 1:
             number = f"{len(common)} seed{'' if len(common) == 1 else 's'}"
             notes.append(f"{case.label} and {cases[0].label} have {number} in common: no interval")
-        else:
+        elif len(common) >= MIN_PAIRS:
             effects[case.label] = _effects(cases[0], case, target, monitor, tests)
     return Comparison([*groups], _different(cases), table, effects, tuple(notes))
 

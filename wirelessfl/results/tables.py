@@ -149,7 +149,7 @@ def summarised(
     if target is not None:
         check_target(target, monitor)
     names = cases[0].names
-    tasks = any(case.label != case.label.removesuffix(f", {case.task}") for case in cases)
+    tasks = any(case.task is not None for case in cases)
     rows = [_row(case, target, monitor, tests, tasks) for case in cases]
 
     def order(row: dict[str, Any]) -> tuple[float, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from wirelessfl.figures import STYLES, StyleName, draw_curves, new_figure, use_style
-from wirelessfl.row_fields import field_of, is_accuracy
+from wirelessfl.row_fields import field_of, is_accuracy, numeric_fields, unknown_field
 from wirelessfl.wording import shown, suggestion
 
 if TYPE_CHECKING:
@@ -50,6 +50,10 @@ def plotted(
             near = suggestion(given, known)
             raise ValueError(f"{name} is {shown(given)}.{near} Choose {choices}.")
     against, what = field_of(x), field_of(y)
+    known_fields = numeric_fields(r for runs in curves.values() for rows in runs for r in rows)
+    for name, given, field in (("x", x, against), ("y", y, what)):
+        if curves and field not in known_fields:
+            raise ValueError(unknown_field(name, given, known_fields))
     with use_style(style):
         figure, (axes,) = new_figure()
         draw_curves(

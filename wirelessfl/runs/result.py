@@ -117,9 +117,14 @@ class RunResult:
         return self.settings_of(None)
 
     def settings_of(self, task: str | None) -> dict[str, Any]:
-        """The settings with an effect of a task, by flag name; None for those of the run."""
+        """The settings with an effect of a task, by flag name.
+
+        Args:
+            task: the task; None for the settings of the run, or of its only task.
+        """
         tables = self.config.used_tables() if self.tables is None else self.tables
-        return settings_by_flag(tables, task)
+        own = [table["name"] for table in tables.get("task", ()) if "name" in table]
+        return settings_by_flag(tables, own[0] if task is None and len(own) == 1 else task)
 
     @property
     def label(self) -> str:

@@ -98,7 +98,7 @@ def test_plot_writes_both_files(command, two_algorithms, tmp_path):
     out = command("plot", "runs", "--group-by", "algorithm", "--x", "mib", "-o", "new/fig.pdf")
     assert out.splitlines() == ["drawn: new/fig.png", "drawn: new/fig.pdf"]
     assert (tmp_path / "new" / "fig.pdf").read_bytes()[:4] == b"%PDF"
-    assert "what is 'f1', which no row has" in command("plot", "runs", "--y", "f1", status=2)
+    assert "y is 'f1', which no row has" in command("plot", "runs", "--y", "f1", status=2)
     assert "name a .png or .pdf" in command("plot", "runs", "-o", "a.svg", status=2)
 
 

@@ -169,8 +169,10 @@ def test_comparison_paired_by_seed(two_algorithms):
     assert "at most" in str(found)
     assert json.loads(json.dumps(found.to_dict()))["paired"]["fedprox"]
     alone = compare({"a": groups["fedavg"][:1], "b": groups["fedprox"][:1]})
-    assert alone.effects == {}
-    assert "have 1 seed in common: no interval" in str(alone)
+    assert (alone.effects, alone.notes) == ({}, ())
+    few = compare({"a": groups["fedavg"][:2], "b": groups["fedprox"][1:]})
+    assert few.effects == {}
+    assert "b and a have 1 seed in common: no interval" in str(few)
     twice = compare({"a": groups["fedavg"], "b": Runs([*groups["fedprox"], *groups["fedprox"]])})
     assert "several runs have the same seed" in str(twice)
     with pytest.raises(ConfigError, match="needs two runs or groups"):
@@ -197,7 +199,7 @@ def test_figures_show_the_rows(two_algorithms):
     assert lines(panel)["fedavg on digits"][0] == [0, 7, 14, 21]
     assert panel.get_title() == "fedavg on digits"
     for flags, message in (
-        ({"y": "f1"}, "what is 'f1', which no row has"),
+        ({"y": "f1"}, "y is 'f1', which no row has"),
         ({"x": "second"}, "Do you mean 'seconds'"),
         ({"style": "iee"}, "Do you mean 'ieee'"),
         ({"log": "z"}, "log is 'z'. Choose x, y, xy"),
