@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -10,6 +11,7 @@ from wirelessfl.row_fields import field_of, is_accuracy, numeric_fields, unknown
 from wirelessfl.wording import shown, suggestion
 
 if TYPE_CHECKING:
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 Row = Mapping[str, Any]
@@ -44,16 +46,15 @@ def plotted(
     Raises:
         ValueError: there are no rows, none has a field, or an option is wrong.
     """
-    for name, given, known in (("style", style, STYLES), ("log", log, get_args(Log))):
-        if given not in known:
-            choices = ", ".join(one for one in known if one)
-            near = suggestion(given, known)
-            raise ValueError(f"{name} is {shown(given)}.{near} Choose {choices}.")
+    _check_choice("style", style, list(STYLES))
+    _check_choice("log", log, get_args(Log))
     against, what = field_of(x), field_of(y)
-    known_fields = numeric_fields(r for runs in curves.values() for rows in runs for r in rows)
+    known = numeric_fields(row for runs in curves.values() for rows in runs for row in rows)
     for name, given, field in (("x", x, against), ("y", y, what)):
-        if curves and field not in known_fields:
-            raise ValueError(unknown_field(name, given, known_fields))
+        if curves and field not in known:
+            raise ValueError(unknown_field(name, given, known))
+    if "x" in log:
+        curves = {label: _positive(label, runs, against) for label, runs in curves.items()}
     with use_style(style):
         figure, (axes,) = new_figure()
         draw_curves(
@@ -71,6 +72,44 @@ def plotted(
             axes.set_title(next(iter(curves)))
         if "x" in log:
             axes.set_xscale("log")
+            _log_ticks(axes.xaxis)
         if "y" in log:
-            axes.set_yscale("log")
+            axes.set_yscale("log", nonpositive="mask")
+            _log_ticks(axes.yaxis)
     return figure
+
+
+def _check_choice(name: str, given: str, known: Sequence[str]) -> None:
+    """Refuse a value that is not in ``known``.
+
+    Raises:
+        ValueError: it is not.
+    """
+    if given not in known:
+        choices = ", ".join(one for one in known if one)
+        raise ValueError(f"{name} is {shown(given)}.{suggestion(given, known)} Choose {choices}.")
+
+
+def _positive(label: str, runs: Sequence[Sequence[Row]], field: str) -> list[list[Row]]:
+    """The rows in which a field is positive, as a logarithmic axis needs: not those at the start.
+
+    Raises:
+        ValueError: a run has none.
+    """
+    found = [[row for row in rows if (row.get(field) or 0) > 0] for rows in runs]
+    if not all(found):
+        raise ValueError(
+            f"log conflicts with {field}, which is 0 in all rows of {label!r}: leave log out."
+        )
+    return found
+
+
+def _log_ticks(axis: Axis) -> None:
+    """Label a logarithmic axis at 1, 2 and 5 in each decade, by plain numbers."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    low, high = axis.get_view_interval()
+    decades = math.log10(high / low) if 0 < low < high else 1.0
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if decades < 2.5 else (1,)))
+    axis.set_major_formatter("{x:g}")
+    axis.set_minor_formatter(NullFormatter())

@@ -194,6 +194,7 @@ def test_figures_show_the_rows(two_algorithms):
     (panel,) = runs.plot("joules", "loss", by="algorithm", log="xy", target=2.2).axes
     assert (panel.get_xscale(), panel.get_yscale()) == ("log", "log")
     assert panel.get_xlabel() == "energy per client (J)"
+    assert lines(panel)["FedProx"][0] == pytest.approx([0.05, 0.1]), "0 is not on the axis"
     assert panel.get_lines()[-1].get_ydata()[0] == 2.2
     (panel,) = runs[0].plot("wall", style="ieee").axes
     assert lines(panel)["fedavg on digits"][0] == [0, 7, 14, 21]
