@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 from experiments.paper import Paper
 from experiments.runs import Store
-from experiments.stored import StoredRun
 from experiments.studies import Results, Scale
+from wirelessfl.results.archive import StoredRun
 from wirelessfl.results.intervals import Reached
 from wirelessfl.results.seeds import final_accuracy
 

@@ -13,10 +13,10 @@ from typing import Any
 
 import wirelessfl
 from experiments.repriced import RELATIVE, row_key
-from experiments.stored import Row, StoredRun
 from wirelessfl.config import Config
 from wirelessfl.config.unused import RADIO
 from wirelessfl.errors import ConfigError
+from wirelessfl.results.archive import Row, StoredRun
 
 REPLACED = ("uplink", "network", "layout", "path_loss", "fading")
 """Tables of settings of the radio."""

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import wirelessfl
-from experiments.stored import SUFFIX, Row, StoredRun
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
+from wirelessfl.results.archive import SUFFIX, Row, StoredRun
 
 RELATIVE = 1e-9
 """Largest relative difference of seconds and traffic between a stored run and its price."""

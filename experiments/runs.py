@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 from rich.console import Console
 
-from experiments.stated import identities, identity
-from experiments.stored import SUFFIX, StoredRun, stored_file
+from experiments.stated import identities, identity, stored_file
 from wirelessfl.cli.show import progress, sweep_progress
 from wirelessfl.config import Config
 from wirelessfl.errors import DataError
+from wirelessfl.results.archive import SUFFIX, StoredRun
 from wirelessfl.runs import kept
 from wirelessfl.runs.about import NUMERICS
 from wirelessfl.runs.result import RunResult
@@ -57,7 +57,7 @@ class Store:
     """Where the finished runs of a paper are stored.
 
     Args:
-        rows: folder of the files of finished runs, see ``experiments.stored``.
+        rows: folder of the files of finished runs, see ``wirelessfl.results.archive``.
         scratch: folder of unfinished runs.
     """
 

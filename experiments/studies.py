@@ -12,8 +12,8 @@ from typing import Any, Literal, get_args
 
 from experiments.runs import Planned, Store
 from experiments.stated import stated
-from experiments.stored import StoredRun
 from wirelessfl.config import Config
+from wirelessfl.results.archive import StoredRun
 from wirelessfl.results.names import NAMES
 from wirelessfl.results.seeds import final_accuracy, first_reaching
 

@@ -25,9 +25,9 @@ from experiments.fadamgc.seconds import (
     round_seconds,
 )
 from experiments.fadamgc.tables import PUBLISHED_ROUNDS, PUBLISHED_WITHOUT_MEMORY, TARGETS
-from experiments.stored import StoredRun
 from experiments.studies import Case, Results
 from wirelessfl.models import ResNet18
+from wirelessfl.results.archive import StoredRun
 from wirelessfl.results.intervals import Effect, Reached, contrast, over_best, ratio
 from wirelessfl.results.names import DATA, MODELS, NAMES
 from wirelessfl.submodels import ParamSpec

@@ -9,8 +9,8 @@ from typing import Any
 from experiments.fedast.measures import final
 from experiments.fedast.tables import fastest
 from experiments.fedast.tasks import Goal, kinds, names, shares, target
-from experiments.stored import StoredRun
 from experiments.studies import Case, Results
+from wirelessfl.results.archive import StoredRun
 from wirelessfl.results.intervals import Costs, Reached
 
 

@@ -8,9 +8,9 @@ from typing import Any
 from experiments.evidence import by_seed, cost_to
 from experiments.hist.air import simulated_seconds
 from experiments.hist.figures import TARGET
-from experiments.stored import StoredRun
 from experiments.studies import Case, Results
 from wirelessfl.divergence import counted
+from wirelessfl.results.archive import StoredRun
 from wirelessfl.results.intervals import Reached
 from wirelessfl.results.seeds import final_accuracy
 

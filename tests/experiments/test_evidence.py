@@ -11,7 +11,7 @@ from scipy import stats
 
 from experiments.evidence import cost_to, final
 from experiments.report import accuracies
-from experiments.stored import StoredRun
+from wirelessfl.results.archive import StoredRun
 from wirelessfl.results.intervals import Effect, Reached, contrast, difference, over_best, ratio
 
 

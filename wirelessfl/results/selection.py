@@ -9,20 +9,11 @@ from wirelessfl.config.sections import PLACES
 from wirelessfl.config.stored import is_setting, plain
 from wirelessfl.errors import ConfigError
 from wirelessfl.import_paths import short
+from wirelessfl.results import archive
 from wirelessfl.runs.result import RunResult
 from wirelessfl.wording import suggestion
 
-MACHINE = (
-    "device",
-    "executor",
-    "chunk",
-    "padding",
-    "replay",
-    "workers",
-    "threads",
-    "checkpoint_seconds",
-    "client_states",
-)
+MACHINE = (*archive.MACHINE, "padding", "client_states")
 """Settings that say where and how a run is computed, not what."""
 PLAIN = ("algorithm", "model", "dataset")
 """Settings whose values need no name in a label."""
