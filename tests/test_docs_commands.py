@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from wirelessfl.cli import main
+from wirelessfl.cli import main, results_commands
 from wirelessfl.config import Config
 
 ROOT = Path(__file__).parents[1]
@@ -17,6 +17,10 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCED = re.compile(r"^```(\w*)(?: file=(\S+))?\n(.*?)^```", re.MULTILINE | re.DOTALL)
 TORCHRUN = re.compile(r"^torchrun .* -m -- ")
 EXPERIMENT = re.compile(r"python -m (experiments(?:\.\w+)?) ([^`\n]+)")
+
+
+READING = ("runs", "show", "compare", "table", "plot", "export")
+"""Commands that read stored runs; tests/test_docs.py executes those of docs/runs.md."""
 
 
 class ReadError(Exception):
@@ -60,6 +64,9 @@ def test_commands_build_their_configuration(page, words, tmp_path, monkeypatch, 
         if file:
             Path(file).write_text(code, encoding="utf-8")
     if words == ["list"] or words[0] == "budget":
+        assert main(words) == 0
+    elif words[0] in READING:
+        monkeypatch.setattr(results_commands, words[0], lambda arguments: 0)
         assert main(words) == 0
     elif words[0] == "resume":  # a run that another command of the page creates
         made = [w[w.index("--out") + 1] for p, w in CASES if p == page and "--out" in w]

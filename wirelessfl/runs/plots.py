@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from wirelessfl.figures import STYLES, StyleName, draw_curves, new_figure, use_style
+from wirelessfl.figures import style as current_style
 from wirelessfl.row_fields import field_of, is_accuracy, numeric_fields, unknown_field
 from wirelessfl.wording import shown, suggestion
 
@@ -41,7 +42,7 @@ def plotted(
         style: "ieee" for print in one column, "screen" for slides and notebooks.
 
     Returns:
-        The figure, to be saved in the same style.
+        The figure.
 
     Raises:
         ValueError: there are no rows, none has a field, or an option is wrong.
@@ -56,6 +57,7 @@ def plotted(
     if "x" in log:
         curves = {label: _positive(label, runs, against) for label, runs in curves.items()}
     with use_style(style):
+        form = current_style()
         figure, (axes,) = new_figure()
         draw_curves(
             axes,
@@ -68,6 +70,7 @@ def plotted(
         )
         if target is not None and not is_accuracy(what):
             axes.axhline(target, color="0.5", linewidth=0.8, linestyle=":")
+        axes.tick_params(labelsize=form.small)  # also if it is saved in another style
         if len(curves) == 1:
             axes.set_title(next(iter(curves)))
         if "x" in log:

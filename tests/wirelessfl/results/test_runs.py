@@ -13,6 +13,7 @@ from tests.drawn import lines
 from tests.wirelessfl.results.conftest import rows_of
 from wirelessfl import load, load_all
 from wirelessfl.errors import ConfigError
+from wirelessfl.figures import STYLES
 from wirelessfl.results import Runs
 from wirelessfl.results.comparison import compare
 
@@ -199,6 +200,8 @@ def test_figures_show_the_rows(two_algorithms):
     (panel,) = runs[0].plot("wall", style="ieee").axes
     assert lines(panel)["fedavg on digits"][0] == [0, 7, 14, 21]
     assert panel.get_title() == "fedavg on digits"
+    sizes = {tick.get_fontsize() for tick in runs.plot(by="algorithm").axes[0].get_xticklabels()}
+    assert sizes == {STYLES["screen"].small}
     for flags, message in (
         ({"y": "f1"}, "y is 'f1', which no row has"),
         ({"x": "second"}, "Do you mean 'seconds'"),
