@@ -73,7 +73,10 @@ def show(arguments: argparse.Namespace) -> int:
         print(f"the run {facts['ended']}")
     for name, given in facts["given"].items():
         print(f"given from Python: {name} = {given}")
-    print("\nsettings that differ from defaults, and the algorithm:")
+    if facts["without_defaults"]:
+        print("\nsettings that differ from defaults, and the algorithm:")
+    else:
+        print("\nsettings (--trust imports the code that they name, to leave out defaults):")
     for section, table in facts["settings"].items():
         _print_table(section, table)
     print("\nresults:")
@@ -204,4 +207,5 @@ def export(arguments: argparse.Namespace) -> int:
 
 def _names(words: str) -> Sequence[str]:
     """Names of settings, separated by commas, as written on the command line."""
-    return [word.strip().removeprefix("--").replace("-", "_") for word in words.split(",")]
+    names = [word.strip().removeprefix("--").replace("-", "_") for word in words.split(",")]
+    return [name for name in names if name]

@@ -106,6 +106,8 @@ def cases_of(runs: Sequence[RunResult], by: str | Sequence[str] | None) -> list[
             for task in several:
                 by_task.setdefault(task, []).append(run)
         for task, members in by_task.items():
-            text = label if task is None else f"{label}, {task}"
-            found.append(Case(tuple(names), values, tuple(members), task, text))
+            own_settings = members[0].settings_of(task)
+            shown = values if task is None else tuple(own_settings.get(name) for name in names)
+            text = label if task is None else f"{label_text(names, shown) or 'runs'}, {task}"
+            found.append(Case(tuple(names), shown, tuple(members), task, text))
     return found

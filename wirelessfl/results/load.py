@@ -51,7 +51,8 @@ def load(path: PathOrName, *, trust: Trust = False) -> RunResult:
     folder = Path(path)
     if not RunDirectory.holds_run(folder):
         below = sum(1 for _ in _below(folder))
-        more = f" It contains {below} runs: wirelessfl.load_all reads them." if below else ""
+        number = "1 run" if below == 1 else f"{below} runs"
+        more = f" It contains {number}: name one, or use wirelessfl.load_all." if below else ""
         raise ConfigError(
             f"{folder} is not a run directory (no config.toml).{more or ' Give a run folder.'}"
         )

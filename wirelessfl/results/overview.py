@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from wirelessfl.config import Config
-from wirelessfl.config.kinds import KINDS
+from wirelessfl.config.kinds import DEFAULTS, KINDS
 from wirelessfl.config.sections import PLACES, SECTIONS
 from wirelessfl.config.stored import plain
 from wirelessfl.errors import ConfigError
+from wirelessfl.import_paths import is_import_path
 from wirelessfl.results.load import load, run_folders
 from wirelessfl.results.selection import MACHINE
 from wirelessfl.runs.directory import RunDirectory
@@ -92,17 +95,18 @@ def overview(run: RunResult, *, trust: bool = False) -> dict[str, Any]:
         trust: whether its settings may name code to import, to compare them with defaults.
     """
     about = about_of(run)
-    different = non_defaults(run, trust=trust)
+    different, compared = non_defaults(run, trust=trust)
     files = sorted(file for file in run.directory.iterdir() if file.is_file())
     return {
         "run": run.label,
         "folder": str(run.directory),
         "state": state_of(run),
         "ended": run.ended,
-        "round": run.rows[-1]["round"] if run.rows else None,
+        "round": run.summary()["round"] if run.rows else None,
         "rounds": run.total_rounds,
         "given": plain(dict((run.tables or {}).get("given", {}))),
         "settings": different,
+        "without_defaults": compared,
         "computed_with": {k: run.settings[k] for k in MACHINE if k in run.settings},
         "summaries": run.summaries() if run.rows else [],
         "last_rows": [run.rows_of(task)[-1] for task in run.tasks] or run.rows[-1:],
@@ -114,41 +118,55 @@ def overview(run: RunResult, *, trust: bool = False) -> dict[str, Any]:
     }
 
 
-def non_defaults(run: RunResult, *, trust: bool = False) -> dict[str, dict[str, Any]]:
+def non_defaults(run: RunResult, *, trust: bool = False) -> tuple[dict[str, Any], bool]:
     """Settings with an effect that differ from the defaults, by table.
 
-    Settings of a choice are compared with the defaults of that choice. All are returned if the
-    settings name code that is not trusted, or if defaults do not make a valid run.
+    Settings of a choice are compared with the defaults of that choice.
+
+    Returns:
+        The settings, and whether defaults are left out. Some are not if the settings name code that
+        is not trusted, or if defaults do not make a valid run.
     """
     tables = {k: v for k, v in (run.tables or {}).items() if k != "given"}
     ignored = {*PLACES, *MACHINE}
-    try:
+    alone: dict[str, Any] = {}
+    named: dict[str, Any] = {}
+    with suppress(ConfigError):
         alone, named = _defaults(run, trust)
-    except ConfigError:
-        alone = named = {}
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, Any] = {}
     for section, table in tables.items():
-        if not isinstance(table, Mapping):
-            found[section] = plain(table)
+        if not isinstance(table, Mapping):  # tasks
+            found[section] = [{k: v for k, v in task.items() if k not in ignored} for task in table]
             continue
-        kept = {
-            key: value
-            for key, value in table.items()
-            if key not in ignored
-            and value
-            != (alone if key == "name" else named).get(section, {}).get(key, _static(section, key))
-        }
+        kept = {}
+        for key, value in table.items():
+            defaults = (alone if key == "name" else named).get(section, {})
+            default = defaults[key] if key in defaults else _static(section, table, key)
+            if key not in ignored and value != default:
+                kept[key] = value
         if section == "algorithm":
-            kept.setdefault("name", table["name"])
+            kept = {"name": table["name"], **kept}
         if kept:
             found[section] = kept
-    return found
+    return found, bool(named)
 
 
-def _static(section: str, key: str) -> Any:
-    """The default of a setting of a section, which may have no effect in the default run."""
-    fields = SECTIONS[section].model_fields if section in SECTIONS else {}
-    return plain(fields[key].default) if key in fields else None
+def _static(section: str, table: Mapping[str, Any], key: str) -> Any:
+    """The default of a setting that has no effect in a run of defaults; None if unknown."""
+    if section in SECTIONS:
+        known = SECTIONS[section].model_fields
+        return plain(known[key].default) if key in known else None
+    if section not in KINDS:
+        return None
+    if key == "name":
+        return DEFAULTS.get(section)
+    if is_import_path(table["name"]):
+        return None
+    try:
+        choice = KINDS[section].find(table["name"])
+    except ConfigError:
+        return None
+    return next((plain(f.default) for f in fields(choice) if f.name == key), None)
 
 
 def _defaults(run: RunResult, trust: bool) -> tuple[dict[str, Any], dict[str, Any]]:

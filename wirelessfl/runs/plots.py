@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from wirelessfl.figures import STYLES, StyleName, draw_curves, new_figure, use_style
@@ -79,7 +81,15 @@ def plotted(
         if "y" in log:
             axes.set_yscale("log", nonpositive="mask")
             _log_ticks(axes.yaxis)
+    vars(figure)["_repr_png_"] = partial(_png, figure)  # notebooks show it, also without pyplot
     return figure
+
+
+def _png(figure: Figure) -> bytes:
+    """The picture of a figure."""
+    file = io.BytesIO()
+    figure.savefig(file, format="png", dpi=100)
+    return file.getvalue()
 
 
 def _check_choice(name: str, given: str, known: Sequence[str]) -> None:

@@ -135,8 +135,9 @@ class RunResult:
 
     @property
     def total_rounds(self) -> int | None:
-        """Total number of rounds over all sessions; None if they are unlimited."""
-        rounds: int = self.settings["rounds"]
+        """Total number of rounds over all sessions, or of the longest task; None if unlimited."""
+        tasks: list[str | None] = [*self.tasks] or [None]
+        rounds = max(int(self.settings_of(task)["rounds"]) for task in tasks)
         return None if rounds == ENDLESS else rounds * int(self.settings.get("sessions", 1))
 
     @property

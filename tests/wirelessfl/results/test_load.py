@@ -154,13 +154,18 @@ def test_tasks_have_models_of_their_own(config):
         found.model()
     with pytest.raises(ConfigError, match="task is 'c', which the run does not have"):
         found.model(task="c")
-    assert [case.task for case in wirelessfl.load_all(result.directory).cases()] == ["a", "b"]
+    cases = wirelessfl.load_all(result.directory).cases(["algorithm", "model"])
+    assert [(case.task, case.label) for case in cases] == [
+        ("a", "fedast, fcnn, a"),
+        ("b", "fedast, linear, b"),
+    ]
+    assert found.total_rounds == 2
 
 
 def test_what_cannot_be_read_is_one_line(stored, tmp_path):
     """A folder without a run, changed or damaged rows, and a missing checkpoint."""
     path = stored("fedavg", [0.1, 0.2])
-    with pytest.raises(ConfigError, match=r"not a run directory.*contains 1 runs.*load_all"):
+    with pytest.raises(ConfigError, match=r"not a run directory.*contains 1 run: .*load_all"):
         wirelessfl.load(path.parent)
     with pytest.raises(ConfigError, match="does not exist"):
         wirelessfl.load_all(tmp_path / "none")

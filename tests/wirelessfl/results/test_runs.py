@@ -200,6 +200,7 @@ def test_figures_show_the_rows(two_algorithms):
     (panel,) = runs[0].plot("wall", style="ieee").axes
     assert lines(panel)["fedavg on digits"][0] == [0, 7, 14, 21]
     assert panel.get_title() == "fedavg on digits"
+    assert runs[0].plot()._repr_png_()[:4] == b"\x89PNG"
     sizes = {tick.get_fontsize() for tick in runs.plot(by="algorithm").axes[0].get_xticklabels()}
     assert sizes == {STYLES["screen"].small}
     for flags, message in (
