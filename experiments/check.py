@@ -14,9 +14,9 @@ import torch
 from experiments.papers import papers
 from experiments.queue import Entry, entries, stored
 from experiments.runs import Store, make_runs
-from experiments.stored import Row, StoredRun
 from experiments.studies import Scale
 from wirelessfl.errors import ConfigError
+from wirelessfl.results.archive import Row, StoredRun
 from wirelessfl.runs.about import about
 
 SAMPLE = 2

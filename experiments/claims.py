@@ -14,11 +14,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from experiments.evidence import HIDDEN, LEVEL, MIN_SEEDS, VERDICTS, Effect, Evidence, Verdict
+from experiments.evidence import Evidence
 from experiments.papers import papers
 from experiments.report import markdown
 from experiments.studies import Scale
 from wirelessfl.errors import ConfigError
+from wirelessfl.results.intervals import HIDDEN, LEVEL, MIN_SEEDS, VERDICTS, Effect, Verdict
 
 README = Path(__file__).parents[1] / "README.md"
 RESULTS = README.parent / "docs" / "results"

@@ -8,20 +8,13 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from experiments.look import (
-    data_name,
-    draw_points,
-    grid,
-    legend,
-    room_below,
-    same_limits,
-    save,
-    seeds_text,
-)
+from experiments.look import data_name, save, seeds_text
 from experiments.report import markdown, reached, spread
-from experiments.studies import NAMES, Case, Results
+from experiments.studies import Case, Results
 from experiments.words import AXES, SYMBOLS, WORDS, said, shown
 from wirelessfl.figures import LABELS, NOT_RUN, Against
+from wirelessfl.results.names import NAMES
+from wirelessfl.results.panels import draw_points, grid, legend, room_below, same_limits
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

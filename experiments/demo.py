@@ -11,11 +11,11 @@ from typing import Any
 
 from rich.console import Console
 
-from experiments.look import legend
 from experiments.runs import kept_run
 from wirelessfl.cli.parser import Parser
 from wirelessfl.cli.show import closing_table
 from wirelessfl.figures import draw_curves, new_figure, save_figure
+from wirelessfl.results.panels import legend
 
 TARGET = 0.9
 COMMON: dict[str, Any] = {

@@ -15,11 +15,11 @@ from pathlib import Path
 from experiments import claims
 from experiments.claims import RESULTS, TITLES, assess
 from experiments.evidence import Evidence
-from experiments.look import DATA, MODELS
 from experiments.papers import papers
 from experiments.studies import Results
 from wirelessfl.errors import ConfigError
 from wirelessfl.figures import use_style
+from wirelessfl.results.names import DATA, MODELS
 
 FIGURES = RESULTS.parent / "figures"
 WIDTH = 120

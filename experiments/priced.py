@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from experiments.stored import StoredRun
 from wirelessfl.config import Config
 from wirelessfl.config.unused import RADIO
 from wirelessfl.design.same_training import TABLES, check_independent, name_of, repriced
 from wirelessfl.errors import ConfigError
+from wirelessfl.results.archive import StoredRun
 
 REPLACED = TABLES
 """Tables of settings of the radio."""

@@ -23,11 +23,11 @@ from rich.table import Table
 from experiments.papers import papers
 from experiments.runs import Planned, Store, make_runs, remove_finished
 from experiments.stated import identity
-from experiments.stored import SUFFIX, StoredRun
 from experiments.studies import Case, Scale
 from wirelessfl.config import Config
 from wirelessfl.data.files import find_place
 from wirelessfl.errors import ConfigError, DataError
+from wirelessfl.results.archive import SUFFIX, StoredRun
 from wirelessfl.runs.files import check_writable
 from wirelessfl.runs.sweep import Failure, SweepError
 from wirelessfl.wording import shown, suggestion

@@ -6,8 +6,9 @@ import statistics
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from experiments.studies import Results, first_reaching
+from experiments.studies import Results
 from wirelessfl.divergence import counted
+from wirelessfl.results.seeds import first_reaching
 
 MISSING = "not reached"
 LISTED = 6

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import wirelessfl
-from experiments.stored import SUFFIX, Row, StoredRun
 from wirelessfl.config import Config
 from wirelessfl.design.same_training import KEYS, RELATIVE, row_key
 from wirelessfl.errors import ConfigError
+from wirelessfl.results.archive import SUFFIX, Row, StoredRun
 
 MARK = "repriced"
 """Entry of ``about`` in the file of a run with new joules: the fields, and what they are now."""

@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 
 from rich.console import Console as Terminal
 
-from experiments.stated import identities, identity
-from experiments.stored import SUFFIX, StoredRun, stored_file
+from experiments.stated import identities, identity, stored_file
 from wirelessfl.cli.show import sweep_progress
 from wirelessfl.config import Config
 from wirelessfl.errors import DataError
 from wirelessfl.observers import Console
+from wirelessfl.results.archive import SUFFIX, StoredRun
 from wirelessfl.runs import kept
 from wirelessfl.runs.about import NUMERICS
 from wirelessfl.runs.result import RunResult
@@ -58,7 +58,7 @@ class Store:
     """Where the finished runs of a paper are stored.
 
     Args:
-        rows: folder of the files of finished runs, see ``experiments.stored``.
+        rows: folder of the files of finished runs, see ``wirelessfl.results.archive``.
         scratch: folder of unfinished runs.
     """
 

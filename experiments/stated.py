@@ -9,55 +9,19 @@ from __future__ import annotations
 import hashlib
 import json
 import tomllib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from wirelessfl.config import Config
 from wirelessfl.config.kinds import KINDS
-from wirelessfl.config.sections import WITHOUT_RESULTS
-from wirelessfl.config.unused import kept_tables
+from wirelessfl.results.archive import SUFFIX, Tables, effective
 
 DEFAULTS = Path(__file__).with_name("defaults.toml")
-MACHINE = (
-    "device",
-    "executor",
-    "chunk",
-    "replay",
-    "workers",
-    "threads",
-    "checkpoint_seconds",
-    "client_log",
-)
-"""Settings of ``[run]`` that say where a run is computed, not what."""
 LATER = ("failures", "layout", "loss", "path_loss", "select")
 """Kinds of choices that are newer than the first names of runs, which do not have them."""
 Place = tuple[str, str]
-Tables = dict[str, Any]
-
-
-def effective(config: Config) -> Tables:
-    """All settings with an effect on the results, by table and key; settings of None are left out.
-
-    A run of several tasks has the settings of each task below ``tasks`` and its name.
-    """
-    tables = _plain(kept_tables(config, config.unused()))
-    tables.pop("given", None)
-    if tables.pop("task", None):
-        tables["tasks"] = {name: effective(task) for name, task in config.tasks.items()}
-    tables["run"] = {key: v for key, v in tables["run"].items() if key not in MACHINE}
-    return {section: table for section, table in tables.items() if table}
-
-
-def _plain(value: Any) -> Any:
-    """``value`` as JSON represents it, without None and without paths of data and output."""
-    if isinstance(value, Mapping):
-        kept = {k: v for k, v in value.items() if v is not None and k not in WITHOUT_RESULTS}
-        return {key: _plain(v) for key, v in kept.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return str(value) if isinstance(value, Path) else value
 
 
 @cache
@@ -181,3 +145,8 @@ def _different(tables: Tables) -> Tables:
     for name, task in tables.get("tasks", {}).items():
         different[f"task {name}"] = _different(task)
     return different
+
+
+def stored_file(config: Config, folder: Path) -> Path:
+    """The file of the run with these settings."""
+    return folder / (identity(config) + SUFFIX)

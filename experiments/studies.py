@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import itertools
-import math
-import statistics
 import tomllib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,43 +12,15 @@ from typing import Any, Literal, get_args
 
 from experiments.runs import Planned, Store
 from experiments.stated import stated
-from experiments.stored import StoredRun
 from wirelessfl.config import Config
-from wirelessfl.divergence import counted
-from wirelessfl.runs.monitor import Monitor
+from wirelessfl.results.archive import StoredRun
+from wirelessfl.results.names import NAMES
+from wirelessfl.results.seeds import final_accuracy, first_reaching
 
 Scale = Literal["smoke", "small", "paper"]
 SCALES: tuple[Scale, ...] = get_args(Scale)
 LATER = 1
 """Rank offset of further seeds: verdicts need them, but one seed of each core case comes first."""
-LAST = 5
-"""Number of tests averaged for a final accuracy, because single tests vary by points."""
-NAMES = {
-    "fa-nt": "FA-NT",
-    "fadamgc": "FAdamGC",
-    "fedacg": "FedACG",
-    "fedadam": "FedAdam",
-    "fedams": "FedAMS",
-    "fedast": "FedAST",
-    "fedast-nobuffer": "FedAST-NoBuffer",
-    "fedavg": "FedAvg",
-    "fedavg-m": "FedAvg-M",
-    "fedavg-small": "FedAvg-small",
-    "fedprox": "FedProx",
-    "fedrolex": "FedRolex",
-    "heterofl": "HeteroFL",
-    "hfedavg": "HFedAvg",
-    "hist": "HIST",
-    "local-adam": "LocalAdam",
-    "moon": "MOON",
-    "ra-fed": "RA-Fed",
-    "ram-fed": "RAM-Fed",
-    "scaffold": "SCAFFOLD",
-    "scaffold-m": "SCAFFOLD-M",
-    "sync-bayes-st": "Sync-Bayes-ST",
-    "sync-st": "Sync-ST",
-    "sync-ucb-st": "Sync-UCB-ST",
-}
 Settings = dict[str, Any]
 
 
@@ -279,37 +249,3 @@ def _described(case: Case) -> str:
 def _task_described(table: Settings) -> str:
     share = table.get("clients_per_round")
     return table["name"] + ("" if share is None else f" with {share} clients per round")
-
-
-def final_accuracy(rows: Sequence[dict[str, Any]], count: int = LAST) -> float:
-    """Mean test accuracy of the last ``count`` tests in percent, without the initial model's.
-
-    Tests of a diverged model count as 0.
-    """
-    return 100 * statistics.mean(map(counted, rows[1:][-count:]))
-
-
-def place_reaching(rows: Sequence[dict[str, Any]], accuracy: float, tests: int = 1) -> int | None:
-    """Where the mean accuracy of the last tests is first at least ``accuracy``.
-
-    Args:
-        rows: rows of a run or of one of its tasks. If the run has a validation set, validation
-            accuracy is used.
-        accuracy: accuracy in [0, 1].
-        tests: number of tests that are averaged, because a single one may reach the target by
-            chance.
-
-    Returns:
-        Index of the row of the last of these tests; None if there is none.
-    """
-    found = [Monitor.of(None, row).score(row) for row in rows]
-    ends = range(tests, len(rows) + 1)
-    return next((i - 1 for i in ends if math.fsum(found[i - tests : i]) / tests >= accuracy), None)
-
-
-def first_reaching(
-    rows: Sequence[dict[str, Any]], accuracy: float, tests: int = 1
-) -> dict[str, Any] | None:
-    """The row at ``place_reaching``; None if there is none."""
-    place = place_reaching(rows, accuracy, tests)
-    return None if place is None else rows[place]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from experiments.look import DATA, MODELS, UPLINKS
-from experiments.studies import NAMES, Case
+from experiments.studies import Case
+from wirelessfl.results.names import DATA, MODELS, NAMES, UPLINKS
 
 WORDS = {
     "algorithm": "method",

@@ -101,7 +101,7 @@ def test_the_extension_examples_run(tmp_path, monkeypatch, launcher):
 
 
 def test_the_examples_of_runs_run(tmp_path, monkeypatch, capsys):
-    """Runs are compared in a figure, and the rows of a sweep are read back."""
+    """Runs are compared in a figure; a sweep and single runs are read by code and commands."""
     from wirelessfl.cli import main
 
     monkeypatch.chdir(tmp_path)
@@ -110,19 +110,31 @@ def test_the_examples_of_runs_run(tmp_path, monkeypatch, capsys):
     Path("compare.py").write_text(files["compare.py"].replace('"rounds": 10', '"rounds": 2'))
     with recorded() as figures:
         runpy.run_path("compare.py")
-    assert legend(figures["comparison"]) == ["hist", "hfedavg"]
-    assert len(re.findall(r"^hist \S+ s, \S+ MiB per client$", capsys.readouterr().out, re.M)) == 2
-    (command,) = [code.split(" > ")[0] for _, file, code in page if not file and " > " in code]
-    small = ["--clients", "8", "--rounds", "1", "--local-steps", "1", "--jobs", "1"]
-    small += ["--cells", "2,4", "--seed", "1,2"]  # the last value of a flag counts
-    assert main([*shlex.split(command)[1:], *small]) == 0
-    Path("cells.json").write_text(capsys.readouterr().out)
+    assert legend(figures["comparison"]) == ["HFedAvg", "HIST"]
+    assert "costs until accuracy 0.8" in capsys.readouterr().out
+    small = ["--clients", "8", "--rounds", "1", "--local-steps", "1"]
+    for out in ("runs/first", "runs/second"):
+        assert main(["run", "hist", *small, "--lr", "0.05", "--out", out]) == 0
+    (sweep,) = [code.split(" > ")[0] for _, file, code in page if not file and " > " in code]
+    (reading,) = [code for _, file, code in page if not file and "wirelessfl compare" in code]
+    more = ["--jobs", "1", "--cells", "2,4", "--seed", "1,2"]  # the last value of a flag counts
+    assert main([*shlex.split(sweep)[1:], *small, *more]) == 0
+    capsys.readouterr()
     Path("read_sweep.py").write_text(files["read_sweep.py"])
     runpy.run_path("read_sweep.py")
     lines = capsys.readouterr().out.splitlines()
     labels = {f"N = {n}, step size {lr}" for n in (2, 4) for lr in (0.01, 0.05)}
     assert {line.split(" [")[0] for line in lines} == labels
     assert all(line.count("'0.") == 2 for line in lines), "two seeds each"
+    Path("read.py").write_text(files["read.py"])
+    runpy.run_path("read.py")
+    assert "hist on digits: 1 rounds" in capsys.readouterr().out
+    with recorded() as figures:
+        for line in reading.splitlines():
+            assert main(shlex.split(line)[1:]) == 0, line
+    assert figures["loss"].axes[0].get_xlabel() == "energy per client (J)"
+    assert Path("model.safetensors").stat().st_size > 0
+    capsys.readouterr()
     Path("sweep.py").write_text(files["sweep.py"])
     runpy.run_path("sweep.py")
     assert len(capsys.readouterr().out.splitlines()) == 8, "two methods, seeds and points"

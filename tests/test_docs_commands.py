@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from wirelessfl.checking.kinds import CHECKED, kind_of
-from wirelessfl.cli import main
+from wirelessfl.cli import main, results_commands
 from wirelessfl.config import Config
 from wirelessfl.import_paths import is_import_path
 from wirelessfl.registry import import_path
@@ -20,6 +20,10 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCED = re.compile(r"^```(\w*)(?: file=(\S+))?\n(.*?)^```", re.MULTILINE | re.DOTALL)
 TORCHRUN = re.compile(r"^torchrun .* -m -- ")
 EXPERIMENT = re.compile(r"python -m (experiments(?:\.\w+)?) ([^`\n]+)")
+
+
+READING = ("runs", "show", "compare", "table", "plot", "export")
+"""Commands that read stored runs; tests/test_docs.py executes those of docs/runs.md."""
 
 
 class ReadError(Exception):
@@ -68,6 +72,9 @@ def test_commands_build_their_configuration(page, words, tmp_path, monkeypatch, 
     elif words[0] == "check":
         for path in (word for word in words if is_import_path(word)):
             assert kind_of(import_path("object", path)) in CHECKED
+    elif words[0] in READING:
+        monkeypatch.setattr(results_commands, words[0], lambda arguments: 0)
+        assert main(words) == 0
     elif words[0] == "resume":  # a run that another command of the page creates
         made = [w[w.index("--out") + 1] for p, w in CASES if p == page and "--out" in w]
         assert words[1] in made

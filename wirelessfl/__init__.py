@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from wirelessfl.config.combinations import combinations
     from wirelessfl.design.price import Prices, price
     from wirelessfl.errors import ConfigError, DataError, TrainingError
+    from wirelessfl.results import load, load_all
     from wirelessfl.rounds.client_log import ClientLog
     from wirelessfl.rounds.mask_sizes import model_mask_sizes
     from wirelessfl.runs.client_log_file import read_client_log
@@ -36,6 +37,8 @@ _HOMES = {
     "TrainingError": "wirelessfl.errors",
     "check": "wirelessfl.checking",
     "combinations": "wirelessfl.config.combinations",
+    "load": "wirelessfl.results",
+    "load_all": "wirelessfl.results",
     "model_mask_sizes": "wirelessfl.rounds.mask_sizes",
     "price": "wirelessfl.design.price",
     "ClientLog": "wirelessfl.rounds.client_log",
@@ -55,6 +58,8 @@ __all__ = [
     "TrainingError",
     "check",
     "combinations",
+    "load",
+    "load_all",
     "model_mask_sizes",
     "price",
     "read_client_log",

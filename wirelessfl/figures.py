@@ -1,4 +1,4 @@
-"""Figures of runs: accuracy or loss against rounds, MiB or simulated seconds."""
+"""Figures of runs: accuracy, loss or another field against rounds, MiB, seconds or joules."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
-from wirelessfl.divergence import counted
+from wirelessfl.divergence import counted, has_diverged
 from wirelessfl.figure_style import (
     COLOURS,
     DASHES,
@@ -20,7 +20,16 @@ from wirelessfl.figure_style import (
     style,
     use_style,
 )
-from wirelessfl.wording import shown, suggestion
+from wirelessfl.row_fields import (
+    COSTS,
+    TITLES,
+    field_of,
+    is_accuracy,
+    numeric_fields,
+    title_of,
+    unknown_field,
+)
+from wirelessfl.wording import shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,11 +46,7 @@ Row = Mapping[str, Any]
 Against = Literal["round", "uplink_mib", "sim_seconds"]
 What = Literal["accuracy", "loss", "validation_accuracy", "validation_loss"]
 
-LABELS: dict[Against, str] = {
-    "round": "global round",
-    "uplink_mib": "uplink traffic per client (MiB)",
-    "sim_seconds": "simulated time (s)",
-}
+LABELS: dict[Against, str] = {name: TITLES[name] for name in get_args(Against)}
 WIDE = 2.5
 """Width of wide curves, relative to others."""
 CROWDED = 4
@@ -80,7 +85,7 @@ def new_figure(columns: int = 1, height: float = 2.6, rows: int = 1) -> tuple[Fi
 def draw_curves(
     axes: Axes,
     runs: Mapping[str, Sequence[Sequence[Row]]],
-    against: Against,
+    against: str,
     *,
     target: float | None = None,
     floor: float | None = None,
@@ -89,10 +94,10 @@ def draw_curves(
     styles: Sequence[str] = (),
     wide: Sequence[str] = (),
     median: bool = False,
-    what: What = "accuracy",
+    what: str = "accuracy",
     smooth: int = 1,
 ) -> None:
-    """Plot accuracy in percent, or loss, with one curve per label.
+    """Plot accuracy in percent, loss or another field of rows, with one curve per label.
 
     A diverged model has the accuracy 0 and no loss, so its curve of losses ends there.
 
@@ -100,7 +105,8 @@ def draw_curves(
         axes: axes to draw on.
         runs: by label, the rows of each seed's run; a curve shows the mean over the seeds, and the
             shaded area their range.
-        against: field of the rows on the horizontal axis (mean over the seeds).
+        against: field of the rows on the horizontal axis (mean over the seeds), or its short name:
+            rounds, mib, seconds, wall.
         target: accuracy in [0, 1] to mark with a horizontal line.
         floor: lowest accuracy shown, in [0, 1].
         common: whether the horizontal axis ends shortly after the end of the shortest curve, or
@@ -119,18 +125,19 @@ def draw_curves(
             not in ``styles``, ``target`` or ``floor`` is outside [0, 1] or given for a loss, or
             ``smooth`` is even.
     """
-    _check_scales(against, what, {"target": target, "floor": floor}, smooth)
-    _check_curves(runs, (against, what), styles)
+    against, what = field_of(against), field_of(what)
+    _check_scales(what, {"target": target, "floor": floor}, smooth)
+    _check_curves(runs, {"against": against, "what": what}, styles)
     ends: list[float] = []
     hits: list[float] = []
-    accuracy = what.endswith("accuracy")
+    accuracy = is_accuracy(what)
     order = list(styles) or list(runs)
     alpha = 0.15 if len(runs) < CROWDED else 0.08
     for label, seeds in runs.items():
         i = order.index(label)
         length = min(len(rows) for rows in seeds)
         x = np.mean([[row[against] for row in rows[:length]] for rows in seeds], axis=0)
-        y = np.array([[counted(row, what) for row in rows[:length]] for rows in seeds])
+        y = np.array([[_value(row, what) for row in rows[:length]] for rows in seeds])
         y = np.array([_averaged(one, smooth) for one in y]) * (100 if accuracy else 1)
         ends.append(x[-1])
         drawn = np.median(y, axis=0) if median else y.mean(0)
@@ -156,30 +163,22 @@ def draw_curves(
         axes.set_xlim(0, end)
     if floor is not None:
         axes.set_ylim(bottom=100 * floor)
-    axes.set_xlabel(LABELS[against], fontsize=style().text)
-    quantity = what.replace("_", " ") if what.startswith("validation") else f"test {what}"
-    axes.set_ylabel(f"{quantity} (%)" if accuracy else quantity, fontsize=style().text)
+    axes.set_xlabel(title_of(against), fontsize=style().text)
+    axes.set_ylabel(title_of(what), fontsize=style().text)
     if legend:
         axes.legend(fontsize=style().small, frameon=False, loc="best")
 
 
-def _check_scales(
-    against: Against, what: What, accuracies: Mapping[str, float | None], smooth: int
-) -> None:
+def _check_scales(what: str, accuracies: Mapping[str, float | None], smooth: int) -> None:
     """Check settings of ``draw_curves``; those in ``accuracies`` are of accuracies only.
 
     Raises:
         ValueError: see ``draw_curves``.
     """
-    for name, field, known in (("against", against, Against), ("what", what, What)):
-        fields = get_args(known)
-        if field not in fields:
-            near = suggestion(field, fields)
-            raise ValueError(f"{name} is {shown(field)}.{near} Choose {', '.join(fields)}.")
     for name, value in accuracies.items():
         if value is None:
             continue
-        if not what.endswith("accuracy"):
+        if not is_accuracy(what):
             raise ValueError(
                 f"{name}={value} conflicts with what={what!r}: it is an accuracy. Leave it out."
             )
@@ -191,12 +190,12 @@ def _check_scales(
         raise ValueError(f"smooth is {shown(smooth)}: give an odd number of rows, at least 1.")
 
 
-def _check_curves(runs: Any, fields: Sequence[str], styles: Sequence[str]) -> None:
+def _check_curves(runs: Any, fields: Mapping[str, str], styles: Sequence[str]) -> None:
     """Check the rows that ``draw_curves`` is given.
 
     Args:
         runs: its argument.
-        fields: fields that all rows need.
+        fields: fields that all rows need, by the argument that gives them.
         styles: its argument.
 
     Raises:
@@ -219,12 +218,24 @@ def _check_curves(runs: Any, fields: Sequence[str], styles: Sequence[str]) -> No
             )
         if styles and label not in styles:
             raise ValueError(f"styles is {shown(styles)}: it lacks the label {label!r}. Add it.")
-        lacking = [name for name in fields if any(name not in rows[0] for rows in seeds)]
+    every = numeric_fields(row for seeds in runs.values() for rows in seeds for row in rows)
+    for argument, name in fields.items():
+        if name not in every and name not in TITLES:
+            raise ValueError(unknown_field(argument, name, every))
+    for label, seeds in runs.items():
+        lacking = [name for name in fields.values() if any(name not in rows[0] for rows in seeds)]
         if lacking:
             raise ValueError(
                 f"the rows of runs[{label!r}] have no {lacking[0]!r}: choose another field, or "
                 "leave this curve out."
             )
+
+
+def _value(row: Row, field: str) -> float:
+    """The value of a field in curves; nan if it has none."""
+    if field in COSTS:
+        return float(row[field])
+    return counted(row, field) if row.get(field) is not None or has_diverged(row) else np.nan
 
 
 def _averaged(values: Any, over: int) -> Any:

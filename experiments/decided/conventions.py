@@ -9,12 +9,12 @@ from pathlib import Path
 
 from experiments.decided.oma import beside
 from experiments.evidence import Evidence
-from experiments.look import draw_points, grid, legend
 from experiments.report import markdown, spread
-from experiments.stored import StoredRun
 from experiments.studies import Case, Results
 from wirelessfl.divergence import counted
 from wirelessfl.figures import save_figure
+from wirelessfl.results.archive import StoredRun
+from wirelessfl.results.panels import draw_points, grid, legend
 
 OMA, PUBLISHED = "OMA", "published"
 LAST = 5

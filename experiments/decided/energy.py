@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import wirelessfl
 from experiments.decided.uplinks import EQUAL, OMA, OPTIMAL
 from experiments.evidence import Evidence
-from experiments.look import grid, legend
 from experiments.priced import over, priced
 from experiments.report import markdown
-from experiments.stored import StoredRun
-from experiments.studies import first_reaching
 from wirelessfl.config import Config
 from wirelessfl.figures import line_look, save_figure, style
+from wirelessfl.results.archive import StoredRun
+from wirelessfl.results.panels import grid, legend
+from wirelessfl.results.seeds import first_reaching
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

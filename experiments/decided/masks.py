@@ -8,10 +8,12 @@ from pathlib import Path
 
 from experiments.decided import oma
 from experiments.decided.uplinks import OPTIMAL, SLOTS
-from experiments.look import data_name, grid, legend, same_limits
+from experiments.look import data_name
 from experiments.report import markdown, reached, spread
-from experiments.studies import NAMES, Results
+from experiments.studies import Results
 from wirelessfl.figures import draw_bars, save_figure
+from wirelessfl.results.names import NAMES
+from wirelessfl.results.panels import grid, legend, same_limits
 
 OPTIMIZED = "HIST, optimized masks"
 

@@ -17,12 +17,14 @@ from typing import Any, NamedTuple
 from experiments.decided.uplinks import AIR, BEST, OMA
 from experiments.evidence import Evidence
 from experiments.hist.__main__ import PAPER as HIST
-from experiments.look import draw_points, grid, legend, room, same_limits
 from experiments.priced import priced
 from experiments.report import MISSING, markdown
-from experiments.stored import StoredRun
-from experiments.studies import NAMES, Case, Results, first_reaching
+from experiments.studies import Case, Results
 from wirelessfl.figures import save_figure
+from wirelessfl.results.archive import StoredRun
+from wirelessfl.results.names import NAMES
+from wirelessfl.results.panels import draw_points, grid, legend, room, same_limits
+from wirelessfl.results.seeds import first_reaching
 
 FILE = Path(__file__).with_name("oma.json")
 """Seconds of the runs of scale ``small``, in the repository."""

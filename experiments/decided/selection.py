@@ -5,10 +5,11 @@ from __future__ import annotations
 import statistics
 from pathlib import Path
 
-from experiments.look import data_name, grid, legend, same_limits, save, seeds_text
+from experiments.look import data_name, save, seeds_text
 from experiments.report import markdown, reached, spread
 from experiments.studies import Results
 from wirelessfl.figures import draw_curves
+from wirelessfl.results.panels import grid, legend, same_limits
 
 TARGET = 0.75
 TESTS = 3

@@ -17,9 +17,10 @@ from experiments.dynamic_clients import costs, published
 from experiments.dynamic_clients.measures import last, session_of
 from experiments.dynamic_clients.methods import SHOWN
 from experiments.dynamic_clients.tables import SAME, paper_of
-from experiments.evidence import Effect, Evidence, difference
-from experiments.look import DATA
-from experiments.studies import NAMES, Case, Results
+from experiments.evidence import Evidence
+from experiments.studies import Case, Results
+from wirelessfl.results.intervals import Effect, difference
+from wirelessfl.results.names import DATA, NAMES
 from wirelessfl.theory.dynamic_clients import (
     RoundConstants,
     gradient_norm_bound,

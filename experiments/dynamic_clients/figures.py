@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from experiments.dynamic_clients.measures import last, session_of
 from experiments.dynamic_clients.methods import ALGORITHMS, SHOWN
-from experiments.look import data_name, legend, same_limits, save, seeds_text
-from experiments.studies import NAMES, Case, Results
+from experiments.look import data_name, save, seeds_text
+from experiments.studies import Case, Results
 from wirelessfl.divergence import counted
 from wirelessfl.figures import draw_curves, new_figure
+from wirelessfl.results.names import NAMES
+from wirelessfl.results.panels import legend, same_limits
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,10 +12,12 @@ from typing import Any, NamedTuple
 
 from experiments.dynamic_clients.measures import session_of
 from experiments.dynamic_clients.methods import SHOWN
-from experiments.look import DATA, draw_points, grid, legend, room, same_limits, save, seeds_text
+from experiments.look import save, seeds_text
 from experiments.report import markdown, spread
-from experiments.studies import NAMES, Case, Results
+from experiments.studies import Case, Results
 from wirelessfl.divergence import counted, has_diverged
+from wirelessfl.results.names import DATA, NAMES
+from wirelessfl.results.panels import draw_points, grid, legend, room, same_limits
 
 NUMBERS = (1, 2, 3)
 BELOW = 0.02

@@ -9,9 +9,9 @@ from typing import NamedTuple
 from experiments.dynamic_clients import published
 from experiments.dynamic_clients.measures import after, entered, last
 from experiments.dynamic_clients.methods import SHOWN, per_session
-from experiments.look import DATA
 from experiments.report import markdown, spread
-from experiments.studies import NAMES, Case, Results
+from experiments.studies import Case, Results
+from wirelessfl.results.names import DATA, NAMES
 
 Table = Callable[[Results], str]
 SAME = ("dataset", "model", "split", "overlap", "alpha", "clients", "algorithm", "lr", "momentum")

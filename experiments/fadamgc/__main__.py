@@ -15,7 +15,7 @@ from experiments.fadamgc.methods import SETTINGS, complete
 from experiments.fadamgc.search import Search, rates_lines, search_table
 from experiments.fadamgc.seconds import image_table, language_table
 from experiments.paper import Experiment, Paper
-from experiments.studies import LAST
+from wirelessfl.results.seeds import LAST
 
 EXPERIMENTS = {
     "table2": Experiment("table2", tables.comparison),

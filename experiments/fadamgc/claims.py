@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from experiments.comparison import cheapness, most_finished
-from experiments.evidence import Effect, Evidence, Reached, contrast, over_best, ratio
+from experiments.evidence import Evidence
 from experiments.fadamgc.methods import METHODS, SELECTIVE
 from experiments.fadamgc.seconds import (
     CLASSES,
@@ -25,10 +25,11 @@ from experiments.fadamgc.seconds import (
     round_seconds,
 )
 from experiments.fadamgc.tables import PUBLISHED_ROUNDS, PUBLISHED_WITHOUT_MEMORY, TARGETS
-from experiments.look import DATA, MODELS
-from experiments.stored import StoredRun
-from experiments.studies import NAMES, Case, Results
+from experiments.studies import Case, Results
 from wirelessfl.models import ResNet18
+from wirelessfl.results.archive import StoredRun
+from wirelessfl.results.intervals import Effect, Reached, contrast, over_best, ratio
+from wirelessfl.results.names import DATA, MODELS, NAMES
 from wirelessfl.submodels import ParamSpec
 
 COMMUNICATION = "communication"

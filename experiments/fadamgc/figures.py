@@ -7,17 +7,11 @@ from pathlib import Path
 
 from experiments.fadamgc.methods import METHODS
 from experiments.fadamgc.tables import TARGETS, to_target
-from experiments.look import (
-    DATA,
-    data_name,
-    draw_points,
-    legend,
-    same_limits,
-    save,
-    seeds_text,
-)
-from experiments.studies import NAMES, Case, Results
+from experiments.look import data_name, save, seeds_text
+from experiments.studies import Case, Results
 from wirelessfl.figures import draw_curves, new_figure, whole_ticks
+from wirelessfl.results.names import DATA, NAMES
+from wirelessfl.results.panels import draw_points, legend, same_limits
 
 PANELS = ("fashion-mnist", "mnist", "digits", "cifar100", "20newsgroups")
 """Data sets of Figure 2: those of scales smoke and small, and the two in the paper."""

@@ -19,10 +19,10 @@ from experiments.fadamgc.methods import METHODS, SETTINGS, with_tracking
 from experiments.report import markdown
 from experiments.runs import Planned, Store
 from experiments.stated import stated
-from experiments.stored import StoredRun
-from experiments.studies import NAMES
 from wirelessfl.config import Config
 from wirelessfl.divergence import counted
+from wirelessfl.results.archive import StoredRun
+from wirelessfl.results.names import NAMES
 
 
 class Pair(NamedTuple):

@@ -8,11 +8,11 @@ from torch import nn
 from experiments.fadamgc.methods import METHODS, SELECTIVE
 from experiments.fadamgc.tables import PUBLISHED_MINUTES, PUBLISHED_ROUNDS
 from experiments.report import markdown
-from experiments.studies import NAMES
 from wirelessfl.algorithms import find_algorithm
 from wirelessfl.config import Config
 from wirelessfl.design.price import price
 from wirelessfl.models import ResNet18
+from wirelessfl.results.names import NAMES
 from wirelessfl.submodels import ParamSpec
 
 CLIENTS, SAMPLED, STEPS = 100, 10, 60

@@ -8,9 +8,10 @@ from typing import Any
 from experiments.fadamgc.methods import METHODS
 from experiments.fadamgc.search import score
 from experiments.report import markdown, reached
-from experiments.studies import NAMES, Case, Results
+from experiments.studies import Case, Results
 from experiments.words import AXES, WORDS, shown
 from wirelessfl.divergence import counted
+from wirelessfl.results.names import NAMES
 
 TARGETS = {
     "digits": 0.3,

@@ -10,10 +10,11 @@ from experiments.fedast.drawing import compared, targets
 from experiments.fedast.measures import gain, to_end, to_mean, to_target
 from experiments.fedast.tables import CaseFilter, pairs, percent
 from experiments.fedast.tasks import SHOWN, Goal, kind_of, label, names, target
-from experiments.look import grid, legend, same_limits, save, seeds_text
+from experiments.look import save, seeds_text
 from experiments.paper import Draw
 from experiments.studies import Case, Results
 from wirelessfl.figures import draw_bars, new_figure, style
+from wirelessfl.results.panels import grid, legend, same_limits
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,7 +9,7 @@ from __future__ import annotations
 import statistics
 from itertools import pairwise
 
-from experiments.evidence import Effect, Evidence, contrast, difference, ratio
+from experiments.evidence import Evidence
 from experiments.fedast.costs import (
     costs,
     dynamic_and_sync,
@@ -21,8 +21,9 @@ from experiments.fedast.costs import (
 )
 from experiments.fedast.tables import PUBLISHED_CIFAR100, PUBLISHED_GAINS
 from experiments.fedast.tasks import SHOWN, SYNCHRONOUS, Goal, is_central, kind_of, kinds, names
-from experiments.studies import NAMES
 from wirelessfl.divergence import counted
+from wirelessfl.results.intervals import Effect, contrast, difference, ratio
+from wirelessfl.results.names import NAMES
 
 MAX_RATIO = 37
 """Largest R / b that works well (Appendix C.5)."""

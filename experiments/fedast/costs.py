@@ -6,12 +6,12 @@ import statistics
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from experiments.evidence import Costs, Reached
 from experiments.fedast.measures import final
 from experiments.fedast.tables import fastest
 from experiments.fedast.tasks import Goal, kinds, names, shares, target
-from experiments.stored import StoredRun
 from experiments.studies import Case, Results
+from wirelessfl.results.archive import StoredRun
+from wirelessfl.results.intervals import Costs, Reached
 
 
 def method(

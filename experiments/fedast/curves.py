@@ -10,11 +10,12 @@ from experiments.fedast.drawing import Quantity, compared, targets
 from experiments.fedast.measures import curves, runs, to_target
 from experiments.fedast.tables import CaseFilter
 from experiments.fedast.tasks import SHOWN, kind_of, kinds, label, names, target
-from experiments.look import grid, legend, same_limits, save, seeds_text
+from experiments.look import save, seeds_text
 from experiments.paper import Draw
 from experiments.studies import Results
 from wirelessfl.divergence import counted
 from wirelessfl.figures import COLOURS, DASHES, draw_curves
+from wirelessfl.results.panels import grid, legend, same_limits
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

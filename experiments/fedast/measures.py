@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from experiments.fedast.tasks import Goal, names, target
-from experiments.stored import StoredRun
-from experiments.studies import Case, Results, first_reaching
+from experiments.studies import Case, Results
 from wirelessfl.divergence import counted
+from wirelessfl.results.archive import StoredRun
+from wirelessfl.results.seeds import first_reaching
 
 LAST = 5
 """Number of evaluations averaged for a final value, because single ones fluctuate."""

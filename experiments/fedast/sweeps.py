@@ -11,10 +11,11 @@ from experiments.fedast.drawing import Quantity, targets
 from experiments.fedast.measures import final, to_target
 from experiments.fedast.tables import ratio
 from experiments.fedast.tasks import SHOWN, Goal, is_central, kind_of, kinds, label, names, target
-from experiments.look import draw_points, grid, legend, same_limits, save, seeds_text
+from experiments.look import save, seeds_text
 from experiments.paper import Draw
 from experiments.studies import Results
 from wirelessfl.figures import COLOURS, new_figure, style, whole_ticks
+from wirelessfl.results.panels import draw_points, grid, legend, same_limits
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from experiments.studies import NAMES
 from wirelessfl.config import Config
+from wirelessfl.results.names import NAMES
 from wirelessfl.runs.timeline import timeline
 
 SECONDS = 60.0

@@ -8,14 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from experiments.hist.figures import TARGET, facts
-from experiments.look import UPLINKS, draw_points, grid, legend, room, same_limits, save
+from experiments.look import save
 from experiments.report import MISSING, accuracies, markdown, reached
 from experiments.stated import identity
-from experiments.studies import NAMES, Case, Results, first_reaching
+from experiments.studies import Case, Results
 from wirelessfl.config import Config
 from wirelessfl.design.price import Prices, price
 from wirelessfl.divergence import counted
 from wirelessfl.figures import draw_curves, new_figure
+from wirelessfl.results.names import NAMES, UPLINKS
+from wirelessfl.results.panels import draw_points, grid, legend, room, same_limits
+from wirelessfl.results.seeds import first_reaching
 
 EARLY = 5
 """Rounds whose differences from OMA may lie outside the panel of Figure 7a, as they are large."""

@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from experiments.hist.figures import TARGET, facts
-from experiments.look import grid, legend, same_limits, save
+from experiments.look import save
 from experiments.report import markdown, reached
-from experiments.studies import NAMES, Case, Results
+from experiments.studies import Case, Results
 from wirelessfl.divergence import counted
 from wirelessfl.figures import draw_curves
+from wirelessfl.results.names import NAMES
+from wirelessfl.results.panels import grid, legend, same_limits
 
 SHARES = {"1/4": 0.25, "1/2": 0.5, "all": 1.0}
 """Fractions of the simulated time at which the table reports accuracies."""

@@ -6,21 +6,12 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from experiments.evidence import (
-    Effect,
-    Evidence,
-    Reached,
-    by_seed,
-    contrast,
-    difference,
-    final,
-    over_best,
-    ratio,
-)
+from experiments.evidence import Evidence, by_seed, final
 from experiments.hist.figures import SPLITS, TARGET
 from experiments.hist.measures import costs, over_oma, sway, throughout
-from experiments.look import UPLINKS
-from experiments.studies import NAMES, Results
+from experiments.studies import Results
+from wirelessfl.results.intervals import Effect, Reached, contrast, difference, over_best, ratio
+from wirelessfl.results.names import NAMES, UPLINKS
 
 CAP = 1.5
 """The paper's cap on the size of an optimized mask, in units of total/cells."""

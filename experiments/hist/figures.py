@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from experiments.look import data_name, grid, legend, same_limits, save, seeds_text
+from experiments.look import data_name, save, seeds_text
 from experiments.paper import Draw
-from experiments.studies import NAMES, Case, Results
+from experiments.studies import Case, Results
 from wirelessfl.divergence import counted
 from wirelessfl.figures import COLOURS, draw_bars, draw_curves, new_figure, style
+from wirelessfl.results.names import NAMES
+from wirelessfl.results.panels import grid, legend, same_limits
 from wirelessfl.setup.planners import plan_without_data
 
 if TYPE_CHECKING:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import statistics
 from typing import Any
 
-from experiments.evidence import Reached, by_seed, cost_to
+from experiments.evidence import by_seed, cost_to
 from experiments.hist.air import simulated_seconds
 from experiments.hist.figures import TARGET
-from experiments.stored import StoredRun
-from experiments.studies import Case, Results, final_accuracy
+from experiments.studies import Case, Results
 from wirelessfl.divergence import counted
+from wirelessfl.results.archive import StoredRun
+from wirelessfl.results.intervals import Reached
+from wirelessfl.results.seeds import final_accuracy
 
 SWAY = 10
 """Number of rounds over which oscillations are measured."""

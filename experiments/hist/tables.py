@@ -9,7 +9,9 @@ from typing import Any
 from experiments.hist.figures import SPLITS
 from experiments.hist.measures import throughout
 from experiments.report import accuracies, markdown, reached, spread
-from experiments.studies import NAMES, Case, Results, first_reaching
+from experiments.studies import Case, Results
+from wirelessfl.results.names import NAMES
+from wirelessfl.results.seeds import first_reaching
 
 # For both targets, the global rounds derived from the published MB by the formula of Section VI-B2
 # (0: not derived), and the published MB. Keys: table, then split, N and algorithm.

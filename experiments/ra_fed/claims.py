@@ -7,10 +7,12 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import Any
 
-from experiments.evidence import Effect, Evidence, by_seed, difference, final
+from experiments.evidence import Evidence, by_seed, final
 from experiments.ra_fed.measures import SAME, gains
 from experiments.ra_fed.methods import MIXED, OURS, REFERENCE, setting_of, share
-from experiments.studies import NAMES, Case, Results
+from experiments.studies import Case, Results
+from wirelessfl.results.intervals import Effect, difference
+from wirelessfl.results.names import NAMES
 
 
 def average_gain(evidence: Evidence, *, others: Sequence[str], least: float) -> list[Effect]:

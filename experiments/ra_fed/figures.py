@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from experiments.look import data_name, grid, legend, room_below, same_limits, save, seeds_text
+from experiments.look import data_name, save, seeds_text
 from experiments.ra_fed.measures import SAME, in_order, panels
 from experiments.ra_fed.methods import (
     METHODS,
@@ -20,9 +20,11 @@ from experiments.ra_fed.methods import (
     setting_of,
     share,
 )
-from experiments.studies import NAMES, Case, Results
+from experiments.studies import Case, Results
 from wirelessfl.divergence import counted
 from wirelessfl.figures import COLOURS, DASHES, NOT_RUN, draw_curves, mark, new_figure, style
+from wirelessfl.results.names import NAMES
+from wirelessfl.results.panels import grid, legend, room_below, same_limits
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

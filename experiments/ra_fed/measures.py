@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from experiments.ra_fed.methods import METHODS, OTHERS, share
-from experiments.studies import Case, Results, final_accuracy
+from experiments.studies import Case, Results
 from wirelessfl.divergence import counted, has_diverged
+from wirelessfl.results.seeds import final_accuracy
 
 Rows = Sequence[dict[str, Any]]
 SAME = ("dataset", "split", "alpha", "shards", "model")

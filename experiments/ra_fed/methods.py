@@ -8,9 +8,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from experiments.look import DATA, MODELS
-from experiments.studies import NAMES, Case, Settings
+from experiments.studies import Case, Settings
 from wirelessfl.errors import ConfigError
+from wirelessfl.results.names import DATA, MODELS, NAMES
 
 SETTINGS = Path(__file__).with_name("settings")
 REFERENCE = "fedavg"

@@ -27,7 +27,9 @@ from experiments.ra_fed.methods import (
     share,
 )
 from experiments.report import markdown, reached, spread
-from experiments.studies import LAST, NAMES, Case, Results
+from experiments.studies import Case, Results
+from wirelessfl.results.names import NAMES
+from wirelessfl.results.seeds import LAST
 
 FINAL = (
     f"Final accuracy: mean of the last {LAST} tests in percent, ± the sample standard deviation "

@@ -13,7 +13,7 @@ def lightly_compressed():
     """Finished runs are stored with less compression, which takes a tenth of the time."""
     with pytest.MonkeyPatch.context() as patch:
         light = partial(lzma.compress, preset=0)
-        patch.setattr("experiments.stored.lzma.compress", lambda data, **_: light(data))
+        patch.setattr("wirelessfl.results.archive.lzma.compress", lambda data, **_: light(data))
         yield
 
 

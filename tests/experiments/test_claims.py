@@ -16,13 +16,13 @@ from experiments.claims import (
     page,
     totals,
 )
-from experiments.evidence import VERDICTS, Effect
 from experiments.fadamgc import claims as of_fadamgc
 from experiments.fadamgc import seconds
 from experiments.pages import evidence_of, files
 from experiments.papers import papers
 from experiments.studies import SCALES
 from wirelessfl.errors import ConfigError
+from wirelessfl.results.intervals import VERDICTS, Effect
 
 COUNT = 52
 EVERY = [(name, claim) for name in TITLES for claim in claims_of(papers()[name].folder)]

@@ -10,10 +10,11 @@ from experiments.decided import conventions, crossover, energy, masks, oma, sele
 from experiments.decided.__main__ import PAPER
 from experiments.decided.uplinks import AIR, BEST, EQUAL, OMA, OPTIMAL, READY, SLOTS
 from experiments.evidence import Evidence
-from experiments.stored import StoredRun
-from experiments.studies import SCALES, first_reaching
+from experiments.studies import SCALES
 from tests.drawn import legend, titles
 from wirelessfl.config import Config
+from wirelessfl.results.archive import StoredRun
+from wirelessfl.results.seeds import first_reaching
 
 
 @pytest.fixture(scope="module")

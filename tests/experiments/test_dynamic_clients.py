@@ -11,12 +11,12 @@ from experiments.dynamic_clients.__main__ import EXPERIMENTS, PAPER
 from experiments.dynamic_clients.figures import curves, starts
 from experiments.dynamic_clients.measures import after, number_of, session_of
 from experiments.dynamic_clients.methods import SHOWN, complete, per_session
-from experiments.look import DATA
 from experiments.report import spread
-from experiments.stored import StoredRun
-from experiments.studies import NAMES, SCALES, Case, Results, Study
+from experiments.studies import SCALES, Case, Results, Study
 from tests.drawn import AGAINST, assert_curves, facts, legend, lines, ticks, titles
 from wirelessfl.errors import TrainingError
+from wirelessfl.results.archive import StoredRun
+from wirelessfl.results.names import DATA, NAMES
 from wirelessfl.runs.about import NUMERICS
 
 COUNTS = {

@@ -9,18 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from experiments.evidence import (
-    Effect,
-    Reached,
-    contrast,
-    cost_to,
-    difference,
-    final,
-    over_best,
-    ratio,
-)
+from experiments.evidence import cost_to, final
 from experiments.report import accuracies
-from experiments.stored import StoredRun
+from wirelessfl.results.archive import StoredRun
+from wirelessfl.results.intervals import Effect, Reached, contrast, difference, over_best, ratio
 
 
 @given(st.lists(st.floats(-50, 50), min_size=2, max_size=9))

@@ -8,9 +8,10 @@ from experiments.fadamgc.__main__ import EXPERIMENTS, PAPER
 from experiments.fadamgc.methods import METHODS
 from experiments.fadamgc.search import Pair, Search, rates_lines, search_table
 from experiments.runs import Store
-from experiments.studies import NAMES, SCALES
+from experiments.studies import SCALES
 from tests.drawn import assert_curves, facts, legend, lines, marks
 from wirelessfl.models.gpt2_lora import GPT2LoRA
+from wirelessfl.results.names import NAMES
 
 NOT_RUN = {"cifar", "cnn", "fig6", "fig7", "fig8", "fig9", "news"}
 """Experiments drawn and printed by functions that others use too: they add nothing to test."""

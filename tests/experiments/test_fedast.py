@@ -6,10 +6,11 @@ from experiments.fedast import measures, tables, tasks
 from experiments.fedast.__main__ import EXPERIMENTS, PAPER
 from experiments.fedast.tasks import names, target
 from experiments.fedast.timelines import timelines
-from experiments.stored import StoredRun
-from experiments.studies import NAMES, SCALES, Results
+from experiments.studies import SCALES, Results
 from tests.drawn import AGAINST, bars, facts, legend, lines, ticks, titles
 from wirelessfl.config import Config
+from wirelessfl.results.archive import StoredRun
+from wirelessfl.results.names import NAMES
 
 DRAWN = ("comparison", "concurrency", "fig3", "fig8", "fig12", "fig15")
 """Experiments that the tests below use, and one of each other kind of table and figure."""

@@ -11,9 +11,10 @@ from experiments.hist import air, tables
 from experiments.hist import figures as figures_module
 from experiments.hist.__main__ import EXPERIMENTS, PAPER
 from experiments.hist.cells import accuracy_after, cells_table, mean_staleness, schedule_label
-from experiments.stored import StoredRun, stored_file
+from experiments.stated import stored_file
 from experiments.studies import SCALES, Results
 from tests.drawn import assert_curves, bars, legend, lines, recorded, ticks, titles
+from wirelessfl.results.archive import StoredRun
 
 FCNN = 22_510  # parameters of 64-300-10
 MIB = 4 / 2**20

@@ -9,6 +9,7 @@ from experiments.fadamgc.__main__ import PAPER
 from experiments.studies import Case, Results, Study
 from tests.drawn import facts, legend, lines, marks
 from wirelessfl.figures import NOT_REACHED, NOT_RUN, new_figure
+from wirelessfl.results import panels
 
 
 def results_of(*seeds, old=(), labels=("fedavg", "hist", "scaffold", "moon")):
@@ -57,20 +58,20 @@ def test_points_mark_what_is_not_reached_and_not_run():
     """Points are means of the seeds with a value; hollow if some have none."""
     figure, (panel,) = new_figure()
     points = {1.0: [2.0, 4.0], 2.0: [None, 5.0], 3.0: [None, None], 4.0: None}
-    look.draw_points(panel, points, "A", 0)
+    panels.draw_points(panel, points, "A", 0)
     assert lines(panel)["A"] == ([1, 2], [3, 5])
     assert marks(panel) == [(3, NOT_REACHED), (4, NOT_RUN)]
     assert panel.get_xlim()[1] >= 4
     ranges = [list(line.get_ydata()) for line in panel.get_lines()[1:] if len(line.get_ydata()) > 1]
     assert ranges == [[2, 4]]
-    look.legend(figure, [panel], "digits", "", "2 seeds")
+    panels.legend(figure, [panel], "digits", "", "2 seeds")
     assert facts(figure) == "digits; 2 seeds; hollow: not all seeds reach the target"
 
 
 def test_marks_stand_at_their_ticks_and_side_by_side_at_the_same_one():
     _, (panel,) = new_figure()
     for place, name in enumerate("ABC"):
-        look.draw_points(panel, {1.0: [None], 2.0: None if name == "B" else [1.0]}, name, place)
+        panels.draw_points(panel, {1.0: [None], 2.0: None if name == "B" else [1.0]}, name, place)
     shifts = {}
     for text in panel.texts:
         shifts.setdefault(text.xy[0], []).append(text.xyann[0])
@@ -82,23 +83,23 @@ def test_marks_stand_at_their_ticks_and_side_by_side_at_the_same_one():
 def test_facts_that_need_several_lines_are_of_about_equal_length():
     figure, (panel,) = new_figure()
     text = "targets: MNIST 93 %, Fashion-MNIST 82 %; mean and range of 3 seeds"
-    look.legend(figure, [panel], text)
+    panels.legend(figure, [panel], text)
     first, second = figure.get_suptitle().split("\n")
     assert abs(len(first) - len(second)) < 8
     assert f"{first} {second}" == text
 
 
 def test_one_legend_for_all_panels_and_equal_axes():
-    figure, panels = look.grid(4)
+    figure, drawn = panels.grid(4)
     assert figure.get_figheight() == pytest.approx(2 * 2.6)
-    for i, panel in enumerate(panels):
-        look.draw_points(panel, {0.0: [i], 1.0: [2 * i]}, "even" if i % 2 == 0 else "odd", i % 2)
-    look.same_limits(panels)
-    look.legend(figure, panels, "digits")
-    assert len({panel.get_ylim() for panel in panels}) == 1
+    for i, panel in enumerate(drawn):
+        panels.draw_points(panel, {0.0: [i], 1.0: [2 * i]}, "even" if i % 2 == 0 else "odd", i % 2)
+    panels.same_limits(drawn)
+    panels.legend(figure, drawn, "digits")
+    assert len({panel.get_ylim() for panel in drawn}) == 1
     assert legend(figure) == ["even", "odd"]
-    assert len(look.grid(5)[1]) == 5
-    assert len(look.grid(3)[0].axes) == 3
+    assert len(panels.grid(5)[1]) == 5
+    assert len(panels.grid(3)[0].axes) == 3
 
 
 def test_the_flag_for_the_style_changes_width_and_font(tmp_path, redrawn, capsys):

@@ -11,8 +11,9 @@ from experiments.claims import RESULTS
 from experiments.evidence import Evidence
 from experiments.pages import BLOCK, FIGURES, filled, paragraphs, status
 from experiments.papers import papers
-from experiments.stored import StoredRun, stored_file
+from experiments.stated import stored_file
 from wirelessfl.errors import ConfigError
+from wirelessfl.results.archive import StoredRun
 from wirelessfl.runs.about import NUMERICS
 
 DOCS = RESULTS.parent

@@ -25,10 +25,10 @@ from experiments.queue import (
 )
 from experiments.runs import Planned, Store
 from experiments.stated import identity
-from experiments.stored import StoredRun
 from tests.launching import wait_until
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
+from wirelessfl.results.archive import StoredRun
 
 
 def config(seed=1, **flags):

@@ -21,10 +21,12 @@ from experiments.ra_fed.measures import (
     round_seconds,
 )
 from experiments.ra_fed.methods import METHODS, complete, name_of, share
-from experiments.studies import LAST, NAMES, SCALES, Case, Results, Study, final_accuracy
+from experiments.studies import SCALES, Case, Results, Study
 from solvers import fastest_widths
 from tests.drawn import AGAINST, legend, lines, ticks, titles
 from wirelessfl.errors import ConfigError
+from wirelessfl.results.names import NAMES
+from wirelessfl.results.seeds import LAST, final_accuracy
 from wirelessfl.setup import build
 from wirelessfl.submodels.budgets import levels_of
 

@@ -6,9 +6,10 @@ import pytest
 
 import wirelessfl
 from experiments.repriced import MARK, over_air, reprice, repriced
-from experiments.stored import StoredRun, stored_file
+from experiments.stated import stored_file
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
+from wirelessfl.results.archive import StoredRun
 
 SMALL = {"dataset": "digits", "rounds": 2, "local_steps": 1, "hidden": (8,), "uplink": "aircomp"}
 CELLS = ("hfedavg", {"cells": 2, "clients": 4, "eval_every": 2})

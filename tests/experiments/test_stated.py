@@ -8,9 +8,10 @@ from experiments import stated as module
 from experiments.fadamgc.methods import METHODS
 from experiments.fadamgc.search import Search
 from experiments.papers import papers
-from experiments.stated import DEFAULTS, effective, identities, identity, stated, unstated
+from experiments.stated import DEFAULTS, identities, identity, stated, unstated
 from experiments.studies import SCALES
 from wirelessfl.config import Config
+from wirelessfl.results.archive import effective
 
 
 @pytest.fixture

@@ -8,9 +8,10 @@ import pytest
 
 import wirelessfl
 from experiments.runs import Planned, Store, make_runs
-from experiments.stored import StoredRun, stored_file
+from experiments.stated import stored_file
 from wirelessfl.config import Config
 from wirelessfl.errors import DataError
+from wirelessfl.results.archive import StoredRun
 from wirelessfl.runs import about
 from wirelessfl.runs.sweep import SweepError
 
@@ -82,7 +83,7 @@ def test_runs_of_an_older_version_are_found_and_made_again(tmp_path, monkeypatch
     planned = [Planned("a", config())]
     store.make(planned)
     assert store.missing(planned) == []
-    for module in ("experiments.stored", "experiments.runs", "wirelessfl.runs.progress"):
+    for module in ("wirelessfl.results.archive", "experiments.runs", "wirelessfl.runs.progress"):
         monkeypatch.setattr(f"{module}.NUMERICS", about.NUMERICS + 1)
     monkeypatch.setattr(about, "NUMERICS", about.NUMERICS + 1)
     (old,) = store.found(config())

@@ -12,6 +12,7 @@ PURPOSE = {
     "wirelessfl.cli": "commands",
     "wirelessfl.bench": "benchmarks",
     "wirelessfl.checking": "contract tests of users' classes",
+    "wirelessfl.results": "read, compare, tabulate and plot stored runs",
     "wirelessfl.runs": "a run's folder, rows, resume, sweeps",
     "wirelessfl.design": "prices without training",
     "wirelessfl.observers": "see a run, and may end it",

@@ -1,5 +1,7 @@
 """Curves and bars show the values of the rows."""
 
+import math
+
 import pytest
 from matplotlib.figure import Figure
 
@@ -49,6 +51,21 @@ def test_curves_are_means_over_seeds_with_their_range(against):
     assert panel.get_ylim()[0] == 15
 
 
+def test_any_field_can_be_drawn():
+    """Short names of fields; costs and own metrics as they are, also if a model has diverged."""
+    _, (panel,) = new_figure()
+    own = [{**row, "joules": 2.0 * i, "f1": None if i == 1 else 0.5, "loss": None}
+           for i, row in enumerate(rows(0.1, 0.2, 0.3))]  # fmt: skip
+    draw_curves(panel, {"A": [own]}, "mib", what="joules")
+    assert lines(panel)["A"] == (pytest.approx([0, 0.5, 1]), [0, 2, 4])
+    assert panel.get_ylabel() == "energy per client (J)"
+    _, (panel,) = new_figure()
+    whole = [row | {"loss": 1.0} for row in own]
+    draw_curves(panel, {"A": [whole]}, "rounds", what="f1")
+    assert lines(panel)["A"][1] == pytest.approx([0.5, math.nan, 0.5], nan_ok=True)
+    assert panel.get_ylabel() == "f1"
+
+
 def test_medians_losses_and_common_ends():
     """Medians with their ranges; the axis ends 20 % beyond the shortest curve."""
     _, (panel,) = new_figure()
@@ -95,9 +112,13 @@ def test_a_common_end_at_zero_is_left_to_matplotlib(against, count):
         (
             RUNS,
             {"what": "acuracy"},
-            r"what is 'acuracy'\. Do you mean 'accuracy'\? Choose accuracy,",
+            r"what is 'acuracy', which no row has\. Do you mean 'accuracy'\? Choose rounds, mib,",
         ),
-        (RUNS, {"against": "seconds"}, "against is 'seconds'.* Choose round, uplink_mib"),
+        (
+            RUNS,
+            {"against": "minutes"},
+            "against is 'minutes', which no row has. Choose rounds, mib",
+        ),
         (RUNS, {"what": "validation_loss"}, r"rows of runs\['A'\] have no 'validation_loss'"),
         (RUNS, {"styles": ["B", "C"]}, r"styles is \['B', 'C'\]: it lacks the label 'A'"),
         (rows(0.1), {}, r"runs is \[.*: give the rows of each seed's run by label"),

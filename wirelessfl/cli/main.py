@@ -19,6 +19,7 @@ from wirelessfl.cli.completion import add_completion
 from wirelessfl.cli.doctor import add_doctor
 from wirelessfl.cli.listing import add_list
 from wirelessfl.cli.parser import Parser
+from wirelessfl.cli.results import add_result_commands
 from wirelessfl.errors import ConfigError, DataError, TrainingError, out_of_memory
 from wirelessfl.processes import launched
 from wirelessfl.signals import Terminated
@@ -187,6 +188,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     resume.add_argument("--json", action="store_true", help="print the summary table as JSON")
     resume.add_argument("--trust", action="store_true", help=TRUST)
     resume.add_argument("--quiet", action="store_true", help=QUIET)
+    add_result_commands(subparsers)
     add_list(subparsers)
     add_check(subparsers)
     add_doctor(subparsers)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ def write_checkpoint(file: Path, tensors: Mapping[str, Tensor], state: Mapping[s
         OSError, SafetensorError: the file cannot be written.
     """
     contiguous = {name: value.contiguous().cpu() for name, value in tensors.items()}
-    note = json.dumps({**state, "tensors_checksum": _checksum(contiguous)})
+    note = json.dumps({**state, "tensors_checksum": _checksum(sorted(contiguous.items()))})
     save_file(contiguous, file, metadata={"state": note, "checksum": _checksum_of(note)})
 
 
@@ -43,18 +43,32 @@ def read_state(file: Path) -> dict[str, Any]:
         return _state(checkpoint)
 
 
-def read_checkpoint(file: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+def read_checkpoint(
+    file: Path, wanted: Callable[[str], bool] = lambda name: True
+) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """The tensors and the state in a checkpoint.
+
+    Args:
+        file: the checkpoint.
+        wanted: which tensors to return, by name; all of them are checked, one after the other.
 
     Raises:
         OSError: the file cannot be read.
         ValueError: it is damaged.
     """
+    tensors: dict[str, Tensor] = {}
     with _opened(file) as checkpoint:
         state = _state(checkpoint)
-        tensors = {name: checkpoint.get_tensor(name) for name in checkpoint.keys()}  # noqa: SIM118
-    if _checksum(tensors) != state.get("tensors_checksum"):
-        raise ValueError("its tensors differ from their checksum")
+
+        def each() -> Iterator[tuple[str, Tensor]]:
+            for name in sorted(checkpoint.keys()):
+                value = checkpoint.get_tensor(name)
+                if wanted(name):
+                    tensors[name] = value
+                yield name, value
+
+        if _checksum(each()) != state.get("tensors_checksum"):
+            raise ValueError("its tensors differ from their checksum")
     return tensors, state
 
 
@@ -86,10 +100,10 @@ def _checksum_of(text: str) -> str:
     return str(zlib.crc32(text.encode()))
 
 
-def _checksum(tensors: Mapping[str, Tensor]) -> int:
-    """Checksum of the names, types, shapes and values of contiguous tensors."""
+def _checksum(tensors: Iterable[tuple[str, Tensor]]) -> int:
+    """Checksum of the names, types, shapes and values of contiguous tensors, sorted by name."""
     total = 0
-    for name, value in sorted(tensors.items()):
+    for name, value in tensors:
         total = zlib.crc32(repr((name, value.dtype, tuple(value.shape))).encode(), total)
         flat = value.as_strided((value.numel(),), (1,))  # the stride of one element may be 0
         total = zlib.crc32(flat.view(torch.uint8).numpy().data, total)

@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -357,6 +357,42 @@ class RunDirectory:
         with self._reading(self._checkpoint_file):
             tensors, state = read_checkpoint(self._checkpoint_file)
             return tensors, self._in_force(state)
+
+    def load_params(
+        self, wanted: Callable[[str], bool]
+    ) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Some tensors of the checkpoint, and its state.
+
+        Args:
+            wanted: which tensors to return, by name.
+
+        Raises:
+            ConfigError: there is no checkpoint, it is damaged, or of another version.
+        """
+        if not self._checkpoint_file.exists():
+            raise ConfigError(f"the run in {self.path} has no checkpoint yet, so no parameters.")
+        self._check_version()
+        with self._reading(self._checkpoint_file):
+            return read_checkpoint(self._checkpoint_file, wanted)
+
+    def snapshot(self) -> tuple[dict[str, Any] | None, list[Row]]:
+        """State of the checkpoint and all rows, also of a run that is training; changes nothing.
+
+        Raises:
+            ConfigError: a file is damaged, or another version of the package wrote the rows.
+        """
+        state = self._state()  # before the rows, which only grow
+        if state is None:
+            return None, self.rows()
+        if state.get("schema") != ROWS_SCHEMA:
+            raise ConfigError(
+                f"{self.path} has rows of schema {state.get('schema')}, but this version of "
+                f"wirelessfl reads {ROWS_SCHEMA}. {self._remedy}"
+            )
+        covered = state.get("rows_bytes"), state.get("rows_checksum")
+        if covered[0] is not None and covered[1] is not None:  # not in early versions
+            self._rows.check(covered[0], covered[1], whole=state["finished"])
+        return state, self.rows()
 
     def _state(self) -> dict[str, Any] | None:
         """State of the checkpoint without its tensors; None if none has been written yet.

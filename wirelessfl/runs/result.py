@@ -2,20 +2,37 @@
 
 from __future__ import annotations
 
+import csv
+import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
+from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from torch import Tensor
+from torch import Tensor, nn
 
+from channels.streams import Stream
 from wirelessfl.config import Config
+from wirelessfl.config.stored import dataset_of, settings_by_flag
 from wirelessfl.config.task_tables import ENDLESS
 from wirelessfl.divergence import has_diverged
+from wirelessfl.errors import ConfigError
+from wirelessfl.import_paths import short
 from wirelessfl.rounds.equal_shares import EQUAL_SHARES
-from wirelessfl.runs.directory import Row
+from wirelessfl.runs.directory import Row, RunDirectory
+from wirelessfl.runs.extras import pandas
+from wirelessfl.runs.fingerprints import named_change
 from wirelessfl.runs.monitor import Monitor
+from wirelessfl.runs.plots import plotted
+from wirelessfl.runs.stored_params import checked_task, stored_model, task_params
 from wirelessfl.runs.transitions import Transition, transitions
+from wirelessfl.setup.task_schedules import task_stream
 from wirelessfl.wording import shown, suggestion
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 TO_TARGET = {
     "rounds_to_target": "round",
@@ -27,9 +44,32 @@ MEASURED = ("accuracy", "loss", "validation_accuracy", "validation_loss")
 """Fields of rows that a summary has, if the rows have them."""
 
 
-@dataclass(frozen=True)
+class Lazily:
+    """A field that is given as a value, or as a function that is called at the first access.
+
+    Args:
+        name: name of the field.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = f"_{name}"
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        """The value."""
+        if instance is None:
+            return self
+        value = vars(instance)[self.name]
+        if callable(value):
+            value = vars(instance)[self.name] = value()
+        return value
+
+    def __set__(self, instance: object, value: Any) -> None:
+        vars(instance)[self.name] = value
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class RunResult:
-    """The result of a run.
+    """The result of a run, also of a run that has not finished (``wirelessfl.load``).
 
     >>> import wirelessfl
     >>> settings = wirelessfl.Config.from_flags("fedavg", clients=4, rounds=2, out="my-third-run")
@@ -60,9 +100,13 @@ class RunResult:
         params: final parameters by name, for ``module.load_state_dict(..., strict=False)``; a tied
             parameter appears under each of its names. If tasks have tables, names start with the
             task's name and a dot.
+            Those of an unfinished run are of its last checkpoint, which may be older than the last
+            row.
         directory: folder of the run; its ``about.json`` records version, commit, date and device.
         exhausted: why the run or some of its tasks ended early: no client could take part in a
             further round, or an observer ended them; None if nothing has.
+        finished: whether the run has ended; otherwise it is training, or was interrupted.
+        tables: the tables of the stored ``config.toml``; None for those of ``config``.
     """
 
     config: Config
@@ -70,17 +114,170 @@ class RunResult:
     params: dict[str, Tensor]
     directory: Path
     exhausted: str | None = None
+    finished: bool = True
+    tables: Mapping[str, Any] | None = None
+
+    @cached_property
+    def settings(self) -> dict[str, Any]:
+        """The settings with an effect, by flag name, e.g. ``settings["cells"]``.
+
+        Unlike ``config`` they need no import of the code that they name.
+        """
+        return self.settings_of(None)
+
+    def settings_of(self, task: str | None) -> dict[str, Any]:
+        """The settings with an effect of a task, by flag name.
+
+        Args:
+            task: the task; None for the settings of the run, or of its only task.
+        """
+        tables = self.config.used_tables() if self.tables is None else self.tables
+        own = [table["name"] for table in tables.get("task", ()) if "name" in table]
+        return settings_by_flag(tables, own[0] if task is None and len(own) == 1 else task)
+
+    @property
+    def label(self) -> str:
+        """Algorithm and data set, e.g. "hist on digits"."""
+        tasks: list[str | None] = [*self.tasks] or [None]
+        data = [dataset_of(self.settings_of(task)) for task in tasks]
+        return f"{short(self.settings['algorithm'])} on {' and '.join(dict.fromkeys(data))}"
+
+    @property
+    def total_rounds(self) -> int | None:
+        """Total number of rounds over all sessions, or of the longest task; None if unlimited."""
+        tasks: list[str | None] = [*self.tasks] or [None]
+        rounds = max(int(self.settings_of(task)["rounds"]) for task in tasks)
+        return None if rounds == ENDLESS else rounds * int(self.settings.get("sessions", 1))
 
     @property
     def ended(self) -> str | None:
         """After which round and why the run ended before its last round; None if it did not."""
-        done, total = self.rows[-1]["round"], self.config.total_rounds
-        if self.exhausted is None or (done == total and len(self.tasks) < 2):
+        if self.exhausted is None or not self.rows:
+            return None
+        done, total = self.rows[-1]["round"], self.total_rounds
+        if done == total and len(self.tasks) < 2:
             return None
         if len(self.tasks) > 1:
             return f"ended before the last round of its tasks: {self.exhausted}"
-        of_total = "" if self.config.training.rounds == ENDLESS else f" of {total}"
+        of_total = "" if total is None else f" of {total}"
         return f"ended after round {done}{of_total}: {self.exhausted}"
+
+    def __repr__(self) -> str:
+        """One line: algorithm, data set, progress, accuracy, simulated seconds and folder."""
+        return f"{self.label}: {', '.join([*self._facts().values(), str(self.directory)])}"
+
+    def _facts(self) -> dict[str, str]:
+        """What the one line and the table of a run say, by heading."""
+        if not self.rows:
+            return {"rounds": "no rows yet"}
+        summary, total = self.summary(), self.total_rounds
+        done = summary["round"]
+        whole = self.finished or total is None
+        rounds = f"{done} rounds" if whole else f"{done} of {total} rounds"
+        field = "accuracy" if "accuracy" in summary else "loss"
+        value = summary[field]
+        return {
+            "rounds": rounds + ("" if self.finished else ", unfinished"),
+            "accuracy": "diverged" if value is None else f"{field} {value:.3f}",
+            "seconds": f"{summary['sim_seconds']:.1f} s simulated",
+        }
+
+    def _repr_html_(self) -> str:
+        """A small table, for notebooks."""
+        facts = {"run": self.label, **self._facts()}
+        if self.rows:
+            last = self.rows[-1]
+            facts["traffic"] = f"{last['uplink_mib']:.2f} MiB per client"
+            facts["energy"] = f"{last['joules']:.3g} J per client"
+        facts["folder"] = str(self.directory)
+        cells = "".join(
+            f"<tr><th style='text-align:left'>{escape(name)}</th>"
+            f"<td style='text-align:left'>{escape(text)}</td></tr>"
+            for name, text in facts.items()
+        )
+        return f"<table>{cells}</table>"
+
+    def model(
+        self,
+        *,
+        module: nn.Module | None = None,
+        task: str | None = None,
+        trust: bool = False,
+    ) -> nn.Module:
+        """The torch module with the run's parameters, in evaluation mode.
+
+        Args:
+            module: a module of the same layers that receives them; needed if the model or the data
+                were given to the run as objects.
+            task: the task, if several have models.
+            trust: whether the settings may name code to import, such as ``my_module:MyModel``.
+
+        Raises:
+            ConfigError: ``module`` or ``task`` is missing or does not fit, or the settings name
+                code without being trusted.
+            DataError: the data set must be loaded to build the model, but is missing.
+        """
+        if module is not None and not self._titled:
+            return stored_model(None, self.params, Stream(0), module)
+        config = self.with_trust(trust)
+        name = checked_task(task, list(config.tasks) if config.task else [])
+        own = config if name is None else config.tasks[name]
+        stream = Stream(config.run.seed)
+        stream = stream if name is None else task_stream(config, name, stream)
+        if module is None and (changed := named_change(RunDirectory(self.directory), config)):
+            warnings.warn(f"{changed} has changed since this run.", stacklevel=2)
+        return stored_model(own, task_params(self.params, name), stream, module)
+
+    def with_trust(self, trust: bool) -> Config:
+        """The configuration; if ``trust`` is set, it may name code to import.
+
+        Raises:
+            ConfigError: it names code without being trusted, or is of another version.
+        """
+        try:
+            return self.config
+        except ConfigError:
+            if not trust:
+                raise
+        return RunDirectory.open(self.directory, trust)[1]
+
+    @property
+    def _titled(self) -> bool:
+        """Whether tasks have tables, and names of parameters begin with those of tasks."""
+        return bool(self.config.task if self.tables is None else self.tables.get("task"))
+
+    def to_pandas(self) -> Any:
+        """The rows as a ``pandas.DataFrame``.
+
+        Raises:
+            ImportError: pandas is not installed.
+        """
+        return pandas().DataFrame(self.rows)
+
+    def to_csv(self, path: str | Path) -> None:
+        """Write the rows as CSV, one column per field."""
+        names = dict.fromkeys(name for row in self.rows for name in row)
+        with Path(path).open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, list(names))
+            writer.writeheader()
+            writer.writerows(self.rows)
+
+    def plot(self, x: str = "seconds", y: str = "accuracy", **options: Any) -> Figure:
+        """Plot a field of the rows against another one; one curve per task.
+
+        Args:
+            x: rounds, seconds, mib, joules, wall, or another field of the rows.
+            y: accuracy, loss, or another field.
+            options: see ``wirelessfl.runs.plots.plotted``.
+
+        Returns:
+            The figure; ``wirelessfl.figures.save_figure`` saves it.
+
+        Raises:
+            ValueError: there are no rows, or none has the field.
+        """
+        curves = {task: [self.rows_of(task)] for task in self.tasks}
+        return plotted(curves or {self.label: [self.rows]}, x, y, **options)
 
     @property
     def tasks(self) -> list[str]:
@@ -111,12 +308,11 @@ class RunResult:
 
     def summaries(self) -> list[dict[str, Any]]:
         """One summary per task, or only the ``summary`` of a run of one model."""
-        configs, one = self.config.tasks, not self.config.task
         return [
             {
-                "label": configs[task].algorithm["name"] if one else task,
+                "label": task if self._titled else self.settings["algorithm"],
                 "task": task,
-                **self._summary(self.rows_of(task), configs[task]),
+                **self._summary(self.rows_of(task), self.settings_of(task)),
             }
             for task in self.tasks
         ] or [self.summary()]
@@ -130,17 +326,21 @@ class RunResult:
 
         With several tasks, accuracy and loss are means over the tasks, and the cost counts until
         all tasks have reached their targets.
+
+        Raises:
+            ValueError: the run has no rows yet.
         """
+        if not self.rows:
+            raise ValueError(f"the run in {self.directory} has no rows yet.")
         if len(self.tasks) < 2:
-            config = self.config.tasks[self.tasks[0]] if self.tasks else self.config
-            return self._summary(self.rows, config)
+            return self._summary(self.rows, self.settings_of(next(iter(self.tasks), None)))
         each = self.summaries()
         last, common = self.rows[-1], {summary.get("target") for summary in each}
         summary = {
-            "algorithm": self.config.algorithm["name"],
-            "schedule": self.config.schedule["name"],
+            "algorithm": self.settings["algorithm"],
+            "schedule": self.settings["schedule"],
             "dataset": "+".join(dict.fromkeys(summary["dataset"] for summary in each)),
-            "uplink": self.config.uplink["name"],
+            "uplink": self.settings["uplink"],
             "round": max(summary["round"] for summary in each),
             **{
                 key: _mean([summary[key] for summary in each])
@@ -158,15 +358,15 @@ class RunResult:
                 summary[name] = None if None in values else max(values)
         return {**summary, "directory": str(self.directory)}
 
-    def _summary(self, rows: list[Row], config: Config) -> dict[str, Any]:
-        last, target = rows[-1], config.evaluation.target
-        monitor = Monitor.of(config.evaluation.monitor, last)
+    def _summary(self, rows: list[Row], settings: Mapping[str, Any]) -> dict[str, Any]:
+        last, target = rows[-1], settings.get("target")
+        monitor = Monitor.of(settings.get("monitor"), last)
         best, shown = max(rows, key=monitor.score), "accuracy" if "accuracy" in last else "loss"
         summary: dict[str, Any] = {
-            "algorithm": config.algorithm["name"],
-            "schedule": config.schedule["name"],
-            "dataset": config.data.dataset,
-            "uplink": config.uplink["name"],
+            "algorithm": settings["algorithm"],
+            "schedule": settings["schedule"],
+            "dataset": settings["dataset"],
+            "uplink": settings["uplink"],
             "round": last["round"],
             **{key: _told(last, key) for key in MEASURED if key in last},
             f"best_{shown}": _told(best, shown),
@@ -175,12 +375,12 @@ class RunResult:
         }
         if self.ended is not None and len(self.tasks) < 2:
             summary["ended"] = self.ended
-        if config.sessions.sessions is not None:
+        if settings.get("sessions") is not None:
             summary["transition_accuracy"] = self._after_transitions()
         if target is not None:
             hit = next((row for row in rows if monitor.reached(row, target)), None)
             summary["target"] = target
-            if config.evaluation.monitor is not None:
+            if settings.get("monitor") is not None:
                 summary["monitor"] = monitor.field
             for name, key in TO_TARGET.items():
                 summary[name] = None if hit is None else hit[key]
@@ -193,6 +393,10 @@ class RunResult:
         except ValueError:
             return None
         return _mean([one.mean_accuracy for one in found]) if found else None
+
+
+for _name in ("config", "params"):  # a stored run reads them when they are needed
+    setattr(RunResult, _name, Lazily(_name))
 
 
 def _told(row: Row, key: str) -> float | None:

@@ -47,12 +47,11 @@ from wirelessfl.runs.given_files import (
 from wirelessfl.runs.observing import check_observers, configured_observers
 from wirelessfl.runs.progress import Progress, RowCallback
 from wirelessfl.runs.result import RunResult
-from wirelessfl.runs.tasks import named_params
+from wirelessfl.runs.stored_params import stored_params
 from wirelessfl.setup import AnySetup, build
 from wirelessfl.setup.arguments import check_objects, check_path
 from wirelessfl.setup.computing import default_threads, fewer_workers
 from wirelessfl.setup.given_objects import GivenObjects, Metrics, configured, naming_network
-from wirelessfl.submodels import ParamSpec
 from wirelessfl.training.shards import ALONE, Shards
 from wirelessfl.training.torch_settings import torch_settings
 from wirelessfl.training.workers import WorkerDiedError
@@ -204,7 +203,7 @@ def resume(
         if state["finished"] and not later.given:
             if changed and on_note is not None:
                 on_note(f"{changed} has changed since this run; its rows are of the old version.")
-            params = _stored_params(tensors, state, config)
+            params = stored_params(tensors, state, titled=bool(config.task))
             return RunResult(config, rows, params, directory.path, state.get("ended"))
         shards.by_first(lambda: directory.check_logs(tensors, titled=bool(config.task)))
     watching = _watching(config, observers)
@@ -312,25 +311,6 @@ def _build(config: Config, given: GivenObjects, shards: Shards) -> AnySetup:
         raise failed
     assert setup is not None
     return setup
-
-
-def _stored_params(
-    tensors: dict[str, Tensor], state: dict[str, Any], config: Config
-) -> dict[str, Tensor]:
-    """Parameters in a checkpoint, by name."""
-
-    def named(
-        shapes: dict[str, list[int]], ties: dict[str, str], flat: Tensor
-    ) -> dict[str, Tensor]:
-        return ParamSpec({name: tuple(shape) for name, shape in shapes.items()}, ties).named(flat)
-
-    if "task_specs" not in state:
-        return named(state["shapes"], state["ties"], tensors["server.cloud.params"])
-    found: dict[str, Tensor] = {}
-    for number, (task, (shapes, ties)) in enumerate(state["task_specs"].items()):
-        params = named(shapes, ties, tensors[f"task{number}.server.cloud.params"])
-        found |= named_params(params, task if config.task else None)
-    return found
 
 
 def _directory(setup: AnySetup, given: GivenObjects) -> RunDirectory:

@@ -1,6 +1,6 @@
 """Finished runs as compressed files: settings, versions, device, seconds and rows.
 
-They are kept in the repository, one file per run, so that figures and verdicts need no training.
+A file has a few kilobytes, so that a repository can keep the runs behind its figures and verdicts.
 """
 
 from __future__ import annotations
@@ -8,13 +8,15 @@ from __future__ import annotations
 import json
 import lzma
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from experiments.stated import MACHINE, effective, identity
 from wirelessfl.config import Config
+from wirelessfl.config.sections import WITHOUT_RESULTS
+from wirelessfl.config.unused import kept_tables
 from wirelessfl.errors import DataError
 from wirelessfl.runs.about import NUMERICS
 from wirelessfl.runs.result import RunResult
@@ -25,6 +27,12 @@ FORMAT = 1
 SUFFIX = ".json.xz"
 DROPPED = ("wall_seconds", "numerics")
 """Fields of rows that are stored once per run."""
+MACHINE = (
+    *("device", "executor", "chunk", "replay", "workers", "threads", "checkpoint_seconds"),
+    "client_log",
+)
+"""Settings of ``[run]`` that say where a run is computed, not what."""
+Tables = dict[str, Any]
 Row = dict[str, Any]
 
 DAMAGED = (lzma.LZMAError, LookupError, OSError, StopIteration, TypeError, ValueError)
@@ -36,7 +44,7 @@ class StoredRun:
     """A finished run.
 
     Args:
-        settings: all settings with an effect, by table, see ``experiments.stated.effective``.
+        settings: all settings with an effect, by table, see ``effective``.
         rows: its rows, see ``wirelessfl.RunResult``, without wall-clock seconds.
         about: versions, commit, date and device, see ``wirelessfl.runs.about``; ``numerics`` is
             the version of the results.
@@ -133,6 +141,24 @@ class StoredRun:
         return cls(settings, rows, about, machine, seconds)
 
 
-def stored_file(config: Config, folder: Path) -> Path:
-    """File of the run with these settings."""
-    return folder / (identity(config) + SUFFIX)
+def effective(config: Config) -> Tables:
+    """All settings with an effect on the results, by table and key; settings of None are left out.
+
+    A run of several tasks has the settings of each task below ``tasks`` and its name.
+    """
+    tables = _plain(kept_tables(config, config.unused()))
+    tables.pop("given", None)
+    if tables.pop("task", None):
+        tables["tasks"] = {name: effective(task) for name, task in config.tasks.items()}
+    tables["run"] = {key: v for key, v in tables["run"].items() if key not in MACHINE}
+    return {section: table for section, table in tables.items() if table}
+
+
+def _plain(value: Any) -> Any:
+    """``value`` as JSON represents it, without None and without paths of data and output."""
+    if isinstance(value, Mapping):
+        kept = {k: v for k, v in value.items() if v is not None and k not in WITHOUT_RESULTS}
+        return {key: _plain(v) for key, v in kept.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return str(value) if isinstance(value, Path) else value

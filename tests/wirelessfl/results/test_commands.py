@@ -1,0 +1,155 @@
+"""The commands for stored runs: output, files, and one line per error."""
+
+import csv
+import json
+
+import pyarrow.parquet
+import pytest
+import torch
+from safetensors import safe_open
+from safetensors.torch import load_file, save_file
+
+from wirelessfl import load, load_all
+from wirelessfl.cli import main
+
+
+@pytest.fixture
+def command(capsys, monkeypatch, tmp_path):
+    """Run a command from the folder that contains ``runs``; return its output."""
+    monkeypatch.chdir(tmp_path)
+
+    def call(*words, status=0):
+        assert main([str(word) for word in words]) == status
+        out, err = capsys.readouterr()
+        return err if status else out
+
+    return call
+
+
+def test_runs_lists_all(command, stored, tmp_path):
+    """One line per run with its progress and state; damaged runs are listed too."""
+    stored("fedavg", [0.1, 0.25], finished=False)
+    stored("hist", [0.1, 0.2, 0.3, 0.9375], cells=2, seed=7)
+    damaged = stored("fedavg", [0.1])
+    (damaged / "rows.jsonl").write_text("{}\n")
+    lines = command("runs").splitlines()
+    assert len(lines) == 7
+    text = "\n".join(lines)
+    assert "1/3 │    0.250 │ unfinished" in text
+    assert "hist      │ digits │ tdma   │    7 │   3/3 │    0.938 │ finished" in text
+    assert "damaged" in text
+    entries = json.loads(command("runs", "runs", "--json"))
+    assert {entry["state"] for entry in entries} == {"unfinished", "finished", "damaged"}
+    by = {entry["folder"]: entry for entry in entries}
+    assert by["runs/hist-2"]["accuracy"] == 0.9375
+    assert by["runs/hist-2"]["rounds"] == 3
+    assert "x does not exist" in command("runs", "x", status=2)
+
+
+def test_show_says_what_differs_from_defaults(command, stored):
+    """Settings that differ, with defaults of the chosen uplink and split; last row; files."""
+    path = stored("hist", [0.1, 0.7, 0.6], cells=2, uplink="aircomp", split="dirichlet",
+                  alpha=0.3, target=0.6)  # fmt: skip
+    facts = json.loads(command("show", path, "--json"))
+    assert facts["settings"] == {
+        "algorithm": {"name": "hist", "lr": 0.1},
+        "uplink": {"name": "aircomp"},
+        "split": {"name": "dirichlet", "alpha": 0.3},
+        "network": {"cells": 2, "clients": 4},
+        "training": {"rounds": 3},
+        "evaluation": {"target": 0.6},
+    }
+    assert facts["last_rows"] == load(path).rows[-1:]
+    assert facts["summaries"][0]["best_accuracy"] == 0.7
+    assert set(facts["files"]) == {
+        "about.json", "checkpoint.safetensors", "config.toml", "rows.jsonl"
+    }  # fmt: skip
+    text = command("show", path)
+    assert "[split] name = dirichlet, alpha = 0.3" in text
+    assert "accuracy 0.600, best 0.700" in text
+    assert "target 0.6: round 1, 2 s, 0.500 MiB per client" in text
+    assert "no rows yet" in command("show", stored("fedavg", [], finished=False))
+    assert "is not a run directory" in command("show", "runs", status=2)
+
+
+def test_compare_and_table(command, two_algorithms):
+    """Each argument is a group, or --by makes the groups; formats; conflicts are one line."""
+    groups = ("runs/fedavg*", "runs/fedprox*")
+    text = command("compare", *groups, "--target", "0.8")
+    assert "runs/fedprox* against runs/fedavg*, paired by seed" in text
+    found = json.loads(command("compare", "runs", "--by", "algorithm", "--json"))
+    assert found["groups"] == ["fedavg", "fedprox"]
+    assert found["paired"]["fedprox"]["accuracy, in points"]["values"] == pytest.approx(
+        [0, -10, 45]
+    )
+    assert "needs two runs" in command("compare", "runs", status=2)
+    runs = load_all(two_algorithms)
+    words = ("table", "runs", "--by", "algorithm", "--target", "0.8")
+    table = runs.table("algorithm", target=0.8)
+    assert command(*words) == f"{table}\n"
+    assert command(*words, "--latex") == table.to_latex()
+    assert command(*words, "--csv") == table.to_csv()
+    assert json.loads(command(*words, "--json")) == table.rows
+    assert "json and csv conflict" in command(*words, "--json", "--csv", status=2)
+    assert "unknown setting 'algo'" in command("table", "runs", "--by", "algo", status=2)
+
+
+def test_plot_writes_both_files(command, two_algorithms, tmp_path):
+    out = command("plot", "runs", "--group-by", "algorithm", "--x", "mib", "-o", "new/fig.pdf")
+    assert out.splitlines() == ["drawn: new/fig.png", "drawn: new/fig.pdf"]
+    assert (tmp_path / "new" / "fig.pdf").read_bytes()[:4] == b"%PDF"
+    assert "y is 'f1', which no row has" in command("plot", "runs", "--y", "f1", status=2)
+    assert "name a .png or .pdf" in command("plot", "runs", "-o", "a.svg", status=2)
+
+
+def test_export_of_parameters(command, stored, tmp_path):
+    """Files have the parameters by name, and say which run they are of."""
+    path = stored("fedavg", [0.1, 0.2], seed=5)
+    assert command("export", path, "-o", "m.safetensors") == "written: m.safetensors\n"
+    want = load(path).params
+    assert all(torch.equal(value, want[key]) for key, value in load_file("m.safetensors").items())
+    with safe_open("m.safetensors", "pt") as file:
+        said = file.metadata()
+    assert (said["algorithm"], said["seed"], said["finished"]) == ("fedavg", "5", "true")
+    assert json.loads(said["row"])["accuracy"] == 0.2
+    command("export", path, "-o", "m.pt")
+    assert torch.equal(torch.load("m.pt", weights_only=True)["w"], want["w"])
+    assert "only runs with --keep-best" in command("export", path, "-o", "m.pt", "--best", status=2)
+    best = {"w": torch.tensor([5.0])}
+    save_file(best, path / "best.safetensors", metadata={"row": '{"round": 1}'})
+    command("export", path, "-o", "m.safetensors", "--best")
+    assert load_file("m.safetensors")["w"].item() == 5
+    with safe_open("m.safetensors", "pt") as file:
+        assert file.metadata()["row"] == '{"round": 1}'
+
+
+def test_export_of_rows(command, two_algorithms, tmp_path):
+    """CSV, Parquet and JSON lines have the same rows; several runs have their settings too."""
+    rows = load_all("runs").to_rows()
+    command("export", "runs", "-o", "rows.parquet")
+    assert pyarrow.parquet.read_table("rows.parquet").to_pylist() == rows
+    command("export", "runs", "-o", "rows.csv")
+    with open("rows.csv", encoding="utf-8", newline="") as file:
+        read = list(csv.DictReader(file))
+    assert [float(row["accuracy"]) for row in read] == [row["accuracy"] for row in rows]
+    assert [row["algorithm"] for row in read] == [row["algorithm"] for row in rows]
+    command("export", "runs/fedavg-1", "-o", "rows.jsonl")
+    lines = (tmp_path / "rows.jsonl").read_text().splitlines()
+    assert [json.loads(line) for line in lines] == load("runs/fedavg-1").rows
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("runs", "-o", "m.pt"), "6 runs are given, but m.pt has the parameters of one"),
+        (("runs", "-o", "m.csb"), "Do you mean '.csv'"),
+        (("runs/fedavg-1", "-o", "runs/fedavg-1/m.pt"), "in the folder of a run"),
+        (("runs/fedavg-1", "-o", "runs/fedavg-1/config.toml/m.pt"), "is not a folder"),
+        (("runs", "-o", "m.csv", "--best"), "best conflicts with m.csv"),
+        (("none", "-o", "m.csv"), "none does not exist"),
+    ],
+)
+def test_what_cannot_be_exported_is_one_line(command, two_algorithms, words, message):
+    text = command("export", *words, status=2)
+    assert message in text
+    assert text.count("\n") == 1

@@ -1,0 +1,110 @@
+"""Settings of stored runs by the names of their flags, without importing the code they name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from wirelessfl.config.kinds import KINDS, class_of, owners, section_homes
+from wirelessfl.config.sections import SECTIONS
+from wirelessfl.data.files import dataset_title
+from wirelessfl.errors import ConfigError
+from wirelessfl.import_paths import is_import_path, short
+
+ALGORITHM = ("algorithm", "local")
+
+
+def plain(value: Any) -> Any:
+    """A value as ``config.toml`` has it: without None, tuples as lists, paths as strings."""
+    if isinstance(value, Mapping):
+        return {key: plain(v) for key, v in value.items() if v is not None}
+    if isinstance(value, list | tuple):
+        return [plain(v) for v in value]
+    return str(value) if isinstance(value, Path) else value
+
+
+def settings_by_flag(tables: Mapping[str, Any], task: str | None = None) -> dict[str, Any]:
+    """The settings in the tables of a ``config.toml``, by flag name.
+
+    Nothing is imported. A setting of a user's class whose name is also that of another setting has
+    the class's name as prefix, as its flag has.
+
+    Args:
+        tables: the tables; they hold the settings with an effect.
+        task: a task with a table of its own, whose settings replace those of the run.
+
+    Returns:
+        Settings with an effect, as TOML has them. Names of given objects stand for the settings
+        that they replace.
+    """
+    tables = plain(tables)
+    found: dict[str, Any] = {}
+    homes = section_homes()
+    for section in SECTIONS:
+        table = tables.get(section)
+        found |= dict(table) if isinstance(table, Mapping) else {}
+    taken = set(homes)
+    for kind in (*KINDS, "algorithm"):
+        table = tables.get(kind)
+        if not isinstance(table, Mapping) or "name" not in table:
+            continue
+        name = str(table["name"])
+        found[kind] = name
+        for key in _settings_of(kind, table):
+            flag = key if key not in taken else f"{short(name).replace('-', '_')}_{key}"
+            taken.add(flag)
+            if key in table:
+                found[flag] = table[key]
+    found |= _given(tables)
+    for table in tables.get("task", ()):
+        if isinstance(table, Mapping) and table.get("name") == task:
+            found |= {key: value for key, value in table.items() if key != "name"}
+    found.pop("task", None)
+    return found
+
+
+def _given(tables: Mapping[str, Any]) -> dict[str, Any]:
+    """The names of given objects, as the settings that they replace."""
+    given = tables.get("given")
+    if not isinstance(given, Mapping):
+        return {}
+    found = {
+        flag: given[name]
+        for name, flag in (("model", "model"), ("data", "dataset"), ("loss", "loss"))
+        if given.get(name) is not None
+    }
+    network = given.get("network")
+    return found | (dict(network) if isinstance(network, Mapping) else {})
+
+
+def _settings_of(kind: str, table: Mapping[str, Any]) -> list[str]:
+    """Names of the settings of a choice; those in its table if its class is not known."""
+    names = [table["name"], *([table["local"]] if "local" in table else [])]
+    listed = [key for key in table if key != "name"]
+    if any(not isinstance(name, str) or is_import_path(name) for name in names):
+        return listed
+    try:
+        choice = class_of(table) if kind == "algorithm" else KINDS[kind].find(table["name"])
+    except ConfigError:  # of another version of the package
+        return listed
+    own = [entry.name for entry in fields(choice)]
+    return own + [key for key in listed if key not in own]
+
+
+def is_setting(name: str) -> bool:
+    """Whether a flag of this name exists, of any choice."""
+    return (
+        name in (*KINDS, *ALGORITHM)
+        or name in section_homes()
+        or any(having for _, having in owners(name))
+    )
+
+
+def dataset_of(settings: Mapping[str, Any]) -> str:
+    """The title of the data set in settings by flag name; of a path only the last part."""
+    name = str(settings.get("dataset", ""))
+    if is_import_path(name):
+        return short(name)
+    return dataset_title(name) if Path(name).is_absolute() else name

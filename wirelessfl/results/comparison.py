@@ -1,0 +1,219 @@
+"""Compares runs or groups of runs: settings that differ, accuracies, costs, and paired effects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+from wirelessfl.errors import ConfigError
+from wirelessfl.results.cases import Case
+from wirelessfl.results.intervals import Effect, Reached, difference, ratio
+from wirelessfl.results.runs import Runs
+from wirelessfl.results.selection import order_key, value_text, varied
+from wirelessfl.results.tables import (
+    COSTS,
+    Table,
+    last_value,
+    monitor_of,
+    reaching,
+    summarised,
+)
+from wirelessfl.results.text import rendered
+from wirelessfl.runs.monitor import Monitor
+
+MIN_PAIRS = 2
+"""Seeds that an interval needs."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A comparison of groups of runs; the first one is the reference.
+
+    Args:
+        labels: label of each group.
+        settings: by setting that differs, its values in each group.
+        table: accuracies and costs of the groups.
+        effects: by label of the other groups, the differences to the reference, paired by seed.
+        notes: why runs may not be comparable, one line each.
+    """
+
+    labels: list[str]
+    settings: dict[str, list[list[Any]]]
+    table: Table
+    effects: dict[str, dict[str, Effect]]
+    notes: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """The comparison as text."""
+        rows = [
+            [name.replace("_", " "), *(" | ".join(map(value_text, own)) for own in values)]
+            for name, values in self.settings.items()
+        ]
+        parts = ["settings that differ" if rows else "no settings differ"]
+        parts += [rendered(["setting", *self.labels], rows)] if rows else []
+        parts.append(str(self.table))
+        for label, effects in self.effects.items():
+            parts.append(f"{label} against {self.labels[0]}, paired by seed (95 % interval):")
+            parts += [f"  {name}: {effect}" for name, effect in effects.items()]
+        return "\n".join([*parts, *(f"Note: {note}." for note in self.notes)])
+
+    __repr__ = __str__
+
+    def to_dict(self) -> dict[str, Any]:
+        """The comparison for JSON; effects as values by pair, ratios as natural logarithms."""
+        return {
+            "groups": self.labels,
+            "settings": self.settings,
+            "table": self.table.rows,
+            "paired": {
+                label: {
+                    name: {
+                        "values": list(effect.values),
+                        "mean": effect.mean if effect.values else None,
+                        "interval": [_finite(end) for end in effect.interval]
+                        if effect.values
+                        else None,
+                        "shown": str(effect),
+                    }
+                    for name, effect in effects.items()
+                }
+                for label, effects in self.effects.items()
+            },
+            "notes": list(self.notes),
+        }
+
+
+def compare(
+    groups: Mapping[str, Runs],
+    *,
+    target: float | None = None,
+    field: str | None = None,
+    tests: int = 1,
+) -> Comparison:
+    """Compare groups of runs with the first one.
+
+    Args:
+        groups: at least two groups of runs of one model, by label.
+        target: value of ``field`` that runs should reach, see ``Runs.table``.
+        field: field of rows that the target refers to.
+        tests: number of tests that are averaged.
+
+    Raises:
+        ConfigError: there are fewer than two groups, a group has no rows, or its runs have several
+            models.
+    """
+    if len(groups) < 2:
+        raise ConfigError("compare needs two runs or groups: name at least two.")
+    cases = []
+    for label, runs in groups.items():
+        if not any(run.rows for run in runs):
+            raise ConfigError(f"{label} has no rows yet.")
+        tasks = next((run.tasks for run in runs if len(run.tasks) > 1), None)
+        if tasks is not None:
+            raise ConfigError(
+                f"{label} trains several models ({', '.join(tasks)}): use `wirelessfl table`."
+            )
+        cases.append(Case(("group",), (label,), tuple(runs), None, label))
+    table = summarised(cases, target, field, None, tests)
+    order = {label: place for place, label in enumerate(groups)}
+    table = Table(
+        table.title,
+        table.headings,
+        sorted(table.rows, key=lambda row: order[row["group"]]),
+        table.means,
+        (),
+    )
+    monitor = monitor_of(cases, field)
+    if target is None:
+        goals = {settings.get("target") for case in cases for settings in case.settings}
+        target = goals.pop() if len(goals) == 1 else None
+    effects, notes = {}, list(chain(*(case.notes for case in cases)))
+    for case in cases[1:]:
+        common = sorted({*case.seeds} & {*cases[0].seeds})
+        twice = next((c for c in (cases[0], case) if len({*c.seeds}) < len(c.seeds)), None)
+        if twice is not None:
+            notes.append(
+                f"{twice.label}: several runs have the same seed, so {case.label} is not paired"
+            )
+        elif len(common) < MIN_PAIRS and max(len(case.runs), len(cases[0].runs)) > 1:
+            number = f"{len(common)} seed{'' if len(common) == 1 else 's'}"
+            notes.append(f"{case.label} and {cases[0].label} have {number} in common: no interval")
+        elif len(common) >= MIN_PAIRS:
+            effects[case.label] = _effects(cases[0], case, target, monitor, tests)
+    return Comparison([*groups], _different(cases), table, effects, tuple(notes))
+
+
+def _different(cases: Sequence[Case]) -> dict[str, list[list[Any]]]:
+    """Settings whose values differ between the groups, with the values of each."""
+    names = varied([settings for case in cases for settings in case.settings])
+    found = {}
+    for name in names:
+        each = []
+        for case in cases:
+            values: list[Any] = []
+            for settings in case.settings:
+                if settings.get(name) not in values:
+                    values.append(settings.get(name))
+            each.append(sorted(values, key=order_key))
+        if any(values != each[0] for values in each):
+            found[name] = each
+    return found
+
+
+def _effects(
+    reference: Case, case: Case, target: float | None, monitor: Monitor, tests: int
+) -> dict[str, Effect]:
+    """Differences in accuracy, and ratios of costs, paired by seed."""
+    found = {
+        "accuracy, in points": difference(
+            "", _finals(case, tests), _finals(reference, tests), least=0.0
+        )
+    }
+    for field, heading in COSTS.values():
+        if target is None:
+            costs = [_ends(one, field) for one in (case, reference)]
+        else:
+            costs = [_reached(one, field, target, monitor, tests) for one in (case, reference)]
+        shared = {*costs[0]} & {*costs[1]}
+        if shared and all(by[seed].cost > 0 for by in costs for seed in shared):
+            found[f"{heading}, as a ratio"] = ratio("", costs[0], costs[1], least=1.0)
+    return found
+
+
+def _finals(case: Case, tests: int) -> dict[int, float]:
+    """Final accuracy in percent, by seed."""
+    values = {
+        seed: last_value(rows, "accuracy", tests)
+        for seed, rows in zip(case.seeds, case.rows, strict=True)
+        if rows
+    }
+    return {seed: 100 * value for seed, value in values.items() if value is not None}
+
+
+def _ends(case: Case, field: str) -> dict[int, Reached]:
+    """The cost of whole runs, by seed."""
+    pairs = zip(case.seeds, case.rows, strict=True)
+    return {seed: Reached(float(rows[-1][field]), True) for seed, rows in pairs if rows}
+
+
+def _reached(
+    case: Case, field: str, target: float, monitor: Monitor, tests: int
+) -> dict[int, Reached]:
+    """The cost until the target, by seed; that of the whole run if it is not reached."""
+    found = {}
+    for seed, rows in zip(case.seeds, case.rows, strict=True):
+        if rows:
+            place = reaching(rows, target, monitor, tests)
+            if place is None:
+                found[seed] = Reached(float(rows[-1][field]), False)
+            else:
+                before = float(rows[place - 1][field]) if place else None
+                found[seed] = Reached(float(rows[place][field]), True, before)
+    return found
+
+
+def _finite(value: float) -> float | None:
+    """``value``, or None if it is infinite, which JSON cannot represent."""
+    return value if abs(value) < float("inf") else None

@@ -1,0 +1,314 @@
+"""Paired effects over seeds, their 95 % intervals, and what they decide.
+
+A claim is tested by one or several effects. An effect is oriented so that positive values support
+the claim, and is compared with the least effect that counts, which is stated before the runs.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, Literal
+
+from scipy.special import stdtrit
+
+from wirelessfl.results.seeds import place_reaching
+
+Verdict = Literal["confirmed", "contradicted", "undecided"]
+VERDICTS: tuple[Verdict, ...] = ("confirmed", "contradicted", "undecided")
+LEVEL = 0.95
+MIN_SEEDS = 3
+"""Seeds needed for a verdict; with fewer, the interval of a mean says little."""
+HIDDEN = 0.3
+"""Smallest standard deviation of the logarithm of a ratio if values are bounds, because runs that
+end at the same cap hide how much seeds differ. Costs differ by 0.1 to 0.3 between seeds."""
+
+
+@cache
+def quantile(freedom: int, level: float = LEVEL) -> float:
+    """The quantile of Student's t distribution that bounds an interval of this level."""
+    return float(stdtrit(freedom, (1 + level) / 2))
+
+
+@dataclass(frozen=True)
+class Effect:
+    """A paired difference, or the logarithm of a paired ratio, of each seed.
+
+    Args:
+        name: what is compared, e.g. ``N = 4``; empty if a claim has one effect.
+        values: one per seed; positive values support the claim.
+        least: the least effect that counts, as a difference or as a logarithm; for ``equal``, the
+            largest difference that does not count.
+        shown: how values are shown: ``points`` and ``number`` as they are, ``ratio`` as powers of
+            e.
+        equal: whether the claim is that there is no difference that counts.
+        exact: whether the value follows from a computation without randomness.
+        at_least: whether values of some seeds are lower bounds of their effects, because a
+            compared run did not reach its target.
+        at_most: the same for upper bounds.
+        unknown: number of seeds without a value, because no compared run reached its target.
+        rounding: standard deviation of a value that the intervals between tests cause.
+        among: number of competitors, of which the best with these same seeds is compared.
+        empty: why there are no values.
+    """
+
+    name: str
+    values: tuple[float, ...]
+    least: float
+    shown: Literal["number", "points", "ratio"] = "number"
+    equal: bool = False
+    exact: bool = False
+    at_least: bool = False
+    at_most: bool = False
+    unknown: int = 0
+    rounding: float = 0.0
+    among: int = 1
+    empty: str = "runs missing"
+
+    @property
+    def mean(self) -> float:
+        """Mean over the seeds."""
+        return statistics.mean(self.values)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 95 % interval, see ``interval_of``."""
+        return self.interval_of(LEVEL)
+
+    def interval_of(self, level: float) -> tuple[float, float]:
+        """The interval of the mean by Student's t; unbounded with one seed.
+
+        The deviation is at least ``rounding``, so that equal values do not give an interval of one
+        point. If values are bounds, it is at least ``HIDDEN``, and the side on which the mean of
+        the true values lies is unbounded.
+        """
+        count = len(self.values)
+        if self.exact:
+            return self.mean, self.mean
+        if count < 2:
+            return -math.inf, math.inf
+        hidden = HIDDEN if self.at_least or self.at_most else 0.0
+        deviation = max(statistics.stdev(self.values), self.rounding, hidden)
+        half = quantile(count - 1, level) * deviation / math.sqrt(count)
+        return (
+            -math.inf if self.at_most else self.mean - half,
+            math.inf if self.at_least else self.mean + half,
+        )
+
+    @property
+    def verdict(self) -> Verdict:
+        """The verdict of the 95 % interval, see ``verdict_of``."""
+        return self.verdict_of(LEVEL)
+
+    def verdict_of(self, level: float) -> Verdict:
+        """Whether the interval of this level confirms or contradicts the claim.
+
+        Confirmed: the interval is above 0, and the mean is at least ``least``. Contradicted: the
+        interval is below ``least``. For ``equal``: the interval lies within ``least`` of 0, or
+        beyond it. Undecided if values of some seeds are unknown.
+        """
+        needed = 1 if self.exact else MIN_SEEDS
+        if len(self.values) < needed or self.unknown:
+            return "undecided"
+        low, high = self.interval_of(level)
+        if self.equal:
+            if -self.least <= low and high <= self.least:
+                return "confirmed"
+            return "contradicted" if low > self.least or high < -self.least else "undecided"
+        if low > 0 and self.mean >= self.least:
+            return "confirmed"
+        return "contradicted" if high < self.least else "undecided"
+
+    @property
+    def criterion(self) -> str:
+        """The effect that confirms the claim, as in ``at least 1.05`` or ``within 1.0 points``."""
+        least = self._shown(self.least).removeprefix("+") + " points" * (self.shown == "points")
+        if not self.equal:
+            return f"at least {least}"
+        return (
+            f"{self._shown(-self.least)} to {least}" if self.shown == "ratio" else f"within {least}"
+        )
+
+    def __str__(self) -> str:
+        """Value, interval and number of seeds."""
+        text = f"{self.name}: " if self.name else ""
+        if not self.values:
+            return text + self.empty
+        bounds = "at least " * self.at_least + "at most " * self.at_most
+        text += ("about " if self.at_least and self.at_most else bounds) + self._shown(self.mean)
+        if self.exact:
+            return f"{text} (computed)"
+        seeds = f"{len(self.values)} seed{'' if len(self.values) == 1 else 's'}"
+        if self.unknown:
+            seeds += f", {self.unknown} without a value"
+        low, high = self.interval
+        sides = [self._shown(low)] * (low > -math.inf) + [self._shown(high)] * (high < math.inf)
+        if len(sides) == 1:
+            sides[0] += " or more" if low > -math.inf else " or less"
+        return f"{text} ({', '.join([' to '.join(sides)] * bool(sides) + [seeds])})"
+
+    def _shown(self, value: float) -> str:
+        if self.shown == "ratio":
+            return f"{math.exp(value):.2f}"
+        return f"{value:+.1f}" if self.shown == "points" else f"{value:.3g}"
+
+
+def difference(
+    name: str,
+    more: Mapping[int, float],
+    less: Mapping[int, float],
+    least: float,
+    *,
+    equal: bool = False,
+    shown: Literal["number", "points"] = "points",
+) -> Effect:
+    """The effect ``more`` - ``less``, paired by seed; seeds that one of them lacks are left out.
+
+    Args:
+        name: see ``Effect``.
+        more: a value by seed, which the claim says is larger.
+        less: a value by seed.
+        least: the least difference that counts.
+        equal: whether the claim is that both are equal.
+        shown: see ``Effect``.
+    """
+    values = tuple(more[seed] - less[seed] for seed in more if seed in less)
+    return Effect(name, values, least, shown, equal)
+
+
+def ratio(
+    name: str,
+    more: Mapping[int, Reached],
+    less: Mapping[int, Reached],
+    least: float,
+    *,
+    equal: bool = False,
+) -> Effect:
+    """The effect log(``more`` / ``less``) of costs until a target, paired by seed.
+
+    If one of both did not reach the target, its cost at the end of the run gives a bound of the
+    effect. Seeds of which neither reached it have no value. Costs are known up to the interval
+    between tests: their logarithms are uniform within it.
+
+    Args:
+        name: see ``Effect``.
+        more: costs by seed, which the claim says are larger.
+        less: costs by seed.
+        least: the least ratio that counts, e.g. 1.1.
+        equal: whether the claim is that both are equal.
+    """
+    return _product(name, [(more, less)], least, equal=equal)
+
+
+def over_best(name: str, others: Mapping[str, Costs], ours: Costs, least: float) -> Effect:
+    """The effect log(best other / ours) of costs, for the seeds that all have; see ``ratio``.
+
+    The best has the lowest geometric mean of costs over these seeds. A choice by the same seeds
+    favours it, so it counts as many effects, see ``Effect.among``.
+
+    Args:
+        name: see ``Effect``; the best one's name is appended.
+        others: costs by seed, by name.
+        ours: costs by seed, which the claim says are lower than all others.
+        least: the least ratio that counts, e.g. 1.1.
+    """
+    common = sorted(set(ours).intersection(*others.values()))
+    if not common:
+        return replace(ratio(name, {}, {}, least), among=len(others))
+
+    def typical(other: str) -> float:
+        return statistics.mean(math.log(others[other][seed].cost) for seed in common)
+
+    best = min(others, key=typical)
+    theirs = {seed: others[best][seed] for seed in common}
+    return replace(ratio(f"{name}, {best}", theirs, ours, least), among=len(others))
+
+
+def contrast(
+    name: str, high: tuple[Costs, Costs], low: tuple[Costs, Costs], least: float
+) -> Effect:
+    """How much larger the ratio of costs is in one setting than in another, paired by seed.
+
+    Args:
+        name: see ``Effect``.
+        high: the two costs, as for ``ratio``, in the setting where their ratio is larger.
+        low: the same in the other setting.
+        least: the least quotient of both ratios that counts, e.g. 1.1.
+    """
+    return _product(name, [high, low[::-1]], least)
+
+
+def _product(
+    name: str, pairs: Sequence[tuple[Costs, Costs]], least: float, *, equal: bool = False
+) -> Effect:
+    """The logarithm of the product of ratios of costs, paired by seed."""
+    values, at_least, at_most, unknown, rounding = [], False, False, 0, [0.0]
+    every = [costs for pair in pairs for costs in pair]
+    seeds = [seed for seed in every[0] if all(seed in costs for costs in every)]
+    for seed in seeds:
+        ratios = [(more[seed], less[seed]) for more, less in pairs]
+        if not all(more.reached or less.reached for more, less in ratios):
+            unknown += 1
+            continue
+        values.append(sum(math.log(more.cost / less.cost) for more, less in ratios))
+        at_least |= not all(more.reached for more, _ in ratios)
+        at_most |= not all(less.reached for _, less in ratios)
+        rounding.append(sum(cost.rounding**2 for pair in ratios for cost in pair))
+    return Effect(
+        name,
+        tuple(values),
+        math.log(least),
+        "ratio",
+        equal,
+        at_least=at_least,
+        at_most=at_most,
+        unknown=unknown,
+        rounding=math.sqrt(max(rounding)),
+        empty="target not reached" if seeds else "runs missing",
+    )
+
+
+@dataclass(frozen=True)
+class Reached:
+    """The cost until a target.
+
+    Args:
+        cost: the cost; that of the whole run if the target was not reached.
+        reached: whether it was reached.
+        before: the cost at the test before; None if it is the same.
+    """
+
+    cost: float
+    reached: bool
+    before: float | None = None
+
+    @property
+    def rounding(self) -> float:
+        """Standard deviation of the logarithm of the cost within the interval between tests."""
+        if self.before is None or not self.reached:
+            return 0.0
+        return math.log(self.cost / max(self.before, self.cost / 2)) / math.sqrt(12)
+
+    @classmethod
+    def of(
+        cls, rows: Sequence[dict[str, Any]], accuracy: float, quantity: str, tests: int = 1
+    ) -> Reached:
+        """``quantity`` of the first row at which ``tests`` tests have at least this mean accuracy.
+
+        Args:
+            rows: rows of a run or of one of its tasks.
+            accuracy: accuracy in [0, 1].
+            quantity: field of rows.
+            tests: number of tests, see ``place_reaching``.
+        """
+        place = place_reaching(rows, accuracy, tests)
+        if place is None:
+            return cls(float(rows[-1][quantity]), False)
+        before = float(rows[place - 1][quantity]) if place else None
+        return cls(float(rows[place][quantity]), True, before)
+
+
+Costs = Mapping[int, Reached]

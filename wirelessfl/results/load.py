@@ -1,0 +1,141 @@
+"""Reads stored runs, also unfinished ones, without training and without changing their folders."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterable, Iterator
+from functools import partial
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from wirelessfl.config import Config
+from wirelessfl.config.named import Trust
+from wirelessfl.config.tables import read_toml
+from wirelessfl.errors import ConfigError
+from wirelessfl.results.runs import Runs
+from wirelessfl.runs.directory import RunDirectory
+from wirelessfl.runs.result import RunResult
+from wirelessfl.runs.stored_params import is_server_model, stored_params
+from wirelessfl.setup.arguments import check_path
+from wirelessfl.wording import shown
+
+RUN_FILES = frozenset(("config.toml", "about.json"))
+"""Files of every run; a user's own ``config.toml`` is not a run."""
+PathOrName = str | PathLike[str]
+
+
+def load(path: PathOrName, *, trust: Trust = False) -> RunResult:
+    """Read the run in a folder: finished, interrupted, or training now.
+
+    Nothing is trained, written or imported, and no data are needed. An incomplete last line of rows
+    is ignored.
+
+    Args:
+        path: folder of the run.
+        trust: whether the settings may name code to import, such as ``my_module:MyModel``; only
+            ``config`` and ``model()`` of the result need it.
+
+    Returns:
+        The run. ``finished`` says whether it has ended; the parameters are those of its last
+        checkpoint, read when they are first used.
+
+    Raises:
+        ConfigError: the folder is not a run directory, a file is damaged, or the rows are of
+            another version.
+    """
+    check_path(path)
+    folder = Path(path)
+    if not RunDirectory.holds_run(folder):
+        below = sum(1 for _ in _below(folder))
+        number = "1 run" if below == 1 else f"{below} runs"
+        more = f" It contains {number}: name one, or use wirelessfl.load_all." if below else ""
+        raise ConfigError(
+            f"{folder} is not a run directory (no config.toml).{more or ' Give a run folder.'}"
+        )
+    directory = RunDirectory(folder)
+    tables = read_toml(folder / "config.toml", trust=True)  # names are not imported here
+    state, rows = directory.snapshot()
+    config: Any = partial(_config, folder, trust)
+    params: Any = partial(_params, folder, bool(tables.get("task")))
+    return RunResult(
+        config=config,
+        rows=rows,
+        params=params,
+        directory=folder,
+        exhausted=None if state is None else state.get("ended"),
+        finished=state is not None and bool(state["finished"]),
+        tables=tables,
+    )
+
+
+def load_all(paths: PathOrName | Iterable[PathOrName], *, trust: Trust = False) -> Runs:
+    """Read all runs at some paths.
+
+    Args:
+        paths: a folder of a run; a folder that contains run folders at any depth, such as that of
+            a sweep; a pattern such as ``"runs/hist-*"``; or several of them.
+        trust: as for ``load``.
+
+    Returns:
+        The runs, each once, in the order of the paths; those below one folder by name.
+
+    Raises:
+        ConfigError: a path has no run, or a run cannot be read.
+    """
+    return Runs([load(folder, trust=trust) for folder in run_folders(paths)])
+
+
+def run_folders(paths: PathOrName | Iterable[PathOrName]) -> list[Path]:
+    """The run folders at some paths, see ``load_all``.
+
+    Raises:
+        ConfigError: a path has no run.
+    """
+    if isinstance(paths, str | PathLike):
+        paths = [paths]
+    elif not isinstance(paths, Iterable):
+        raise ConfigError(f"paths is {shown(paths)}: give a folder, a pattern, or several of them.")
+    found: dict[Path, Path] = {}
+    for path in paths:
+        check_path(path)
+        own = list(_matching(Path(path)))
+        if not own:
+            where = "does not exist" if not os.path.exists(path) else "contains no run"
+            raise ConfigError(
+                f"{path} {where}. Give a run folder, a folder of run folders, or a pattern such as "
+                "'runs/*'."
+            )
+        for folder in own:
+            found.setdefault(folder.resolve(), folder)
+    return list(found.values())
+
+
+def _matching(path: Path) -> Iterator[Path]:
+    """Run folders at a path or at the matches of a pattern."""
+    if path.exists():
+        yield from _below(path)
+    else:
+        for match in sorted(glob.glob(str(path.expanduser()), recursive=True)):
+            yield from _below(Path(match))
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    """The folder itself if it is that of a run; else the run folders below it, by name."""
+    for place, folders, files in os.walk(folder):
+        if RUN_FILES.issubset(files):
+            folders.clear()
+            yield Path(place)
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+
+
+def _config(folder: Path, trust: Trust) -> Config:
+    return RunDirectory.open(folder, trust)[1]
+
+
+def _params(folder: Path, titled: bool) -> dict[str, Tensor]:
+    tensors, state = RunDirectory(folder).load_params(is_server_model)
+    return stored_params(tensors, state, titled=titled)

@@ -1,0 +1,205 @@
+"""What a run's folder says about the run: its state, its settings, its costs and its files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from wirelessfl.config import Config
+from wirelessfl.config.kinds import DEFAULTS, KINDS
+from wirelessfl.config.sections import PLACES, SECTIONS
+from wirelessfl.config.stored import plain
+from wirelessfl.errors import ConfigError
+from wirelessfl.import_paths import is_import_path
+from wirelessfl.results.load import load, run_folders
+from wirelessfl.results.selection import MACHINE
+from wirelessfl.runs.directory import RunDirectory
+from wirelessfl.runs.result import RunResult
+
+LOCKS = Path("/proc/locks")
+VERSIONS = ("date", "wirelessfl", "commit", "dirty", "device_name", "python", "torch", "numpy")
+
+
+def state_of(run: RunResult) -> str:
+    """Whether a run is finished; running, in a process on this machine; or unfinished."""
+    if run.finished:
+        return "finished"
+    return "running" if _locked(run.directory / "config.toml") else "unfinished"
+
+
+def _locked(file: Path) -> bool:
+    """Whether a process on this machine has locked a file; False if that is not known.
+
+    To try the lock could stop a run that starts at the same moment.
+    """
+    try:
+        inode, text = file.stat().st_ino, LOCKS.read_text(encoding="utf-8")
+    except OSError:  # not Linux
+        return False
+    return any(
+        words[1] == "FLOCK" and words[3] == "WRITE" and words[5].endswith(f":{inode}")
+        for words in map(str.split, text.splitlines())
+        if len(words) > 5 and words[1] != "->"
+    )
+
+
+def about_of(run: RunResult) -> dict[str, Any]:
+    """The entries of ``about.json``; empty if it is missing or damaged."""
+    try:
+        return RunDirectory(run.directory).about()
+    except ConfigError:
+        return {}
+
+
+def listed(directory: Path) -> list[dict[str, Any]]:
+    """One dict per run below a folder, by date; a damaged run has an ``error``.
+
+    Raises:
+        ConfigError: the folder contains no run.
+    """
+    found = []
+    for folder in run_folders(directory):
+        try:
+            run = load(folder)
+            found.append(_line(run))
+        except ConfigError as error:
+            found.append({"folder": str(folder), "state": "damaged", "error": str(error)})
+    return sorted(found, key=lambda line: line.get("date") or "")
+
+
+def _line(run: RunResult) -> dict[str, Any]:
+    settings = run.settings
+    summary = run.summary() if run.rows else {}
+    return {
+        "folder": str(run.directory),
+        "algorithm": settings["algorithm"],
+        "dataset": settings.get("dataset"),
+        "uplink": settings.get("uplink"),
+        "seed": settings.get("seed"),
+        "round": summary.get("round"),
+        "rounds": run.total_rounds,
+        "accuracy": summary.get("accuracy"),
+        "state": state_of(run),
+        "date": about_of(run).get("date"),
+    }
+
+
+def overview(run: RunResult, *, trust: bool = False) -> dict[str, Any]:
+    """Everything that ``wirelessfl show`` says about a run.
+
+    Args:
+        run: a stored run.
+        trust: whether its settings may name code to import, to compare them with defaults.
+    """
+    about = about_of(run)
+    different, compared = non_defaults(run, trust=trust)
+    files = sorted(file for file in run.directory.iterdir() if file.is_file())
+    return {
+        "run": run.label,
+        "folder": str(run.directory),
+        "state": state_of(run),
+        "ended": run.ended,
+        "round": run.summary()["round"] if run.rows else None,
+        "rounds": run.total_rounds,
+        "given": plain(dict((run.tables or {}).get("given", {}))),
+        "settings": different,
+        "without_defaults": compared,
+        "computed_with": {k: run.settings[k] for k in MACHINE if k in run.settings},
+        "summaries": run.summaries() if run.rows else [],
+        "last_rows": [run.rows_of(task)[-1] for task in run.tasks] or run.rows[-1:],
+        "versions": {key: about[key] for key in VERSIONS if about.get(key) is not None},
+        "data": about.get("data", {}),
+        "named": about.get("named", {}),
+        "resumed": len(about.get("resumed", [])),
+        "files": {file.name: file.stat().st_size for file in files},
+    }
+
+
+def non_defaults(run: RunResult, *, trust: bool = False) -> tuple[dict[str, Any], bool]:
+    """Settings with an effect that differ from the defaults, by table.
+
+    Settings of a choice are compared with the defaults of that choice.
+
+    Returns:
+        The settings, and whether defaults are left out. Some are not if the settings name code that
+        is not trusted, or if defaults do not make a valid run.
+    """
+    tables = {k: v for k, v in (run.tables or {}).items() if k != "given"}
+    ignored = {*PLACES, *MACHINE}
+    alone: dict[str, Any] = {}
+    named: dict[str, Any] = {}
+    with suppress(ConfigError):
+        alone, named = _defaults(run, trust)
+    found: dict[str, Any] = {}
+    for section, table in tables.items():
+        if not isinstance(table, Mapping):  # tasks
+            found[section] = [{k: v for k, v in task.items() if k not in ignored} for task in table]
+            continue
+        kept = {}
+        for key, value in table.items():
+            defaults = (alone if key == "name" else named).get(section, {})
+            default = defaults[key] if key in defaults else _static(section, table, key)
+            if key not in ignored and value != default:
+                kept[key] = value
+        if section == "algorithm":
+            kept = {"name": table["name"], **kept}
+        if kept:
+            found[section] = kept
+    return found, bool(named)
+
+
+def _static(section: str, table: Mapping[str, Any], key: str) -> Any:
+    """The default of a setting that has no effect in a run of defaults; None if unknown."""
+    if section in SECTIONS:
+        known = SECTIONS[section].model_fields
+        return plain(known[key].default) if key in known else None
+    if section not in KINDS:
+        return None
+    if key == "name":
+        return DEFAULTS.get(section)
+    if is_import_path(table["name"]):
+        return None
+    try:
+        choice = KINDS[section].find(table["name"])
+    except ConfigError:
+        return None
+    return next((plain(f.default) for f in fields(choice) if f.name == key), None)
+
+
+def _defaults(run: RunResult, trust: bool) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Default tables of the algorithm alone, and with all named choices of the run.
+
+    Raises:
+        ConfigError: code is not trusted, or defaults do not make a valid run.
+    """
+    config = run.with_trust(trust)
+    tables = config.used_tables()
+    given = config.given.model_dump(exclude_none=True)
+    algorithm = {k: v for k, v in config.algorithm.items() if k in ("name", "local")}
+    base: dict[str, Any] = {"algorithm": algorithm, "given": given}
+    names = {kind: {"name": tables[kind]["name"]} for kind in KINDS if kind in tables}
+    if "model" in given:
+        names.pop("model", None)
+    sessions = config.sessions.sessions
+    further: dict[str, Any] = {} if sessions is None else {"sessions": {"sessions": sessions}}
+    if "data" not in given:
+        further["data"] = {"dataset": config.data.dataset}
+    alone = Config.of(base).used_tables()
+    full = Config.of(base | names | further).used_tables()
+    if sessions is not None:
+        full["sessions"].pop("sessions")
+    if "data" in full:
+        full["data"]["dataset"] = alone.get("data", {}).get("dataset")
+    return plain(alone), plain(full)
+
+
+def size_text(size: float) -> str:
+    """A number of bytes in readable units."""
+    for unit in ("B", "KiB", "MiB"):
+        if size < 1024:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} GiB"

@@ -1,0 +1,200 @@
+"""A sequence of stored runs: selection, groups, tables and figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, overload
+
+from wirelessfl.config.stored import plain
+from wirelessfl.errors import ConfigError
+from wirelessfl.results.cases import Case, cases_of
+from wirelessfl.results.selection import (
+    check_names,
+    matches,
+    seeds_of,
+    telling,
+)
+from wirelessfl.results.tables import Table, summarised
+from wirelessfl.runs.extras import pandas
+from wirelessfl.runs.plots import plotted
+from wirelessfl.runs.result import RunResult
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+class Runs(Sequence[RunResult]):
+    """Stored runs, from ``wirelessfl.load_all``; settings have the names of their flags.
+
+    Args:
+        runs: the runs.
+    """
+
+    def __init__(self, runs: Iterable[RunResult]) -> None:
+        self._runs = tuple(runs)
+
+    @overload
+    def __getitem__(self, place: int) -> RunResult: ...
+    @overload
+    def __getitem__(self, place: slice) -> Runs: ...
+    def __getitem__(self, place: int | slice) -> RunResult | Runs:
+        """The run at a place, or the runs of a slice."""
+        return Runs(self._runs[place]) if isinstance(place, slice) else self._runs[place]
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    def __iter__(self) -> Iterator[RunResult]:
+        return iter(self._runs)
+
+    def __repr__(self) -> str:
+        """One line: number of runs, algorithms, and settings that differ."""
+        number = "1 run" if len(self) == 1 else f"{len(self)} runs"
+        labels = dict.fromkeys(run.label for run in self)
+        open_runs = sum(not run.finished for run in self)
+        facts = [f"{len(set(seeds_of(self)))} seeds"] if len(set(seeds_of(self))) > 1 else []
+        if names := [name for name in self.varied if name != "algorithm"]:
+            facts.append(f"differ in {', '.join(names)}")
+        facts += [f"{open_runs} unfinished"] if open_runs else []
+        return "; ".join([f"{number}: {', '.join(labels) or 'none'}", *facts])
+
+    def _repr_html_(self) -> str:
+        """The table of all groups, for notebooks."""
+        return self.table()._repr_html_() if len(self) else repr(self)
+
+    @property
+    def varied(self) -> list[str]:
+        """Settings that tell runs apart, besides seeds; others that differ follow from them."""
+        return telling([run.settings for run in self])
+
+    def where(self, *tests: Callable[[RunResult], bool], **settings: Any) -> Runs:
+        """The runs with these settings.
+
+        Args:
+            tests: functions of a run that must be true, e.g. ``lambda run: run.finished``.
+            settings: values by flag name, e.g. ``algorithm="hist", cells=2``; a list or a set means
+                any of its values, and None that the setting has no effect.
+
+        Raises:
+            ConfigError: a name is unknown.
+        """
+        check_names(settings, (run.settings for run in self))
+        return Runs(
+            run
+            for run in self
+            if all(matches(run.settings.get(name), v) for name, v in settings.items())
+            and all(test(run) for test in tests)
+        )
+
+    def by(self, *names: str) -> dict[Any, Runs]:
+        """The runs in groups of equal settings.
+
+        Args:
+            names: settings by flag name.
+
+        Returns:
+            The runs of each value; with several names, of each tuple of values. Groups are in the
+            order of their first runs. Lists are keys as tuples.
+
+        Raises:
+            ConfigError: no name is given, or one is unknown.
+        """
+        if not names:
+            raise ConfigError('no setting to group by: name some, such as by("algorithm").')
+        check_names(names, (run.settings for run in self))
+        found: dict[Any, list[RunResult]] = {}
+        for run in self:
+            key = tuple(_key(run.settings.get(name)) for name in names)
+            found.setdefault(key[0] if len(names) == 1 else key, []).append(run)
+        return {key: Runs(runs) for key, runs in found.items()}
+
+    def cases(self, by: str | Sequence[str] | None = None) -> list[Case]:
+        """Groups of runs with equal settings, one per task, with their labels.
+
+        Args:
+            by: settings that tell groups apart, by flag name; None for all in which runs differ.
+
+        Raises:
+            ConfigError: there are no runs, or a name is unknown.
+        """
+        if not len(self):
+            raise ConfigError("there are no runs: select others.")
+        return cases_of(list(self), by)
+
+    def table(
+        self,
+        by: str | Sequence[str] | None = None,
+        *,
+        target: float | None = None,
+        field: str | None = None,
+        sort: str | None = None,
+        tests: int = 1,
+    ) -> Table:
+        """Final accuracy and costs of each group: mean and range over its runs.
+
+        Args:
+            by: settings that tell groups apart, by flag name; None for all in which runs differ.
+            target: value of ``field`` that runs should reach; None for the target of the runs, if
+                all have the same, else the costs are those of whole runs.
+            field: field of rows that the target refers to; None for the accuracy, on validation
+                samples if all runs have them. Smaller losses are better.
+            sort: seconds, rounds, mib or joules: groups in which more runs reach the target come
+                first, then those with lower means. By default seconds; without a target, groups of
+                higher accuracy come first.
+            tests: number of tests that are averaged, for the target and the final accuracy.
+
+        Raises:
+            ConfigError: there are no runs, a name is unknown, or a run has no rows.
+        """
+        return summarised(self.cases(by), target, field, sort, tests)
+
+    def plot(
+        self,
+        x: str = "seconds",
+        y: str = "accuracy",
+        *,
+        by: str | Sequence[str] | None = None,
+        **options: Any,
+    ) -> Figure:
+        """Plot one curve per group: the mean over its runs, and their range.
+
+        Args:
+            x: rounds, seconds, mib, joules, wall, or another field of the rows.
+            y: accuracy, loss, or another field.
+            by: settings that tell groups apart, by flag name; None for all in which runs differ.
+            options: ``target``, ``log``, ``smooth`` and ``style``, see
+                ``wirelessfl.runs.plots.plotted``.
+
+        Raises:
+            ConfigError: there are no runs, or a name is unknown.
+            ValueError: a run has no rows, or none has the field.
+        """
+        curves = {case.title: [rows for rows in case.rows if rows] for case in self.cases(by)}
+        return plotted({name: rows for name, rows in curves.items() if rows}, x, y, **options)
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """All rows, each with the folder and seed of its run and the settings that differ."""
+        names = self.varied
+        return [
+            {
+                "folder": str(run.directory),
+                "seed": run.settings["seed"],
+                **{name: plain(run.settings.get(name)) for name in names},
+                **row,
+            }
+            for run in self
+            for row in run.rows
+        ]
+
+    def to_pandas(self) -> Any:
+        """All rows as a ``pandas.DataFrame``, see ``to_rows``.
+
+        Raises:
+            ImportError: pandas is not installed.
+        """
+        return pandas().DataFrame(self.to_rows())
+
+
+def _key(value: Any) -> Any:
+    """A value as a key of a dict."""
+    return tuple(map(_key, value)) if isinstance(value, list) else value

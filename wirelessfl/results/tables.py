@@ -1,0 +1,254 @@
+"""Tables of groups of runs: accuracies, and costs until a target, as mean and range."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from wirelessfl.divergence import counted
+from wirelessfl.errors import ConfigError
+from wirelessfl.results.cases import Case
+from wirelessfl.results.seeds import place_reaching
+from wirelessfl.results.selection import value_text
+from wirelessfl.results.text import LATEX, rendered
+from wirelessfl.row_fields import is_accuracy, larger_is_better, numeric_fields, unknown_field
+from wirelessfl.runs.monitor import Monitor
+from wirelessfl.wording import shown, suggestion
+
+COSTS = {
+    "rounds": ("round", "rounds"),
+    "mib": ("uplink_mib", "MiB/client"),
+    "seconds": ("sim_seconds", "simulated s"),
+    "joules": ("joules", "J/client"),
+}
+"""Costs by short name: field of rows and heading."""
+NOT_REACHED = "not reached"
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of groups of runs.
+
+    Args:
+        title: what the costs are.
+        headings: heading of each column, by key.
+        rows: one dict per group, in order: settings that tell groups apart; numbers of ``runs``, of
+            ``unfinished`` runs and of those that ``reached`` the target; and means, with lowest and
+            highest values in ``*_low`` and ``*_high``, None without a value.
+        means: keys of the columns with means.
+        notes: why runs may not be comparable, one line each.
+    """
+
+    title: str
+    headings: dict[str, str]
+    rows: list[dict[str, Any]]
+    means: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+    def cells(self, row: dict[str, Any]) -> list[str]:
+        """The cells of a row, as text."""
+        return [self._cell(row, key) for key in self.headings]
+
+    def _cell(self, row: dict[str, Any], key: str) -> str:
+        value = row[key]
+        if key == "runs" and row["unfinished"]:
+            return f"{value} ({row['unfinished']} unfinished)"
+        if key == "reached":
+            return f"{value} of {row['runs']}"
+        if key not in self.means:
+            return value_text(value)
+        if value is None:
+            return NOT_REACHED
+        low, high = row[f"{key}_low"], row[f"{key}_high"]
+        shape = accuracy_text if key == "accuracy" else number_text
+        return shape(value) if low == high else f"{shape(value)} ({shape(low)} to {shape(high)})"
+
+    def __str__(self) -> str:
+        """The table as text, as wide as it needs to be."""
+        lines = [self.title] if self.title else []
+        lines.append(rendered(list(self.headings.values()), [self.cells(r) for r in self.rows]))
+        return "\n".join([*lines, *(f"Note: {note}." for note in self.notes)])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """The table for notebooks."""
+        head = "".join(f"<th>{escape(text)}</th>" for text in self.headings.values())
+        body = "".join(
+            f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in self.cells(row))}</tr>"
+            for row in self.rows
+        )
+        below = "".join(f"<p>Note: {escape(note)}.</p>" for note in self.notes)
+        return f"<table><caption>{escape(self.title)}</caption><tr>{head}</tr>{body}</table>{below}"
+
+    def to_csv(self) -> str:
+        """The numbers as CSV: means, lowest and highest values in columns of their own."""
+        file = io.StringIO()
+        writer = csv.DictWriter(file, list(self.rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(self.rows)
+        return file.getvalue()
+
+    def to_latex(self) -> str:
+        """The table in LaTeX, for the package booktabs."""
+        aligned = "".join("r" if key in self.means else "l" for key in self.headings)
+        rows = [
+            " & ".join(text.translate(LATEX) for text in cells) + r" \\"
+            for cells in [list(self.headings.values()), *map(self.cells, self.rows)]
+        ]
+        lines = [f"% {note}" for note in (self.title, *self.notes) if note]
+        lines += [rf"\begin{{tabular}}{{{aligned}}}", r"\toprule", rows[0], r"\midrule"]
+        return "\n".join([*lines, *rows[1:], r"\bottomrule", r"\end{tabular}"]) + "\n"
+
+    def to_json(self) -> str:
+        """The rows as JSON."""
+        return json.dumps(self.rows, indent=2)
+
+
+def accuracy_text(value: float) -> str:
+    """An accuracy in a table."""
+    return f"{value:.3f}"
+
+
+def number_text(value: float) -> str:
+    """A number in a table, with about three digits and no exponent if it is not tiny."""
+    if value == int(value) and abs(value) < 1e15:
+        return f"{value:.0f}"
+    for least, digits in ((100, 0), (10, 1), (1, 2)):
+        if abs(value) >= least:
+            return f"{value:.{digits}f}"
+    return f"{value:#.3g}"
+
+
+def summarised(
+    cases: Sequence[Case],
+    target: float | None,
+    field: str | None,
+    sort: str | None,
+    tests: int,
+) -> Table:
+    """The table of these cases; arguments and errors are those of ``Runs.table``."""
+    if sort is not None and sort not in COSTS:
+        near = suggestion(sort, COSTS)
+        raise ConfigError(f"sort is {shown(sort)}.{near} Choose {', '.join(COSTS)}.")
+    if not isinstance(tests, int) or tests < 1:
+        raise ConfigError(f"tests is {shown(tests)}: give a number of tests >= 1.")
+    cases = [case for case in cases if any(case.rows)]
+    if not cases:
+        raise ConfigError("the runs have no rows yet.")
+    monitor = monitor_of(cases, field)
+    if target is None:
+        goals = {s.get("target") for case in cases for s in case.settings}
+        target = goals.pop() if len(goals) == 1 else None
+    if target is not None:
+        check_target(target, monitor)
+    names = cases[0].names
+    tasks = any(case.task is not None for case in cases)
+    rows = [_row(case, target, monitor, tests, tasks) for case in cases]
+
+    def order(row: dict[str, Any]) -> tuple[float, ...]:
+        if target is None and sort is None:
+            best = row.get("final", row["accuracy"])
+            return (-best if monitor.larger else best,)
+        value = row[sort or "seconds"]
+        missed = 1 - row["reached"] / row["runs"] if target is not None else 0.0
+        return missed, float("inf") if value is None else value
+
+    accuracy = "accuracy" if tests == 1 else f"accuracy ({tests} tests)"
+    headings = {name: name.replace("_", " ") for name in names}
+    headings |= ({"task": "task"} if tasks else {}) | {"runs": "runs", "accuracy": accuracy}
+    if monitor.field != "accuracy":
+        headings["final"] = monitor.field.replace("_", " ")
+    headings |= {"reached": "reached"} if target is not None else {}
+    headings |= {key: heading for key, (_, heading) in COSTS.items()}
+    means = tuple(key for key in ("accuracy", "final", *COSTS) if key in headings)
+    kind = monitor.field.replace("_", " ")
+    title = "costs of the whole runs" if target is None else f"costs until {kind} {target:g}"
+    notes = tuple(note for case in cases for note in case.notes if "unfinished" not in note)
+    return Table(title, headings, sorted(rows, key=order), means, notes)
+
+
+def monitor_of(cases: Sequence[Case], field: str | None) -> Monitor:
+    """The field of rows that a target refers to, see ``Runs.table``.
+
+    Raises:
+        ConfigError: no row has the given field.
+    """
+    every = [row for case in cases for rows in case.rows for row in rows]
+    if field is None:
+        stated = {s.get("monitor") for case in cases for s in case.settings}
+        common = stated.pop() if len(stated) == 1 else None
+        validated = all("validation_accuracy" in row for row in every)
+        field = common or ("validation_accuracy" if validated else "accuracy")
+    known = numeric_fields(every)
+    if field not in known:
+        raise ConfigError(unknown_field("field", field, known))
+    return Monitor(field, larger_is_better(field))
+
+
+def check_target(target: float, monitor: Monitor) -> None:
+    """Refuse targets that are not numbers, and accuracies outside [0, 1].
+
+    Raises:
+        ConfigError: the target is refused.
+    """
+    number = isinstance(target, int | float) and not isinstance(target, bool)
+    if not number or not abs(target) < float("inf"):
+        raise ConfigError(f"target is {shown(target)}: give a finite number.")
+    if is_accuracy(monitor.field) and not 0 < target <= 1:
+        raise ConfigError(
+            f"target is {shown(target)}: give an accuracy in (0, 1], such as 0.8 for 80 %."
+        )
+
+
+def reaching(
+    rows: Sequence[dict[str, Any]], target: float, monitor: Monitor, tests: int = 1
+) -> int | None:
+    """Index of the row at which the target is first reached; None if it is not."""
+    goal = target if monitor.larger else -target
+    return place_reaching(rows, goal, tests, monitor.score)
+
+
+def last_value(rows: Sequence[dict[str, Any]], field: str, tests: int) -> float | None:
+    """Mean of a field over the last rows, without the initial model's; None if it has no value."""
+    some = (rows[1:] or rows)[-tests:]
+    if is_accuracy(field):
+        return statistics.mean(counted(row, field) for row in some)
+    values = [row.get(field) for row in some]
+    known = [float(value) for value in values if value is not None]
+    return statistics.mean(known) if len(known) == len(values) else None
+
+
+def _row(
+    case: Case, target: float | None, monitor: Monitor, tests: int, tasks: bool
+) -> dict[str, Any]:
+    """The numbers of a case."""
+    seeds = [rows for rows in case.rows if rows]
+    row: dict[str, Any] = dict(zip(case.names, case.values, strict=True))
+    row |= {"task": case.task} if tasks else {}
+    row |= {"runs": len(case.runs), "unfinished": sum(not run.finished for run in case.runs)}
+    row |= _spread("accuracy", [last_value(rows, "accuracy", tests) for rows in seeds])
+    if monitor.field != "accuracy":
+        row |= _spread("final", [last_value(rows, monitor.field, tests) for rows in seeds])
+    ends = [rows[-1] for rows in seeds]
+    if target is not None:
+        places = [reaching(rows, target, monitor, tests) for rows in seeds]
+        ends = [rows[p] for rows, p in zip(seeds, places, strict=True) if p is not None]
+        row["reached"] = len(ends)
+    for key, (field, _) in COSTS.items():
+        row |= _spread(key, [end[field] for end in ends])
+    return row
+
+
+def _spread(key: str, values: Sequence[float | None]) -> dict[str, float | None]:
+    """Mean, lowest and highest of the known values; None if there are none."""
+    known = [float(value) for value in values if value is not None]
+    if not known:
+        return {key: None, f"{key}_low": None, f"{key}_high": None}
+    return {key: statistics.mean(known), f"{key}_low": min(known), f"{key}_high": max(known)}

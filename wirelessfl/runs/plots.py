@@ -1,0 +1,128 @@
+"""Figures of runs: a field of their rows against another one."""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from wirelessfl.figures import STYLES, StyleName, draw_curves, new_figure, use_style
+from wirelessfl.figures import style as current_style
+from wirelessfl.row_fields import field_of, is_accuracy, numeric_fields, unknown_field
+from wirelessfl.wording import shown, suggestion
+
+if TYPE_CHECKING:
+    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure
+
+Row = Mapping[str, Any]
+Log = Literal["", "x", "y", "xy"]
+
+
+def plotted(
+    curves: Mapping[str, Sequence[Sequence[Row]]],
+    x: str = "seconds",
+    y: str = "accuracy",
+    *,
+    target: float | None = None,
+    log: Log = "",
+    smooth: int = 1,
+    style: StyleName = "screen",
+) -> Figure:
+    """Plot one curve per label: the mean over runs, and their range as a shaded area.
+
+    Args:
+        curves: by label, the rows of each run; runs are compared row by row, up to the end of the
+            shortest one.
+        x: rounds, seconds, mib, joules, wall, or another field of the rows.
+        y: accuracy, loss, or another field.
+        target: value of ``y`` to mark with a line; an accuracy is in [0, 1].
+        log: axes with a logarithmic scale: x, y or xy.
+        smooth: number of successive rows that are averaged for each point, odd.
+        style: "ieee" for print in one column, "screen" for slides and notebooks.
+
+    Returns:
+        The figure.
+
+    Raises:
+        ValueError: there are no rows, none has a field, or an option is wrong.
+    """
+    _check_choice("style", style, list(STYLES))
+    _check_choice("log", log, get_args(Log))
+    against, what = field_of(x), field_of(y)
+    known = numeric_fields(row for runs in curves.values() for rows in runs for row in rows)
+    for name, given, field in (("x", x, against), ("y", y, what)):
+        if curves and field not in known:
+            raise ValueError(unknown_field(name, given, known))
+    if "x" in log:
+        curves = {label: _positive(label, runs, against) for label, runs in curves.items()}
+    with use_style(style):
+        form = current_style()
+        figure, (axes,) = new_figure()
+        draw_curves(
+            axes,
+            curves,
+            against,
+            what=what,
+            smooth=smooth,
+            target=target if is_accuracy(what) else None,
+            legend=len(curves) > 1,
+        )
+        if target is not None and not is_accuracy(what):
+            axes.axhline(target, color="0.5", linewidth=0.8, linestyle=":")
+        axes.tick_params(labelsize=form.small)  # also if it is saved in another style
+        if len(curves) == 1:
+            axes.set_title(next(iter(curves)))
+        if "x" in log:
+            axes.set_xscale("log")
+            _log_ticks(axes.xaxis)
+        if "y" in log:
+            axes.set_yscale("log", nonpositive="mask")
+            _log_ticks(axes.yaxis)
+    vars(figure)["_repr_png_"] = partial(_png, figure)  # notebooks show it, also without pyplot
+    return figure
+
+
+def _png(figure: Figure) -> bytes:
+    """The picture of a figure."""
+    file = io.BytesIO()
+    figure.savefig(file, format="png", dpi=100)
+    return file.getvalue()
+
+
+def _check_choice(name: str, given: str, known: Sequence[str]) -> None:
+    """Refuse a value that is not in ``known``.
+
+    Raises:
+        ValueError: it is not.
+    """
+    if given not in known:
+        choices = ", ".join(one for one in known if one)
+        raise ValueError(f"{name} is {shown(given)}.{suggestion(given, known)} Choose {choices}.")
+
+
+def _positive(label: str, runs: Sequence[Sequence[Row]], field: str) -> list[list[Row]]:
+    """The rows in which a field is positive, as a logarithmic axis needs: not those at the start.
+
+    Raises:
+        ValueError: a run has none.
+    """
+    found = [[row for row in rows if (row.get(field) or 0) > 0] for rows in runs]
+    if not all(found):
+        raise ValueError(
+            f"log conflicts with {field}, which is 0 in all rows of {label!r}: leave log out."
+        )
+    return found
+
+
+def _log_ticks(axis: Axis) -> None:
+    """Label a logarithmic axis at 1, 2 and 5 in each decade, by plain numbers."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    low, high = axis.get_view_interval()
+    decades = math.log10(high / low) if 0 < low < high else 1.0
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if decades < 2.5 else (1,)))
+    axis.set_major_formatter("{x:g}")
+    axis.set_minor_formatter(NullFormatter())

@@ -1,0 +1,121 @@
+"""Parameters in checkpoints, and the modules that they belong to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch import Tensor, nn
+
+from channels.streams import Stream
+from wirelessfl.config import Config
+from wirelessfl.errors import ConfigError
+from wirelessfl.runs.tasks import named_params
+from wirelessfl.setup.models import configured_model
+from wirelessfl.setup.planners import data_facts
+from wirelessfl.submodels import ParamSpec
+from wirelessfl.wording import shown, suggestion
+
+
+def is_server_model(name: str) -> bool:
+    """Whether a tensor of a checkpoint has the parameters of a run or of a task."""
+    return name.endswith("server.cloud.params")
+
+
+def stored_params(
+    tensors: Mapping[str, Tensor], state: Mapping[str, Any], *, titled: bool
+) -> dict[str, Tensor]:
+    """Parameters in a checkpoint, by name.
+
+    Args:
+        tensors: tensors of the checkpoint, at least those of ``is_server_model``.
+        state: its state.
+        titled: whether tasks have tables, and the names of parameters those of tasks.
+    """
+
+    def named(
+        shapes: dict[str, list[int]], ties: dict[str, str], flat: Tensor
+    ) -> dict[str, Tensor]:
+        return ParamSpec({name: tuple(shape) for name, shape in shapes.items()}, ties).named(flat)
+
+    if "task_specs" not in state:
+        return named(state["shapes"], state["ties"], tensors["server.cloud.params"])
+    found: dict[str, Tensor] = {}
+    for number, (task, (shapes, ties)) in enumerate(state["task_specs"].items()):
+        params = named(shapes, ties, tensors[f"task{number}.server.cloud.params"])
+        found |= named_params(params, task if titled else None)
+    return found
+
+
+def task_params(params: Mapping[str, Tensor], task: str | None) -> dict[str, Tensor]:
+    """The parameters of a task, without its name; all of them if ``task`` is None."""
+    head = "" if task is None else f"{task}."
+    return {name.removeprefix(head): v for name, v in params.items() if name.startswith(head)}
+
+
+def stored_model(
+    config: Config | None, params: Mapping[str, Tensor], stream: Stream, module: nn.Module | None
+) -> nn.Module:
+    """The torch module of a run, with these parameters.
+
+    Args:
+        config: settings of the run, or of the task; needed without ``module``.
+        params: parameters of the model, by name.
+        stream: random stream of the run or of the task, for parameters that were not trained.
+        module: a module that receives the parameters; None to build the configured one.
+
+    Raises:
+        ConfigError: the model or data were given as objects, or other parameters are needed.
+        DataError: the data set must be loaded to build the model, but is missing.
+    """
+    if module is None:
+        assert config is not None
+        missing = [name for name in ("model", "data") if getattr(config.given, name) is not None]
+        if missing:
+            raise ConfigError(
+                f"the run was started with {missing[0]}=..., which its folder does not contain: "
+                "give a module of the same layers, result.model(module=...)."
+            )
+        weights = stream.child("initial weights")
+        module = configured_model(config.choices.model, data_facts(config.data), weights)
+    own = {name: tuple(value.shape) for name, value in module.named_parameters()}
+    trained = {name for name, value in module.named_parameters() if value.requires_grad}
+    shapes = {name: tuple(value.shape) for name, value in params.items()}
+    wrong = sorted(name for name, shape in shapes.items() if own.get(name, shape) != shape)
+    tied = dict(module.named_parameters(remove_duplicate=False)).keys()
+    absent = sorted((trained - shapes.keys()) | (shapes.keys() - tied))
+    if wrong or absent:
+        name = [*wrong, *absent][0]
+        raise ConfigError(
+            f"the run's parameters do not fit the module: {name} is {list(shapes.get(name, ()))} "
+            f"in the run and {list(own.get(name, ()))} in the module. Give the run's model."
+            if name in shapes and name in own
+            else f"the run's parameters do not fit the module: only the "
+            f"{'run' if name in shapes else 'module'} has {name}. Give the run's model."
+        )
+    module.load_state_dict(dict(params), strict=False)
+    return module.eval()
+
+
+def checked_task(task: str | None, tasks: list[str]) -> str | None:
+    """The name of a task with a table; None if tasks have none.
+
+    Args:
+        task: the given name.
+        tasks: names of the tasks with tables.
+
+    Raises:
+        ConfigError: it must be given, or is unknown.
+    """
+    if task is None and len(tasks) == 1:
+        return tasks[0]
+    if (task is None) == (not tasks) and (task in tasks or not tasks):
+        return task
+    if not tasks:
+        raise ConfigError(f"task is {shown(task)}, but the run has no tables of tasks: omit it.")
+    if task is None:
+        raise ConfigError(f"the run has several models: give task, one of {', '.join(tasks)}.")
+    raise ConfigError(
+        f"task is {shown(task)}, which the run does not have.{suggestion(task, tasks)} "
+        f"Choose {', '.join(tasks)}."
+    )
