@@ -166,7 +166,7 @@ def test_a_run_does_not_need_transformers(sst2, tmp_path, monkeypatch, capsys):
         monkeypatch.setitem(sys.modules, name, None)
     flags = f"--dataset sst2 --data-dir {sst2} --model text-mean --tokenizer words:5 --clients 3 "
     flags += "--rounds 1 --local-steps 1 --batch-size 4 --embedding 3 --hidden 4 --max-length 6 "
-    flags += f"--threads 1 --out {tmp_path / 'run'}"
+    flags += f"--threads 1 --quiet --out {tmp_path / 'run'}"
     assert main(["run", "fedavg", *flags.split()]) == 0
     assert not capsys.readouterr().err
     rows = (tmp_path / "run" / "rows.jsonl").read_text().splitlines()
