@@ -62,7 +62,9 @@ def checked_entries(told: Any) -> dict[str, Any]:
     """
     if isinstance(told, dict):
         resumed, named = told.get("resumed", []), told.get("named", {})
-        tables = named.values() if isinstance(named, dict) else [None]
+        extended = told.get("extended", [])
+        tables = [*named.values()] if isinstance(named, dict) else [None]
+        tables += extended if isinstance(extended, list) else [None]
         if isinstance(resumed, list) and all(isinstance(table, dict) for table in tables):
             return told
     raise ValueError("it has no entries of a run")

@@ -263,7 +263,7 @@ class RunDirectory:
             entry: ``date``, and the settings that change as ``old`` and ``new``.
         """
         first = self.about()
-        kept = [other for other in first.get("extended", []) if other["old"] != entry["old"]]
+        kept = [other for other in first.get("extended", []) if other.get("old") != entry["old"]]
         first["extended"] = [*kept, entry]
         self._write_about(first)
 

@@ -5,33 +5,19 @@ Runs are executed in sequence, in several local processes, or on a Ray cluster.
 
 from __future__ import annotations
 
-import os
-import signal
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
-from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any, NamedTuple
-
-import torch
 
 from wirelessfl.config import Config
 from wirelessfl.config.sections import WITHOUT_RESULTS
 from wirelessfl.errors import ConfigError, TrainingError
-from wirelessfl.fork_server import (
-    CHILD,
-    UNGUARDED_CODE,
-    fork_server,
-    leave_if_child,
-    safe_path,
-    unguarded,
-)
-from wirelessfl.processes import end_with_parent, launched
+from wirelessfl.fork_server import leave_if_child
+from wirelessfl.processes import launched
 from wirelessfl.runs.directory import Row, RunDirectory
 from wirelessfl.runs.files import check_writable
+from wirelessfl.runs.in_processes import in_processes
 from wirelessfl.runs.kept import (
     is_finished,
     kept_folder,
@@ -42,7 +28,7 @@ from wirelessfl.runs.kept import (
 from wirelessfl.runs.on_ray import on_ray
 from wirelessfl.runs.result import RunResult
 from wirelessfl.runs.run import resume
-from wirelessfl.signals import ENDING, end, handled_by
+from wirelessfl.signals import end, handled_by
 from wirelessfl.wording import shown
 
 LISTED = 3  # runs named per reason of a failure
@@ -197,7 +183,8 @@ def sweep(
             on_cluster = on_ray(configs, some, folders, ray, tell, ended)
             return [Failure(*reason) for reason in on_cluster]
         if jobs > 1:
-            return _in_processes(configs, some, folders, jobs, tell, ended, sources)
+            in_children = in_processes(configs, some, folders, jobs, tell, ended, sources)
+            return [Failure(*reason) for reason in in_children]
         return _in_turn(configs, some, folders, tell, ended, sources)
 
     failures: list[Failure] = []
@@ -308,99 +295,3 @@ def _in_turn(
         else:
             ended(place)
     return failures
-
-
-class _Child:
-    """A process that executes one run, and the pipe that receives its rows."""
-
-    def __init__(self, config: Config, place: int, folder: Path, source: Path | None) -> None:
-        context = fork_server.context("wirelessfl.runs.kept")
-        self.place = place
-        self.pipe, theirs = context.Pipe(duplex=False)
-        given = config, folder, source, theirs, dict(os.environ)
-        self.process: BaseProcess = context.Process(target=_make_one, args=given, name=CHILD)
-        with safe_path():
-            self.process.start()
-        theirs.close()
-
-    def end(self) -> None:
-        """Wait until the process has written a checkpoint of its run, and ended."""
-        while self.process.is_alive():
-            self.process.terminate()  # again, since it ignores signals at its very start
-            self.process.join(1.0)
-            with suppress(EOFError, OSError):
-                while self.pipe.poll():  # unread rows would block it
-                    self.pipe.recv()
-        self.pipe.close()
-
-
-def _make_one(
-    config: Config,
-    folder: Path,
-    source: Path | None,
-    pipe: Connection,
-    environment: dict[str, str],
-) -> None:
-    """Execute a run on one thread of a child process; send its rows, then the failure or ""."""
-    os.environ.clear()
-    os.environ.update(environment)  # the fork server may have an older one
-    for number in ENDING:  # the parent ends this process by SIGTERM
-        signal.signal(number, signal.SIG_DFL if number == signal.SIGTERM else signal.SIG_IGN)
-    end_with_parent()  # the stored run can be resumed
-    torch.set_num_threads(1)
-    pipe.send(why_failed(config, folder, pipe.send, source))
-
-
-def _in_processes(
-    configs: Sequence[Config],
-    places: list[int],
-    folders: Sequence[Path],
-    jobs: int,
-    tell: OnRow,
-    ended: OnEnd,
-    sources: Mapping[int, Path],
-) -> list[Failure]:
-    waiting, failures = deque(places), []
-    children: dict[Any, _Child] = {}
-    try:
-        while waiting or children:
-            while waiting and len(children) < jobs:
-                place = waiting.popleft()
-                child = _Child(configs[place], place, folders[place], sources.get(place))
-                children[child.pipe] = child
-            for pipe in wait(list(children)):
-                child = children[pipe]
-                try:
-                    message = child.pipe.recv()
-                except EOFError:
-                    child.process.join()
-                    if child.process.exitcode == UNGUARDED_CODE:
-                        raise ConfigError(unguarded("jobs=1")) from None
-                    message = f"its process ended with exit code {child.process.exitcode}"
-                if isinstance(message, dict):
-                    tell(child.place, message)
-                    continue
-                del children[pipe]
-                child.process.join()
-                child.pipe.close()
-                if message:
-                    failures.append(Failure(configs[child.place], message))
-                else:
-                    ended(child.place)
-    except BaseException:
-        _end(list(children.values()))
-        raise
-    return failures
-
-
-def _end(children: Sequence[_Child]) -> None:
-    """End processes, each with a checkpoint of its run; at once at a second Ctrl-C."""
-    try:
-        for child in children:
-            child.process.terminate()
-        for child in children:
-            child.end()
-    except KeyboardInterrupt:
-        for child in children:
-            child.process.kill()
-        raise

@@ -122,7 +122,7 @@ def test_errors_in_toml_name_setting_value_and_suggestion(
         (["sweep", "hist", "--jbos", "2"], "unknown flag '--jbos'. Do you mean '--jobs'?"),
         (["timeline", "fedast", "--second", "2"], "Do you mean '--seconds'?"),
         (["resume", "x", "--jsn"], "unknown flag '--jsn'. Do you mean '--json'?"),
-        (["resume", "x", "--mask-sizes"], "unknown flag '--mask-sizes'. See"),
+        (["resume", "x", "--uplink"], "unknown flag '--uplink'. See"),
         (["bench", "engin"], "unknown benchmark 'engin'. Do you mean 'engine'? Choose all,"),
     ],
 )

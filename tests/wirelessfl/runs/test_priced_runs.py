@@ -17,7 +17,8 @@ from wirelessfl.runs.priced import price_run, priced_from
 from wirelessfl.runs.sweep import SweepError
 
 SMALL = {"dataset": "digits", "rounds": 2, "local_steps": 1, "clients": 6, "threads": 1}
-CELLS = SMALL | {"hidden": (8,), "cells": 2, "edge_rounds": 2}
+SMALL |= {"hidden": (8,)}
+CELLS = SMALL | {"cells": 2, "edge_rounds": 2}
 RADIOS = {
     "hist": (
         "hist",
