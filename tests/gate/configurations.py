@@ -165,6 +165,7 @@ DECIDED = {
     "deadline-lost": one(
         "fedavg", uplink="ofdma", round_deadline=0.02, late="lost", energy_weight=1.0
     ),
+    "cutoff": one("hfedavg", cells=2, edge_rounds=2, cutoff_seconds=0.04, path_gain_db=(-9, 9)),
     "select-soonest": one("hfedavg", **FEWER, cells=2, select="soonest", order="ready"),
     "select-best-channel": one("fedavg", **FEWER, select="best-channel", uplink="ofdma"),
     "select-round-robin": one("fedavg", **FEWER, select="round-robin", client_joules=0.02),

@@ -193,7 +193,8 @@ def price(
         guard(type(network.fading), Fading)
     with seeded_generators(Stream(config.run.seed, ("users' code",))):
         planned = plan_without_data(config, given)
-        training = UntrainedRounds(_server(config, planned), joules=joules)
+        settings = planned.planner.settings
+        training = UntrainedRounds(_server(config, planned), settings, joules=joules)
         clock = Clock()
         schedule, regime = _simulated(config, planned, training, clock, rounds)
         rows: list[dict[str, Any]] = []

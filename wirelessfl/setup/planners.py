@@ -161,6 +161,7 @@ def make_planner(
             local_steps=training.local_steps,
             edge_rounds=training.edge_rounds or 1,
             compression=None if compression is None or compression.identity else compression,
+            cutoff_seconds=training.cutoff_seconds,
         ),
         Stream(config.run.seed),
         Participation(

@@ -11,6 +11,7 @@ from channels.streams import Stream
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.rounds.delivery import before_failures
+from wirelessfl.rounds.plan import Plan
 from wirelessfl.rounds.planner import Planner
 from wirelessfl.rounds.rounds import ModelRounds
 from wirelessfl.rounds.training import RoundTraining
@@ -62,7 +63,10 @@ def build_rounds(config: Config, given: GivenObjects, shards: Shards) -> RoundsS
     sample_weights = model.sample_weights(training.weighting)
     planner = make_planner(config, network, structure, model.step_cost, sample_weights)
     network = planner.network
-    padding = _checked_padding(config, model, planner, structure)
+    first = _checked_plan(config, model, planner)
+    padding = config.run.padding
+    if first.client_submodels is not None:
+        padding = structure.padding(padding)
     algorithm = choices.algorithm
     states = make_states(
         config.run.client_states,
@@ -98,7 +102,7 @@ def build_rounds(config: Config, given: GivenObjects, shards: Shards) -> RoundsS
         ),
         limits=Limits.of(config, model.computing.threads),
         shards=shards,
-        notes=[*model.notes, *_notes(select)],
+        notes=[*model.notes, *_notes(select), *_cutoff_notes(training.cutoff_seconds, first)],
         planner=planner,
         training=round_training,
         regime=ModelRounds(planner, round_training, clock),
@@ -116,21 +120,31 @@ def _notes(select: Selection | None) -> list[str]:
     ]
 
 
+def _cutoff_notes(cutoff: float | None, first: Plan) -> list[str]:
+    """A note if the cut-off ends the first round before any update arrives."""
+    arrivals = first.arrivals
+    if cutoff is None or arrivals is None or arrivals.any():
+        return []
+    soonest = float(first.price.served.whole.seconds.min())
+    return [
+        f"cutoff_seconds={cutoff:g}: no update arrives in round 1 (the first would after "
+        f"{soonest:.4g} s), so the model does not change: raise cutoff_seconds."
+    ]
+
+
 def _equal_losses(clients: IntArray, samples: int | None) -> FloatArray:
     """Losses of 0, with which a round is planned as a check."""
     return np.zeros(len(clients))
 
 
-def _checked_padding(
-    config: Config, model: TrainedModel, planner: Planner, structure: Structure
-) -> float | None:
-    """Check that rounds can be planned, and return the largest padded fraction.
+def _checked_plan(config: Config, model: TrainedModel, planner: Planner) -> Plan:
+    """Check that rounds can be planned, and return the plan of the first.
 
     Plans the first round, or all rounds if the algorithm plans ahead. Deadlines of all rounds are
     checked, too.
 
     Raises:
-        ConfigError: a round cannot be planned, or padding is requested but the model forbids it.
+        ConfigError: a round cannot be planned.
     """
     groups, per_round = model.groups, config.training.clients_per_round
     if groups is not None and per_round is not None:
@@ -147,9 +161,7 @@ def _checked_padding(
             planner.plan(number, losses=_equal_losses)
     if config.regime == "rounds":
         _check_deadlines(planner, config.training.rounds)
-    if first.client_submodels is None:
-        return config.run.padding
-    return structure.padding(config.run.padding)
+    return first
 
 
 def _check_deadlines(planner: Planner, rounds: int) -> None:

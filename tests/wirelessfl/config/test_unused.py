@@ -81,6 +81,7 @@ SECTIONS: dict[str, Callable[[Run], bool]] = {
     "eval_first": lambda run: False,  # needs sessions, and rounds that are not evaluated
     "stop_at_target": lambda run: False,  # needs target
     "client_joules": lambda run: run["schedule"] == "rounds",
+    "cutoff_seconds": lambda run: not tasks(run) and run["uplink"] != "aircomp",
     "weighting": lambda run: run["algorithm"] not in WITHOUT_MEAN,
     "padding": lambda run: run["algorithm"] in NARROW,
     "client_states": lambda run: run["algorithm"] in WITH_STATE,
@@ -138,6 +139,7 @@ VALUES = {
     "max_seconds": 9.0,
     "clients_per_round": 30,
     "client_joules": 2.5,
+    "cutoff_seconds": 2.5,
     "loss_candidates": 7,
     "tracking_clients": 30,
     "sessions": 4,
@@ -298,6 +300,21 @@ def test_tables_name_existing_flags() -> None:
             "fedast",
             {"client_joules": 1.0},
             'client_joules=1.0 conflicts with schedule "buffered", which has no synchronous rounds',
+        ),
+        (
+            "fedast",
+            {"cutoff_seconds": 1.0},
+            'cutoff_seconds=1.0 conflicts with schedule "buffered", which has no synchronous round',
+        ),
+        (
+            "hfedavg",
+            {"cutoff_seconds": 1.0, "uplink": "aircomp"},
+            'cutoff_seconds=1.0 conflicts with uplink "aircomp", over which the clients of a cell',
+        ),
+        (
+            "hfedavg",
+            {"cutoff_seconds": 1.0, "uplink": "ofdma", "round_deadline": 2.0},
+            "cutoff_seconds=1.0 conflicts with round_deadline=2, which all updates meet: choose",
         ),
         (
             "fedavg",

@@ -34,6 +34,12 @@ class TrainingSection(Section):
         ge=1,
         description="clients that update and send tracking terms (default: all)",
     )
+    cutoff_seconds: float | None = Field(
+        None,
+        gt=0,
+        description="seconds after which an edge round ends without the updates that have not "
+        "arrived (default: none)",
+    )
     client_joules: float | None = Field(
         None,
         gt=0,
