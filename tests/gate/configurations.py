@@ -61,12 +61,15 @@ def one(algorithm: str, how: How = "whole", **flags: Any) -> Configuration:
     }
     files = flags.pop("files", None)
     defaults = dict(DEFAULTS)
+    if "local_epochs" in flags:  # it replaces the number of steps
+        del defaults["local_steps"]
     if "network" in objects:  # it defines the number of clients
         del defaults["clients"]
     return Configuration(algorithm, defaults | flags, how, objects, files)
 
 
 STAR = {
+    "local-epochs": one("scaffold", how="resumed", local_epochs=0.4, alpha=0.3, split="dirichlet"),
     "fedavg": one("fedavg", momentum=0.9, split="iid", pixels="unit", seed=3, target=0.5),
     "fedavg-m": one("fedavg-m", beta=0.2, uplink="ofdma", split="dirichlet", weighting="samples"),
     "fedprox": one("fedprox", mu=0.1, uplink="fixed", rate_mbps=20.0, split="two-shard"),

@@ -270,6 +270,18 @@ def _selection(settings: Settings) -> Found:
         yield from ((("select", key), reason) for key in settings.select or {})
 
 
+def _local_steps(settings: Settings) -> Found:
+    """A number of local steps that a number of passes replaces."""
+    passes = settings.training.local_epochs
+    if passes is None:
+        return
+    yield (
+        ("training", "local_steps"),
+        f"conflicts with local_epochs={passes:g}, which gives each client its own number of steps: "
+        "choose one of them",
+    )
+
+
 def _cutoff(settings: Settings) -> Found:
     """A cut-off where no update can miss it."""
     place, uplink = ("training", "cutoff_seconds"), settings.choices.uplink
@@ -377,6 +389,7 @@ RULES = (
     _requests,
     _sessions,
     _selection,
+    _local_steps,
     _cutoff,
     _stop_at_target,
     _algorithm,

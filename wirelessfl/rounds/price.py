@@ -158,7 +158,7 @@ class Pricing:
         # Submodels of nodes cross the backhaul; those of clients are parts of whole models.
         whole = np.full_like(length, self.spec.size)
         backhaul = self._backhaul_seconds(length if jointly is None else whole)
-        steps, cycles = self.settings.local_steps, self.links.network.cycles_per_step
+        steps, cycles = self.settings.steps.at(who.clients), self.links.network.cycles_per_step
         vectors = who.vectors(self.algorithm)
         return Load(
             steps * cycles * (length / self.spec.size),

@@ -61,7 +61,7 @@ def build_rounds(config: Config, given: GivenObjects, shards: Shards) -> RoundsS
     )
     structure = Structure(model, choices.model.layers)
     sample_weights = model.sample_weights(training.weighting)
-    planner = make_planner(config, network, structure, model.step_cost, sample_weights)
+    planner = make_planner(config, network, structure, model.step_cost, sample_weights, model.steps)
     network = planner.network
     first = _checked_plan(config, model, planner)
     padding = config.run.padding

@@ -17,7 +17,13 @@ from wirelessfl.config import Config
 from wirelessfl.data import Dataset
 from wirelessfl.data.client_samples import ClientSamples
 from wirelessfl.data.label_groups import LabelGroups
-from wirelessfl.setup.computing import Computing, Workload, expect_workers, find_device
+from wirelessfl.setup.computing import (
+    Computing,
+    Workload,
+    expect_workers,
+    find_device,
+    step_counts,
+)
 from wirelessfl.setup.data import Loaded, given_dataset
 from wirelessfl.setup.executors import Trained, build_executor
 from wirelessfl.setup.given_objects import GivenObjects
@@ -28,6 +34,7 @@ from wirelessfl.training.cohort import Penalty, need_features
 from wirelessfl.training.evaluate import Samples
 from wirelessfl.training.executor import Executor, TrainingData
 from wirelessfl.training.objective import Objective
+from wirelessfl.training.step_counts import StepCounts
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +54,7 @@ class TrainedModel:
         validation: held-out training samples; None without validation.
         executor: computes local updates.
         computing: resolved device, workers and threads.
+        steps: number of local steps of each client.
         step_cost: counted cost of a full-model step; None unless ``cycles_per_flop`` is set.
         notes: messages for the user, one line each.
     """
@@ -63,6 +71,7 @@ class TrainedModel:
     validation: Samples | None
     executor: Executor
     computing: Computing
+    steps: StepCounts
     step_cost: StepCost | None
     notes: list[str]
 
@@ -123,6 +132,15 @@ def build_model_of(
     objective = Objective.of(module)
     start = objective.spec.from_module(module).cpu()
     device = find_device(config.run.device)
+    steps = step_counts(config.training, samples.sizes)
+    if config.training.local_epochs is not None:
+        ratio = steps.average / config.training.local_steps
+        workload = replace(
+            workload,
+            steps=max(1, round(workload.steps * ratio)),
+            # A GPU records the steps of a chunk, whose number differs between chunks.
+            steady=workload.steady and (steps.each is None or device.type == "cpu"),
+        )
     module.to(device)
     inputs, labels = data.train_inputs.to(device), data.train_labels.to(device)
     # No client can fill a larger batch. Equal widths keep results independent of the chunk.
@@ -160,6 +178,7 @@ def build_model_of(
         validation=_validation(data, held, device),
         executor=executor,
         computing=computing,
+        steps=steps,
         step_cost=step_cost,
         notes=notes,
     )

@@ -139,6 +139,7 @@ VALUES = {
     "max_seconds": 9.0,
     "clients_per_round": 30,
     "client_joules": 2.5,
+    "local_epochs": 1.5,
     "cutoff_seconds": 2.5,
     "loss_candidates": 7,
     "tracking_clients": 30,
@@ -300,6 +301,11 @@ def test_tables_name_existing_flags() -> None:
             "fedast",
             {"client_joules": 1.0},
             'client_joules=1.0 conflicts with schedule "buffered", which has no synchronous rounds',
+        ),
+        (
+            "fedavg",
+            {"local_epochs": 1.0, "local_steps": 20},
+            "local_steps=20 conflicts with local_epochs=1, which gives each client its own number",
         ),
         (
             "fedast",

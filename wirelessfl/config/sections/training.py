@@ -13,6 +13,12 @@ class TrainingSection(Section):
     """Numbers of rounds and local steps, batch size, sampled clients and their weights."""
 
     local_steps: int = Field(20, ge=1, le=10**9, description="H, mini-batch steps per edge round")
+    local_epochs: float | None = Field(
+        None,
+        gt=0,
+        le=1e6,
+        description="passes of each client over its samples (default: none)",
+    )
     edge_rounds: int | None = Field(
         None, ge=1, description="E, edge rounds per global round (default: 5)"
     )
@@ -37,8 +43,7 @@ class TrainingSection(Section):
     cutoff_seconds: float | None = Field(
         None,
         gt=0,
-        description="seconds after which an edge round ends without the updates that have not "
-        "arrived (default: none)",
+        description="end of an edge round without late updates, s (default: none)",
     )
     client_joules: float | None = Field(
         None,
