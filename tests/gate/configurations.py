@@ -63,12 +63,15 @@ def one(algorithm: str, how: How = "whole", **flags: Any) -> Configuration:
     }
     files = flags.pop("files", None)
     defaults = dict(DEFAULTS)
+    if "local_epochs" in flags:  # it replaces the number of steps
+        del defaults["local_steps"]
     if "network" in {*objects, *flags} or "split" in objects:  # they define the number of clients
         del defaults["clients"]
     return Configuration(algorithm, defaults | flags, how, objects, files)
 
 
 STAR = {
+    "local-epochs": one("scaffold", how="resumed", local_epochs=0.4, alpha=0.3, split="dirichlet"),
     "fedavg": one("fedavg", momentum=0.9, split="iid", pixels="unit", seed=3, target=0.5),
     "fedavg-m": one("fedavg-m", beta=0.2, uplink="ofdma", split="dirichlet", weighting="samples"),
     "fedprox": one("fedprox", mu=0.1, uplink="fixed", rate_mbps=20.0, split="two-shard"),
@@ -169,6 +172,7 @@ DECIDED = {
     "deadline-lost": one(
         "fedavg", uplink="ofdma", round_deadline=0.02, late="lost", energy_weight=1.0
     ),
+    "cutoff": one("hfedavg", cells=2, edge_rounds=2, cutoff_seconds=0.04, path_gain_db=(-9, 9)),
     "select-soonest": one("hfedavg", **FEWER, cells=2, select="soonest", order="ready"),
     "select-best-channel": one("fedavg", **FEWER, select="best-channel", uplink="ofdma"),
     "select-round-robin": one("fedavg", **FEWER, select="round-robin", client_joules=0.02),

@@ -169,6 +169,6 @@ class Algorithm(ClientRule):
                 f"cells at once. Choose buffer 1 to {cells}, or raise cells."
             )
 
-    def unit(self, payload: Payload, local_steps: int) -> float:
+    def unit(self, payload: Payload, local_steps: float) -> float:
         """Unit in which an analog uplink sends ``payload`` after ``local_steps`` local steps."""
         return self.lr if payload.unit == "lr" else 1.0

@@ -56,7 +56,7 @@ class Tracked(Algorithm):
         """y, the mean of y_i over the registered clients."""
         return (*super().recounted, *self.tracked)
 
-    def unit(self, payload: Payload, local_steps: int) -> float:
+    def unit(self, payload: Payload, local_steps: float) -> float:
         """Unit 1/K for the change of y_i, which is then sent as accumulated gradients (21)."""
         if payload.name == TRACKING:
             return 1.0 / local_steps

@@ -38,6 +38,7 @@ from wirelessfl.training.batches import BatchSource
 from wirelessfl.training.executor import Executor, TrainingData
 from wirelessfl.training.objective import Objective
 from wirelessfl.training.stacked import StackedExecutor
+from wirelessfl.training.step_counts import StepCounts
 from wirelessfl.training.tuning import default_chunk, estimated_step_seconds
 from wirelessfl.training.vmapped import VmapExecutor
 from wirelessfl.training.workers import WorkersExecutor
@@ -85,7 +86,9 @@ def _world(
         network = section_vi_c(1, clients, stream=Stream(0, ("network",)))
         seconds = [network.cycles_per_step / network.cpu_hz] * tasks
         elements, stream = [Elements(199_210, 199_210)] * tasks, Stream(0, ("uploads",))
-        durations = Wireless(network, Tdma(), [STEPS] * tasks, seconds, elements, None, stream)
+        durations = Wireless(
+            network, Tdma(), [StepCounts(STEPS)] * tasks, seconds, elements, None, stream
+        )
     schedule = BufferedScheduler([TaskPlan(REQUESTS, BUFFER, versions)] * tasks, report_every=None)
     regime = Asynchronous(models, Requests(clock, durations, clients, Stream(0, ("requests",))))
     clock.after(0.0, Started())
@@ -150,7 +153,7 @@ def _training(repeats: int, data_dir: Path | None, merges: int) -> Rows:
     def learner(executor: Executor) -> Learner:
         weights = Weights(np.zeros(clients, dtype=np.int64))
         server = Server(algorithm, Tdma(), weights, InMemory((), task.spec.size), start)
-        local = LocalSteps("mnist", algorithm, task, executor, STEPS)
+        local = LocalSteps("mnist", algorithm, task, executor, StepCounts(STEPS))
         return Learner(server, local, EvaluationSet(x[:1], y[:1]), Stream(0))
 
     ways: dict[str, Executor] = {}

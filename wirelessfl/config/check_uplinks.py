@@ -22,6 +22,12 @@ def check_payloads(settings: Settings) -> None:
             f'"{settings.algorithm["name"]}" send models: choose option "S", or an algorithm such '
             'as "fedast".'
         )
+    if settings.choices.schedule.measured is not None and settings.training.local_epochs:
+        raise ConfigError(
+            f'option="D" conflicts with local_epochs={settings.training.local_epochs:g}: it '
+            "measures the spread of updates of equal numbers of local steps. Choose option "
+            '"S", or give local_steps instead.'
+        )
     alone = [payload.name for payload in algorithm.payloads if payload.each]
     if alone and uplink.gives == "sum":
         local = settings.algorithm.get("local", LOCAL)

@@ -13,7 +13,9 @@ from wirelessfl.wording import shown
 TASK_SETTINGS = {
     "data": [name for name in SECTIONS["data"].model_fields if name != "data_dir"],
     "network": ["step_seconds", "cycles_per_step", "cycles_per_flop"],
-    "training": ["local_steps", "batch_size", "rounds", "clients_per_round", "weighting"],
+    "training": [
+        *("local_steps", "local_epochs", "batch_size", "rounds", "clients_per_round", "weighting"),
+    ],
     "evaluation": ["target", "metric", "monitor"],
     "run": ["executor", "chunk", "replay", "workers"],
 }

@@ -271,6 +271,40 @@ def _selection(settings: Settings) -> Found:
         yield from ((("select", key), reason) for key in settings.select or {})
 
 
+def _local_steps(settings: Settings) -> Found:
+    """A number of local steps that a number of passes replaces."""
+    passes = settings.training.local_epochs
+    if passes is None:
+        return
+    yield (
+        ("training", "local_steps"),
+        f"conflicts with local_epochs={passes:g}, which gives each client its own number of steps: "
+        "choose one of them",
+    )
+
+
+def _cutoff(settings: Settings) -> Found:
+    """A cut-off where no update can miss it."""
+    place, uplink = ("training", "cutoff_seconds"), settings.choices.uplink
+    if settings.regime == "tasks":
+        title = f'schedule "{settings.schedule["name"]}"'
+        yield place, f"conflicts with {title}, {NO_ROUNDS}"
+    elif uplink.gives == "sum":
+        yield (
+            place,
+            f'conflicts with uplink "{settings.frame.uplink.title}", over which the clients of a '
+            'cell send at the same time: choose uplink "tdma", "ofdma" or "fixed"',
+        )
+    elif uplink.deadline_seconds is not None:
+        failures = settings.choices.failures
+        if failures is None or failures.never or not failures.repeats:
+            yield (
+                place,
+                f"conflicts with round_deadline={uplink.deadline_seconds:g}, which all updates "
+                "meet: choose one of them",
+            )
+
+
 def _stop_at_target(settings: Settings) -> Found:
     """``stop_at_target`` without a target, or where accuracies do not end the run."""
     place = ("evaluation", "stop_at_target")
@@ -386,6 +420,8 @@ RULES = (
     _requests,
     _sessions,
     _selection,
+    _local_steps,
+    _cutoff,
     _stop_at_target,
     _patience,
     _algorithm,

@@ -311,7 +311,8 @@ def simulated(
         guard(type(given.network.fading), Fading)
     with seeded_generators(Stream(config.run.seed, ("users' code",))):
         planned = plan_without_data(config, given)
-        training = UntrainedRounds(_server(config, planned), joules=joules)
+        settings = planned.planner.settings
+        training = UntrainedRounds(_server(config, planned), settings, joules=joules)
         clock = Clock()
         schedule, regime = _simulated(config, planned, training, clock, rounds)
         found = Simulation(planned, training, clock, regime)

@@ -25,6 +25,7 @@ from wirelessfl.rounds.plan import Plan
 from wirelessfl.schedules.events import Decision, Event, Report, Scheduler, Stop
 from wirelessfl.setup.arguments import check_objects
 from wirelessfl.setup.given_objects import GivenObjects, configured
+from wirelessfl.training.step_counts import StepCounts
 from wirelessfl.wording import shown
 
 ROUNDS = 2
@@ -42,7 +43,7 @@ class RoundTimeline:
         cells: number of cells.
         seconds: simulated seconds that are shown.
         radio: whether updates cross the radio channel.
-        local_steps: H.
+        steps: number of local steps of each client.
     """
 
     laps: list[Lap]
@@ -51,14 +52,14 @@ class RoundTimeline:
     cells: int
     seconds: float
     radio: bool
-    local_steps: int
+    steps: StepCounts
 
     @cached_property
     def log(self) -> ClientLog:
         """Seconds, joules, SNR and rate of each client in each round, as in the client log."""
         return joined(
             [
-                entries(lap.costs, place, lap.number, lap.trial, self.radio, self.local_steps)
+                entries(lap.costs, place, lap.number, lap.trial, self.radio, self.steps)
                 for place, lap in enumerate(self.laps, start=1)
             ]
         )
@@ -166,7 +167,7 @@ def round_timeline(
         network.cells,
         end if seconds is None else min(end, float(seconds)),
         config.choices.uplink.radio,
-        found.planned.planner.settings.local_steps,
+        found.planned.planner.settings.steps,
     )
 
 

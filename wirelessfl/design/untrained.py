@@ -12,6 +12,7 @@ from channels.arrays import FloatArray
 from channels.streams import Stream
 from wirelessfl.rounds.cells import AsynchronousCells
 from wirelessfl.rounds.plan import Plan
+from wirelessfl.rounds.settings import TrainingSettings
 from wirelessfl.rounds.training import RoundTraining, Totals
 from wirelessfl.schedules.events import Decision, Event, Report, Scheduler, Stop
 from wirelessfl.server.ledger import Ledger
@@ -31,6 +32,7 @@ class WithoutJoules(Totals):
         self.backhaul_mib += plan.price.backhaul_mib
         self.lost += plan.price.lost
         self.silent += plan.price.silent
+        self.count_late(plan)
 
     def row(self) -> dict[str, float]:
         """The sums of which joules are not a part."""
@@ -42,12 +44,13 @@ class UntrainedRounds(RoundTraining):
 
     Args:
         server: server of the model, which does not change.
+        settings: local steps, edge rounds and cut-off.
         joules: whether energy is counted.
     """
 
-    def __init__(self, server: Server, *, joules: bool) -> None:
-        self.server = server
-        self.totals = (Totals if joules else WithoutJoules).of(server.uplink)
+    def __init__(self, server: Server, settings: TrainingSettings, *, joules: bool) -> None:
+        self.server, self.settings = server, settings
+        self.totals = (Totals if joules else WithoutJoules).of(server.uplink, settings)
         self.counts_joules = joules
         self.ledger = Ledger(len(server.weights.node_of))
         self.penalties, self.teacher = (), None
@@ -60,7 +63,8 @@ class UntrainedRounds(RoundTraining):
     def branch(self, stream: Stream) -> UntrainedRounds:
         """Return a copy for trial rounds."""
         twin = copy.copy(self)
-        twin.server, twin.totals = self.server.branch(), type(self.totals).of(self.server.uplink)
+        twin.server = self.server.branch()
+        twin.totals = type(self.totals).of(self.server.uplink, self.settings)
         twin.ledger, twin.log = Ledger(self.ledger.clients), None
         twin.node_seconds = []
         return twin

@@ -72,10 +72,7 @@ class ModelChoice(Choice):
     layers: Annotated[
         tuple[str, ...] | None,
         BeforeValidator(_names),
-        Field(
-            description="layers to split, e.g. fc1,fc2: for hist, fully connected layers in order; "
-            "for submodels of clients, the layers to narrow (default: the model's, or all)"
-        ),
+        Field(description="layers to split (hist: fully connected ones in order), e.g. fc1,fc2"),
     ] = None
 
     @property

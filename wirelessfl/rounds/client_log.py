@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from channels.arrays import FloatArray
 from wirelessfl.rounds.client_costs import ClientCosts
+from wirelessfl.training.step_counts import StepCounts
 
 WHOLE = (
     "entry", "round", "trial", "client", "cell", "steps", "arrived", "last_in_cell", "straggler",
@@ -187,7 +188,7 @@ class ClientLog:
 
 
 def entries(
-    costs: ClientCosts, entry: int, number: int, trial: bool, radio: bool, local_steps: int
+    costs: ClientCosts, entry: int, number: int, trial: bool, radio: bool, steps: StepCounts
 ) -> dict[str, NDArray[Any]]:
     """The entries of a round, [senders] by column; see ``ClientLog``.
 
@@ -197,13 +198,15 @@ def entries(
         number: number of the round, from 1.
         trial: whether it is a trial round.
         radio: whether updates cross the radio channel; otherwise entries have no SNR.
-        local_steps: H.
+        steps: number of local steps of each client.
     """
     found: dict[str, NDArray[Any]] = dict(costs.columns())
     count = len(costs.clients)
     if not radio:
         found["snr_db"] = np.full(count, np.nan)
-    found["steps"] = np.rint(local_steps * costs.over_rounds(costs.trains)).astype(np.int64)
+    found["steps"] = np.rint(steps.at(costs.clients) * costs.over_rounds(costs.trains)).astype(
+        np.int64
+    )
     for name, value in (("entry", entry), ("round", number), ("trial", int(trial))):
         found[name] = np.full(count, value)
     return found

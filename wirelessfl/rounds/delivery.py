@@ -10,6 +10,7 @@ from channels import Access, ChannelDraw, Load, Service
 from channels.arrays import BoolArray, FloatArray, IntArray
 from channels.streams import Stream
 from wirelessfl.failures import Failures
+from wirelessfl.rounds.cutoff import begin_seconds, training_seconds
 
 
 def delivered(
@@ -19,6 +20,7 @@ def delivered(
     failures: Failures | None,
     edge_rounds: int,
     stream: Stream,
+    cutoff: float = np.inf,
 ) -> Service:
     """Serve the edge rounds of a global round, whose uploads may fail.
 
@@ -34,6 +36,8 @@ def delivered(
         failures: which uploads fail; None for none.
         edge_rounds: number of edge rounds.
         stream: randomness of the failures.
+        cutoff: seconds after which nobody waits for an update any more: a client that fails until
+            then repeats its upload no longer than that.
 
     Returns:
         Service of the blocks; with failures, of each edge round: [edge_rounds, senders].
@@ -56,6 +60,8 @@ def delivered(
             arrived=np.broadcast_to(service.arrived, shape) & ~(sends & (uniform < chance)),
         )
     times = np.where(sends, _until_success(chance, uniform), 1.0)
+    if np.isfinite(cutoff):
+        times = np.minimum(times, _until(cutoff, load, draws, service))
     return _repeated(access, load, known, service, times)
 
 
@@ -131,6 +137,14 @@ def _until_success(chance: FloatArray, uniform: FloatArray) -> FloatArray:
     return np.where(chance >= 1, np.inf, 1 + np.where(chance > 0, more, 0.0))
 
 
+def _until(cutoff: float, load: Load, draws: ChannelDraw, service: Service) -> FloatArray:
+    """Number of transmissions that a client starts before the cut-off, and one more."""
+    begin = begin_seconds(service, load, draws.network)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        many = np.ceil((cutoff - begin) / (service.seconds - begin))
+    return np.where(service.seconds > begin, np.maximum(many, 0.0) + 1, 1.0)
+
+
 def _repeated(
     access: Access, load: Load, known: ChannelDraw, service: Service, times: FloatArray
 ) -> Service:
@@ -145,9 +159,7 @@ def _repeated(
     network, clocks = known.network, service.decision.cpu_hz
     clocks = network.cpu_hz if clocks is None else clocks
     # A client that an access has left out has no clock, no energy and no update.
-    trains = (load.cycles > 0) & (clocks > 0)
-    training = np.divide(load.cycles, clocks, out=np.zeros(clocks.shape), where=trains)
-    ready = load.start_seconds + training
+    ready = load.start_seconds + training_seconds(load, network, service.decision)
     computing = network.switched_capacitance * clocks**2 * load.cycles
     with np.errstate(invalid="ignore"):
         seconds = ready + times * (service.seconds - ready)

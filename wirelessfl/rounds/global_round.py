@@ -136,7 +136,7 @@ class GlobalRound:
         senders = Senders(
             plan.clients[rows],
             self.rule,
-            self.local.settings.local_steps,
+            self.local.settings.steps.mean(plan.clients[rows]),
             self.stream,
             plan.tracking[rows],
         )

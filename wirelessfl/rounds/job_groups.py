@@ -64,20 +64,30 @@ class JobGroup:
         return {name: self.submodels.spread(value, part) for name, value in payloads.items()}
 
 
-def job_groups(work: Work, servers: State, padding: float, chunk: int) -> Iterator[JobGroup]:
-    """Group the clients of ``work`` into jobs.
+def job_groups(
+    work: Work, servers: State, padding: float, chunk: int, steps: IntArray | None = None
+) -> Iterator[JobGroup]:
+    """Group the clients of ``work`` into jobs; those of a job are in the order of their steps.
 
     Args:
         work: clients and their submodels.
         servers: tensors that the nodes send, [nodes, P_max] by name.
         padding: largest padded fraction of a mixed-width batch.
         chunk: number of clients that an executor trains concurrently.
+        steps: number of local steps of each client; None if all have the same.
     """
     all_rows, each = np.arange(len(work.clients)), work.client_submodels
+
+    def ordered(rows: IntArray) -> IntArray:
+        return rows if steps is None else rows[np.argsort(steps[rows], kind="stable")]
+
     if each is None:
-        yield JobGroup(all_rows, work.submodels, work.node, servers)
+        rows = ordered(all_rows)
+        node = work.node if steps is None else work.node[rows]
+        yield JobGroup(rows, work.submodels, node, servers)
         return
-    for rows in each.batches(padding, max(SOME, chunk)):
+    for batch in each.batches(padding, max(SOME, chunk)):
+        rows = ordered(batch)
         submodels, node = each.of(rows), work.node[rows]
         taken = {name: submodels.gather_from(value, node) for name, value in servers.items()}
         yield JobGroup(rows, submodels, np.arange(len(rows)), taken, apart=True)

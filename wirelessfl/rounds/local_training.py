@@ -62,9 +62,11 @@ class LocalTraining:
             reception: receives their uploads.
         """
         label = f"{self.title} {plan.round + 1}, edge round {number + 1}"
-        for group in job_groups(plan, servers, self.settings.padding, self.executor.chunk):
+        padding, steps = self.settings.padding, self.settings.steps
+        each = steps.some(plan.clients)
+        for group in job_groups(plan, servers, padding, self.executor.chunk, each):
             self._train_group(group, self._job(rule, plan, number, group, label), reception)
-        self.steps_done.add(plan.clients, self.settings.local_steps)
+        self.steps_done.add(plan.clients, steps.at(plan.clients))
 
     def _job(self, rule: Algorithm, plan: Plan, number: int, group: JobGroup, label: str) -> Job:
         clients, like = plan.clients[group.rows], group.servers["params"]
@@ -82,6 +84,7 @@ class LocalTraining:
             first_steps=self.steps_done.of(clients),
             local_steps=self.settings.local_steps,
             label=label,
+            client_steps=self.settings.steps.some(clients),
             tracking=tracking,
             recall=lambda who, node: self.states.gather(
                 rule.client_state, group.submodels, who, node, like

@@ -75,11 +75,17 @@ class Price:
 
     @property
     def lost(self) -> int:
-        """Number of updates that failed or would be too late, in all edge rounds."""
+        """Number of updates that failed or would miss the round's deadline, in all edge rounds."""
         served = self.served
         if served.arrived is None:
             return 0
-        return served.count(~served.arrived) - self.silent
+        return served.count(~served.arrived) - self.silent - (self.late or 0)
+
+    @property
+    def late(self) -> int | None:
+        """Number of updates that miss the cut-off, in all edge rounds; None without a cut-off."""
+        late = self.served.late
+        return None if late is None else self.served.count(np.atleast_2d(late))
 
 
 @dataclass(frozen=True)
@@ -152,7 +158,7 @@ class Pricing:
         # Submodels of nodes cross the backhaul; those of clients are parts of whole models.
         whole = np.full_like(length, self.spec.size)
         backhaul = self._backhaul_seconds(length if jointly is None else whole)
-        steps, cycles = self.settings.local_steps, self.links.network.cycles_per_step
+        steps, cycles = self.settings.steps.at(who.clients), self.links.network.cycles_per_step
         vectors = who.vectors(self.algorithm)
         return Load(
             steps * cycles * (length / self.spec.size),
@@ -204,6 +210,7 @@ class Pricing:
             stream.child("failures"),
             silent,
             self.links.failures,
+            settings.cutoff_seconds,
         )
         # Backhaul: nodes with submodels exchange these; otherwise they exchange whole models.
         exchanged = nodes if each is None else np.full_like(nodes, self.spec.size)

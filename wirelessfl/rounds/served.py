@@ -13,6 +13,7 @@ from channels.streams import Stream
 from solvers import DeadlineMissedError
 from wirelessfl.errors import ConfigError
 from wirelessfl.failures import Failures
+from wirelessfl.rounds.cutoff import cut_off, late_updates
 from wirelessfl.rounds.delivery import delivered
 from wirelessfl.uplinks.checked import serving
 
@@ -30,6 +31,8 @@ class Served:
         stream: randomness of failures.
         silent: [blocks, senders] boolean, clients that send nothing; None for none.
         failures: which uploads fail; None for none.
+        cutoff: seconds after which an edge round ends without the updates that are missing; None if
+            it waits for all.
     """
 
     access: Access
@@ -40,10 +43,30 @@ class Served:
     stream: Stream
     silent: BoolArray | None = None
     failures: Failures | None = None
+    cutoff: float | None = None
 
     @cached_property
     def service(self) -> Service:
-        """Seconds, joules, arrivals and the decision of the edge rounds.
+        """Seconds, joules, arrivals and the decision of the edge rounds, up to the cut-off.
+
+        Raises:
+            ConfigError: the access cannot serve the load.
+        """
+        whole = self.whole
+        if self.cutoff is None:
+            return whole
+        return cut_off(whole, self.load, self.draws.network, self.cutoff)
+
+    @property
+    def late(self) -> BoolArray | None:
+        """Updates that miss the cut-off, [blocks, senders]; None without a cut-off."""
+        if self.cutoff is None:
+            return None
+        return late_updates(self.whole, self.load, self.cutoff)
+
+    @cached_property
+    def whole(self) -> Service:
+        """The edge rounds without a cut-off.
 
         Raises:
             ConfigError: the access cannot serve the load.
@@ -51,7 +74,13 @@ class Served:
         with serving(self.title):
             try:
                 return delivered(
-                    self.access, self.load, self.draws, self.failures, self.edge_rounds, self.stream
+                    self.access,
+                    self.load,
+                    self.draws,
+                    self.failures,
+                    self.edge_rounds,
+                    self.stream,
+                    np.inf if self.cutoff is None else self.cutoff,
                 )
             except DeadlineMissedError as missed:
                 if np.isinf(self.load.deadline_seconds).all():
@@ -64,7 +93,7 @@ class Served:
     @property
     def seconds(self) -> FloatArray:
         """Seconds [..., senders] of the edge rounds."""
-        if self.access.costly:
+        if self._quick:
             with serving(self.title):
                 return self.access.seconds(self.load, self.draws)
         return self.service.seconds
@@ -76,7 +105,7 @@ class Served:
         The blocks are one for all edge rounds, or one for each.
         """
         found = np.ones((1, len(self.draws.network.numbers)), dtype=np.bool_)
-        if not self.access.costly:  # else all that are sent arrive
+        if not self._quick:  # else all that are sent arrive
             found = found & self.service.arrived
         if self.silent is not None:
             found = found & ~self.silent
@@ -85,7 +114,12 @@ class Served:
     @property
     def transmissions(self) -> FloatArray | None:
         """How often each client sends its update, [blocks, senders]; None for once each."""
-        return None if self.access.costly else self.service.transmissions
+        return None if self._quick else self.service.transmissions
+
+    @property
+    def _quick(self) -> bool:
+        """Whether seconds cost much less than the whole service."""
+        return self.access.costly and self.cutoff is None
 
     def count(self, which: BoolArray | None) -> int:
         """Number of updates in all edge rounds that are marked in ``which`` [blocks, senders]."""

@@ -39,6 +39,7 @@ class Totals:
         round_seconds: durations of the rounds, or of cells' rounds; None unless the uplink compares
             its decisions with equal shares.
         equal_seconds, equal_joules: durations and joules of the same rounds with equal shares.
+        late: see ``Price``; None unless rounds have a cut-off.
     """
 
     uplink_mib: float = 0.0
@@ -50,18 +51,26 @@ class Totals:
     round_seconds: float | None = None
     equal_seconds: float | None = None
     equal_joules: float | None = None
+    late: int | None = None
 
     @classmethod
-    def of(cls, uplink: Uplink) -> Self:
+    def of(cls, uplink: Uplink, settings: TrainingSettings) -> Self:
         """Sums of no rounds, with those of equal shares if the uplink compares them."""
         none = None if uplink.equal_shares is None else 0.0
-        return cls(round_seconds=none, equal_seconds=none, equal_joules=none)
+        late = None if settings.cutoff_seconds is None else 0
+        return cls(round_seconds=none, equal_seconds=none, equal_joules=none, late=late)
 
     def add(self, plan: Plan) -> None:
         """Add the cost of a round."""
         for name in ("uplink_mib", "downlink_mib", "backhaul_mib", "joules", "lost", "silent"):
             setattr(self, name, getattr(self, name) + getattr(plan.price, name))
+        self.count_late(plan)
         self.compare(plan)
+
+    def count_late(self, plan: Plan) -> None:
+        """Count the updates that miss the cut-off, if there is one."""
+        if plan.price.late is not None:
+            self.late = (self.late or 0) + plan.price.late
 
     def compare(self, plan: Plan) -> None:
         """Add the cost of a round with equal shares, if the uplink compares them."""
@@ -107,7 +116,7 @@ class RoundTraining:
         self.teacher: Tensor | None = None
         self.title = "round"
         self.steps_done = StepsDone()
-        self.totals = Totals.of(server.uplink)
+        self.totals = Totals.of(server.uplink, settings)
         self.ledger = Ledger(len(server.weights.node_of))
         self.metrics: dict[str, float] = {}
         self.client_losses: ClientLosses | None = None
@@ -136,7 +145,7 @@ class RoundTraining:
         """
         twin = copy.copy(self)
         twin.server, twin.steps_done = self.server.branch(), self.steps_done.copy()
-        twin.totals, twin.stream = Totals.of(self.server.uplink), stream
+        twin.totals, twin.stream = Totals.of(self.server.uplink, self.settings), stream
         twin.ledger, twin.log = Ledger(self.ledger.clients), None
         twin.penalties, twin.teacher, twin.title = (), None, "trial round"
         return twin

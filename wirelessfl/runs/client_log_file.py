@@ -14,6 +14,7 @@ from wirelessfl.rounds.plan import Plan
 from wirelessfl.runs.appended_file import AppendedFile
 from wirelessfl.runs.directory import CLIENT_LOG
 from wirelessfl.runs.files import NotWrittenError
+from wirelessfl.training.step_counts import StepCounts
 
 FORMAT = ",".join("%d" if name in WHOLE else "%.12g" for name in COLUMNS) + "\n"
 """A line; 12 digits keep sums over thousands of rounds exact to 9 digits."""
@@ -27,11 +28,11 @@ class ClientLogFile:
     Args:
         path: the file.
         radio: whether updates cross the radio channel; otherwise entries have no SNR.
-        local_steps: H.
+        steps: number of local steps of each client.
     """
 
-    def __init__(self, path: Path, radio: bool, local_steps: int) -> None:
-        self.radio, self.local_steps = radio, local_steps
+    def __init__(self, path: Path, radio: bool, steps: StepCounts) -> None:
+        self.radio, self.steps = radio, steps
         self.entries = 0
         self._file = AppendedFile(path, f"Restore it, or start a new run in another folder than "
                                         f"{path.parent}.")  # fmt: skip
@@ -48,7 +49,7 @@ class ClientLogFile:
         """
         self.entries += 1
         costs, round_ = ClientCosts.of(plan), plan.round + 1
-        table = entries(costs, self.entries, round_, trial, self.radio, self.local_steps)
+        table = entries(costs, self.entries, round_, trial, self.radio, self.steps)
         lines = [FORMAT % row for row in zip(*(table[n].tolist() for n in COLUMNS), strict=True)]
         if not self._file.length:
             lines.insert(0, ",".join(COLUMNS) + "\n")

@@ -115,7 +115,7 @@ class RoundsEngine:
         self.setup.training.server.states.attach(folder)
         if self.setup.config.run.client_log and self.setup.shards.rank == 0:
             uplink, steps = self.setup.config.choices.uplink, self.setup.planner.settings
-            self.log = ClientLogFile(folder / CLIENT_LOG, uplink.radio, steps.local_steps)
+            self.log = ClientLogFile(folder / CLIENT_LOG, uplink.radio, steps.steps)
             self.setup.training.log = self.log.add
 
     def saved(self) -> None:

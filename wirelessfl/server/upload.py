@@ -23,7 +23,7 @@ class Senders:
     Args:
         clients: [senders], client numbers; clients of a node are consecutive.
         rule: the algorithm, with the step size of their training.
-        local_steps: H, local steps of each client.
+        local_steps: H, local steps of each client; their mean if they differ.
         stream: random stream of their uploads.
         tracking: [senders] boolean, clients that send tracking terms; None for all.
         staleness: [senders], merges since each client received its model; None in rounds.
@@ -31,7 +31,7 @@ class Senders:
 
     clients: IntArray
     rule: Algorithm
-    local_steps: int
+    local_steps: float
     stream: Stream
     tracking: BoolArray | None = None
     staleness: IntArray | None = None

@@ -7,11 +7,13 @@ from typing import Any
 
 import torch
 
+from channels.arrays import IntArray
 from wirelessfl.config import Config
-from wirelessfl.config.sections import RunSection
+from wirelessfl.config.sections import RunSection, TrainingSection
 from wirelessfl.errors import ConfigError
 from wirelessfl.fork_server import fork_server
 from wirelessfl.processes import cores
+from wirelessfl.training.step_counts import StepCounts
 
 LONG_SECONDS = 10.0  # training time above which workers and replay pay off
 USUAL_STEP_SECONDS = 3e-4  # rough time of a local step while the model is not known yet
@@ -75,6 +77,28 @@ class Workload:
     def client_steps(self) -> int:
         """Total number of local steps of all clients."""
         return self.steps * self.updates
+
+
+def step_counts(training: TrainingSection, sizes: IntArray | None) -> StepCounts:
+    """Number of local steps of each client.
+
+    Args:
+        training: the settings.
+        sizes: [clients], number of samples of each client; None if they are not known.
+
+    Raises:
+        ConfigError: passes over the samples are configured, but their numbers are not known, or the
+            steps are too many.
+    """
+    passes = training.local_epochs
+    if passes is None:
+        return StepCounts(training.local_steps)
+    if sizes is None:
+        raise ConfigError(
+            f"local_epochs={passes:g} needs the numbers of samples of the clients, which are not "
+            "read here: give local_steps instead."
+        )
+    return StepCounts.of_passes(passes, sizes, training.batch_size)
 
 
 def expect_workers(settings: RunSection, workload: Workload) -> None:

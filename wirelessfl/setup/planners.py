@@ -19,6 +19,7 @@ from wirelessfl.rounds.plan import Participation, WholeModel
 from wirelessfl.rounds.planner import Planner
 from wirelessfl.rounds.settings import TrainingSettings
 from wirelessfl.selection import RandomSelection
+from wirelessfl.setup.computing import step_counts
 from wirelessfl.setup.data import Loaded
 from wirelessfl.setup.given_objects import NOTHING, GivenObjects
 from wirelessfl.setup.models import configured_model
@@ -26,6 +27,7 @@ from wirelessfl.setup.network import build_network
 from wirelessfl.setup.step_costs import StepCost, counted_cost
 from wirelessfl.setup.structure import Structure
 from wirelessfl.training.objective import Objective
+from wirelessfl.training.step_counts import StepCounts
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,8 +126,28 @@ def plan_without_data(config: Config, given: GivenObjects = NOTHING) -> Planned:
     presence = config.choices.presence
     groups = None if presence is None else presence.groups(model.data.classes, network.cell_of)
     structure = Structure(model, config.choices.model.layers)
-    planner = make_planner(config, network, structure, model.step_cost, None)
+    steps = _steps_without_training(config, given, network, stream)
+    planner = make_planner(config, network, structure, model.step_cost, None, steps)
     return Planned(planner, model, groups)
+
+
+def _steps_without_training(
+    config: Config, given: GivenObjects, network: Network, stream: Stream
+) -> StepCounts:
+    """Number of local steps of each client, for which passes need the split of the data.
+
+    Raises:
+        ConfigError: settings conflict.
+        DataError: the data set must be loaded, but is missing or damaged.
+    """
+    if config.training.local_epochs is None:
+        return step_counts(config.training, None)
+    loaded = Loaded()
+    data = loaded.dataset(config.data) if given.data is None else given.data
+    samples, *_ = loaded.split(
+        config.data, config.choices, data, network, stream.child("split"), given.split
+    )
+    return step_counts(config.training, samples.sizes)
 
 
 def make_planner(
@@ -134,6 +156,7 @@ def make_planner(
     structure: Structure,
     step_cost: StepCost | None,
     weights: FloatArray | None,
+    steps: StepCounts,
 ) -> Planner:
     """The planner of a run in rounds.
 
@@ -143,6 +166,7 @@ def make_planner(
         structure: the model, and the neurons that submodels can omit.
         step_cost: counted cost of a full-model step; None for that of the network.
         weights: [clients], weights of the clients in their cell's mean; None for equal weights.
+        steps: number of local steps of each client.
     """
     if step_cost is not None:
         network = replace(network, cycles_per_step=step_cost.cycles)
@@ -162,9 +186,11 @@ def make_planner(
         ),
         WholeModel(structure.model.objective.spec, structure.partition, structure.neurons),
         TrainingSettings(
-            local_steps=training.local_steps,
+            local_steps=steps.common,
+            client_steps=steps.each,
             edge_rounds=training.edge_rounds or 1,
             compression=None if compression is None or compression.identity else compression,
+            cutoff_seconds=training.cutoff_seconds,
         ),
         Stream(config.run.seed),
         Participation(

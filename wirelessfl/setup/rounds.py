@@ -62,9 +62,9 @@ def build_rounds(config: Config, given: GivenObjects, shards: Shards) -> RoundsS
     )
     structure = Structure(model, choices.model.layers)
     sample_weights = model.sample_weights(training.weighting)
-    planner = make_planner(config, network, structure, model.step_cost, sample_weights)
+    planner = make_planner(config, network, structure, model.step_cost, sample_weights, model.steps)
     network = planner.network
-    first = _checked_first(config, model, planner)
+    first = _checked_plan(config, model, planner)
     padding = config.run.padding
     if first.client_submodels is not None:
         padding = structure.padding(padding)
@@ -103,7 +103,10 @@ def build_rounds(config: Config, given: GivenObjects, shards: Shards) -> RoundsS
         ),
         limits=Limits.of(config, model.computing.threads),
         shards=shards,
-        notes=[*model.notes, *_notes(select), *implausible(config, network, first)],
+        notes=[
+            *(*model.notes, *_notes(select), *_cutoff_notes(training.cutoff_seconds, first)),
+            *implausible(config, network, first),
+        ],
         planner=planner,
         training=round_training,
         regime=ModelRounds(planner, round_training, clock),
@@ -121,13 +124,25 @@ def _notes(select: Selection | None) -> list[str]:
     ]
 
 
+def _cutoff_notes(cutoff: float | None, first: Plan) -> list[str]:
+    """A note if the cut-off ends the first round before any update arrives."""
+    arrivals = first.arrivals
+    if cutoff is None or arrivals is None or arrivals.any():
+        return []
+    soonest = float(first.price.served.whole.seconds.min())
+    return [
+        f"cutoff_seconds={cutoff:g}: no update arrives in round 1 (the first would after "
+        f"{soonest:.4g} s), so the model does not change: raise cutoff_seconds."
+    ]
+
+
 def _equal_losses(clients: IntArray, samples: int | None) -> FloatArray:
     """Losses of 0, with which a round is planned as a check."""
     return np.zeros(len(clients))
 
 
-def _checked_first(config: Config, model: TrainedModel, planner: Planner) -> Plan:
-    """Check that rounds can be planned, and return the plan of the first one.
+def _checked_plan(config: Config, model: TrainedModel, planner: Planner) -> Plan:
+    """Check that rounds can be planned, and return the plan of the first.
 
     Plans the first round, or all rounds if the algorithm plans ahead. Deadlines of all rounds are
     checked, too.

@@ -15,6 +15,7 @@ from solvers import allocate_requests
 from wirelessfl.config import Config
 from wirelessfl.schedules import Clock, Scope
 from wirelessfl.schedules.events import Scheduler
+from wirelessfl.setup.computing import step_counts
 from wirelessfl.setup.step_costs import StepCost
 from wirelessfl.tasks.asynchronous import Asynchronous
 from wirelessfl.tasks.delays import Delays, Elements, Scene, StepSeconds, TaskCosts
@@ -23,6 +24,7 @@ from wirelessfl.tasks.records import Records
 from wirelessfl.tasks.requests import Requests
 from wirelessfl.tasks.rounds import TaskRounds, TaskRoundSettings
 from wirelessfl.tasks.transmissions import GroupUploads, Transmissions, busy_at_once
+from wirelessfl.training.step_counts import StepCounts
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,7 @@ def build_times(
     models: Sequence[TaskModel],
     stream: Stream,
     *,
+    steps: Sequence[StepCounts] | None = None,
     step_costs: Sequence[StepCost | None] | None = None,
     records: Records | None = None,
 ) -> Times:
@@ -52,6 +55,7 @@ def build_times(
         elements: [tasks], number of transmitted values per whole model.
         models: model of each task.
         stream: the run's randomness.
+        steps: [tasks], local steps of each client; None for those of the settings.
         step_costs: [tasks], counted cost per step of each model; None if not counted.
         records: optional recorder of clients' work and merges; turns timed evaluations off.
     """
@@ -72,7 +76,7 @@ def build_times(
             senders=busy,
         ),
     )
-    delays = build_delays(config, network, elements, stream, step_costs)
+    delays = build_delays(config, network, elements, stream, step_costs, steps)
     if schedule.work == "requests":
         requests = Requests(
             clock,
@@ -127,6 +131,7 @@ def build_delays(
     elements: Sequence[Elements],
     stream: Stream,
     step_costs: Sequence[StepCost | None] | None = None,
+    steps: Sequence[StepCounts] | None = None,
 ) -> Delays:
     """Build the latency model of requests.
 
@@ -136,20 +141,27 @@ def build_delays(
         elements: [tasks], number of transmitted values per whole model.
         stream: the run's randomness.
         step_costs: [tasks], counted cost per step of each model; None if not counted.
+        steps: [tasks], local steps of each client; None for those of the settings.
+
+    Raises:
+        ConfigError: the settings do not give the numbers of steps.
     """
+    if steps is None:
+        steps = [step_counts(task.training, None) for task in config.tasks.values()]
     delays, uplink = config.choices.delays, config.choices.uplink
     assert delays is not None
     down, tasks = config.network.downlink_mbps, config.tasks.values()
     costs = [
         TaskCosts(
             task.data.dataset,
-            task.training.local_steps,
+            count,
             task.network.step_seconds,
             _step_seconds(table, network, cost),
             crossing,
         )
-        for task, table, cost, crossing in zip(
+        for task, count, table, cost, crossing in zip(
             tasks,
+            steps,
             config.task or ({},),
             step_costs or [None] * len(tasks),
             elements,

@@ -61,10 +61,10 @@ def build_tasks(config: Config, given: GivenObjects, shards: Shards) -> TasksSet
         models.append(model)
         learners.append(_learner(name, task, model, network, of_task, stream))
     elements = [Elements.of(model.algorithm, model.objective.spec.size) for model in models]
-    costs = [model.step_cost for model in models]
+    costs, steps = [model.step_cost for model in models], [model.steps for model in models]
     if not config.task and costs[0] is not None:
         network = replace(network, cycles_per_step=costs[0].cycles)
-    times = build_times(config, network, elements, learners, stream, step_costs=costs)
+    times = build_times(config, network, elements, learners, stream, steps=steps, step_costs=costs)
     names = list(config.tasks)
     return TasksSetup(
         config=_stored(config, models, learners),
@@ -172,7 +172,7 @@ def _learner(
             algorithm,
             objective,
             model.executor,
-            task.training.local_steps,
+            model.steps,
             task.choices.lr_schedule.shares(task.training.rounds),
             structure.neurons,
             padding or 0.0,

@@ -23,7 +23,13 @@ from wirelessfl.errors import ConfigError
 from wirelessfl.guard import described
 from wirelessfl.import_paths import is_import_path
 from wirelessfl.metrics import Measures
-from wirelessfl.setup.computing import Computing, Workload, expect_workers, find_device
+from wirelessfl.setup.computing import (
+    Computing,
+    Workload,
+    expect_workers,
+    find_device,
+    step_counts,
+)
 from wirelessfl.setup.data import Loaded
 from wirelessfl.setup.executors import Trained, build_executor
 from wirelessfl.setup.given_objects import GivenObjects
@@ -35,6 +41,7 @@ from wirelessfl.training.cohort import Penalty, need_features
 from wirelessfl.training.evaluate import Samples
 from wirelessfl.training.executor import Executor, TrainingData
 from wirelessfl.training.objective import Objective
+from wirelessfl.training.step_counts import StepCounts
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +62,7 @@ class TrainedModel:
         measures: further metrics of rows.
         executor: computes local updates.
         computing: resolved device, workers and threads.
+        steps: number of local steps of each client.
         step_cost: counted cost of a full-model step; None unless ``cycles_per_flop`` is set.
         notes: messages for the user, one line each.
     """
@@ -72,6 +80,7 @@ class TrainedModel:
     measures: Measures
     executor: Executor
     computing: Computing
+    steps: StepCounts
     step_cost: StepCost | None
     notes: list[str]
 
@@ -131,6 +140,15 @@ def build_model_of(
     objective = Objective.of(module)
     start = objective.spec.from_module(module).cpu()
     device = find_device(config.run.device)
+    steps = step_counts(config.training, samples.sizes)
+    if config.training.local_epochs is not None:
+        ratio = steps.average / config.training.local_steps
+        workload = replace(
+            workload,
+            steps=max(1, round(workload.steps * ratio)),
+            # A GPU records the steps of a chunk, whose number differs between chunks.
+            steady=workload.steady and (steps.each is None or device.type == "cpu"),
+        )
     module.to(device)
     inputs, labels = data.train_inputs.to(device), data.train_labels.to(device)
     objective, loss_note = with_loss(config, objective, data, given, device)
@@ -178,6 +196,7 @@ def build_model_of(
         measures=measures,
         executor=executor,
         computing=computing,
+        steps=steps,
         step_cost=step_cost,
         notes=notes,
     )

@@ -116,7 +116,7 @@ class Learner:
         """Send the current model to a client."""
         client, version = request.client, request.version
         first = self.steps_done[client]
-        self.steps_done[client] += self.local.count
+        self.steps_done[client] += self.local.steps.of(client)
         if request.lost_after is None:  # otherwise the update will be lost: do not train
             if self.deferred.lacks_model(version):
                 self.deferred.keep_model(version, self._broadcast())
@@ -215,7 +215,7 @@ class Learner:
         for done in self.local.train(work, self._broadcast(), server.states, share, what):
             merge.reception.add(done.rows, done.payloads)
             server.states.scatter(done.submodels, done.clients, done.node, done.kept)
-        self.steps_done.add(clients, self.local.count)
+        self.steps_done.add(clients, self.local.steps.at(clients))
         self.begun.update(clients.tolist())
         self.metrics = merge.finish()
 
@@ -224,7 +224,7 @@ class Learner:
         return Senders(
             clients,
             with_step_size(self.server.algorithm, self.local.lr_share(version)),
-            self.local.count,
+            self.local.steps.mean(clients),
             self.stream.child("round", version),
             tracking=np.ones(len(clients), dtype=np.bool_),
             staleness=staleness,
@@ -242,7 +242,7 @@ class Learner:
             return None
         updates = torch.cat([update[algorithm.payloads[0].name] for update in latest])
         lr = self.local.lr_share(self.server.version) * algorithm.lr
-        return spread(updates, lr, algorithm.server_step_size, self.local.count)
+        return spread(updates, lr, algorithm.server_step_size, self.local.steps.common)
 
     def _in_steps(self, update: State, version: int) -> State:
         """The update at full step size: Delta times a factor that all updates share."""

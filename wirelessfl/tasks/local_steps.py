@@ -14,6 +14,7 @@ from wirelessfl.training.cohort import State
 from wirelessfl.training.executor import Executor, Job
 from wirelessfl.training.objective import Objective
 from wirelessfl.training.rules import ClientRule
+from wirelessfl.training.step_counts import StepCounts
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +70,7 @@ class LocalSteps:
         rule: client rule of the algorithm.
         objective: model and loss.
         executor: where updates are computed.
-        count: tau, local steps per request or round.
+        steps: tau, local steps per request or round of each client.
         lr_share: maps the version of the received model to a factor of the rule's step size.
         neurons: finds all neurons that submodels can omit; None if all clients train the full
             model.
@@ -80,7 +81,7 @@ class LocalSteps:
     rule: ClientRule
     objective: Objective
     executor: Executor
-    count: int
+    steps: StepCounts
     lr_share: Callable[[int], float] = unchanged
     neurons: Callable[[], NeuronMap] | None = None
     padding: float = 0.0
@@ -98,7 +99,8 @@ class LocalSteps:
             what: description of the work, for messages.
         """
         rule = with_step_size(self.rule, share)
-        for group in job_groups(work, servers, self.padding, self.executor.chunk):
+        each = self.steps.some(work.clients)
+        for group in job_groups(work, servers, self.padding, self.executor.chunk, each):
             job = self._job(rule, work, group, states, what)
             for chunk in self.executor.train(job):
                 yield Done(
@@ -121,7 +123,8 @@ class LocalSteps:
             node=group.node,
             clients=work.clients[rows],
             first_steps=work.first_steps[rows],
-            local_steps=self.count,
+            local_steps=self.steps.common,
+            client_steps=self.steps.some(work.clients[rows]),
             label=f"task {self.task}, {what}",
             tracking=work.tracking[rows],
             recall=lambda who, node: states.gather(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
@@ -67,7 +68,7 @@ class Job:
         node: [clients], each client's node.
         clients: [clients], client indices.
         first_steps: [clients], number of local steps that each client has completed.
-        local_steps: H.
+        local_steps: H; unused if ``client_steps`` is given and its numbers differ.
         label: context for error messages, e.g. "round 3, edge round 1".
         tracking: [clients], whether a client sends the payloads of tracking clients; None means
             all do.
@@ -78,6 +79,8 @@ class Job:
         fresh: [clients], whether a client trains for the first time; None means clients without
             completed steps.
         factors: by name of a weight, a factor [nodes] of the inputs that the weight multiplies.
+        client_steps: [clients], local steps of each client, increasing; None for ``local_steps``
+            each. An executor trains clients with equal numbers at once, see ``parts``.
     """
 
     rule: ClientRule
@@ -93,6 +96,7 @@ class Job:
     penalties: tuple[Penalty, ...] = ()
     fresh: BoolArray | None = None
     factors: Factors = field(default_factory=dict)
+    client_steps: IntArray | None = None
 
     @property
     def title(self) -> str:
@@ -103,14 +107,30 @@ class Job:
 
     def of(self, part: slice) -> Job:
         """The job restricted to some of its clients."""
+        steps = None if self.client_steps is None else self.client_steps[part]
+        same = steps is not None and len(steps) > 0 and bool((steps == steps[0]).all())
         return replace(
             self,
+            client_steps=None if same else steps,
+            local_steps=int(steps[0]) if steps is not None and same else self.local_steps,
             node=self.node[part],
             clients=self.clients[part],
             first_steps=self.first_steps[part],
             tracking=None if self.tracking is None else self.tracking[part],
             fresh=None if self.fresh is None else self.fresh[part],
         )
+
+    def parts(self, chunk: int) -> list[slice]:
+        """Slices of at most ``chunk`` clients that have equal numbers of local steps."""
+        count = len(self.clients)
+        if self.client_steps is None:
+            return even_parts(count, chunk)
+        ends = [*(np.flatnonzero(np.diff(self.client_steps)) + 1).tolist(), count]
+        return [
+            slice(first + part.start, first + part.stop)
+            for first, end in pairwise([0, *ends])
+            for part in even_parts(end - first, chunk)
+        ]
 
     def kept(self) -> State:
         """The clients' state, [clients, P] by name; zeros before their first local steps."""
@@ -197,7 +217,7 @@ class Executor(ABC):
 
     def train(self, job: Job) -> Iterator[Chunk]:
         """Train the clients of ``job``; yields their payloads and state by chunk, in order."""
-        for part in even_parts(len(job.clients), self.chunk):
+        for part in job.parts(self.chunk):
             yield Chunk.of(part, self.results(job.of(part)))
 
     def results(self, job: Job) -> dict[str, Tensor]:

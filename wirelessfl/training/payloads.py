@@ -54,7 +54,7 @@ class Received:
         clients: [clients], indices of the senders.
         node: [clients], node of each sender.
         metrics: measurements of the uplink for this upload, e.g. its error, for the result rows.
-        local_steps: H, local steps of each sender.
+        local_steps: H, local steps of each sender; their mean if they differ.
         share: by payload, [nodes, 1], weight of its senders divided by the weight of all registered
             clients of the node. ``share * mean`` is the senders' weighted sum divided by the weight
             of all registered clients. If clients train submodels: [nodes, P], because the senders
@@ -73,7 +73,7 @@ class Received:
     clients: IntArray
     node: IntArray
     metrics: Mapping[str, float] = field(default_factory=dict)
-    local_steps: int = 1
+    local_steps: float = 1
     share: Mapping[str, Tensor] = field(default_factory=dict)
     staleness: IntArray | None = None
     weights: Sequence[float] = ()

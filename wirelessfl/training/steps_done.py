@@ -19,10 +19,11 @@ class StepsDone(Counter[int]):
         """Number of steps of each of these clients, [clients]."""
         return np.fromiter((self[client] for client in clients.tolist()), np.int64, len(clients))
 
-    def add(self, clients: IntArray, steps: int) -> None:
-        """Add ``steps`` to each of these clients."""
-        for client in clients.tolist():
-            self[client] += steps
+    def add(self, clients: IntArray, steps: int | IntArray) -> None:
+        """Add ``steps``, one number or [clients], to these clients."""
+        each = np.broadcast_to(steps, clients.shape)
+        for client, done in zip(clients.tolist(), each.tolist(), strict=True):
+            self[client] += done
 
     def tensors(self) -> dict[str, Tensor]:
         """Clients and their steps, for a checkpoint."""

@@ -27,7 +27,7 @@ from wirelessfl.fork_server import (
     unguarded,
 )
 from wirelessfl.signals import ignored
-from wirelessfl.training.executor import KEPT, Chunk, Executor, Job, even_parts
+from wirelessfl.training.executor import KEPT, Chunk, Executor, Job
 from wirelessfl.training.rules import ClientRule
 from wirelessfl.training.worker_process import Order, Shapes, SharedMemory, end_of, serve, views_in
 
@@ -143,7 +143,7 @@ class WorkersExecutor(Executor):
             TrainingError: a client failed.
         """
         self.start()
-        parts = even_parts(len(job.clients), self.chunk)
+        parts = job.parts(self.chunk)
         servers = self._share(job)
         bare = replace(job, servers={}, recall=None)
         orders = deque(enumerate(parts))

@@ -83,6 +83,7 @@ SECTIONS: dict[str, Callable[[Run], bool]] = {
     "patience": lambda run: not run["sessions"],
     "min_delta": lambda run: False,  # needs patience
     "client_joules": lambda run: run["schedule"] == "rounds",
+    "cutoff_seconds": lambda run: not tasks(run) and run["uplink"] != "aircomp",
     "weighting": lambda run: run["algorithm"] not in WITHOUT_MEAN,
     "padding": lambda run: run["algorithm"] in NARROW,
     "client_log": lambda run: not tasks(run),
@@ -142,6 +143,8 @@ VALUES = {
     "max_seconds": 9.0,
     "clients_per_round": 30,
     "client_joules": 2.5,
+    "local_epochs": 1.5,
+    "cutoff_seconds": 2.5,
     "loss_candidates": 7,
     "tracking_clients": 30,
     "sessions": 4,
@@ -306,6 +309,26 @@ def test_tables_name_existing_flags() -> None:
             "fedast",
             {"client_joules": 1.0},
             'client_joules=1.0 conflicts with schedule "buffered", which has no synchronous rounds',
+        ),
+        (
+            "fedavg",
+            {"local_epochs": 1.0, "local_steps": 20},
+            "local_steps=20 conflicts with local_epochs=1, which gives each client its own number",
+        ),
+        (
+            "fedast",
+            {"cutoff_seconds": 1.0},
+            'cutoff_seconds=1.0 conflicts with schedule "buffered", which has no synchronous round',
+        ),
+        (
+            "hfedavg",
+            {"cutoff_seconds": 1.0, "uplink": "aircomp"},
+            'cutoff_seconds=1.0 conflicts with uplink "aircomp", over which the clients of a cell',
+        ),
+        (
+            "hfedavg",
+            {"cutoff_seconds": 1.0, "uplink": "ofdma", "round_deadline": 2.0},
+            "cutoff_seconds=1.0 conflicts with round_deadline=2, which all updates meet: choose",
         ),
         (
             "fedavg",

@@ -11,6 +11,7 @@ from solvers import DeadlineMissedError, EnergyWithinDeadline, LeastTimeAndEnerg
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.rounds.equal_shares import EQUAL_SHARES, compared
+from wirelessfl.rounds.settings import TrainingSettings
 from wirelessfl.rounds.training import Totals
 from wirelessfl.setup import build
 from wirelessfl.setup.planners import plan_without_data
@@ -186,12 +187,16 @@ def test_a_run_and_its_summary_compare_with_equal_shares(tmp_path):
 
 
 def test_sums_survive_a_checkpoint():
-    totals = Totals.of(Ofdma(round_deadline=1.0))
+    totals = Totals.of(Ofdma(round_deadline=1.0), TrainingSettings(1, 1))
     totals.equal_joules = 3.5
     assert Totals(**totals.row()) == totals
-    plain = Totals.of(Ofdma())
+    plain = Totals.of(Ofdma(), TrainingSettings(1, 1))
     assert not set(EQUAL_SHARES) & plain.row().keys()
     assert Totals(**plain.row()) == plain
+    assert "late" not in plain.row()
+    late = Totals.of(Ofdma(), TrainingSettings(1, 1, cutoff_seconds=2.0))
+    assert late.row() == plain.row() | {"late": 0}
+    assert Totals(**late.row()) == late
 
 
 def test_accesses_of_settings():

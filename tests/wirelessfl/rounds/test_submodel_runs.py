@@ -252,7 +252,11 @@ def test_models_without_hidden_neurons_raise(config, toy):
     lstm = build_model("lstm", (4,), 5, dropout=0, stream=Stream(1), hidden=(6,))
     for module, data, words in (
         (torch.nn.Linear(12, 4), toy, "model Linear has no hidden neurons"),
-        (lstm, texts, r"model LSTM, layer 'layers\.0', cannot be traced"),
+        (
+            lstm,
+            texts,
+            r"model LSTM cannot be narrowed as a whole: layer 'layers\.0' cannot be traced",
+        ),
     ):
         settings = config("ra-fed")
         with pytest.raises(ConfigError, match=f"^{words}") as caught:

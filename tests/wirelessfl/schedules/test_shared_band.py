@@ -17,6 +17,7 @@ from wirelessfl.tasks.asynchronous import Asynchronous
 from wirelessfl.tasks.delays import Elements, Wireless
 from wirelessfl.tasks.records import Records
 from wirelessfl.tasks.requests import Requests
+from wirelessfl.training.step_counts import StepCounts
 from wirelessfl.uplinks import UPLINKS
 
 
@@ -24,7 +25,8 @@ def wireless(uplink, elements=1000, clients=2, down=None, **settings):
     network = section_vi_c(1, clients, stream=Stream(4))
     made = UPLINKS.find(uplink)(**settings)
     seconds = np.array([1.0, 1.5, 2.5, 4.0])[:clients] / 10
-    return Wireless(network, made, [10], [seconds], [Elements(elements, elements)], down, Stream(8))
+    steps, crossing = [StepCounts(10)], [Elements(elements, elements)]
+    return Wireless(network, made, steps, [seconds], crossing, down, Stream(8))
 
 
 def test_uploads_share_the_band_by_hand():

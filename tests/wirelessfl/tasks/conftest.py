@@ -16,6 +16,7 @@ from wirelessfl.setup.structure import Structure
 from wirelessfl.tasks.learner import EvaluationSet, Learner
 from wirelessfl.tasks.local_steps import LocalSteps
 from wirelessfl.tasks.request import Request
+from wirelessfl.training.step_counts import StepCounts
 from wirelessfl.uplinks import UPLINKS
 
 STEPS = 3
@@ -59,7 +60,13 @@ def task(config, toy):
             )
             tested = rule.tested(structure.neurons)
             local = LocalSteps(
-                "toy", rule, model.objective, model.executor, STEPS, lr_share, structure.neurons
+                "toy",
+                rule,
+                model.objective,
+                model.executor,
+                StepCounts(STEPS),
+                lr_share,
+                structure.neurons,
             )
             tested = None if tested is None else tested.of(np.zeros(1, dtype=np.int64))
             test = EvaluationSet(model.test_inputs, model.test_labels, tested)

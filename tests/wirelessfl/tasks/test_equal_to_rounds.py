@@ -11,6 +11,7 @@ from wirelessfl.schedules.loop import simulate
 from wirelessfl.tasks.asynchronous import Asynchronous
 from wirelessfl.tasks.delays import Elements, Wireless
 from wirelessfl.tasks.requests import Requests
+from wirelessfl.training.step_counts import StepCounts
 from wirelessfl.uplinks import UPLINKS
 
 CLIENTS, MERGES = 4, 3
@@ -101,7 +102,7 @@ def test_merge_times_equal_those_of_rounds(task, name):
     delays = Wireless(
         network,
         UPLINKS.find("fixed")(rate_mbps=0.5),
-        [made.steps],
+        [StepCounts(made.steps)],
         [seconds],
         [Elements.of(planner.algorithm, size)],
         5e5,

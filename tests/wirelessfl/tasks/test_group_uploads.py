@@ -26,6 +26,7 @@ from wirelessfl.tasks.local_steps import LocalSteps
 from wirelessfl.tasks.requests import Requests
 from wirelessfl.tasks.rounds import TaskRounds, TaskRoundSettings
 from wirelessfl.tasks.transmissions import GroupUploads, Transmissions, busy_at_once
+from wirelessfl.training.step_counts import StepCounts
 
 COSTS = "joules", "joules_max", "uplink_mib", "downlink_mib"
 CLIENTS, STEPS, ROUNDS = 6, 3, 4
@@ -65,7 +66,7 @@ def made(config, data, streams):
                 InMemory(algorithm.remembers, size),
                 model.start,
             ),
-            LocalSteps("a", algorithm, model.objective, model.executor, STEPS),
+            LocalSteps("a", algorithm, model.objective, model.executor, StepCounts(STEPS)),
             EvaluationSet(model.test_inputs, model.test_labels),
             stream,
         )
@@ -73,9 +74,8 @@ def made(config, data, streams):
     ]
     count = len(streams)
     seconds, elements = network.cycles_per_step / network.cpu_hz, Elements.of(algorithm, size)
-    delays = Wireless(
-        network, uplink, [STEPS] * count, [seconds] * count, [elements] * count, None, Stream(99)
-    )
+    steps, each = [StepCounts(STEPS)] * count, [seconds] * count
+    delays = Wireless(network, uplink, steps, each, [elements] * count, None, Stream(99))
     known = SimpleNamespace(
         config=setup.config,
         network=network,

@@ -27,6 +27,7 @@ from wirelessfl.tasks.model import Untrained
 from wirelessfl.tasks.records import Records
 from wirelessfl.tasks.rounds import TaskRounds, TaskRoundSettings
 from wirelessfl.theory import arrival_seconds, synchronous_round_seconds
+from wirelessfl.training.step_counts import StepCounts
 from wirelessfl.uplinks import UPLINKS
 
 
@@ -176,7 +177,7 @@ def test_uploads_of_a_round_share_the_band(first):
     delays = Wireless(
         network,
         UPLINKS.find("tdma")(),
-        [10],
+        [StepCounts(10)],
         [np.full(4, 0.1)],
         [Elements(10**6, 10**6)],
         None,

@@ -33,6 +33,7 @@ from wirelessfl.tasks.delays import Elements, Wireless
 from wirelessfl.tasks.model import Untrained
 from wirelessfl.tasks.request import Request
 from wirelessfl.tasks.transmissions import GroupUploads, Transmission, Transmissions
+from wirelessfl.training.step_counts import StepCounts
 
 
 def as_rows(spans):
@@ -183,7 +184,7 @@ def test_a_group_upload_costs_as_much_as_a_round():
     delays = Wireless(
         network,
         AIRCOMP,
-        [steps],
+        [StepCounts(steps)],
         [1e6 / network.cpu_hz],
         [Elements(spec.size, spec.size)],
         None,

@@ -15,6 +15,7 @@ from wirelessfl.tasks.delays import Elements, Wireless
 from wirelessfl.tasks.model import Untrained
 from wirelessfl.tasks.requests import Requests
 from wirelessfl.tasks.rounds import TaskRounds, TaskRoundSettings
+from wirelessfl.training.step_counts import StepCounts
 from wirelessfl.uplinks.ofdma import Ofdma
 from wirelessfl.uplinks.tdma import Tdma
 
@@ -47,7 +48,8 @@ def made(uplink):
     )
     stream = Stream(8)
     elements = [Elements(*both) for both in zip(ELEMENTS, DOWN_ELEMENTS, strict=True)]
-    delays = Wireless(network, UPLINKS[uplink], STEPS, STEP_SECONDS, elements, DOWN_BPS, stream)
+    steps = [StepCounts(count) for count in STEPS]
+    delays = Wireless(network, UPLINKS[uplink], steps, STEP_SECONDS, elements, DOWN_BPS, stream)
     return delays, network.draw_gains(stream, 0, 1024)
 
 
@@ -297,7 +299,7 @@ def test_uploads_keep_the_direction_of_their_client():
     air = {"antennas": 8, "fading": Rician(10.0), "antenna_correlation": 0.9}
     network = Network.from_snr([0] * 3, cpu_hz=1e9, snr_db=0.0, **air)
     elements, stream = [Elements(10, 10)], Stream(8)
-    delays = Wireless(network, Tdma(), [1], [np.ones(3)], elements, None, stream)
+    delays = Wireless(network, Tdma(), [StepCounts(1)], [np.ones(3)], elements, None, stream)
     numbers = range(40)
     found = [[delays.received_snr(client, number) for client in range(3)] for number in numbers]
     np.testing.assert_allclose(found, network.draws(stream, numbers).gain, rtol=1e-6)

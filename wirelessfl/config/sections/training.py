@@ -13,6 +13,12 @@ class TrainingSection(Section):
     """Numbers of rounds and local steps, batch size, sampled clients and their weights."""
 
     local_steps: int = Field(20, ge=1, le=10**9, description="H, mini-batch steps per edge round")
+    local_epochs: float | None = Field(
+        None,
+        gt=0,
+        le=1e6,
+        description="passes of each client over its samples (default: none)",
+    )
     edge_rounds: int | None = Field(
         None, ge=1, description="E, edge rounds per global round (default: 5)"
     )
@@ -33,6 +39,11 @@ class TrainingSection(Section):
         None,
         ge=1,
         description="clients that update and send tracking terms (default: all)",
+    )
+    cutoff_seconds: float | None = Field(
+        None,
+        gt=0,
+        description="end of an edge round without late updates, s (default: none)",
     )
     client_joules: float | None = Field(
         None,

@@ -10,10 +10,12 @@ from typing import ClassVar
 from channels import Network
 from channels.arrays import FloatArray
 from channels.streams import Stream
+from wirelessfl.errors import ConfigError
 from wirelessfl.guard import returns
 from wirelessfl.registry import Choice
 from wirelessfl.returned import instance
 from wirelessfl.tasks.delays.durations import Delays, Elements, StepSeconds
+from wirelessfl.training.step_counts import StepCounts
 from wirelessfl.uplinks import Uplink
 
 
@@ -23,17 +25,31 @@ class TaskCosts:
 
     Args:
         dataset: name of its data set.
-        local_steps: steps per request.
+        steps: steps per request of each client.
         step_seconds: setting ``step_seconds``; None if a step takes its cycles / CPU speed.
         seconds: seconds per step by client.
         elements: elements sent for a full model.
     """
 
     dataset: str
-    local_steps: int
+    steps: StepCounts
     step_seconds: float | None
     seconds: FloatArray | StepSeconds
     elements: Elements
+
+    @property
+    def local_steps(self) -> int:
+        """Steps per request of all clients.
+
+        Raises:
+            ConfigError: clients have different numbers of steps.
+        """
+        if self.steps.each is not None:
+            raise ConfigError(
+                "local_epochs gives clients different numbers of local steps, which the delays do "
+                "not support: give local_steps instead."
+            )
+        return self.steps.common
 
 
 @dataclass(frozen=True, eq=False)

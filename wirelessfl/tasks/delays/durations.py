@@ -17,6 +17,7 @@ from channels.streams import Stream
 from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.guard import returns
 from wirelessfl.returned import number
+from wirelessfl.training.step_counts import StepCounts
 from wirelessfl.units import BITS_PER_ELEMENT
 from wirelessfl.uplinks import Uplink
 from wirelessfl.uplinks.checked import checked_access
@@ -115,14 +116,16 @@ class ShiftedExponential(Delays):
     3 beta (Askin et al., UAI 2024, Appendix C.6).
 
     Args:
-        min_seconds: [tasks], tau_m beta_m of a normal client.
+        min_seconds: [tasks], beta_m of a normal client.
         speeds: [clients], factors of beta, see ``client_speeds``.
         stream: random stream of the durations.
+        steps: [tasks], tau_m of each client; None for 1.
     """
 
     min_seconds: Sequence[float]
     speeds: FloatArray
     stream: Stream
+    steps: Sequence[StepCounts] | None = None
 
     @cached_property
     def _excess(self) -> Draws:
@@ -130,7 +133,9 @@ class ShiftedExponential(Delays):
 
     def seconds(self, task: int, client: int, number: int) -> float:
         """Duration of request ``number`` of ``task`` at ``client``."""
-        return self.min_seconds[task] * float(self.speeds[client]) * (1 + 2 * self._excess[number])
+        steps = 1 if self.steps is None else self.steps[task].of(client)
+        least = steps * self.min_seconds[task] * float(self.speeds[client])
+        return least * (1 + 2 * self._excess[number])
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,7 +145,7 @@ class Wireless(Delays):
     Args:
         network: CPU speeds and channels.
         uplink: multiple access of the band.
-        steps: [tasks], tau_m.
+        steps: [tasks], tau_m of each client.
         step_seconds: [tasks], seconds per step by client.
         elements: [tasks], elements sent for a full model.
         downlink_bps: rate to each client; None if the downlink takes no time.
@@ -149,7 +154,7 @@ class Wireless(Delays):
 
     network: Network
     uplink: Uplink
-    steps: Sequence[int]
+    steps: Sequence[StepCounts]
     step_seconds: Sequence[FloatArray | StepSeconds]
     elements: Sequence[Elements]
     downlink_bps: float | None
@@ -162,7 +167,7 @@ class Wireless(Delays):
 
     def _computing(self, task: int, client: int) -> float:
         """Seconds of a client's local steps."""
-        return float(self.steps[task] * self.step_seconds[task][client])
+        return float(self.steps[task].of(client) * self.step_seconds[task][client])
 
     def _snr(self, client: int) -> float:
         """Mean SNR per antenna of a client's upload, over the whole band."""

@@ -45,9 +45,10 @@ class ShiftedExponentialDelays(DelayModel):
         """Create durations that are random draws, without a network."""
         stream = scene.stream
         return ShiftedExponential(
-            [task.local_steps * self._beta(task) for task in scene.tasks],
+            [self._beta(task) for task in scene.tasks],
             client_speeds(scene.network.clients, stream.child("client speeds")),
             stream.child("durations"),
+            [task.steps for task in scene.tasks],
         )
 
     def _beta(self, task: TaskCosts) -> float:

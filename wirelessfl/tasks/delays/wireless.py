@@ -17,7 +17,7 @@ class WirelessDelays(DelayModel):
         return Wireless(
             scene.network,
             scene.uplink,
-            [task.local_steps for task in scene.tasks],
+            [task.steps for task in scene.tasks],
             [task.seconds for task in scene.tasks],
             [task.elements for task in scene.tasks],
             scene.downlink_bps,
