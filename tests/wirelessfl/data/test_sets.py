@@ -89,7 +89,7 @@ def test_groups_may_be_a_list():
         ({"train_inputs": torch.zeros(3)}, "train_inputs is"),
         ({"train_inputs": torch.zeros(3, 0)}, r"train_inputs is \[3, 0\]: give samples with"),
         ({"train_inputs": torch.zeros(4, 1, 2, 2)}, "4 inputs and 3 labels"),
-        ({"train_labels": torch.tensor([0.0, 1.0, 2.0])}, "train_labels is torch.float32"),
+        ({"train_labels": torch.tensor([0.0, 1.0, 2.0])}, "training labels torch.float32"),
         ({"test_labels": torch.tensor([0, 3])}, r"test_labels span 0\.\.3"),
         ({"test_labels": torch.tensor([-1, 0])}, r"test_labels span -1\.\.0"),
         ({"test_inputs": torch.full((2, 1, 2, 2), torch.nan)}, "test_inputs contain NaN"),
