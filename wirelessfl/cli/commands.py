@@ -167,7 +167,7 @@ def _changes(result: RunResult) -> list[Transition]:
 
 def _say(console: Console, text: str) -> None:
     """Print a line unchanged: paths may contain brackets and must not be wrapped."""
-    console.print(text, markup=False, highlight=False, soft_wrap=True)
+    console.print(text, markup=False, emoji=False, highlight=False, soft_wrap=True)
 
 
 def list_choices(arguments: argparse.Namespace) -> int:
