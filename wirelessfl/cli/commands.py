@@ -184,7 +184,7 @@ def _changes(result: RunResult) -> list[Transition]:
 
 def _say(console: Console, text: str) -> None:
     """Print a line unchanged: paths may contain brackets and must not be wrapped."""
-    console.print(text, markup=False, highlight=False, soft_wrap=True)
+    console.print(text, markup=False, emoji=False, highlight=False, soft_wrap=True)
 
 
 def bench(arguments: argparse.Namespace) -> int:
