@@ -16,6 +16,7 @@ from wirelessfl.results.selection import (
     telling,
 )
 from wirelessfl.runs.result import RunResult
+from wirelessfl.wording import shown
 
 Row = dict[str, Any]
 
@@ -86,6 +87,8 @@ def cases_of(runs: Sequence[RunResult], by: str | Sequence[str] | None) -> list[
     if by is None:
         names = telling(every) or ["algorithm"]
     else:
+        if not isinstance(by, str | list | tuple) or not all(isinstance(n, str) for n in by):
+            raise ConfigError(f"by is {shown(by)}: name a setting, or a list of settings.")
         names = [by] if isinstance(by, str) else list(by)
         check_names(names, every)
         if not names:
@@ -107,7 +110,7 @@ def cases_of(runs: Sequence[RunResult], by: str | Sequence[str] | None) -> list[
                 by_task.setdefault(task, []).append(run)
         for task, members in by_task.items():
             own_settings = members[0].settings_of(task)
-            shown = values if task is None else tuple(own_settings.get(name) for name in names)
-            text = label if task is None else f"{label_text(names, shown) or 'runs'}, {task}"
-            found.append(Case(tuple(names), shown, tuple(members), task, text))
+            told = values if task is None else tuple(own_settings.get(name) for name in names)
+            text = label if task is None else f"{label_text(names, told) or 'runs'}, {task}"
+            found.append(Case(tuple(names), told, tuple(members), task, text))
     return found

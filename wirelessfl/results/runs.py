@@ -18,6 +18,7 @@ from wirelessfl.results.tables import Table, summarised
 from wirelessfl.runs.extras import pandas
 from wirelessfl.runs.plots import plotted
 from wirelessfl.runs.result import RunResult
+from wirelessfl.wording import shown
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -76,8 +77,14 @@ class Runs(Sequence[RunResult]):
                 any of its values, and None that the setting has no effect.
 
         Raises:
-            ConfigError: a name is unknown.
+            ConfigError: a name is unknown, or a test is not a function.
         """
+        for test in tests:
+            if not callable(test):
+                raise ConfigError(
+                    f"test is {shown(test)}: give a function of a run, or settings by name, such "
+                    "as cells=2."
+                )
         check_names(settings, (run.settings for run in self))
         return Runs(
             run

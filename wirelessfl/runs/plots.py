@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+from channels.arguments import is_number
 from wirelessfl.figures import STYLES, StyleName, draw_curves, new_figure, use_style
 from wirelessfl.figures import style as current_style
 from wirelessfl.row_fields import field_of, is_accuracy, numeric_fields, unknown_field
@@ -51,6 +52,8 @@ def plotted(
     """
     _check_choice("style", style, list(STYLES))
     _check_choice("log", log, get_args(Log))
+    if target is not None and not is_number(target):
+        raise ValueError(f"target is {shown(target)}: give a number.")
     against, what = field_of(x), field_of(y)
     known = numeric_fields(row for runs in curves.values() for rows in runs for row in rows)
     for name, given, field in (("x", x, against), ("y", y, what)):

@@ -78,6 +78,8 @@ def stored_model(
             )
         weights = stream.child("initial weights")
         module = configured_model(config.choices.model, data_facts(config.data), weights)
+    if not isinstance(module, nn.Module):
+        raise ConfigError(f"module is {shown(module)}: give an nn.Module, such as MyModel().")
     own = {name: tuple(value.shape) for name, value in module.named_parameters()}
     trained = {name for name, value in module.named_parameters() if value.requires_grad}
     shapes = {name: tuple(value.shape) for name, value in params.items()}

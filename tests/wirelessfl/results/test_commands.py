@@ -9,6 +9,7 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
+from tests.drawn import lines, recorded
 from wirelessfl import load, load_all
 from wirelessfl.cli import main
 
@@ -94,10 +95,14 @@ def test_compare_and_table(command, two_algorithms):
     assert "unknown setting 'algo'" in command("table", "runs", "--by", "algo", status=2)
 
 
-def test_plot_writes_both_files(command, two_algorithms, tmp_path):
-    out = command("plot", "runs", "--group-by", "algorithm", "--x", "mib", "-o", "new/fig.pdf")
+def test_plot_draws_groups(command, two_algorithms):
+    """The figure of ``Runs.plot``; its files are tested with those of all figures."""
+    with recorded(laid_out=False) as figures:
+        out = command("plot", "runs", "--group-by", "algorithm", "--x", "mib", "-o", "new/fig.pdf")
     assert out.splitlines() == ["drawn: new/fig.png", "drawn: new/fig.pdf"]
-    assert (tmp_path / "new" / "fig.pdf").read_bytes()[:4] == b"%PDF"
+    (panel,) = figures["fig"].axes
+    assert panel.get_xlabel() == "uplink traffic per client (MiB)"
+    assert lines(panel)["FedProx"][0] == pytest.approx([0, 0.25, 0.5])
     assert "y is 'f1', which no row has" in command("plot", "runs", "--y", "f1", status=2)
     assert "name a .png or .pdf" in command("plot", "runs", "-o", "a.svg", status=2)
 

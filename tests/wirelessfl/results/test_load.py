@@ -136,6 +136,8 @@ def test_given_modules_must_be_given_again(config, toy):
         found.model(module=made(nn.Linear(12, 5)))
     with pytest.raises(ConfigError, match=r"only the module has 2\.bias"):
         found.model(module=made(nn.Linear(12, 4), nn.Linear(4, 4)))
+    with pytest.raises(ConfigError, match=r"module is 3: give an nn\.Module"):
+        found.model(module=3)
     built = wirelessfl.run(config("fedavg", rounds=1), data=toy)
     with pytest.raises(ConfigError, match=r"started with data=\.\.\."):
         built.model()

@@ -36,6 +36,8 @@ def test_selection_by_settings(stored, tmp_path):
     assert runs.where(mu=1.0)._runs == (), "a setting of other algorithms"
     with pytest.raises(ConfigError, match=r"unknown setting 'algoritm'\. Do you mean 'algorithm'"):
         runs.where(algoritm="hist")
+    with pytest.raises(ConfigError, match="test is 3: give a function of a run, or settings"):
+        runs.where(3)
     assert isinstance(runs[1:], Runs)
     assert runs[0].settings["lr"] == 0.1
     assert list(runs.by("lr")) == [0.1, 0.2, 0.3]
@@ -119,6 +121,7 @@ def test_tables_of_other_fields_and_averages(two_algorithms):
         ({"tests": 0}, "tests is 0"),
         ({"by": "algo"}, "unknown setting 'algo'"),
         ({"by": []}, "by is empty"),
+        ({"by": 3}, "by is 3: name a setting"),
     ):
         with pytest.raises(ConfigError, match=message):
             runs.table(**flags)
@@ -207,6 +210,7 @@ def test_figures_show_the_rows(two_algorithms):
         ({"y": "f1"}, "y is 'f1', which no row has"),
         ({"x": "second"}, "Do you mean 'seconds'"),
         ({"style": "iee"}, "Do you mean 'ieee'"),
+        ({"target": "x"}, "target is 'x': give a number"),
         ({"log": "z"}, "log is 'z'. Choose x, y, xy"),
     ):
         with pytest.raises(ValueError, match=message):
