@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
+from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 from wirelessfl.checking.contract import (
@@ -41,7 +41,7 @@ def _created(subject: Subject) -> None:
 def _pickled(subject: Subject) -> None:
     made = subject.made()
     try:
-        copy = pickle.loads(pickle.dumps(made))
+        copy = ForkingPickler.loads(ForkingPickler.dumps(made))
     except Exception as error:  # anything that a user's __reduce__ raises
         broken(f"{type(error).__name__}: {error}. Define the class at the top level of a module")
     if vars(copy) != vars(made):

@@ -14,6 +14,8 @@ from wirelessfl.checking.subject import CLIENTS, Subject
 from wirelessfl.selection import Candidates
 from wirelessfl.server.ledger import Ledger
 
+TIMES = 8
+"""Number of choices that are compared: two random ones are often equal."""
 ARRAYS = ("clients", "node", "counts", "weights")
 
 
@@ -48,7 +50,8 @@ def _chosen(made: Any, candidates: Candidates) -> list[int]:
 
 def _pure(subject: Subject) -> None:
     made = subject.made()
-    one, two = (_chosen(made, _candidates(subject)) for _ in range(2))
+    one, *others = (_chosen(made, _candidates(subject)) for _ in range(TIMES))
+    two = next((found for found in others if found != one), one)
     if one != two:
         broken(
             f"select chooses {one}, and {two} of equal candidates: draw from candidates.stream, "
