@@ -189,7 +189,7 @@ def test_the_examples_of_the_radio_run(tmp_path, monkeypatch, capsys):
             out = ["--out", f"run{len(printed)}"]
             assert main([*words, *(["--json"] if words[0] == "budget" else [*small, *out])]) == 0
             printed.append(capsys.readouterr().out)
-    assert len(printed) == 11
+    assert len(printed) == 12
     (link,) = json.loads(printed[0])["clients"]
     assert round(link["path loss [dB]"], 2) == 121.43
     assert round(link["mean SNR [dB]"], 2) == -4.44
