@@ -72,7 +72,7 @@ class ModelChoice(Choice):
     layers: Annotated[
         tuple[str, ...] | None,
         BeforeValidator(_names),
-        Field(description="layers to split (hist: fully connected ones in order), e.g. fc1,fc2"),
+        Field(description="layers to split, e.g. fc1,fc2"),
     ] = None
 
     @property

@@ -83,7 +83,8 @@ class RunResult:
         rows: one dict per evaluation: ``round``; ``sim_seconds``; cumulative ``uplink_mib``,
             ``downlink_mib`` and ``joules``, mean over clients; ``joules_max``, of the client that
             has used the most; cumulative ``backhaul_mib``, mean over edge servers; ``lost`` and
-            ``silent``, cumulative numbers of updates that did not arrive and that were not sent; if
+            ``silent``, cumulative numbers of updates that did not arrive and that were not sent;
+            with a cut-off, ``late``, that of updates that missed it; if
             the uplink decides about bands, order, powers or clocks, cumulative ``round_seconds`` of
             the rounds or of all cells' rounds, and ``equal_seconds`` and ``equal_joules``, those of
             the same rounds with equal shares at full power and speed; ``accuracy`` in [0, 1];
