@@ -22,6 +22,12 @@ from channels.streams import Stream
 class AirSum:
     """Parameters of one over-the-air sum: precoders, effective gains and variances.
 
+    >>> import channels
+    >>> scales = channels.transmit_scales([0.5, 0.5], [1.0, 1.0], snr_db=10.0)
+    >>> air = channels.air_sum([[1.0], [2.0]], [1.0], [0.5, 0.5], scales)
+    >>> abs(air.precoders).round(3).tolist()  # the stronger client sends with less power
+    [1.581, 0.791]
+
     Args:
         weights: q [clients], weights of the mean.
         precoders: alpha [clients] complex, in units of sigma_0 per unit of the elements.
@@ -70,6 +76,12 @@ def air_sum(
     clients: ArrayLike | None = None,
 ) -> AirSum:
     """Precoders (23), effective gains and variances of one over-the-air sum.
+
+    >>> import channels
+    >>> scales = channels.transmit_scales([0.5, 0.5], [1.0, 1.0], snr_db=10.0)
+    >>> air = channels.air_sum([[1.0], [2.0]], [1.0], [0.5, 0.5], scales)
+    >>> air.gains.real.round(6).tolist()  # the server receives the weights
+    [0.5, 0.5]
 
     Args:
         h: channels [clients, antennas] as the server knows them.
@@ -134,6 +146,11 @@ def aligned_sum(
 
     The server takes the real part of a^H y, so the noise variance is ||a||^2 / 2 per real element.
     The gains a^H h_i alpha_i may differ from the weights q_i.
+
+    >>> import channels
+    >>> air = channels.aligned_sum([[1.0], [0.1]], [1.0], [0.5, 0.5], precoders=[0.5, 1.0])
+    >>> air.gains.real.round(6).tolist()  # the second client cannot reach its weight
+    [0.5, 0.1]
 
     Args:
         h: channels [clients, antennas] as the server knows them.

@@ -25,6 +25,13 @@ from channels.validation import check_readable, is_tensor, shown
 class AirMean:
     """The server's estimate of the clients' mean, with its error.
 
+    >>> import channels
+    >>> mean = channels.aircomp_mean(
+    ...     [[1.0, 2.0], [3.0, 4.0]], [[1.0], [2.0]], [1.0], snr_db=200.0, stream=channels.Stream(1)
+    ... )
+    >>> mean.estimate.round(3).tolist(), mean.realised_error < 1e-12
+    ([2.0, 3.0], True)
+
     Args:
         estimate: [elements], with the array type of the updates.
         realised_error: mean over elements of (estimate - weighted mean)^2.
@@ -55,6 +62,12 @@ def aircomp_mean(
     phase_error: float = 0.0,
 ) -> AirMean:
     """Estimate the clients' mean by over-the-air computation (HIST, (22) to (25)).
+
+    >>> import channels
+    >>> updates, h = [[1.0, 2.0], [3.0, 4.0]], [[1.0], [2.0]]
+    >>> mean = channels.aircomp_mean(updates, h, [1.0], snr_db=200.0, stream=channels.Stream(1))
+    >>> mean.estimate.round(3).tolist()
+    [2.0, 3.0]
 
     Args:
         updates: x [clients, elements] real, float32 or float64; NumPy, or torch on any device.

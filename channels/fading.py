@@ -26,6 +26,16 @@ class Fading(Protocol):
     ``stream.normals`` and ``stream.uniforms`` draw per client, and :func:`correlate` applies the
     correlation root per client. If a part of a channel is the same in all blocks, the model should
     also be a :class:`FadingByClient`.
+
+    >>> import numpy as np
+    >>> import channels
+    >>> class NoFading:
+    ...     # Every channel is that of its path loss
+    ...     def draw(self, stream, index, clients, root):
+    ...         white = np.ones((len(clients), len(root)), dtype=np.complex64)
+    ...         return channels.correlate(white, root)
+    >>> isinstance(NoFading(), channels.Fading)
+    True
     """
 
     def draw(
@@ -136,6 +146,11 @@ def correlate(white: ArrayLike, root: ArrayLike) -> ComplexArray:
     The rounding of a matrix product depends on its number of rows. This function multiplies and
     adds single-precision numbers element by element, so a client's result does not depend on the
     other clients.
+
+    >>> import channels
+    >>> root = channels.correlation_root(2, 0.5)
+    >>> channels.correlate([[1.0, 0.0], [0.0, 2.0]], root).real.astype(float).round(3).tolist()
+    [[1.0, 0.5], [0.0, 1.732]]
 
     Args:
         white: g [clients, antennas], complex.

@@ -73,6 +73,12 @@ def outage_probability(
     As the variance rises from 0, the probability first rises and then falls: errors much stronger
     than the estimate add power to the channel.
 
+    >>> import channels
+    >>> margin_db = [0.0, 1.0, 3.0]
+    >>> outage = channels.outage_probability(1.0, margin_db, csi_error_variance=0.02, antennas=4)
+    >>> outage.round(3).tolist()
+    [0.363, 0.072, 0.0]
+
     Args:
         gain: ||h'||^2 over the antennas, any shape, finite and >= 0, in the unit of the variance.
             At 0 the rate is 0, which every channel allows: the upload never ends, and the

@@ -20,6 +20,17 @@ class Interference:
     under frequency division its whole power is in the band of the client that it disturbs, see
     :meth:`channels.ChannelDraw.in_bands`.
 
+    >>> import numpy as np
+    >>> import channels
+    >>> heard = channels.Interference(
+    ...     gain=np.array([[1e-8, 1e-10], [2e-10, 1e-8]]),
+    ...     ends=np.array([1, 2]),
+    ...     band_of=np.array([0, 0]),
+    ...     transmit_power_w=np.array([0.1, 0.2]),
+    ... )
+    >>> (heard.watts(channels.Stream(1), index=0) * 1e12).round(3).tolist()  # in pW
+    [40.0, 10.0]
+
     Args:
         gain: [clients, cells], mean channel gain, as a ratio, from each client to each cell's
             receiver.

@@ -61,6 +61,19 @@ def edge_round_seconds(
     max_i { H (|p_j| / d) V_0 / F_i + |p_j| L_0 / d * seconds_per_bit_i }, where L_0 / d is
     ``bits_per_parameter`` and TDMA has seconds_per_bit_i = n_j / R_i.
 
+    >>> import channels
+    >>> network = channels.section_vi_c(cells=2, clients=4, stream=channels.Stream(1))
+    >>> draw = network.draw(channels.Stream(1, ("channel",)))
+    >>> seconds = channels.edge_round_seconds(
+    ...     draw,
+    ...     [1000.0, 0.0],
+    ...     model_parameters=2000,
+    ...     local_steps=5,
+    ...     seconds_per_bit=channels.tdma_seconds_per_bit(draw),
+    ... )
+    >>> (seconds > 0).tolist()  # the second cell trains nothing
+    [True, False]
+
     Args:
         draw: channels, with their network.
         parameters: |p_j| [..., cells] (or [..., clients]), number of parameters that each client
@@ -166,6 +179,18 @@ def seconds_per_parameter(
     max_i { H V_0 / (F_i d) + L_0 / d * seconds_per_bit_i }. Since (17) is linear in |p_j|, the
     product of this value and |p_j| is the result of :func:`edge_round_seconds`. Arguments and
     errors are those of that function.
+
+    >>> import channels
+    >>> network = channels.section_vi_c(cells=2, clients=4, stream=channels.Stream(1))
+    >>> draw = network.draw(channels.Stream(1, ("channel",)))
+    >>> seconds = channels.seconds_per_parameter(
+    ...     draw,
+    ...     model_parameters=2000,
+    ...     local_steps=5,
+    ...     seconds_per_bit=channels.tdma_seconds_per_bit(draw),
+    ... )
+    >>> seconds.shape  # per cell, e.g. for solvers.optimize_mask_sizes
+    (2,)
 
     Returns:
         [..., cells]; 0 for a cell without an active client.

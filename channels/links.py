@@ -183,6 +183,13 @@ def airtime_seconds_per_bit(
 
     Other arguments, result and errors are those of :func:`tdma_seconds_per_bit`.
 
+    >>> import channels
+    >>> network = channels.section_vi_c(cells=2, clients=4, stream=channels.Stream(1))
+    >>> draw = network.draw(channels.Stream(1, ("channel",)))
+    >>> airtime = channels.airtime_seconds_per_bit(draw, "tdma")
+    >>> (channels.tdma_seconds_per_bit(draw) / airtime).round(6).tolist()  # two clients per cell
+    [2.0, 2.0, 2.0, 2.0]
+
     Raises:
         ValueError: the scheme is unknown.
     """

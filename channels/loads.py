@@ -165,6 +165,11 @@ class Load:
 class Decision:
     """What an access decided; None where there was nothing to decide.
 
+    >>> import channels
+    >>> decision = channels.Decision(bands_hz=[1e6, 2e6])
+    >>> decision.bands_hz, decision.order
+    ([1000000.0, 2000000.0], None)
+
     Args:
         bands_hz: [..., clients], band of each client.
         powers_w: [..., clients], mean power of each client while it sends.

@@ -13,6 +13,11 @@ from channels.arrays import BoolArray, FloatArray
 class Placement:
     """Positions and the terms of each client's mean channel gain, for all clients of a network.
 
+    >>> import channels
+    >>> place = channels.umi(cells=1, clients=3, stream=channels.Stream(1)).placement
+    >>> place.clients_m.shape, place.path_loss_db.shape
+    ((3, 2), (3,))
+
     Args:
         base_stations_m: [cells, 2], positions in metres.
         clients_m: [clients, 2], positions in metres.

@@ -50,6 +50,12 @@ def transmit_scales(
     The best beamformer maximises min_i |a^H h_i| / s_i: pass these values as ``scales`` to
     :func:`solvers.optimize_beamformer`.
 
+    >>> import channels
+    >>> weights, rms = [0.5, 0.5], [1.0, 2.0]
+    >>> scales = channels.transmit_scales(weights, rms, snr_db=20.0, convention="physical")
+    >>> scales.round(6).tolist()
+    [0.05, 0.1]
+
     Args:
         weights: q [..., clients], weights of the mean, >= 0.
         rms: [..., clients], root mean square of each client's elements, >= 0.

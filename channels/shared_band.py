@@ -22,6 +22,12 @@ _ROUNDING = 1e-12
 class EndedUpload(NamedTuple):
     """What an upload has sent, and for how long.
 
+    >>> import channels
+    >>> band = channels.SharedBand(lambda clients: channels.EqualSlots().rates(clients + 1.0, 1e6))
+    >>> band.start(0.0, key=0, bits=1e6)
+    >>> band.remove(0.25, key=0)
+    EndedUpload(bits_left=750000.0, transmit_seconds=0.25)
+
     Args:
         bits_left: bits that remained.
         transmit_seconds: seconds in which the client transmitted: the upload's duty cycle,
@@ -39,6 +45,15 @@ class SharedBand:
     its time at the old rates, then computes new rates. A completed upload must be removed with
     :meth:`finish` at its completion time, before the clock advances further. Uploads that complete
     at the same instant are returned in the order in which they started.
+
+    >>> import numpy as np
+    >>> import channels
+    >>> snr = np.array([3.0, 3.0])
+    >>> band = channels.SharedBand(lambda clients: channels.EqualSlots().rates(snr[clients], 1e6))
+    >>> band.start(0.0, key=0, bits=1e6)
+    >>> band.start(0.25, key=1, bits=1e6)  # from now on, each client has half of the slots
+    >>> band.next_done()
+    (0.75, 0)
 
     Args:
         rates: function of the uploading clients, [uploads] in order of their starts. It returns

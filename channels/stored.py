@@ -33,6 +33,12 @@ Arrays = dict[str, NDArray[Any]]
 def save_network(network: Network, path: str | PathLike[str]) -> None:
     """Write a network to a ``.npz`` file, from which :func:`load_network` reads an equal one.
 
+    >>> import channels
+    >>> network = channels.umi(cells=1, clients=3, stream=channels.Stream(1))
+    >>> channels.save_network(network, "umi.npz")
+    >>> channels.load_network("umi.npz").clients
+    3
+
     Args:
         network: the network.
         path: the file; its name should end in ``.npz``.
@@ -50,6 +56,12 @@ def save_network(network: Network, path: str | PathLike[str]) -> None:
 
 def load_network(path: str | PathLike[str]) -> Network:
     """Read a network that :func:`save_network` has written, such as ``network.npz`` of a run.
+
+    >>> import channels
+    >>> network = channels.section_vi_c(cells=2, clients=4, stream=channels.Stream(1))
+    >>> channels.save_network(network, "cells.npz")
+    >>> bool((channels.load_network("cells.npz").gain_db == network.gain_db).all())
+    True
 
     Args:
         path: the file.

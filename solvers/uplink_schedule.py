@@ -44,6 +44,11 @@ _FEW = 16
 class Schedule(NamedTuple):
     """When each client sends: it ends at start_seconds + upload_seconds / shares.
 
+    >>> import solvers
+    >>> plan = solvers.schedule_uplink([0.0, 2.0], [1.0, 1.0], access="slots").value
+    >>> plan.shares.tolist()
+    [0.5, 0.5]
+
     Args:
         start_seconds: [..., clients], from when it may send; a client with nothing to send "starts"
             when it is ready.

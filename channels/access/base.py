@@ -19,6 +19,21 @@ class Access(ABC):
 
     A subclass implements :meth:`serve`. If its clients can also start and end uploads at any time
     while others upload, as in asynchronous training, it implements :meth:`rates` as well.
+
+    >>> import channels
+    >>> class WholeBand(channels.Access):
+    ...     # Each client has the whole band of its cell, as if it were alone
+    ...     def serve(self, load, draw):
+    ...         airtime = load.bits * channels.airtime_seconds_per_bit(draw, "tdma")
+    ...         seconds = load.ready_seconds(draw.network) + airtime
+    ...         joules = draw.network.transmit_power_w * airtime
+    ...         return channels.Service(seconds, joules, seconds < float("inf"))
+    >>> network = channels.section_vi_c(cells=2, clients=4, stream=channels.Stream(1))
+    >>> draw = network.draw(channels.Stream(1, ("channel",)))
+    >>> load = channels.Load(1e6, 1000.0)
+    >>> alone, shared = WholeBand().seconds(load, draw), channels.EqualSlots().seconds(load, draw)
+    >>> bool((alone < shared).all())
+    True
     """
 
     coupled: ClassVar[bool] = False

@@ -21,6 +21,12 @@ LARGEST_REUSE = 1000
 class Positions:
     """Positions in metres; clients are sorted by cell.
 
+    >>> import numpy as np
+    >>> import channels
+    >>> stations, clients = np.array([[0.0, 0.0]]), np.array([[3.0, 4.0], [0.0, 20.0]])
+    >>> channels.Positions(stations, clients, cell_of=np.array([0, 0])).distance_m.tolist()
+    [5.0, 20.0]
+
     Args:
         base_stations_m: [cells, 2].
         clients_m: [clients, 2].
@@ -49,6 +55,20 @@ class Layout(ABC):
 
     A subclass is a frozen dataclass, whose fields are its settings. Where a layout draws positions,
     a client's position relative to its base station depends only on the stream and its index.
+
+    >>> from dataclasses import dataclass
+    >>> import numpy as np
+    >>> import channels
+    >>> @dataclass(frozen=True)
+    ... class Street(channels.Layout):
+    ...     # One base station, and a client every ``gap_m`` metres
+    ...     gap_m: float = 10.0
+    ...     def place(self, cells, clients, stream, shortest_m=10.0):
+    ...         x = self.gap_m * np.arange(1, clients + 1)
+    ...         positions = np.stack([x, np.zeros(clients)], axis=1)
+    ...         return channels.Positions(np.zeros((1, 2)), positions, np.zeros(clients, dtype=int))
+    >>> Street(20.0).place(1, 3, channels.Stream(1)).distance_m.tolist()
+    [20.0, 40.0, 60.0]
     """
 
     @abstractmethod

@@ -24,11 +24,19 @@ NEAREST_IN_METRES = 1.0
 
 @dataclass(frozen=True)
 class FileLayout(Layout):
-    """Positions from a CSV file with the columns ``kind``, ``x_m``, ``y_m`` and maybe ``cell``.
+    r"""Positions from a CSV file with the columns ``kind``, ``x_m``, ``y_m`` and maybe ``cell``.
 
     A row of kind ``base_station`` is a cell; cells are numbered 0, 1, ... in the order of these
     rows. A row of kind ``client`` is a client. Its ``cell`` is that number; without it, the cell is
     that of the nearest base station. Clients are sorted by cell, in the order of the file.
+
+    >>> from pathlib import Path
+    >>> import channels
+    >>> rows = ["kind,x_m,y_m", "base_station,0,0", "client,30,40", "client,0,20"]
+    >>> _ = Path("positions.csv").write_text("\n".join(rows))
+    >>> layout = channels.FileLayout("positions.csv")
+    >>> layout.place(None, None, channels.Stream(1)).distance_m.tolist()
+    [50.0, 20.0]
 
     Args:
         path: path of the file, UTF-8, with a header.

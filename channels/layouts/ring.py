@@ -18,6 +18,10 @@ class Ring(GridLayout):
 
     The base stations of several cells are on a hexagonal grid, twice the distance apart.
 
+    >>> import channels
+    >>> channels.Ring(50.0).place(1, 3, channels.Stream(1)).distance_m.round(6).tolist()
+    [50.0, 50.0, 50.0]
+
     Args:
         distance_m: horizontal distance, from 1 to 100000 metres.
 

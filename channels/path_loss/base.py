@@ -23,6 +23,22 @@ class PathLoss(ABC):
 
     A subclass is a frozen dataclass, whose fields are its settings. Distances are horizontal (2D)
     and in metres; a model adds the heights itself. Arrays may have any shapes that broadcast.
+
+    >>> from dataclasses import dataclass
+    >>> import numpy as np
+    >>> import channels
+    >>> @dataclass(frozen=True)
+    ... class FreeSpace(channels.PathLoss):
+    ...     # Free space at 2.4 GHz, always with a line of sight, without shadowing
+    ...     range_m = (1.0, 1e5)
+    ...     def los_probability(self, distance_m):
+    ...         return np.ones_like(self.distances(distance_m))
+    ...     def loss_db(self, distance_m, line_of_sight):
+    ...         return 40.05 + 20 * np.log10(self.distances(distance_m))
+    ...     def shadowing_std_db(self, distance_m, line_of_sight):
+    ...         return np.zeros_like(self.distances(distance_m))
+    >>> FreeSpace().loss_db([10.0, 100.0], True).round(2).tolist()
+    [60.05, 80.05]
     """
 
     @property

@@ -23,6 +23,10 @@ class InH(PathLoss):
     17.3 + 38.3 log10(d) + 24.9 log10(f_c). Shadowing: 3 dB LOS, 8.03 dB NLOS. Horizontal distances
     start at 1 m; 3D distances end at 150 m.
 
+    >>> import channels
+    >>> channels.InH(carrier_ghz=3.5).loss_db([10.0, 50.0], True).round(1).tolist()
+    [60.7, 72.7]
+
     Args:
         carrier_ghz: f_c, carrier frequency in GHz, from 0.5 to 100.
         base_station_height_m: height at the ceiling, from 1 to 10 metres.

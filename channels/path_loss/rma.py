@@ -27,6 +27,10 @@ class Rma(PathLoss):
     d_BP = 2 pi h_BS h_UT f_c / c, with the heights themselves. Shadowing: 4 dB LOS up to d_BP and
     6 dB beyond, 8 dB NLOS.
 
+    >>> import channels
+    >>> channels.Rma(carrier_ghz=0.7).loss_db([100.0, 1000.0], False).round(1).tolist()
+    [78.7, 116.4]
+
     Args:
         carrier_ghz: f_c, carrier frequency in GHz, from 0.5 to 30.
         base_station_height_m: h_BS, from 10 to 150 metres.

@@ -20,6 +20,10 @@ class Tr36814(OneLoss):
     The model of many papers on wireless federated learning, e.g. Yang et al., "Energy Efficient
     Federated Learning Over Wireless Communication Networks". It does not distinguish lines of
     sight. Distances start at 35 m, the minimum distance of the TR's macro cells.
+
+    >>> import channels
+    >>> channels.Tr36814().loss_db([100.0, 1000.0], False).round(1).tolist()
+    [90.5, 128.1]
     """
 
     @property

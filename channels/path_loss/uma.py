@@ -20,6 +20,10 @@ class Uma(Urban):
     Clients above 13 m are refused: their environment height h_E is random, and their LOS
     probability has a further term.
 
+    >>> import channels
+    >>> channels.Uma(carrier_ghz=3.5).los_probability([10.0, 100.0]).round(3).tolist()
+    [1.0, 0.348]
+
     Args:
         carrier_ghz: f_c, carrier frequency in GHz, from 0.5 to 100.
         base_station_height_m: h_BS, from 20 to 50 metres. The table holds for 25 m; other heights

@@ -16,6 +16,11 @@ from channels.validation import shown
 class Variant(PathLoss):
     """A model whose links all have a line of sight or none, or whose shadowing is given.
 
+    >>> import channels
+    >>> blocked = channels.Variant(channels.Uma(), line_of_sight=False, shadowing_db=0.0)
+    >>> blocked.los_probability([10.0, 100.0]).tolist()
+    [0.0, 0.0]
+
     Args:
         model: the model.
         line_of_sight: whether links have a line of sight; None for the model's probability.

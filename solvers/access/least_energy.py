@@ -25,6 +25,15 @@ class EnergyWithinDeadline(DecidedBands):
     arrives. In a cell whose clients start at different times, all are treated as if they started at
     the latest of these.
 
+    >>> import channels
+    >>> import solvers
+    >>> network = channels.section_vi_c(cells=2, clients=4, stream=channels.Stream(1))
+    >>> draw = network.draw(channels.Stream(1, ("channel",)))
+    >>> load = channels.Load(1e6, 1000.0)
+    >>> soon, late = (solvers.EnergyWithinDeadline(limit).serve(load, draw) for limit in (0.1, 0.2))
+    >>> bool((late.joules < soon.joules).all()), bool((late.seconds <= 0.2).all())
+    (True, True)
+
     Args:
         deadline_seconds: T, when all updates must have arrived, in seconds from the start of the
             local phase; finite and > 0. None for the deadline of the load; the earlier one counts.
@@ -99,6 +108,13 @@ class DeadlineCheck(EnergyWithinDeadline):
     """Raises where :class:`EnergyWithinDeadline` does, but leaves powers and clocks undecided.
 
     Every cell ends at its deadline, and spends no energy.
+
+    >>> import channels
+    >>> import solvers
+    >>> network = channels.section_vi_c(cells=2, clients=4, stream=channels.Stream(1))
+    >>> draw = network.draw(channels.Stream(1, ("channel",)))
+    >>> solvers.DeadlineCheck(1.0).serve(channels.Load(1e6, 1000.0), draw).seconds.tolist()
+    [1.0, 1.0, 1.0, 1.0]
     """
 
     def serve(self, load: Load, draw: ChannelDraw) -> Service:

@@ -34,6 +34,15 @@ class OverTheAir(Access):
     are those of updates of equal root mean square, 1 in the ``published`` convention; beamformers
     are those of these updates.
 
+    >>> import channels
+    >>> import solvers
+    >>> network = channels.section_vi_c(cells=2, clients=4, stream=channels.Stream(1))
+    >>> draw = network.draw(channels.Stream(1, ("channel",)))
+    >>> load = channels.Load(0.0, 12_600.0)
+    >>> service = solvers.OverTheAir(convention="physical").serve(load, draw)
+    >>> service.seconds.round(4).tolist(), service.decision.beamformers.shape
+    ([0.0015, 0.0015, 0.0015, 0.0015], (2, 10))
+
     Args:
         times: symbols and subcarriers.
         convention: definition of power and noise, and whether precoders invert the channels.

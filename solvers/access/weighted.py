@@ -25,6 +25,18 @@ class LeastTimeAndEnergy(DecidedBands):
 
     A deadline of the load is the latest end.
 
+    >>> import channels
+    >>> import solvers
+    >>> network = channels.section_vi_c(cells=2, clients=4, stream=channels.Stream(1))
+    >>> draw = network.draw(channels.Stream(1, ("channel",)))
+    >>> load = channels.Load(1e6, 1000.0)
+    >>> fast = solvers.LeastTimeAndEnergy(0.0).serve(load, draw)
+    >>> frugal = solvers.LeastTimeAndEnergy(100.0).serve(load, draw)
+    >>> bool(fast.seconds.max() < frugal.seconds.max())
+    True
+    >>> bool(frugal.joules.sum() < fast.joules.sum())
+    True
+
     Args:
         energy_weight: W, in seconds per joule, >= 0. With 0, all cells end as soon as the
             slowest can, with the least energy for that.

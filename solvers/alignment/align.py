@@ -26,6 +26,11 @@ PROVEN_GAP = 1e-4
 class Alignment(NamedTuple):
     """What the clients and the receiver do, and the two parts of the error.
 
+    >>> import solvers
+    >>> plan = solvers.align_transmitters([1 + 0j, 0.1j], [0.5, 0.5], 1.0, 0.01).value
+    >>> abs(plan.transmit).round(3).tolist()  # the weak client sends at its limit
+    [0.2, 1.0]
+
     Args:
         receive: a [..., antennas] complex128; the receiver takes a^H y.
         transmit: b [..., clients] complex128, |b_i| <= max_amplitude_i; client i sends b_i x_i.
@@ -98,6 +103,11 @@ def align_transmitters(
     compared, and the dual of the semidefinite relaxation bounds the best error from below (see
     ``alignment.descent`` and ``alignment.relaxation``). The beamformer of ``optimize_beamformer``
     is one of the starts, so the error is never above that of channel inversion with it.
+
+    >>> import solvers
+    >>> solution = solvers.align_transmitters([1 + 0j, 0.1j], [0.5, 0.5], 1.0, 0.01)
+    >>> round(float(solution.objective), 3), solution.status.name
+    (0.125, 'OPTIMAL')
 
     Args:
         h: channels [..., clients, antennas] complex, or [clients] for one problem with one antenna.

@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 class BandsInTime(NamedTuple):
     """Bands that are constant in intervals, of which one begins whenever a client becomes ready.
 
+    >>> import solvers
+    >>> plan = solvers.allocate_bands_in_time([1e6, 1e6], [0.1, 0.2], [1e7, 1e6], 1e6).value
+    >>> plan.start_seconds.tolist(), plan.bandwidth_hz.shape
+    ([0.1, 0.2], (2, 2))
+
     Args:
         start_seconds: [..., intervals], when each interval begins: the clients' seconds of
             computing in increasing order. It lasts to the beginning of the next, the last one to

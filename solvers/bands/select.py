@@ -43,6 +43,11 @@ _MAX_SETS = 100
 class Selection(NamedTuple):
     """The clients that upload, and their bands.
 
+    >>> import solvers
+    >>> plan = solvers.select_clients([1e6] * 3, [0.1] * 3, [1e7, 1e4, 1e7], 1e6, count=2).value
+    >>> plan.chosen.tolist(), plan.bandwidth_hz.round().tolist()
+    ([True, False, True], [500000.0, 0.0, 500000.0])
+
     Args:
         chosen: [..., clients], Boolean.
         bandwidth_hz: [..., clients] in Hz; 0 for clients that are not chosen.

@@ -32,6 +32,13 @@ _CHUNK_NUMBERS = {"cpu": 1 << 19, "cuda": 1 << 28}  # elements of the largest ar
 class Anneal(FromRandomStarts):
     """Annealing from random starts, followed by a polish of the best results.
 
+    >>> import numpy as np
+    >>> import solvers
+    >>> h = np.random.default_rng(1).standard_normal((4, 3, 2)).view(complex)[..., 0]
+    >>> backend = solvers.beamforming.Anneal(starts=4, seed=1)
+    >>> solvers.optimize_beamformer(h, backend=backend).value.shape
+    (3,)
+
     Args:
         starts: number of random starts, the same for every problem; None for
             :func:`default_starts`. For up to 16 clients, 16 is a fast setting.

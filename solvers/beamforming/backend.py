@@ -22,6 +22,12 @@ PROVEN_GAP = 1e-4
 class Found(NamedTuple):
     """Result of a backend or a certificate.
 
+    >>> import torch
+    >>> from solvers.beamforming import Found
+    >>> first = Found(torch.ones(1, 2, dtype=torch.complex128), torch.tensor([2.0]))
+    >>> first.then(Found(first.value, torch.tensor([1.5]))).bound.tolist()
+    [1.5]
+
     Args:
         value: beamformers [problems, dimensions] complex128, nonzero, on the device of ``h``.
         bound: proven upper bounds [problems] on min_i |a^H h_i|^2; None if nothing is proven.
@@ -46,6 +52,20 @@ class BeamformerBackend(Backend["Problems", Found]):
 
     It receives a batch of scaled problems: complex128 channels ``problem.h`` [problems, clients,
     dimensions], with at least one problem and at least two dimensions.
+
+    >>> from dataclasses import dataclass
+    >>> import numpy as np
+    >>> import solvers
+    >>> from solvers.beamforming import BeamformerBackend, Found
+    >>> @dataclass(frozen=True)
+    ... class Towards(BeamformerBackend):
+    ...     # The sum of all channels
+    ...     name = "towards"
+    ...     def solve(self, problem):
+    ...         return Found(problem.h.sum(1))
+    >>> h = np.array([[1.0, 0.0], [0.0, 1.0]]) + 0j
+    >>> abs(solvers.optimize_beamformer(h, backend=Towards()).value).round(3).tolist()
+    [0.707, 0.707]
     """
 
 
@@ -71,6 +91,20 @@ class FromRandomStarts(BeamformerBackend):
 
 class Certificate(ABC):
     """A method that proves bounds for given beamformers; derive a frozen dataclass.
+
+    >>> from dataclasses import dataclass
+    >>> import numpy as np
+    >>> import solvers
+    >>> from solvers.beamforming import Certificate, Found
+    >>> @dataclass(frozen=True)
+    ... class Weakest(Certificate):
+    ...     # No beamformer of norm 1 receives more of a client than its whole channel
+    ...     name = "weakest"
+    ...     def certify(self, problem, found):
+    ...         return Found(found.value, problem.h.abs().square().sum(-1).amin(-1))
+    >>> h = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 2.0]]) + 0j
+    >>> round(float(solvers.optimize_beamformer(h, certificate=Weakest()).bound), 6)
+    1.0
 
     Attributes:
         name: name of the method; the certificate is skipped if the backend has the same name.

@@ -39,6 +39,13 @@ _OTHERS = 0.1  # branching weight of clients that the semidefinite relaxation ig
 class BranchAndBound(BeamformerBackend, Certificate):
     """Branch and bound, as a backend or as a certificate for another backend's solution.
 
+    >>> import numpy as np
+    >>> import solvers
+    >>> h = np.random.default_rng(1).standard_normal((4, 3, 2)).view(complex)[..., 0]
+    >>> backend = solvers.beamforming.BranchAndBound(time_limit_seconds=10.0)
+    >>> solvers.optimize_beamformer(h, backend=backend).status.name
+    'OPTIMAL'
+
     Args:
         time_limit_seconds: time limit per problem, after which it stops with the best solution and
             bound; > 0, infinity for no limit.

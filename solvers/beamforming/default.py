@@ -19,6 +19,13 @@ class Default(Anneal):
 
     With two antennas, or two clients, problems of up to 32 clients whose ||h_i||^2 / s_i^2 are
     within a factor of 1e8 are solved exactly, without starts; the bound is then the objective.
+
+    >>> import numpy as np
+    >>> import solvers
+    >>> h = np.array([[1.0, 0.0], [0.0, 1.0]]) + 0j
+    >>> solution = solvers.optimize_beamformer(h, backend=solvers.beamforming.Default())
+    >>> round(float(solution.objective), 6), solution.status.name
+    (0.5, 'OPTIMAL')
     """
 
     name = "default"

@@ -27,6 +27,13 @@ _CHUNK = 16  # problems per chunk; a chunk must fit in the cache
 class MirrorProx(FromRandomStarts):
     """The HIST paper's method, for comparison.
 
+    >>> import numpy as np
+    >>> import solvers
+    >>> h = np.random.default_rng(1).standard_normal((4, 3, 2)).view(complex)[..., 0]
+    >>> backend = solvers.beamforming.MirrorProx(starts=2)
+    >>> solvers.optimize_beamformer(h, backend=backend).value.shape
+    (3,)
+
     Args:
         starts: number of random starts, the same for every problem; None for 20.
         seed: seed of the starts.

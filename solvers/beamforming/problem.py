@@ -26,6 +26,17 @@ _MIN_ENTRY, _MAX_ENTRY = 1e-140, 1e140
 class Problems:
     """A batch of problems in normal form.
 
+    >>> import numpy as np
+    >>> import solvers
+    >>> from solvers.beamforming import Default, Problems
+    >>> class Shown(Default):
+    ...     # Prints the shape of the problems that it gets
+    ...     def solve(self, problem: Problems):
+    ...         print(list(problem.h.shape))  # no more dimensions than clients
+    ...         return super().solve(problem)
+    >>> _ = solvers.optimize_beamformer(np.eye(2, 8) + 0j, backend=Shown())
+    [1, 2, 2]
+
     Args:
         given: ``h`` as the caller gave it, a tensor or an array.
         shape: shape of the batch, () for a single problem.

@@ -18,6 +18,12 @@ _MAX_APPROXIMATIONS, _MIN_GAIN = 30, 1e-4
 class Sca(FromRandomStarts):
     """Successive convex approximation by cvxpy, for comparison.
 
+    >>> import numpy as np
+    >>> import solvers
+    >>> h = np.random.default_rng(1).standard_normal((3, 3, 2)).view(complex)[..., 0]
+    >>> solvers.optimize_beamformer(h, backend=solvers.beamforming.Sca(starts=1)).value.shape
+    (3,)
+
     Args:
         starts: number of random starts, the same for every problem; None for 3.
         seed: seed of the starts.

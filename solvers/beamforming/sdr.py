@@ -19,6 +19,13 @@ from solvers.solution import SolverUnavailableError
 class Sdr(BeamformerBackend):
     """Semidefinite relaxation and sampling, for comparison; cvxpy's multipliers prove its bounds.
 
+    >>> import numpy as np
+    >>> import solvers
+    >>> h = np.random.default_rng(1).standard_normal((3, 3, 2)).view(complex)[..., 0]
+    >>> solution = solvers.optimize_beamformer(h, backend=solvers.beamforming.Sdr(samples=100))
+    >>> bool(solution.objective <= solution.bound)
+    True
+
     Args:
         samples: number of Gaussian samples, of which the best is returned; None for 1000.
         seed: seed of the samples.

@@ -24,6 +24,20 @@ Array = TypeVar("Array")
 class EnergyAllocation(NamedTuple, Generic[Array]):
     """What each client does in a round.
 
+    >>> import solvers
+    >>> plan = solvers.allocate_energy(
+    ...     [1e6, 1e6],
+    ...     [1e8, 1e8],
+    ...     [1e8, 1e7],
+    ...     1e6,
+    ...     max_power_watts=0.1,
+    ...     max_cpu_hz=1e9,
+    ...     kappa=1e-28,
+    ...     deadline_seconds=2.0,
+    ... ).value
+    >>> bool(plan.bandwidth_hz[0] < plan.bandwidth_hz[1])  # the weak client gets more of the band
+    True
+
     Args:
         bandwidth_hz: [..., clients].
         upload_seconds: [..., clients].

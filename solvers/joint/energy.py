@@ -29,6 +29,21 @@ if TYPE_CHECKING:
 class MasksAndEnergy(NamedTuple):
     """A joint design.
 
+    >>> import solvers
+    >>> plan = solvers.optimize_masks_and_energy(
+    ...     1e4,
+    ...     1e6,
+    ...     [[1e9, 1e9], [1e8, 1e8]],
+    ...     [1e6, 1e6],
+    ...     total=10,
+    ...     max_power_watts=0.1,
+    ...     max_cpu_hz=1e9,
+    ...     kappa=1e-28,
+    ...     deadline_seconds=1.0,
+    ... ).value
+    >>> int(plan.sizes.sum()), plan.power_watts.shape
+    (10, (2, 2))
+
     Args:
         sizes: units of each cell, [..., cells], integers.
         bandwidth_hz, upload_seconds, power_watts, cpu_hz: [..., cells, clients].
@@ -67,6 +82,21 @@ def optimize_masks_and_energy(
     ``granularity``, with sum_j p_j = total, where V_j is the least energy of cell j within T, as in
     ``allocate_energy``, with bits o + s p_j and cycles w + v p_j for each of its clients. T is the
     deadline, or is chosen too, with the objective w_T T + w_E sum_j V_j(p_j, T).
+
+    >>> import solvers
+    >>> solution = solvers.optimize_masks_and_energy(
+    ...     1e4,
+    ...     1e6,
+    ...     [[1e9, 1e9], [1e8, 1e8]],
+    ...     [1e6, 1e6],
+    ...     total=10,
+    ...     max_power_watts=0.1,
+    ...     max_cpu_hz=1e9,
+    ...     kappa=1e-28,
+    ...     deadline_seconds=1.0,
+    ... )
+    >>> solution.value.sizes.tolist(), solution.status.name
+    ([10, 0], 'OPTIMAL')
 
     Args:
         bits_per_unit: s, [..., cells, clients], bits that a client sends per unit (neuron) of its

@@ -33,6 +33,13 @@ _MAX_TURNS = 200
 class MasksAndBands(NamedTuple):
     """A joint design.
 
+    >>> import solvers
+    >>> plan = solvers.optimize_masks_and_bands(
+    ...     1e5, 0.01, [[1e7, 1e7], [1e6, 1e6]], [1e6, 1e6], total=10
+    ... ).value
+    >>> plan.sizes.tolist(), plan.bandwidth_hz.shape
+    ([7, 3], (2, 2))
+
     Args:
         sizes: units of each cell, [..., cells], integers.
         bandwidth_hz: band of each client, [..., cells, clients], in Hz.
@@ -64,6 +71,13 @@ def optimize_masks_and_bands(
         w_i + v_i p_j + (o_i + s_i p_j) / (b_i log2(1 + rho_i / b_i)) <= T.
 
     It has the sizes of HIST's problem (20) and the bands of ``allocate_bandwidth`` in one problem.
+
+    >>> import solvers
+    >>> solution = solvers.optimize_masks_and_bands(
+    ...     1e5, 0.01, [[1e7, 1e7], [1e6, 1e6]], [1e6, 1e6], total=10
+    ... )
+    >>> solution.value.sizes.tolist()  # the clients of the first cell have the better channels
+    [7, 3]
 
     Args:
         bits_per_unit: s, [..., cells, clients], bits that a client sends per unit (neuron) of its

@@ -39,6 +39,11 @@ _MIN_BAND, _MIN_RATIO = 1e-250, 1e-300
 class WidthsAndBands(NamedTuple):
     """A joint design.
 
+    >>> import solvers
+    >>> plan = solvers.optimize_widths_and_bands([1e6, 1e6], 0.5, [1e7, 1e7], 1e6, 0.8).value
+    >>> plan.widths.round(2).tolist(), plan.bandwidth_hz.round(-3).tolist()
+    ([0.84, 0.84], [500000.0, 500000.0])
+
     Args:
         widths: share of the model that each client trains, [..., clients], from 0 to ``cap``.
         bandwidth_hz: band of each client, [..., clients], in Hz; 0 for clients that train nothing.
@@ -120,6 +125,12 @@ def optimize_widths_and_bands(
         p_i W_i + p_i s_i / (b_i log2(1 + rho_i / b_i)) <= T
 
     for every client i, whose bits and computation are proportional to its width.
+
+    >>> import solvers
+    >>> solution = solvers.optimize_widths_and_bands([1e6, 1e6], 0.5, [1e7, 1e6], 1e6, 1.0)
+    >>> strong, weak = solution.value.widths
+    >>> bool(strong > weak)
+    True
 
     Args:
         bits: s > 0, [..., clients], size of the full model's update.

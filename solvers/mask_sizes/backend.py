@@ -12,6 +12,11 @@ from solvers.mask_sizes.problem import Problem
 class Found(NamedTuple):
     """Result of a backend.
 
+    >>> import numpy as np
+    >>> from solvers.mask_sizes import Found
+    >>> Found(np.array([[6.0, 2.0]]), bound=6.0).bound
+    6.0
+
     Args:
         steps: steps of ``granularity`` units [problems, cells], integers within the bounds whose
             sum is the quota; None if the backend found none (single problem only).
@@ -26,6 +31,23 @@ class Found(NamedTuple):
 
 class MaskSizeBackend(Backend[Problem, Found]):
     """A method for ``optimize_mask_sizes``; it receives feasible problems only.
+
+    >>> from dataclasses import dataclass
+    >>> import solvers
+    >>> from solvers.mask_sizes import Found, MaskSizeBackend
+    >>> @dataclass(frozen=True)
+    ... class InOrder(MaskSizeBackend):
+    ...     # Gives each cell in turn as much as it can hold
+    ...     name = "in-order"
+    ...     def solve(self, problem):
+    ...         steps, left = problem.cells.low.copy(), problem.quota - problem.cells.low.sum()
+    ...         for cell, most in enumerate(problem.cells.high[0]):
+    ...             more = min(left, most - steps[0, cell])
+    ...             steps[0, cell], left = steps[0, cell] + more, left - more
+    ...         return Found(steps)
+    >>> solution = solvers.optimize_mask_sizes([1.0, 3.0], 8, cap=5, backend=InOrder())
+    >>> solution.value.tolist(), solution.status.name
+    ([5, 3], 'FEASIBLE')
 
     Attributes:
         batches: whether it solves batches of problems.

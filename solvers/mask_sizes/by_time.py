@@ -50,6 +50,12 @@ def optimize_sizes_by_time(
     ``optimize_masks_and_bands`` finds the same, is cheaper from about 1000 clients on, and takes
     batches. This function also takes sums over blocks, submodels of any shape and other accesses.
 
+    >>> import numpy as np
+    >>> import solvers
+    >>> pace = np.array([1.0, 3.0])  # seconds per unit, growing with the square of the size
+    >>> solvers.optimize_sizes_by_time(lambda sizes: pace * sizes**2, 10, cells=2).value.tolist()
+    [6, 4]
+
     Args:
         seconds: maps candidate sizes [candidates, cells], in units, to each cell's seconds
             [candidates, cells], >= 0; inf for a size that never ends. A cell's seconds depend on

@@ -13,7 +13,14 @@ from solvers.solution import SolverUnavailableError
 
 @dataclass(frozen=True)
 class Cvxpy(ProgramBackend):
-    """Solve by cvxpy, which calls HiGHS or, without ``highspy``, SciPy."""
+    """Solve by cvxpy, which calls HiGHS or, without ``highspy``, SciPy.
+
+    >>> import solvers
+    >>> from solvers.mask_sizes import Cvxpy
+    >>> backend = Cvxpy(time_limit_seconds=10.0)
+    >>> solvers.optimize_mask_sizes([1.0, 3.0], 8, backend=backend).value.tolist()
+    [6, 2]
+    """
 
     name = "cvxpy"
 

@@ -27,6 +27,11 @@ class Exact(MaskSizeBackend):
     """The exact method: finds the integer optimum, in about a millisecond for 1000 cells.
 
     It solves batches and has no settings.
+
+    >>> import solvers
+    >>> from solvers.mask_sizes import Exact
+    >>> solvers.optimize_mask_sizes([1.0, 3.0], 8, backend=Exact()).backend
+    'exact'
     """
 
     name = "exact"

@@ -12,7 +12,14 @@ from solvers.solution import SolverUnavailableError
 
 @dataclass(frozen=True)
 class Gurobi(ProgramBackend):
-    """Solve by gurobipy; the licence included in its package allows up to 1999 cells."""
+    """Solve by gurobipy; the licence included in its package allows up to 1999 cells.
+
+    >>> import solvers
+    >>> from solvers.mask_sizes import Gurobi
+    >>> backend = Gurobi(time_limit_seconds=10.0)
+    >>> solvers.optimize_mask_sizes([1.0, 3.0], 8, backend=backend).value.tolist()
+    [6, 2]
+    """
 
     name = "gurobi"
 

@@ -12,7 +12,14 @@ from solvers.packages import import_solver, quiet_highs
 
 @dataclass(frozen=True)
 class Highs(ProgramBackend):
-    """Solve by ``scipy.optimize.milp``."""
+    """Solve by ``scipy.optimize.milp``.
+
+    >>> import solvers
+    >>> from solvers.mask_sizes import Highs
+    >>> backend = Highs(time_limit_seconds=10.0)
+    >>> solvers.optimize_mask_sizes([1.0, 3.0], 8, backend=backend).value.tolist()
+    [6, 2]
+    """
 
     name = "highs"
 

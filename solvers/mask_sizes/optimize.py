@@ -32,7 +32,12 @@ BACKENDS: Catalogue[MaskSizeBackend] = Catalogue(
 
 
 def available_backends() -> dict[str, str | None]:
-    """Backends of ``optimize_mask_sizes``: maps each name to None or to why it is unavailable."""
+    """Backends of ``optimize_mask_sizes``: maps each name to None or to why it is unavailable.
+
+    >>> import solvers
+    >>> solvers.available_backends()["exact"] is None
+    True
+    """
     return {name: BACKENDS.default(name).obstacle() for name in BACKENDS.classes}
 
 

@@ -20,6 +20,16 @@ _MIN_SECONDS, _MAX_SECONDS, _MAX_UNITS = 1e-100, 1e100, 2**50
 class Problem:
     """Problems with the same total and granularity.
 
+    >>> import solvers
+    >>> from solvers.mask_sizes import Exact, Problem
+    >>> class Shown(Exact):
+    ...     # Prints the problem that it gets
+    ...     def solve(self, problem: Problem):
+    ...         print(problem.total, problem.quota, problem.cells.high.tolist())
+    ...         return super().solve(problem)
+    >>> _ = solvers.optimize_mask_sizes([1.0, 3.0], 8, granularity=2, backend=Shown())
+    8 4 [[4.0, 4.0]]
+
     Args:
         shape: shape of the batch, () for a single problem; below, ``batch`` is its size.
         cells: latencies, and bounds in steps.

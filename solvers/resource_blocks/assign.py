@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 class BlockAssignment(NamedTuple):
     """The blocks in which clients send.
 
+    >>> import solvers
+    >>> plan = solvers.assign_resource_blocks([[0.1], [0.2]]).value
+    >>> plan.block.tolist(), plan.packet_error.tolist()
+    ([0, -1], [0.1, 1.0])
+
     Args:
         block: [..., clients], the block of each client; -1 for none.
         packet_error: [..., clients], the packet error probability in it; 1 for none.

@@ -42,6 +42,15 @@ def optimize_widths_by_time(
     The sum of the widths need not be the largest. With optimal bands, and bits and cycles
     proportional to widths of any size, ``optimize_widths_and_bands`` maximises it.
 
+    >>> import numpy as np
+    >>> import solvers
+    >>> table = np.array([[1.0, 2.0], [2.0, 4.0]])  # seconds of each client at each level
+    >>> solution = solvers.optimize_widths_by_time(
+    ...     lambda levels: table[[0, 1], levels], [5, 10], deadline=3.0, cell_of=[0, 0]
+    ... )
+    >>> solution.value.tolist()
+    [1, 0]
+
     Args:
         seconds: maps candidate levels [candidates, clients] to the clients' seconds
             [candidates, clients], >= 0; inf for a client that never ends. Clients of other cells

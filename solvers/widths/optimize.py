@@ -57,6 +57,12 @@ def fastest_widths(
     (see the module's docstring). Every client participates, so no round is shorter than the slowest
     client's time at level 0.
 
+    >>> import solvers
+    >>> seconds = [[1.0, 2.0], [2.0, 4.0], [3.0, 6.0]]
+    >>> solution = solvers.fastest_widths(seconds, neurons=[5, 10], coverage=2)
+    >>> solution.value.tolist(), float(solution.objective)
+    ([1, 0, 0], 3.0)
+
     Args:
         seconds: [clients, levels], duration of a round for client n at level k; finite, >= 0, not
             decreasing along levels. Array-like, or a torch tensor on any device.
@@ -112,6 +118,11 @@ def widths_by_deadline(
     objective is the mean coverage of the layer with the lowest mean coverage. Rounded down, it is
     the largest Gamma* that masks can guarantee within the deadline.
 
+    >>> import solvers
+    >>> seconds = [[1.0, 2.0], [2.0, 4.0], [3.0, 6.0]]
+    >>> solvers.widths_by_deadline(seconds, neurons=[5, 10], deadline=4.0).value.tolist()
+    [1, 1, 0]
+
     Args:
         seconds: [clients, levels], as for :func:`fastest_widths`.
         neurons: [levels] or [layers, levels], as for :func:`fastest_widths`.
@@ -149,6 +160,11 @@ def coverage_frontier(seconds: ArrayLike | Tensor, neurons: ArrayLike | Tensor) 
 
     A single sort of the seconds yields all of them. To get the widths for one of them, pass its
     objective as the deadline to :func:`widths_by_deadline`.
+
+    >>> import solvers
+    >>> seconds = [[1.0, 2.0], [2.0, 4.0], [3.0, 6.0]]
+    >>> solvers.coverage_frontier(seconds, neurons=[5, 10]).value.tolist()
+    [3.0, 3.0, 6.0]
 
     Args:
         seconds: [clients, levels], as for :func:`fastest_widths`.

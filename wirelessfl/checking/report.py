@@ -16,6 +16,10 @@ Status = Literal["ok", "failed", "skipped"]
 class Outcome:
     """The result of one contract test.
 
+    >>> from wirelessfl.checking import Outcome
+    >>> print(Outcome("equal streams give equal draws", "ok"))
+    ok       equal streams give equal draws
+
     Args:
         contract: what must hold.
         status: whether it does, or could not be tested.
@@ -33,6 +37,12 @@ class Outcome:
 @dataclass(frozen=True)
 class Report:
     """The results of all contract tests of a class or function.
+
+    >>> import wirelessfl
+    >>> from wirelessfl.selection import RoundRobin
+    >>> report = wirelessfl.check(RoundRobin)
+    >>> report.passed, report.failed, report.kind
+    (True, [], 'select')
 
     Args:
         name: import path, or name of the class.

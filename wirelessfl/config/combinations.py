@@ -39,6 +39,11 @@ def combinations(
         )
         results = wirelessfl.sweep(configs)  # 2 algorithms x 3 seeds x 2 points
 
+    >>> import wirelessfl
+    >>> configs = wirelessfl.combinations("hist,hfedavg", {"seed": [1, 2, 3], "rounds": 20})
+    >>> len(configs)
+    6
+
     Args:
         algorithms: names or import paths: a list, or a string with commas; none if ``coupled`` or
             ``base`` names them.

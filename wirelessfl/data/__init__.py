@@ -77,12 +77,21 @@ WITHOUT_IMAGES = frozenset({"shakespeare", *(data.name for data in TEXT_DATA)})
 
 
 def dataset_names() -> list[str]:
-    """Names of the built-in data sets, sorted."""
+    """Names of the built-in data sets, sorted.
+
+    >>> from wirelessfl.data import dataset_names
+    >>> [name for name in dataset_names() if name.startswith("cifar")]
+    ['cifar10', 'cifar10-jpeg', 'cifar100']
+    """
     return sorted(_LOADERS)
 
 
 def find_dataset(name: str) -> Loader:
     """The loader of data set ``name``: a built-in one, or the user's.
+
+    >>> from wirelessfl.data import find_dataset
+    >>> find_dataset("digits")(None)
+    <Dataset digits: 1,438 + 359 samples [1, 8, 8], 10 classes>
 
     Args:
         name: as for ``load_dataset``.
@@ -101,6 +110,10 @@ def known_facts(
     name: str, *, tokenizer: str | None = None, max_length: int | None = None
 ) -> Facts | None:
     """Shape and classes of a built-in data set, without reading it; None if they are not known.
+
+    >>> from wirelessfl.data import known_facts
+    >>> known_facts("mnist").input_shape, known_facts("mnist").classes
+    ((1, 28, 28), 10)
 
     Args:
         name: as for ``load_dataset``.
@@ -123,6 +136,10 @@ def text_options(name: str) -> dict[str, Any]:
     """Which of the options ``tokenizer`` and ``max_length`` a data set accepts, with defaults.
 
     The default is None for an option without a default.
+
+    >>> from wirelessfl.data import text_options
+    >>> text_options("digits"), sorted(text_options("ag-news"))
+    ({}, ['max_length', 'tokenizer'])
 
     Args:
         name: as for ``load_dataset``.
@@ -150,6 +167,10 @@ def load_dataset(
     max_length: int | None = None,
 ) -> Dataset:
     """Load data set ``name`` from a folder, or download it.
+
+    >>> from wirelessfl.data import load_dataset
+    >>> load_dataset("digits")
+    <Dataset digits: 1,438 + 359 samples [1, 8, 8], 10 classes>
 
     Args:
         name: one of ``dataset_names()``; or a path with a separator, such as ``./my-images``, of

@@ -20,6 +20,12 @@ from wirelessfl.wording import shown
 class Dataset:
     """Training and test samples.
 
+    >>> import torch
+    >>> from wirelessfl.data import Dataset
+    >>> inputs, labels = torch.randn(20, 3), torch.arange(20) % 4
+    >>> Dataset("mine", inputs, labels, inputs[:4], labels[:4])
+    <Dataset mine: 20 + 4 samples [3], 4 classes>
+
     Args:
         name: name in settings and messages.
         train_inputs: [n, channels, height, width] or [n, features...], float32; the built-in data

@@ -16,6 +16,10 @@ SAMPLES = 8
 class Facts:
     """Properties of a data set that are known without reading it.
 
+    >>> from wirelessfl.data import Facts
+    >>> Facts(input_shape=(1, 8, 8), classes=10).zeros("mine").train_inputs.shape[1:]
+    torch.Size([1, 8, 8])
+
     Args:
         input_shape: shape of one input, without the sample axis.
         classes: number of labels.

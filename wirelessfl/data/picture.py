@@ -63,6 +63,14 @@ def draw_split(
 ) -> Figure:
     """Plot the samples per client as bars, above the samples per label and client as an image.
 
+    >>> from channels import Stream
+    >>> from wirelessfl.data import draw_split, split
+    >>> labels = [0, 1, 2, 3] * 10
+    >>> parts = split(labels, 4, kind="dirichlet", stream=Stream(1))
+    >>> figure = draw_split(parts, labels)  # with a path, it is also written
+    >>> len(figure.axes) >= 2
+    True
+
     Args:
         client_samples: for each client its indices into ``labels``, as returned by ``split``.
         labels: [n], integers >= 0.

@@ -28,6 +28,18 @@ class Loss(Choice, ABC):
     """Base class of losses.
 
     A sample's loss must depend on that sample only, because batches are padded.
+
+    >>> from dataclasses import dataclass
+    >>> import torch
+    >>> from wirelessfl.losses import Loss
+    >>> @dataclass(frozen=True)
+    ... class PowerLoss(Loss):
+    ...     # Mean of |output - label|^power
+    ...     power: float = 4.0
+    ...     def values(self, outputs, labels):
+    ...         return (outputs - labels).abs().pow(self.power).flatten(1).mean(1)
+    >>> PowerLoss().values(torch.tensor([[1.0], [2.0]]), torch.tensor([[0.0], [0.0]])).tolist()
+    [1.0, 16.0]
     """
 
     accuracy: ClassVar[Accuracy | None] = None
@@ -69,6 +81,12 @@ def is_binary(labels: Tensor) -> bool:
 
 def accuracies(kind: Accuracy, outputs: Tensor, labels: Tensor) -> Tensor:
     """Fraction of right predictions of each sample, [batch]: booleans if it has a single one.
+
+    >>> import torch
+    >>> from wirelessfl.losses import accuracies
+    >>> outputs = torch.tensor([[2.0, 1.0], [0.0, 3.0]])
+    >>> accuracies("classes", outputs, torch.tensor([0, 0])).tolist()
+    [True, False]
 
     Args:
         kind: what counts as right.

@@ -20,6 +20,13 @@ class CrossEntropy(Loss):
     For labels [batch, H, W, ...] and outputs [batch, classes, H, W, ...] it is the mean over the
     pixels of a sample.
 
+    >>> import torch
+    >>> from wirelessfl.losses import CrossEntropy
+    >>> loss = CrossEntropy(label_smoothing=0.1)
+    >>> values = loss.values(torch.tensor([[0.0, 0.0], [9.0, 0.0]]), torch.tensor([0, 0]))
+    >>> [round(value, 3) for value in values.tolist()]
+    [0.693, 0.45]
+
     Args:
         label_smoothing: weight s of the uniform distribution in the target, which is 1 - s + s / C
             for the label and s / C for the other C - 1 classes (Szegedy et al., CVPR 2016).

@@ -13,6 +13,14 @@ from wirelessfl.losses.kind import LOSSES
 def check_labels(loss: Loss, labels: Tensor, data: str) -> None:
     """Raise unless ``loss`` takes the labels.
 
+    >>> import torch
+    >>> from wirelessfl.losses import CrossEntropy, check_labels
+    >>> try:
+    ...     check_labels(CrossEntropy(), torch.tensor([0.1, 0.7]), data="mine")
+    ... except ValueError as error:
+    ...     print(str(error)[:40])
+    loss "cross-entropy" does not take the l
+
     Args:
         loss: the loss.
         labels: all training labels.

@@ -20,7 +20,13 @@ Way = Literal["batch", "vmap", "loop"]
 
 @dataclass(frozen=True)
 class FunctionLoss(Loss):
-    """A function of the user as a choice, before it is tried on samples, see ``ready``."""
+    """A function of the user as a choice, before it is tried on samples, see ``ready``.
+
+    >>> from wirelessfl.losses import LOSSES
+    >>> loss = LOSSES.find("torch.nn.functional:cross_entropy")
+    >>> loss.name, loss.function.__name__
+    ('torch.nn.functional:cross_entropy', 'cross_entropy')
+    """
 
     name = ""
     function: ClassVar[Any] = None
@@ -37,7 +43,12 @@ class FunctionLoss(Loss):
 
 @dataclass(frozen=True)
 class GivenLoss(FunctionLoss):
-    """A function given to ``wirelessfl.run``."""
+    """A function given to ``wirelessfl.run``.
+
+    >>> from wirelessfl.losses import GivenLoss
+    >>> GivenLoss().title
+    'loss=...'
+    """
 
     name = ""
     title = "loss=..."
@@ -54,6 +65,12 @@ class OwnLoss(Loss):
     scalar in which samples affect each other does not: a weighted mean divides by the weight of
     its only sample, and a contrastive loss has nothing to compare. Such a function must return
     [batch].
+
+    >>> import torch
+    >>> from wirelessfl.losses import OwnLoss
+    >>> loss = OwnLoss(torch.nn.functional.mse_loss, called="mse", way="vmap")
+    >>> loss.values(torch.tensor([[1.0], [2.0]]), torch.tensor([[0.0], [0.0]])).tolist()
+    [1.0, 4.0]
 
     Args:
         function: the function.
@@ -92,7 +109,13 @@ class OwnLoss(Loss):
 
 @dataclass(frozen=True)
 class Probe(Loss):
-    """The mean square of the outputs, which needs no labels: for checks of models."""
+    """The mean square of the outputs, which needs no labels: for checks of models.
+
+    >>> import torch
+    >>> from wirelessfl.losses import Probe
+    >>> Probe().values(torch.tensor([[1.0, 2.0]]), torch.empty(1)).tolist()
+    [2.5]
+    """
 
     name = ""
 
@@ -105,6 +128,13 @@ def ready(
     loss: Loss, given: Function | None, outputs: Tensor, y: Tensor, labels: Tensor
 ) -> tuple[Loss, str | None]:
     """The loss to train with: a user's function is tried on a few samples.
+
+    >>> import torch
+    >>> from wirelessfl.losses import GivenLoss, ready
+    >>> outputs, labels = torch.tensor([[1.0], [2.0]]), torch.zeros(2, 1)
+    >>> loss, message = ready(GivenLoss(), torch.nn.functional.l1_loss, outputs, labels, labels)
+    >>> loss.values(outputs, labels).tolist(), loss.way
+    ([1.0, 2.0], 'vmap')
 
     Args:
         loss: the chosen loss.

@@ -19,6 +19,13 @@ from wirelessfl.registry import Choice
 class Predicted:
     """A model's outputs for all test samples.
 
+    >>> import torch
+    >>> from wirelessfl.metrics import Predicted, find_metric
+    >>> outputs, labels = torch.tensor([[2.0, 1.0], [0.0, 3.0]]), torch.tensor([0, 0])
+    >>> tested = Predicted(outputs, labels, accuracy="classes", classes=2)
+    >>> round(find_metric("macro-f1").value(tested), 3)
+    0.333
+
     Args:
         outputs: [samples, ...].
         labels: [samples, ...].
@@ -51,7 +58,22 @@ class Predicted:
 
 @dataclass(frozen=True)
 class Metric(Choice, ABC):
-    """Base class of metrics."""
+    """Base class of metrics.
+
+    >>> from dataclasses import dataclass
+    >>> import torch
+    >>> from wirelessfl.metrics import Measures, Metric
+    >>> @dataclass(frozen=True)
+    ... class LargestError(Metric):
+    ...     # The largest absolute error of an output
+    ...     name = "largest-error"
+    ...     smaller = True
+    ...     def value(self, tested):
+    ...         return float((tested.outputs - tested.labels).abs().max())
+    >>> measures = Measures((LargestError(),), accuracy=None, classes=1)
+    >>> measures.of(torch.tensor([[1.0], [2.0]]), torch.tensor([[0.5], [0.5]]))
+    {'largest_error': 1.5}
+    """
 
     smaller: ClassVar[bool] = False
     """Whether smaller values are better."""

@@ -25,6 +25,12 @@ MOST_SHARES = 10**8
 class Measures:
     """The metrics of a model.
 
+    >>> import torch
+    >>> from wirelessfl.metrics import Measures, find_metric
+    >>> measures = Measures((find_metric("macro-f1"),), classes=2)
+    >>> measures.of(torch.tensor([[2.0, 1.0], [0.0, 3.0]]), torch.tensor([0, 1]))
+    {'macro_f1': 1.0}
+
     Args:
         metrics: the metrics.
         accuracy: what counts as right; None if outputs are neither right nor wrong.
@@ -83,6 +89,13 @@ def _plain(name: str, value: Any) -> Any:
 
 def label_shares(labels: Tensor, client_samples: Sequence[IntArray], classes: int) -> FloatArray:
     """Fraction of each label among the samples of each client, [clients, classes].
+
+    >>> import numpy as np
+    >>> import torch
+    >>> from wirelessfl.metrics import label_shares
+    >>> clients = [np.array([0, 1]), np.array([2, 3])]
+    >>> label_shares(torch.tensor([0, 0, 0, 1]), clients, classes=2).tolist()
+    [[1.0, 0.0], [0.5, 0.5]]
 
     Args:
         labels: [samples], int64.

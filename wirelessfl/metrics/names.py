@@ -52,6 +52,10 @@ FIELDS = frozenset(
 def check_name(name: object) -> str:
     """The name of a metric.
 
+    >>> from wirelessfl.metrics import check_name
+    >>> check_name("f1")
+    'f1'
+
     Raises:
         ConfigError: it is not a name, or that of a field that rows have anyway.
     """
@@ -66,6 +70,10 @@ def check_name(name: object) -> str:
 
 def find_metric(name: object) -> Metric:
     """The metric called ``name``, or the user's function or class at that import path.
+
+    >>> from wirelessfl.metrics import find_metric
+    >>> find_metric("macro-f1").field, find_metric("torch.nn.functional:l1_loss").field
+    ('macro_f1', 'l1_loss')
 
     Raises:
         ConfigError: it does not exist, is neither a function nor a metric, or has the name of a
@@ -87,7 +95,12 @@ def find_metric(name: object) -> Metric:
 
 
 def smaller_is_better(field: str) -> bool:
-    """Whether smaller values of a field are better: losses, and built-in metrics of errors."""
+    """Whether smaller values of a field are better: losses, and built-in metrics of errors.
+
+    >>> from wirelessfl.metrics import smaller_is_better
+    >>> smaller_is_better("loss"), smaller_is_better("rmse"), smaller_is_better("accuracy")
+    (True, True, False)
+    """
     field = field.removeprefix(VALIDATION)
     if field.endswith("loss"):
         return True

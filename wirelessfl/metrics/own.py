@@ -16,6 +16,14 @@ class OwnMetric(Metric):
     The function gets the outputs [samples, ...] and labels [samples, ...] of all test samples, on
     the CPU, and returns a number or a list of numbers.
 
+    >>> import torch
+    >>> from wirelessfl.metrics import Measures, OwnMetric
+    >>> def bias(outputs, labels):
+    ...     return float((outputs - labels).mean())
+    >>> measures = Measures((OwnMetric("bias", bias),), accuracy=None, classes=1)
+    >>> measures.of(torch.tensor([[1.0], [2.0]]), torch.tensor([[0.5], [0.5]]))
+    {'bias': 1.0}
+
     Args:
         called: name of the field of rows.
         function: the function.

@@ -16,6 +16,10 @@ from wirelessfl.observers.trackio import Trackio
 def tracker(name: Name) -> Observer:
     """The observer that writes to a tracker.
 
+    >>> from wirelessfl.observers import tracker
+    >>> type(tracker("tensorboard")).__name__
+    'TensorBoard'
+
     Raises:
         ConfigError: its package is not installed.
     """
@@ -23,7 +27,12 @@ def tracker(name: Name) -> Observer:
 
 
 def default_observers(given: Iterable[Observer]) -> list[Observer]:
-    """The observers that a run has unless others of their class are given: a bar in notebooks."""
+    """The observers that a run has unless others of their class are given: a bar in notebooks.
+
+    >>> from wirelessfl.observers import default_observers
+    >>> default_observers([])  # outside of notebooks
+    []
+    """
     console = any(isinstance(observer, Console) for observer in given)
     return [Console()] if in_notebook() and not console else []
 

@@ -18,6 +18,10 @@ class EndOfTask(str):
     """A reason to end the task of a row, as if it had reached its target; other tasks continue.
 
     The run ends with its last task. In a run of one model, it is like any other reason.
+
+    >>> from wirelessfl.observers import EndOfTask
+    >>> EndOfTask("accuracy has not improved in 5 evaluations")
+    'accuracy has not improved in 5 evaluations'
     """
 
 
@@ -42,6 +46,17 @@ class MonitorOf(Protocol):
 @dataclass(frozen=True, eq=False)
 class Running:
     """A run as its observers see it.
+
+    >>> import wirelessfl
+    >>> from wirelessfl.observers import Observer, Running
+    >>> class Norm(Observer):
+    ...     # Prints the rows and the largest parameter at the end of the run
+    ...     def end(self, run: Running):
+    ...         largest = max(float(values.abs().max()) for values in run.params().values())
+    ...         print(len(run.rows), run.config.training.rounds, 0 < largest < 10)
+    >>> settings = wirelessfl.Config.from_flags("fedavg", clients=4, rounds=1, out="measured-run")
+    >>> _ = wirelessfl.run(settings, observers=[Norm()])
+    2 1 True
 
     Args:
         config: resolved settings.
@@ -70,6 +85,16 @@ class Observer:
     An observer that keeps a state derives it from ``run.rows`` in ``begin``, so that a resumed run
     ends as an uninterrupted one. An error in a hook ends the run with a checkpoint, from which
     ``resume`` continues. Nothing is called for a finished run that is only read.
+
+    >>> import wirelessfl
+    >>> from wirelessfl.observers import Observer
+    >>> class UntilLoss(Observer):
+    ...     # Ends the run once the loss is below a limit
+    ...     def row(self, run, row):
+    ...         return "the loss is low" if row["loss"] < 2.25 else None
+    >>> settings = wirelessfl.Config.from_flags("fedavg", clients=4, rounds=9, out="observed-run")
+    >>> wirelessfl.run(settings, observers=[UntilLoss()]).exhausted
+    'the loss is low'
     """
 
     def begin(self, run: Running) -> None:

@@ -51,6 +51,13 @@ class BestModel(Observer):
     metadata have the whole ``row``. A resumed run removes rows after its last checkpoint; the best
     parameters up to there remain in a second file until a checkpoint covers better ones.
 
+    >>> import wirelessfl
+    >>> from wirelessfl.observers import BestModel
+    >>> settings = wirelessfl.Config.from_flags("fedavg", clients=4, rounds=2, out="run-with-best")
+    >>> result = wirelessfl.run(settings, observers=[BestModel(monitor="loss")])
+    >>> (result.directory / "best.safetensors").exists()
+    True
+
     Args:
         monitor: field of the rows to compare, e.g. "loss"; None for the run's monitored field.
     """

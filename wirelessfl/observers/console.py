@@ -94,6 +94,14 @@ class Console(Observer):
 
     A bar shows rounds or, with a limit of simulated time, seconds. Each task has its own.
 
+    >>> import wirelessfl
+    >>> from wirelessfl.observers import Console
+    >>> settings = wirelessfl.Config.from_flags("fedavg", clients=4, rounds=1, out="shown-run")
+    >>> shown = Console(label="my first run")  # on stderr
+    >>> result = wirelessfl.run(settings, observers=[shown])
+    >>> result.finished
+    True
+
     Args:
         terminal: rich console that shows them; None for stderr.
         label: title of the run; None for its algorithm and data set.

@@ -26,6 +26,13 @@ class EarlyStopping(Observer):
 
     A task of several ends on its own, as at its target, and the run ends with its last task.
 
+    >>> import wirelessfl
+    >>> from wirelessfl.observers import EarlyStopping
+    >>> settings = wirelessfl.Config.from_flags("fedavg", clients=4, rounds=9, out="short-run")
+    >>> result = wirelessfl.run(settings, observers=[EarlyStopping(patience=1, min_delta=1.0)])
+    >>> len(result.rows), result.exhausted[:25]
+    (2, 'accuracy has not improved')
+
     Args:
         patience: number of consecutive rows without improvement, >= 1. Row 0, of the initial model,
             is the first to improve on.

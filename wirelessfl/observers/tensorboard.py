@@ -20,6 +20,13 @@ class TensorBoard(Observer):
     The files are in the folder ``tensorboard`` of the run. A resumed run writes them anew from its
     rows, so that each row is there once. Steps are rounds, or a task's merges.
 
+    >>> import wirelessfl
+    >>> from wirelessfl.observers import TensorBoard
+    >>> settings = wirelessfl.Config.from_flags("fedavg", clients=4, rounds=1, out="tracked-run")
+    >>> result = wirelessfl.run(settings, observers=[TensorBoard()])
+    >>> len([*result.directory.glob("tensorboard/events.out.tfevents.*")])
+    1
+
     Raises:
         ConfigError: the package tensorboard is not installed.
     """

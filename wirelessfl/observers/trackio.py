@@ -20,6 +20,11 @@ class Trackio(Observer):
     A run is called like its folder. A resumed run is written anew from its rows, so that each row
     is there once. Steps are rounds, or a task's merges.
 
+    >>> from wirelessfl.observers import Trackio
+    >>> tracker = Trackio(project="hist-at-the-edge")  # for wirelessfl.run(..., observers=[tracker])
+    >>> tracker.project
+    'hist-at-the-edge'
+
     Args:
         project: name of the project in Trackio.
 

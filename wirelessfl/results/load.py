@@ -34,6 +34,13 @@ def load(path: PathOrName, *, trust: Trust = False) -> RunResult:
     Nothing is trained, written or imported, and no data are needed. An incomplete last line of rows
     is ignored.
 
+    >>> import wirelessfl
+    >>> settings = wirelessfl.Config.from_flags("fedavg", clients=4, rounds=2, out="my-stored-run")
+    >>> rows = wirelessfl.run(settings).rows
+    >>> stored = wirelessfl.load("my-stored-run")
+    >>> stored.finished, stored.rows == rows
+    (True, True)
+
     Args:
         path: folder of the run.
         trust: whether the settings may name code to import, such as ``my_module:MyModel``; only
@@ -74,6 +81,12 @@ def load(path: PathOrName, *, trust: Trust = False) -> RunResult:
 
 def load_all(paths: PathOrName | Iterable[PathOrName], *, trust: Trust = False) -> Runs:
     """Read all runs at some paths.
+
+    >>> import wirelessfl
+    >>> configs = wirelessfl.combinations("fedavg", {"clients": 4, "rounds": 1, "seed": [1, 2]})
+    >>> _ = wirelessfl.sweep(configs, root="my-stored-runs")
+    >>> wirelessfl.load_all("my-stored-runs")
+    2 runs: fedavg on digits; 2 seeds
 
     Args:
         paths: a folder of a run; a folder that contains run folders at any depth, such as that of

@@ -27,6 +27,15 @@ if TYPE_CHECKING:
 class Runs(Sequence[RunResult]):
     """Stored runs, from ``wirelessfl.load_all``; settings have the names of their flags.
 
+    >>> import wirelessfl
+    >>> varied = {"clients": [4, 8], "rounds": 1, "seed": [1, 2]}
+    >>> configs = wirelessfl.combinations("fedavg", varied)
+    >>> runs = wirelessfl.results.Runs(wirelessfl.sweep(configs, root="my-four-runs"))
+    >>> len(runs.where(clients=4)), runs.varied
+    (2, ['clients'])
+    >>> [*runs.by("clients")]
+    [4, 8]
+
     Args:
         runs: the runs.
     """

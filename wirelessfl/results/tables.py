@@ -35,6 +35,13 @@ NOT_REACHED = "not reached"
 class Table:
     """A table of groups of runs.
 
+    >>> import wirelessfl
+    >>> configs = wirelessfl.combinations("fedavg", {"clients": [4, 8], "rounds": 1})
+    >>> runs = wirelessfl.results.Runs(wirelessfl.sweep(configs, root="my-two-runs"))
+    >>> table = runs.table("clients")
+    >>> sorted(row["clients"] for row in table.rows), [*table.headings][:2]
+    ([4, 8], ['clients', 'runs'])
+
     Args:
         title: what the costs are.
         headings: heading of each column, by key.

@@ -42,6 +42,15 @@ MANY = 3
 class ClientLog:
     """What rounds cost each participating client; one entry per client and global round.
 
+    >>> import wirelessfl
+    >>> settings = wirelessfl.Config.from_flags(
+    ...     "fedavg", clients=4, rounds=2, dataset="digits", client_log=True, out="my-logged-run"
+    ... )
+    >>> _ = wirelessfl.run(settings)
+    >>> log = wirelessfl.read_client_log("my-logged-run")
+    >>> log, log.summary()["rounds"]
+    (<ClientLog: 8 entries of 4 clients in 2 rounds>, 2)
+
     Args:
         columns: arrays of equal length by name, see ``COLUMNS``: ``entry`` counts the rounds of the
             log from 1, ``round`` is that of the run's rows (of the session's trial rounds where

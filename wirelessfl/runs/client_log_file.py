@@ -81,6 +81,14 @@ class ClientLogFile:
 def read_client_log(folder: str | Path) -> ClientLog:
     """Read the client log of a run, also of one that is not finished.
 
+    >>> import wirelessfl
+    >>> settings = wirelessfl.Config.from_flags(
+    ...     "fedavg", clients=4, rounds=2, client_log=True, out="my-other-logged-run"
+    ... )
+    >>> _ = wirelessfl.run(settings)
+    >>> wirelessfl.read_client_log("my-other-logged-run")["client"].tolist()
+    [0, 1, 2, 3, 0, 1, 2, 3]
+
     Args:
         folder: folder of a run with ``client_log=True``.
 

@@ -128,6 +128,12 @@ def sweep(
     the rows that training would have given them, but for ``wall_seconds``, which are those of the
     trained run; ``priced_from`` in their ``about.json`` names its folder.
 
+    >>> import wirelessfl
+    >>> configs = wirelessfl.combinations("fedavg,fedprox", {"clients": 4, "rounds": 1})
+    >>> results = wirelessfl.sweep(configs, root="my-sweep")
+    >>> [result.summary()["round"] for result in results]
+    [1, 1]
+
     Args:
         configs: settings of each run, for example from ``wirelessfl.combinations``.
         root: folder of all runs.

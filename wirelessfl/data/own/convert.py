@@ -38,6 +38,12 @@ def as_dataset(
     channels first. Other integers become int64. The data set's ``notes`` say what was changed.
     Integer labels are classes, int64 [n]; float labels stay floats.
 
+    >>> import numpy as np
+    >>> from wirelessfl.data import as_dataset
+    >>> x, y = np.zeros((20, 8, 8), dtype=np.uint8), np.arange(20) % 4
+    >>> as_dataset((x, y, x[:4], y[:4]), name="mine")
+    <Dataset mine: 20 + 4 samples [1, 8, 8], 4 classes>
+
     Args:
         data: one of
 

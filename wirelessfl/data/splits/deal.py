@@ -48,6 +48,12 @@ def split(
     Clients are ordered by cell. Each kind of split is documented in its file in
     ``wirelessfl/data/splits``.
 
+    >>> from channels import Stream
+    >>> from wirelessfl.data import split
+    >>> parts = split([0, 1, 2, 3] * 10, clients=4, kind="iid", stream=Stream(1))
+    >>> [len(part) for part in parts]
+    [10, 10, 10, 10]
+
     Args:
         labels: [n], integers >= 0.
         clients: number of clients in all cells.
