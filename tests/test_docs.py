@@ -156,6 +156,21 @@ def test_the_examples_of_observers_run(tmp_path, monkeypatch, capsys):
     assert min(moved[1:]) > 0
 
 
+def test_the_examples_of_a_study_run(tmp_path, monkeypatch, capsys):
+    """The study of the first page trains on its own parts, and the second page reads a run."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    run_blocks(
+        (language, file, code.replace("rounds=20", "rounds=2"))
+        for name in ("start", "python")
+        for language, file, code in blocks(ROOT / "docs" / f"{name}.md")
+    )
+    with recorded() as figures:
+        runpy.run_path("own.py")
+    assert "fedavg on data: 2 rounds, accuracy" in capsys.readouterr().out
+    assert figures["own"].axes[0].get_ylabel() == "worst class"
+
+
 def test_the_example_of_prices_runs(tmp_path, monkeypatch, capsys):
     """Two uplinks are priced without data; with OFDMA clients send all the time: it is faster."""
     monkeypatch.chdir(tmp_path)
@@ -421,8 +436,8 @@ def test_the_documented_network_agrees_with_itself(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (code,) = (
         code
-        for language, _, code in blocks(ROOT / "docs" / "extending.md")
-        if language == "python" and "path_loss_db" in code
+        for language, file, code in blocks(ROOT / "docs" / "extending.md")
+        if language == "python" and not file and "path_loss_db" in code
     )
     made = {}
     exec(code.partition("config = ")[0], made)

@@ -18,7 +18,7 @@ from wirelessfl.errors import DataError
 
 LARGEST_BYTES = 20_000_000
 """Maximum size of stored indices."""
-COUNTED = 1000
+COUNTED = 100
 """Maximum number of clients of whom the labels are counted if indices are not stored."""
 MOST_CLIENTS = 10**6
 """Number of clients above which sizes are not added up."""
@@ -59,8 +59,8 @@ class Partition(Sequence[IntArray]):
     ) -> Partition:
         """The partition of a training set.
 
-        Indices are left out if they need more than 20 MB, or if more than 1000 clients compute
-        theirs on demand; labels are then counted for the first 1000 clients.
+        Indices are left out if they need more than 20 MB, or if more than 100 clients compute
+        theirs on demand; labels are then counted for the first 100 clients.
 
         Args:
             client_samples: the indices of each client's samples.

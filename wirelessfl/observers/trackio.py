@@ -21,7 +21,7 @@ class Trackio(Observer):
     is there once. Steps are rounds, or a task's merges.
 
     >>> from wirelessfl.observers import Trackio
-    >>> tracker = Trackio(project="hist-at-the-edge")  # for wirelessfl.run(..., observers=[tracker])
+    >>> tracker = Trackio(project="hist-at-the-edge")  # for run(..., observers=[tracker])
     >>> tracker.project
     'hist-at-the-edge'
 

@@ -261,10 +261,10 @@ def _check_not_reached(config: Config, rows: list[Row]) -> None:
     target = config.evaluation.target
     if target is None or not config.evaluation.stop_at_target:
         return
-    monitor = Monitor.of(config.evaluation.monitor, rows[-1])
-    hit = next((row for row in rows if monitor.reached(row, target)), None)
-    if hit is not None:
-        raise ConfigError(
-            f"target is {target:g}: the run has reached {hit[monitor.field]:g} in round "
-            f"{hit['round']}, where it would have ended. Give a better target."
-        )
+    for row in rows:
+        monitor = Monitor.of(config.evaluation.monitor, row)
+        if monitor.reached(row, target):
+            raise ConfigError(
+                f"target is {target:g}: the run has reached {row[monitor.field]:g} in round "
+                f"{row['round']}, where it would have ended. Give a better target."
+            )

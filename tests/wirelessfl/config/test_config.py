@@ -223,6 +223,7 @@ class EachUpdate(FedAvg):
     payloads = (Payload("update", each=True),)
     clients: Annotated[int, Field(ge=1, description="of a different kind")] = 2
     momentum: float | None = None
+    overrides = ("momentum",)
 
 @dataclass(frozen=True)
 class OnlySums(Tdma):

@@ -98,7 +98,7 @@ def test_a_stored_configuration_repeats_the_run(settings, base, same):
           "tokenizer": "BASE"},
          r'lora_alpha=2\.0 is .* "gpt2-lora", and model is "fcnn": .* leave lora_alpha out\.$'),
         ({"hidden": ("5",)},
-         r'hidden=.* is a setting of model "fcnn" or "mlp" .*, and model is "gpt2-lora"'),
+         r'hidden=.* is a setting of model "fcnn", "mlp".*, and model is "gpt2-lora"'),
         ({"dataset": "digits", "data_dir": None},
          r'max_length=12 conflicts with dataset "digits", which does not use it: choose 20news.*, '
          r"or leave max_length out\.$"),

@@ -203,7 +203,7 @@ def test_every_algorithm_runs(config, toy, name):
         (
             "hist",
             {"local": "scaffold", "beta2": 0.5},
-            'beta2=0.5 is a setting of local "fa-nt" .*, and local is "scaffold": choose local',
+            'beta2=0.5 is a setting of local "fa-nt", .*, and local is "scaffold": choose local',
         ),
         ("hist", {"local": "tracking"}, "local 'tracking' is unknown"),
         ("fedavg", {"step_seconds": 0.1, "cpu_hz": (1e9, 2e9)}, "conflicts with step_seconds=0.1"),

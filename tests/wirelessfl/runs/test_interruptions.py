@@ -218,7 +218,7 @@ def test_runs_that_start_at_once_get_folders_of_their_own(tmp_path, config, toy,
 
     def start(_):
         barrier.wait()
-        return _new_directory(settings, {}).path
+        return _new_directory(settings, {}, {}).path
 
     with ThreadPoolExecutor(starts) as pool:
         for _ in range(2):
