@@ -93,7 +93,7 @@ def test_the_extension_examples_run(tmp_path, monkeypatch, launcher):
             out = f"run{commands}"
             started.append(launcher.start(*words, *small, "--out", out, safe_path=True))
             commands += 1
-    assert commands == 13
+    assert commands == 15
     for process in started:
         assert process.wait() == 0, process.communicate()[1]
     ruff = [sys.executable, "-m", "ruff", "check", "--select", "E,F,I,D1", "--line-length", "100"]
