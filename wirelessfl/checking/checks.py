@@ -15,11 +15,12 @@ from wirelessfl.algorithms import find_algorithm
 from wirelessfl.checking.contract import BrokenError, Contract, NotTestedError
 from wirelessfl.checking.kinds import CHECKED, kind_of
 from wirelessfl.checking.report import NEEDS, Outcome, Report
-from wirelessfl.checking.subject import Subject, import_path_of, kept_generators, small_data
+from wirelessfl.checking.subject import Subject, import_path_of, kept_generators
 from wirelessfl.config.kinds import KINDS
 from wirelessfl.errors import ConfigError, out_of_memory
 from wirelessfl.guard import NO_ERROR, ONE_LINE, located
 from wirelessfl.import_paths import is_import_path, path_of
+from wirelessfl.metrics import find_metric
 from wirelessfl.registry import import_path
 from wirelessfl.uplinks import Uplink
 from wirelessfl.wording import shown, suggestion
@@ -68,8 +69,9 @@ def check(
             given = import_path(kind, path)
         _check_class(kind, path)
         checked = CHECKED[kind]
-        data = None if kind == "dataset" else small_data()
-        subject = Subject(kind, path, given, settings, checked.settings(given), folder, data)
+        data, more = checked.data(given, path, settings)
+        base = {**checked.settings(given), **more}
+        subject = Subject(kind, path, given, settings, base, folder, data)
         outcomes = tuple(_outcomes(checked.contracts, subject))
     return Report(name, kind, outcomes, time.perf_counter() - begun)
 
@@ -78,6 +80,8 @@ def _check_class(kind: str, path: str) -> None:
     """Raise ConfigError unless a class is one of its kind."""
     if kind == "algorithm":
         find_algorithm(path)
+    elif kind == "metric":
+        find_metric(path)
     elif kind in KINDS:
         KINDS[kind].find(path)
 

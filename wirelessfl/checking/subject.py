@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import itertools
 import random
 import shutil
 import sys
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,12 +22,14 @@ from channels.streams import Stream
 from wirelessfl.config import Config
 from wirelessfl.data import Dataset, load_dataset
 from wirelessfl.generators import seeded_generators
+from wirelessfl.observers import Observer
 from wirelessfl.runs.directory import Row
 from wirelessfl.runs.result import RunResult
 from wirelessfl.runs.run import resume, run
 
 CLIENTS = 6
-SMALL: Mapping[str, Any] = {
+Settings = Mapping[str, Any]
+SMALL: Settings = {
     "clients": CLIENTS,
     "rounds": 3,
     "local_steps": 2,
@@ -86,7 +89,8 @@ class Subject:
         Raises:
             ConfigError: the settings are refused.
         """
-        flags = {**SMALL, **self.base, self.kind: self.path, **self.settings, **changes}
+        chosen = {} if self.kind == "observer" else {self.kind: self.path, **self.settings}
+        flags = {**SMALL, **self.base, **chosen, **changes}
         if "model" in changes or self.kind == "model":
             flags.setdefault("hidden", None)
             flags["hidden"] = changes.get("hidden")
@@ -96,13 +100,21 @@ class Subject:
 
     def made(self) -> Any:
         """A new object of the class, with its settings checked."""
+        if self.kind == "observer":
+            settings = {name: _plain(value) for name, value in self.settings.items()}
+            return self.given(**settings) if callable(self.given) else self.given
         return getattr(self.config().choices, self.kind)
+
+    def observers(self) -> list[Observer]:
+        """The observers of a run: a new object of the class, if it is one."""
+        return [self.made()] if self.kind == "observer" else []
 
     def run(
         self,
         config: Config | None = None,
         seed: int = 0,
         on_row: Callable[[Row], None] | None = None,
+        observers: Sequence[Observer] | None = None,
     ) -> RunResult:
         """Train a run.
 
@@ -110,10 +122,12 @@ class Subject:
             config: its settings; None for those without changes.
             seed: state of the global generators, on which no result may depend.
             on_row: called with each row.
+            observers: the observers; None for the subject, if it is one.
         """
         config = self.config() if config is None else config
+        watching = self.observers() if observers is None else observers
         with seeded_generators(self.stream.child("global", seed)):
-            return run(config, data=self.data, on_row=on_row)
+            return run(config, data=self.data, on_row=on_row, observers=watching)
 
     def resumed(self) -> list[RunResult]:
         """A run that is killed and resumed after each of its rows but the last."""
@@ -126,7 +140,18 @@ class Subject:
 
         self.run(config, on_row=keep)
         with seeded_generators(self.stream.child("global", 1)):
-            return [resume(copy, data=self.data, trust=True) for copy in copies[1:-1]]
+            return [
+                resume(copy, data=self.data, trust=True, observers=self.observers())
+                for copy in copies[1:-1]
+            ]
+
+
+def _plain(value: Any) -> Any:
+    """An argument of the command line, e.g. "3", as a value of Python."""
+    try:
+        return ast.literal_eval(value) if isinstance(value, str) else value
+    except (SyntaxError, ValueError):
+        return value
 
 
 def small_data() -> Dataset:

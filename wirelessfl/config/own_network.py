@@ -17,13 +17,14 @@ from wirelessfl.import_paths import is_import_path
 from wirelessfl.registry import import_path
 
 
-def own_network(path: str, seed: int) -> Network:
+def own_network(path: str, seed: int, *, again: bool = False) -> Network:
     """The network at an import path.
 
     Args:
         path: import path of a function ``f(stream)`` or ``f()`` that returns a ``Network``, or of a
             ``Network``.
         seed: the run's seed, which determines the stream.
+        again: whether to call the function although its network is known.
 
     Raises:
         ConfigError: it cannot be imported, is no such function, or returns something else.
@@ -41,7 +42,7 @@ def own_network(path: str, seed: int) -> Network:
             f"network {path!r} is {described(found)}: give a function of a stream that returns a "
             "channels.Network."
         )
-    return _called(found, path, seed)
+    return (_called.__wrapped__ if again else _called)(found, path, seed)
 
 
 @lru_cache(maxsize=8)  # settings are resolved several times before a run

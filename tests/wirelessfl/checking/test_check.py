@@ -5,12 +5,15 @@ from dataclasses import replace
 import pytest
 
 import wirelessfl
-from tests.wirelessfl.checking import broken
+from tests.wirelessfl.checking import broken, broken_functions
 from wirelessfl.checking import check
 from wirelessfl.checking.algorithms import CONTRACTS as ALGORITHM
-from wirelessfl.checking.kinds import CHECKED
+from wirelessfl.checking.kinds import CHECKED, kind_of
 from wirelessfl.checking.runs import BASIC, CREATED, EXECUTORS
 from wirelessfl.errors import ConfigError
+from wirelessfl.losses.mse import MSE
+from wirelessfl.metrics.mae import MAE
+from wirelessfl.observers import EarlyStopping
 
 SLOW = {EXECUTORS.name, *(found.name for found in ALGORITHM if found.name.startswith("works "))}
 TWICE = BASIC[1].name
@@ -81,6 +84,43 @@ CASES = [
         "does not change its input",
         "it changes the tensors of opening",
     ),
+    (broken_functions.no_gradient, "loss", "has a gradient", "its gradient is 0 everywhere"),
+    (broken_functions.overwriting, "loss", "does not change its input", "it changes labels"),
+    (broken_functions.noisy, "loss", "gives the same loss twice", "draw no random numbers"),
+    (
+        broken_functions.weighted,
+        "loss",
+        "does not depend on the other samples of a batch",
+        "as in a weighted mean",
+    ),
+    (
+        broken_functions.OfBatch,
+        "loss",
+        "does not depend on the other samples of a batch",
+        "depends on the other samples of its batch",
+    ),
+    (
+        broken_functions.OtherInVmap,
+        "loss",
+        "gives the same by vmap and in a loop",
+        "torch.vmap gives another loss",
+    ),
+    (broken_functions.as_text, "metric", "returns a number, or a list of numbers", "'0.5'"),
+    (
+        broken_functions.of_samples,
+        "metric",
+        "returns a number, or a list of numbers",
+        "depends on the number of samples",
+    ),
+    (broken_functions.sorting, "metric", "does not change its input", "it changes labels"),
+    (broken_functions.counting, "metric", "gives the same value twice", "keep no state"),
+    (
+        broken_functions.moody,
+        "network",
+        "returns the same network for the same stream",
+        "two calls with equal streams differ",
+    ),
+    (broken_functions.own_class, "network", "is stored and read back", "return a channels.Network"),
     (broken.dealt, "dataset", "returns the same samples twice", "train_inputs differ"),
     (broken.one_label, "dataset", "has samples of every label", "no test sample has label 2"),
 ]
@@ -96,6 +136,43 @@ def test_a_contract_catches_what_breaks_it(thing, kind, contract, reason, quick)
     assert reason in found.reason
     assert "\n" not in found.reason
     assert not report.passed
+
+
+@pytest.mark.parametrize(
+    ("thing", "contract", "reason"),
+    [
+        (broken_functions.Flattering, "does not change rows", "work on a copy"),
+        (broken_functions.Forgetful, RESUMES, "after an interruption, one run has 4 rows"),
+        (broken_functions.Talking, BASIC[0].name, "returned 3. Return None, or the reason to end"),
+    ],
+)
+def test_observers(thing, contract, reason):
+    report = check(thing)
+    assert report.kind == "observer"
+    assert report.failed == [contract], str(report)
+    assert reason in str(report)
+
+
+@pytest.mark.parametrize(
+    ("thing", "kind"),
+    [
+        (lambda outputs, labels: (outputs.squeeze(1) - labels).square().mean(), "loss"),
+        (lambda outputs, labels: float((outputs.argmax(1) == labels).sum()), "metric"),
+        (MAE, "metric"),
+        (lambda stream: broken_functions.section_vi_c(1, 6, stream=stream), "network"),
+        (lambda: EarlyStopping(2), "observer"),
+        (EarlyStopping(2), "observer"),
+    ],
+)
+def test_the_kind_is_told_from_what_is_returned(thing, kind):
+    assert kind_of(thing) == kind
+
+
+def test_a_loss_of_regression_is_checked_with_real_labels(quick):
+    quick("loss")
+    assert check(MSE).passed
+    quick("metric")
+    assert check(MAE).passed
 
 
 @pytest.mark.parametrize(
