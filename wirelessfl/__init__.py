@@ -1,21 +1,64 @@
 """wirelessfl: design wireless networks and federated learning together.
 
-Example::
+>>> import wirelessfl
+>>> config = wirelessfl.Config.from_flags("hist", cells=2, clients=8, rounds=1, out="my-first-run")
+>>> result = wirelessfl.run(config)
+>>> [row["round"] for row in result.rows]
+[0, 1]
 
-    import wirelessfl
+Train:
+    Config            settings of a run: from flags, tables or a TOML file
+    run               train, with your own model, data, loss, metrics, network, observers if any
+    resume            continue an interrupted run, or extend a finished one
+    combinations      configurations for all combinations of some values
+    sweep             execute many runs, or read those that exist
 
-    result = wirelessfl.run(wirelessfl.Config.from_flags("hist", cells=4, rounds=20))
-    result.rows[-1]["accuracy"]
+Read stored runs, without training:
+    RunResult         what a run returns: rows, parameters, model, summary
+    load              the run in a folder
+    load_all          many runs, to select, tabulate and plot
+    ClientLog         what rounds cost each client: seconds, joules, who is last
+    read_client_log   the client log of a run
+
+Design without training:
+    price             what the rounds of a configuration cost
+    Prices            what price returns: seconds, bytes and joules of each round
+    model_mask_sizes  the problem of submodel sizes for your own model and channels
+
+Test your own parts:
+    check             whether your algorithm, uplink, model, ... does what its kind requires
+
+Errors:
+    ConfigError       a wrong setting or argument; the message names it and the remedy
+    DataError         missing, damaged or unsuitable data
+    TrainingError     your own code, or the training itself, has failed
+
+Each has an example: ``help(wirelessfl.run)``. Packages to look at next:
+    channels                 networks, path loss, fading, rates, accesses, over-the-air sums
+    solvers                  bands, energy, submodel sizes, beamformers, with proven bounds
+    wirelessfl.data          data sets, your own data, and splits over clients
+    wirelessfl.models        models, and how your own is built
+    wirelessfl.losses        losses, also of labels of other shapes, and your own
+    wirelessfl.metrics       further metrics of rows, and your own
+    wirelessfl.algorithms    algorithms, to derive your own from
+    wirelessfl.observers     early stopping, best model, trackers, your own hooks
+    wirelessfl.results       selection, tables and figures of stored runs
+    wirelessfl.theory        bounds of convergence
+
+In a shell, ``wirelessfl --help`` lists the commands, and ``wirelessfl list`` all choices.
 """
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from wirelessfl import import_paths as import_paths  # lets every process import files by their path
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from wirelessfl.checking import check
     from wirelessfl.config import Config
     from wirelessfl.config.combinations import combinations
@@ -28,6 +71,26 @@ if TYPE_CHECKING:
     from wirelessfl.runs.result import RunResult
     from wirelessfl.runs.run import resume, run
     from wirelessfl.runs.sweep import sweep
+
+    __all__ = [
+        "ClientLog",
+        "Config",
+        "ConfigError",
+        "DataError",
+        "Prices",
+        "RunResult",
+        "TrainingError",
+        "check",
+        "combinations",
+        "load",
+        "load_all",
+        "model_mask_sizes",
+        "price",
+        "read_client_log",
+        "resume",
+        "run",
+        "sweep",
+    ]
 
 _HOMES = {
     "Config": "wirelessfl.config",
@@ -48,29 +111,10 @@ _HOMES = {
     "run": "wirelessfl.runs.run",
     "sweep": "wirelessfl.runs.sweep",
 }
-__all__ = [
-    "ClientLog",
-    "Config",
-    "ConfigError",
-    "DataError",
-    "Prices",
-    "RunResult",
-    "TrainingError",
-    "check",
-    "combinations",
-    "load",
-    "load_all",
-    "model_mask_sizes",
-    "price",
-    "read_client_log",
-    "resume",
-    "run",
-    "sweep",
-]
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, "__version__"])
+    return sorted([*_HOMES, "__version__"])
 
 
 def check_packages() -> None:
@@ -88,10 +132,20 @@ def check_packages() -> None:
             )
 
 
+def _is_pydoc(frame: FrameType) -> bool:
+    """Whether ``help(wirelessfl)`` asks: it would print the whole help of every name in __all__.
+
+    The docstring of this module lists them instead, one line each.
+    """
+    return frame.f_code.co_filename.endswith("pydoc.py")
+
+
 def __getattr__(name: str) -> Any:
     """Import a public name on first use, because torch takes a second to import."""
     if name == "__version__":
         return str(import_module("wirelessfl.version").version())
+    if name == "__all__" and not _is_pydoc(sys._getframe(1)):
+        return sorted(_HOMES)
     if name not in _HOMES:
         raise AttributeError(f"module 'wirelessfl' has no attribute {name!r}")
     check_packages()

@@ -38,11 +38,11 @@ class Outcome:
 class Report:
     """The results of all contract tests of a class or function.
 
-    >>> import wirelessfl
-    >>> from wirelessfl.selection import RoundRobin
-    >>> report = wirelessfl.check(RoundRobin)
-    >>> report.passed, report.failed, report.kind
-    (True, [], 'select')
+    >>> from wirelessfl.checking import Outcome, Report
+    >>> outcomes = (Outcome("equal streams, equal draws", "ok"), Outcome("has name", "failed"))
+    >>> report = Report("my_fading:Mine", "fading", outcomes, seconds=0.1)
+    >>> report.passed, report.failed
+    (False, ['has name'])
 
     Args:
         name: import path, or name of the class.
