@@ -50,15 +50,12 @@ In a shell, ``wirelessfl --help`` lists the commands, and ``wirelessfl list`` al
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from wirelessfl import import_paths as import_paths  # lets every process import files by their path
 
 if TYPE_CHECKING:
-    from types import FrameType
-
     from wirelessfl.checking import check
     from wirelessfl.config import Config
     from wirelessfl.config.combinations import combinations
@@ -72,6 +69,7 @@ if TYPE_CHECKING:
     from wirelessfl.runs.run import resume, run
     from wirelessfl.runs.sweep import sweep
 
+    # At run time there is none: help(wirelessfl) would print the whole help of each of its names.
     __all__ = [
         "ClientLog",
         "Config",
@@ -132,20 +130,10 @@ def check_packages() -> None:
             )
 
 
-def _is_pydoc(frame: FrameType) -> bool:
-    """Whether ``help(wirelessfl)`` asks: it would print the whole help of every name in __all__.
-
-    The docstring of this module lists them instead, one line each.
-    """
-    return frame.f_code.co_filename.endswith("pydoc.py")
-
-
 def __getattr__(name: str) -> Any:
     """Import a public name on first use, because torch takes a second to import."""
     if name == "__version__":
         return str(import_module("wirelessfl.version").version())
-    if name == "__all__" and not _is_pydoc(sys._getframe(1)):
-        return sorted(_HOMES)
     if name not in _HOMES:
         raise AttributeError(f"module 'wirelessfl' has no attribute {name!r}")
     check_packages()
