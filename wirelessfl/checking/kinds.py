@@ -41,7 +41,7 @@ from wirelessfl.generators import seeded_generators
 from wirelessfl.guard import calling
 from wirelessfl.metrics import Metric
 from wirelessfl.observers import Observer
-from wirelessfl.runs.given_files import path_of_function
+from wirelessfl.runs.given_code import path_of_function
 from wirelessfl.schedules import Schedule
 from wirelessfl.wording import shown
 

@@ -18,6 +18,8 @@ from torch import Tensor
 
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
+from wirelessfl.metrics import smaller_is_better
+from wirelessfl.observers.best_model import best_file, best_row
 from wirelessfl.runs.about import NUMERICS
 from wirelessfl.runs.directory import Row, RunDirectory
 from wirelessfl.runs.fingerprints import fingerprint_of
@@ -38,7 +40,7 @@ class Later:
 
     Args:
         rounds: number of rounds.
-        target: accuracy at which the run ends.
+        target: accuracy, or value of the monitored field, at which the run ends.
         max_seconds: simulated seconds at which the run ends.
     """
 
@@ -147,6 +149,7 @@ def extended(
         if done == 0:
             rows = []  # the row of the initial model is written again
         elif by_time or done % (config.evaluation.eval_every or 1):
+            _check_best(directory, rows[-1])
             rows = rows[:-1]  # the longer run does not evaluate here
         size, checksum = directory.extent(len(rows))
         changes |= {"rows_bytes": size, "rows_checksum": checksum}
@@ -182,8 +185,10 @@ def _check_later(config: Config, later: Later) -> None:
                 f"{training.rounds} rounds. Give more rounds instead."
             )
         before = ends[name]
-        if before is not None and value <= before:
-            raise ConfigError(f"{name} is {value:g}: the run has {before:g}; give more.")
+        lower = name == "target" and smaller_is_better(evaluation.monitor or "accuracy")
+        if before is not None and (value >= before if lower else value <= before):
+            remedy = f"less, since {evaluation.monitor} falls" if lower else "more"
+            raise ConfigError(f"{name} is {value:g}: the run has {before:g}; give {remedy}.")
 
 
 def _check_kind(config: Config) -> None:
@@ -239,6 +244,17 @@ def _check_ended(config: Config, state: Mapping[str, Any], rows: list[Row], late
     if later.max_seconds is None:
         raise ConfigError(f"the run ended at max_seconds={limit:g}: give more max_seconds.")
     return True
+
+
+def _check_best(directory: RunDirectory, last: Row) -> None:
+    """Refuse if the best parameters are those of the last row, which the longer run lacks."""
+    best = best_row(best_file(directory.path))
+    if best is not None and best == last:
+        raise ConfigError(
+            f"the run in {directory.path} has kept its best parameters in round {last['round']}, "
+            "which a longer run does not evaluate, and no longer has those before. Start a new "
+            f"run: {directory.command}"
+        )
 
 
 def _last_merge(directory: RunDirectory, state: Mapping[str, Any], rows: list[Row]) -> float:

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-import inspect
-import textwrap
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import nn
 
 from channels import Network
 from channels.npz import read_npz
 from channels.stored import load_network, network_arrays, why_not_stored
 from wirelessfl.data.partition import Partition
 from wirelessfl.errors import ConfigError
-from wirelessfl.guard import of_project
 from wirelessfl.import_paths import path_of
 from wirelessfl.runs.directory import NETWORK, PARTITION
 from wirelessfl.runs.fingerprints import data_hash, digest
+from wirelessfl.runs.given_code import function_hash, model_source
 from wirelessfl.setup import AnySetup
 from wirelessfl.setup.given_objects import GivenObjects
-from wirelessfl.sources import NO_SOURCE, is_installed
 
 GIVEN = "given"
 """Entry of ``about.json``: hashes of the given objects."""
@@ -133,8 +129,8 @@ def given_hashes(given: GivenObjects) -> dict[str, Any]:
 
     Returns:
         For a model its class, and hashes of the shapes of its parameters and of the source of the
-        user's classes of its modules; for a loss and each metric the hash of its source; for data
-        the hash of samples and labels.
+        user's classes of its modules; for a loss and each metric the hash of its code and of the
+        values that it uses; for data the hash of samples and labels.
     """
     found: dict[str, Any] = {}
     if given.model is not None:
@@ -142,14 +138,14 @@ def given_hashes(given: GivenObjects) -> dict[str, Any]:
         found["model"] = {
             "class": path_of(type(given.model)),
             "shapes": digest(shapes),
-            "source": _model_source(given.model),
+            "source": model_source(given.model),
         }
     if given.data is not None:
         found["data"] = data_hash(given.data)
     if callable(given.loss):
-        found["loss"] = _function_source(given.loss)
+        found["loss"] = function_hash(given.loss)
     if given.functions:
-        found["metrics"] = {name: _function_source(f) for name, f in given.functions.items()}
+        found["metrics"] = {name: function_hash(f) for name, f in given.functions.items()}
     return found
 
 
@@ -182,9 +178,9 @@ def _words(place: tuple[str, ...]) -> str:
         case ("model", what):
             return f"the {what} of model=..."
         case ("metrics", name):
-            return f"the code of metric {name!r}"
+            return f"the code or a value of metric {name!r}"
         case ("loss",):
-            return "the code of loss=..."
+            return "the code or a value of loss=..."
     return f"{place[0]}=..."
 
 
@@ -196,38 +192,3 @@ def _entries(
             yield from _entries(value, (*before, key))
         else:
             yield (*before, key), value
-
-
-def _model_source(model: nn.Module) -> str:
-    """Hash of the source of the user's classes of a model's modules, and of their bases."""
-    classes = {cls for module in model.modules() for cls in type(module).__mro__}
-    own = sorted((path_of(cls), cls) for cls in classes if _of_user(cls))
-    return digest(*((name, _source(cls)) for name, cls in own))
-
-
-def _function_source(function: Callable[..., Any]) -> str:
-    """Hash of the source of a function, of the function of a partial, or of an object's class."""
-    while hasattr(function, "func"):
-        function = function.func
-    thing = function if inspect.isroutine(function) else type(function)
-    if isinstance(function, nn.Module):
-        return _model_source(function)
-    return digest(_source(thing) if _of_user(thing) else path_of_function(thing))
-
-
-def path_of_function(function: Any) -> str:
-    """Module and name of a function or a class."""
-    return f"{getattr(function, '__module__', '')}:{getattr(function, '__qualname__', '')}"
-
-
-def _of_user(thing: Any) -> bool:
-    module = getattr(thing, "__module__", None)
-    return module is not None and not of_project(thing) and not is_installed(module)
-
-
-def _source(thing: Any) -> str:
-    """Source of a class or a function, independent of its indentation."""
-    try:
-        return textwrap.dedent(inspect.getsource(thing))
-    except (OSError, TypeError):
-        return NO_SOURCE

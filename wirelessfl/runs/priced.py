@@ -20,7 +20,7 @@ from wirelessfl.design.price import Priced
 from wirelessfl.design.same_training import repriced
 from wirelessfl.errors import ConfigError
 from wirelessfl.runs.about import NUMERICS
-from wirelessfl.runs.directory import Row, RunDirectory
+from wirelessfl.runs.directory import PARTITION, Row, RunDirectory
 from wirelessfl.runs.fingerprints import (
     NAMED,
     named_hashes,
@@ -78,8 +78,8 @@ def price_run(config: Config, source: Path, folder: Path) -> list[Row]:
     try:
         draft.chmod(folder.parent.stat().st_mode)
         directory = RunDirectory.create(draft, there, entries=entries)
-        for log in trained.logs():
-            shutil.copy(log, draft)
+        for file in (*trained.logs(), *source.glob(f"{PARTITION}*.npz")):
+            shutil.copy(file, draft)
         for row in found.rows:
             directory.append(row)
         directory.save(

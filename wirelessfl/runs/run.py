@@ -125,8 +125,9 @@ def run(
     out = settings.run.out
     if out is not None:
         shards.by_first(partial(RunDirectory.check_free, out))
+    hashes = given_hashes(given)  # before anything is called
     with closing(_build(settings, given, shards)) as setup:
-        directory = shards.by_first(partial(_directory, setup, given))
+        directory = shards.by_first(partial(_directory, setup, given, hashes))
         return _go(setup, directory, on_row, on_note, watching, further=not_stored(given))
 
 
@@ -313,16 +314,18 @@ def _build(config: Config, given: GivenObjects, shards: Shards) -> AnySetup:
     return setup
 
 
-def _directory(setup: AnySetup, given: GivenObjects) -> RunDirectory:
+def _directory(
+    setup: AnySetup, given: GivenObjects, given_entry: Mapping[str, Any]
+) -> RunDirectory:
     """Create the folder of a new run."""
-    config, entries = setup.config, _about_setup(setup, given)
+    config, entries = setup.config, _about_setup(setup, given_entry)
     arrays = stored_arrays(setup, given)
     if config.run.out is not None:
         return RunDirectory.create(config.run.out, config, entries=entries, arrays=arrays)
     return _new_directory(config, entries, arrays)
 
 
-def _about_setup(setup: AnySetup, given: GivenObjects) -> dict[str, Any]:
+def _about_setup(setup: AnySetup, given_entry: Mapping[str, Any]) -> dict[str, Any]:
     """Entries of ``about.json``: how the data of each task were verified, and further ones.
 
     Step costs have one entry per model, null if not counted; without any, they are left out, and so
@@ -340,9 +343,8 @@ def _about_setup(setup: AnySetup, given: GivenObjects) -> dict[str, Any]:
     hashes = named_hashes(setup.config)
     if hashes:
         entries[NAMED] = hashes
-    objects = given_hashes(given)
-    if objects:
-        entries[GIVEN] = objects
+    if given_entry:
+        entries[GIVEN] = dict(given_entry)
     return entries
 
 

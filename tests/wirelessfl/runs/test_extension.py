@@ -68,6 +68,30 @@ def test_a_higher_target_equals_that_of_a_new_run(config, toy, same, target, end
     equal(wirelessfl.resume(first.directory, target=0.999, data=toy), longer, same)
 
 
+def test_a_lower_loss_is_a_later_target(config, toy, same):
+    flags = {"rounds": 4, "monitor": "loss"}
+    loss = [row["loss"] for row in wirelessfl.run(config(**flags), data=toy).rows]
+    flags["stop_at_target"] = True
+    first = wirelessfl.run(config(target=loss[1], **flags), data=toy)
+    assert first.rows[-1]["round"] == 1
+    with pytest.raises(ConfigError, match=r"target is 99: the run has .*; give less, since loss"):
+        wirelessfl.resume(first.directory, target=99, data=toy)
+    longer = wirelessfl.run(config(target=loss[2], **flags), data=toy)
+    equal(wirelessfl.resume(first.directory, target=loss[2], data=toy), longer, same)
+
+
+@pytest.mark.parametrize("rounds", [2, 3])
+def test_best_parameters_of_a_row_that_a_longer_run_lacks(config, toy, rounds):
+    """With eval_every=2, those of round 2 are lost once round 3, the last one, is better."""
+    flags = {"eval_every": 2, "keep_best": True, "monitor": "loss"}
+    first = wirelessfl.run(config(rounds=rounds, **flags), data=toy)
+    if rounds == 2:
+        assert wirelessfl.resume(first.directory, rounds=4, data=toy).rows[-1]["round"] == 4
+        return
+    with pytest.raises(ConfigError, match="has kept its best parameters in round 3, which a lon"):
+        wirelessfl.resume(first.directory, rounds=4, data=toy)
+
+
 @pytest.mark.parametrize(("every", "done"), [(1, 2), (3, 2), (1, 0)])
 def test_more_seconds_equal_those_of_a_longer_run(config, toy, same, every, done):
     """The row at the old end is removed: the longer run has none there."""

@@ -61,7 +61,7 @@ def files_of(folder):
     told = {key: value for key, value in told.items() if key not in ("date", "priced_from")}
     lines = (folder / "config.toml").read_text().splitlines()
     config = [line for line in lines if not line.startswith("out = ")]
-    logs = {file.name: file.read_bytes() for file in folder.glob("*.log")}
+    logs = {f.name: f.read_bytes() for form in ("*.log", "*.npz") for f in folder.glob(form)}
     return tensors, (state, [[*row.items()] for row in rows], told, config, logs)
 
 

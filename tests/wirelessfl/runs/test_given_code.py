@@ -1,0 +1,118 @@
+"""Hashes of given functions: what changes their results changes the hash, and nothing else does."""
+
+import functools
+import importlib
+import sys
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from wirelessfl.runs.given_code import function_hash
+
+BASE = "class Base:\n    def __call__(self, outputs, labels):\n        return outputs * {}\n"
+CHILD = "from base_of_loss import Base\n\nclass Child(Base):\n    pass\n"
+HELPED = """
+WEIGHT, CALLS = {}, []
+
+def helper(x):
+    return x * {}
+
+def loss(outputs, labels):
+    CALLS.append(1)
+    return helper(outputs) * WEIGHT
+"""
+
+
+def weighted(outputs, labels, weight=1.0):
+    return F.cross_entropy(outputs, labels) * weight
+
+
+class Weighted:
+    def __init__(self, weight):
+        self.weight, self.calls = weight, 0
+
+    def __call__(self, outputs, labels):
+        self.calls += 1
+        return F.cross_entropy(outputs, labels) * self.weight
+
+
+def around(weight):
+    calls = 0
+
+    def loss(outputs, labels):
+        nonlocal calls
+        calls += 1
+        return F.cross_entropy(outputs, labels) * weight
+
+    return loss
+
+
+def cross_entropy(weight):
+    return torch.nn.CrossEntropyLoss(torch.tensor([1.0, weight]))
+
+
+def lambdas(weight):
+    return (lambda x, y: x * 1.0) if weight == 1.0 else (lambda x, y: x * 2.0)
+
+
+MAKERS = {
+    "partial": lambda weight: functools.partial(weighted, weight=weight),
+    "object": Weighted,
+    "closure": around,
+    "module": cross_entropy,
+    "smoothed": lambda weight: torch.nn.CrossEntropyLoss(label_smoothing=weight / 4),
+    "lambdas of a line": lambdas,
+    "method": lambda weight: Weighted(weight).__call__,
+    "no source": lambda weight: eval(f"lambda x, y: x * {weight}"),
+}
+
+
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+def test_values_count(make):
+    assert function_hash(make(1.0)) == function_hash(make(1.0))
+    assert function_hash(make(1.0)) != function_hash(make(2.0))
+
+
+@pytest.mark.parametrize("make", [Weighted, around])
+def test_what_a_function_counts_itself_does_not_count(make):
+    loss = make(1.0)
+    before = function_hash(loss)
+    loss(torch.zeros(1, 2), torch.zeros(1, dtype=torch.int64))
+    assert function_hash(loss) == before
+
+
+@pytest.fixture
+def module(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)
+    count = iter(range(99))
+
+    def make(text, name=None):
+        name = name or f"module_of_loss_{next(count)}"
+        (tmp_path / f"{name}.py").write_text(text)
+        importlib.invalidate_caches()
+        monkeypatch.delitem(sys.modules, name, raising=False)
+        return importlib.import_module(name)
+
+    yield make
+    for name in [name for name in sys.modules if name.startswith(("module_of_loss", "base_of"))]:
+        del sys.modules[name]
+
+
+def test_functions_and_values_of_the_module_count(module):
+    """But not a list, which may be filled as the function runs."""
+    found = [function_hash(module(HELPED.format(*values)).loss) for values in [(1, 1), (1, 2)]]
+    other = module(HELPED.format(2, 1)).loss
+    assert len({*found, function_hash(other)}) == 3
+    before = function_hash(other)
+    other(1, 1)
+    assert function_hash(other) == before
+
+
+def test_a_parent_class_in_another_file_counts(module, tmp_path):
+    found = []
+    for number in (1, 22):
+        module(BASE.format(number), "base_of_loss")
+        found.append(function_hash(module(CHILD, "child_of_base").Child()))
+    del sys.modules["child_of_base"]
+    assert found[0] != found[1]
