@@ -9,8 +9,10 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
+import wirelessfl
 from tests.drawn import lines, recorded
-from wirelessfl import load, load_all
+from tests.wirelessfl.results.conftest import rows_of
+from wirelessfl import Config, load, load_all
 from wirelessfl.cli import main
 
 
@@ -71,6 +73,32 @@ def test_show_says_what_differs_from_defaults(command, stored):
     assert "target 0.6: round 1, 2 s, 0.500 MiB per client" in text
     assert "no rows yet" in command("show", stored("fedavg", [], finished=False))
     assert "is not a run directory" in command("show", "runs", status=2)
+
+
+def test_show_draws_the_partition_and_says_where_the_time_goes(command, tmp_path):
+    flags = {"clients": 3, "rounds": 2, "local_steps": 1, "hidden": (4,), "client_log": True}
+    run = wirelessfl.run(Config.from_flags("fedavg", out=tmp_path / "run", **flags))
+    log = wirelessfl.read_client_log("run")
+    text = command("show", "run", "--partition", "new/labels.pdf")
+    assert "\nwhere the time goes:\n  " + "\n  ".join(log.lines()) + "\n" in text
+    assert text.endswith("partition drawn: new/labels.png, new/labels.pdf\n")
+    assert {file.name for file in (tmp_path / "new").iterdir()} == {"labels.png", "labels.pdf"}
+    assert load("run").partition[1].tolist() == run.partition[1].tolist()
+    assert "partition is a.svg: name a .png" in command(
+        "show", "run", "--partition", "a.svg", status=2
+    )
+    (tmp_path / "run" / "clients.csv").write_text("broken\n")
+    assert "clients.csv is damaged" in command("show", "run")
+    (tmp_path / "run" / "partition.npz").unlink()
+    assert "run has no partition.npz" in command("show", "run", "--partition", "a.png", status=2)
+
+
+def test_show_and_runs_of_regression(command, stored):
+    """There is no accuracy, but a loss."""
+    rows = [{k: v for k, v in row.items() if k != "accuracy"} for row in rows_of((0.5, 0.8))]
+    path = stored("fedavg", [], rows=rows)
+    assert "  loss 2.200, best 2.200, " in command("show", path)
+    assert "loss 2.200" in command("runs", "runs")
 
 
 def test_compare_and_table(command, two_algorithms):
