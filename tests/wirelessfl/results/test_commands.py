@@ -93,12 +93,34 @@ def test_show_draws_the_partition_and_says_where_the_time_goes(command, tmp_path
     assert "run has no partition.npz" in command("show", "run", "--partition", "a.png", status=2)
 
 
-def test_show_and_runs_of_regression(command, stored):
-    """There is no accuracy, but a loss."""
-    rows = [{k: v for k, v in row.items() if k != "accuracy"} for row in rows_of((0.5, 0.8))]
-    path = stored("fedavg", [], rows=rows)
-    assert "  loss 2.200, best 2.200, " in command("show", path)
-    assert "loss 2.200" in command("runs", "runs")
+def test_runs_of_regression(command, stored):
+    """There is no accuracy, but a loss, and a metric of which smaller values are better."""
+    for seed, more in ((1, 0.0), (2, 0.1)):
+        rows = rows_of((0.5, 0.8 + more), mae=2.0 - more, class_accuracy=[0.5, 0.5])
+        paths = [
+            stored(
+                algorithm,
+                [],
+                rows=[{k: v for k, v in row.items() if k != "accuracy"} for row in rows],
+                seed=seed,
+            )
+            for algorithm in ("fedavg", "fedprox")
+        ]
+    assert "  loss 2.100, best 2.100, " in command("show", paths[0])
+    assert "loss 2.100" in command("runs", "runs")
+    found = json.loads(command("table", "runs", "--by", "algorithm", "--json"))
+    assert [row["loss"] for row in found] == pytest.approx([2.15, 2.15])
+    found = json.loads(
+        command("table", *paths, "--by", "seed", "--field", "mae", "--target", "1.95", "--json")
+    )
+    assert [row["reached"] for row in found] == [2]
+    assert "loss" in command("compare", "--by", "algorithm", "runs")
+    with recorded(laid_out=False) as figures:
+        command("plot", "runs", "-o", "fig.pdf")
+    assert figures["fig"].axes[0].get_ylabel() == "test loss"
+    assert "y is 'class_accuracy', which has 2 values: choose a field with one value" in command(
+        "plot", "runs", "--y", "class_accuracy", status=2
+    )
 
 
 def test_compare_and_table(command, two_algorithms):
