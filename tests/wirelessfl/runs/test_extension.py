@@ -9,6 +9,7 @@ import torch
 import wirelessfl
 from wirelessfl.cli import main
 from wirelessfl.errors import ConfigError
+from wirelessfl.observers import Observer
 from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.runs.extension import Extension
 
@@ -66,6 +67,46 @@ def test_a_higher_target_equals_that_of_a_new_run(config, toy, same, target, end
     with pytest.raises(ConfigError, match=r"the run ended at its target 0\.\d+: give a"):
         wirelessfl.resume(first.directory, rounds=20, data=toy)
     equal(wirelessfl.resume(first.directory, target=0.999, data=toy), longer, same)
+
+
+def test_a_better_target_of_a_loss_is_smaller(config, toy, same):
+    flags = {"rounds": 4, "stop_at_target": True, "monitor": "loss", "metric": "macro-f1"}
+    losses = [row["loss"] for row in wirelessfl.run(config(rounds=4), data=toy).rows]
+    first = wirelessfl.run(config(target=losses[1], **flags), data=toy)
+    assert first.rows[-1]["round"] == 1
+    longer = wirelessfl.run(config(target=losses[3], **flags), data=toy)
+    assert longer.rows[-1]["round"] == 3
+    with pytest.raises(ConfigError, match=r"target is 9: the run has [\d.]+; give less\."):
+        wirelessfl.resume(first.directory, target=9.0, data=toy)
+    equal(wirelessfl.resume(first.directory, target=losses[3], data=toy), longer, same)
+
+
+def test_patience_counts_the_rows_before_the_old_end(config, toy, same):
+    """With a large ``min_delta``, only the first row is an improvement."""
+    flags = {"patience": 3, "min_delta": 0.9, "eval_every": 1}
+    first = wirelessfl.run(config(rounds=2, **flags), data=toy)
+    longer = wirelessfl.run(config(rounds=5, **flags), data=toy)
+    assert longer.rows[-1]["round"] == 3
+    equal(wirelessfl.resume(first.directory, rounds=5, data=toy), longer, same)
+    message = (
+        r"it ended because accuracy has not improved by more than 0\.9 in 3 evaluations, since .*, "
+        r"and a run with the later end would have ended there, too\. Start a new run with more "
+        r"patience: wirelessfl run --config \S+ .*--patience 6"
+    )
+    with pytest.raises(ConfigError, match=message):
+        wirelessfl.resume(first.directory, rounds=9, data=toy)
+
+
+def test_a_run_that_an_observer_has_ended_is_not_extended(config, toy):
+    class Enough(Observer):
+        def row(self, run, row):
+            return "it is enough" if row["round"] == 1 else None
+
+    first = wirelessfl.run(config(rounds=3), data=toy, observers=[Enough()])
+    with pytest.raises(
+        ConfigError, match=r"ended because it is enough, .* without what ended it\."
+    ):
+        wirelessfl.resume(first.directory, rounds=5, data=toy)
 
 
 @pytest.mark.parametrize(("every", "done"), [(1, 2), (3, 2), (1, 0)])
