@@ -15,7 +15,7 @@ from channels.arrays import BoolArray, FloatArray, IntArray
 from channels.decibels import dbm_to_watts, watts_to_dbm
 from channels.loads import BITS_PER_ELEMENT, Load
 from channels.network import ChannelDraw, Network
-from channels.summaries import counted, span, text_table
+from channels.summaries import cells_of, counted, html_table, span, text_table
 from channels.validation import shown
 
 ACCESSES: Mapping[str, Access] = {
@@ -82,6 +82,20 @@ class LinkBudget:
         """One line; ``print(budget.text())`` has a line per client."""
         clients = counted(len(self.client), "client")
         return f"<LinkBudget: {clients}, mean SNR {span(self.mean_snr_db, 'dB')}>"
+
+    def _repr_html_(self) -> str:
+        """A table of the first clients, for notebooks."""
+        columns = {
+            "client": cells_of(self.client, "d"),
+            "cell": cells_of(self.cell, "d"),
+            "mean SNR [dB]": cells_of(self.mean_snr_db, ".1f"),
+            "SNR, all antennas [dB]": cells_of(self.combined_snr_db, ".1f"),
+        }
+        for name, rate in self.rate_bps.items():
+            columns[f"{name} [Mbit/s]"] = cells_of(rate, ".4g", 1e6)
+        for name, seconds in self.seconds.items():
+            columns[f"{name} [s]"] = cells_of(seconds, ".4g")
+        return html_table(repr(self)[1:-1], columns, len(self.client))
 
     def text(self, clients: int = 100) -> str:
         """A table with a line per client: cell, distance, SNR, and rate and seconds by access.

@@ -26,7 +26,7 @@ from channels.fading import Fading, FadingByClient, Rayleigh, correlation_root
 from channels.interference import Interference
 from channels.placement import Placement
 from channels.streams import Stream
-from channels.summaries import counted, hertz, span
+from channels.summaries import ROWS, cells_of, counted, hertz, html_table, span
 from channels.validation import (
     as_array,
     checked_cells,
@@ -263,6 +263,19 @@ class Network(ClientsByCell):
             rows, about = np.linspace(0, self.clients - 1, SHOWN).astype(np.int64), "about "
         snr = self.snr_db_of(rows) + vars(self)["path_gain_db"].at(rows)
         return f"<Network: {self._size}, mean SNR {about}{span(snr, 'dB')}>"
+
+    def _repr_html_(self) -> str:
+        """A table of the first clients, for notebooks."""
+        rows = np.arange(min(self.clients, ROWS))
+        some = self.of(rows if self.part is None else self.part[rows])
+        columns = {
+            "client": cells_of(some.numbers, "d"),
+            "cell": cells_of(some.cell_of, "d"),
+            "mean SNR [dB]": cells_of(some.mean_snr_db, ".1f"),
+            "transmit power [W]": cells_of(some.transmit_power_w, ".3g"),
+            "CPU [GHz]": cells_of(some.cpu_hz, ".3g", 1e9),
+        }
+        return html_table(repr(self)[1:-1], columns, self.clients)
 
     @property
     def _size(self) -> str:
@@ -520,6 +533,24 @@ class ChannelDraw:
         with np.errstate(divide="ignore"):
             snr = 10 * np.log10(self.snr * self.gain)
         return f"<ChannelDraw: {of}{self.network._size}, SNR {span(snr, 'dB')}>"
+
+    def _repr_html_(self) -> str:
+        """A table of the first clients in the first block, for notebooks.
+
+        The rate is Shannon's capacity of the cell's whole band.
+        """
+        network = self.network
+        first = (0,) * (self.h.ndim - 2)
+        snr = (self.snr * self.gain)[first][:ROWS]
+        band = network.bandwidth_hz[network.cell_of[:ROWS]]
+        with np.errstate(divide="ignore"):
+            columns = {
+                "client": cells_of(network.numbers, "d"),
+                "cell": cells_of(network.cell_of, "d"),
+                "SNR [dB]": cells_of(10 * np.log10(snr), ".1f"),
+                "rate, whole band [Mbit/s]": cells_of(band * np.log2(1 + snr), ".4g", 1e6),
+            }
+        return html_table(repr(self)[1:-1], columns, network.clients)
 
     def _check_rise(self, rise: FloatArray) -> None:
         wanted = (*self.h.shape[:-2], self.network.cells)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from html import escape
+
 import numpy as np
 from numpy.typing import ArrayLike
 
+ROWS = 20
+"""Maximum number of rows of a table in a notebook."""
 PREFIXES = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
@@ -54,3 +59,37 @@ def text_table(heads: list[str], rows: list[list[str]]) -> str:
         "  ".join(cell.rjust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
         for line in lines
     )
+
+
+def html_table(title: str, columns: Mapping[str, Sequence[str]], whole: int | None = None) -> str:
+    """A small table for notebooks, at most ``ROWS`` rows; all text is escaped.
+
+    Args:
+        title: caption, one line.
+        columns: cells by heading.
+        whole: number of all rows, if ``columns`` has the first ones only.
+    """
+    count = max((len(cells) for cells in columns.values()), default=0)
+    more = (count if whole is None else whole) - min(count, ROWS)
+    head = "".join(f"<th style='text-align:right'>{escape(name)}</th>" for name in columns)
+    body = "".join(
+        "<tr>"
+        + "".join(f"<td style='text-align:right'>{escape(c[row])}</td>" for c in columns.values())
+        + "</tr>"
+        for row in range(min(count, ROWS))
+    )
+    rest = f"<p>... and {more:,} more</p>" if more > 0 else ""
+    caption = f"<caption style='text-align:left'>{escape(title)}</caption>"
+    return f"<table>{caption}<tr>{head}</tr>{body}</table>{rest}"
+
+
+def cells_of(values: ArrayLike, form: str, unit: float = 1.0) -> list[str]:
+    """The first values of an array as cells of a table.
+
+    Args:
+        values: [...], of which the first ``ROWS`` are shown.
+        form: format of a number, e.g. ".3g".
+        unit: what the numbers are divided by.
+    """
+    first = np.asarray(values).reshape(-1)[:ROWS]
+    return [format(value / unit if unit != 1 else value, form) for value in first]

@@ -10,6 +10,8 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from channels.summaries import ROWS, cells_of, html_table
+
 Value = TypeVar("Value")
 
 PROVEN_GAP = 1e-6
@@ -80,6 +82,21 @@ class Solution(Generic[Value]):
     def __repr__(self) -> str:
         """One line, without the value."""
         return f"<Solution: {self}>"
+
+    def _repr_html_(self) -> str:
+        """A table, for notebooks; of a batch, its first items."""
+        status = np.asarray(self.status, dtype=object).reshape(-1)
+        columns = {
+            "status": [found.value for found in status[:ROWS]],
+            "objective": cells_of(self.objective, ".6g"),
+            "bound": cells_of(self.bound, ".6g"),
+            "gap": cells_of(self.gap, ".2g"),
+        }
+        if isinstance(self.status, np.ndarray):
+            columns = {"item": [str(place) for place in range(len(status[:ROWS]))]} | columns
+        title = f"{self.backend}, {self.seconds:.3g} s"
+        title += f"; {self.message}" if self.message else ""
+        return html_table(title, columns, len(status))
 
     def __str__(self) -> str:
         """One line: status, objective, bound, backend, time, message.

@@ -218,10 +218,11 @@ def _check_curves(runs: Any, fields: Mapping[str, str], styles: Sequence[str]) -
             )
         if styles and label not in styles:
             raise ValueError(f"styles is {shown(styles)}: it lacks the label {label!r}. Add it.")
-    every = numeric_fields(row for seeds in runs.values() for rows in seeds for row in rows)
+    together = [row for seeds in runs.values() for rows in seeds for row in rows]
+    every = numeric_fields(together)
     for argument, name in fields.items():
         if name not in every and name not in TITLES:
-            raise ValueError(unknown_field(argument, name, every))
+            raise ValueError(unknown_field(argument, name, every, together))
     for label, seeds in runs.items():
         lacking = [name for name in fields.values() if any(name not in rows[0] for rows in seeds)]
         if lacking:

@@ -51,9 +51,9 @@ def is_accuracy(field: str) -> bool:
     return field.endswith("accuracy")
 
 
-def larger_is_better(field: str) -> bool:
-    """Whether larger values of a field are better: not of losses."""
-    return not field.endswith("loss")
+def measured_field(rows: Iterable[Mapping[str, Any]]) -> str:
+    """The field that is shown unless another is named: the loss if a row has no accuracy."""
+    return "accuracy" if all("accuracy" in row for row in rows) else "loss"
 
 
 def numeric_fields(rows: Iterable[Mapping[str, Any]]) -> list[str]:
@@ -68,15 +68,24 @@ def numeric_fields(rows: Iterable[Mapping[str, Any]]) -> list[str]:
     )
 
 
-def unknown_field(argument: str, name: object, known: Iterable[str]) -> str:
-    """The message for a field that no row has.
+def unknown_field(
+    argument: str, name: object, known: Iterable[str], rows: Iterable[Mapping[Any, Any]]
+) -> str:
+    """The message for a field that no row has, or that has several values.
 
     Args:
         argument: name of the argument that gives it.
         name: the given name.
-        known: fields that rows have.
+        known: fields with a number.
+        rows: the rows.
     """
     fields = list(known)
+    several = next((len(row[name]) for row in rows if isinstance(row.get(name), list)), None)
+    if several is not None:
+        return (
+            f"{argument} is {name!r}, which has {several} values: choose a field with one value, "
+            f"{', '.join(fields)}."
+        )
     choices = [*(short for short, field in SHORT.items() if field in fields), *fields]
     return (
         f"{argument} is {name!r}, which no row has.{suggestion(name, choices)} "

@@ -28,11 +28,16 @@ def add_result_commands(subparsers: Any) -> None:
     )  # fmt: skip
     show = _command(subparsers, "show", "show a run: wirelessfl show RUN")
     show.description = (
-        "Show a run: settings that differ from defaults, last row, best accuracy, costs, versions "
-        "and files. Nothing is trained."
+        "Show a run: settings that differ from defaults, last row, best accuracy, costs, where the "
+        "time goes if the run has a client log, versions and files. Nothing is trained."
     )
     show.add_argument("run", type=Path, metavar="RUN", help="folder of the run")
     show.add_argument("--trust", action="store_true", help=TRUST)
+    show.add_argument(
+        "--partition", type=Path, metavar="FILE",
+        help="draw the labels of each client into FILE, .png or .pdf, both are written; with "
+        "tables of tasks, the task's name is added to that of the file",
+    )  # fmt: skip
     compare = _command(subparsers, "compare", "compare runs: wirelessfl compare RUN RUN ...")
     compare.description = (
         "Compare runs, or groups of runs, with the first one: settings that differ, final "
@@ -73,8 +78,8 @@ def add_result_commands(subparsers: Any) -> None:
         help="rounds, seconds, mib, joules, wall, or a field of rows (default: seconds)",
     )  # fmt: skip
     plot.add_argument(
-        "--y", default="accuracy", metavar="FIELD",
-        help="accuracy, loss, or another field of rows (default: accuracy)",
+        "--y", metavar="FIELD",
+        help="accuracy, loss, or another field of rows (default: accuracy; without classes loss)",
     )  # fmt: skip
     plot.add_argument("--group-by", "--by", dest="by", metavar="SETTING,...", help=BY)
     plot.add_argument("--target", type=float, metavar="X", help="value of y to mark with a line")

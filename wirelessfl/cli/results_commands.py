@@ -15,7 +15,7 @@ from wirelessfl.figures import save_figure, use_style
 from wirelessfl.results import Runs, load, load_all
 from wirelessfl.results.comparison import compare as compared
 from wirelessfl.results.export import export as exported
-from wirelessfl.results.overview import listed, overview, size_text
+from wirelessfl.results.overview import draw_partition, listed, overview, size_text
 from wirelessfl.results.selection import value_text
 from wirelessfl.results.tables import number_text
 from wirelessfl.results.text import rendered
@@ -43,6 +43,8 @@ def _listed_cells(line: dict[str, Any]) -> list[str]:
     of = "" if line["rounds"] is None else f"/{line['rounds']}"
     done = line["round"]
     accuracy = "-" if done is None else _accuracy(line["accuracy"])
+    if "loss" in line:  # regression
+        accuracy = f"loss {_accuracy(line['loss'])}"
     return [
         line["folder"],
         value_text(line["algorithm"]),
@@ -63,6 +65,9 @@ def show(arguments: argparse.Namespace) -> int:
     """Show a run."""
     run = load(arguments.run, trust=arguments.trust)
     facts = overview(run, trust=arguments.trust)
+    if arguments.partition is not None:
+        _check_figure("partition", arguments.partition)
+        facts["partition"] = [*map(str, draw_partition(run.directory, arguments.partition))]
     if arguments.json:
         print(json.dumps(facts, indent=2))
         return 0
@@ -82,6 +87,10 @@ def show(arguments: argparse.Namespace) -> int:
     print("\nresults:")
     for summary in facts["summaries"]:
         _print_summary(summary)
+    if facts["clients"]:
+        print("\nwhere the time goes:")
+    for line in facts["clients"]:
+        print(f"  {line}")
     if facts["last_rows"]:
         print("\nlast row:" if len(facts["last_rows"]) == 1 else "\nlast rows:")
     for row in facts["last_rows"]:
@@ -95,7 +104,20 @@ def show(arguments: argparse.Namespace) -> int:
     if facts["resumed"]:
         print(f"resumed {facts['resumed']} times")
     print("files: " + ", ".join(f"{name} ({size_text(n)})" for name, n in facts["files"].items()))
+    if "partition" in facts:
+        print("partition drawn: " + ", ".join(facts["partition"]))
     return 0
+
+
+def _check_figure(name: str, path: Path) -> None:
+    """Refuse the path of a figure that cannot be written.
+
+    Raises:
+        ConfigError: it has another suffix, or its folder cannot be written.
+    """
+    if path.suffix not in (".png", ".pdf"):
+        raise ConfigError(f"{name} is {path}: name a .png or .pdf; both are written.")
+    check_writable(path.parent, name)
 
 
 def _print_table(section: str, table: Any) -> None:
@@ -107,9 +129,10 @@ def _print_table(section: str, table: Any) -> None:
 def _print_summary(summary: dict[str, Any]) -> None:
     """Print accuracy and costs of a run or of one of its tasks."""
     label = f"{summary['label']}: " if "task" in summary else ""
+    field = "accuracy" if "accuracy" in summary else "loss"
     print(
-        f"  {label}accuracy {_accuracy(summary['accuracy'])}, best "
-        f"{_accuracy(summary['best_accuracy'])}, {number_text(summary['sim_seconds'])} s "
+        f"  {label}{field} {_accuracy(summary[field])}, best "
+        f"{_accuracy(summary[f'best_{field}'])}, {number_text(summary['sim_seconds'])} s "
         f"simulated, {number_text(summary['uplink_mib'])} MiB and {number_text(summary['joules'])} "
         f"J per client, {summary['wall_seconds']:.1f} s wall-clock"
     )
@@ -172,9 +195,7 @@ def table(arguments: argparse.Namespace) -> int:
 def plot(arguments: argparse.Namespace) -> int:
     """Plot runs."""
     output: Path = arguments.output
-    if output.suffix not in (".png", ".pdf"):
-        raise ConfigError(f"output is {output}: name a .png or .pdf; both are written.")
-    check_writable(output.parent, "output")
+    _check_figure("output", output)
     by = None if arguments.by is None else _names(arguments.by)
     chosen = load_all(arguments.runs)
     try:

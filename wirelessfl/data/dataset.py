@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from channels.arrays import IntArray
+from channels.summaries import html_table
 from wirelessfl.data.label_kinds import check_values, derived_classes
 from wirelessfl.data.labels import checked_groups
 from wirelessfl.errors import DataError
@@ -72,6 +73,21 @@ class Dataset:
         return (
             f"<Dataset {self.name}: {train:,} + {test:,} samples {shape}, {self.classes} classes>"
         )
+
+    def _repr_html_(self) -> str:
+        """A small table, for notebooks."""
+        parts = {
+            "training": (self.train_inputs, self.train_labels),
+            "test": (self.test_inputs, self.test_labels),
+        }
+        columns: dict[str, list[str]] = {
+            "part": [*parts],
+            "samples": [f"{len(x):,}" for x, _ in parts.values()],
+            "inputs": [f"{x.dtype} {list(x.shape[1:])}" for x, _ in parts.values()],
+            "labels": [f"{y.dtype} {list(y.shape[1:])}" for _, y in parts.values()],
+            "values of labels": [f"{y.min():g} to {y.max():g}" for _, y in parts.values()],
+        }
+        return html_table(repr(self)[1:-1], columns)
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):

@@ -14,7 +14,7 @@ from torch import nn
 from channels import Network
 from channels.arrays import FloatArray
 from channels.streams import Stream
-from channels.summaries import counted
+from channels.summaries import ROWS, counted, html_table
 from wirelessfl.config import Config
 from wirelessfl.data import Data
 from wirelessfl.design.untrained import (
@@ -86,6 +86,20 @@ class Prices:
             f"<Prices: {counted(len(self), 'round')} in {last['sim_seconds']:.4g} s, "
             f"{last['uplink_mib']:.4g} MiB up{joules} per client>"
         )
+
+    def _repr_html_(self) -> str:
+        """A table of costs so far, for notebooks: the first rounds, or as many between them."""
+        places = np.linspace(0, len(self.rows) - 1, min(len(self.rows), ROWS)).round().astype(int)
+        shown = [self.rows[place] for place in places]
+        names = {"round": ("round", "d"), "sim_seconds": ("seconds", ".4g")}
+        names |= {"uplink_mib": ("MiB up", ".4g"), "downlink_mib": ("MiB down", ".4g")}
+        names |= {"joules": ("J", ".4g")}
+        columns = {
+            head: [format(row[name], form) for row in shown]
+            for name, (head, form) in names.items()
+            if all(name in row for row in shown)
+        }
+        return html_table(repr(self)[1:-1], columns)
 
     @cached_property
     def _at(self) -> dict[int, dict[str, Any]]:

@@ -21,6 +21,7 @@ FIELDS = frozenset(
         "buffer",
         "bytes",
         "downlink_mib",
+        "dropped",
         "equal_joules",
         "equal_seconds",
         "joules",
@@ -44,9 +45,13 @@ FIELDS = frozenset(
         "uplink_mib",
         "version",
         "wall_seconds",
+        "warm_weights",
     ]
 )
 """Fields of rows that no metric may replace."""
+PREFIXES = (VALIDATION, "air_error", "extra_", "stored_")
+"""Beginnings of further fields of rows: of validation samples, aggregation over the air, sessions.
+"""
 
 
 def check_name(name: object) -> str:
@@ -61,7 +66,7 @@ def check_name(name: object) -> str:
     """
     if not isinstance(name, str) or not name.strip():
         raise ConfigError(f"a metric is called {shown(name)}: give a name, such as 'f1'.")
-    if name in FIELDS or name.startswith(VALIDATION):
+    if name in FIELDS or name.startswith(PREFIXES):
         raise ConfigError(
             f"a metric is called {name!r}, which is a field of rows already: give another name."
         )

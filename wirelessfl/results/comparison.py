@@ -21,6 +21,7 @@ from wirelessfl.results.tables import (
     summarised,
 )
 from wirelessfl.results.text import rendered
+from wirelessfl.row_fields import measured_field
 from wirelessfl.runs.monitor import Monitor
 
 MIN_PAIRS = 2
@@ -166,11 +167,12 @@ def _effects(
     reference: Case, case: Case, target: float | None, monitor: Monitor, tests: int
 ) -> dict[str, Effect]:
     """Differences in accuracy, and ratios of costs, paired by seed."""
-    found = {
-        "accuracy, in points": difference(
-            "", _finals(case, tests), _finals(reference, tests), least=0.0
-        )
-    }
+    measured = measured_field(row for one in (case, reference) for rows in one.rows for row in rows)
+    more, less = (_finals(one, measured, tests) for one in (case, reference))
+    if measured == "accuracy":
+        found = {"accuracy, in points": difference("", more, less, least=0.0)}
+    else:
+        found = {"loss": difference("", more, less, least=0.0, shown="number")}
     for field, heading in COSTS.values():
         if target is None:
             costs = [_ends(one, field) for one in (case, reference)]
@@ -182,14 +184,15 @@ def _effects(
     return found
 
 
-def _finals(case: Case, tests: int) -> dict[int, float]:
-    """Final accuracy in percent, by seed."""
+def _finals(case: Case, measured: str, tests: int) -> dict[int, float]:
+    """Final accuracy in percent, or loss, by seed."""
     values = {
-        seed: last_value(rows, "accuracy", tests)
+        seed: last_value(rows, measured, tests)
         for seed, rows in zip(case.seeds, case.rows, strict=True)
         if rows
     }
-    return {seed: 100 * value for seed, value in values.items() if value is not None}
+    scale = 100 if measured == "accuracy" else 1
+    return {seed: scale * value for seed, value in values.items() if value is not None}
 
 
 def _ends(case: Case, field: str) -> dict[int, Reached]:

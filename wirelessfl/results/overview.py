@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import fields
@@ -12,11 +13,13 @@ from wirelessfl.config import Config
 from wirelessfl.config.kinds import DEFAULTS, KINDS
 from wirelessfl.config.sections import PLACES, SECTIONS
 from wirelessfl.config.stored import plain
-from wirelessfl.errors import ConfigError
+from wirelessfl.errors import ConfigError, DataError
 from wirelessfl.import_paths import is_import_path
 from wirelessfl.results.load import load, run_folders
 from wirelessfl.results.selection import MACHINE
-from wirelessfl.runs.directory import RunDirectory
+from wirelessfl.runs.client_log_file import read_client_log
+from wirelessfl.runs.directory import CLIENT_LOG, RunDirectory
+from wirelessfl.runs.given_files import read_partition
 from wirelessfl.runs.result import RunResult
 
 LOCKS = Path("/proc/locks")
@@ -81,6 +84,7 @@ def _line(run: RunResult) -> dict[str, Any]:
         "seed": settings.get("seed"),
         "round": summary.get("round"),
         "rounds": run.total_rounds,
+        **{key: summary[key] for key in ("loss",) if summary and "accuracy" not in summary},
         "accuracy": summary.get("accuracy"),
         "state": state_of(run),
         "date": about_of(run).get("date"),
@@ -109,6 +113,7 @@ def overview(run: RunResult, *, trust: bool = False) -> dict[str, Any]:
         "without_defaults": compared,
         "computed_with": {k: run.settings[k] for k in MACHINE if k in run.settings},
         "summaries": run.summaries() if run.rows else [],
+        "clients": client_lines(run.directory),
         "last_rows": [run.rows_of(task)[-1] for task in run.tasks] or run.rows[-1:],
         "versions": {key: about[key] for key in VERSIONS if about.get(key) is not None},
         "data": about.get("data", {}),
@@ -116,6 +121,50 @@ def overview(run: RunResult, *, trust: bool = False) -> dict[str, Any]:
         "resumed": len(about.get("resumed", [])),
         "files": {file.name: file.stat().st_size for file in files},
     }
+
+
+def client_lines(folder: Path) -> list[str]:
+    """Where the time goes and who is the straggler, one line each; none without a client log.
+
+    A damaged log is told in one line.
+    """
+    if not (folder / CLIENT_LOG).is_file():
+        return []
+    try:
+        log = read_client_log(folder)
+    except ConfigError as error:
+        return [str(error)]
+    return log.lines() if len(log) else []
+
+
+def draw_partition(folder: Path, file: Path) -> list[Path]:
+    """Draw the labels of each client of a run.
+
+    Args:
+        folder: the run's folder.
+        file: the figure; for a run with tables of tasks one figure each, with the task's name
+            after that of the file.
+
+    Returns:
+        The files: a .png and a .pdf of each figure.
+
+    Raises:
+        ConfigError: the run has no partition, or its labels are not classes.
+        ValueError: the file has another suffix.
+    """
+    found = read_partition(folder)
+    if not isinstance(found, dict):
+        found = {"": found}
+    files = []
+    for task, partition in found.items():
+        name = re.sub(r"[^\w.+-]+", "-", task)
+        path = file.with_name(f"{file.stem}-{name}{file.suffix}") if task else file
+        try:
+            files += partition.draw(path)
+        except DataError as error:
+            of = f" of task {task!r}" if task else ""
+            raise ConfigError(f"{folder}: the partition{of} cannot be drawn: {error}") from None
+    return files
 
 
 def non_defaults(run: RunResult, *, trust: bool = False) -> tuple[dict[str, Any], bool]:

@@ -17,7 +17,7 @@ from wirelessfl.results.cases import Case
 from wirelessfl.results.seeds import place_reaching
 from wirelessfl.results.selection import value_text
 from wirelessfl.results.text import LATEX, rendered
-from wirelessfl.row_fields import is_accuracy, larger_is_better, numeric_fields, unknown_field
+from wirelessfl.row_fields import is_accuracy, measured_field, numeric_fields, unknown_field
 from wirelessfl.runs.monitor import Monitor
 from wirelessfl.wording import shown, suggestion
 
@@ -73,7 +73,7 @@ class Table:
         if value is None:
             return NOT_REACHED
         low, high = row[f"{key}_low"], row[f"{key}_high"]
-        shape = accuracy_text if key == "accuracy" else number_text
+        shape = accuracy_text if key in ("accuracy", "loss") else number_text
         return shape(value) if low == high else f"{shape(value)} ({shape(low)} to {shape(high)})"
 
     def __str__(self) -> str:
@@ -157,24 +157,25 @@ def summarised(
         check_target(target, monitor)
     names = cases[0].names
     tasks = any(case.task is not None for case in cases)
-    rows = [_row(case, target, monitor, tests, tasks) for case in cases]
+    shown_first = measured_field(row for case in cases for rows in case.rows for row in rows)
+    rows = [_row(case, target, monitor, tests, tasks, shown_first) for case in cases]
 
     def order(row: dict[str, Any]) -> tuple[float, ...]:
         if target is None and sort is None:
-            best = row.get("final", row["accuracy"])
+            best = row.get("final", row[shown_first])
             return (-best if monitor.larger else best,)
         value = row[sort or "seconds"]
         missed = 1 - row["reached"] / row["runs"] if target is not None else 0.0
         return missed, float("inf") if value is None else value
 
-    accuracy = "accuracy" if tests == 1 else f"accuracy ({tests} tests)"
+    measured = shown_first if tests == 1 else f"{shown_first} ({tests} tests)"
     headings = {name: name.replace("_", " ") for name in names}
-    headings |= ({"task": "task"} if tasks else {}) | {"runs": "runs", "accuracy": accuracy}
-    if monitor.field != "accuracy":
+    headings |= ({"task": "task"} if tasks else {}) | {"runs": "runs", shown_first: measured}
+    if monitor.field != shown_first:
         headings["final"] = monitor.field.replace("_", " ")
     headings |= {"reached": "reached"} if target is not None else {}
     headings |= {key: heading for key, (_, heading) in COSTS.items()}
-    means = tuple(key for key in ("accuracy", "final", *COSTS) if key in headings)
+    means = tuple(key for key in (shown_first, "final", *COSTS) if key in headings)
     kind = monitor.field.replace("_", " ")
     title = "costs of the whole runs" if target is None else f"costs until {kind} {target:g}"
     notes = tuple(note for case in cases for note in case.notes if "unfinished" not in note)
@@ -191,12 +192,13 @@ def monitor_of(cases: Sequence[Case], field: str | None) -> Monitor:
     if field is None:
         stated = {s.get("monitor") for case in cases for s in case.settings}
         common = stated.pop() if len(stated) == 1 else None
-        validated = all("validation_accuracy" in row for row in every)
-        field = common or ("validation_accuracy" if validated else "accuracy")
+        field = measured_field(every)
+        validated = all(f"validation_{field}" in row for row in every)
+        field = common or (f"validation_{field}" if validated else field)
     known = numeric_fields(every)
     if field not in known:
-        raise ConfigError(unknown_field("field", field, known))
-    return Monitor(field, larger_is_better(field))
+        raise ConfigError(unknown_field("field", field, known, every))
+    return Monitor.of(field, every[0])
 
 
 def check_target(target: float, monitor: Monitor) -> None:
@@ -233,15 +235,15 @@ def last_value(rows: Sequence[dict[str, Any]], field: str, tests: int) -> float 
 
 
 def _row(
-    case: Case, target: float | None, monitor: Monitor, tests: int, tasks: bool
+    case: Case, target: float | None, monitor: Monitor, tests: int, tasks: bool, measured: str
 ) -> dict[str, Any]:
     """The numbers of a case."""
     seeds = [rows for rows in case.rows if rows]
     row: dict[str, Any] = dict(zip(case.names, case.values, strict=True))
     row |= {"task": case.task} if tasks else {}
     row |= {"runs": len(case.runs), "unfinished": sum(not run.finished for run in case.runs)}
-    row |= _spread("accuracy", [last_value(rows, "accuracy", tests) for rows in seeds])
-    if monitor.field != "accuracy":
+    row |= _spread(measured, [last_value(rows, measured, tests) for rows in seeds])
+    if monitor.field != measured:
         row |= _spread("final", [last_value(rows, monitor.field, tests) for rows in seeds])
     ends = [rows[-1] for rows in seeds]
     if target is not None:

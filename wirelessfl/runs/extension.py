@@ -143,6 +143,7 @@ def extended(
     _check_step_sizes(directory, config, changed, done)
     changes: dict[str, Any] = {}
     if state["finished"]:
+        _check_not_ended(directory, config, state)
         by_time = _check_ended(config, state, rows, later)
         if by_time:
             changes["sim_seconds"] = _last_merge(directory, state, rows)
@@ -220,13 +221,25 @@ def _check_step_sizes(directory: RunDirectory, config: Config, changed: Config, 
         )
 
 
+def _check_not_ended(directory: RunDirectory, config: Config, state: Mapping[str, Any]) -> None:
+    """Refuse runs that ended early: a run with the later end would have ended there, too."""
+    if state.get("ended") is None:
+        return
+    patience, remedy = config.evaluation.patience, "without what ended it"
+    if patience is not None and "has not improved" in state["ended"]:
+        remedy = f"with more patience: {directory.command} --patience {2 * patience}"
+    raise ConfigError(
+        f"the run cannot be extended: it ended because {state['ended']}, and a run with the later "
+        f"end would have ended there, too. Start a new run {remedy}"
+        + ("." if remedy.endswith("it") else "")
+    )
+
+
 def _check_ended(config: Config, state: Mapping[str, Any], rows: list[Row], later: Later) -> bool:
     """Check that the later end lets a finished run continue; return whether time has ended it."""
     done, rounds = state["schedule"]["rounds_done"], config.training.rounds
     target = config.evaluation.target if config.evaluation.stop_at_target else None
     limit = config.training.max_seconds
-    if state.get("ended") is not None:
-        raise ConfigError(f"the run cannot be extended: it ended because {state['ended']}.")
     if done >= rounds:
         if later.rounds is None:
             raise ConfigError(f"the run has done all of its {rounds} rounds: give more rounds.")
@@ -275,7 +288,7 @@ def _last_merge(directory: RunDirectory, state: Mapping[str, Any], rows: list[Ro
 def _check_not_reached(config: Config, rows: list[Row]) -> None:
     """Refuse a target that the run has reached before."""
     target = config.evaluation.target
-    if target is None or not config.evaluation.stop_at_target:
+    if target is None or not config.evaluation.stop_at_target or not rows:
         return
     for row in rows:
         monitor = Monitor.of(config.evaluation.monitor, row)

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from channels.arguments import is_number
 from wirelessfl.figures import STYLES, StyleName, draw_curves, new_figure, use_style
 from wirelessfl.figures import style as current_style
-from wirelessfl.row_fields import field_of, is_accuracy, numeric_fields, unknown_field
+from wirelessfl.row_fields import (
+    field_of,
+    is_accuracy,
+    measured_field,
+    numeric_fields,
+    unknown_field,
+)
 from wirelessfl.wording import shown, suggestion
 
 if TYPE_CHECKING:
@@ -25,7 +31,7 @@ Log = Literal["", "x", "y", "xy"]
 def plotted(
     curves: Mapping[str, Sequence[Sequence[Row]]],
     x: str = "seconds",
-    y: str = "accuracy",
+    y: str | None = None,
     *,
     target: float | None = None,
     log: Log = "",
@@ -38,7 +44,7 @@ def plotted(
         curves: by label, the rows of each run; runs are compared row by row, up to the end of the
             shortest one.
         x: rounds, seconds, mib, joules, wall, or another field of the rows.
-        y: accuracy, loss, or another field.
+        y: accuracy, loss, or another field; None for the accuracy or, in regression, the loss.
         target: value of ``y`` to mark with a line; an accuracy is in [0, 1].
         log: axes with a logarithmic scale: x, y or xy.
         smooth: number of successive rows that are averaged for each point, odd.
@@ -54,11 +60,13 @@ def plotted(
     _check_choice("log", log, get_args(Log))
     if target is not None and not is_number(target):
         raise ValueError(f"target is {shown(target)}: give a number.")
+    every = [row for runs in curves.values() for rows in runs for row in rows]
+    y = measured_field(every) if y is None else y
     against, what = field_of(x), field_of(y)
-    known = numeric_fields(row for runs in curves.values() for rows in runs for row in rows)
+    known = numeric_fields(every)
     for name, given, field in (("x", x, against), ("y", y, what)):
         if curves and field not in known:
-            raise ValueError(unknown_field(name, given, known))
+            raise ValueError(unknown_field(name, given, known, every))
     if "x" in log:
         curves = {label: _positive(label, runs, against) for label, runs in curves.items()}
     with use_style(style):

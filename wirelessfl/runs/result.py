@@ -17,6 +17,7 @@ from channels.streams import Stream
 from wirelessfl.config import Config
 from wirelessfl.config.stored import dataset_of, settings_by_flag
 from wirelessfl.config.task_tables import ENDLESS
+from wirelessfl.data.partition import Partition
 from wirelessfl.divergence import has_diverged
 from wirelessfl.errors import ConfigError
 from wirelessfl.import_paths import short
@@ -24,6 +25,7 @@ from wirelessfl.rounds.equal_shares import EQUAL_SHARES
 from wirelessfl.runs.directory import Row, RunDirectory
 from wirelessfl.runs.extras import pandas
 from wirelessfl.runs.fingerprints import named_change
+from wirelessfl.runs.given_files import read_partition
 from wirelessfl.runs.monitor import Monitor
 from wirelessfl.runs.plots import plotted
 from wirelessfl.runs.stored_params import checked_task, stored_model, task_params
@@ -198,6 +200,15 @@ class RunResult:
         )
         return f"<table>{cells}</table>"
 
+    @cached_property
+    def partition(self) -> Partition | dict[str, Partition]:
+        """The training samples of each client, from the run's folder; by task with task tables.
+
+        Raises:
+            ConfigError: the folder has no partition, or it is damaged.
+        """
+        return read_partition(self.directory)
+
     def model(
         self,
         *,
@@ -263,12 +274,12 @@ class RunResult:
             writer.writeheader()
             writer.writerows(self.rows)
 
-    def plot(self, x: str = "seconds", y: str = "accuracy", **options: Any) -> Figure:
+    def plot(self, x: str = "seconds", y: str | None = None, **options: Any) -> Figure:
         """Plot a field of the rows against another one; one curve per task.
 
         Args:
             x: rounds, seconds, mib, joules, wall, or another field of the rows.
-            y: accuracy, loss, or another field.
+            y: accuracy, loss, or another field; None for the accuracy or, in regression, the loss.
             options: see ``wirelessfl.runs.plots.plotted``.
 
         Returns:

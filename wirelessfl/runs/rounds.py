@@ -14,7 +14,7 @@ from wirelessfl.runs.client_log_file import ClientLogFile
 from wirelessfl.runs.directory import CLIENT_LOG, Row
 from wirelessfl.runs.fingerprints import data_fingerprint, model_fingerprint, network_fingerprint
 from wirelessfl.runs.monitor import Monitor
-from wirelessfl.runs.rows import evaluation_fields, finite
+from wirelessfl.runs.rows import check_apart, evaluation_fields, finite
 from wirelessfl.schedules.events import Reached, Report
 from wirelessfl.schedules.loop import begin
 from wirelessfl.setup import RoundsSetup
@@ -37,6 +37,7 @@ class RoundsEngine:
     def row(self, report: Report) -> tuple[Row, Reached | None]:
         """Evaluate the cloud's model; ``Reached`` if it ends the run."""
         training = self.setup.training
+        check_apart(training.metrics, self.measures())
         row = {
             "round": report.round,
             "sim_seconds": self.setup.clock.now,

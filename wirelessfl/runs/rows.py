@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 from torch import Tensor
 
-from wirelessfl.errors import TrainingError
+from wirelessfl.errors import ConfigError, TrainingError
+from wirelessfl.metrics import Measures
 from wirelessfl.metrics.names import VALIDATION as HELD
 from wirelessfl.runs.directory import Row
 from wirelessfl.training.evaluate import Measured
@@ -40,6 +42,20 @@ def evaluation_fields(params: Tensor, test: Measured, validation: Measured | Non
         row[f"{prefix}loss"] = finite(found.loss) if whole else None
         row |= {f"{prefix}{name}": value for name, value in found.metrics.items()}
     return row
+
+
+def check_apart(uplink: Mapping[str, float], measures: Measures) -> None:
+    """Check that no metric has the name of a field that the uplink adds to rows.
+
+    Raises:
+        ConfigError: one has.
+    """
+    for metric in measures.metrics:
+        if metric.field in uplink:
+            raise ConfigError(
+                f"a metric is called {metric.field!r}, and so is a measurement of the uplink, "
+                "which is a field of rows already: give another name."
+            )
 
 
 def check_finite(row: Row) -> None:

@@ -163,7 +163,7 @@ def resume(
     Args:
         path: folder of the run.
         rounds: new number of rounds.
-        target: new accuracy at which the run ends.
+        target: new value of the monitored field, by default the accuracy, at which the run ends.
         max_seconds: new limit on simulated seconds.
         model, data, loss, metrics: the objects that were passed to ``run``, if any.
         network, split: as passed to ``run``; by default those that the folder keeps.

@@ -88,6 +88,11 @@ def transitions(rows: Sequence[Row], first: int = 10, tolerance: float = 0.01) -
 def _by_session(rows: Sequence[Row]) -> list[list[Row]]:
     """The rows of each session, the first one of each round."""
     sessions: list[list[Row]] = []
+    if any("session" in row and "accuracy" not in row for row in rows):
+        raise ValueError(
+            "rows have no accuracy, as in regression: transitions compare accuracies. Plot the "
+            "loss instead, or give rows of a run with classes."
+        )
     for number, row in enumerate(rows):
         for name in FIELDS:
             if row.get(name) is None:

@@ -21,10 +21,11 @@ from wirelessfl.metrics import (
     label_shares,
     smaller_is_better,
 )
-from wirelessfl.metrics.names import FIELDS
+from wirelessfl.metrics.names import FIELDS, PREFIXES
 from wirelessfl.metrics.worst_clients import worst
 from wirelessfl.models import FCNN
 from wirelessfl.runs.monitor import Monitor
+from wirelessfl.runs.rows import check_apart
 
 OWN = "tests.wirelessfl.losses.own_functions"
 DRAW = torch.Generator().manual_seed(5)
@@ -125,9 +126,16 @@ def test_metrics_in_every_regime(config, toy, algorithm, flags):
     made = config(algorithm, **{"clients": 4, "rounds": 2, "metric": "macro-f1", **flags})
     rows = wirelessfl.run(made, data=toy).rows
     assert all(0 <= row["macro_f1"] <= 1 for row in rows)
-    assert {*rows[-1]} - {"macro_f1"} <= FIELDS | {"warm_weights"} | {
-        name for name in rows[-1] if name.startswith(("extra_", "stored_"))
-    } | {"dropped"}
+    assert {*rows[-1]} - {"macro_f1"} <= FIELDS | {
+        name for name in rows[-1] if name.startswith(PREFIXES)
+    }
+
+
+def test_a_metric_is_not_called_like_a_measurement_of_an_uplink():
+    measures = Measures((OwnMetric("margin", max),))
+    check_apart({"error": 1.0}, measures)
+    with pytest.raises(ConfigError, match=r"called 'margin', and so is a measurement of the upl"):
+        check_apart({"margin": 1.0}, measures)
 
 
 def test_metrics_of_sessions_see_present_labels_only(config, toy):
@@ -159,6 +167,8 @@ def test_diverged_models_have_no_metrics():
      ("rmse", "metric 'rmse' needs real labels"),
      ({"accuracy": max}, "called 'accuracy', which is a field of rows already"),
      ({"validation_f1": max}, "called 'validation_f1', which is a field"),
+     ({"air_error_predicted": max}, "called 'air_error_predicted', which is a field of rows"),
+     ({"extra_f1": max}, "called 'extra_f1', which is a field"),
      ({"f1": 3}, r"metrics\['f1'\] is 3: give a function"),
      ([own_functions.top_two, own_functions.top_two], "two functions of the same name"),
      (["macro-f1", "macro-f1"], None)],

@@ -9,8 +9,10 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 
+import wirelessfl
 from tests.drawn import lines, recorded
-from wirelessfl import load, load_all
+from tests.wirelessfl.results.conftest import rows_of
+from wirelessfl import Config, load, load_all
 from wirelessfl.cli import main
 
 
@@ -71,6 +73,54 @@ def test_show_says_what_differs_from_defaults(command, stored):
     assert "target 0.6: round 1, 2 s, 0.500 MiB per client" in text
     assert "no rows yet" in command("show", stored("fedavg", [], finished=False))
     assert "is not a run directory" in command("show", "runs", status=2)
+
+
+def test_show_draws_the_partition_and_says_where_the_time_goes(command, tmp_path):
+    flags = {"clients": 3, "rounds": 2, "local_steps": 1, "hidden": (4,), "client_log": True}
+    run = wirelessfl.run(Config.from_flags("fedavg", out=tmp_path / "run", **flags))
+    log = wirelessfl.read_client_log("run")
+    text = command("show", "run", "--partition", "new/labels.pdf")
+    assert "\nwhere the time goes:\n  " + "\n  ".join(log.lines()) + "\n" in text
+    assert text.endswith("partition drawn: new/labels.png, new/labels.pdf\n")
+    assert {file.name for file in (tmp_path / "new").iterdir()} == {"labels.png", "labels.pdf"}
+    assert load("run").partition[1].tolist() == run.partition[1].tolist()
+    assert "partition is a.svg: name a .png" in command(
+        "show", "run", "--partition", "a.svg", status=2
+    )
+    (tmp_path / "run" / "clients.csv").write_text("broken\n")
+    assert "clients.csv is damaged" in command("show", "run")
+    (tmp_path / "run" / "partition.npz").unlink()
+    assert "run has no partition.npz" in command("show", "run", "--partition", "a.png", status=2)
+
+
+def test_runs_of_regression(command, stored):
+    """There is no accuracy, but a loss, and a metric of which smaller values are better."""
+    for seed, more in ((1, 0.0), (2, 0.1)):
+        rows = rows_of((0.5, 0.8 + more), mae=2.0 - more, class_accuracy=[0.5, 0.5])
+        paths = [
+            stored(
+                algorithm,
+                [],
+                rows=[{k: v for k, v in row.items() if k != "accuracy"} for row in rows],
+                seed=seed,
+            )
+            for algorithm in ("fedavg", "fedprox")
+        ]
+    assert "  loss 2.100, best 2.100, " in command("show", paths[0])
+    assert "loss 2.100" in command("runs", "runs")
+    found = json.loads(command("table", "runs", "--by", "algorithm", "--json"))
+    assert [row["loss"] for row in found] == pytest.approx([2.15, 2.15])
+    found = json.loads(
+        command("table", *paths, "--by", "seed", "--field", "mae", "--target", "1.95", "--json")
+    )
+    assert [row["reached"] for row in found] == [2]
+    assert "loss" in command("compare", "--by", "algorithm", "runs")
+    with recorded(laid_out=False) as figures:
+        command("plot", "runs", "-o", "fig.pdf")
+    assert figures["fig"].axes[0].get_ylabel() == "test loss"
+    assert "y is 'class_accuracy', which has 2 values: choose a field with one value" in command(
+        "plot", "runs", "--y", "class_accuracy", status=2
+    )
 
 
 def test_compare_and_table(command, two_algorithms):

@@ -9,6 +9,7 @@ import torch
 import wirelessfl
 from wirelessfl.cli import main
 from wirelessfl.errors import ConfigError
+from wirelessfl.observers import Observer
 from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.runs.extension import Extension
 
@@ -90,6 +91,34 @@ def test_best_parameters_of_a_row_that_a_longer_run_lacks(config, toy, rounds):
         return
     with pytest.raises(ConfigError, match="has kept its best parameters in round 3, which a lon"):
         wirelessfl.resume(first.directory, rounds=4, data=toy)
+
+
+def test_patience_counts_the_rows_before_the_old_end(config, toy, same):
+    """With a large ``min_delta``, only the first row is an improvement."""
+    flags = {"patience": 3, "min_delta": 0.9, "eval_every": 1}
+    first = wirelessfl.run(config(rounds=2, **flags), data=toy)
+    longer = wirelessfl.run(config(rounds=5, **flags), data=toy)
+    assert longer.rows[-1]["round"] == 3
+    equal(wirelessfl.resume(first.directory, rounds=5, data=toy), longer, same)
+    message = (
+        r"it ended because accuracy has not improved by more than 0\.9 in 3 evaluations, since .*, "
+        r"and a run with the later end would have ended there, too\. Start a new run with more "
+        r"patience: wirelessfl run --config \S+ .*--patience 6"
+    )
+    with pytest.raises(ConfigError, match=message):
+        wirelessfl.resume(first.directory, rounds=9, data=toy)
+
+
+def test_a_run_that_an_observer_has_ended_is_not_extended(config, toy):
+    class Enough(Observer):
+        def row(self, run, row):
+            return "it is enough" if row["round"] == 1 else None
+
+    first = wirelessfl.run(config(rounds=3), data=toy, observers=[Enough()])
+    with pytest.raises(
+        ConfigError, match=r"ended because it is enough, .* without what ended it\."
+    ):
+        wirelessfl.resume(first.directory, rounds=5, data=toy)
 
 
 @pytest.mark.parametrize(("every", "done"), [(1, 2), (3, 2), (1, 0)])

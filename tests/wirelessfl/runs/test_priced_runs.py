@@ -41,6 +41,20 @@ RADIOS = {
         SMALL | {"target": 0.12, "stop_at_target": True, "rounds": 8, "local_steps": 8},
         [{"uplink": "ofdma", "allocation": "optimal"}, {"uplink": "tdma"}],
     ),
+    "epochs": (
+        "fedavg",
+        {name: value for name, value in SMALL.items() if name != "local_steps"}
+        | {"local_epochs": 1, "batch_size": 30, "split": "dirichlet"},
+        [{}, {"uplink": "ofdma", "allocation": "optimal"}],
+    ),
+    "patience": (
+        "hfedavg",
+        CELLS
+        | {"rounds": 9, "lr": 1.0, "patience": 1, "min_delta": 0.02, "monitor": "macro_f1"}
+        | {"metric": "macro-f1,tests.wirelessfl.losses.own_functions:top_two"}
+        | {"loss": "tests.wirelessfl.losses.own_functions:per_sample"},
+        [{}, {"uplink": "ofdma"}],
+    ),
     "sessions": (
         "fedavg",
         SMALL | {"sessions": 2, "warm_start": "proposed", "presence": "labels"},
@@ -84,7 +98,7 @@ def test_priced_runs_are_those_that_are_trained(case, tmp_path):
         assert told == other_told
         assert tensors.keys() == others.keys()
         assert all(torch.equal(tensors[name], others[name]) for name in tensors)
-        assert wirelessfl.resume(one.directory).rows == one.rows
+        assert wirelessfl.resume(one.directory, trust=True).rows == one.rows
     seconds = {run.rows[-1]["sim_seconds"] for run in priced}
     assert len(seconds) == len(radios)
     again = []
@@ -98,7 +112,12 @@ def test_priced_runs_are_those_that_are_trained(case, tmp_path):
         ("hist", CELLS | {"uplink": "aircomp"}, {"snr_db": [0.0, 9.0]}),
         ("hist", CELLS | {"mask_sizes": "optimized"}, {"snr_db": [0.0, 9.0]}),
         ("fedavg", SMALL | {"max_seconds": 9.0}, {"snr_db": [0.0, 9.0]}),
+        ("fedavg", SMALL | {"cutoff_seconds": 0.2}, {"snr_db": [0.0, 9.0]}),
         ("fedavg", SMALL | {"schedule": "buffered"}, {"snr_db": [0.0, 9.0]}),
+        ("fedavg", SMALL, {"loss": ["cross-entropy", "mse"]}),
+        ("fedavg", SMALL, {"metric": [None, "macro-f1"]}),
+        ("fedavg", SMALL | {"metric": "macro-f1"}, {"monitor": ["loss", "macro_f1"]}),
+        ("fedavg", SMALL, {"patience": [1, 2]}),
         (
             "fedavg",
             SMALL

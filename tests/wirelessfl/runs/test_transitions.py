@@ -90,3 +90,9 @@ def test_rows_without_transitions_are_refused(rows, said):
 def test_zero_first_rounds_are_refused():
     with pytest.raises(ValueError, match="first is 0"):
         transitions([], first=0)
+
+
+def test_rows_of_regression_have_no_transitions():
+    rows = [{"session": 0, "session_round": 0, "loss": 1.0}]
+    with pytest.raises(ValueError, match=r"rows have no accuracy, as in regression: transitions"):
+        transitions(rows)
