@@ -2,124 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import fields
 from typing import Any
 
 import pytest
 
+from tests.wirelessfl.config.effects import FIELDS, FLAGS, SECTIONS, STARS, has_effect
 from wirelessfl.algorithms import algorithm_classes
-from wirelessfl.cli.flags import Flag, all_flags
+from wirelessfl.cli.flags import Flag
 from wirelessfl.config import Config
-from wirelessfl.config.kinds import KINDS, chosen_classes
+from wirelessfl.config.kinds import KINDS
 from wirelessfl.data import dataset_names
 from wirelessfl.errors import ConfigError
 
-FLAGS = {flag.name: flag for flag in all_flags()}
-SHARED = {"csi_error": ("failures", "uplink")}
-"""Kinds of choices that share a flag; at most one of them has it in a run."""
-STARS = {name for name, cls in algorithm_classes().items() if cls.topology == "star"}
-NARROW = {"ra-fed", "ram-fed", "heterofl", "fedrolex", "fedavg-small"}
-WITH_STATE = {"scaffold", "scaffold-m", "fadamgc", "fa-nt", "local-adam", "moon", "ram-fed"}
-TRACKING = {"scaffold", "scaffold-m", "fadamgc", "fa-nt"}
-WITHOUT_MEAN = {"fedasync", "fedbuff"}
-TEXTS = {"sst2", "20newsgroups", "ag-news", "qqp", "qnli"}
-CLIENTS = {"requests", "fixed_buffer", "option", "spread_updates", "period", "floor"}
-
-Run = Mapping[str, Any]
-"""Names of a run's choices by kind, with ``sessions`` and ``dataset``."""
-
-
-def over_the_air(run: Run) -> bool:
-    return run["uplink"] != "fixed" and run["delays"] != "shifted-exponential"
-
-
-def tasks(run: Run) -> bool:
-    return run["schedule"] != "rounds" and run["algorithm"] in STARS
-
-
-def cells(run: Run) -> bool:
-    return run["algorithm"] not in STARS
-
-
-def computes(run: Run) -> bool:
-    return run["delays"] != "shifted-exponential"
-
-
-def placed(run: Run) -> bool:
-    return over_the_air(run) and run["layout"] != "section-vi-c"
-
-
-SECTIONS: dict[str, Callable[[Run], bool]] = {
-    **dict.fromkeys(
-        ("bandwidth_hz", "antennas", "antenna_correlation", "transmit_power_dbm"), over_the_air
-    ),
-    "transmit_power_w": over_the_air,
-    "snr_db": lambda run: over_the_air(run) and not placed(run),
-    "path_gain_db": lambda run: over_the_air(run) and not placed(run),
-    "noise_figure_db": placed,
-    "noise_dbm_per_hz": placed,
-    "channel": over_the_air,
-    "coherence": lambda run: cells(run) and over_the_air(run),
-    **dict.fromkeys(
-        ("cpu_hz", "cycles_per_step", "cycles_per_flop", "switched_capacitance"), computes
-    ),
-    "downlink_mbps": computes,
-    "slowdown": lambda run: cells(run) and computes(run),
-    "cells": cells,
-    "edge_rounds": cells,
-    "backhaul_mbps": cells,
-    "drop_out": tasks,
-    "availability": lambda run: tasks(run) and run["schedule"] == "simultaneous",
-    "busy_clients": lambda run: tasks(run) and run["schedule"] == "buffered",
-    "eval_seconds": lambda run: run["schedule"] != "rounds",
-    "clients_per_round": lambda run: run["schedule"] != "buffered",
-    "tracking_clients": lambda run: run["algorithm"] in TRACKING and run["schedule"] == "rounds",
-    "sessions": lambda run: run["schedule"] == "rounds",
-    "tested_labels": lambda run: run["sessions"] is not None,
-    "eval_first": lambda run: False,  # needs sessions, and rounds that are not evaluated
-    "stop_at_target": lambda run: False,  # needs target
-    "patience": lambda run: not run["sessions"],
-    "min_delta": lambda run: False,  # needs patience
-    "client_joules": lambda run: run["schedule"] == "rounds",
-    "cutoff_seconds": lambda run: not tasks(run) and run["uplink"] != "aircomp",
-    "weighting": lambda run: run["algorithm"] not in WITHOUT_MEAN,
-    "padding": lambda run: run["algorithm"] in NARROW,
-    "client_log": lambda run: not tasks(run),
-    "client_states": lambda run: run["algorithm"] in WITH_STATE,
-    "pixels": lambda run: run["dataset"] not in {*TEXTS, "shakespeare"},
-    "tokenizer": lambda run: run["dataset"] in TEXTS,
-    "max_length": lambda run: run["dataset"] in TEXTS,
-}
-"""Conditions under which flags of sections have an effect; all others always have one."""
-FIELDS: dict[str, Callable[[Run], bool]] = {
-    "layers": lambda run: run["algorithm"] in {"hist", *NARROW},
-    "reuse": lambda run: run["split"] == "natural",  # else it needs samples_per_client
-    "shared_labels": lambda run: False,  # needs overlap > 0
-    "option": lambda run: False,  # this and the next four need several tasks
-    "floor": lambda run: False,
-    "fixed_buffer": lambda run: False,
-    "spread_updates": lambda run: False,
-    "period": lambda run: False,
-    "size_cap": lambda run: False,  # needs optimized sizes
-    "mask_overlap": lambda run: run["algorithm"] == "hist",  # else it needs masks of a partition
-    "deadline": lambda run: False,  # needs budget deadline
-    "coverage_of": lambda run: False,  # needs min_coverage
-    "history_keep": lambda run: False,  # needs history
-    "elements_per_symbol": lambda run: False,  # needs the physical convention
-    "correlation": lambda run: False,  # this and the next need the convention mmse
-    "unbiased_sum": lambda run: False,
-    "requests": tasks,
-    "staleness_exponent": lambda run: run["schedule"] == "buffered",
-    "reuse_factor": lambda run: not tasks(run) or run["schedule"] != "buffered",
-    "wait": lambda run: not tasks(run),
-    "round_deadline": lambda run: not tasks(run),
-    "energy_weight": lambda run: not tasks(run),
-    "late": lambda run: False,  # needs round_deadline
-    "threshold": lambda run: not tasks(run),
-}
-"""Conditions under which settings of a taken choice have an effect; all others always have one."""
 VALUES = {
     "samples_per_client": 5,
     "min_samples": 2,
@@ -217,20 +113,8 @@ def runs() -> dict[str, tuple[str, dict[str, Any]]]:
 
 
 RUNS = runs()
-
-
-def has_effect(flag: Flag, config: Config) -> bool:
-    """Whether a flag has an effect in a run with these choices."""
-    run = {kind: (getattr(config, kind) or {}).get("name") for kind in (*KINDS, "algorithm")}
-    run |= {"sessions": config.sessions.sessions, "dataset": config.data.dataset}
-    if flag.section in (*KINDS, "algorithm"):
-        classes = chosen_classes(dict(config))
-        kinds = SHARED.get(flag.name, (flag.section,))
-        taken = [classes[kind] for kind in kinds if kind in classes]
-        if not any(flag.key in {entry.name for entry in fields(each)} for each in taken):
-            return False
-        return FIELDS.get(flag.name, lambda _: True)(run)
-    return SECTIONS.get(flag.name, lambda _: True)(run)
+EVERY = os.environ.get("HYPOTHESIS_PROFILE") == "fuzz"
+"""Whether every flag is tried in every run, which takes three times as long."""
 
 
 def values(flag: Flag) -> list[Any]:
@@ -357,12 +241,31 @@ def test_refusals_give_the_reason(algorithm: str, flags: dict[str, Any], message
     assert str(refused.value).startswith(message)
 
 
+def test_groups_share_the_flags() -> None:
+    """Together, any three runs in sequence try every flag."""
+    for place in range(len(RUNS) - 2):
+        assert {flag for at in range(3) for flag in tried(place + at)} == {*FLAGS}
+
+
+def tried(place: int) -> list[str]:
+    """Names of the flags that the run at a place tries even if their effect is the usual one."""
+    names = [*FLAGS]
+    return names if EVERY else names[place % 3 :: 3]
+
+
 @pytest.mark.parametrize("name", RUNS)
 def test_flags_are_refused_exactly_where_they_have_no_effect(name: str) -> None:
+    """Every flag whose effect differs from that in a run of FedAvg, and a third of the others.
+
+    A flag tried in one run is usually not tried in the next two, which make a similar choice.
+    """
     algorithm, flags = RUNS[name]
-    config = Config.from_flags(algorithm, **flags)
+    config, usual = Config.from_flags(algorithm, **flags), Config.from_flags("fedavg")
+    always = tried([*RUNS].index(name))
     for flag in FLAGS.values():
         if flag.name in flags:
+            continue
+        if flag.name not in always and has_effect(flag, config) == has_effect(flag, usual):
             continue
         for value in values(flag):
             try:

@@ -1,0 +1,131 @@
+"""Which flags have an effect in a run, by its choices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from typing import Any
+
+from wirelessfl.algorithms import algorithm_classes
+from wirelessfl.cli.flags import Flag, all_flags
+from wirelessfl.config import Config
+from wirelessfl.config.kinds import KINDS, chosen_classes
+
+FLAGS = {flag.name: flag for flag in all_flags()}
+SHARED = {"csi_error": ("failures", "uplink")}
+"""Kinds of choices that share a flag; at most one of them has it in a run."""
+STARS = {name for name, cls in algorithm_classes().items() if cls.topology == "star"}
+NARROW = {"ra-fed", "ram-fed", "heterofl", "fedrolex", "fedavg-small"}
+WITH_STATE = {"scaffold", "scaffold-m", "fadamgc", "fa-nt", "local-adam", "moon", "ram-fed"}
+TRACKING = {"scaffold", "scaffold-m", "fadamgc", "fa-nt"}
+WITHOUT_MEAN = {"fedasync", "fedbuff"}
+TEXTS = {"sst2", "20newsgroups", "ag-news", "qqp", "qnli"}
+CLIENTS = {"requests", "fixed_buffer", "option", "spread_updates", "period", "floor"}
+
+Run = Mapping[str, Any]
+"""Names of a run's choices by kind, with ``sessions`` and ``dataset``."""
+
+
+def over_the_air(run: Run) -> bool:
+    return run["uplink"] != "fixed" and run["delays"] != "shifted-exponential"
+
+
+def tasks(run: Run) -> bool:
+    return run["schedule"] != "rounds" and run["algorithm"] in STARS
+
+
+def cells(run: Run) -> bool:
+    return run["algorithm"] not in STARS
+
+
+def computes(run: Run) -> bool:
+    return run["delays"] != "shifted-exponential"
+
+
+def placed(run: Run) -> bool:
+    return over_the_air(run) and run["layout"] != "section-vi-c"
+
+
+SECTIONS: dict[str, Callable[[Run], bool]] = {
+    **dict.fromkeys(
+        ("bandwidth_hz", "antennas", "antenna_correlation", "transmit_power_dbm"), over_the_air
+    ),
+    "transmit_power_w": over_the_air,
+    "snr_db": lambda run: over_the_air(run) and not placed(run),
+    "path_gain_db": lambda run: over_the_air(run) and not placed(run),
+    "noise_figure_db": placed,
+    "noise_dbm_per_hz": placed,
+    "channel": over_the_air,
+    "coherence": lambda run: cells(run) and over_the_air(run),
+    **dict.fromkeys(
+        ("cpu_hz", "cycles_per_step", "cycles_per_flop", "switched_capacitance"), computes
+    ),
+    "downlink_mbps": computes,
+    "slowdown": lambda run: cells(run) and computes(run),
+    "cells": cells,
+    "edge_rounds": cells,
+    "backhaul_mbps": cells,
+    "drop_out": tasks,
+    "availability": lambda run: tasks(run) and run["schedule"] == "simultaneous",
+    "busy_clients": lambda run: tasks(run) and run["schedule"] == "buffered",
+    "eval_seconds": lambda run: run["schedule"] != "rounds",
+    "clients_per_round": lambda run: run["schedule"] != "buffered",
+    "tracking_clients": lambda run: run["algorithm"] in TRACKING and run["schedule"] == "rounds",
+    "sessions": lambda run: run["schedule"] == "rounds",
+    "tested_labels": lambda run: run["sessions"] is not None,
+    "eval_first": lambda run: False,  # needs sessions, and rounds that are not evaluated
+    "stop_at_target": lambda run: False,  # needs target
+    "patience": lambda run: not run["sessions"],
+    "min_delta": lambda run: False,  # needs patience
+    "client_joules": lambda run: run["schedule"] == "rounds",
+    "cutoff_seconds": lambda run: not tasks(run) and run["uplink"] != "aircomp",
+    "weighting": lambda run: run["algorithm"] not in WITHOUT_MEAN,
+    "padding": lambda run: run["algorithm"] in NARROW,
+    "client_log": lambda run: not tasks(run),
+    "client_states": lambda run: run["algorithm"] in WITH_STATE,
+    "pixels": lambda run: run["dataset"] not in {*TEXTS, "shakespeare"},
+    "tokenizer": lambda run: run["dataset"] in TEXTS,
+    "max_length": lambda run: run["dataset"] in TEXTS,
+}
+"""Conditions under which flags of sections have an effect; all others always have one."""
+FIELDS: dict[str, Callable[[Run], bool]] = {
+    "layers": lambda run: run["algorithm"] in {"hist", *NARROW},
+    "reuse": lambda run: run["split"] == "natural",  # else it needs samples_per_client
+    "shared_labels": lambda run: False,  # needs overlap > 0
+    "option": lambda run: False,  # this and the next four need several tasks
+    "floor": lambda run: False,
+    "fixed_buffer": lambda run: False,
+    "spread_updates": lambda run: False,
+    "period": lambda run: False,
+    "size_cap": lambda run: False,  # needs optimized sizes
+    "mask_overlap": lambda run: run["algorithm"] == "hist",  # else it needs masks of a partition
+    "deadline": lambda run: False,  # needs budget deadline
+    "coverage_of": lambda run: False,  # needs min_coverage
+    "history_keep": lambda run: False,  # needs history
+    "elements_per_symbol": lambda run: False,  # needs the physical convention
+    "correlation": lambda run: False,  # this and the next need the convention mmse
+    "unbiased_sum": lambda run: False,
+    "requests": tasks,
+    "staleness_exponent": lambda run: run["schedule"] == "buffered",
+    "reuse_factor": lambda run: not tasks(run) or run["schedule"] != "buffered",
+    "wait": lambda run: not tasks(run),
+    "round_deadline": lambda run: not tasks(run),
+    "energy_weight": lambda run: not tasks(run),
+    "late": lambda run: False,  # needs round_deadline
+    "threshold": lambda run: not tasks(run),
+}
+"""Conditions under which settings of a taken choice have an effect; all others always have one."""
+
+
+def has_effect(flag: Flag, config: Config) -> bool:
+    """Whether a flag has an effect in a run with these choices."""
+    run = {kind: (getattr(config, kind) or {}).get("name") for kind in (*KINDS, "algorithm")}
+    run |= {"sessions": config.sessions.sessions, "dataset": config.data.dataset}
+    if flag.section in (*KINDS, "algorithm"):
+        classes = chosen_classes(dict(config))
+        kinds = SHARED.get(flag.name, (flag.section,))
+        taken = [classes[kind] for kind in kinds if kind in classes]
+        if not any(flag.key in {entry.name for entry in fields(each)} for each in taken):
+            return False
+        return FIELDS.get(flag.name, lambda _: True)(run)
+    return SECTIONS.get(flag.name, lambda _: True)(run)
