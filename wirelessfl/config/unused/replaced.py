@@ -7,7 +7,7 @@ from wirelessfl.config.settings import Settings
 from wirelessfl.config.unused.place import Found
 
 
-def replaced(settings: Settings) -> Found:
+def replaced_settings(settings: Settings) -> Found:
     """Settings that given Python objects replace."""
     given = settings.given
     if given.model is not None:

@@ -28,7 +28,7 @@ def selection_settings(settings: Settings) -> Found:
         yield from ((("select", key), reason) for key in settings.select or {})
 
 
-def local_steps(settings: Settings) -> Found:
+def step_settings(settings: Settings) -> Found:
     """A number of local steps that a number of passes replaces."""
     passes = settings.training.local_epochs
     if passes is None:
@@ -40,7 +40,7 @@ def local_steps(settings: Settings) -> Found:
     )
 
 
-def cutoff(settings: Settings) -> Found:
+def cutoff_settings(settings: Settings) -> Found:
     """A cut-off where no update can miss it."""
     place, uplink = ("training", "cutoff_seconds"), settings.choices.uplink
     if settings.regime == "tasks":
@@ -62,7 +62,7 @@ def cutoff(settings: Settings) -> Found:
             )
 
 
-def stop_at_target(settings: Settings) -> Found:
+def target_settings(settings: Settings) -> Found:
     """``stop_at_target`` without a target, or where accuracies do not end the run."""
     place = ("evaluation", "stop_at_target")
     if settings.regime == "tasks":
@@ -74,7 +74,7 @@ def stop_at_target(settings: Settings) -> Found:
         yield place, "needs target: set target"
 
 
-def patience(settings: Settings) -> Found:
+def patience_settings(settings: Settings) -> Found:
     """``patience`` where accuracies do not end the run, and ``min_delta`` without it."""
     if settings.sessions.sessions is not None:
         reason = "conflicts with sessions, which test other labels in each session"

@@ -18,19 +18,19 @@ from wirelessfl.config.unused.choices import (
 )
 from wirelessfl.config.unused.place import Place
 from wirelessfl.config.unused.radio import cell_settings, gain_settings, link_settings
-from wirelessfl.config.unused.replaced import replaced
+from wirelessfl.config.unused.replaced import replaced_settings
 from wirelessfl.config.unused.rounds import (
-    cutoff,
-    local_steps,
-    patience,
+    cutoff_settings,
+    patience_settings,
     selection_settings,
-    stop_at_target,
+    step_settings,
+    target_settings,
 )
 from wirelessfl.config.unused.schedules import request_settings, schedule_settings, session_settings
 from wirelessfl.wording import shown
 
 RULES = (
-    replaced,
+    replaced_settings,
     schedule_settings,  # first: naming "sessions" explains more than naming its choices
     missing_choices,
     choice_fields,
@@ -40,10 +40,10 @@ RULES = (
     request_settings,
     session_settings,
     selection_settings,
-    local_steps,
-    cutoff,
-    stop_at_target,
-    patience,
+    step_settings,
+    cutoff_settings,
+    target_settings,
+    patience_settings,
     algorithm_settings,
     data_settings,
 )
