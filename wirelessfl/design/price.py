@@ -53,7 +53,7 @@ class Priced:
     Args:
         prices: what its rounds cost.
         training: the sums of the costs, and the ledger of the clients.
-        planned: what has planned the rounds.
+        planned: the planner of the rounds, and its network.
         seconds: simulated time of the end.
         merged_at: simulated time of the last merge; of sessions and asynchronous cells, the end.
     """
@@ -151,10 +151,10 @@ def priced(
 
 @dataclass(frozen=True, eq=False)
 class Simulation:
-    """A run whose rounds are counted, but not trained.
+    """A run whose rounds are simulated, but not trained.
 
     Args:
-        planned: what plans it.
+        planned: its planner and its network.
         training: its totals.
         clock: virtual clock.
         regime: carries out the decisions of the schedule.

@@ -17,7 +17,7 @@ from wirelessfl.wording import shown
 
 @dataclass(frozen=True, eq=False)
 class Prices:
-    """What the rounds of a run cost.
+    """Costs of the rounds of a run.
 
     >>> import wirelessfl
     >>> prices = wirelessfl.price(wirelessfl.Config.from_flags("fedavg", clients=4, rounds=3))
@@ -29,7 +29,7 @@ class Prices:
             ``uplink_mib``, ``downlink_mib`` (means over the clients), ``backhaul_mib`` (mean over
             the edge servers), and ``joules`` (mean over the clients) unless they were left out. The
             first row is that of the initial model. Fields that compare with equal shares are those
-            of the run. In sessions, rows also say ``session`` and
+            of the run. In sessions, rows also have ``session`` and
             ``session_round``, the first model of each session has a row, and ``extra_seconds``
             are those of the warm starts.
         node_seconds: [rounds, nodes], duration of each round at each edge server, or at the server
@@ -66,7 +66,7 @@ class Prices:
         """Costs of the first ``number`` rounds, as in the row of the run.
 
         Raises:
-            ConfigError: so many rounds have not been priced.
+            ConfigError: fewer rounds have been priced.
         """
         if number not in self._at:
             raise ConfigError(

@@ -308,7 +308,7 @@ class RunDirectory:
 
     @contextmanager
     def _writing(self, file: Path) -> Iterator[None]:
-        """Name the file, and the way to go on, if the disk is full.
+        """Name the file, and the way to resume, if the disk is full.
 
         Raises:
             NotWrittenError: the file cannot be written.
@@ -318,8 +318,8 @@ class RunDirectory:
         except (OSError, SafetensorError) as error:
             cause = getattr(error, "strerror", None) or error
             raise NotWrittenError(
-                f"{file} cannot be written: {cause}. Free some space, and go on: wirelessfl resume "
-                f"{self.path}"
+                f"{file} cannot be written: {cause}. Free disk space, then resume: "
+                f"wirelessfl resume {self.path}"
             ) from error
 
     def save(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
@@ -436,7 +436,7 @@ class RunDirectory:
         return state | extension["state"] if extends else state
 
     def replace_config(self, text: str) -> None:
-        """Replace ``config.toml``, as a whole."""
+        """Replace ``config.toml`` atomically."""
         file = self.path / "config.toml"
         with self._writing(file), replacing(file) as draft:
             draft.write_text(text, encoding="utf-8")
@@ -447,7 +447,7 @@ class RunDirectory:
 
     @contextmanager
     def _reading(self, file: Path) -> Iterator[None]:
-        """Name the file, and the way to go on, if it is damaged.
+        """Name the file, and the way to resume, if it is damaged.
 
         Raises:
             ConfigError: the file is damaged, or may not be read.

@@ -190,7 +190,7 @@ def resume(
         rows = shards.by_first(lambda: directory.check_rows(state))
         if state["finished"] and not later.given:
             if changed and on_note is not None:
-                on_note(f"{changed} has changed since this run; its rows are of the old version.")
+                on_note(f"{changed} has changed since this run; its rows are from the old version.")
             params = stored_params(tensors, state, titled=bool(config.task))
             return RunResult(config, rows, params, directory.path, state.get("ended"))
         shards.by_first(lambda: directory.check_logs(tensors, titled=bool(config.task)))

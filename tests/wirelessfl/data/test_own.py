@@ -116,7 +116,7 @@ def test_bytes_of_images_become_numbers_from_0_to_1_with_channels_first():
     wanted = torch.tensor(BYTES[5, 2, 3, 1] / 255, dtype=torch.float32)
     assert found.train_inputs[5, 1, 2, 3] == wanted
     assert found.notes == (
-        "bytes 0..255 of images became numbers in [0, 1], with channels first: [3, 6, 7].",
+        "image bytes 0..255 were scaled to [0, 1], with channels first: [3, 6, 7].",
     )
     images = [(Image.fromarray(b), int(y)) for b, y in zip(BYTES, Y, strict=True)]
     check_same(as_dataset((Items(images), Items(images[:4]))), found)

@@ -79,7 +79,7 @@ def test_more_seconds_equal_those_of_a_longer_run(config, toy, same, every, done
     longer = wirelessfl.run(config(max_seconds=ends[1], **flags), data=toy)
     assert longer.rows[-1]["round"] == 4
     equal(wirelessfl.resume(first.directory, max_seconds=ends[1], data=toy), longer, same)
-    with pytest.raises(ConfigError, match=r"the run ended at max_seconds=.*: give more max_sec"):
+    with pytest.raises(ConfigError, match=r"the run ended at max_seconds=.*: give a larger max"):
         wirelessfl.resume(first.directory, rounds=9, data=toy)
 
 
@@ -132,7 +132,7 @@ def test_a_run_that_is_killed_while_it_is_extended_can_be_resumed(
 
 
 REFUSED = [
-    ("hist", {}, {"rounds": 2}, r"rounds is 2: the run has 2; give more\."),
+    ("hist", {}, {"rounds": 2}, r"rounds is 2: the run has 2; give a larger value\."),
     ("hist", {}, {"rounds": "many"}, r"rounds is 'many': give a number\."),
     ("hist", {}, {"target": 0.9}, r"the run has done all of its 2 rounds: give more rounds\."),
     ("hist", {}, {"rounds": 4, "target": 0.1}, r"target is 0\.1: the run has reached 0\.\d+ in r"),
@@ -187,4 +187,4 @@ def test_the_command_extends_a_run(tmp_path, capsys):
     capsys.readouterr()
     assert wirelessfl.resume(tmp_path / "run").rows[-1]["round"] == 2
     assert main(["resume", f"{tmp_path}/run", "--rounds", "2"]) == 2
-    assert "rounds is 2: the run has 2; give more." in capsys.readouterr().err
+    assert "rounds is 2: the run has 2; give a larger value." in capsys.readouterr().err

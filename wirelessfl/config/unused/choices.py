@@ -1,4 +1,4 @@
-"""Settings of choices without effect: of missing choices, algorithm, data, replaced fields."""
+"""Choices: settings without effect on the algorithm, the data, and the other choices."""
 
 from __future__ import annotations
 

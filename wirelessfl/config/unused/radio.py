@@ -1,4 +1,4 @@
-"""Settings of the network without effect: cells of a star, links without a radio channel, gains."""
+"""The network: settings without effect on cells, links, computing and gains."""
 
 from __future__ import annotations
 

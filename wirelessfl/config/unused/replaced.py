@@ -1,4 +1,4 @@
-"""Settings that objects of the user replace."""
+"""Settings that given Python objects replace."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def replaced_settings(settings: Settings) -> Found:
             yield ("split", key), "conflicts with split=..., which is given to wirelessfl.run"
         yield (
             ("data", "validation_fraction"),
-            "conflicts with split=..., which says who has which samples: choose one of them",
+            "conflicts with split=..., which assigns samples to clients: choose one of them",
         )
     named = settings.network.network
     if given.network is not None or named is not None:

@@ -1,4 +1,4 @@
-"""Settings of rounds without effect: who takes part, local steps, cut-off, the end of a run."""
+"""Rounds: settings without effect on selection, local steps, cut-off, and the end of a run."""
 
 from __future__ import annotations
 

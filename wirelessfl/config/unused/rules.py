@@ -1,6 +1,6 @@
-"""Finds settings without effect, which belong to unused choices or are replaced by other settings.
+"""Finds settings without effect: those of unused choices, and those that others replace.
 
-If given, even with its default value, such a setting is refused. It is not stored.
+Such a setting is refused if given, even with its default value, and is not stored.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Settings without effect under a schedule."""
+"""Schedules: settings without effect on rounds, requests, tasks and sessions."""
 
 from __future__ import annotations
 
