@@ -39,7 +39,7 @@ from wirelessfl.runs.stored_params import stored_params
 from wirelessfl.setup import AnySetup, build
 from wirelessfl.setup.arguments import check_objects, check_path
 from wirelessfl.setup.computing import default_threads, fewer_workers
-from wirelessfl.setup.given_objects import GivenObjects, Metrics, configured, naming_network
+from wirelessfl.setup.given_objects import GivenMetrics, GivenObjects, configured, naming_network
 from wirelessfl.training.shards import ALONE, Shards
 from wirelessfl.training.torch_settings import torch_settings
 from wirelessfl.training.workers import WorkerDiedError
@@ -52,7 +52,7 @@ def run(
     data: Data | None = None,
     network: Network | str | None = None,
     loss: Callable[..., Tensor] | str | None = None,
-    metrics: Metrics | None = None,
+    metrics: GivenMetrics | None = None,
     split: Sequence[Any] | None = None,
     trust: bool = False,
     on_row: RowCallback | None = None,
@@ -128,7 +128,7 @@ def resume(
     data: Data | None = None,
     network: Network | str | None = None,
     loss: Callable[..., Tensor] | str | None = None,
-    metrics: Metrics | None = None,
+    metrics: GivenMetrics | None = None,
     split: Sequence[Any] | None = None,
     trust: Trust = False,
     on_row: RowCallback | None = None,

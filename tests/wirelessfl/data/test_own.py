@@ -203,7 +203,7 @@ WRONG = {
     "sklearn": ((X, X_TEST, Y, Y_TEST), DataError, "as if from train_test_split"),
     "words": ((X, WORDS, X_TEST, WORDS[:4]), DataError, "np.unique(words, return_inverse=True)"),
     "list of words": ((X, list(WORDS), X_TEST, []), DataError, "data: train_labels are words"),
-    "ragged": (([[1], [1, 2]], Y, X_TEST, Y_TEST), DataError, "train_inputs", "no numbers"),
+    "ragged": (([[1], [1, 2]], Y, X_TEST, Y_TEST), DataError, "train_inputs", "not numbers"),
     "flat bytes": ((FLAT, Y, FLAT, Y), DataError, "pixels or token ids", "inputs / 255"),
     "complex": ((X + 1j, Y, X_TEST, Y_TEST), DataError, "give real numbers"),
     "counts": ((X, Y[:5], X_TEST, Y_TEST), DataError, "12 inputs and 5 labels"),

@@ -93,7 +93,7 @@ def _tensor(given: Any, where: str) -> Tensor:
         except (TypeError, ValueError):  # ragged
             array = np.empty(0, dtype=object)
         if array.dtype.kind in "OUSMmV":
-            what = "words" if array.dtype.kind in "US" else "not an array of numbers"
+            what = "words" if array.dtype.kind in "US" else "not numbers of one shape"
             raise DataError(f"{where} is {described(given)}, {what}: give an array of numbers.")
         with calling(f"{where} cannot be a tensor", DataError):
             found = _from_numpy(array)
