@@ -59,7 +59,8 @@ if TYPE_CHECKING:
     from wirelessfl.checking import check
     from wirelessfl.config import Config
     from wirelessfl.config.combinations import combinations
-    from wirelessfl.design.price import Prices, price
+    from wirelessfl.design.price import price
+    from wirelessfl.design.prices import Prices
     from wirelessfl.errors import ConfigError, DataError, TrainingError
     from wirelessfl.results import load, load_all
     from wirelessfl.rounds.client_log import ClientLog
@@ -94,7 +95,7 @@ _HOMES = {
     "Config": "wirelessfl.config",
     "ConfigError": "wirelessfl.errors",
     "DataError": "wirelessfl.errors",
-    "Prices": "wirelessfl.design.price",
+    "Prices": "wirelessfl.design.prices",
     "TrainingError": "wirelessfl.errors",
     "check": "wirelessfl.checking",
     "combinations": "wirelessfl.config.combinations",

@@ -13,7 +13,8 @@ from experiments.report import MISSING, accuracies, markdown, reached
 from experiments.stated import identity
 from experiments.studies import Case, Results
 from wirelessfl.config import Config
-from wirelessfl.design.price import Prices, price
+from wirelessfl.design.price import price
+from wirelessfl.design.prices import Prices
 from wirelessfl.divergence import counted
 from wirelessfl.figures import draw_curves, new_figure
 from wirelessfl.results.names import NAMES, UPLINKS

@@ -73,7 +73,7 @@ NO_SETTINGS = b'{"format": 1, "columns": {}, "fields": [], "kinds": []}'
 def test_damaged_files_are_named(content, tmp_path):
     file = tmp_path / "fedavg-1.json.xz"
     file.write_bytes(content)
-    with pytest.raises(DataError, match=r"fedavg-1\.json\.xz is no file of a finished run"):
+    with pytest.raises(DataError, match=r"fedavg-1\.json\.xz is not a file of a finished run"):
         StoredRun.load(file)
 
 

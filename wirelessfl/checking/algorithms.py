@@ -182,11 +182,11 @@ def _padded(subject: Subject) -> None:
 def _on_disk(subject: Subject) -> None:
     rule = subject.made()
     if not (rule.client_state or rule.remembers):
-        raise NotTestedError("it has no state of clients")
+        raise NotTestedError("it keeps no client state")
     runs = [subject.run(subject.config(client_states=place)) for place in ("memory", "disk")]
     found = difference(dict(runs[0].params), dict(runs[1].params))
     if found is not None:
-        broken(f"final parameters{found} differ if the state of clients is on disk")
+        broken(f"final parameters{found} differ if client states are on disk")
 
 
 def _in_cells(subject: Subject) -> None:
@@ -205,7 +205,7 @@ CONTRACTS = (
     *BASIC,
     CHUNKS,
     EXECUTORS,
-    Contract("finds the state of clients on disk, too", _on_disk, needs=(TWICE,)),
+    Contract("works with client states on disk", _on_disk, needs=(TWICE,)),
     variant("trains sampled clients", clients_per_round=4),
     variant("works over OFDMA", uplink="ofdma"),
     variant("works over the air", uplink="aircomp"),

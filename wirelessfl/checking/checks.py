@@ -50,7 +50,7 @@ def check(
         The result of each test; ``str`` gives one line per test.
 
     Raises:
-        ConfigError: it cannot be imported, or its kind cannot be told or is unknown.
+        ConfigError: it cannot be imported, or its kind is unclear or unknown.
     """
     if kind is not None and kind not in CHECKED:
         raise ConfigError(
@@ -59,7 +59,7 @@ def check(
     given = thing
     if isinstance(thing, str):
         if not is_import_path(thing):
-            raise ConfigError(f"{thing!r} is no import path: write module:name or file.py:name.")
+            raise ConfigError(f"{thing!r} is not an import path: give module:name or file.py:name.")
         given = import_path("object", thing)
     kind = kind_of(given) if kind is None else kind
     name = thing if isinstance(thing, str) else _name(thing)

@@ -46,7 +46,7 @@ from wirelessfl.schedules import Schedule
 from wirelessfl.wording import shown
 
 FOLDERS = ("folder", "path", "root", "directory", "data_path", "data_root", "where", "_")
-"""Names of the only argument of a function, by which it is a data set."""
+"""Names that mark a function's only argument as the data folder: the function is a data set."""
 POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 PLAIN = (CREATED, PICKLED, *BASIC)
 REQUESTS: Settings = {"schedule": "buffered", "requests": 3, "buffer": 2, "eval_every": 1}
@@ -130,7 +130,7 @@ def _of_outputs(function: Callable[..., Any]) -> str:
     """The kind of a function of outputs and labels: a loss has a gradient.
 
     Raises:
-        ConfigError: it cannot be told, because no labels fit.
+        ConfigError: no labels fit, so the kind is unclear.
     """
     for _, data in trial_data.labelled():
         outputs, labels = trial_data.outputs_and_labels(data, trial_data.STREAM)
@@ -160,8 +160,8 @@ def _of_nothing(function: Callable[..., Any]) -> str:
     if isinstance(found, Network | Observer):
         return "network" if isinstance(found, Network) else "observer"
     raise ConfigError(
-        f"{path_of_function(function)} returns {shown(found)}, which is of no kind that wirelessfl "
-        f"knows: name the kind, one of {', '.join(CHECKED)}."
+        f"{path_of_function(function)} returns {shown(found)}, which matches no kind: set "
+        f"kind to one of {', '.join(CHECKED)}."
     )
 
 
@@ -169,7 +169,7 @@ def kind_of(given: Any) -> str:
     """The kind of a class or function.
 
     Raises:
-        ConfigError: it cannot be told.
+        ConfigError: the kind is unclear.
     """
     if isinstance(given, type):
         bases: dict[str, type[Any]] = {
@@ -208,6 +208,6 @@ def kind_of(given: Any) -> str:
         if not needed:
             return _of_nothing(given)
     raise ConfigError(
-        f"{shown(given)} is of no kind that wirelessfl knows: derive it from the base class of its "
-        f"kind, or name the kind, one of {', '.join(CHECKED)}."
+        f"{shown(given)} matches no kind: derive it from the base class of its "
+        f"kind, or set kind to one of {', '.join(CHECKED)}."
     )

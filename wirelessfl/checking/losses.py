@@ -28,7 +28,7 @@ SAME = "gives the same loss twice"
 
 
 def _tried(subject: Subject) -> tuple[Loss, Tensor, Tensor, str | None]:
-    """The loss as a run uses it, outputs, labels, and what the run would say about it."""
+    """The loss as a run uses it, outputs, labels, and the run's note about it."""
     assert subject.data is not None
     outputs, labels = outputs_and_labels(subject.data, subject.stream)
     loss, note = ready(
@@ -100,7 +100,7 @@ def _vmap(subject: Subject) -> None:
     loss, outputs, labels, _ = _tried(subject)
     if isinstance(loss, OwnLoss) and loss.way == "loop":
         raise NotTestedError(
-            "torch.vmap cannot call it, so that it is called sample by sample, which is slow: "
+            "torch.vmap cannot call it, so it is called once per sample, which is slow: "
             "return [batch] instead of a scalar"
         )
 

@@ -47,7 +47,7 @@ def _stored(subject: Subject) -> None:
     network = _made(subject)
     reason = why_not_stored(network)
     if reason:
-        raise NotTestedError(f"{reason}, so that runs do not store it")
+        raise NotTestedError(f"{reason}, so runs do not store it")
     file = subject.folder / "network.npz"
     save_network(network, file)
     found = _apart(subject, network, load_network(file))

@@ -60,7 +60,7 @@ def _failures_pure(subject: Subject) -> None:
     one, two = (made.probability(snr, both) for _ in range(2))
     unchanged(before, snr, "snr")
     if difference(one, two) is not None:
-        broken("probability returns other values in a second call: it may draw nothing")
+        broken("probability returns other values in a second call: it must not draw random numbers")
     if difference(one[0], made.probability(snr[:1], replace(draw, h=draw.h[None]))[0], 1e-9):
         broken("the probabilities of a block depend on other blocks: compute along the last axis")
 

@@ -1,4 +1,4 @@
-"""What a check has found."""
+"""The report of a check."""
 
 from __future__ import annotations
 
@@ -80,5 +80,5 @@ class Report:
         lines = [f"  {found}" for found in self.outcomes if not found.reason.startswith(NEEDS)]
         waiting = len(self.outcomes) - len(lines)
         if waiting:
-            lines.append(f"  skipped  {counted(waiting, 'contract')} that need those that failed")
+            lines.append(f"  skipped  {counted(waiting, 'contract')} that depend on failed ones")
         return "\n".join([head, *lines])

@@ -57,7 +57,7 @@ def _trains(subject: Subject) -> None:
                 "smaller lr"
             )
     if len(subject.plain.rows) < 2:
-        broken("the run has written no row after the first")
+        broken("the run wrote no row after the first")
 
 
 def _twice(subject: Subject) -> None:
@@ -85,7 +85,7 @@ def _chunks(subject: Subject) -> None:
     one, all_ = (subject.run(subject.config(chunk=chunk)) for chunk in (1, 6))
     found = difference(_values(one), _values(all_), CLOSE)
     if found is not None:
-        broken(f"if clients train one at a time, other parameters result{found} than together")
+        broken(f"parameters{found} depend on whether clients train together or one at a time")
 
 
 def _executors(subject: Subject) -> None:

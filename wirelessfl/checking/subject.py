@@ -1,4 +1,4 @@
-"""What is checked: a user's class or function, in small runs."""
+"""A user's class or function, and the small runs that check it."""
 
 from __future__ import annotations
 

@@ -21,14 +21,14 @@ def add_check(subparsers: Any) -> None:
     )
     parser.set_defaults(command=check_command)
     parser.add_argument("things", nargs="+", metavar="PATH", help="module:name or file.py:name")
-    parser.add_argument("--kind", metavar="KIND", help="kind, if it cannot be told, e.g. uplink")
+    parser.add_argument("--kind", metavar="KIND", help="kind, if it is unclear, e.g. uplink")
     parser.add_argument(
         "--set",
         dest="settings",
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="a setting instead of its default; repeat the flag for each",
+        help="a setting that replaces a default; repeat the flag for each",
     )
     parser.add_argument("--json", action="store_true", help="print the results as JSON")
 

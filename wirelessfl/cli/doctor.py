@@ -43,7 +43,7 @@ def add_doctor(subparsers: Any) -> None:
 
 
 def doctor(arguments: argparse.Namespace) -> int:
-    """Print the report; what cannot be found out is part of it."""
+    """Print the report; parts that fail contain the error."""
     parts: dict[str, Callable[[], Mapping[str, Any]]] = {
         "versions": _versions,
         "machine": _machine,

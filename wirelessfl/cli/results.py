@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 RUNS = "folders of runs, folders of run folders such as a sweep's, or patterns such as 'runs/*'"
-BY = "settings that tell groups apart, by flag name, such as algorithm,cells (default: all that "
+BY = "settings that distinguish groups, by flag name, such as algorithm,cells (default: all that "
 BY += "differ, except seeds)"
 TARGET = "value to reach, such as 0.8 for 80 %% (default: the runs' --target, if all have the same)"
 FIELD = "field of rows that --target refers to (default: accuracy, on validation samples if any)"
@@ -19,8 +19,8 @@ def add_result_commands(subparsers: Any) -> None:
     """Add the commands for stored runs, which never train and never change the runs."""
     runs = _command(subparsers, "runs", "list all runs below a folder: wirelessfl runs [DIR]")
     runs.description = (
-        "List all runs below a folder. A run is finished; running, if a process on this machine "
-        "is executing it; or unfinished, and can be resumed."
+        "List all runs below a folder. A run is finished, running (a process on this machine "
+        "executes it), or unfinished (it can be resumed)."
     )
     runs.add_argument(
         "directory", nargs="?", type=Path, default=Path("runs"), metavar="DIR",

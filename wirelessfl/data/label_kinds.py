@@ -30,8 +30,8 @@ def derived_classes(name: str, *labels: Tensor) -> int:
         return first.shape[1] if first.dim() > 1 else 1
     if first.dtype == torch.int64 and first.dim() > 1:
         raise DataError(
-            f"{name}: classes does not follow from int64 labels {list(first.shape)}: give the "
-            "number of outputs of the model, that of classes or of labels per sample."
+            f"{name}: classes cannot be inferred from int64 labels {list(first.shape)}: give the "
+            "number of model outputs, i.e. of classes or of labels per sample."
         )
     return max((int(part.max()) for part in labels if part.numel()), default=0) + 1
 

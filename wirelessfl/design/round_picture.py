@@ -1,4 +1,4 @@
-"""The picture of a timeline of rounds: one line per client, grouped by cell."""
+"""Draws a timeline of rounds: one line per client, grouped by cell."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LOOKS: dict[str, dict[str, Any]] = {
     "waiting for the turn": {"color": "0.85"},
     "sending": {"color": COLOURS[1]},
     "sending in turns": {"color": COLOURS[4]},
-    "sending in vain": {
+    "sending, lost": {
         "facecolor": "white",
         "edgecolor": COLOURS[1],
         "hatch": "//////",
@@ -191,7 +191,7 @@ def _client(
 
     wait, send = costs.wait[block, place], costs.send[block, place]
     sending = "sending" if costs.arrived[block if len(costs.arrived) > block else 0, place] else (
-        "sending in vain"
+        "sending, lost"
     )  # fmt: skip
     add("downloading", costs.download[block, place])
     add("computing", costs.compute[block, place])

@@ -140,7 +140,7 @@ class Repriced:
 
     Args:
         rows: its rows.
-        simulated: the simulation that has given the costs.
+        simulated: the simulation that gave the costs.
     """
 
     rows: list[dict[str, Any]]
@@ -171,7 +171,7 @@ def repriced(rows: Sequence[Row], here: Config, there: Config, *, joules: bool =
         for config in (here, there)
     )
     if not np.array_equal(cells, others):
-        raise ConfigError("over the other radio, clients have other cells. Train the run there.")
+        raise ConfigError("over the other radio, clients are in other cells. Train the run there.")
     sessions = there.regime == "sessions"
     found = priced(there, None if sessions else rows[-1]["round"], joules=joules)
     costs: dict[Any, dict[str, Any]] = {}

@@ -172,8 +172,8 @@ def ready(
         pass
     if not any(_same(found, whole) for whole in (alone.mean(), alone.sum())):
         return own, (
-            f"loss {called!r} of {len(y)} samples is {float(found):.4g}, but that of each alone "
-            f"is {float(alone.mean()):.4g} in the mean, which is trained: samples of a batch "
+            f"loss {called!r} of {len(y)} samples is {float(found):.4g}, but the mean of their "
+            f"separate losses, which is trained, is {float(alone.mean()):.4g}: samples of a batch "
             "affect each other, as in a weighted mean. To train with your weights, return the loss "
             "of each sample, [batch]."
         )
@@ -212,7 +212,7 @@ def _check_apart(own: OwnLoss, outputs: Tensor, y: Tensor) -> None:
     whole, part = own.values(outputs, y)[:half], own.values(outputs[:half], y[:half])
     if not _same(whole, part):
         raise ConfigError(
-            f"loss {own.called!r} mixes the samples of a batch: that of sample 0 is "
+            f"loss {own.called!r} mixes the samples of a batch: the loss of sample 0 is "
             f"{float(whole[0]):.4g} among {len(y)} samples, and {float(part[0]):.4g} among {half}. "
             "Return the loss of each sample by itself."
         )

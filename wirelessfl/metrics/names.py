@@ -67,9 +67,7 @@ def check_name(name: object) -> str:
     if not isinstance(name, str) or not name.strip():
         raise ConfigError(f"a metric is called {shown(name)}: give a name, such as 'f1'.")
     if name in FIELDS or name.startswith(PREFIXES):
-        raise ConfigError(
-            f"a metric is called {name!r}, which is a field of rows already: give another name."
-        )
+        raise ConfigError(f"metric {name!r} has the name of a row field: give another name.")
     return name
 
 

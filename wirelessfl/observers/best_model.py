@@ -113,8 +113,8 @@ class BestModel(Observer):
             if best.place >= 0:
                 number = run.rows[best.place]["round"]
                 run.note(
-                    f"the parameters of the best row so far, of round {number}, were not kept: "
-                    f"{file.name} follows with the next better row."
+                    f"the parameters of the best row so far (round {number}) were not kept: "
+                    f"{file.name} will be written at the next better row."
                 )
         _before(file).unlink(missing_ok=True)
 

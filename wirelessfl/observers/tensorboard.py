@@ -55,7 +55,7 @@ class TensorBoard(Observer):
             writer.add_scalar(name, value, row["round"])
 
     def end(self, run: Running) -> None:
-        """Write what is left."""
+        """Write buffered rows."""
         if self._writer is not None:
             self._writer.close()
             self._writer = None

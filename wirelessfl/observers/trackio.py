@@ -17,7 +17,7 @@ FOLDER = "directory"
 class Trackio(Observer):
     """Writes every numeric field of each row to Trackio's database; show it by ``trackio show``.
 
-    A run is called like its folder. A resumed run is written anew from its rows, so that each row
+    A run has the name of its folder. A resumed run is written anew from its rows, so that each row
     is there once. Steps are rounds, or a task's merges.
 
     >>> from wirelessfl.observers import Trackio
@@ -63,7 +63,7 @@ class Trackio(Observer):
             )
 
     def end(self, run: Running) -> None:
-        """Write what is left."""
+        """Write buffered rows."""
         if self._run is not None:
             with redirect_stdout(StringIO()):
                 importlib.import_module("trackio").finish()

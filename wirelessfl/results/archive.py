@@ -136,7 +136,8 @@ class StoredRun:
             settings, about, machine, seconds = parts
         except DAMAGED as error:
             raise DataError(
-                f"{file} is no file of a finished run: remove it. ({type(error).__name__}: {error})"
+                f"{file} is not a file of a finished run: remove it. "
+                f"({type(error).__name__}: {error})"
             ) from error
         return cls(settings, rows, about, machine, seconds)
 

@@ -26,7 +26,7 @@ class Case:
     """Runs of one group, and the rows of one of their models.
 
     Args:
-        names: settings that tell groups apart, by flag name.
+        names: settings that distinguish groups, by flag name.
         values: their values.
         runs: the runs.
         task: the task whose rows are meant; None for runs of a single model.
@@ -78,7 +78,7 @@ def cases_of(runs: Sequence[RunResult], by: str | Sequence[str] | None) -> list[
 
     Args:
         runs: at least one run.
-        by: settings that tell groups apart, by flag name; None for all in which runs differ.
+        by: settings that distinguish groups, by flag name; None for all in which runs differ.
 
     Raises:
         ConfigError: a name is unknown.

@@ -14,6 +14,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from wirelessfl.errors import ConfigError
+from wirelessfl.observers.best_model import BEST
 from wirelessfl.results.overview import about_of
 from wirelessfl.results.runs import Runs
 from wirelessfl.runs.extras import parquet
@@ -23,8 +24,6 @@ from wirelessfl.wording import suggestion
 
 PARAMETERS = (".safetensors", ".pt")
 ROWS = (".csv", ".parquet", ".jsonl")
-BEST = "best.safetensors"
-"""File of the best parameters in a run's folder, if the run kept them."""
 
 
 def export(runs: Runs, path: Path, *, best: bool = False) -> Path:
@@ -60,7 +59,7 @@ def export(runs: Runs, path: Path, *, best: bool = False) -> Path:
         raise ConfigError(f"output is {path}, in the folder of a run. Choose another folder.")
     if suffix in ROWS:
         if best:
-            raise ConfigError(f"best conflicts with {path}, which has rows: name a .safetensors.")
+            raise ConfigError(f"best conflicts with {path}, a file of rows: name a .safetensors.")
         fields = runs[0].rows if len(runs) == 1 else runs.to_rows()
         if not fields:
             raise ConfigError("the runs have no rows yet.")
@@ -69,7 +68,7 @@ def export(runs: Runs, path: Path, *, best: bool = False) -> Path:
         return path
     if len(runs) != 1:
         raise ConfigError(
-            f"{len(runs)} runs are given, but {path} has the parameters of one: name one run, or "
+            f"{len(runs)} runs are given, but {path} holds the parameters of one: name one run, or "
             "a .csv for rows."
         )
     params, note = _best(runs[0]) if best else (runs[0].params, _last(runs[0]))

@@ -1,4 +1,4 @@
-"""What a run's folder says about the run: its state, its settings, its costs and its files."""
+"""The contents of run folders: state, settings, costs and files."""
 
 from __future__ import annotations
 

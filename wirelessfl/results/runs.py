@@ -128,7 +128,7 @@ class Runs(Sequence[RunResult]):
         """Groups of runs with equal settings, one per task, with their labels.
 
         Args:
-            by: settings that tell groups apart, by flag name; None for all in which runs differ.
+            by: settings that distinguish groups, by flag name; None for all in which runs differ.
 
         Raises:
             ConfigError: there are no runs, or a name is unknown.
@@ -149,7 +149,7 @@ class Runs(Sequence[RunResult]):
         """Final accuracy and costs of each group: mean and range over its runs.
 
         Args:
-            by: settings that tell groups apart, by flag name; None for all in which runs differ.
+            by: settings that distinguish groups, by flag name; None for all in which runs differ.
             target: value of ``field`` that runs should reach; None for the target of the runs, if
                 all have the same, else the costs are those of whole runs.
             field: field of rows that the target refers to; None for the accuracy, on validation
@@ -177,7 +177,7 @@ class Runs(Sequence[RunResult]):
         Args:
             x: rounds, seconds, mib, joules, wall, or another field of the rows.
             y: accuracy, loss, or another field; None for the accuracy or, in regression, the loss.
-            by: settings that tell groups apart, by flag name; None for all in which runs differ.
+            by: settings that distinguish groups, by flag name; None for all in which runs differ.
             options: ``target``, ``log``, ``smooth`` and ``style``, see
                 ``wirelessfl.runs.plots.plotted``.
 

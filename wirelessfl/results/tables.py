@@ -45,9 +45,9 @@ class Table:
     Args:
         title: what the costs are.
         headings: heading of each column, by key.
-        rows: one dict per group, in order: settings that tell groups apart; numbers of ``runs``, of
-            ``unfinished`` runs and of those that ``reached`` the target; and means, with lowest and
-            highest values in ``*_low`` and ``*_high``, None without a value.
+        rows: one dict per group, in order: settings that distinguish groups; numbers of ``runs``,
+            of ``unfinished`` runs and of those that ``reached`` the target; and means, with lowest
+            and highest values in ``*_low`` and ``*_high``, None without a value.
         means: keys of the columns with means.
         notes: why runs may not be comparable, one line each.
     """

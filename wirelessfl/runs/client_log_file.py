@@ -1,4 +1,4 @@
-"""The file ``clients.csv``: what each round of a run cost each of its clients."""
+"""The file ``clients.csv``: costs of each client in each round of a run."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ class ClientLogFile:
         except OSError as error:
             folder = self._file.path.parent
             raise NotWrittenError(
-                f"{self._file.path} cannot be written: {error.strerror}. Free some space, and go "
-                f"on: wirelessfl resume {folder}"
+                f"{self._file.path} cannot be written: {error.strerror}. Free disk "
+                f"space, then resume: wirelessfl resume {folder}"
             ) from error
 
     def snapshot(self) -> list[int]:

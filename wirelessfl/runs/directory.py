@@ -5,8 +5,6 @@ Its files stay valid even if the process is killed.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
@@ -15,17 +13,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from safetensors import SafetensorError
 from torch import Tensor
 
 from wirelessfl.config import Config
 from wirelessfl.config.named import Trust
 from wirelessfl.config.tables import read_toml
 from wirelessfl.errors import ConfigError
-from wirelessfl.runs.about import CHECKPOINT_LAYOUT, NUMERICS, ROWS_SCHEMA, about, checked_entries
-from wirelessfl.runs.checkpoints import read_checkpoint, read_state, write_checkpoint
-from wirelessfl.runs.files import NotWrittenError, check_writable, draft_of, replacing
+from wirelessfl.runs.about import ROWS_SCHEMA, about
+from wirelessfl.runs.about_file import AboutFile
+from wirelessfl.runs.files import NotWrittenError, check_writable, draft_of, replacing, writing
 from wirelessfl.runs.rows_file import RowsFile
+from wirelessfl.runs.run_checkpoint import RunCheckpoint
 from wirelessfl.server.client_states import LOG, check_log
 
 try:
@@ -57,10 +55,6 @@ def _array_files(path: Path) -> list[Path]:
     return [*path.glob(f"{NETWORK}.npz*"), *path.glob(f"{PARTITION}*.npz*")]
 
 
-def _hash_of(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
-
-
 class RunDirectory:
     """The folder of one run.
 
@@ -70,9 +64,9 @@ class RunDirectory:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._about_file = path / "about.json"
-        self._checkpoint_file = path / "checkpoint.safetensors"
         self._remedy = f"Restore it, or start a new run: {self.command}"
+        self._about = AboutFile(path / "about.json", self._remedy)
+        self._checkpoint = RunCheckpoint(path, self._remedy)
         self._rows = RowsFile(path / "rows.jsonl", self._remedy)
         self._made = False
 
@@ -137,7 +131,7 @@ class RunDirectory:
             path.mkdir(parents=True, exist_ok=not new)
             with _alone_in(path):
                 cls.check_free(path)
-                directory._write_about(told)
+                directory._about.write(told)
                 for stem, named in (arrays or {}).items():
                     with replacing(path / f"{stem}.npz") as draft, draft.open("wb") as file:
                         np.savez_compressed(file, **named)
@@ -151,7 +145,7 @@ class RunDirectory:
 
     def remove(self) -> None:
         """Remove the files of a run that has failed at its start, and its folder if it was new."""
-        own = (self.path / "config.toml", self._about_file, self._rows.path, self._checkpoint_file)
+        own = (self.path / "config.toml", self._about.path, self._rows.path, self._checkpoint.path)
         best = self.path.glob("*best.safetensors")
         for file in (*own, *_array_files(self.path), *self.logs(), *best):
             file.unlink(missing_ok=True)
@@ -183,7 +177,8 @@ class RunDirectory:
                 f"{path} is not a run directory (no config.toml). Give the folder of a run, as "
                 "printed at its end."
             )
-        directory._check_version()  # other versions may have other settings
+        # Other versions may have other settings.
+        directory._checkpoint.check_version(directory.command)
         tables = read_toml(file, trust)
         try:
             return directory, Config.of(tables)
@@ -197,75 +192,21 @@ class RunDirectory:
         """The command of a new run with the settings of this one."""
         return f"wirelessfl run --config {self.path / 'config.toml'} --out NEW"
 
-    def _check_version(self) -> None:
-        """Check that this version of the package can resume from the checkpoint.
-
-        Raises:
-            ConfigError: the layout or the schema differs, the results would differ, or the
-                checkpoint is damaged.
-        """
-        state = self._state()
-        if state is None:
-            return
-        remedy = f"Start a new run: {self.command}"
-        layout = state.get("layout", 1)  # layout 1 has no such entry
-        if layout != CHECKPOINT_LAYOUT:
-            age = "an earlier" if layout < CHECKPOINT_LAYOUT else "a later"
-            raise ConfigError(
-                f"the run in {self.path} was started with {age} version of wirelessfl (checkpoint "
-                f"layout {layout}, this version reads {CHECKPOINT_LAYOUT}). {remedy}. That command "
-                "names the settings that this version does not have."
-            )
-        if state.get("schema") != ROWS_SCHEMA:
-            raise ConfigError(
-                f"{self.path} has rows of schema {state.get('schema')}, but this version of "
-                f"wirelessfl writes {ROWS_SCHEMA}. {remedy}"
-            )
-        if not state["finished"] and state["numerics"] != NUMERICS:
-            raise ConfigError(
-                f"the run in {self.path} was started with numerics {state['numerics']}, but this "
-                f"version of wirelessfl has {NUMERICS}: its results would differ. {remedy}"
-            )
-
-    def _write_about(self, told: dict[str, Any]) -> None:
-        with replacing(self._about_file) as draft:
-            draft.write_text(json.dumps(told, indent=2) + "\n", encoding="utf-8")
-
     def about(self) -> dict[str, Any]:
         """The entries of ``about.json``.
 
         Raises:
             ConfigError: the file is missing or damaged.
         """
-        with self._reading(self._about_file):
-            told = json.loads(self._about_file.read_text(encoding="utf-8"))
-            return checked_entries(told)
+        return self._about.entries()
 
     def note_resumed(self, told: dict[str, Any]) -> None:
-        """Add an entry to the list ``resumed`` in ``about.json``; other entries do not change.
-
-        Args:
-            told: the entry, from ``wirelessfl.runs.about``.
-
-        Raises:
-            ConfigError: the file is missing or damaged.
-        """
-        first = self.about()
-        first["resumed"] = [*first.get("resumed", []), told]
-        self._write_about(first)
+        """Add an entry to the list ``resumed`` in ``about.json``, see ``AboutFile``."""
+        self._about.note_resumed(told)
 
     def note_extended(self, entry: dict[str, Any]) -> None:
-        """Add an entry to the list ``extended`` in ``about.json``.
-
-        An earlier entry with the same old values never took effect, and is removed.
-
-        Args:
-            entry: ``date``, and the settings that change as ``old`` and ``new``.
-        """
-        first = self.about()
-        kept = [other for other in first.get("extended", []) if other.get("old") != entry["old"]]
-        first["extended"] = [*kept, entry]
-        self._write_about(first)
+        """Add an entry to the list ``extended`` in ``about.json``, see ``AboutFile``."""
+        self._about.note_extended(entry)
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
@@ -290,7 +231,7 @@ class RunDirectory:
         Raises:
             NotWrittenError: the file cannot be written, or files of the run are gone.
         """
-        with self._writing(self._rows.path):
+        with writing(self._rows.path, self.path):
             self._check_kept()
             self._rows.append(row)
 
@@ -306,22 +247,6 @@ class RunDirectory:
                 "training. Restore the folder and resume the run, or start a new run."
             )
 
-    @contextmanager
-    def _writing(self, file: Path) -> Iterator[None]:
-        """Name the file, and the way to go on, if the disk is full.
-
-        Raises:
-            NotWrittenError: the file cannot be written.
-        """
-        try:
-            yield
-        except (OSError, SafetensorError) as error:
-            cause = getattr(error, "strerror", None) or error
-            raise NotWrittenError(
-                f"{file} cannot be written: {cause}. Free some space, and go on: wirelessfl resume "
-                f"{self.path}"
-            ) from error
-
     def save(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
         """Write a checkpoint that covers all current rows.
 
@@ -329,16 +254,12 @@ class RunDirectory:
             NotWrittenError: it cannot be written, and the last one remains; or files of the run are
                 gone.
         """
-        with self._writing(self._checkpoint_file):
+        with writing(self._checkpoint.path, self.path):
             self._check_kept()
             self._rows.to_disk()
             size, checksum = self._rows.covered
             told = {**state, "rows_bytes": size, "rows_checksum": checksum}
-            with replacing(self._checkpoint_file) as draft:
-                write_checkpoint(draft, tensors, told)
-                # Only the owner may read the new file; some file systems have no permissions.
-                with suppress(OSError):
-                    shutil.copymode(self._rows.path, draft)
+            self._checkpoint.write(tensors, told, like=self._rows.path)
 
     def load(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
         """Tensors and state of the checkpoint; None if none has been written yet.
@@ -346,17 +267,15 @@ class RunDirectory:
         Raises:
             ConfigError: the checkpoint is damaged, or missing although the run has made progress.
         """
-        if not self._checkpoint_file.exists():
+        if not self._checkpoint.exists():
             for file in (self._rows.path, *self.logs()):
                 if file.exists() and file.stat().st_size:
                     raise ConfigError(
-                        f"{self._checkpoint_file} is missing, but there is {file.name}, which "
+                        f"{self._checkpoint.path} is missing, but there is {file.name}, which "
                         f"cannot be continued without it. {self._remedy}"
                     )
             return None
-        with self._reading(self._checkpoint_file):
-            tensors, state = read_checkpoint(self._checkpoint_file)
-            return tensors, self._in_force(state)
+        return self._checkpoint.read()
 
     def load_params(
         self, wanted: Callable[[str], bool]
@@ -369,11 +288,10 @@ class RunDirectory:
         Raises:
             ConfigError: there is no checkpoint, it is damaged, or of another version.
         """
-        if not self._checkpoint_file.exists():
+        if not self._checkpoint.exists():
             raise ConfigError(f"the run in {self.path} has no checkpoint yet, so no parameters.")
-        self._check_version()
-        with self._reading(self._checkpoint_file):
-            return read_checkpoint(self._checkpoint_file, wanted)
+        self._checkpoint.check_version(self.command)
+        return self._checkpoint.read_some(wanted)
 
     def snapshot(self) -> tuple[dict[str, Any] | None, list[Row]]:
         """State of the checkpoint and all rows, also of a run that is training; changes nothing.
@@ -381,7 +299,7 @@ class RunDirectory:
         Raises:
             ConfigError: a file is damaged, or another version of the package wrote the rows.
         """
-        state = self._state()  # before the rows, which only grow
+        state = self._checkpoint.state()  # before the rows, which only grow
         if state is None:
             return None, self.rows()
         if state.get("schema") != ROWS_SCHEMA:
@@ -394,17 +312,6 @@ class RunDirectory:
             self._rows.check(covered[0], covered[1], whole=state["finished"])
         return state, self.rows()
 
-    def _state(self) -> dict[str, Any] | None:
-        """State of the checkpoint without its tensors; None if none has been written yet.
-
-        Raises:
-            ConfigError: the checkpoint is damaged.
-        """
-        if not self._checkpoint_file.exists():
-            return None
-        with self._reading(self._checkpoint_file):
-            return self._in_force(read_state(self._checkpoint_file))
-
     def prepare_extension(
         self,
         tensors: dict[str, Tensor],
@@ -412,54 +319,18 @@ class RunDirectory:
         config: str,
         changes: Mapping[str, Any],
     ) -> None:
-        """Write the last checkpoint again, with changes that wait for other settings.
-
-        Args:
-            tensors: its tensors.
-            state: its state.
-            config: the settings, as TOML; the changes are in force once ``config.toml`` has them.
-            changes: entries of the state.
-        """
-        extension = {"config": _hash_of(config.encode()), "state": dict(changes)}
-        told = {**state, "extension": extension}
-        with self._writing(self._checkpoint_file), replacing(self._checkpoint_file) as draft:
-            write_checkpoint(draft, tensors, told)
-            with suppress(OSError):
-                shutil.copymode(self._checkpoint_file, draft)
-
-    def _in_force(self, state: dict[str, Any]) -> dict[str, Any]:
-        """The state of a checkpoint, with its extension if ``config.toml`` has those settings."""
-        extension = state.pop("extension", None)
-        if extension is None:
-            return state
-        extends = extension["config"] == _hash_of((self.path / "config.toml").read_bytes())
-        return state | extension["state"] if extends else state
+        """Write the last checkpoint again, see ``RunCheckpoint.prepare_extension``."""
+        self._checkpoint.prepare_extension(tensors, state, config, changes)
 
     def replace_config(self, text: str) -> None:
-        """Replace ``config.toml``, as a whole."""
+        """Replace ``config.toml`` atomically."""
         file = self.path / "config.toml"
-        with self._writing(file), replacing(file) as draft:
+        with writing(file, self.path), replacing(file) as draft:
             draft.write_text(text, encoding="utf-8")
 
     def extent(self, rows: int) -> tuple[int, int]:
         """Bytes of the first ``rows`` rows, and their checksum."""
         return self._rows.extent(rows)
-
-    @contextmanager
-    def _reading(self, file: Path) -> Iterator[None]:
-        """Name the file, and the way to go on, if it is damaged.
-
-        Raises:
-            ConfigError: the file is damaged, or may not be read.
-        """
-        if not file.exists():
-            raise ConfigError(f"{file} is missing. {self._remedy}")
-        if not os.access(file, os.R_OK):
-            raise ConfigError(f"{file} cannot be read: permission denied.")
-        try:
-            yield
-        except (OSError, ValueError, RecursionError) as error:
-            raise ConfigError(f"{file} is damaged: {error}. {self._remedy}") from error
 
     def rows(self) -> list[Row]:
         """All rows, without an incomplete last line.

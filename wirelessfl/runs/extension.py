@@ -1,7 +1,7 @@
 """Extends a run: it continues to more rounds, a higher target, or more simulated seconds.
 
-The result is that of a run started with the later end, bit for bit. What is not known to give that
-is refused.
+The result is that of a run started with the later end, bit for bit. An extension that
+may differ is refused.
 """
 
 from __future__ import annotations
@@ -163,8 +163,8 @@ def _check_folder(path: Path, later: Later) -> None:
     if HASHED.fullmatch(path.resolve().name):
         flags = " ".join(f"--{n.replace('_', '-')} {v}" for n, v in later.given.items())
         raise ConfigError(
-            f"{path} is named by the hash of its settings, as runs of a sweep are, which would "
-            f"find other settings in it. Copy it, and extend the copy: cp -r {path} NEW; "
+            f"{path} is a run of a sweep, named by the hash of its settings, which must not "
+            f"change. Extend a copy: cp -r {path} NEW; "
             f"wirelessfl resume NEW {flags}"
         )
 
@@ -188,8 +188,8 @@ def _check_later(config: Config, later: Later) -> None:
         before = ends[name]
         lower = name == "target" and smaller_is_better(evaluation.monitor or "accuracy")
         if before is not None and (value >= before if lower else value <= before):
-            remedy = f"less, since {evaluation.monitor} falls" if lower else "more"
-            raise ConfigError(f"{name} is {value:g}: the run has {before:g}; give {remedy}.")
+            remedy = "a smaller" if lower else "a larger"
+            raise ConfigError(f"{name} is {value:g}: the run has {before:g}; give {remedy} value.")
 
 
 def _check_kind(config: Config) -> None:
@@ -251,11 +251,11 @@ def _check_ended(config: Config, state: Mapping[str, Any], rows: list[Row], late
         return False
     if limit is None or rows[-1]["sim_seconds"] < limit:
         raise ConfigError(
-            f"the run ended after round {done} of {rounds}, but not at an end that its settings "
-            "name. Start a new run."
+            f"the run ended after round {done} of {rounds}, which its settings do not "
+            "explain. Start a new run."
         )
     if later.max_seconds is None:
-        raise ConfigError(f"the run ended at max_seconds={limit:g}: give more max_seconds.")
+        raise ConfigError(f"the run ended at max_seconds={limit:g}: give a larger max_seconds.")
     return True
 
 

@@ -1,9 +1,13 @@
-"""Files that are written whole or not at all, and folders that can be written."""
+"""Reads and writes files of runs, with errors that name the file and the remedy."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+from safetensors import SafetensorError
 
 from wirelessfl.drafts import draft_of, replacing
 from wirelessfl.errors import ConfigError
@@ -33,4 +37,46 @@ def check_writable(path: Path, name: str = "out") -> None:
         raise ConfigError(f"{name} is {path}: {there} is not a folder. Choose another folder.")
 
 
-__all__ = ["NotWrittenError", "check_writable", "draft_of", "replacing"]
+@contextmanager
+def reading(file: Path, remedy: str) -> Iterator[None]:
+    """Name the file and the remedy if a file of a run is damaged.
+
+    Args:
+        file: the file that is read.
+        remedy: what to do, the last sentence of the message.
+
+    Raises:
+        ConfigError: the file is missing or damaged, or may not be read.
+    """
+    if not file.exists():
+        raise ConfigError(f"{file} is missing. {remedy}")
+    if not os.access(file, os.R_OK):
+        raise ConfigError(f"{file} cannot be read: permission denied.")
+    try:
+        yield
+    except (OSError, ValueError, RecursionError) as error:
+        raise ConfigError(f"{file} is damaged: {error}. {remedy}") from error
+
+
+@contextmanager
+def writing(file: Path, folder: Path) -> Iterator[None]:
+    """Name the file, and the command that resumes the run, if the disk is full.
+
+    Args:
+        file: the file that is written.
+        folder: folder of the run.
+
+    Raises:
+        NotWrittenError: the file cannot be written.
+    """
+    try:
+        yield
+    except (OSError, SafetensorError) as error:
+        cause = getattr(error, "strerror", None) or error
+        raise NotWrittenError(
+            f"{file} cannot be written: {cause}. Free disk space, then resume: "
+            f"wirelessfl resume {folder}"
+        ) from error
+
+
+__all__ = ["NotWrittenError", "check_writable", "draft_of", "reading", "replacing", "writing"]

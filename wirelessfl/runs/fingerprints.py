@@ -143,9 +143,9 @@ def named_change(directory: RunDirectory, config: Config) -> str:
 
 
 def unnoticed(config: Config) -> list[str]:
-    """A line for each named object without a source file, whose changes are not noticed."""
+    """A line for each named object without a source file, whose changes are not detected."""
     return [
-        f"{setting} has no source file: changes of its code are not noticed."
+        f"{setting} has no source file: changes to its code are not detected."
         for setting, hashes in named_hashes(config).items()
         if NO_SOURCE in hashes.values()
     ]

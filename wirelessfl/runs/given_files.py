@@ -1,4 +1,4 @@
-"""What a run's folder keeps of the objects that were given to it, and its partition."""
+"""Given objects in a run's folder: networks, splits, hashes of the others; and the partition."""
 
 from __future__ import annotations
 

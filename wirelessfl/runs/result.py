@@ -1,4 +1,4 @@
-"""The result of a run and its summary."""
+"""The result of a run."""
 
 from __future__ import annotations
 
@@ -18,32 +18,21 @@ from wirelessfl.config import Config
 from wirelessfl.config.stored import dataset_of, settings_by_flag
 from wirelessfl.config.task_tables import ENDLESS
 from wirelessfl.data.partition import Partition
-from wirelessfl.divergence import has_diverged
 from wirelessfl.errors import ConfigError
 from wirelessfl.import_paths import short
-from wirelessfl.rounds.equal_shares import EQUAL_SHARES
 from wirelessfl.runs.directory import Row, RunDirectory
 from wirelessfl.runs.extras import pandas
 from wirelessfl.runs.fingerprints import named_change
 from wirelessfl.runs.given_files import read_partition
-from wirelessfl.runs.monitor import Monitor
 from wirelessfl.runs.plots import plotted
 from wirelessfl.runs.stored_params import checked_task, stored_model, task_params
+from wirelessfl.runs.summaries import summary_of, summary_of_tasks
 from wirelessfl.runs.transitions import Transition, transitions
 from wirelessfl.setup.task_schedules import task_stream
 from wirelessfl.wording import shown, suggestion
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-TO_TARGET = {
-    "rounds_to_target": "round",
-    "mib_to_target": "uplink_mib",
-    "seconds_to_target": "sim_seconds",
-}
-"""Fields of a summary about the target; values are read from these fields of a row."""
-MEASURED = ("accuracy", "loss", "validation_accuracy", "validation_loss")
-"""Fields of rows that a summary has, if the rows have them."""
 
 
 class Lazily:
@@ -346,77 +335,13 @@ class RunResult:
             raise ValueError(f"the run in {self.directory} has no rows yet.")
         if len(self.tasks) < 2:
             return self._summary(self.rows, self.settings_of(next(iter(self.tasks), None)))
-        each = self.summaries()
-        last, common = self.rows[-1], {summary.get("target") for summary in each}
-        summary = {
-            "algorithm": self.settings["algorithm"],
-            "schedule": self.settings["schedule"],
-            "dataset": "+".join(dict.fromkeys(summary["dataset"] for summary in each)),
-            "uplink": self.settings["uplink"],
-            "round": max(summary["round"] for summary in each),
-            **{
-                key: _mean([summary[key] for summary in each])
-                for key in (*MEASURED, "best_accuracy", "best_loss")
-                if all(key in summary for summary in each)
-            },
-            **{key: last[key] for key in ("uplink_mib", "sim_seconds", "joules", "wall_seconds")},
-        }
-        if self.ended is not None:
-            summary["ended"] = self.ended
-        if None not in common:
-            summary["target"] = common.pop() if len(common) == 1 else "of each task"
-            for name in TO_TARGET:
-                values = [summary[name] for summary in each]
-                summary[name] = None if None in values else max(values)
+        summary = summary_of_tasks(self.summaries(), self.rows[-1], self.settings, self.ended)
         return {**summary, "directory": str(self.directory)}
 
     def _summary(self, rows: list[Row], settings: Mapping[str, Any]) -> dict[str, Any]:
-        last, target = rows[-1], settings.get("target")
-        monitor = Monitor.of(settings.get("monitor"), last)
-        best, shown = max(rows, key=monitor.score), "accuracy" if "accuracy" in last else "loss"
-        summary: dict[str, Any] = {
-            "algorithm": settings["algorithm"],
-            "schedule": settings["schedule"],
-            "dataset": settings["dataset"],
-            "uplink": settings["uplink"],
-            "round": last["round"],
-            **{key: _told(last, key) for key in MEASURED if key in last},
-            f"best_{shown}": _told(best, shown),
-            **{key: last[key] for key in ("uplink_mib", "sim_seconds", "joules", "wall_seconds")},
-            **{key: last[key] for key in EQUAL_SHARES if key in last},
-        }
-        if self.ended is not None and len(self.tasks) < 2:
-            summary["ended"] = self.ended
-        if settings.get("sessions") is not None:
-            summary["transition_accuracy"] = self._after_transitions()
-        if target is not None:
-            hit = next((row for row in rows if monitor.reached(row, target)), None)
-            summary["target"] = target
-            if settings.get("monitor") is not None:
-                summary["monitor"] = monitor.field
-            for name, key in TO_TARGET.items():
-                summary[name] = None if hit is None else hit[key]
-        return {**summary, "directory": str(self.directory)}
-
-    def _after_transitions(self) -> float | None:
-        """Mean accuracy in the first 10 rounds of all sessions but the first; None if unknown."""
-        try:
-            found = self.transitions()
-        except ValueError:
-            return None
-        return _mean([one.mean_accuracy for one in found]) if found else None
+        ended = self.ended if len(self.tasks) < 2 else None
+        return {**summary_of(rows, settings, ended), "directory": str(self.directory)}
 
 
 for _name in ("config", "params"):  # a stored run reads them when they are needed
     setattr(RunResult, _name, Lazily(_name))
-
-
-def _told(row: Row, key: str) -> float | None:
-    """A field of an evaluation in a summary; None if the model has diverged."""
-    return None if has_diverged(row) else row[key]
-
-
-def _mean(values: list[float | None]) -> float | None:
-    """Mean of ``values``; None if any of them is None."""
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if len(known) == len(values) else None

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
-import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
-from dataclasses import asdict, replace
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,7 +16,7 @@ from wirelessfl.config.named import Trust
 from wirelessfl.data import Data
 from wirelessfl.errors import ConfigError, DataError, TrainingError
 from wirelessfl.fork_server import leave_if_child
-from wirelessfl.import_paths import is_import_path, short
+from wirelessfl.import_paths import is_import_path
 from wirelessfl.observers import Observer, default_observers
 from wirelessfl.runs.about import about
 from wirelessfl.runs.directory import RunDirectory
@@ -28,22 +24,14 @@ from wirelessfl.runs.engines import engine_of
 from wirelessfl.runs.extension import Later, extended
 from wirelessfl.runs.files import NotWrittenError
 from wirelessfl.runs.fingerprints import (
-    NAMED,
     check_fingerprint,
     named_change,
-    named_hashes,
     settings_fingerprint,
     unnoticed,
 )
-from wirelessfl.runs.given_files import (
-    GIVEN,
-    changed_object,
-    given_hashes,
-    not_stored,
-    stored_arrays,
-    stored_network,
-    stored_split,
-)
+from wirelessfl.runs.given_again import check_same_names, with_stored
+from wirelessfl.runs.given_files import changed_object, given_hashes, not_stored
+from wirelessfl.runs.new_directory import new_directory
 from wirelessfl.runs.observing import check_observers, configured_observers
 from wirelessfl.runs.progress import Progress, RowCallback
 from wirelessfl.runs.result import RunResult
@@ -51,7 +39,7 @@ from wirelessfl.runs.stored_params import stored_params
 from wirelessfl.setup import AnySetup, build
 from wirelessfl.setup.arguments import check_objects, check_path
 from wirelessfl.setup.computing import default_threads, fewer_workers
-from wirelessfl.setup.given_objects import GivenObjects, Metrics, configured, naming_network
+from wirelessfl.setup.given_objects import GivenMetrics, GivenObjects, configured, naming_network
 from wirelessfl.training.shards import ALONE, Shards
 from wirelessfl.training.torch_settings import torch_settings
 from wirelessfl.training.workers import WorkerDiedError
@@ -64,7 +52,7 @@ def run(
     data: Data | None = None,
     network: Network | str | None = None,
     loss: Callable[..., Tensor] | str | None = None,
-    metrics: Metrics | None = None,
+    metrics: GivenMetrics | None = None,
     split: Sequence[Any] | None = None,
     trust: bool = False,
     on_row: RowCallback | None = None,
@@ -127,7 +115,7 @@ def run(
         shards.by_first(partial(RunDirectory.check_free, out))
     hashes = given_hashes(given)  # before anything is called
     with closing(_build(settings, given, shards)) as setup:
-        directory = shards.by_first(partial(_directory, setup, given, hashes))
+        directory = shards.by_first(partial(new_directory, setup, given, hashes))
         return _go(setup, directory, on_row, on_note, watching, further=not_stored(given))
 
 
@@ -141,7 +129,7 @@ def resume(
     data: Data | None = None,
     network: Network | str | None = None,
     loss: Callable[..., Tensor] | str | None = None,
-    metrics: Metrics | None = None,
+    metrics: GivenMetrics | None = None,
     split: Sequence[Any] | None = None,
     trust: Trust = False,
     on_row: RowCallback | None = None,
@@ -203,7 +191,7 @@ def resume(
         rows = shards.by_first(lambda: directory.check_rows(state))
         if state["finished"] and not later.given:
             if changed and on_note is not None:
-                on_note(f"{changed} has changed since this run; its rows are of the old version.")
+                on_note(f"{changed} has changed since this run; its rows are from the old version.")
             params = stored_params(tensors, state, titled=bool(config.task))
             return RunResult(config, rows, params, directory.path, state.get("ended"))
         shards.by_first(lambda: directory.check_logs(tensors, titled=bool(config.task)))
@@ -218,8 +206,8 @@ def resume(
             f"{directory.command}{_trusting(config)}"
         )
     asked = [*given.marks.names, *(["network"] if isinstance(network, Network) else [])]
-    given = _with_stored(directory, config, given, network, shards)
-    _check_same_names(path, config.given.names, given.marks.names, asked)
+    given = with_stored(directory, config, given, network, shards)
+    check_same_names(path, config.given.names, given.marks.names, asked)
     what = changed_object(given, told, code_only=checkpoint is not None)
     if what:
         raise ConfigError(
@@ -234,55 +222,6 @@ def resume(
 def _watching(config: Config, given: Sequence[Observer]) -> list[Observer]:
     """The observers of a run: those of its settings first, and last those that show it."""
     return [*configured_observers(config), *given, *default_observers(given)]
-
-
-def _check_same_names(
-    path: str | Path, began: Sequence[str], names: Sequence[str], asked: Sequence[str]
-) -> None:
-    """Check that a run has the same objects as before.
-
-    Args:
-        path: folder of the run.
-        began: names of the objects that the run began with.
-        names: names of those that it has now, with those that its folder keeps.
-        asked: names of those that were given now.
-
-    Raises:
-        ConfigError: an object is missing, or the run began without it.
-    """
-    missing = [f"{name}=..." for name in began if name not in names]
-    extra = [f"{name}=..." for name in names if name not in began]
-    if not (missing or extra):
-        return
-    first = ", ".join(f"{name}=..." for name in began) or "no objects"
-    now = ", ".join(f"{name}=..." for name in asked) or "no objects"
-    remedy = [f"give {', '.join(missing)} again"] if missing else []
-    remedy += [f"leave out {', '.join(extra)}"] if extra else []
-    raise ConfigError(
-        f"the run in {path} was started by wirelessfl.run with {first}, but resume got {now}: "
-        f"{', and '.join(remedy)}."
-    )
-
-
-def _with_stored(
-    directory: RunDirectory,
-    config: Config,
-    given: GivenObjects,
-    network: Network | str | None,
-    shards: Shards,
-) -> GivenObjects:
-    """The objects of an interrupted run: those given now, and those that its folder keeps.
-
-    Raises:
-        ConfigError: the given network is named, but the run has another one; or a file is damaged.
-    """
-    _, network = naming_network(config, network)
-    split = given.split
-    if network is None and config.given.network is not None:
-        network = shards.by_first(partial(stored_network, directory.path))
-    if split is None and config.given.split is not None:
-        split = shards.by_first(partial(stored_split, directory.path))
-    return replace(given, network=network, split=split)
 
 
 def _trusting(config: Config) -> str:
@@ -312,54 +251,6 @@ def _build(config: Config, given: GivenObjects, shards: Shards) -> AnySetup:
         raise failed
     assert setup is not None
     return setup
-
-
-def _directory(
-    setup: AnySetup, given: GivenObjects, given_entry: Mapping[str, Any]
-) -> RunDirectory:
-    """Create the folder of a new run."""
-    config, entries = setup.config, _about_setup(setup, given_entry)
-    arrays = stored_arrays(setup, given)
-    if config.run.out is not None:
-        return RunDirectory.create(config.run.out, config, entries=entries, arrays=arrays)
-    return _new_directory(config, entries, arrays)
-
-
-def _about_setup(setup: AnySetup, given_entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Entries of ``about.json``: how the data of each task were verified, and further ones.
-
-    Step costs have one entry per model, null if not counted; without any, they are left out, and so
-    are hashes if the settings name no code and no files.
-    """
-    entries: dict[str, Any] = {
-        "data": {
-            task: model.data.verification
-            for task, model in zip(setup.config.tasks, setup.models, strict=True)
-        }
-    }
-    costs = [model.step_cost for model in setup.models]
-    if any(costs):
-        entries["step_costs"] = [None if cost is None else asdict(cost) for cost in costs]
-    hashes = named_hashes(setup.config)
-    if hashes:
-        entries[NAMED] = hashes
-    if given_entry:
-        entries[GIVEN] = dict(given_entry)
-    return entries
-
-
-def _new_directory(
-    config: Config, entries: Mapping[str, Any], arrays: Mapping[str, Mapping[str, Any]]
-) -> RunDirectory:
-    """Create a new folder below ``runs/`` that no other process uses."""
-    stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
-    data = "+".join(dict.fromkeys(task.data.title for task in config.tasks.values()))
-    name = re.sub(r"[^\w.+-]", ".", f"{short(config.algorithm['name'])}-{data}-{stamp}")
-    for number in itertools.count(1):
-        path = Path("runs", name if number == 1 else f"{name}-{number}")
-        with suppress(FileExistsError):
-            return RunDirectory.create(path, config, new=True, entries=entries, arrays=arrays)
-    raise AssertionError("unreachable: the loop over names does not end")
 
 
 def _go(

@@ -17,7 +17,7 @@ from wirelessfl.generators import seeded_generators
 from wirelessfl.guard import guard
 from wirelessfl.setup.arguments import check_objects
 from wirelessfl.setup.cells import build_cells
-from wirelessfl.setup.given_objects import GivenObjects, Metrics, configured, naming_network
+from wirelessfl.setup.given_objects import GivenMetrics, GivenObjects, configured, naming_network
 from wirelessfl.setup.rounds import build_rounds
 from wirelessfl.setup.sessions import build_sessions
 from wirelessfl.setup.setups import CellsSetup, RoundsSetup, SessionsSetup, Setup, TasksSetup
@@ -35,7 +35,7 @@ def build(
     data: Data | None = None,
     network: Network | str | None = None,
     loss: Callable[..., Tensor] | str | None = None,
-    metrics: Metrics | None = None,
+    metrics: GivenMetrics | None = None,
     split: Sequence[Any] | None = None,
     shards: Shards = ALONE,
 ) -> AnySetup:

@@ -24,7 +24,7 @@ from wirelessfl.import_paths import absolute, is_import_path
 from wirelessfl.setup.arguments import check_functions, check_objects, check_settings
 from wirelessfl.wording import counted
 
-Metrics = Mapping[str, Callable[..., Any]] | Sequence[str | Callable[..., Any]]
+GivenMetrics = Mapping[str, Callable[..., Any]] | Sequence[str | Callable[..., Any]]
 """Metrics as given: functions by name, or a list of names of metrics and of functions."""
 
 
@@ -46,7 +46,7 @@ class GivenObjects:
     data: Dataset | None = None
     network: Network | None = None
     loss: Callable[..., Tensor] | str | None = None
-    metrics: Metrics | None = None
+    metrics: GivenMetrics | None = None
     split: Sequence[Any] | None = None
 
     @classmethod
@@ -56,7 +56,7 @@ class GivenObjects:
         data: Data | None = None,
         network: Network | None = None,
         loss: Callable[..., Tensor] | str | None = None,
-        metrics: Metrics | None = None,
+        metrics: GivenMetrics | None = None,
         split: Sequence[Any] | None = None,
     ) -> GivenObjects:
         """The objects as a user gives them: data and split are checked and converted.

@@ -80,7 +80,7 @@ def measures_of(
     accuracy = objective.criterion.accuracy
     for place, metric in enumerate(metrics):
         if metric.field in {earlier.field for earlier in metrics[:place]}:
-            raise ConfigError(f"two metrics are called {metric.field!r}: give one another name.")
+            raise ConfigError(f"two metrics are named {metric.field!r}: rename one.")
         reason = metric.why_not(data.train_labels, accuracy)
         if reason is not None:
             raise ConfigError(

@@ -1,4 +1,4 @@
-"""Notes on values that are allowed, but probably in another unit than was meant.
+"""Notes on values that are allowed, but probably in the wrong unit.
 
 Each rule is a function with its threshold and its text. A rule names values that no published
 setting of the experiments reaches; it never refuses a run.
@@ -24,7 +24,7 @@ LEAST_BANDWIDTH_HZ = 1e3
 LEAST_CPU_HZ = 1e6
 """The clock of home computers of about 1980."""
 MOST_POWER_W = 2.0
-"""33 dBm, the most that hand-held devices have had (GSM, power class 4)."""
+"""33 dBm, the most that handheld devices have had (GSM, power class 4)."""
 MOST_SNR_DB = 100.0
 """Received SNR; receivers saturate long before, and a rate of 33 bit/s/Hz has no modulation."""
 LEAST_DISTANCE_M = 5.0
@@ -62,7 +62,7 @@ class Case:
 
 
 def implausible(config: Config, network: Network, first: Plan | None = None) -> list[str]:
-    """One line for each value that is probably in another unit than was meant.
+    """One line for each value that is probably in the wrong unit.
 
     Args:
         config: the settings.
@@ -76,17 +76,14 @@ def implausible(config: Config, network: Network, first: Plan | None = None) -> 
 def _bandwidth(case: Case) -> Iterator[str]:
     least = float(case.network.bandwidth_hz.min())
     if case.radio and least < LEAST_BANDWIDTH_HZ:
-        yield (
-            f"bandwidth_hz is {least:g}, which are hertz: for {least:g} MHz, give "
-            f"{least * 1e6:.3g}."
-        )
+        yield (f"bandwidth_hz is {least:g} Hz: for {least:g} MHz, give {least * 1e6:.3g}.")
 
 
 def _cpu(case: Case) -> Iterator[str]:
     speeds = case.network.cpu_hz
     if case.computes and speeds.min() < LEAST_CPU_HZ:
         yield (
-            f"cpu_hz is {_range(speeds)}, which are hertz: for {float(speeds.min()):.3g} GHz, give "
+            f"cpu_hz is {_range(speeds)} Hz: for {float(speeds.min()):.3g} GHz, give "
             f"{float(speeds.min()) * 1e9:.3g}."
         )
 
@@ -103,7 +100,7 @@ def _power(case: Case) -> Iterator[str]:
     if most > MOST_POWER_W:
         yield (
             f"transmit_power_w is {most:.3g}, {float(watts_to_dbm(most)):.3g} dBm, more than "
-            f"hand-held devices have: for {most:.3g} dBm, give transmit_power_dbm."
+            f"handheld devices transmit: for {most:.3g} dBm, give transmit_power_dbm."
         )
 
 

@@ -131,7 +131,7 @@ def _cutoff_notes(cutoff: float | None, first: Plan) -> list[str]:
         return []
     soonest = float(first.price.served.whole.seconds.min())
     return [
-        f"cutoff_seconds={cutoff:g}: no update arrives in round 1 (the first would after "
+        f"cutoff_seconds={cutoff:g}: no update arrives in round 1 (the first takes "
         f"{soonest:.4g} s), so the model does not change: raise cutoff_seconds."
     ]
 

@@ -200,8 +200,8 @@ class _Explored:
                 return f"is a part of {inside!r}, which cannot be traced and is kept whole"
             kind = type(modules[name]).__name__
             if type(modules[name]) in PRODUCERS:
-                return "is not run by the model, or not as a layer of its own"
-            return f"is of type {kind}, and neurons are those of linear layers and convolutions"
+                return "is not called by the model as a separate layer"
+            return f"is of type {kind}: only linear layers and convolutions have neurons"
         group = group.root
         if group.whole:
             return (

@@ -41,8 +41,9 @@ class StepCounts:
         steps = np.maximum(np.floor(passes * -(-few // batch_size) + 0.5), 1.0)
         if steps.max() > MOST_STEPS:
             raise ConfigError(
-                f"local_epochs={passes:g} are {steps.max():.3g} local steps of the client with the "
-                f"most samples: lower local_epochs to at most {MOST_STEPS:.0e} steps."
+                f"local_epochs={passes:g} gives the client with the most samples "
+                f"{steps.max():.3g} local steps: lower local_epochs to at most "
+                f"{MOST_STEPS:.0e} steps."
             )
         most = int(steps.max())
         return cls(most) if steps.min() == most else cls(most, steps.astype(np.int64))

@@ -73,7 +73,7 @@ CASES = [
     (broken.Renumbering, "select", "does not change its input", "it changes candidates.weights"),
     (broken.ByNumber, "fading", "draws each client on its own", "stream.normals"),
     (broken.Loud, "fading", "has mean power 1", "the mean power per antenna is 2"),
-    (broken.Moody, "failures", "gives the same probabilities twice", "it may draw nothing"),
+    (broken.Moody, "failures", "gives the same probabilities twice", "it must not draw"),
     (broken.Mixing, "compression", "compresses each node on its own", "each row on its own"),
     (broken.Overwriting, "compression", "does not change its input", "it changes flat"),
     (broken.Decaying, "lr_schedule", "depends on the round number alone", "from the round number"),
@@ -221,9 +221,9 @@ def test_a_class_without_an_import_path(quick):
 @pytest.mark.parametrize(
     ("thing", "options", "message"),
     [
-        ("fedavg", {}, "'fedavg' is no import path"),
+        ("fedavg", {}, "'fedavg' is not an import path"),
         ("nowhere_at_all:X", {}, "there is no module 'nowhere_at_all'"),
-        (3, {}, "3 is of no kind that wirelessfl knows"),
+        (3, {}, "3 matches no kind: derive it"),
         (broken.Lucky, {"kind": "selection"}, "kind is 'selection'. Do you mean"),
         (broken.Lucky, {"kind": "uplink"}, "give a class derived from wirelessfl.uplinks.Uplink"),
     ],

@@ -116,7 +116,7 @@ def test_bytes_of_images_become_numbers_from_0_to_1_with_channels_first():
     wanted = torch.tensor(BYTES[5, 2, 3, 1] / 255, dtype=torch.float32)
     assert found.train_inputs[5, 1, 2, 3] == wanted
     assert found.notes == (
-        "bytes 0..255 of images became numbers in [0, 1], with channels first: [3, 6, 7].",
+        "image bytes 0..255 were scaled to [0, 1], with channels first: [3, 6, 7].",
     )
     images = [(Image.fromarray(b), int(y)) for b, y in zip(BYTES, Y, strict=True)]
     check_same(as_dataset((Items(images), Items(images[:4]))), found)
@@ -203,7 +203,7 @@ WRONG = {
     "sklearn": ((X, X_TEST, Y, Y_TEST), DataError, "as if from train_test_split"),
     "words": ((X, WORDS, X_TEST, WORDS[:4]), DataError, "np.unique(words, return_inverse=True)"),
     "list of words": ((X, list(WORDS), X_TEST, []), DataError, "data: train_labels are words"),
-    "ragged": (([[1], [1, 2]], Y, X_TEST, Y_TEST), DataError, "train_inputs", "no numbers"),
+    "ragged": (([[1], [1, 2]], Y, X_TEST, Y_TEST), DataError, "train_inputs", "not numbers"),
     "flat bytes": ((FLAT, Y, FLAT, Y), DataError, "pixels or token ids", "inputs / 255"),
     "complex": ((X + 1j, Y, X_TEST, Y_TEST), DataError, "give real numbers"),
     "counts": ((X, Y[:5], X_TEST, Y_TEST), DataError, "12 inputs and 5 labels"),

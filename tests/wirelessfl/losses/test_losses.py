@@ -280,7 +280,7 @@ def test_what_does_not_fit_is_refused(config, labels, flags, message):
 def test_classes_are_derived_where_labels_tell_them():
     assert data_of(CLASSES).classes == int(CLASSES.max()) + 1
     assert (data_of(REALS).classes, data_of(PAIRS).classes) == (1, 2)
-    with pytest.raises(DataError, match="classes does not follow"):
+    with pytest.raises(DataError, match="classes cannot be inferred"):
         data_of(SEVERAL)
     with pytest.raises(DataError, match="NaN or infinite"):
         data_of(REALS / 0.0)

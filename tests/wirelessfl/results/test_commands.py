@@ -196,7 +196,7 @@ def test_export_of_rows(command, two_algorithms, tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("runs", "-o", "m.pt"), "6 runs are given, but m.pt has the parameters of one"),
+        (("runs", "-o", "m.pt"), "6 runs are given, but m.pt holds the parameters of one"),
         (("runs", "-o", "m.csb"), "Do you mean '.csv'"),
         (("runs/fedavg-1", "-o", "runs/fedavg-1/m.pt"), "in the folder of a run"),
         (("runs/fedavg-1", "-o", "runs/fedavg-1/config.toml/m.pt"), "is not a folder"),

@@ -221,7 +221,7 @@ def test_code_without_a_source_file_is_reported(monkeypatch, tmp_path):
     notes = []
     wirelessfl.run(settings, on_note=notes.append)
     assert (
-        "model own_session:make has no source file: changes of its code are not noticed." in notes
+        "model own_session:make has no source file: changes to its code are not detected." in notes
     )
 
 

@@ -75,7 +75,7 @@ def test_a_lower_loss_is_a_later_target(config, toy, same):
     flags["stop_at_target"] = True
     first = wirelessfl.run(config(target=loss[1], **flags), data=toy)
     assert first.rows[-1]["round"] == 1
-    with pytest.raises(ConfigError, match=r"target is 99: the run has .*; give less, since loss"):
+    with pytest.raises(ConfigError, match=r"target is 99: the run has .*; give a smaller value"):
         wirelessfl.resume(first.directory, target=99, data=toy)
     longer = wirelessfl.run(config(target=loss[2], **flags), data=toy)
     equal(wirelessfl.resume(first.directory, target=loss[2], data=toy), longer, same)
@@ -132,7 +132,7 @@ def test_more_seconds_equal_those_of_a_longer_run(config, toy, same, every, done
     longer = wirelessfl.run(config(max_seconds=ends[1], **flags), data=toy)
     assert longer.rows[-1]["round"] == 4
     equal(wirelessfl.resume(first.directory, max_seconds=ends[1], data=toy), longer, same)
-    with pytest.raises(ConfigError, match=r"the run ended at max_seconds=.*: give more max_sec"):
+    with pytest.raises(ConfigError, match=r"the run ended at max_seconds=.*: give a larger max"):
         wirelessfl.resume(first.directory, rounds=9, data=toy)
 
 
@@ -185,7 +185,7 @@ def test_a_run_that_is_killed_while_it_is_extended_can_be_resumed(
 
 
 REFUSED = [
-    ("hist", {}, {"rounds": 2}, r"rounds is 2: the run has 2; give more\."),
+    ("hist", {}, {"rounds": 2}, r"rounds is 2: the run has 2; give a larger value\."),
     ("hist", {}, {"rounds": "many"}, r"rounds is 'many': give a number\."),
     ("hist", {}, {"target": 0.9}, r"the run has done all of its 2 rounds: give more rounds\."),
     ("hist", {}, {"rounds": 4, "target": 0.1}, r"target is 0\.1: the run has reached 0\.\d+ in r"),
@@ -218,7 +218,9 @@ def test_runs_of_sweeps_and_of_other_numerics_are_refused(config, toy, same, mon
     root = config().run.out
     configs = wirelessfl.combinations("fedavg", flags | {"rounds": 1, "uplink": ["tdma", "ofdma"]})
     priced = wirelessfl.sweep(configs, root)[1].directory
-    with pytest.raises(ConfigError, match=r"Copy it, .*: cp -r \S+ NEW; wirelessfl resume NEW --r"):
+    with pytest.raises(
+        ConfigError, match=r"Extend a copy: cp -r \S+ NEW; wirelessfl resume NEW --r"
+    ):
         wirelessfl.resume(priced, rounds=2)
     copy = root / "copy"
     shutil.copytree(priced, copy)
@@ -240,4 +242,4 @@ def test_the_command_extends_a_run(tmp_path, capsys):
     capsys.readouterr()
     assert wirelessfl.resume(tmp_path / "run").rows[-1]["round"] == 2
     assert main(["resume", f"{tmp_path}/run", "--rounds", "2"]) == 2
-    assert "rounds is 2: the run has 2; give more." in capsys.readouterr().err
+    assert "rounds is 2: the run has 2; give a larger value." in capsys.readouterr().err

@@ -27,8 +27,8 @@ def notes_of(algorithm="fedavg", **settings):
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        ({"bandwidth_hz": 9}, "bandwidth_hz is 9, which are hertz: for 9 MHz, give 9e+06."),
-        ({"cpu_hz": (2, 2)}, "cpu_hz is 2, which are hertz: for 2 GHz, give 2e+09."),
+        ({"bandwidth_hz": 9}, "bandwidth_hz is 9 Hz: for 9 MHz, give 9e+06."),
+        ({"cpu_hz": (2, 2)}, "cpu_hz is 2 Hz: for 2 GHz, give 2e+09."),
         ({"transmit_power_w": 5}, "for 5 dBm, give transmit_power_dbm."),
         ({"transmit_power_dbm": 0.2}, "transmit_power_dbm is 0.2, 1 mW: for 0.2 W, give"),
         ({"snr_db": 150}, "the mean SNR at the edge server is up to 150 dB"),

@@ -220,7 +220,7 @@ def test_a_part_that_cannot_be_traced_stays_whole():
 REFUSED = {
     "ff1": r"does not exist\. Do you mean 'blocks\.0\.ff1'",
     "blocks.0.ff": r"does not exist\. Do you mean 'blocks\.0\.ff1'",
-    "blocks.0.norm1": "is of type LayerNorm, and neurons are those of linear layers",
+    "blocks.0.norm1": "is of type LayerNorm: only linear layers",
     "blocks.0.attention": "is of type MultiheadAttention",
     "blocks.1.ff2": "cannot be narrowed, because 'place' would have to be sliced|is of type",
     "head": "must be kept whole, because its neurons are outputs",

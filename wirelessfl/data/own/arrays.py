@@ -18,7 +18,7 @@ from wirelessfl.guard import calling, described
 CHANNELS = (1, 3, 4)
 """Numbers of channels of grey images, colour images, and colour images with transparency."""
 SAMPLED = 1000
-"""Number of samples that are looked at for notes."""
+"""Number of samples that notes are based on."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def range_note(inputs: Tensor) -> str | None:
     """A note if float inputs look like the bytes 0..255 of images; None otherwise.
 
     Args:
-        inputs: [n, ...], of which the first samples are looked at.
+        inputs: [n, ...], of which the first samples are checked.
     """
     some = inputs[:SAMPLED]
     if inputs.dtype != torch.float32 or not some.numel():
@@ -93,7 +93,7 @@ def _tensor(given: Any, where: str) -> Tensor:
         except (TypeError, ValueError):  # ragged
             array = np.empty(0, dtype=object)
         if array.dtype.kind in "OUSMmV":
-            what = "words" if array.dtype.kind in "US" else "no numbers of one shape"
+            what = "words" if array.dtype.kind in "US" else "not numbers of one shape"
             raise DataError(f"{where} is {described(given)}, {what}: give an array of numbers.")
         with calling(f"{where} cannot be a tensor", DataError):
             found = _from_numpy(array)
@@ -132,7 +132,7 @@ def _images(
             f"{name}: train_inputs is {described(train)}, which may be pixels or token ids: give "
             "pixels as float32, e.g. inputs / 255, or token ids as int64."
         )
-    done = "bytes 0..255 of images became numbers in [0, 1]"
+    done = "image bytes 0..255 were scaled to [0, 1]"
     if train.dim() == 3:
         train, test = train[:, None], test[:, None] if test.dim() == 3 else test
         done += f", of shape {list(train.shape[1:])}"
