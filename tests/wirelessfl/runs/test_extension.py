@@ -165,7 +165,9 @@ def test_runs_of_sweeps_and_of_other_numerics_are_refused(config, toy, same, mon
     root = config().run.out
     configs = wirelessfl.combinations("fedavg", flags | {"rounds": 1, "uplink": ["tdma", "ofdma"]})
     priced = wirelessfl.sweep(configs, root)[1].directory
-    with pytest.raises(ConfigError, match=r"Extend a copy: cp -r \S+ NEW; wirelessfl resume NEW --r"):
+    with pytest.raises(
+        ConfigError, match=r"Extend a copy: cp -r \S+ NEW; wirelessfl resume NEW --r"
+    ):
         wirelessfl.resume(priced, rounds=2)
     copy = root / "copy"
     shutil.copytree(priced, copy)
