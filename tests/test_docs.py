@@ -77,7 +77,7 @@ def test_the_extension_examples_run(tmp_path, monkeypatch, launcher):
     """The examples run with their files in the current folder, as for a user."""
     monkeypatch.chdir(tmp_path)
     commands = 0
-    small = ["--clients", "4", "--rounds", "1", "--local-steps", "1", "--threads", "1"]
+    small = ["--rounds", "1", "--local-steps", "1", "--threads", "1"]
     started = []
     for language, file, code in blocks(ROOT / "docs" / "extending.md"):
         if file:
@@ -91,7 +91,9 @@ def test_the_extension_examples_run(tmp_path, monkeypatch, launcher):
             assert words.pop(0) == "wirelessfl"
             # As with the installed command, Python does not add the current folder to its path.
             out = f"run{commands}"
-            started.append(launcher.start(*words, *small, "--out", out, safe_path=True))
+            clients = [] if "--network" in words else ["--clients", "4"]
+            words += [*clients, *small, "--out", out]
+            started.append(launcher.start(*words, safe_path=True))
             commands += 1
     assert commands == 15
     for process in started:
