@@ -51,11 +51,6 @@ def is_accuracy(field: str) -> bool:
     return field.endswith("accuracy")
 
 
-def larger_is_better(field: str) -> bool:
-    """Whether larger values of a field are better: not of losses."""
-    return not field.endswith("loss")
-
-
 def numeric_fields(rows: Iterable[Mapping[str, Any]]) -> list[str]:
     """Fields with a number in at least one row, in order of appearance."""
     return list(

@@ -73,8 +73,8 @@ def add_result_commands(subparsers: Any) -> None:
         help="rounds, seconds, mib, joules, wall, or a field of rows (default: seconds)",
     )  # fmt: skip
     plot.add_argument(
-        "--y", default="accuracy", metavar="FIELD",
-        help="accuracy, loss, or another field of rows (default: accuracy)",
+        "--y", metavar="FIELD",
+        help="accuracy, loss, or another field of rows (default: accuracy, or loss without one)",
     )  # fmt: skip
     plot.add_argument("--group-by", "--by", dest="by", metavar="SETTING,...", help=BY)
     plot.add_argument("--target", type=float, metavar="X", help="value of y to mark with a line")

@@ -42,7 +42,9 @@ def _listed_cells(line: dict[str, Any]) -> list[str]:
         return [line["folder"], *["-"] * 6, line["state"], "-"]
     of = "" if line["rounds"] is None else f"/{line['rounds']}"
     done = line["round"]
-    accuracy = "-" if done is None else _accuracy(line["accuracy"])
+    diverged = line["loss"] is None
+    lacks = done is None or (line["accuracy"] is None and not diverged)  # or a regression
+    accuracy = "-" if lacks else _number(line["accuracy"])
     return [
         line["folder"],
         value_text(line["algorithm"]),
@@ -55,7 +57,7 @@ def _listed_cells(line: dict[str, Any]) -> list[str]:
     ]
 
 
-def _accuracy(value: float | None) -> str:
+def _number(value: float | None) -> str:
     return "diverged" if value is None else f"{value:.3f}"
 
 
@@ -105,11 +107,12 @@ def _print_table(section: str, table: Any) -> None:
 
 
 def _print_summary(summary: dict[str, Any]) -> None:
-    """Print accuracy and costs of a run or of one of its tasks."""
+    """Print accuracy, or loss, and costs of a run or of one of its tasks."""
     label = f"{summary['label']}: " if "task" in summary else ""
+    measure = "accuracy" if "accuracy" in summary else "loss"
     print(
-        f"  {label}accuracy {_accuracy(summary['accuracy'])}, best "
-        f"{_accuracy(summary['best_accuracy'])}, {number_text(summary['sim_seconds'])} s "
+        f"  {label}{measure} {_number(summary[measure])}, best "
+        f"{_number(summary[f'best_{measure}'])}, {number_text(summary['sim_seconds'])} s "
         f"simulated, {number_text(summary['uplink_mib'])} MiB and {number_text(summary['joules'])} "
         f"J per client, {summary['wall_seconds']:.1f} s wall-clock"
     )

@@ -166,11 +166,9 @@ def _effects(
     reference: Case, case: Case, target: float | None, monitor: Monitor, tests: int
 ) -> dict[str, Effect]:
     """Differences in accuracy, and ratios of costs, paired by seed."""
-    found = {
-        "accuracy, in points": difference(
-            "", _finals(case, tests), _finals(reference, tests), least=0.0
-        )
-    }
+    found, finals = {}, [_finals(one, tests) for one in (case, reference)]
+    if all(finals):  # a regression has no accuracy
+        found["accuracy, in points"] = difference("", finals[0], finals[1], least=0.0)
     for field, heading in COSTS.values():
         if target is None:
             costs = [_ends(one, field) for one in (case, reference)]

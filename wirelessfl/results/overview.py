@@ -82,6 +82,7 @@ def _line(run: RunResult) -> dict[str, Any]:
         "round": summary.get("round"),
         "rounds": run.total_rounds,
         "accuracy": summary.get("accuracy"),
+        "loss": summary.get("loss"),
         "state": state_of(run),
         "date": about_of(run).get("date"),
     }

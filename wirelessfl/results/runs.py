@@ -167,7 +167,7 @@ class Runs(Sequence[RunResult]):
     def plot(
         self,
         x: str = "seconds",
-        y: str = "accuracy",
+        y: str | None = None,
         *,
         by: str | Sequence[str] | None = None,
         **options: Any,
@@ -176,7 +176,8 @@ class Runs(Sequence[RunResult]):
 
         Args:
             x: rounds, seconds, mib, joules, wall, or another field of the rows.
-            y: accuracy, loss, or another field.
+            y: accuracy, loss, or another field; None for the accuracy or, without one, the
+                loss.
             by: settings that tell groups apart, by flag name; None for all in which runs differ.
             options: ``target``, ``log``, ``smooth`` and ``style``, see
                 ``wirelessfl.runs.plots.plotted``.

@@ -17,7 +17,7 @@ from wirelessfl.results.cases import Case
 from wirelessfl.results.seeds import place_reaching
 from wirelessfl.results.selection import value_text
 from wirelessfl.results.text import LATEX, rendered
-from wirelessfl.row_fields import is_accuracy, larger_is_better, numeric_fields, unknown_field
+from wirelessfl.row_fields import is_accuracy, numeric_fields, unknown_field
 from wirelessfl.runs.monitor import Monitor
 from wirelessfl.wording import shown, suggestion
 
@@ -157,19 +157,21 @@ def summarised(
         check_target(target, monitor)
     names = cases[0].names
     tasks = any(case.task is not None for case in cases)
-    rows = [_row(case, target, monitor, tests, tasks) for case in cases]
+    measured = any("accuracy" in row for case in cases for rows in case.rows for row in rows)
+    rows = [_row(case, target, monitor, tests, tasks, measured) for case in cases]
 
     def order(row: dict[str, Any]) -> tuple[float, ...]:
         if target is None and sort is None:
-            best = row.get("final", row["accuracy"])
-            return (-best if monitor.larger else best,)
+            best = row["final" if "final" in row else "accuracy"]
+            return (float("inf") if best is None else -best if monitor.larger else best,)
         value = row[sort or "seconds"]
         missed = 1 - row["reached"] / row["runs"] if target is not None else 0.0
         return missed, float("inf") if value is None else value
 
     accuracy = "accuracy" if tests == 1 else f"accuracy ({tests} tests)"
     headings = {name: name.replace("_", " ") for name in names}
-    headings |= ({"task": "task"} if tasks else {}) | {"runs": "runs", "accuracy": accuracy}
+    headings |= ({"task": "task"} if tasks else {}) | {"runs": "runs"}
+    headings |= {"accuracy": accuracy} if "accuracy" in rows[0] else {}
     if monitor.field != "accuracy":
         headings["final"] = monitor.field.replace("_", " ")
     headings |= {"reached": "reached"} if target is not None else {}
@@ -192,11 +194,13 @@ def monitor_of(cases: Sequence[Case], field: str | None) -> Monitor:
         stated = {s.get("monitor") for case in cases for s in case.settings}
         common = stated.pop() if len(stated) == 1 else None
         validated = all("validation_accuracy" in row for row in every)
-        field = common or ("validation_accuracy" if validated else "accuracy")
+        measured = any("accuracy" in row for row in every)
+        default = "accuracy" if measured else Monitor.of(None, every[0]).field
+        field = common or ("validation_accuracy" if validated else default)
     known = numeric_fields(every)
     if field not in known:
         raise ConfigError(unknown_field("field", field, known))
-    return Monitor(field, larger_is_better(field))
+    return Monitor.of(field, {})
 
 
 def check_target(target: float, monitor: Monitor) -> None:
@@ -225,7 +229,7 @@ def reaching(
 def last_value(rows: Sequence[dict[str, Any]], field: str, tests: int) -> float | None:
     """Mean of a field over the last rows, without the initial model's; None if it has no value."""
     some = (rows[1:] or rows)[-tests:]
-    if is_accuracy(field):
+    if is_accuracy(field) and all(field in row for row in some):
         return statistics.mean(counted(row, field) for row in some)
     values = [row.get(field) for row in some]
     known = [float(value) for value in values if value is not None]
@@ -233,14 +237,15 @@ def last_value(rows: Sequence[dict[str, Any]], field: str, tests: int) -> float 
 
 
 def _row(
-    case: Case, target: float | None, monitor: Monitor, tests: int, tasks: bool
+    case: Case, target: float | None, monitor: Monitor, tests: int, tasks: bool, measured: bool
 ) -> dict[str, Any]:
-    """The numbers of a case."""
+    """The numbers of a case; ``measured``: whether there are accuracies."""
     seeds = [rows for rows in case.rows if rows]
     row: dict[str, Any] = dict(zip(case.names, case.values, strict=True))
     row |= {"task": case.task} if tasks else {}
     row |= {"runs": len(case.runs), "unfinished": sum(not run.finished for run in case.runs)}
-    row |= _spread("accuracy", [last_value(rows, "accuracy", tests) for rows in seeds])
+    if measured:
+        row |= _spread("accuracy", [last_value(rows, "accuracy", tests) for rows in seeds])
     if monitor.field != "accuracy":
         row |= _spread("final", [last_value(rows, monitor.field, tests) for rows in seeds])
     ends = [rows[-1] for rows in seeds]

@@ -25,7 +25,7 @@ Log = Literal["", "x", "y", "xy"]
 def plotted(
     curves: Mapping[str, Sequence[Sequence[Row]]],
     x: str = "seconds",
-    y: str = "accuracy",
+    y: str | None = None,
     *,
     target: float | None = None,
     log: Log = "",
@@ -38,7 +38,7 @@ def plotted(
         curves: by label, the rows of each run; runs are compared row by row, up to the end of the
             shortest one.
         x: rounds, seconds, mib, joules, wall, or another field of the rows.
-        y: accuracy, loss, or another field.
+        y: accuracy, loss, or another field; None for the accuracy or, without one, the loss.
         target: value of ``y`` to mark with a line; an accuracy is in [0, 1].
         log: axes with a logarithmic scale: x, y or xy.
         smooth: number of successive rows that are averaged for each point, odd.
@@ -54,8 +54,10 @@ def plotted(
     _check_choice("log", log, get_args(Log))
     if target is not None and not is_number(target):
         raise ValueError(f"target is {shown(target)}: give a number.")
-    against, what = field_of(x), field_of(y)
     known = numeric_fields(row for runs in curves.values() for rows in runs for row in rows)
+    if y is None:
+        y = "accuracy" if "accuracy" in known or "loss" not in known else "loss"
+    against, what = field_of(x), field_of(y)
     for name, given, field in (("x", x, against), ("y", y, what)):
         if curves and field not in known:
             raise ValueError(unknown_field(name, given, known))

@@ -263,12 +263,13 @@ class RunResult:
             writer.writeheader()
             writer.writerows(self.rows)
 
-    def plot(self, x: str = "seconds", y: str = "accuracy", **options: Any) -> Figure:
+    def plot(self, x: str = "seconds", y: str | None = None, **options: Any) -> Figure:
         """Plot a field of the rows against another one; one curve per task.
 
         Args:
             x: rounds, seconds, mib, joules, wall, or another field of the rows.
-            y: accuracy, loss, or another field.
+            y: accuracy, loss, or another field; None for the accuracy or, without one, the
+                loss.
             options: see ``wirelessfl.runs.plots.plotted``.
 
         Returns:

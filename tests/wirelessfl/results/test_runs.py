@@ -12,6 +12,7 @@ from scipy import stats
 from tests.drawn import lines
 from tests.wirelessfl.results.conftest import rows_of
 from wirelessfl import load, load_all
+from wirelessfl.cli import main
 from wirelessfl.errors import ConfigError
 from wirelessfl.figures import STYLES
 from wirelessfl.results import Runs
@@ -224,3 +225,28 @@ def test_rows_of_all_runs(stored, tmp_path):
     rows = load_all(tmp_path / "runs").to_rows()
     assert [(row["lr"], row["accuracy"]) for row in rows] == [(0.1, 0.1), (0.1, 0.2), (0.2, 0.3)]
     assert rows[0] == {"folder": str(first), "seed": 1, "lr": 0.1, **load(first).rows[0]}
+
+
+def test_runs_without_accuracy(stored, tmp_path, capsys):
+    """Of a regression, the loss is shown; smaller errors are better in tables."""
+    for seed, losses in enumerate([(9.0, 4.0, 1.0), (9.0, 5.0, 2.0)], start=1):
+        rows = rows_of([3 - loss for loss in losses])
+        for row in rows:
+            del row["accuracy"]
+            row["rmse"] = row["loss"] ** 0.5
+        stored("fedavg" if seed == 1 else "fedprox", (), rows=rows, seed=1)
+    runs = load_all(tmp_path / "runs")
+    table = runs.table(by="algorithm")
+    assert [row["final"] for row in table.rows] == [1.0, 2.0]
+    assert "accuracy" not in str(table)
+    table = runs.table(by="algorithm", field="rmse", target=2.0)
+    assert [(row["rounds"], row["reached"]) for row in table.rows] == [(1.0, 1), (2.0, 1)]
+    found = compare({str(run.directory): Runs((run,)) for run in runs})
+    assert not any("accuracy" in effect for own in found.effects.values() for effect in own)
+    assert runs.plot().axes[0].get_ylabel() == "test loss"
+    one, other = (str(run.directory) for run in runs)
+    for command in (["show", one], ["runs", str(tmp_path)], ["compare", one, other]):
+        assert main(command) == 0
+    told = capsys.readouterr().out
+    assert "loss 1.000, best 1.000" in told
+    assert "diverged" not in told
