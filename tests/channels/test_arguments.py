@@ -234,14 +234,14 @@ def function(name):
 
 
 def test_every_public_function_is_covered():
-    """GOOD lists all public functions that take arguments."""
+    """GOOD lists all public functions that take arguments, except those of files."""
     public = {
         name
         for package in (channels, solvers)
         for name in package.__all__
         if inspect.isfunction(getattr(package, name))
     }
-    assert public - GOOD.keys() == {"available_backends"}
+    assert public - GOOD.keys() == {"available_backends", "load_network", "save_network"}
 
 
 @pytest.mark.parametrize("name", ["optimize_sizes_by_time", "optimize_widths_by_time"])
