@@ -149,7 +149,7 @@ def test_reading_a_finished_run_of_old_code_says_so(own):
     again = wirelessfl.resume(own / "run", trust=True, on_note=notes.append)
     assert again.rows == result.rows
     assert notes == [
-        "model own_model:make: own_model.py has changed since this run; its rows are of the old "
+        "model own_model:make: own_model.py has changed since this run; its rows are from the old "
         "version."
     ]
 

@@ -12,9 +12,10 @@ from wirelessfl.errors import ConfigError, TrainingError
 from wirelessfl.rounds.training import RoundTraining
 from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.runs.engines import engine_of
+from wirelessfl.runs.new_directory import new_directory
 from wirelessfl.runs.progress import Progress
-from wirelessfl.runs.run import _new_directory
 from wirelessfl.setup import build
+from wirelessfl.setup.given_objects import NOTHING
 from wirelessfl.signals import ENDING, Terminated
 from wirelessfl.training.shards import Shards
 
@@ -213,12 +214,12 @@ def test_processes_that_share_clients_end_together(config, toy):
 
 def test_runs_that_start_at_once_get_folders_of_their_own(tmp_path, config, toy, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    settings = build(config(out=None), data=toy).config
+    setup = build(config(out=None), data=toy)
     starts, barrier = 8, threading.Barrier(8)
 
     def start(_):
         barrier.wait()
-        return _new_directory(settings, {}, {}).path
+        return new_directory(setup, NOTHING, {}).path
 
     with ThreadPoolExecutor(starts) as pool:
         for _ in range(2):
