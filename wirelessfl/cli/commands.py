@@ -43,6 +43,11 @@ def timeline(arguments: argparse.Namespace) -> int:
         )
     check_writable(arguments.picture.parent, "picture")
     seconds = arguments.seconds
+    if seconds is not None and "rounds" in flags and config.regime != "tasks":
+        raise ConfigError(
+            f"seconds={seconds:g} conflicts with rounds={flags['rounds']}: both say how much to "
+            "draw. Give one of them."
+        )
     found: Timeline | RoundTimeline
     if config.regime == "tasks":
         found = task_timeline(config, SECONDS if seconds is None else seconds)

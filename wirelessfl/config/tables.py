@@ -56,8 +56,9 @@ def read_toml(path: Path, trust: Trust) -> dict[str, Any]:
         # utf-8-sig removes the byte order mark that some editors write.
         tables = tomllib.loads(Path(path).read_text(encoding="utf-8-sig"))
     except OSError as error:
+        flags = "" if Path(path).suffix else f", or wirelessfl.Config.from_flags({str(path)!r})"
         raise ConfigError(
-            f"configuration {path}: {error.strerror}. Give the path of a TOML file."
+            f"configuration {path}: {error.strerror}. Give the path of a TOML file{flags}."
         ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigError(f"configuration {path} is not TOML: {error}. Correct it.") from error

@@ -57,6 +57,7 @@ def export(runs: Runs, path: Path, *, best: bool = False) -> Path:
     inside = {run.directory.resolve() for run in runs} & set(path.resolve().parents)
     if inside:
         raise ConfigError(f"output is {path}, in the folder of a run. Choose another folder.")
+    path.parent.mkdir(parents=True, exist_ok=True)
     if suffix in ROWS:
         if best:
             raise ConfigError(f"best conflicts with {path}, a file of rows: name a .safetensors.")

@@ -10,6 +10,7 @@ from wirelessfl.errors import ConfigError
 from wirelessfl.results.cases import Case, cases_of
 from wirelessfl.results.selection import (
     check_names,
+    check_types,
     matches,
     seeds_of,
     telling,
@@ -95,6 +96,7 @@ class Runs(Sequence[RunResult]):
                     "as cells=2."
                 )
         check_names(settings, (run.settings for run in self))
+        check_types(settings, [run.settings for run in self])
         return Runs(
             run
             for run in self

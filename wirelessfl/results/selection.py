@@ -48,6 +48,26 @@ def check_names(names: Iterable[str], every: Iterable[Mapping[str, Any]]) -> Non
             )
 
 
+def check_types(settings: Mapping[str, Any], every: Sequence[Mapping[str, Any]]) -> None:
+    """Refuse strings for settings that are numbers: they would select nothing.
+
+    Args:
+        settings: the wanted values, by flag name.
+        every: the settings of all runs, by flag name.
+
+    Raises:
+        ConfigError: a value is a string, but those of the runs are numbers.
+    """
+    for name, wanted in settings.items():
+        values = [each[name] for each in every if each.get(name) is not None]
+        numbers = values and all(isinstance(value, int | float) for value in values)
+        if isinstance(wanted, str) and numbers:
+            raise ConfigError(
+                f"{name} is {wanted!r}, a string, but runs have numbers such as {values[0]}: give "
+                "a number."
+            )
+
+
 def varied(every: Sequence[Mapping[str, Any]]) -> list[str]:
     """Settings in which runs differ, except seeds, paths, and how runs are computed.
 

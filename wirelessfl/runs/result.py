@@ -256,7 +256,8 @@ class RunResult:
         return pandas().DataFrame(self.rows)
 
     def to_csv(self, path: str | Path) -> None:
-        """Write the rows as CSV, one column per field."""
+        """Write the rows as CSV, one column per field; a missing folder is made."""
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
         names = dict.fromkeys(name for row in self.rows for name in row)
         with Path(path).open("w", encoding="utf-8", newline="") as file:
             writer = csv.DictWriter(file, list(names))

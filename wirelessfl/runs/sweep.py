@@ -213,6 +213,8 @@ def sweep(
 
 def _check_configs(configs: Any) -> None:
     """Raise unless these are configurations."""
+    if isinstance(configs, Config):
+        raise ConfigError("configs is a Config: give a list of them, [config].")
     for place, config in enumerate(configs):
         if not isinstance(config, Config):
             raise ConfigError(

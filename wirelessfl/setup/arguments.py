@@ -70,10 +70,14 @@ def check_functions(loss: object, metrics: object, functions: Mapping[str, objec
             f"loss is {shown(loss)}: give a function f(outputs, labels), or the name of a loss."
         )
     for name, function in functions.items():
+        if isinstance(function, str):
+            raise ConfigError(
+                f"metrics[{name!r}] is {function!r}: a dict has functions by name; give names in a "
+                f"list, metrics=[{function!r}, my_function]."
+            )
         if isinstance(function, type) or not callable(function):
             raise ConfigError(
-                f"metrics[{name!r}] is {shown(function)}: give a function f(outputs, labels), or "
-                "the name of a metric."
+                f"metrics[{name!r}] is {shown(function)}: give a function f(outputs, labels)."
             )
         check_name(name)
     if isinstance(metrics, Sequence) and len(functions) < sum(

@@ -22,7 +22,7 @@ from wirelessfl.data.own import client_lists
 from wirelessfl.errors import ConfigError
 from wirelessfl.import_paths import absolute, is_import_path
 from wirelessfl.setup.arguments import check_functions, check_objects, check_settings
-from wirelessfl.wording import counted
+from wirelessfl.wording import counted, shown
 
 GivenMetrics = Mapping[str, Callable[..., Any]] | Sequence[str | Callable[..., Any]]
 """Metrics as given: functions by name, or a list of names of metrics and of functions."""
@@ -65,6 +65,11 @@ class GivenObjects:
             ConfigError: data or split have a wrong form.
             DataError: the samples do not form a data set.
         """
+        if metrics is not None and not isinstance(metrics, Mapping | Sequence):
+            raise ConfigError(
+                f"metrics is {shown(metrics)}: give a list of functions and names, or a dict of "
+                "functions by name."
+            )
         dataset = None if data is None else as_dataset(data)
         lists = None if split is None else client_lists(split)
         return cls(model, dataset, network, loss, metrics, lists)

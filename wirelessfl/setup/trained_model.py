@@ -180,6 +180,13 @@ def build_model_of(
     if given.data is not None or is_import_path(config.data.dataset):
         note = range_note(data.train_inputs)
         notes += [] if note is None else [f"data set {data.name}: {note}"]
+    if is_one_class(data.train_labels):
+        unknown = np.setdiff1d(data.test_labels.numpy(), data.train_labels.numpy())
+        if len(unknown):
+            more = f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
+            notes.append(
+                f"data set {data.name}: no training sample has the test label {unknown[0]}{more}."
+            )
     if data.lossy:
         notes.append(f"data set {data.name}: {data.verification}.")
     return TrainedModel(

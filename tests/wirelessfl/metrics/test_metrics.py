@@ -170,6 +170,8 @@ def test_diverged_models_have_no_metrics():
      ({"air_error_predicted": max}, "metric 'air_error_predicted' has the name of a row field"),
      ({"extra_f1": max}, "metric 'extra_f1' has the name of a row field"),
      ({"f1": 3}, r"metrics\['f1'\] is 3: give a function"),
+     ({"f": "rmse"}, r"metrics\['f'\] is 'rmse': a dict has functions .*metrics=\['rmse', my_func"),
+     (max, r"metrics is <built-in function max>: give a list of functions and names"),
      ([own_functions.top_two, own_functions.top_two], "two functions of the same name"),
      (["macro-f1", "macro-f1"], None)],
 )  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Self
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from wirelessfl.config.sections.base import Section
 from wirelessfl.errors import ConfigError
@@ -61,6 +61,12 @@ class EvaluationSection(Section):
         description="evaluations without improvement until the end (default: never)",
     )
     min_delta: float = Field(0.0, ge=0, description="smallest change that counts as an improvement")
+
+    @field_validator("monitor")
+    @classmethod
+    def _field(cls, monitor: str | None) -> str | None:
+        # The metric macro-f1 is the field macro_f1.
+        return None if monitor is None else monitor.replace("-", "_")
 
     @model_validator(mode="after")
     def _check_target(self) -> Self:

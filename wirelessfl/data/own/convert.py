@@ -112,7 +112,7 @@ Parts = tuple[tuple[Any, Any], tuple[Any, Any]]
 def _unknown(data: Any) -> ConfigError:
     """The error for an object of another form."""
     return ConfigError(
-        f"data is {shown(data)}: give a wirelessfl.data.Dataset, arrays (train_inputs, "
+        f"data is {_named(data)}: give a wirelessfl.data.Dataset, arrays (train_inputs, "
         "train_labels, test_inputs, test_labels), two data sets of torch (train, test), splits of "
         'a Hugging Face data set, or the path of an image folder; names such as "digits" are the '
         "setting dataset."
@@ -212,3 +212,10 @@ def _classes(labels: tuple[Tensor, Tensor]) -> int:
         return train.shape[-1] if train.dim() > 1 else 1
     found = [int(part.max()) for part in (train, test) if part.numel()]
     return max(1, 1 + max(found, default=0))
+
+
+def _named(data: Any) -> str:
+    """What was given as data, in a few words."""
+    if isinstance(data, list | tuple):
+        return f"a {type(data).__name__} of {len(data)}"
+    return shown(data)
