@@ -27,6 +27,7 @@ PROCESSES = (
     "wirelessfl/training/test_workers.py",
     "wirelessfl/training/test_sharding.py",
     "wirelessfl/training/test_same_bits.py",
+    "wirelessfl/training/test_submodel_memory.py",
     "wirelessfl/runs/test_killed_schedules.py",
     "wirelessfl/runs/test_ended_commands.py",
     "wirelessfl/runs/test_resume.py",
@@ -84,6 +85,19 @@ def pytest_xdist_make_scheduler(config, log):
             return "processes" if file in processes else file
 
     return Scheduling(config, log)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def preloaded():
+    """Worker processes find ``torch._dynamo`` imported, which the first gradient would import.
+
+    That takes a second in each of the many workers that tests start.
+    """
+    from wirelessfl import fork_server
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fork_server, "PRELOADED", (*fork_server.PRELOADED, "torch._dynamo"))
+        yield
 
 
 @pytest.fixture(scope="session")

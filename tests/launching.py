@@ -24,6 +24,7 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 IMPORTED = (
     "torch.func",
+    "torch._dynamo",  # imported by the first gradient of torch.func
     "scipy.optimize",
     "matplotlib.figure",
     "rich.progress",

@@ -1,10 +1,11 @@
-"""Fixtures that collect the figures drawn by experiments."""
+"""Fixtures that collect the figures drawn by experiments, and that save time."""
 
 import lzma
 from functools import partial
 
 import pytest
 
+from experiments.paper import Paper
 from tests.drawn import recorded
 
 
@@ -14,6 +15,22 @@ def lightly_compressed():
     with pytest.MonkeyPatch.context() as patch:
         light = partial(lzma.compress, preset=0)
         patch.setattr("wirelessfl.results.archive.lzma.compress", lambda data, **_: light(data))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def studies_once():
+    """Each study is loaded once, and with it the configurations of its cases are resolved once."""
+    load, known = Paper.study, {}
+
+    def study(paper, name, scale, data_dir=None):
+        key = (paper.settings, paper.complete, name, scale, data_dir)
+        if key not in known:
+            known[key] = load(paper, name, scale, data_dir)
+        return known[key]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Paper, "study", study)
         yield
 
 

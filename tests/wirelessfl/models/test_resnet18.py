@@ -72,9 +72,11 @@ def test_only_batch_normalisation_trains_one_client_at_a_time():
     for size, width in ((32, 4), (64, 4), (64, 64)):
         torch.manual_seed(2)
         x = 2 * torch.rand(4, 3, size, size) - 1
-        for norm in ("group", "batch"):
-            assert check_model(Objective.of(narrow(size, width=width, norm=norm)), x, y, 4) is None
         assert why_not_vmapped(Objective.of(narrow(size, width=width)), x, y) is None
+        assert check_model(Objective.of(narrow(size, width=width)), x, y, 4) is None
+        if width == 64:
+            continue
+        assert check_model(Objective.of(narrow(size, width=width, norm="batch")), x, y, 4) is None
         reason = why_not_vmapped(Objective.of(narrow(size, width=width, norm="batch")), x, y)
         assert reason is not None
         assert "ResNet18 mixes the samples of a batch, so batches cannot be padded" in reason

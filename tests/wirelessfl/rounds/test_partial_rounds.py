@@ -58,7 +58,7 @@ def test_costs_do_not_depend_on_the_channels_of_other_clients(config, toy, case,
         flags = {key: value for key, value in flags.items() if key != "tracking_clients"}
     flags = flags | {"uplink": uplink, "clients_per_round": 9}
     if not star and uplink != "fixed":
-        flags["coherence"] = "edge-round"
+        flags |= {"coherence": "edge-round", "edge_rounds": 2}
     setup = build(
         config(name, network=True, downlink_mbps=3, **flags),
         data=toy,

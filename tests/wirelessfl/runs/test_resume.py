@@ -162,7 +162,7 @@ def test_changed_settings_are_refused(config, toy):
 @pytest.mark.parametrize(
     "flags",
     [
-        {"uplink": "aircomp", "rounds": 30, "eval_every": 10, "max_seconds": 0.05},
+        {"uplink": "aircomp", "rounds": 12, "eval_every": 4, "max_seconds": 0.02},
         {"uplink": "aircomp", "rounds": 1, "sessions": 3, "warm_start": "proposed"},
     ],
 )

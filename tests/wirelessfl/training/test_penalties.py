@@ -3,6 +3,7 @@
 import copy
 import pickle
 from dataclasses import dataclass, replace
+from itertools import cycle
 from typing import ClassVar
 
 import numpy as np
@@ -29,6 +30,7 @@ PLAIN = LogitDistillation(2.0)
 RELATION = RelationDistillation(1.5, (2, 0))
 ALONE = [(CONTRAST,), (PLAIN,), (RELATION,)]
 PAIRS = [(PLAIN, RELATION), (CONTRAST, PLAIN)]
+DECAYS = (0.0, 0.1)
 
 
 def normal(*shape, seed=0, scale=1.0):
@@ -248,12 +250,12 @@ def train_by_hand(module, data, job, penalties):
 STACKED = ("stacked 2", "stacked 2, recorded")
 
 
-@pytest.mark.parametrize("decay", [0.0, 0.1])
 @pytest.mark.parametrize(
-    ("name", "penalties"),
+    ("name", "penalties", "decay"),
     [
-        *((name, terms) for name in ("fcnn", "branched") for terms in (*ALONE, *PAIRS)),
-        *(("lenet5", terms) for terms in PAIRS),
+        *(("fcnn", terms, decay) for terms in (*ALONE, *PAIRS) for decay in DECAYS),
+        *(("branched", *both) for both in zip((*ALONE, *PAIRS), cycle(DECAYS), strict=False)),
+        *(("lenet5", *both) for both in zip(PAIRS, DECAYS, strict=True)),
     ],
     ids=str,
 )

@@ -97,6 +97,16 @@ def test_one_process_is_alone():
         assert shards.all("x") == ["x"]
 
 
+THREADS = """
+import os, sys
+from pathlib import Path
+from wirelessfl.cli import main
+assert main(sys.argv[1:]) == 0
+names = [file.read_text() for file in Path("/proc/self/task").glob("*/comm")]
+left = sum("gloo" in name for name in names)
+sys.stdout.write(f"rank {os.environ['RANK']} left {left} threads\\n")
+"""
+"""Runs a command and counts the threads of its process group, which could abort it at exit."""
 CASES = {
     "one client for two": ["fedavg", "--clients", 1, "--rounds", 2, "--validation-fraction", 0.2],
     "a target that ends the run": "fedavg --clients 4 --rounds 60 --target 0.3 "
@@ -115,8 +125,14 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_two_processes_give_the_rows_of_one(case, tmp_path, capsys, together):
     words = [*map(str, CASES[case]), *SMALL]
-    done = together("run", *words, "--out", tmp_path / "two")
+    script = tmp_path / "script.py"
+    script.write_text(THREADS)
+    done = together("run", *words, "--out", tmp_path / "two", script=script)
     assert done.stdout.count("rows, parameters and settings") == 1  # only rank 0 prints
+    assert sorted(re.findall(r"rank \d left \d+", done.stdout)) == [
+        "rank 0 left 0",
+        "rank 1 left 0",
+    ]
     assert main(["run", *words, "--workers", "1", "--out", str(tmp_path / "one")]) == 0
     capsys.readouterr()
     moved = assert_same(tmp_path / "two", tmp_path / "one")
@@ -150,30 +166,6 @@ def test_a_killed_torchrun_run_can_be_resumed(tmp_path, capsys, engine, together
     assert main(["run", *words, "--workers", "1", "--out", str(whole)]) == 0
     capsys.readouterr()
     assert_same(out, whole)
-
-
-THREADS = """
-import os, sys
-from pathlib import Path
-from wirelessfl.cli import main
-assert main(sys.argv[1:]) == 0
-names = [file.read_text() for file in Path("/proc/self/task").glob("*/comm")]
-left = sum("gloo" in name for name in names)
-sys.stdout.write(f"rank {os.environ['RANK']} left {left} threads\\n")
-"""
-
-
-@pytest.mark.skipif(not Path("/proc").is_dir(), reason="no /proc to find threads in")
-def test_the_connection_ends_with_the_run(tmp_path, together):
-    """The process group leaves no thread that could abort the process at exit."""
-    script = tmp_path / "script.py"
-    script.write_text(THREADS)
-    words = ["run", "fedavg", "--clients", "2", "--rounds", "1", *SMALL]
-    done = together(*words, "--out", tmp_path / "run", script=script)
-    assert sorted(re.findall(r"rank \d left \d+", done.stdout)) == [
-        "rank 0 left 0",
-        "rank 1 left 0",
-    ]
 
 
 def test_invalid_settings_are_reported_once_and_leave_no_folder(tmp_path, together):

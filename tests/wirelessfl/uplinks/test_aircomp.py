@@ -133,7 +133,7 @@ def test_predicted_error_equals_the_mean_over_many_uploads():
         elements_per_symbol=2,
         csi_error=0.01,
         phase_error_deg=8.0,
-        beamformer_starts=2,
+        beamformer_starts=1,
     )
     mask = torch.arange(ELEMENTS) % 3 > 0
     sent, got = updates(), []
