@@ -76,7 +76,7 @@ class Metric(Choice, ABC):
     """
 
     smaller: ClassVar[bool] = False
-    """Whether smaller values are better."""
+    """Whether smaller values are better; to be monitored, its name must then end in "loss"."""
     by_clients: ClassVar[bool] = False
     """Whether the metric needs the labels of clients."""
 

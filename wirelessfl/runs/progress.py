@@ -198,6 +198,7 @@ class Progress:
             refuse(self.engine.setup.schedule, str(report), error)
             raise
         check_finite(row)
+        monitor_of(self.engine.setup.config, row).score(row)  # refuses a field of several values
         row |= {"numerics": NUMERICS, "wall_seconds": self.wall_seconds()}
         self.directory.append(row)
         self.rows.append(row)

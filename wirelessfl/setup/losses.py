@@ -12,7 +12,8 @@ from wirelessfl.data.client_samples import ClientSamples
 from wirelessfl.data.dataset import widened
 from wirelessfl.errors import ConfigError
 from wirelessfl.losses import FunctionLoss, check_labels, ready
-from wirelessfl.metrics import Measures, Metric, find_metric, label_shares
+from wirelessfl.metrics import Measures, Metric, find_metric, label_shares, smaller_is_better
+from wirelessfl.metrics.names import VALIDATION
 from wirelessfl.metrics.own import own_metrics
 from wirelessfl.setup.given_objects import GivenObjects
 from wirelessfl.training.objective import Objective
@@ -120,3 +121,10 @@ def check_monitor(config: Config, objective: Objective, measures: Measures, *, h
             f"monitor is {wanted!r}, which is not a measured field of this run's rows."
             f"{suggestion(wanted, fields)} Choose {', '.join(fields)}, or add a metric."
         )
+    for metric in measures.metrics:
+        monitored = wanted is not None and wanted.removeprefix(VALIDATION) == metric.field
+        if monitored and metric.smaller and not smaller_is_better(metric.field):
+            raise ConfigError(
+                f"monitor is {wanted!r}, of which smaller values are better: give your metric a "
+                f"name that ends in loss, such as {metric.field}_loss, by which rows tell this."
+            )

@@ -1,6 +1,7 @@
 """Metrics equal scikit-learn's; rows have them in every regime."""
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from wirelessfl.losses import LOSSES
 from wirelessfl.metrics import (
     METRICS,
     Measures,
+    Metric,
     OwnMetric,
     Predicted,
     check_name,
@@ -240,3 +242,33 @@ def test_label_shares_by_hand():
     labels = torch.tensor([0, 0, 2, 1])
     found = label_shares(labels, [np.array([0, 1, 2]), np.array([3])], 3)
     assert found == pytest.approx(np.array([[2 / 3, 0, 1 / 3], [0, 1, 0]]))
+
+
+@dataclass(frozen=True)
+class LargestError(Metric):
+    name = "largest-error"
+    smaller = True
+
+    def value(self, tested):
+        return float(tested.outputs.abs().max())
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (
+            {"metric": "class-accuracy", "monitor": "class_accuracy"},
+            "which has 4 values",
+        ),
+        (
+            {"metric": f"{__name__}:LargestError", "monitor": "largest_error"},
+            r"'largest_error', of which smaller values are better: give your metric a name that en",
+        ),
+    ],
+)
+def test_fields_that_cannot_be_compared_are_not_monitored(config, toy, flags, message):
+    """Neither lists, nor errors by whose names rows do not say that smaller ones are better."""
+    made = config("fedavg", clients=4, rounds=1, **flags)
+    with pytest.raises(ConfigError, match=message):
+        wirelessfl.run(made, data=toy)
+    assert not made.run.out.exists()
