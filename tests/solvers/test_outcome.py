@@ -59,5 +59,6 @@ def test_a_batch_is_shown_by_its_ranges() -> None:
     solution = found.solution(FEASIBLE, (4,), None, backend="b", start=0.0, message="why")
     assert repr(solution).startswith("<Solution: batch (4,): 2 optimal, 1 infeasible, 1 feasible")
     assert "; objective 1 to 4, largest gap 0.25 [b, " in repr(solution)
-    none = found.solution(np.zeros(4, dtype=bool), (4,), None, backend="b", start=0.0)
+    empty = Outcome(np.zeros((0, 3)), np.zeros(0), np.zeros(0))
+    none = empty.solution(np.zeros(4, dtype=bool), (4,), None, backend="b", start=0.0)
     assert "objective" not in repr(none)

@@ -79,7 +79,7 @@ def test_run_prints_a_table_and_json(tmp_path, capsys):
         (
             ["run", "hfedavg", "--layers", "fc1,fc2"],
             "layers=('fc1', 'fc2') conflicts with algorithm \"hfedavg\", which does not "
-            'split layers: choose "hist", or leave layers out.',
+            'split layers: choose "hist" or "ra-fed", or leave layers out.',
         ),
         (["run", "fedavg", "--cells", "1"], "ConfigError: cells=1 conflicts with algorithm"),
         (["run", "hist", "--out", "/proc/x"], "ConfigError: out is /proc/x"),

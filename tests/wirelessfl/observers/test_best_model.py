@@ -54,7 +54,8 @@ def test_the_file_has_the_best_row_and_its_parameters(config, toy, algorithm, fl
     agrees(result.directory, result.rows, params.kept)
     names = {file.name for file in result.directory.iterdir()}
     assert names == {
-        "about.json", "best.safetensors", "checkpoint.safetensors", "config.toml", "rows.jsonl"
+        "about.json", "best.safetensors", "checkpoint.safetensors", "config.toml",
+        "partition.npz", "rows.jsonl",
     }  # fmt: skip
 
 
