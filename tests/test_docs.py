@@ -86,14 +86,16 @@ def test_the_extension_examples_run(tmp_path, monkeypatch, launcher):
             Path("example.py").write_text(code)
             started.append(launcher.start(script=tmp_path / "example.py"))
             assert started[-1].wait() == 0, started[-1].communicate()[1]
-        else:
-            words = shlex.split(code)
+        for line in () if language or file else code.replace("\\\n", " ").splitlines():
+            words = shlex.split(line)
             assert words.pop(0) == "wirelessfl"
+            more = [*small, "--out", f"run{commands}"] if words[0] == "run" else []
+            if "--network" in words and more:  # it says how many clients there are
+                more = more[2:]
             # As with the installed command, Python does not add the current folder to its path.
-            out = f"run{commands}"
-            started.append(launcher.start(*words, *small, "--out", out, safe_path=True))
+            started.append(launcher.start(*words, *more, safe_path=True))
             commands += 1
-    assert commands == 15
+    assert commands == 16
     for process in started:
         assert process.wait() == 0, process.communicate()[1]
     ruff = [sys.executable, "-m", "ruff", "check", "--select", "E,F,I,D1", "--line-length", "100"]
