@@ -86,14 +86,14 @@ def test_the_extension_examples_run(tmp_path, monkeypatch, launcher):
             Path("example.py").write_text(code)
             started.append(launcher.start(script=tmp_path / "example.py"))
             assert started[-1].wait() == 0, started[-1].communicate()[1]
-        else:
-            words = shlex.split(code)
+        for line in () if language or file else code.replace("\\\n", " ").splitlines():
+            words = shlex.split(line)
             assert words.pop(0) == "wirelessfl"
+            more = [*small, "--out", f"run{commands}"] if words[0] == "run" else []
+            if more and "--network" not in words:  # a network says how many clients there are
+                more += ["--clients", "4"]
             # As with the installed command, Python does not add the current folder to its path.
-            out = f"run{commands}"
-            clients = [] if "--network" in words else ["--clients", "4"]
-            words += [*clients, *small, "--out", out]
-            started.append(launcher.start(*words, safe_path=True))
+            started.append(launcher.start(*words, *more, safe_path=True))
             commands += 1
     assert commands == 15
     for process in started:
@@ -130,7 +130,7 @@ def test_the_examples_of_runs_run(tmp_path, monkeypatch, capsys):
     assert all(line.count("'0.") == 2 for line in lines), "two seeds each"
     Path("read.py").write_text(files["read.py"])
     runpy.run_path("read.py")
-    assert "hist on digits: 1 rounds" in capsys.readouterr().out
+    assert "hist on digits: 1 round" in capsys.readouterr().out
     with recorded() as figures:
         for line in reading.splitlines():
             assert main(shlex.split(line)[1:]) == 0, line

@@ -29,7 +29,7 @@ from wirelessfl.runs.stored_params import checked_task, stored_model, task_param
 from wirelessfl.runs.summaries import summary_of, summary_of_tasks
 from wirelessfl.runs.transitions import Transition, transitions
 from wirelessfl.setup.task_schedules import task_stream
-from wirelessfl.wording import shown, suggestion
+from wirelessfl.wording import counted, shown, suggestion
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -165,7 +165,7 @@ class RunResult:
         summary, total = self.summary(), self.total_rounds
         done = summary["round"]
         whole = self.finished or total is None
-        rounds = f"{done} rounds" if whole else f"{done} of {total} rounds"
+        rounds = counted(done, "round") if whole else f"{done} of {total} rounds"
         field = "accuracy" if "accuracy" in summary else "loss"
         value = summary[field]
         return {

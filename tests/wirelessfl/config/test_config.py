@@ -220,6 +220,7 @@ from wirelessfl.uplinks.tdma import Tdma
 class EachUpdate(FedAvg):
     """Needs each client's update, and has a setting with the name of another."""
     name = "each-update"
+    overrides = ("momentum",)
     payloads = (Payload("update", each=True),)
     clients: Annotated[int, Field(ge=1, description="of a different kind")] = 2
     momentum: float | None = None

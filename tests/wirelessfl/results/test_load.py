@@ -193,7 +193,7 @@ def test_one_line_and_a_table_for_notebooks(stored):
     """Algorithm, data, rounds, accuracy, seconds and folder; html is escaped."""
     path = stored("hist", [0.1, 0.9123], cells=2)
     run = wirelessfl.load(path)
-    assert repr(run) == f"hist on digits: 1 rounds, accuracy 0.912, 2.0 s simulated, {path}"
+    assert repr(run) == f"hist on digits: 1 round, accuracy 0.912, 2.0 s simulated, {path}"
     assert "<th style='text-align:left'>run</th>" in run._repr_html_()
     empty = wirelessfl.load(stored("fedavg", [], finished=False))
     assert "no rows yet" in repr(empty)
