@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from torch.nn.parameter import is_lazy
 
 from channels import Network
 from channels.npz import read_npz
@@ -134,7 +135,10 @@ def given_hashes(given: GivenObjects) -> dict[str, Any]:
     """
     found: dict[str, Any] = {}
     if given.model is not None:
-        shapes = {name: tuple(p.shape) for name, p in given.model.named_parameters()}
+        shapes = {  # parameters without a shape are refused later, by name
+            name: None if is_lazy(p) else tuple(p.shape)
+            for name, p in given.model.named_parameters()
+        }
         found["model"] = {
             "class": path_of(type(given.model)),
             "shapes": digest(shapes),
