@@ -17,7 +17,7 @@ from wirelessfl.config import Config
 from wirelessfl.data import Data
 from wirelessfl.design.prices import Prices
 from wirelessfl.design.untrained import (
-    FirstRounds,
+    Until,
     UntrainedCells,
     UntrainedRounds,
     UntrainedStart,
@@ -281,7 +281,7 @@ def _sessions(
     planner, start = planned.planner, training.server.cloud["params"]
     schedule: Scheduler = SessionsScheduler(sessions, config.training.rounds, warm_start.trials)
     if rounds is not None:
-        schedule = FirstRounds(schedule, rounds)
+        schedule = Until(schedule, lambda report: report.round >= rounds)
     classes = range(planned.model.data.classes)
     regime = SessionRounds(
         planner,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,13 +16,13 @@ from wirelessfl.config import Config
 from wirelessfl.data import Dataset
 from wirelessfl.design.price import Simulation, check_priceable, simulated
 from wirelessfl.design.round_picture import Lap, draw_rounds
-from wirelessfl.design.untrained import UntrainedCells
+from wirelessfl.design.untrained import Until, UntrainedCells
 from wirelessfl.errors import ConfigError
 from wirelessfl.figures import save_figure
 from wirelessfl.rounds.client_costs import ClientCosts
 from wirelessfl.rounds.client_log import ClientLog, entries, joined
 from wirelessfl.rounds.plan import Plan
-from wirelessfl.schedules.events import Decision, Event, Report, Scheduler, Stop
+from wirelessfl.schedules.events import Report, Scheduler
 from wirelessfl.setup.arguments import check_objects
 from wirelessfl.setup.given_objects import GivenObjects, configured
 from wirelessfl.training.step_counts import StepCounts
@@ -150,7 +150,7 @@ def round_timeline(
         simulation.training.log = log
         if seconds is None:
             return schedule
-        return _Until(schedule, lambda: clock.now >= seconds)
+        return Until(schedule, lambda report: clock.now >= seconds)
 
     found = simulated(config, given, rounds, report, prepare=prepare)
     if not laps:
@@ -169,33 +169,3 @@ def round_timeline(
         config.choices.uplink.radio,
         found.planned.planner.settings.steps,
     )
-
-
-@dataclass(frozen=True)
-class _Until:
-    """Ends a schedule after the round in which ``ended`` becomes true.
-
-    Args:
-        schedule: the schedule, which reports each round.
-        ended: whether to end.
-    """
-
-    schedule: Scheduler
-    ended: Callable[[], bool]
-
-    def decide(self, event: Event) -> list[Decision]:
-        """The decisions of the schedule, up to the report of the last round."""
-        decisions = self.schedule.decide(event)
-        if self.ended():
-            for place, decision in enumerate(decisions):
-                if isinstance(decision, Report):
-                    return [*decisions[: place + 1], Stop()]
-        return decisions
-
-    def snapshot(self) -> dict[str, object]:
-        """The state of the schedule."""
-        return self.schedule.snapshot()
-
-    def restore(self, state: dict[str, object]) -> None:
-        """Continue from a snapshot."""
-        self.schedule.restore(state)

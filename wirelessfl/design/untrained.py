@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -114,22 +114,22 @@ class UntrainedStart(WarmStart):
 
 
 @dataclass(frozen=True)
-class FirstRounds:
-    """Ends a schedule after the first ``rounds`` rounds.
+class Until:
+    """Ends a schedule after the first report for which ``ended`` is true.
 
     Args:
         schedule: the schedule, which reports each round.
-        rounds: number of rounds.
+        ended: whether a report is the last one.
     """
 
     schedule: Scheduler
-    rounds: int
+    ended: Callable[[Report], bool]
 
     def decide(self, event: Event) -> list[Decision]:
         """The decisions of the schedule, up to the report of the last round."""
         decisions = self.schedule.decide(event)
         for place, decision in enumerate(decisions):
-            if isinstance(decision, Report) and decision.round >= self.rounds:
+            if isinstance(decision, Report) and self.ended(decision):
                 return [*decisions[: place + 1], Stop()]
         return decisions
 

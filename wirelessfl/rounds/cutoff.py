@@ -38,7 +38,7 @@ def cut_off(service: Service, load: Load, network: Network, cutoff: float) -> Se
         cutoff: seconds from the start of an edge round.
 
     Returns:
-        Service in which late updates do not arrive, and nobody waits longer than the cut-off.
+        Service in which late updates do not arrive; no edge round outlasts the cut-off.
     """
     late = late_updates(service, load, cutoff)
     if not late.any():

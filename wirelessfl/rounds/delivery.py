@@ -36,8 +36,8 @@ def delivered(
         failures: which uploads fail; None for none.
         edge_rounds: number of edge rounds.
         stream: randomness of the failures.
-        cutoff: seconds after which nobody waits for an update any more: a client that fails until
-            then repeats its upload no longer than that.
+        cutoff: seconds from the start of an edge round to its end at the latest: clients repeat
+            failed uploads until then.
 
     Returns:
         Service of the blocks; with failures, of each edge round: [edge_rounds, senders].

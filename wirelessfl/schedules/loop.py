@@ -64,7 +64,7 @@ def simulate(
         regime: carries out its decisions.
         clock: virtual clock.
         report: evaluates a model, writes its row, and returns an event for the schedule, None, or
-            ``Stop``, which ends the run whatever the schedule has decided.
+            ``Stop``, which ends the run regardless of the schedule's decisions.
         save: writes a checkpoint; called after all events at one time, if the schedule allows it.
         tick_seconds: simulated seconds between two ticks.
 

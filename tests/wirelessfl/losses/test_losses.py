@@ -320,7 +320,7 @@ def test_a_stored_run_names_its_loss(config, toy):
 
 
 def test_flops_are_counted_with_any_loss(config):
-    """The cost of a step is that of the layers, whatever the labels."""
+    """The cost of a step is that of the layers for any kind of labels."""
     flags = {"cycles_per_flop": 1.0, "split": "iid", "clients": 4, "rounds": 1, "lr": 0.01}
     two = torch.cat([CLASSES[:, None], CLASSES[:, None]], 1).float()
     results = [

@@ -167,7 +167,7 @@ RUNS = {
 
 @pytest.mark.parametrize("name", RUNS)
 def test_runs_and_prices_agree(config, toy, name):
-    """A round lasts no longer than the cut-off of its edge rounds; nobody is late at a long one."""
+    """No round outlasts the cut-offs of its edge rounds; with a long cut-off no update is late."""
     algorithm, flags = RUNS[name]
     flags = {"rounds": 2, "path_gain_db": (-20.0, 10.0), "eval_every": 1, **flags}
     whole = config(algorithm, **flags)

@@ -107,7 +107,7 @@ def gradients(module, params, x):
 
 @pytest.mark.parametrize("name", ["written out", "of torch"])
 def test_a_submodel_is_the_full_model_without_the_omitted_neurons(name):
-    """Logits and gradients equal those of the full model whose other neurons have weights 0."""
+    """Logits and gradients equal those of the full model with zero weights for removed neurons."""
     _, widths, rows, columns = MODELS[name]
     module, x = made(name).eval(), torch.randn(5, 12)
     neurons = found(module, list(widths))
@@ -269,7 +269,7 @@ def test_full_capacity_is_fedavg_to_the_bit(config, toy, algorithm):
     ],
 )
 def test_runs_with_submodels_of_some_layers(config, toy, name, flags):
-    """Costs count the narrowed layers only, and what nobody trains does not change."""
+    """Costs count the extracted submodel; parameters that no client trains do not change."""
     flags = {"capacities": (1.0, 0.5), **flags}
     layers = ",".join(MODELS[name][1])
     setup = build(config("ra-fed", layers=layers, **flags), data=toy, model=made(name))
