@@ -36,7 +36,8 @@ def as_dataset(
 
     Floats keep their values and become float32. Bytes of images become float32 in [0, 1], with
     channels first. Other integers become int64. The data set's ``notes`` say what was changed.
-    Integer labels are classes, int64 [n]; float labels stay floats.
+    Integer labels are classes, int64 [n]; float labels stay floats. Arrays that need no conversion
+    are not copied: do not change them while a run trains.
 
     >>> import numpy as np
     >>> from wirelessfl.data import as_dataset
