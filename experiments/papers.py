@@ -9,7 +9,7 @@ from experiments.paper import Paper
 
 FOLDER = Path(__file__).parent
 """Folder whose subfolders ``PAPER/rows`` hold the stored runs."""
-NAMES = ("hist", "fedast", "fadamgc", "dynamic_clients", "ra_fed", "decided")
+NAMES = ("hist", "fedast", "fadamgc", "dynamic_clients", "ra_fed", "decided", "codesign")
 
 
 def papers() -> dict[str, Paper]:

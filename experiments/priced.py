@@ -13,8 +13,8 @@ from typing import Any
 
 from wirelessfl.config import Config
 from wirelessfl.config.unused import RADIO
-from wirelessfl.design.same_training import TABLES, check_independent, name_of, repriced
 from wirelessfl.errors import ConfigError
+from wirelessfl.pricing.same_training import TABLES, check_independent, name_of, repriced
 from wirelessfl.results.archive import StoredRun
 
 REPLACED = TABLES

@@ -14,8 +14,8 @@ from typing import Any
 
 import wirelessfl
 from wirelessfl.config import Config
-from wirelessfl.design.same_training import KEYS, RELATIVE, row_key
 from wirelessfl.errors import ConfigError
+from wirelessfl.pricing.same_training import KEYS, RELATIVE, row_key
 from wirelessfl.results.archive import SUFFIX, Row, StoredRun
 
 MARK = "repriced"

@@ -59,9 +59,9 @@ if TYPE_CHECKING:
     from wirelessfl.checking import check
     from wirelessfl.config import Config
     from wirelessfl.config.combinations import combinations
-    from wirelessfl.design.price import price
-    from wirelessfl.design.prices import Prices
     from wirelessfl.errors import ConfigError, DataError, TrainingError
+    from wirelessfl.pricing.price import price
+    from wirelessfl.pricing.prices import Prices
     from wirelessfl.results import load, load_all
     from wirelessfl.rounds.client_log import ClientLog
     from wirelessfl.rounds.mask_sizes import model_mask_sizes
@@ -95,14 +95,14 @@ _HOMES = {
     "Config": "wirelessfl.config",
     "ConfigError": "wirelessfl.errors",
     "DataError": "wirelessfl.errors",
-    "Prices": "wirelessfl.design.prices",
+    "Prices": "wirelessfl.pricing.prices",
     "TrainingError": "wirelessfl.errors",
     "check": "wirelessfl.checking",
     "combinations": "wirelessfl.config.combinations",
     "load": "wirelessfl.results",
     "load_all": "wirelessfl.results",
     "model_mask_sizes": "wirelessfl.rounds.mask_sizes",
-    "price": "wirelessfl.design.price",
+    "price": "wirelessfl.pricing.price",
     "ClientLog": "wirelessfl.rounds.client_log",
     "read_client_log": "wirelessfl.runs.client_log_file",
     "RunResult": "wirelessfl.runs.result",

@@ -10,8 +10,8 @@ from experiments.fadamgc.tables import PUBLISHED_MINUTES, PUBLISHED_ROUNDS
 from experiments.report import markdown
 from wirelessfl.algorithms import find_algorithm
 from wirelessfl.config import Config
-from wirelessfl.design.price import price
 from wirelessfl.models import ResNet18
+from wirelessfl.pricing.price import price
 from wirelessfl.results.names import NAMES
 from wirelessfl.submodels import ParamSpec
 

@@ -13,10 +13,10 @@ from experiments.report import MISSING, accuracies, markdown, reached
 from experiments.stated import identity
 from experiments.studies import Case, Results
 from wirelessfl.config import Config
-from wirelessfl.design.price import price
-from wirelessfl.design.prices import Prices
 from wirelessfl.divergence import counted
 from wirelessfl.figures import draw_curves, new_figure
+from wirelessfl.pricing.price import price
+from wirelessfl.pricing.prices import Prices
 from wirelessfl.results.names import NAMES, UPLINKS
 from wirelessfl.results.panels import draw_points, grid, legend, room, same_limits
 from wirelessfl.results.seeds import first_reaching

@@ -5,8 +5,8 @@ import pytest
 import wirelessfl
 from experiments.priced import over, priced
 from wirelessfl.config import Config
-from wirelessfl.design.same_training import BLIND, dependences
 from wirelessfl.errors import ConfigError
+from wirelessfl.pricing.same_training import BLIND, dependences
 from wirelessfl.results.archive import StoredRun
 
 SMALL = {"dataset": "digits", "rounds": 2, "local_steps": 1, "hidden": (8,), "clients": 6}

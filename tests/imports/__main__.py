@@ -14,7 +14,7 @@ PURPOSE = {
     "wirelessfl.checking": "contract tests of users' classes",
     "wirelessfl.results": "read, compare, tabulate and plot stored runs",
     "wirelessfl.runs": "run folders, rows, resume, sweeps",
-    "wirelessfl.design": "prices and timelines, without training",
+    "wirelessfl.pricing": "prices and timelines, without training",
     "wirelessfl.observers": "hooks of a run: console, early stopping, trackers",
     "wirelessfl.setup": "creates all parts of a run from its settings",
     "wirelessfl.config": "all settings, resolved once",

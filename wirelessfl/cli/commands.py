@@ -26,7 +26,7 @@ def timeline(arguments: argparse.Namespace) -> int:
     """Draw each client's work over simulated time, without training."""
     from wirelessfl.cli.flags import given_flags
     from wirelessfl.config import Config
-    from wirelessfl.design.round_timeline import RoundTimeline, round_timeline
+    from wirelessfl.pricing.round_timeline import RoundTimeline, round_timeline
     from wirelessfl.runs.files import check_writable
     from wirelessfl.runs.timeline import SECONDS, Timeline
     from wirelessfl.runs.timeline import timeline as task_timeline

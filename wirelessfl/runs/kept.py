@@ -19,10 +19,10 @@ from wirelessfl.config import Config
 from wirelessfl.config.sections import WITHOUT_RESULTS
 from wirelessfl.config.task_settings import inherited
 from wirelessfl.config.task_tables import TASK_SETTINGS
-from wirelessfl.design.same_training import check_independent, of_radio
 from wirelessfl.errors import ConfigError, DataError, TrainingError
 from wirelessfl.import_paths import short
 from wirelessfl.observers import Observer
+from wirelessfl.pricing.same_training import check_independent, of_radio
 from wirelessfl.runs.directory import Row, RunDirectory
 from wirelessfl.runs.fingerprints import NAMED, named_hashes
 from wirelessfl.runs.priced import price_run

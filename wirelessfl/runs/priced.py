@@ -16,9 +16,9 @@ from torch import Tensor
 
 from channels.streams import Stream
 from wirelessfl.config import Config
-from wirelessfl.design.price import Priced
-from wirelessfl.design.same_training import repriced
 from wirelessfl.errors import ConfigError
+from wirelessfl.pricing.price import Priced
+from wirelessfl.pricing.same_training import repriced
 from wirelessfl.runs.about import NUMERICS
 from wirelessfl.runs.directory import PARTITION, Row, RunDirectory
 from wirelessfl.runs.fingerprints import (

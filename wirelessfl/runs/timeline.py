@@ -169,7 +169,7 @@ def timeline(config: Config, seconds: float) -> Timeline:
         raise ConfigError(
             f"this timeline shows requests to clients or rounds of tasks, but algorithm "
             f"{config.algorithm['name']!r} with schedule {config.schedule['name']!r} has neither. "
-            "Call wirelessfl.design.round_timeline.round_timeline, or `wirelessfl timeline`."
+            "Call wirelessfl.pricing.round_timeline.round_timeline, or `wirelessfl timeline`."
         )
     if not (is_number(seconds) and 0 < seconds < float("inf")):
         raise ConfigError(f"seconds is {shown(seconds)}: give a finite number > 0.")

@@ -11,9 +11,9 @@ from tests.wirelessfl.runs.client_logs import SMALL, logged
 from wirelessfl import Config
 from wirelessfl.cli.main import main
 from wirelessfl.data import load_dataset
-from wirelessfl.design.round_picture import LINES
-from wirelessfl.design.round_timeline import round_timeline
 from wirelessfl.errors import ConfigError
+from wirelessfl.pricing.round_picture import LINES
+from wirelessfl.pricing.round_timeline import round_timeline
 from wirelessfl.rounds.client_log import COLUMNS
 
 CELLS = {"cells": 2, "edge_rounds": 2, "clients": 6, "local_steps": 2, "hidden": (4, 4)}

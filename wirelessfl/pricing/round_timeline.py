@@ -14,11 +14,11 @@ from channels import Network
 from channels.arguments import is_number
 from wirelessfl.config import Config
 from wirelessfl.data import Dataset
-from wirelessfl.design.price import Simulation, check_priceable, simulated
-from wirelessfl.design.round_picture import Lap, draw_rounds
-from wirelessfl.design.untrained import Until, UntrainedCells
 from wirelessfl.errors import ConfigError
 from wirelessfl.figures import save_figure
+from wirelessfl.pricing.price import Simulation, check_priceable, simulated
+from wirelessfl.pricing.round_picture import Lap, draw_rounds
+from wirelessfl.pricing.untrained import Until, UntrainedCells
 from wirelessfl.rounds.client_costs import ClientCosts
 from wirelessfl.rounds.client_log import ClientLog, entries, joined
 from wirelessfl.rounds.plan import Plan

@@ -17,9 +17,9 @@ from channels.streams import Stream
 from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.config import Config
 from wirelessfl.config.unused import COMPUTING, RADIO
-from wirelessfl.design.price import SESSION, Priced, priced
 from wirelessfl.errors import ConfigError
 from wirelessfl.guard import of_project
+from wirelessfl.pricing.price import SESSION, Priced, priced
 from wirelessfl.rounds.equal_shares import EQUAL_SHARES
 from wirelessfl.setup.network import build_network
 

@@ -15,17 +15,17 @@ from channels import Network
 from channels.streams import Stream
 from wirelessfl.config import Config
 from wirelessfl.data import Data
-from wirelessfl.design.prices import Prices
-from wirelessfl.design.untrained import (
+from wirelessfl.errors import ConfigError
+from wirelessfl.fading.base import Fading
+from wirelessfl.generators import seeded_generators
+from wirelessfl.guard import guard
+from wirelessfl.pricing.prices import Prices
+from wirelessfl.pricing.untrained import (
     Until,
     UntrainedCells,
     UntrainedRounds,
     UntrainedStart,
 )
-from wirelessfl.errors import ConfigError
-from wirelessfl.fading.base import Fading
-from wirelessfl.generators import seeded_generators
-from wirelessfl.guard import guard
 from wirelessfl.rounds.rounds import ModelRounds
 from wirelessfl.rounds.step_sizes import unchanged
 from wirelessfl.schedules import Clock, Scope, SessionsScheduler

@@ -1,0 +1,1 @@
+"""Joint design of network and training: predictions against runs."""

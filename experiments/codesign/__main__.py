@@ -1,0 +1,15 @@
+"""``python -m experiments.codesign NAME``: designs of network and training, checked by training."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from experiments.codesign import grid
+from experiments.paper import Experiment, Paper
+
+EXPERIMENTS = {"grid": Experiment("grid", grid.table)}
+PAPER = Paper("codesign", Path(__file__).with_name("settings"), EXPERIMENTS, grid.complete)
+
+if __name__ == "__main__":
+    sys.exit(PAPER.main())

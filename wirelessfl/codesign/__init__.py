@@ -1,0 +1,1 @@
+"""Network and training chosen together: pilot runs, learning curves and designs."""
