@@ -78,7 +78,7 @@ class RoundsCurve:
     @property
     def targets(self) -> FloatArray:
         """The targets, increasing accuracies in (0, 1), [targets]."""
-        return self.observed.targets
+        return np.asarray(self.observed.targets)
 
     @property
     def pilots(self) -> int:
@@ -163,7 +163,7 @@ class RoundsCurve:
             raise ConfigError("the curve was fitted with bootstrap=0: give at least 100.")
         drawn = zip(self.replicates, self.residuals, strict=True)
         found = [fit.rounds(float(target), points) * np.exp(-r) for fit, r in drawn]
-        return np.maximum(np.stack(found), 1.0)
+        return np.asarray(np.maximum(np.stack(found), 1.0))
 
     def interval(
         self,

@@ -38,7 +38,7 @@ def draw_rounds(axes: Axes, curve: RoundsCurve) -> None:
                 markersize=style().small / 1.8,
                 markerfacecolor="none" if sign else colour,
                 color=colour,
-                label=None if sign else f"{100 * target:.3g} %",
+                label=None if sign else f"target {100 * target:.3g} %",
             )
     finite = found[np.isfinite(found)]
     low = min(finite.min(initial=np.inf), observed.rounds.min())
@@ -48,7 +48,7 @@ def draw_rounds(axes: Axes, curve: RoundsCurve) -> None:
     axes.set_yscale("log")
     axes.set_xlabel("predicted from the other pilots (rounds)", fontsize=style().text)
     axes.set_ylabel("measured (rounds)", fontsize=style().text)
-    axes.legend(fontsize=style().small, frameon=False, title="target", loc="best")
+    axes.legend(fontsize=style().small, frameon=False, loc="best")
 
 
 def draw_accuracies(axes: Axes, curve: RoundsCurve) -> None:
