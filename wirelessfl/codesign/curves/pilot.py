@@ -50,8 +50,8 @@ class Pilot:
     """A training run with its settings, as ``fit_rounds`` sees it.
 
     >>> import wirelessfl
-    >>> pilot = wirelessfl.Pilot(5, 2, clients=20, rounds=[0, 10, 20], scores=[0.1, 0.6, 0.8])
-    >>> pilot.reached(0.7)
+    >>> pilot = wirelessfl.Pilot(5, 2, clients=20, rounds=[0, 10, 20], scores=[0.1, 0.5, 0.75])
+    >>> pilot.reached(0.625)
     Reached(rounds=15.0, kind='exact')
 
     Args:
