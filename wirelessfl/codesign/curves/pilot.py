@@ -180,7 +180,8 @@ class Pilot:
             return Reached(max(last, 1.0), EARLY)
         before, after = best[place - 1], best[place]
         first = float(self.rounds[place - 1])
-        return Reached(first + (last - first) * (target - before) / (after - before), EXACT)
+        share = float((target - before) / (after - before))
+        return Reached(first + (last - first) * share, EXACT)
 
 
 def _check(rows: Sequence[Mapping[str, Any]], settings: Mapping[str, Any]) -> None:

@@ -21,10 +21,12 @@ def table(curve: Curve) -> str:
 def _lines(curve: Curve) -> Iterator[str]:
     observed = curve.observed
     wall = sum(run.wall_seconds for run in curve.runs)
-    pairs = observed.rounds.size
-    bounds = f"{int(observed.censored.sum())} censored, {int(observed.early.sum())} before the first evaluation"
-    yield f"Rounds to a validation accuracy, from {len(curve.runs)} pilots ({wall:.0f} s of training)"
-    yield f"pilots x targets: {pairs} ({bounds})"
+    censored, early = int(observed.censored.sum()), int(observed.early.sum())
+    yield f"Rounds to a validation accuracy, from {len(curve.runs)} pilots"
+    yield f"training of the pilots: {wall:.0f} wall-clock seconds"
+    yield f"pilots x targets: {observed.rounds.size}"
+    yield f"  end before the target: {censored}"
+    yield f"  reach it before the first evaluation: {early}"
     yield ""
     yield "form                  error of left-out pilots"
     for form, error in curve.errors.items():
@@ -35,14 +37,12 @@ def _lines(curve: Curve) -> Iterator[str]:
         if np.any(values):
             yield f"{name:20}  " + "  ".join(f"{value:>8.4g}" for value in np.atleast_1d(values))
     yield ""
-    targets = "  ".join(f"{target:>17.4g}" for target in curve.observed.targets)
-    yield f"{'validation accuracy':22}{targets}"
-    yield f"{'rounds':22}" + "  ".join(
-        [f"{'measured':>8} {'left out':>8}"] * len(curve.observed.targets)
-    )
+    targets = observed.targets
+    yield f"{'validation accuracy':22}" + "  ".join(f"{target:>17.4g}" for target in targets)
+    yield f"{'rounds':22}" + "  ".join([f"{'measured':>8} {'left out':>8}"] * len(targets))
     for i, run in enumerate(curve.runs):
         cells = []
-        for t in range(len(curve.observed.targets)):
+        for t in range(len(targets)):
             sign = ">" if observed.censored[i, t] else "<" if observed.early[i, t] else ""
             measured = f"{sign}{observed.rounds[i, t]:.4g}"
             cells.append(f"{measured:>8} {curve.left_out[i, t]:>8.4g}")
