@@ -25,6 +25,10 @@ Design without training:
     Prices            what price returns: seconds, bytes and joules of each round
     model_mask_sizes  the problem of submodel sizes for your own model and channels
 
+Design network and training together:
+    pilot             train a few short runs, from which a learning curve is fitted
+    Pilots            what pilot returns: the runs, their number and their curve
+
 Test your own parts:
     check             whether your algorithm, uplink, model, ... does what its kind requires
 
@@ -57,6 +61,7 @@ from wirelessfl import import_paths as import_paths  # lets every process import
 
 if TYPE_CHECKING:
     from wirelessfl.checking import check
+    from wirelessfl.codesign.pilots import Pilots, pilot
     from wirelessfl.config import Config
     from wirelessfl.config.combinations import combinations
     from wirelessfl.errors import ConfigError, DataError, TrainingError
@@ -76,6 +81,7 @@ if TYPE_CHECKING:
         "Config",
         "ConfigError",
         "DataError",
+        "Pilots",
         "Prices",
         "RunResult",
         "TrainingError",
@@ -84,6 +90,7 @@ if TYPE_CHECKING:
         "load",
         "load_all",
         "model_mask_sizes",
+        "pilot",
         "price",
         "read_client_log",
         "resume",
@@ -95,6 +102,7 @@ _HOMES = {
     "Config": "wirelessfl.config",
     "ConfigError": "wirelessfl.errors",
     "DataError": "wirelessfl.errors",
+    "Pilots": "wirelessfl.codesign.pilots",
     "Prices": "wirelessfl.pricing.prices",
     "TrainingError": "wirelessfl.errors",
     "check": "wirelessfl.checking",
@@ -102,6 +110,7 @@ _HOMES = {
     "load": "wirelessfl.results",
     "load_all": "wirelessfl.results",
     "model_mask_sizes": "wirelessfl.rounds.mask_sizes",
+    "pilot": "wirelessfl.codesign.pilots",
     "price": "wirelessfl.pricing.price",
     "ClientLog": "wirelessfl.rounds.client_log",
     "read_client_log": "wirelessfl.runs.client_log_file",
