@@ -28,6 +28,9 @@ Design without training:
 Design network and training together:
     pilot             train a few short runs, from which a learning curve is fitted
     Pilots            what pilot returns: the runs, their number and their curve
+    fit_rounds        rounds to an accuracy as a function of the settings, from pilot runs
+    RoundsCurve       what fit_rounds returns: rounds, intervals, accuracies
+    Pilot             a run as fit_rounds sees it
 
 Test your own parts:
     check             whether your algorithm, uplink, model, ... does what its kind requires
@@ -61,6 +64,7 @@ from wirelessfl import import_paths as import_paths  # lets every process import
 
 if TYPE_CHECKING:
     from wirelessfl.checking import check
+    from wirelessfl.codesign.curves import Pilot, RoundsCurve, fit_rounds
     from wirelessfl.codesign.pilots import Pilots, pilot
     from wirelessfl.config import Config
     from wirelessfl.config.combinations import combinations
@@ -81,12 +85,15 @@ if TYPE_CHECKING:
         "Config",
         "ConfigError",
         "DataError",
+        "Pilot",
         "Pilots",
         "Prices",
+        "RoundsCurve",
         "RunResult",
         "TrainingError",
         "check",
         "combinations",
+        "fit_rounds",
         "load",
         "load_all",
         "model_mask_sizes",
@@ -102,11 +109,14 @@ _HOMES = {
     "Config": "wirelessfl.config",
     "ConfigError": "wirelessfl.errors",
     "DataError": "wirelessfl.errors",
+    "Pilot": "wirelessfl.codesign.curves",
     "Pilots": "wirelessfl.codesign.pilots",
     "Prices": "wirelessfl.pricing.prices",
+    "RoundsCurve": "wirelessfl.codesign.curves",
     "TrainingError": "wirelessfl.errors",
     "check": "wirelessfl.checking",
     "combinations": "wirelessfl.config.combinations",
+    "fit_rounds": "wirelessfl.codesign.curves",
     "load": "wirelessfl.results",
     "load_all": "wirelessfl.results",
     "model_mask_sizes": "wirelessfl.rounds.mask_sizes",

@@ -20,7 +20,9 @@ from wirelessfl.setup.network import build_network
 VALIDATION = 0.1
 """Fraction of the training data held out if the settings hold out none."""
 EVALUATIONS = 100
-"""Evaluations of a pilot that trains to its last round."""
+"""Evaluations of a pilot, about."""
+UP_TO_TARGET = 4
+"""Rounds of a pilot over those that it is expected to need to its target."""
 FEWEST_ROUNDS = 5
 OWN_RUN = ("out", "client_log", "keep_best", "track")
 OWN_EVALUATION = ("eval_every", "eval_first", "stop_at_target", "patience", "min_delta", "metric")
@@ -86,9 +88,11 @@ def of_pilot(
     elif config.training.clients_per_round is not None:
         tables.pop("select", None)
     evaluation = _without(tables, "evaluation", OWN_EVALUATION)
-    evaluation["eval_every"] = max(rounds // EVALUATIONS, 1)
+    expected = rounds
     if evaluation.get("target") is not None:
         evaluation["stop_at_target"] = True
+        expected = rounds // UP_TO_TARGET
+    evaluation["eval_every"] = max(expected // EVALUATIONS, 1)
     data = dict(tables.get("data") or {})
     data["validation_fraction"] = config.data.validation_fraction or VALIDATION
     algorithm = _without(tables, "algorithm", ("mask_sizes", "mask_shares", "size_cap"))
