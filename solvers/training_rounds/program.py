@@ -60,36 +60,42 @@ class Answer(NamedTuple):
 
 
 def solve_program(
-    model: Model, case: Case, scales: tuple[float, float], whole: bool
+    model: Model, local: int, case: Case, scales: tuple[float, float], whole: bool
 ) -> Answer | str:
     """The best sizes and ends for the tangents known so far, or why HiGHS has none.
 
     Args:
         model: tangents.
+        local: place of the local steps.
         case: constraints.
         scales: typical seconds of a local phase, and typical cost.
         whole: whether steps are integers, not fractions.
     """
     for steep in _STEEP if case.weights[1] else _STEEP[:1]:
-        found = _solve(model, case, scales, whole, steep)
+        found = _solve(model, local, case, scales, whole, steep)
         if not isinstance(found, str):
             break
     return found
 
 
 def _solve(
-    model: Model, case: Case, scales: tuple[float, float], whole: bool, steep: float
+    model: Model,
+    local: int,
+    case: Case,
+    scales: tuple[float, float],
+    whole: bool,
+    steep: float,
 ) -> Answer | str:
     from scipy.optimize import Bounds, LinearConstraint, milp  # SciPy loads slowly
     from scipy.sparse import csr_array
 
-    draws, number = model.shape
+    draws, number = model.units.shape
     a_second = _UNIT * scales[0]
     second, joule = (weight / draws for weight in case.weights)
     a_cost = _UNIT * scales[1]
     step = 1.0 if whole else float(max(case.quota, 1))
     used = case.high + case.fixed > 0
-    soonest = np.where(used, model.surely / a_second, 0.0)
+    soonest = np.where(used, model.units.soonest[local] / a_second, 0.0)
     lost = case.lost / a_second
     cell = np.broadcast_to(np.arange(number), (draws, number))
     end = number + np.broadcast_to(np.arange(draws)[:, None], (draws, number))
@@ -103,19 +109,21 @@ def _solve(
     cost = [np.zeros(number), np.full(draws, second * a_second / a_cost)]
     if joule:
         # Energies in units of cost, w_E / draws of a joule.
-        units = model.tangents.per_unit * joule / a_cost
-        slopes = model.tangents.per_second * joule * a_second / a_cost
+        relevant = model.relevant(local)
+        points = np.flatnonzero(relevant.any((1, 2)))
+        units, slopes = (np.where(relevant, x, 0.0)[points] for x in model.lines(local))
+        units, slopes = units * joule / a_cost, slopes * joule * a_second / a_cost
         flat = (np.abs(units) * step < steep) & (-slopes < steep) & used
-        points = np.flatnonzero(flat.any((1, 2)))
-        units, slopes = (np.where(flat, x, 0.0)[points] for x in (units, slopes))
-        row = 1 + place.size * (1 + np.arange(len(points)))[:, None, None] + place
-        energy = number + draws + place
+        flat &= (units != 0) | (slopes != 0)
+        line, draw, of = np.nonzero(flat)
+        units, slopes = units[flat], slopes[flat]
+        row = 1 + place.size + np.arange(len(line))
         parts += [
-            (units * step, row, np.broadcast_to(cell, row.shape)),
-            (slopes, row, np.broadcast_to(end, row.shape)),
-            (np.full(row.shape, -1.0), row, np.broadcast_to(energy, row.shape)),
+            (units * step, row, of),
+            (slopes, row, number + draw),
+            (np.full(len(row), -1.0), row, number + draws + place[draw, of]),
         ]
-        right.append((slopes * lost - units * case.fixed).ravel())
+        right.append(slopes * lost[draw, of] - units * case.fixed[of])
         cost.append(np.ones(place.size))
     value, row_of, column = (np.concatenate([part[i].ravel() for part in parts]) for i in range(3))
     keep = value != 0

@@ -14,13 +14,12 @@ from typing import NamedTuple
 import numpy as np
 
 from channels.arrays import BoolArray, FloatArray
-from solvers.bands.least_time import least_time
 from solvers.joint.energy_cells import EnergyCells
 from solvers.joint.weighted import rounded
 from solvers.training_rounds.problem import Problem, proportion
 from solvers.training_rounds.program import Case, solve_program
 from solvers.training_rounds.spend import Phases, spend
-from solvers.training_rounds.units import FullPower, Model, Units, units_of
+from solvers.training_rounds.units import Model, Units
 
 GAP = 3e-5
 """Relative gap at which the search ends."""
@@ -67,10 +66,12 @@ class Search:
             deadline = problem.max_seconds / problem.rounds[..., None] - self.shared
         self.latest = deadline / problem.edge_rounds[:, None]
         """Latest ends of a local phase, [largest, local steps, edge rounds, draws]."""
-        self.tau = self._shortest()
+        units = Units(problem)
+        self.tau = units.soonest
         """Seconds that a unit takes at least, [local steps, draws, cells]."""
         self.alive, self.high = self._reachable()
-        self._models: dict[int, Model] = {}
+        self.model = Model(units, problem.weights[1] > 0 and not problem.fixed)
+        self.turns = np.zeros(problem.rounds.shape, dtype=np.int64)
         shape = problem.rounds.shape
         alone = not apart.any() and problem.max_seconds == np.inf
         key = np.arange(problem.rounds.size).reshape(shape)
@@ -83,33 +84,6 @@ class Search:
         self.steps: dict[int, FloatArray] = {}
         self.scale = 0.0
         self.messages: list[str] = []
-
-    def _shortest(self) -> FloatArray:
-        problem = self.problem
-        parts = [problem.at(int(h)) for h in problem.local_steps]
-        none = np.zeros(problem.cells.bits.shape)
-        able = ~problem.cells.unable(np.ones(len(problem.cells.band)))[:, None]
-        stacked = EnergyCells(
-            *(
-                np.concatenate([np.where(able, getattr(p, name), 0.0) for p in parts])
-                if name in ("bits", "cycles")
-                else np.tile(none, (len(parts), 1))
-                if name in ("more_bits", "more_cycles")
-                else np.concatenate([getattr(p, name) for p in parts])
-                for name in EnergyCells._fields
-            )
-        )
-        if problem.bands == "equal":
-            count = np.count_nonzero(problem.cells.bits + problem.cells.more_bits > 0, axis=-1)
-            tau = FullPower(stacked, np.tile(count, len(parts))).soonest[1]
-        else:
-            tau = np.zeros(len(stacked.band))
-            busy = np.flatnonzero((stacked.bits + stacked.cycles > 0).any(-1))
-            ones = np.ones(len(busy))
-            tau[busy] = least_time(
-                stacked.rows(busy).rounds(ones, 1.0).cells(np.arange(len(busy)))
-            )[1]
-        return np.asarray(tau.reshape(len(parts), *problem.shape))
 
     def _reachable(self) -> tuple[BoolArray, FloatArray]:
         """Points with feasible sizes, and the largest sizes [..., cells] that end in time."""
@@ -131,15 +105,6 @@ class Search:
             steps = window / tau
         steps = np.where(tau > 0, steps, np.where(window >= 0, np.inf, -1.0)).min(-2)
         return np.asarray(np.floor(steps - self.fixed + 1e-9))
-
-    def model(self, local: int) -> Model:
-        """Tangents at a place of the local steps."""
-        if local not in self._models:
-            problem = self.problem
-            cells = problem.at(int(problem.local_steps[local]))
-            units: Units = units_of(cells, problem.bands)
-            self._models[local] = Model(units, problem.shape, problem.weights[1] > 0)
-        return self._models[local]
 
     def cost(self, phase: FloatArray) -> FloatArray:
         """Cost of the training, by that of the local phase, [largest, local steps, edge rounds]."""
@@ -240,49 +205,54 @@ class Search:
         problem, key = self.problem, int(self.key[point])
         if self.shared_phase:
             e = 0
-        model, whole = self.model(h), self.stage[point] == 1
+        whole = bool(self.stage[point] == 1)
         case = Case(
             self.fixed, problem.low[m], self.high[m, h, e], problem.quota, self.lost[e],
             self.latest[m, h, e], problem.weights,
         )  # fmt: skip
         lower, upper = float(self.lower[point]), float(np.fmin(self.upper[point], np.inf))
-        scales = self._scales(model, case)
-        previous = 0.0
-        for _ in range(_MAX_TURNS):
-            answer = solve_program(model, case, scales, bool(whole))
-            if isinstance(answer, str):
-                self.messages.append(answer)
-                break
-            lower = max(lower, min(answer.bound, upper))
-            steps = rounded(answer.steps, case.low, case.high, case.quota)
-            cost = self._tried(model, case, answer.steps, answer.ends)
-            reached = cost if whole else self._tried(model, case, steps, answer.ends)
-            if reached < upper:
-                upper, self.steps[key] = reached, steps
-            done = not problem.weights[1] or cost - lower <= GAP / 3 * cost
-            if done or (not whole and lower - previous <= GAP / 30 * lower):
-                break
-            previous = lower
-        closed = upper - lower <= GAP * upper
-        self._learn(key, lower, upper, 2 if whole or closed else 1)
+        answer = solve_program(self.model, h, case, self._scales(h, case), whole)
+        if isinstance(answer, str):
+            self.messages.append(answer)
+            self._learn(key, lower, upper, 2)
+            return
+        gained, lower = answer.bound - lower, max(lower, min(answer.bound, upper))
+        cost = self._tried(h, case, answer.steps, answer.ends, not whole)
+        self.turns[self.key == key] += 1
+        done = cost - lower <= GAP / 3 * cost or self.turns[point] >= _MAX_TURNS
+        done |= not whole and gained <= GAP / 30 * lower
+        steps = answer.steps
+        if not whole:
+            steps = rounded(steps, case.low, case.high, case.quota)
+            cost = self._tried(h, case, steps, answer.ends, False) if done else np.inf
+        if cost < upper:
+            upper, self.steps[key] = cost, steps
+        closed = upper < np.inf and upper - lower <= GAP * upper
+        stage = 2 if closed or (whole and done) else 1 if whole or done else 0
+        self._learn(key, lower, upper, stage)
 
-    def _scales(self, model: Model, case: Case) -> tuple[float, float]:
+    def _scales(self, local: int, case: Case) -> tuple[float, float]:
         """Typical seconds and cost of a phase."""
         sizes = case.quota / len(case.low) + case.fixed
-        seconds = float((model.soonest * sizes + case.lost).max()) or 1.0
+        soonest = self.tau[local]
+        seconds = float((soonest * sizes + case.lost).max()) or 1.0
         second, joule = case.weights
         if not joule:
             return seconds, second * seconds
-        ends = np.where(np.isfinite(case.latest), case.latest, seconds)
-        tau = np.maximum((ends[:, None] - case.lost) / np.maximum(sizes, 1e-9), model.soonest)
-        energy = (sizes * model.add(tau[None])[0]).sum() / model.shape[0]
-        cost = second * seconds + joule * energy
-        return seconds, float(cost) if np.isfinite(cost) and cost > 0 else 1.0
+        ends = np.where(np.isfinite(case.latest), case.latest, 2 * seconds)
+        tau = np.maximum((ends[:, None] - case.lost) / np.maximum(sizes, 1e-9), soonest)
+        base, slope = self.model.lines(local)
+        energy = (sizes * np.maximum((base + slope * tau).max(0), 0.0)).sum() / len(case.latest)
+        cost = second * float(ends.mean()) + joule * float(energy)
+        return seconds, cost if np.isfinite(cost) and cost > 0 else 1.0
 
-    def _tried(self, model: Model, case: Case, steps: FloatArray, ends: FloatArray) -> float:
+    def _tried(
+        self, local: int, case: Case, steps: FloatArray, ends: FloatArray, near: bool
+    ) -> float:
         """Cost of sizes, whole or not, with ends no sooner than possible; adds tangents there."""
         size = steps + case.fixed
-        needed = (size * model.soonest + case.lost).max(-1)
+        soonest = self.tau[local]
+        needed = (size * soonest + case.lost).max(-1)
         ends = np.maximum(ends, needed)
         if (needed > case.latest * (1 + 1e-12)).any():
             return np.inf
@@ -292,7 +262,7 @@ class Search:
         if case.weights[1]:
             window = ends[:, None] - case.lost
             safe = np.where(size > 0, size, 1.0)
-            energy = model.refine(np.maximum(window / safe, model.soonest))
+            energy = self.model.refine(np.maximum(window / safe, soonest), local, near)
             joules = np.where(size > 0, size * energy, 0.0).sum(-1)
             cost += case.weights[1] * float(joules.mean())
         return cost
