@@ -17,7 +17,7 @@ from channels.arrays import BoolArray, FloatArray
 from solvers.joint.energy_cells import EnergyCells
 from solvers.joint.weighted import rounded
 from solvers.training_rounds.problem import Problem, proportion
-from solvers.training_rounds.program import Case, solve_program
+from solvers.training_rounds.program import Answer, Case, Cut, solve_program
 from solvers.training_rounds.spend import Phases, spend
 from solvers.training_rounds.units import Model, Units
 
@@ -84,6 +84,10 @@ class Search:
         self.steps: dict[int, FloatArray] = {}
         self.scale = 0.0
         self.messages: list[str] = []
+        sizes = problem.quota / problem.shape[1]
+        self.near_steps = np.full(problem.shape[1], sizes)
+        """Sizes and ends of the last design, near which tangents matter most."""
+        self.near_ends = 2 * (self.tau[len(self.tau) // 2] * (sizes + self.fixed)).max(-1)
 
     def _reachable(self) -> tuple[BoolArray, FloatArray]:
         """Points with feasible sizes, and the largest sizes [..., cells] that end in time."""
@@ -207,51 +211,85 @@ class Search:
             e = 0
         whole = bool(self.stage[point] == 1)
         case = Case(
-            self.fixed, problem.low[m], self.high[m, h, e], problem.quota, self.lost[e],
+            h, self.fixed, problem.low[m], self.high[m, h, e], problem.quota, self.lost[e],
             self.latest[m, h, e], problem.weights,
         )  # fmt: skip
-        lower, upper = float(self.lower[point]), float(np.fmin(self.upper[point], np.inf))
-        answer = solve_program(self.model, h, case, self._scales(h, case), whole)
+        answer = self._program(case, whole)
         if isinstance(answer, str):
             self.messages.append(answer)
-            self._learn(key, lower, upper, 2)
+            self._learn(key, 0.0, np.inf, 2)
             return
-        gained, lower = answer.bound - lower, max(lower, min(answer.bound, upper))
-        cost = self._tried(h, case, answer.steps, answer.ends, not whole)
+        before, upper = float(self.lower[point]), float(np.fmin(self.upper[point], np.inf))
+        if answer.cut is None:
+            self._learn(key, min(answer.bound, upper), np.inf, 1)
+        else:
+            self.lower = np.maximum(self.lower, self._everywhere(answer.cut))
+        lower = float(self.lower[point])
+        cost = self._tried(case, answer.steps, answer.ends, not whole)
         self.turns[self.key == key] += 1
         done = cost - lower <= GAP / 3 * cost or self.turns[point] >= _MAX_TURNS
-        done |= not whole and gained <= GAP / 30 * lower
+        done |= not whole and lower - before <= GAP / 30 * lower
         steps = answer.steps
         if not whole:
             steps = rounded(steps, case.low, case.high, case.quota)
-            cost = self._tried(h, case, steps, answer.ends, False) if done else np.inf
+            cost = self._tried(case, steps, answer.ends, False) if done else np.inf
         if cost < upper:
             upper, self.steps[key] = cost, steps
         closed = upper < np.inf and upper - lower <= GAP * upper
         stage = 2 if closed or (whole and done) else 1 if whole or done else 0
-        self._learn(key, lower, upper, stage)
+        self._learn(key, 0.0, upper, stage)
 
-    def _scales(self, local: int, case: Case) -> tuple[float, float]:
+    def _program(self, case: Case, whole: bool) -> Answer | str:
+        """Solve the program with the tangents near the last design."""
+        size = np.maximum(self.near_steps + case.fixed, 1e-9)
+        tau = np.maximum((self.near_ends[:, None] - case.lost) / size, self.tau[case.local])
+        lines = self.model.relevant(case.local, tau)
+        answer = solve_program(self.model, case, lines, self._scales(case), whole)
+        if not isinstance(answer, str):
+            self.near_steps, self.near_ends = answer.steps, answer.ends
+        return answer
+
+    def _everywhere(self, cut: Cut) -> FloatArray:
+        """What a cut says about U at all points, [largest, local steps, edge rounds]."""
+        problem = self.problem
+        steps = problem.local_steps[:, None, None]
+        each = (cut.per_time * self.tau + cut.base + cut.per_step * steps).sum(1)  # per size
+        ends = 0.0 if problem.weights[0] else self.latest
+        with np.errstate(invalid="ignore"):
+            ends = np.where(cut.rest < 0, self.latest, ends) * cut.rest
+        bound = np.where(cut.rest == 0, 0.0, ends).sum(-1)
+        bound = bound + (self.lost * (cut.per_time - cut.per_second)).sum((1, 2))
+        bound = bound + (each @ self.fixed)[:, None]
+        order = each.argsort(-1)
+        each = np.take_along_axis(each, order, -1)[:, None]
+        order = np.broadcast_to(order[:, None], self.high.shape)
+        low = np.broadcast_to(problem.low[:, None, None], self.high.shape)
+        low, high = (np.take_along_axis(x, order, -1) for x in (low, self.high))
+        room = high - low
+        missing = problem.quota - low.sum(-1, keepdims=True) - (room.cumsum(-1) - room)
+        sizes = low + np.clip(missing, 0, np.maximum(room, 0))
+        found = bound + (each * sizes).sum(-1)
+        return np.where(self.alive & np.isfinite(found), found * (1 - 1e-12), 0.0)
+
+    def _scales(self, case: Case) -> tuple[float, float]:
         """Typical seconds and cost of a phase."""
         sizes = case.quota / len(case.low) + case.fixed
-        soonest = self.tau[local]
+        soonest = self.tau[case.local]
         seconds = float((soonest * sizes + case.lost).max()) or 1.0
         second, joule = case.weights
         if not joule:
             return seconds, second * seconds
         ends = np.where(np.isfinite(case.latest), case.latest, 2 * seconds)
         tau = np.maximum((ends[:, None] - case.lost) / np.maximum(sizes, 1e-9), soonest)
-        base, slope = self.model.lines(local)
+        base, slope = self.model.lines(case.local)
         energy = (sizes * np.maximum((base + slope * tau).max(0), 0.0)).sum() / len(case.latest)
         cost = second * float(ends.mean()) + joule * float(energy)
         return seconds, cost if np.isfinite(cost) and cost > 0 else 1.0
 
-    def _tried(
-        self, local: int, case: Case, steps: FloatArray, ends: FloatArray, near: bool
-    ) -> float:
+    def _tried(self, case: Case, steps: FloatArray, ends: FloatArray, near: bool) -> float:
         """Cost of sizes, whole or not, with ends no sooner than possible; adds tangents there."""
         size = steps + case.fixed
-        soonest = self.tau[local]
+        soonest = self.tau[case.local]
         needed = (size * soonest + case.lost).max(-1)
         ends = np.maximum(ends, needed)
         if (needed > case.latest * (1 + 1e-12)).any():
@@ -262,7 +300,7 @@ class Search:
         if case.weights[1]:
             window = ends[:, None] - case.lost
             safe = np.where(size > 0, size, 1.0)
-            energy = self.model.refine(np.maximum(window / safe, soonest), local, near)
+            energy = self.model.refine(np.maximum(window / safe, soonest), case.local, near)
             joules = np.where(size > 0, size * energy, 0.0).sum(-1)
             cost += case.weights[1] * float(joules.mean())
         return cost

@@ -24,8 +24,12 @@ _START = np.array([1.0, 1.03, 1.1, 1.3, 1.8, 2.8, 5.0, 12.0, 50.0])
 """First tangents, relative to the shortest time of a unit."""
 _FIRST = 5
 """Numbers of local steps of the first tangents."""
-_SAMPLE = np.geomspace(1.0, 1000.0, 40)
+_SAMPLE = np.geomspace(1.0, 1000.0, 10)[:, None, None]
 """Times at which tangents are compared, relative to the shortest."""
+_NEAR = np.geomspace(0.7, 1.4, 6)[:, None, None]
+"""Those relative to a design."""
+_CLOSE = np.log(2.0)
+"""Logarithmic distance of tangents that are all used."""
 
 
 class Lines(NamedTuple):
@@ -182,25 +186,26 @@ class Model:
         return np.asarray(self.add(np.stack(points), np.full(len(points), local))[0])
 
     def lines(self, local: int) -> tuple[FloatArray, FloatArray]:
-        """Joules per unit and per second [lines, draws, cells] of tangents at H."""
-        return self.values(local), self._lines.per_second
-
-    def values(self, local: int) -> FloatArray:
-        """Joules per unit of the tangents at H, [lines, draws, cells]."""
+        """Joules per unit and per second [lines, draws, cells] of the tangents at H."""
         steps = float(self.units.local_steps[local])
-        return np.asarray(self._lines.base + self._lines.per_step * steps)
+        lines = self._lines
+        return lines.base + lines.per_step * steps, lines.per_second
 
-    def relevant(self, local: int) -> BoolArray:
-        """Tangents [lines, draws, cells] that matter at H: those made there, or best somewhere."""
+    def known(self, which: tuple[IntArray, ...]) -> Lines:
+        """Some of the tangents, by their places in the three axes."""
+        return Lines(*(array[which] for array in self._lines))
+
+    def relevant(self, local: int, tau: FloatArray) -> BoolArray:
+        """Tangents [lines, draws, cells] that matter at H: close to ``tau``, or best somewhere.
+
+        Args:
+            local: place of the local steps.
+            tau: seconds per unit of the designs of interest, [draws, cells].
+        """
         base, slope = self.lines(local)
-        tau = self.units.soonest[local] * _SAMPLE[:, None, None]
-        best = np.full(tau.shape, -np.inf)
-        which = np.zeros(tau.shape, np.int64)
-        for i in range(len(base)):
-            value = base[i] + slope[i] * tau
-            more = value > best
-            best, which = np.where(more, value, best), np.where(more, i, which)
-        keep = np.zeros(base.shape, dtype=np.bool_)
-        keep[self.local == local] = True
-        np.put_along_axis(keep, which, True, 0)
+        times = np.concatenate([self.units.soonest[local] * _SAMPLE, tau * _NEAR])
+        near = np.abs(np.log(self.tau / tau)) < _CLOSE
+        keep: BoolArray = np.asarray((self.local == local)[:, None, None] & near)
+        for each in times if len(keep) else ():
+            np.put_along_axis(keep, (base + slope * each).argmax(0)[None], True, 0)
         return keep
