@@ -21,8 +21,11 @@ Read stored runs, without training:
     read_client_log   the client log of a run
 
 Design without training:
-    price             what the rounds of a configuration cost
+    price             what the rounds of a configuration cost, or a trained run over other networks
     Prices            what price returns: seconds, bytes and joules of each round
+    PricedRun         the rows of a trained run with the seconds and joules of another radio
+    NetworkPrices     the same rounds over many networks, as arrays
+    PricedNetworks    a trained run over many networks
     model_mask_sizes  the problem of submodel sizes for your own model and channels
 
 Test your own parts:
@@ -60,9 +63,11 @@ if TYPE_CHECKING:
     from wirelessfl.config import Config
     from wirelessfl.config.combinations import combinations
     from wirelessfl.errors import ConfigError, DataError, TrainingError
-    from wirelessfl.pricing.price import price
+    from wirelessfl.pricing.network_prices import NetworkPrices
     from wirelessfl.pricing.prices import Prices
     from wirelessfl.results import load, load_all
+    from wirelessfl.results.price import price
+    from wirelessfl.results.priced_runs import PricedNetworks, PricedRun
     from wirelessfl.rounds.client_log import ClientLog
     from wirelessfl.rounds.mask_sizes import model_mask_sizes
     from wirelessfl.runs.client_log_file import read_client_log
@@ -76,6 +81,9 @@ if TYPE_CHECKING:
         "Config",
         "ConfigError",
         "DataError",
+        "NetworkPrices",
+        "PricedNetworks",
+        "PricedRun",
         "Prices",
         "RunResult",
         "TrainingError",
@@ -95,6 +103,9 @@ _HOMES = {
     "Config": "wirelessfl.config",
     "ConfigError": "wirelessfl.errors",
     "DataError": "wirelessfl.errors",
+    "NetworkPrices": "wirelessfl.pricing.network_prices",
+    "PricedNetworks": "wirelessfl.results.priced_runs",
+    "PricedRun": "wirelessfl.results.priced_runs",
     "Prices": "wirelessfl.pricing.prices",
     "TrainingError": "wirelessfl.errors",
     "check": "wirelessfl.checking",
@@ -102,7 +113,7 @@ _HOMES = {
     "load": "wirelessfl.results",
     "load_all": "wirelessfl.results",
     "model_mask_sizes": "wirelessfl.rounds.mask_sizes",
-    "price": "wirelessfl.pricing.price",
+    "price": "wirelessfl.results.price",
     "ClientLog": "wirelessfl.rounds.client_log",
     "read_client_log": "wirelessfl.runs.client_log_file",
     "RunResult": "wirelessfl.runs.result",

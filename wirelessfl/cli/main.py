@@ -19,6 +19,7 @@ from wirelessfl.cli.completion import add_completion
 from wirelessfl.cli.doctor import add_doctor
 from wirelessfl.cli.listing import add_list
 from wirelessfl.cli.parser import Parser
+from wirelessfl.cli.price import add_price
 from wirelessfl.cli.results import add_result_commands
 from wirelessfl.errors import ConfigError, DataError, TrainingError, out_of_memory
 from wirelessfl.processes import launched
@@ -170,6 +171,7 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
 
                 add_budget_arguments(budget)
             _add_run_flags(command, words[1:], name)
+    add_price(subparsers, words, TRUST)
     resume = subparsers.add_parser(
         "resume",
         help="resume an interrupted run, or extend a run: wirelessfl resume DIR --rounds 50",
