@@ -118,4 +118,4 @@ def test_networks_together_are_the_networks_one_by_one(uplink, runs, no_data):
             alone = wirelessfl.price(runs[name], network=network, uplink=UPLINKS[uplink])
             assert_same(found[place].rows, alone.rows)
             assert found[place].settings == alone.settings
-        assert len(np.unique(found.joules[:, -1])) > 3
+        assert len(np.unique(found.joules[:, -1])) >= 3
