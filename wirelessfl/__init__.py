@@ -26,6 +26,9 @@ Design without training:
     PricedRun         the rows of a trained run with the seconds and joules of another radio
     NetworkPrices     the same rounds over many networks, as arrays
     PricedNetworks    a trained run over many networks
+    plan              what a round costs with each access, side by side
+    Options           what plan returns: an Option for each access
+    Option            seconds, bytes and joules of a round with one access
     model_mask_sizes  the problem of submodel sizes for your own model and channels
 
 Test your own parts:
@@ -64,6 +67,7 @@ if TYPE_CHECKING:
     from wirelessfl.config.combinations import combinations
     from wirelessfl.errors import ConfigError, DataError, TrainingError
     from wirelessfl.pricing.network_prices import NetworkPrices
+    from wirelessfl.pricing.options import Option, Options, plan
     from wirelessfl.pricing.prices import Prices
     from wirelessfl.results import load, load_all
     from wirelessfl.results.price import price
@@ -82,6 +86,8 @@ if TYPE_CHECKING:
         "ConfigError",
         "DataError",
         "NetworkPrices",
+        "Option",
+        "Options",
         "PricedNetworks",
         "PricedRun",
         "Prices",
@@ -92,6 +98,7 @@ if TYPE_CHECKING:
         "load",
         "load_all",
         "model_mask_sizes",
+        "plan",
         "price",
         "read_client_log",
         "resume",
@@ -106,6 +113,8 @@ _HOMES = {
     "NetworkPrices": "wirelessfl.pricing.network_prices",
     "PricedNetworks": "wirelessfl.results.priced_runs",
     "PricedRun": "wirelessfl.results.priced_runs",
+    "Option": "wirelessfl.pricing.options",
+    "Options": "wirelessfl.pricing.options",
     "Prices": "wirelessfl.pricing.prices",
     "TrainingError": "wirelessfl.errors",
     "check": "wirelessfl.checking",
@@ -113,6 +122,7 @@ _HOMES = {
     "load": "wirelessfl.results",
     "load_all": "wirelessfl.results",
     "model_mask_sizes": "wirelessfl.rounds.mask_sizes",
+    "plan": "wirelessfl.pricing.options",
     "price": "wirelessfl.results.price",
     "ClientLog": "wirelessfl.rounds.client_log",
     "read_client_log": "wirelessfl.runs.client_log_file",

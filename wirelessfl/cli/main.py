@@ -19,6 +19,7 @@ from wirelessfl.cli.completion import add_completion
 from wirelessfl.cli.doctor import add_doctor
 from wirelessfl.cli.listing import add_list
 from wirelessfl.cli.parser import Parser
+from wirelessfl.cli.plan import add_plan, add_plan_arguments
 from wirelessfl.cli.price import add_price
 from wirelessfl.cli.results import add_result_commands
 from wirelessfl.errors import ConfigError, DataError, TrainingError, out_of_memory
@@ -151,7 +152,9 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
         add_help=False,
     )
     budget.set_defaults(command=commands.budget)
-    with_flags = {"run": run, "sweep": sweep, "timeline": timeline, "budget": budget}
+    plan = add_plan(subparsers)
+    plan.set_defaults(command=commands.plan)
+    with_flags = {"run": run, "sweep": sweep, "timeline": timeline, "budget": budget, "plan": plan}
     for name, command in with_flags.items():
         command.add_argument("algorithm", nargs="?", metavar="ALGORITHM", help="`wirelessfl list`")
         command.add_argument("--config", type=Path, metavar="FILE", help="settings as TOML")
@@ -170,6 +173,8 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
                 from wirelessfl.cli.budget import add_budget_arguments
 
                 add_budget_arguments(budget)
+            if name == "plan":
+                add_plan_arguments(plan)
             _add_run_flags(command, words[1:], name)
     add_price(subparsers, words, TRUST)
     resume = subparsers.add_parser(
