@@ -21,8 +21,14 @@ Read stored runs, without training:
     read_client_log   the client log of a run
 
 Design without training:
-    price             what the rounds of a configuration cost
+    price             what the rounds of a configuration cost, or a trained run over other networks
     Prices            what price returns: seconds, bytes and joules of each round
+    PricedRun         the rows of a trained run with the seconds and joules of another radio
+    NetworkPrices     the same rounds over many networks, as arrays
+    PricedNetworks    a trained run over many networks
+    plan              what a round costs with each access, side by side
+    Options           what plan returns: an Option for each access
+    Option            seconds, bytes and joules of a round with one access
     model_mask_sizes  the problem of submodel sizes for your own model and channels
 
 Design network and training together:
@@ -69,9 +75,12 @@ if TYPE_CHECKING:
     from wirelessfl.config import Config
     from wirelessfl.config.combinations import combinations
     from wirelessfl.errors import ConfigError, DataError, TrainingError
-    from wirelessfl.pricing.price import price
+    from wirelessfl.pricing.network_prices import NetworkPrices
+    from wirelessfl.pricing.options import Option, Options, plan
     from wirelessfl.pricing.prices import Prices
     from wirelessfl.results import load, load_all
+    from wirelessfl.results.price import price
+    from wirelessfl.results.priced_runs import PricedNetworks, PricedRun
     from wirelessfl.rounds.client_log import ClientLog
     from wirelessfl.rounds.mask_sizes import model_mask_sizes
     from wirelessfl.runs.client_log_file import read_client_log
@@ -87,6 +96,11 @@ if TYPE_CHECKING:
         "DataError",
         "Pilot",
         "Pilots",
+        "NetworkPrices",
+        "Option",
+        "Options",
+        "PricedNetworks",
+        "PricedRun",
         "Prices",
         "RoundsCurve",
         "RunResult",
@@ -98,6 +112,7 @@ if TYPE_CHECKING:
         "load_all",
         "model_mask_sizes",
         "pilot",
+        "plan",
         "price",
         "read_client_log",
         "resume",
@@ -111,6 +126,11 @@ _HOMES = {
     "DataError": "wirelessfl.errors",
     "Pilot": "wirelessfl.codesign.curves",
     "Pilots": "wirelessfl.codesign.pilots",
+    "NetworkPrices": "wirelessfl.pricing.network_prices",
+    "PricedNetworks": "wirelessfl.results.priced_runs",
+    "PricedRun": "wirelessfl.results.priced_runs",
+    "Option": "wirelessfl.pricing.options",
+    "Options": "wirelessfl.pricing.options",
     "Prices": "wirelessfl.pricing.prices",
     "RoundsCurve": "wirelessfl.codesign.curves",
     "TrainingError": "wirelessfl.errors",
@@ -121,7 +141,8 @@ _HOMES = {
     "load_all": "wirelessfl.results",
     "model_mask_sizes": "wirelessfl.rounds.mask_sizes",
     "pilot": "wirelessfl.codesign.pilots",
-    "price": "wirelessfl.pricing.price",
+    "plan": "wirelessfl.pricing.options",
+    "price": "wirelessfl.results.price",
     "ClientLog": "wirelessfl.rounds.client_log",
     "read_client_log": "wirelessfl.runs.client_log_file",
     "RunResult": "wirelessfl.runs.result",

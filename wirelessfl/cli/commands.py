@@ -91,6 +91,21 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def plan(arguments: argparse.Namespace) -> int:
+    """Print what a round costs with each access, without training."""
+    from wirelessfl.cli.flags import given_flags
+    from wirelessfl.cli.plan import plan_command
+    from wirelessfl.config import Config
+
+    flags = given_flags(arguments, [*OF_COMMANDS, "air_joules"])
+    if "out" in flags:
+        raise ConfigError(
+            f"out={flags['out']} conflicts with plan, which stores no run: omit --out."
+        )
+    config = Config.merged(_tables(arguments), flags)
+    return plan_command(config, arguments, config.training.rounds if "rounds" in flags else None)
+
+
 def budget(arguments: argparse.Namespace) -> int:
     """Print the link budget of the network."""
     from wirelessfl.cli.budget import ALGORITHM, FLAGS, budget_command

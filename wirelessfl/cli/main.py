@@ -20,6 +20,8 @@ from wirelessfl.cli.doctor import add_doctor
 from wirelessfl.cli.listing import add_list
 from wirelessfl.cli.parser import Parser
 from wirelessfl.cli.pilot import add_pilot, add_pilot_arguments
+from wirelessfl.cli.plan import add_plan, add_plan_arguments
+from wirelessfl.cli.price import add_price
 from wirelessfl.cli.results import add_result_commands
 from wirelessfl.errors import ConfigError, DataError, TrainingError, out_of_memory
 from wirelessfl.processes import launched
@@ -153,7 +155,9 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     budget.set_defaults(command=commands.budget)
     pilot = add_pilot(subparsers)
     pilot.set_defaults(command=commands.pilot)
-    with_flags = {"run": run, "sweep": sweep, "timeline": timeline, "budget": budget}
+    plan = add_plan(subparsers)
+    plan.set_defaults(command=commands.plan)
+    with_flags = {"run": run, "sweep": sweep, "timeline": timeline, "budget": budget, "plan": plan}
     with_flags["pilot"] = pilot
     for name, command in with_flags.items():
         command.add_argument("algorithm", nargs="?", metavar="ALGORITHM", help="`wirelessfl list`")
@@ -175,7 +179,10 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
                 from wirelessfl.cli.budget import add_budget_arguments
 
                 add_budget_arguments(budget)
+            if name == "plan":
+                add_plan_arguments(plan)
             _add_run_flags(command, words[1:], name)
+    add_price(subparsers, words, TRUST)
     resume = subparsers.add_parser(
         "resume",
         help="resume an interrupted run, or extend a run: wirelessfl resume DIR --rounds 50",

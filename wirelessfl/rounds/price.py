@@ -212,9 +212,7 @@ class Pricing:
             self.links.failures,
             settings.cutoff_seconds,
         )
-        # Backhaul: nodes with submodels exchange these; otherwise they exchange whole models.
-        exchanged = nodes if each is None else np.full_like(nodes, self.spec.size)
-        backhaul = self._backhaul_seconds(exchanged)
+        backhaul = self.exchange_seconds(submodels, each)
         seconds = self._cells(draws, served.seconds) + backhaul
         # Means are over all clients of the network, including those that do not participate.
         clients, edge_rounds = self.links.network.clients, settings.edge_rounds
@@ -298,6 +296,20 @@ class Pricing:
                     self.sizing.serve(load, draws)  # raises if no client can meet its deadline
         whole = np.full(1, self.spec.size, dtype=np.float64)
         return np.asarray(self.settings.edge_rounds * found + self._backhaul_seconds(whole))
+
+    def exchange_seconds(self, submodels: Submodels, each: ClientSubmodels | None) -> FloatArray:
+        """Seconds [nodes] in which edge servers and cloud exchange their models in a global round.
+
+        Nodes with submodels exchange these; otherwise they exchange whole models.
+
+        Args:
+            submodels: submodel of each node.
+            each: submodel of each client; None if all train that of their node.
+        """
+        nodes = submodels.lengths.astype(np.float64)
+        return self._backhaul_seconds(
+            nodes if each is None else np.full_like(nodes, self.spec.size)
+        )
 
     def _cells(self, draws: ChannelDraw, seconds: FloatArray) -> FloatArray:
         """Seconds [..., cells] of all edge rounds, from those [..., blocks, senders] of one."""
