@@ -76,6 +76,16 @@ class RoundCosts:
         return RoundCosts(planner, self.draws, self.rounds)
 
     @property
+    def batched(self) -> bool:
+        """Whether channels and submodels do not depend on numbers of steps and edge rounds."""
+        return self._batched(_plain(self.planner))
+
+    @property
+    def submodels(self) -> Submodels:
+        """The submodels of the first round."""
+        return self._first.submodels
+
+    @property
     def largest(self) -> float:
         """The largest submodel relative to equal ones, if sizes are the same in all rounds."""
         return largest_part(self._first.submodels)
@@ -111,7 +121,6 @@ class RoundCosts:
         return self._one_by_one(planner, steps, edges, deadline, whole)
 
     def _batched(self, planner: Planner) -> bool:
-        """Whether channels and submodels do not depend on numbers of steps and edge rounds."""
         links, settings = planner.links, planner.settings
         plain = links.failures is None and settings.cutoff_seconds is None
         plain = plain and planner.participation.selection is None
@@ -163,7 +172,8 @@ class RoundCosts:
             times = (edges[:, None, None, None] * slowest + backhaul).max(-1)
             energy = edges[:, None, None] * spent.sum(-1) / planner.network.clients
             found.append((np.where(late, np.inf, times), energy))
-        times, energy = (np.concatenate(part, -1).transpose(2, 1, 0) for part in zip(*found))
+        parts = (np.concatenate(part, -1) for part in zip(*found, strict=True))
+        times, energy = (part.transpose(2, 1, 0) for part in parts)
         return Costs(times, energy, np.full(times.shape[1:], self.largest))
 
     def _one_by_one(

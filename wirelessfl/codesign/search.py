@@ -1,4 +1,4 @@
-"""Compares all designs of a space: their costs by simulation, their rounds by the learning curves."""
+"""Compares all designs of a space: costs by simulation, rounds by learning curves."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from channels.arrays import FloatArray
 from channels.streams import Stream
 from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.algorithms.hist import Hist
+from wirelessfl.codesign.certified import applies, certified
 from wirelessfl.codesign.goals import Curve, Goal
 from wirelessfl.codesign.masks import SIZE_CAP, divides, fixed_shares, with_shares
 from wirelessfl.codesign.round_costs import Costs, RoundCosts
 from wirelessfl.codesign.spaces import Space
-from wirelessfl.codesign.ways import Way
+from wirelessfl.codesign.ways import DEADLINE, Way
 from wirelessfl.config import Config
 from wirelessfl.rounds.planner import Planner
 
@@ -45,6 +46,14 @@ class Family:
     config: Config
     planner: Planner
     curve: Curve
+
+    @property
+    def sizes(self) -> bool:
+        """Whether mask sizes can be chosen: the curve must know how rounds depend on them."""
+        known = getattr(self.curve, "varies", ("largest",))
+        return "largest" in known and divides(
+            self.planner.algorithm, self.planner.network.cells
+        )
 
     def edges(self, space: Space) -> tuple[int, ...]:
         """The numbers of edge rounds of a space; with one server there are no edge rounds."""
@@ -191,9 +200,19 @@ class Choice:
         of = costs.with_algorithm(self.algorithm())
         return of.of(self.way.uplink, [self.local_steps], [self.edge_rounds])
 
+    def of(self, alternatives: Alternatives) -> bool:
+        """Whether this is the best one of some designs."""
+        best = alternatives.best()
+        return best is not None and best.same(self)
+
+    def same(self, other: Choice) -> bool:
+        """Whether two designs are equal."""
+        mine, theirs = vars(self) | {"way": None}, vars(other) | {"way": None}
+        return mine == theirs and self.way == other.way
+
     @property
     def order(self) -> tuple[float, float, float]:
-        """Compares designs: costs that differ by rounding errors are equal, and fewer joules win."""
+        """Compares designs; costs that differ by rounding errors are equal, fewer joules win."""
         digits = f"{self.score:.9g}"
         return float(digits), self.rounds * self.joules, self.score
 
@@ -233,8 +252,7 @@ class Search:
 
     def _of(self, family: Family, clients: int | None) -> list[Alternatives]:
         costs = family.sample(clients, self.draws)
-        algorithm, cells = costs.planner.algorithm, costs.planner.network.cells
-        split = divides(algorithm, cells)
+        algorithm = costs.planner.algorithm
         if isinstance(algorithm, Hist) and algorithm.mask_sizes != "uniform":
             algorithm = with_shares(algorithm, None)
             costs = costs.with_algorithm(algorithm)
@@ -242,14 +260,25 @@ class Search:
         none: tuple[Shares, ...] = (None,) * len(self.space.local_steps)
         found = [self._made(family, clients, masks, way, none, costs) for way in self.ways]
         found += self._weighed(family, clients, masks, none, costs, found)
-        if not split:
-            return found
+        if family.sizes:
+            found += self._with_sizes(family, clients, costs, found)
+        return found
+
+    def _with_sizes(
+        self,
+        family: Family,
+        clients: int | None,
+        costs: RoundCosts,
+        equal: Sequence[Alternatives],
+    ) -> list[Alternatives]:
+        """The designs with fixed masks of other sizes."""
+        found: list[Alternatives] = []
         sized = [self._sized(costs, way) for way in self.ways]
         for way, shares in zip(self.ways, sized, strict=True):
             found.append(self._made(family, clients, FIXED, way, shares, costs))
         with_bands = [shares for way, shares in zip(self.ways, sized, strict=True) if way.saves]
         if with_bands:
-            found += self._weighed(family, clients, FIXED, with_bands[0], costs, found)
+            found += self._weighed(family, clients, FIXED, with_bands[0], costs, equal)
         return found
 
     def _weighed(
@@ -322,11 +351,7 @@ class Search:
         Raises:
             ConfigError: a round has no price.
         """
-        where: dict[str, Any] = {
-            "local_steps": np.array(local_steps)[:, None],
-            "edge_rounds": np.array(edge_rounds)[None, :],
-            "clients": costs.planner.network.clients if clients is None else clients,
-        }
+        where = self._where(costs, clients, local_steps, edge_rounds)
         parts = []
         for h, some in _runs(shares):
             of = costs
@@ -347,6 +372,71 @@ class Search:
             family, clients, masks, way, local_steps, edge_rounds, shares,
             seconds, joules, largest, rounds, score,
         )  # fmt: skip
+
+    def certified(self, families: Sequence[Family]) -> tuple[list[Alternatives], float]:
+        """The best designs over OFDMA with a proven bound on the costs of all of them.
+
+        Returns:
+            One design for each algorithm and number of clients, and the bound; NaN if there is
+            none for one of them.
+
+        Raises:
+            ConfigError: an argument is outside the range of the solver.
+        """
+        ways = [way for way in self.ways if way.saves]
+        if not ways or not applies(self.goal):
+            return [], np.nan
+        time, energy = self.goal.weights
+        found, bounds = [], []
+        for family in families:
+            edges = family.edges(self.space)
+            for clients in self.space.clients:
+                costs = family.sample(clients, self.draws)
+                if isinstance(costs.planner.algorithm, Hist):
+                    costs = costs.with_algorithm(with_shares(costs.planner.algorithm, None))
+                where = self._where(costs, clients, self.space.local_steps, edges)
+                target = self.goal.target
+                best = certified(
+                    costs,
+                    self.goal,
+                    replace(self.space, edge_rounds=edges),
+                    lambda largest, curve=family.curve, where=where: curve.rounds(
+                        target, largest=largest, **where
+                    ),
+                    vary=family.sizes,
+                )
+                if best is None:
+                    bounds.append(np.nan)
+                    continue
+                bounds.append(best.bound)
+                way = ways[0].weighing(energy / (time * costs.planner.network.clients) if time else 0)
+                if self.goal.max_seconds is not None and energy:
+                    way = DEADLINE
+                masks = "" if not isinstance(costs.planner.algorithm, Hist) else EQUAL_MASKS
+                found.append(
+                    self.priced(
+                        family,
+                        clients,
+                        masks if best.shares is None else FIXED,
+                        way,
+                        (best.local_steps,),
+                        (best.edge_rounds,),
+                        (best.shares,),
+                        costs,
+                    )
+                )
+        return found, float(np.min(bounds))
+
+    @staticmethod
+    def _where(
+        costs: RoundCosts, clients: int | None, steps: tuple[int, ...], edges: tuple[int, ...]
+    ) -> dict[str, Any]:
+        """Arguments [H, E] of a learning curve."""
+        return {
+            "local_steps": np.array(steps)[:, None],
+            "edge_rounds": np.array(edges)[None, :],
+            "clients": costs.planner.network.clients if clients is None else clients,
+        }
 
     def finer(self, best: Choice) -> list[Alternatives]:
         """The best design with weights of energy between those that have been tried."""
@@ -369,7 +459,7 @@ class Search:
     def optimized(self, best: Choice) -> list[Alternatives]:
         """The best design with masks that are optimized in each round, if seconds alone count."""
         own = best.family.planner.algorithm
-        if not self.goal.seconds_only or not divides(own, best.family.planner.network.cells):
+        if not self.goal.seconds_only or not best.family.sizes:
             return []
         assert isinstance(own, Hist)
         costs = best.family.sample(best.clients, self.draws)
