@@ -15,8 +15,8 @@ def add_plan(subparsers: Any) -> argparse.ArgumentParser:
         "plan",
         help=HELP,
         description="Print seconds, MiB and joules of a round for every access, and for uniform "
-        "and optimized masks, side by side. Nothing is trained, and no data are read. Flags are those "
-        "of `run`; --rounds N sets the number of rounds whose mean is taken (default: 5). "
+        "and optimized masks, side by side. Nothing is trained, and no data are read. Flags are "
+        "those of `run`; --rounds N sets the number of rounds whose mean is taken (default: 5). "
         "--air-joules computes the joules of all rounds over the air, which takes longer.",
         allow_abbrev=False,
         add_help=False,
