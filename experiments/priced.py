@@ -1,8 +1,6 @@
-"""Train once, price many: seconds and joules of stored runs over another radio, without training.
+"""Train once, price many: stored runs over another radio, see ``wirelessfl.price``.
 
-Over an error-free uplink, a model does not depend on the radio if clients and submodels of a round
-do not. Then one run has the accuracies for every uplink, SNR and placement; what its rounds cost
-there follows from its plan.
+Stored runs are files of rows and settings, without a folder of a run.
 """
 
 from __future__ import annotations
@@ -12,15 +10,11 @@ from dataclasses import replace
 from typing import Any
 
 from wirelessfl.config import Config
-from wirelessfl.config.unused import RADIO
 from wirelessfl.errors import ConfigError
-from wirelessfl.pricing.same_training import TABLES, check_independent, name_of, repriced
+from wirelessfl.pricing.over import Radio
+from wirelessfl.pricing.over import over as over_radio
+from wirelessfl.pricing.same_training import TABLES, check_independent, repriced
 from wirelessfl.results.archive import StoredRun
-
-REPLACED = TABLES
-"""Tables of settings of the radio."""
-NETWORK = tuple(name for name in RADIO if name != "channel")
-"""Settings of the network that another price may have."""
 
 
 def over(config: Config, **changes: Mapping[str, Any]) -> Config:
@@ -28,29 +22,21 @@ def over(config: Config, **changes: Mapping[str, Any]) -> Config:
 
     Args:
         config: a configuration.
-        changes: tables of ``REPLACED``. A table with a name replaces that of the configuration;
-            of the network, the given settings are replaced.
+        changes: tables of settings of the radio. A table with a name replaces that of the
+            configuration; of the network, the given settings are replaced.
 
     Raises:
         ConfigError: a change is not one of the radio, or settings conflict.
     """
-    tables = config.given_tables()
-    if name_of(config, "failures", "none") == "none":
-        tables.pop("failures", None)  # not every uplink has failures
+    flags: dict[str, Any] = {}
     for section, table in changes.items():
-        if section not in REPLACED:
+        if section not in TABLES:
             raise ConfigError(
-                f"{section} does not belong to the radio: choose from {', '.join(REPLACED)}."
+                f"{section} does not belong to the radio: choose from {', '.join(TABLES)}."
             )
-        others = sorted(table.keys() - set(NETWORK)) if section == "network" else []
-        if others:
-            raise ConfigError(
-                f"network.{others[0]} does not belong to the radio: choose from "
-                f"{', '.join(NETWORK)}."
-            )
-        kept = {} if "name" in table else tables.get(section, {})
-        tables[section] = {**kept, **table}
-    return Config.of(tables)
+        if section != "uplink":
+            flags |= {section if key == "name" else key: value for key, value in table.items()}
+    return over_radio(config, Radio(changes.get("uplink"), flags=flags))
 
 
 def priced(run: StoredRun, *, joules: bool = True, **changes: Mapping[str, Any]) -> StoredRun:
@@ -70,8 +56,7 @@ def priced(run: StoredRun, *, joules: bool = True, **changes: Mapping[str, Any])
     """
     here = Config.of(run.settings)
     check_independent(here)
-    there = over(here, **changes)
-    rows = repriced(run.rows, here, there, joules=joules).rows
+    rows = repriced(run.rows, here, over(here, **changes), joules=joules).rows
     settings = run.settings | {
         name: dict(table) if "name" in table else run.settings.get(name, {}) | dict(table)
         for name, table in changes.items()
