@@ -9,12 +9,12 @@ lowest bound is refined, until no bound is below the best cost by more than the 
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from channels.arrays import BoolArray, FloatArray
-from solvers.joint.energy_cells import EnergyCells
 from solvers.joint.weighted import rounded
 from solvers.training_rounds.problem import Problem, proportion
 from solvers.training_rounds.program import Answer, Case, Cut, solve_program
@@ -23,9 +23,9 @@ from solvers.training_rounds.units import Model, Units
 
 GAP = 3e-5
 """Relative gap at which the search ends."""
+_ROUGH = 1e-3
+"""That of points that cannot be best, but for rounding of sizes."""
 _MAX_TURNS = 40
-_TOGETHER = 64
-"""Cases with fixed sizes that are solved together."""
 _HALVINGS = 60
 
 
@@ -70,7 +70,7 @@ class Search:
         self.tau = units.soonest
         """Seconds that a unit takes at least, [local steps, draws, cells]."""
         self.alive, self.high = self._reachable()
-        self.model = Model(units, problem.weights[1] > 0 and not problem.fixed)
+        self.units = units
         self.turns = np.zeros(problem.rounds.shape, dtype=np.int64)
         shape = problem.rounds.shape
         alone = not apart.any() and problem.max_seconds == np.inf
@@ -82,7 +82,6 @@ class Search:
         self.stage = np.zeros(shape, dtype=np.int64)
         """0: bounded, 1: solved in fractions, 2: solved."""
         self.steps: dict[int, FloatArray] = {}
-        self.scale = 0.0
         self.messages: list[str] = []
         sizes = problem.quota / problem.shape[1]
         self.near_steps = np.full(problem.shape[1], sizes)
@@ -118,27 +117,36 @@ class Search:
             found = problem.rounds * round_
         return np.where(self.alive, found, np.inf)
 
-    def run(self) -> Found:
-        """Refine points until the gap is closed."""
+    @cached_property
+    def model(self) -> Model:
+        """Tangents of the energies."""
+        return Model(self.units, self.problem.weights[1] > 0)
+
+    def run(self, within: float) -> Found | str:
+        """Refine points until the gap is closed, or why that fails.
+
+        Args:
+            within: points whose bounds exceed the best cost by up to this fraction are solved too.
+        """
         self.lower = np.maximum(self.lower, self._soonest())
-        if not self.problem.weights[1]:
-            self.scale = float(self.lower[self.alive].min())
         while True:
             self._carry()
             lower, upper = self.cost(self.lower), self.cost(self.upper)
             best = np.nanmin(upper) if np.isfinite(upper).any() else np.inf
             open_ = np.where(self.stage < 2, lower, np.inf)
             place = np.unravel_index(int(open_.argmin()), open_.shape)
-            if not open_[place] < best * (1 - GAP):
+            if not (open_[place] < best * (1 - GAP) or open_[place] < best * (1 + within)):
                 break
-            if self.problem.fixed:
-                self._spend_many(open_, best)
+            if self.problem.fixed and not self.problem.weights[1]:
+                self._known()
             else:
-                self._refine(tuple(int(i) for i in place))
+                self._refine(tuple(int(i) for i in place), best)
+        text = "; ".join(dict.fromkeys(self.messages))
+        if best == np.inf:
+            return text
         place = np.unravel_index(int(np.nanargmin(upper)), upper.shape)
         point = (int(place[0]), int(place[1]), int(place[2]))
         steps = self.steps.get(int(self.key[point]), np.ones(self.problem.shape[1]))
-        text = "; ".join(dict.fromkeys(self.messages))
         return Found(point, steps, upper, np.minimum(lower, np.fmin(upper, np.inf)), text)
 
     def _carry(self) -> None:
@@ -171,31 +179,10 @@ class Search:
                 break
         return np.asarray(second * begin.mean(-1))
 
-    def _spend_many(self, open_: FloatArray, best: float) -> None:
-        """Solve phases of fixed sizes at the points with the lowest bounds."""
-        problem = self.problem
-        draws, number = problem.shape
-        order = np.argsort(open_, axis=None, kind="stable")
-        order = order[open_.ravel()[order] < best * (1 - GAP)]
-        keys = list(dict.fromkeys(self.key.ravel()[order].tolist()))[:_TOGETHER]
-        if not problem.weights[1]:
-            keys = list(dict.fromkeys(self.key.ravel().tolist()))
-        m, h, e = np.unravel_index(np.array(keys), problem.rounds.shape)
-        if problem.weights[1]:
-            parts = [problem.at(int(problem.local_steps[i])) for i in h]
-            cells = EnergyCells(*map(np.concatenate, zip(*parts, strict=True)))
-            ones = np.ones((len(keys), draws, number))
-            found = spend(
-                cells, ones, self.lost[e], self.latest[m, h, e], problem.weights,
-                problem.bands == "equal",
-            )  # fmt: skip
-            cost = problem.weights[0] * found.ends + problem.weights[1] * found.joules
-            cost, bound = np.where(found.late, np.inf, cost).mean(-1), found.bound.mean(-1)
-        else:
-            cost = bound = self.lower[m, h, e]
-        self.steps |= {key: np.ones(number) for key in keys}
-        for key, one, least in zip(keys, cost, bound, strict=True):
-            self._learn(key, float(least), float(one), 2)
+    def _known(self) -> None:
+        """Phases of fixed sizes at full power and speed: their bounds are their costs."""
+        self.upper = np.where(self.alive, self.lower, np.nan)
+        self.stage[:] = 2
 
     def _learn(self, key: int, lower: float, upper: float, stage: int) -> None:
         same = self.key == key
@@ -203,8 +190,13 @@ class Search:
         self.upper[same] = np.fmin(self.upper[same], upper)
         self.stage[same] = stage
 
-    def _refine(self, point: tuple[int, ...]) -> None:
-        """Solve the point in fractions, or with whole sizes if that has been done."""
+    def _refine(self, point: tuple[int, ...], best: float) -> None:
+        """Solve the point in fractions, or with whole sizes if that has been done.
+
+        Points that cost more than the best need only a rough answer, with rounded sizes.
+        """
+        rough = bool(self.cost(self.lower)[point] >= best)
+        gap = _ROUGH if rough else GAP
         m, h, e = point
         problem, key = self.problem, int(self.key[point])
         if self.shared_phase:
@@ -227,17 +219,32 @@ class Search:
         lower = float(self.lower[point])
         cost = self._tried(case, answer.steps, answer.ends, not whole)
         self.turns[self.key == key] += 1
-        done = cost - lower <= GAP / 3 * cost or self.turns[point] >= _MAX_TURNS
-        done |= not whole and lower - before <= GAP / 30 * lower
+        done = cost - lower <= gap / 3 * cost or self.turns[point] >= _MAX_TURNS
+        done |= not whole and lower - before <= gap / 30 * lower
         steps = answer.steps
         if not whole:
             steps = rounded(steps, case.low, case.high, case.quota)
             cost = self._tried(case, steps, answer.ends, False) if done else np.inf
+        if not self.exact and cost < np.inf:
+            cost = self._true_cost((m, h, e), steps)
         if cost < upper:
             upper, self.steps[key] = cost, steps
-        closed = upper < np.inf and upper - lower <= GAP * upper
-        stage = 2 if closed or (whole and done) else 1 if whole or done else 0
+        closed = upper < np.inf and upper - lower <= gap * upper
+        stage = (
+            2
+            if closed or (done and (whole or rough or not self.exact))
+            else 1
+            if whole or done
+            else 0
+        )
         self._learn(key, 0.0, upper, stage)
+
+    def _true_cost(self, point: tuple[int, int, int], steps: FloatArray) -> float:
+        """Cost of a local phase where fixed parts are in other proportions than the units."""
+        phases, (second, joule) = self.phases(point, steps), self.problem.weights
+        if phases.late.any():
+            return np.inf
+        return float((second * phases.ends + joule * phases.joules).mean())
 
     def _program(self, case: Case, whole: bool) -> Answer | str:
         """Solve the program with the tangents near the last design."""
