@@ -264,7 +264,14 @@ class RoundsCurve:
                     f"nothing about others. Add pilots with other {FLAGS[i]}."
                 )
             arrays.append(array)
-        return np.stack(np.broadcast_arrays(*arrays), axis=-1)
+        try:
+            return np.stack(np.broadcast_arrays(*arrays), axis=-1)
+        except ValueError:
+            shapes = ", ".join(f"{n} {a.shape}" for n, a in zip(NAMES, arrays, strict=True))
+            raise ConfigError(
+                f"shapes do not fit each other, {shapes}: give arrays that can be broadcast, such "
+                "as local_steps [[2], [5]] and edge_rounds [1, 2, 4]."
+            ) from None
 
 
 def _numbers(name: str, value: ArrayLike, least: float, closed: bool = False) -> FloatArray:

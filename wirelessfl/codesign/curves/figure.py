@@ -52,7 +52,7 @@ def draw_rounds(axes: Axes, curve: Curve) -> None:
 
 
 def draw_accuracies(axes: Axes, curve: Curve) -> None:
-    """Validation accuracies of some pilots (thin), and the fitted curve at their settings."""
+    """Best accuracies so far of some pilots (thin), and the fitted curve at their settings."""
     order = sorted(curve.runs, key=lambda run: run.settings)
     places = np.unique(np.linspace(0, len(order) - 1, min(SHOWN, len(order))).round().astype(int))
     shades = np.linspace(curve.observed.targets[0], curve.observed.targets[-1], 40)
@@ -60,7 +60,7 @@ def draw_accuracies(axes: Axes, curve: Curve) -> None:
         run, colour = order[place], COLOURS[i % len(COLOURS)]
         trained = run.rounds > 0
         axes.plot(
-            run.rounds[trained], 100 * run.scores[trained], color=colour, linewidth=0.6, alpha=0.6
+            run.rounds[trained], 100 * run.best[trained], color=colour, linewidth=0.6, alpha=0.6
         )
         settings = run.settings
         rounds = np.array([curve.rounds(target, *settings) for target in shades])
@@ -77,7 +77,7 @@ def draw_accuracies(axes: Axes, curve: Curve) -> None:
     low = 100 * (2 * curve.observed.targets[0] - curve.observed.targets[-1])
     axes.set_ylim(bottom=max(0.0, low))
     axes.set_xlabel("global round", fontsize=style().text)
-    axes.set_ylabel("validation accuracy (%)", fontsize=style().text)
+    axes.set_ylabel("best validation accuracy so far (%)", fontsize=style().text)
     axes.legend(fontsize=style().small, frameon=False, loc="best")
 
 
