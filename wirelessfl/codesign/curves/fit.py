@@ -71,8 +71,8 @@ def fit_rounds(
     ...     for e in (1, 4)
     ... ]
     >>> curve = wirelessfl.fit_rounds(runs, [0.8, 0.9], bootstrap=0)
-    >>> curve.rounds(0.9, local_steps=2, edge_rounds=2).round(1)
-    np.float64(4.5)
+    >>> float(curve.rounds(0.9, local_steps=1, edge_rounds=1).round(1))
+    9.0
 
     Args:
         runs: at least three pilots with different settings: runs (``wirelessfl.RunResult``) with
