@@ -19,15 +19,16 @@ if TYPE_CHECKING:
     from wirelessfl.codesign.pilots import Pilots
     from wirelessfl.config import Config
 
-FLAGS = ("pilots", "steps", "unequal_masks", "jobs", "out")
+FLAGS = ("pilots", "steps", "unequal_masks", "air_snr_db", "jobs", "out")
 """Arguments that are not settings of a run."""
 LISTS = {
     "local_steps": "local_steps",
     "edge_rounds": "edge_rounds",
     "clients_per_round": "clients",
-    "snr_db": "snr_db",
 }
 """Settings that take several values, and the arguments of ``wirelessfl.pilot``."""
+FEWEST = 3
+"""Fewest pilots over H and E, for a curve."""
 REPLACED = ("rounds", "eval_every", "stop_at_target", "patience", "min_delta", "metric")
 """Settings of a run that pilots have of their own."""
 SHOWN = {"validation_accuracy": ".3f"}
@@ -36,8 +37,8 @@ DEFAULT_ROOT = "runs/pilots"
 COLUMNS = {
     "local_steps": ("H", "d"),
     "edge_rounds": ("E", "d"),
-    "clients": ("clients", "d"),
-    "largest": ("largest mask", ".3g"),
+    "clients": ("K", "d"),
+    "largest": ("mask", ".3g"),
     "snr_db": ("SNR dB", "g"),
     "rounds": ("rounds", "d"),
     "validation_accuracy": ("best val.", ".3f"),
@@ -58,13 +59,13 @@ def add_pilot(subparsers: Any) -> Parser:
         help="fit a learning curve to short runs: wirelessfl pilot hist --target 0.8",
         description="Train a few short runs that differ in local steps H and edge rounds E, up to "
         "the target, and fit the rounds to the target as a function of H and E. Flags are those of "
-        "`run`; --local-steps, --edge-rounds, --clients-per-round and --snr-db accept lists of "
-        "values to choose from (default: H from 2 to 40, E from 1 to 10). Pilots are stored in "
-        "--out (default: runs/pilots) and read if they exist; they do not depend on the radio, "
-        "except those of --snr-db. --pilots N sets the number of pilots over H and E (default: 8), "
-        "--steps N the local steps of a client up to the last round (default: 4000), and --jobs N "
-        "the number of concurrent runs (default: 1); --unequal-masks adds pilots of hist with "
-        "submodels of unequal size.",
+        "`run`; --local-steps, --edge-rounds and --clients-per-round accept lists of values to "
+        "choose from (default: H from 2 to 40, E from 1 to 10). Pilots do not depend on the radio; "
+        "they are stored in --out (default: runs/pilots) and read if they exist. --pilots N sets "
+        "the number of pilots over H and E (default: 8), --steps N the local steps of a client up "
+        "to the last round (default: 4000), and --jobs N the number of concurrent runs (default: "
+        "1). --unequal-masks adds pilots of hist with submodels of unequal size, and --air-snr-db "
+        "0,10 adds pilots over the air.",
         allow_abbrev=False,
         add_help=False,
     )
@@ -80,6 +81,9 @@ def add_pilot_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--jobs", type=int, metavar="N", help="concurrent runs (default: 1)")
     parser.add_argument(
         "--unequal-masks", action="store_true", help="add pilots of hist with unequal submodels"
+    )
+    parser.add_argument(
+        "--air-snr-db", metavar="X,...", help="add pilots over the air with these SNR, dB"
     )
 
 
@@ -143,18 +147,24 @@ def _options(lists: Mapping[str, Sequence[str]], arguments: argparse.Namespace) 
     found: dict[str, Any] = {
         LISTS[name]: [_number(name, word) for word in words] for name, words in lists.items()
     }
-    for flag, name in (("pilots", "count"), ("steps", "steps")):
-        if getattr(arguments, flag) is not None:
-            found[name] = getattr(arguments, flag)
+    if arguments.air_snr_db is not None:
+        words = arguments.air_snr_db.split(",")
+        found["snr_db"] = [_number("air_snr_db", word) for word in words]
+    if arguments.pilots is not None:
+        if arguments.pilots < FEWEST:
+            raise ConfigError(f"pilots is {arguments.pilots}: give at least {FEWEST}.")
+        found["count"] = arguments.pilots
+    if arguments.steps is not None:
+        found["steps"] = arguments.steps
     return found | {"masks": arguments.unequal_masks}
 
 
 def _number(name: str, word: str) -> int | float:
-    kind: Any = float if name == "snr_db" else int
+    whole = name in LISTS
     try:
-        return kind(word)  # type: ignore[no-any-return]
+        return int(word) if whole else float(word)
     except ValueError:
-        need = "numbers" if name == "snr_db" else "whole numbers"
+        need = "whole numbers" if whole else "numbers"
         raise ConfigError(f"{name} has {word!r}: give {need}, separated by commas.") from None
 
 
@@ -198,31 +208,24 @@ def _trained(
 
 
 def _table(pilots: Pilots) -> Table:
-    """One line per pilot; columns in which all pilots are equal are left out."""
+    """One line per pilot, without the columns in which all pilots are equal."""
     rows = pilots.rows()
-    constant = {"largest": 1.0, "snr_db": None, "rounds_to_target": None}
-    columns = {
-        key: column
-        for key, column in COLUMNS.items()
-        if key not in constant or any(row[key] != constant[key] for row in rows)
-    }
-    if len({row["clients"] for row in rows}) == 1:
-        columns.pop("clients")
-    title = None
-    if pilots.target is not None:
-        title = f"pilots up to validation accuracy {pilots.target:g}"
-        columns.setdefault("rounds_to_target", COLUMNS["rounds_to_target"])
-    table = Table(title=title)
+    equal = {name for name in ("clients", "largest", "snr_db") if len({r[name] for r in rows}) == 1}
+    if pilots.target is None:
+        equal.add("rounds_to_target")
+    columns = {key: column for key, column in COLUMNS.items() if key not in equal}
+    to = "" if pilots.target is None else f" up to validation accuracy {pilots.target:g}"
+    table = Table(title=f"pilots{to}")
     for heading, _ in columns.values():
         table.add_column(heading, justify="right", no_wrap=True)
     for row in rows:
-        cells = [
-            ("not reached" if key == "rounds_to_target" else "-")
-            if row[key] is None
-            else format(row[key], form)
-            for key, (_, form) in columns.items()
-        ]
-        table.add_row(*cells)
+        missing = {"rounds_to_target": f"> {row['rounds']}"}
+        table.add_row(
+            *(
+                missing.get(key, "-") if row[key] is None else format(row[key], form)
+                for key, (_, form) in columns.items()
+            )
+        )
     return table
 
 

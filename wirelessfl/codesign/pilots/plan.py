@@ -81,6 +81,11 @@ def planned(
         _snr_db(snr_db, network),
     )
     points = chosen_points(choices, count)
+    if len(points) < FEWEST:
+        raise ConfigError(
+            f"local_steps and edge_rounds have {len(points)} combinations, and a curve needs "
+            f"{FEWEST} at least: give more values."
+        )
     plain = plain_network(config, network)
     configs = [of_pilot(config, point, steps, plain, size.clients) for point in points]
     return Plan(points, configs, plain is not None)
@@ -154,8 +159,8 @@ def _shares(
     if "mask_sizes" not in config.algorithm or cells == 1:
         what = f'algorithm "{config.algorithm["name"]}"' if cells > 1 else "cells=1"
         raise ConfigError(
-            f'masks conflicts with {what}: only cells of "hist" have submodels of unequal size. '
-            "Leave masks out."
+            f'unequal masks conflict with {what}: only the cells of algorithm "hist" have '
+            "submodels. Leave them out."
         )
     if masks is True:
         fixed = config.algorithm.get("mask_shares")
