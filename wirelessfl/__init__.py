@@ -21,9 +21,24 @@ Read stored runs, without training:
     read_client_log   the client log of a run
 
 Design without training:
-    price             what the rounds of a configuration cost
+    price             what the rounds of a configuration cost, or a trained run over other networks
     Prices            what price returns: seconds, bytes and joules of each round
+    PricedRun         the rows of a trained run with the seconds and joules of another radio
+    NetworkPrices     the same rounds over many networks, as arrays
+    PricedNetworks    a trained run over many networks
+    plan              what a round costs with each access, side by side
+    Options           what plan returns: an Option for each access
+    Option            seconds, bytes and joules of a round with one access
     model_mask_sizes  the problem of submodel sizes for your own model and channels
+
+Design network and training together:
+    design            choose algorithm, H, E, clients, masks and uplink for a target or a budget
+    Design            what design finds: a configuration, its prediction, tables, figures
+    pilot             train a few short runs, from which a learning curve is fitted
+    Pilots            what pilot returns: the runs, their number and their curve
+    fit_rounds        rounds to an accuracy as a function of the settings, from pilot runs
+    RoundsCurve       what fit_rounds returns: rounds, intervals, accuracies
+    Pilot             a run as fit_rounds sees it
 
 Test your own parts:
     check             whether your algorithm, uplink, model, ... does what its kind requires
@@ -57,12 +72,19 @@ from wirelessfl import import_paths as import_paths  # lets every process import
 
 if TYPE_CHECKING:
     from wirelessfl.checking import check
+    from wirelessfl.codesign.curves import Pilot, RoundsCurve, fit_rounds
+    from wirelessfl.codesign.design import design
+    from wirelessfl.codesign.designs import Design
+    from wirelessfl.codesign.pilots import Pilots, pilot
     from wirelessfl.config import Config
     from wirelessfl.config.combinations import combinations
     from wirelessfl.errors import ConfigError, DataError, TrainingError
-    from wirelessfl.pricing.price import price
+    from wirelessfl.pricing.network_prices import NetworkPrices
+    from wirelessfl.pricing.options import Option, Options, plan
     from wirelessfl.pricing.prices import Prices
     from wirelessfl.results import load, load_all
+    from wirelessfl.results.price import price
+    from wirelessfl.results.priced_runs import PricedNetworks, PricedRun
     from wirelessfl.rounds.client_log import ClientLog
     from wirelessfl.rounds.mask_sizes import model_mask_sizes
     from wirelessfl.runs.client_log_file import read_client_log
@@ -76,14 +98,27 @@ if TYPE_CHECKING:
         "Config",
         "ConfigError",
         "DataError",
+        "Design",
+        "NetworkPrices",
+        "Option",
+        "Options",
+        "Pilot",
+        "Pilots",
+        "PricedNetworks",
+        "PricedRun",
         "Prices",
+        "RoundsCurve",
         "RunResult",
         "TrainingError",
         "check",
         "combinations",
+        "design",
+        "fit_rounds",
         "load",
         "load_all",
         "model_mask_sizes",
+        "pilot",
+        "plan",
         "price",
         "read_client_log",
         "resume",
@@ -95,14 +130,27 @@ _HOMES = {
     "Config": "wirelessfl.config",
     "ConfigError": "wirelessfl.errors",
     "DataError": "wirelessfl.errors",
+    "Pilot": "wirelessfl.codesign.curves",
+    "Pilots": "wirelessfl.codesign.pilots",
+    "NetworkPrices": "wirelessfl.pricing.network_prices",
+    "PricedNetworks": "wirelessfl.results.priced_runs",
+    "PricedRun": "wirelessfl.results.priced_runs",
+    "Option": "wirelessfl.pricing.options",
+    "Options": "wirelessfl.pricing.options",
+    "Design": "wirelessfl.codesign.designs",
     "Prices": "wirelessfl.pricing.prices",
+    "RoundsCurve": "wirelessfl.codesign.curves",
     "TrainingError": "wirelessfl.errors",
     "check": "wirelessfl.checking",
     "combinations": "wirelessfl.config.combinations",
+    "design": "wirelessfl.codesign.design",
+    "fit_rounds": "wirelessfl.codesign.curves",
     "load": "wirelessfl.results",
     "load_all": "wirelessfl.results",
     "model_mask_sizes": "wirelessfl.rounds.mask_sizes",
-    "price": "wirelessfl.pricing.price",
+    "pilot": "wirelessfl.codesign.pilots",
+    "plan": "wirelessfl.pricing.options",
+    "price": "wirelessfl.results.price",
     "ClientLog": "wirelessfl.rounds.client_log",
     "read_client_log": "wirelessfl.runs.client_log_file",
     "RunResult": "wirelessfl.runs.result",

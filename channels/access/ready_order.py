@@ -12,7 +12,7 @@ from channels.arguments import checked
 from channels.arrays import BoolArray, FloatArray, IntArray
 from channels.links import airtime_seconds_per_bit, rate_bps
 from channels.loads import Decision, Load, Rates, Service
-from channels.network import ChannelDraw
+from channels.network import ChannelDraw, Network
 
 
 @dataclass(frozen=True)
@@ -42,20 +42,7 @@ class ReadyOrder(Access):
             times(load.bits, airtime_seconds_per_bit(draw, "tdma")), load.ready_seconds(network)
         )
         own = np.where(np.isfinite(alone), alone, 0.0)
-        ends, places = np.empty_like(own), np.empty_like(own)
-        for first, count in zip(network.cell_starts, network.cell_sizes, strict=True):
-            part = slice(first, first + count)
-            order = ready[..., part].argsort(axis=-1, kind="stable")
-            at = np.take_along_axis(ready[..., part], order, -1)
-            took = np.take_along_axis(own[..., part], order, -1)
-            # An upload ends at max over k <= i of (ready_k + all uploads from k to i).
-            free = np.zeros(own.shape[:-1])
-            done = np.empty_like(took)
-            for place in range(count):
-                free = np.maximum(free, at[..., place]) + took[..., place]
-                done[..., place] = free
-            np.put_along_axis(ends[..., part], order, done, -1)
-            np.put_along_axis(places[..., part], order, np.arange(count, dtype=np.float64), -1)
+        ends, places = _in_turn(network, ready, own)
         seconds = np.where(own > 0, ends, ready + alone)  # alone is 0 or inf if own is 0
         joules = load.compute_joules(network) + network.transmit_power_w * own
         return service(seconds, joules, Decision(order=places), own)
@@ -80,3 +67,33 @@ class ReadyOrder(Access):
         """See :class:`Access`: the client that started first has the band, the others wait."""
         first = np.arange(len(snr)) == 0
         return Rates(np.where(first, rate_bps(bandwidth_hz, snr, 1.0), 0.0), first * 1.0)
+
+
+def _in_turn(network: Network, ready: FloatArray, own: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """When each upload ends, and its place in its cell's order, [..., clients].
+
+    Cells of one size are served together.
+
+    Args:
+        network: network of the clients.
+        ready: [..., clients], when each client has trained.
+        own: [..., clients], seconds of each upload.
+    """
+    ends, places = np.empty_like(own), np.empty_like(own)
+    sizes = network.cell_sizes
+    for count in np.unique(sizes[sizes > 0]):
+        rows = network.cell_starts[sizes == count][:, None] + np.arange(count)
+        order = ready[..., rows].argsort(axis=-1, kind="stable")
+        at = np.take_along_axis(ready[..., rows], order, -1)
+        took = np.take_along_axis(own[..., rows], order, -1)
+        # An upload ends at max over k <= i of (ready_k + all uploads from k to i).
+        free = np.zeros(at.shape[:-1])
+        done, turn = np.empty_like(took), np.empty_like(took)
+        for place in range(count):
+            free = np.maximum(free, at[..., place]) + took[..., place]
+            done[..., place] = free
+        sorted_ends = np.empty_like(done)
+        np.put_along_axis(sorted_ends, order, done, -1)
+        np.put_along_axis(turn, order, np.arange(count, dtype=np.float64), -1)
+        ends[..., rows], places[..., rows] = sorted_ends, turn
+    return ends, places

@@ -91,6 +91,21 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def plan(arguments: argparse.Namespace) -> int:
+    """Print what a round costs with each access, without training."""
+    from wirelessfl.cli.flags import given_flags
+    from wirelessfl.cli.plan import plan_command
+    from wirelessfl.config import Config
+
+    flags = given_flags(arguments, [*OF_COMMANDS, "air_joules"])
+    if "out" in flags:
+        raise ConfigError(
+            f"out={flags['out']} conflicts with plan, which stores no run: omit --out."
+        )
+    config = Config.merged(_tables(arguments), flags)
+    return plan_command(config, arguments, config.training.rounds if "rounds" in flags else None)
+
+
 def budget(arguments: argparse.Namespace) -> int:
     """Print the link budget of the network."""
     from wirelessfl.cli.budget import ALGORITHM, FLAGS, budget_command
@@ -101,6 +116,27 @@ def budget(arguments: argparse.Namespace) -> int:
         arguments.algorithm = ALGORITHM
     flags = given_flags(arguments, [*OF_COMMANDS, *FLAGS])
     return budget_command(Config.merged(_tables(arguments), flags), arguments)
+
+
+def pilot(arguments: argparse.Namespace) -> int:
+    """Train pilots, and fit the learning curve."""
+    from wirelessfl.cli.flags import given_flags
+    from wirelessfl.cli.pilot import FLAGS, LISTS, check_flags, pilot_command
+    from wirelessfl.config import Config
+
+    flags = given_flags(arguments, [*OF_COMMANDS, *FLAGS])
+    check_flags(flags)
+    lists = {name: flags.pop(name).split(",") for name in LISTS if name in flags}
+    return pilot_command(Config.merged(_tables(arguments), flags), lists, arguments)
+
+
+def design(arguments: argparse.Namespace) -> int:
+    """Choose how to train."""
+    from wirelessfl.cli.design import OWN, design_command
+    from wirelessfl.cli.flags import given_flags
+
+    flags = given_flags(arguments, [*OF_COMMANDS, *OWN])
+    return design_command(_tables(arguments), flags, arguments)
 
 
 def _tables(arguments: argparse.Namespace, *, named: bool = False) -> dict[str, Any]:
@@ -155,13 +191,17 @@ def _watch(shards: Shards, arguments: argparse.Namespace, start: Callable[..., R
 
 
 def _close(result: RunResult, as_json: bool) -> None:
-    from wirelessfl.cli.show import closing_table, transitions_table
+    from wirelessfl.cli.show import closing_table, predictions_table, transitions_table
     from wirelessfl.rounds.equal_shares import compared
+    from wirelessfl.runs.predictions import predictions
 
     summary, each = result.summary(), result.summaries()
     changes = _changes(result)
     if changes:
         summary["transitions"] = [vars(change) for change in changes]
+    predicted = predictions(result)
+    if predicted is not None:
+        summary["predicted"] = predicted
     if as_json:
         print(json.dumps({**summary, "tasks": each} if len(each) > 1 else summary, indent=2))
         return
@@ -170,6 +210,8 @@ def _close(result: RunResult, as_json: bool) -> None:
     bought = compared(summary)
     if bought is not None:
         _say(console, bought)
+    if predicted is not None:
+        console.print(predictions_table(predicted))
     if changes:
         console.print(transitions_table(changes))
     if result.ended is not None:

@@ -178,6 +178,7 @@ class Help(argparse.Action):
     Args:
         tables: the choices that the command line names, see ``chosen_tables``.
         headings: headings of the settings that the command uses; None for all.
+        usage: how to call the command; None for that of ``run``.
         options: arguments of ``argparse.Action``.
     """
 
@@ -186,10 +187,11 @@ class Help(argparse.Action):
         *,
         tables: Mapping[str, Any],
         headings: Collection[str] | None = None,
+        usage: str | None = None,
         **options: Any,
     ) -> None:
         super().__init__(**options)
-        self.tables, self.headings = tables, headings
+        self.tables, self.headings, self.usage = tables, headings, usage
 
     def __call__(
         self,
@@ -225,5 +227,7 @@ class Help(argparse.Action):
             groups = [(heading, lines) for heading, lines in groups if heading in self.headings]
         name = self.tables.get("algorithm", {}).get("name", "ALGORITHM")
         usage = f"{parser.prog} {name} [--config FILE [--trust]] [--json] [--flag value ...]"
+        if self.usage is not None:
+            usage, closing = f"{parser.prog} {self.usage}", ""
         print(page(usage, parser.description or "", groups, closing))
         parser.exit()

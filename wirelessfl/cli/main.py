@@ -19,6 +19,9 @@ from wirelessfl.cli.completion import add_completion
 from wirelessfl.cli.doctor import add_doctor
 from wirelessfl.cli.listing import add_list
 from wirelessfl.cli.parser import Parser
+from wirelessfl.cli.pilot import add_pilot, add_pilot_arguments
+from wirelessfl.cli.plan import add_plan, add_plan_arguments
+from wirelessfl.cli.price import add_price
 from wirelessfl.cli.results import add_result_commands
 from wirelessfl.errors import ConfigError, DataError, TrainingError, out_of_memory
 from wirelessfl.processes import launched
@@ -150,13 +153,30 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
         add_help=False,
     )
     budget.set_defaults(command=commands.budget)
-    with_flags = {"run": run, "sweep": sweep, "timeline": timeline, "budget": budget}
+    pilot = add_pilot(subparsers)
+    pilot.set_defaults(command=commands.pilot)
+    plan = add_plan(subparsers)
+    plan.set_defaults(command=commands.plan)
+    design = subparsers.add_parser(
+        "design",
+        help="choose how to train: wirelessfl design hist --target 0.8 [--flag value ...]",
+        description="Choose algorithm, local steps, edge rounds, clients, masks, uplink and "
+        "allocation with which the target takes the fewest seconds or joules, or with which "
+        "--max-seconds or --max-client-joules buys the most accuracy. A few pilots are trained, or "
+        "read from --out (default: runs/pilots). Flags are those of `run`; lists of --local-steps, "
+        "--edge-rounds, --clients-per-round and --uplink restrict the choice.",
+        allow_abbrev=False,
+        add_help=False,
+    )
+    design.set_defaults(command=commands.design)
+    with_flags = {"run": run, "sweep": sweep, "timeline": timeline, "budget": budget, "plan": plan}
+    with_flags |= {"pilot": pilot, "design": design}
     for name, command in with_flags.items():
         command.add_argument("algorithm", nargs="?", metavar="ALGORITHM", help="`wirelessfl list`")
         command.add_argument("--config", type=Path, metavar="FILE", help="settings as TOML")
         command.add_argument("--json", action="store_true", help="print the results as JSON")
         command.add_argument("--trust", action="store_true", help=TRUST)
-        if name in ("run", "sweep"):
+        if name in ("run", "sweep", "pilot", "design"):
             command.add_argument("--quiet", action="store_true", help=QUIET)
         if words[:1] == [name]:
             if name == "sweep":
@@ -165,11 +185,20 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
                 add_sweep_arguments(sweep)
             if name == "timeline":
                 _add_timeline_arguments(timeline)
+            if name == "pilot":
+                add_pilot_arguments(pilot)
             if name == "budget":
                 from wirelessfl.cli.budget import add_budget_arguments
 
                 add_budget_arguments(budget)
+            if name == "plan":
+                add_plan_arguments(plan)
+            if name == "design":
+                from wirelessfl.cli.design import add_design_arguments
+
+                add_design_arguments(design)
             _add_run_flags(command, words[1:], name)
+    add_price(subparsers, words, TRUST)
     resume = subparsers.add_parser(
         "resume",
         help="resume an interrupted run, or extend a run: wirelessfl resume DIR --rounds 50",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any
 
 from rich.console import Console
@@ -12,6 +13,7 @@ from rich.table import Table
 
 from wirelessfl.observers.console import DIVERGED, metrics_of
 from wirelessfl.runs.directory import Row
+from wirelessfl.runs.predictions import prediction_rows
 from wirelessfl.runs.transitions import Transition
 
 ABSENT = dict.fromkeys(("accuracy", "validation_accuracy", "loss", "validation_loss"), DIVERGED)
@@ -85,6 +87,16 @@ def closing_table(summaries: Sequence[dict[str, Any]]) -> Table:
     return table
 
 
+def predictions_table(found: dict[str, dict[str, float | None]]) -> Table:
+    """A table with what a design has predicted and what the run has taken."""
+    table = Table(title="the design and its run")
+    for heading in ("", "predicted", "realised", "difference"):
+        table.add_column(heading, justify="right" if heading else "left")
+    for cells in prediction_rows(found):
+        table.add_row(*cells)
+    return table
+
+
 def transitions_table(changes: Sequence[Transition]) -> Table:
     """A table with one line per session after the first: accuracy around the change of clients."""
     table = Table(title="accuracy when clients change")
@@ -103,13 +115,16 @@ def transitions_table(changes: Sequence[Transition]) -> Table:
 
 @contextmanager
 def sweep_progress(
-    runs: Sequence[tuple[str, int]], console: Console
+    runs: Sequence[tuple[str, int]],
+    console: Console,
+    fields: Mapping[str, str] = MappingProxyType({"accuracy": ".3f"}),
 ) -> Iterator[Callable[[int, Row], None]]:
     """A progress bar for all runs and one per active run; shows nothing outside a terminal.
 
     Args:
         runs: label and number of rounds of each run.
         console: console of the bars.
+        fields: fields of rows to show, with their formats.
 
     Yields:
         A function that receives the index of a run and each of its rows.
@@ -132,9 +147,7 @@ def sweep_progress(
             if index not in tasks:
                 tasks[index] = bar.add_task(runs[index][0], total=rounds[index], note="")
             reached[index] = max(reached[index], row["round"])  # with tasks, the most advanced
-            bar.update(
-                tasks[index], completed=row["round"], note=metrics_of(row, {"accuracy": ".3f"})
-            )
+            bar.update(tasks[index], completed=row["round"], note=metrics_of(row, fields))
             if row["round"] == rounds[index] and "task" not in row:
                 bar.remove_task(tasks.pop(index))
             bar.update(whole, completed=sum(reached))

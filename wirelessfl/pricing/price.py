@@ -28,6 +28,7 @@ from wirelessfl.pricing.untrained import (
 )
 from wirelessfl.rounds.rounds import ModelRounds
 from wirelessfl.rounds.step_sizes import unchanged
+from wirelessfl.rounds.training import Log
 from wirelessfl.schedules import Clock, Scope, SessionsScheduler
 from wirelessfl.schedules.events import Report, Scheduler
 from wirelessfl.schedules.loop import begin, simulate
@@ -73,15 +74,9 @@ def price(
     data: Data | None = None,
     network: Network | str | None = None,
     joules: bool = True,
+    trust: bool = False,
 ) -> Prices:
-    """Price the rounds of a run without its data and without training.
-
-    The run's schedule, channels, participants, submodels and loads are simulated on the virtual
-    clock, so all costs equal those in the run's rows, to the bit. A run that stops at a target
-    accuracy has a prefix of these rounds. Data are read only if they determine the model's size and
-    are the user's own, or texts whose vocabulary depends on a tokenizer's files. Over the air,
-    precoders apply the weights of the mean: with ``weighting="samples"`` the numbers of samples are
-    not known, equal ones are assumed, and joules differ from the run's.
+    """Price the rounds of settings without data and without training, see ``wirelessfl.price``.
 
     >>> import wirelessfl
     >>> prices = wirelessfl.price(wirelessfl.Config.from_flags("fedavg", clients=4, rounds=3))
@@ -90,23 +85,21 @@ def price(
 
     Args:
         config: a configuration, nested tables of settings, or the path of a TOML file.
-        rounds: number of rounds, of all sessions, or of merges of asynchronous cells; None for all
-            rounds of the run, up to ``max_seconds`` if it is set.
+        rounds: number of rounds; None for all.
         model: module of the run instead of the configured model.
         data: data of the run instead of the configured ones, see ``wirelessfl.data.as_dataset``.
         network: network to use instead of the configured one, or the import path of one.
-        joules: whether to compute the energy. Over the air it takes most of the time, since it
-            needs the beamformers of every channel draw.
+        joules: whether to compute the energy.
+        trust: whether a file may name code to import.
 
     Raises:
-        ConfigError: a wrong setting, settings that conflict, a wrong number of rounds, or the costs
-            depend on training: requests to clients, rounds of tasks, and selection by losses.
+        ConfigError: see ``wirelessfl.price``.
         DataError: the data set must be read, but is missing or damaged.
     """
     check_objects(model=model)
-    config, network = naming_network(config, network)
+    config, network = naming_network(config, network, trust)
     given = GivenObjects.of(model, data, network)
-    return priced(configured(config, given), rounds, given, joules=joules).prices
+    return priced(configured(config, given, trust), rounds, given, joules=joules).prices
 
 
 def priced(
@@ -115,6 +108,7 @@ def priced(
     given: GivenObjects = NOTHING,
     *,
     joules: bool = True,
+    log: Log | None = None,
 ) -> Priced:
     """Price a run, and keep what determines its state; arguments and errors as in ``price``.
 
@@ -123,6 +117,7 @@ def priced(
         rounds: number of rounds.
         given: Python objects that replace settings.
         joules: whether to compute the energy.
+        log: takes the plan of each round.
     """
     rounds = check_priceable(config, rounds, joules)
     rows: list[dict[str, Any]] = []
@@ -139,7 +134,11 @@ def priced(
             extra["extra_seconds"] = regime.extras.extra_seconds
         rows.append({**session, **now, **costs, **extra})
 
-    simulation = simulated(config, given, rounds, report, joules=joules)
+    def prepare(simulation: Simulation, schedule: Scheduler) -> Scheduler:
+        simulation.training.log = log
+        return schedule
+
+    simulation = simulated(config, given, rounds, report, joules=joules, prepare=prepare)
     training, regime, planned = simulation.training, simulation.regime, simulation.planned
     seconds = np.array(training.node_seconds).reshape(-1, planned.planner.network.cells)
     ended = None if isinstance(regime, UntrainedCells) else regime.ended

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from channels import Network
 from channels.streams import Stream
 from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.config import Config
@@ -21,6 +22,7 @@ from wirelessfl.errors import ConfigError
 from wirelessfl.guard import of_project
 from wirelessfl.pricing.price import SESSION, Priced, priced
 from wirelessfl.rounds.equal_shares import EQUAL_SHARES
+from wirelessfl.setup.given_objects import NOTHING, GivenObjects
 from wirelessfl.setup.network import build_network
 
 Row = Mapping[str, Any]
@@ -147,7 +149,15 @@ class Repriced:
     simulated: Priced
 
 
-def repriced(rows: Sequence[Row], here: Config, there: Config, *, joules: bool = True) -> Repriced:
+def repriced(
+    rows: Sequence[Row],
+    here: Config,
+    there: Config,
+    *,
+    joules: bool = True,
+    network: Network | None = None,
+    given: GivenObjects = NOTHING,
+) -> Repriced:
     """The rows of a trained run over another radio, without training.
 
     They have the accuracies of the run and the costs of the other radio, to the bit those of a run
@@ -158,6 +168,8 @@ def repriced(rows: Sequence[Row], here: Config, there: Config, *, joules: bool =
         here: its settings.
         there: its settings with another radio.
         joules: whether to compute energy; otherwise rows have none.
+        network: the run's network, if it was given to the run; None for that of its settings.
+        given: Python objects that replace settings there.
 
     Raises:
         ConfigError: the trajectory depends on the radio, here or there; or participants, submodels
@@ -166,18 +178,47 @@ def repriced(rows: Sequence[Row], here: Config, there: Config, *, joules: bool =
     """
     check_independent(here)
     check_independent(there)
-    cells, others = (
-        build_network(config.network, Stream(config.run.seed), config.choices).cell_of
-        for config in (here, there)
-    )
-    if not np.array_equal(cells, others):
-        raise ConfigError("over the other radio, clients are in other cells. Train the run there.")
+    check_cells(network or own_network(here), given.network or own_network(there))
     sessions = there.regime == "sessions"
-    found = priced(there, None if sessions else rows[-1]["round"], joules=joules)
-    costs: dict[Any, dict[str, Any]] = {}
-    for row in found.prices.rows:  # later ones include trial rounds of the next session
+    rounds = None if sessions else max(rows[-1]["round"], 1)
+    found = priced(there, rounds, given, joules=joules)
+    return Repriced(with_costs(rows, found.prices.rows), found)
+
+
+def own_network(config: Config) -> Network:
+    """The network of a run's settings."""
+    return build_network(config.network, Stream(config.run.seed), config.choices)
+
+
+def check_cells(here: Network, there: Network, title: str = "over the other radio") -> None:
+    """Refuse a network with other clients, or with clients in other cells.
+
+    Args:
+        here: network of the run.
+        there: the other network.
+        title: the other network in words.
+
+    Raises:
+        ConfigError: the cells differ.
+    """
+    if not np.array_equal(here.cell_of, there.cell_of):
+        raise ConfigError(f"{title}, clients are in other cells. Train the run there.")
+
+
+def with_costs(rows: Sequence[Row], prices: Sequence[Row]) -> list[dict[str, Any]]:
+    """The rows of a run with the costs of another radio.
+
+    Args:
+        rows: rows of the run.
+        prices: costs over the other radio after each round.
+
+    Raises:
+        ConfigError: the traffic differs, or a row has no price.
+    """
+    costs: dict[Any, Row] = {}
+    for row in prices:  # later ones include trial rounds of the next session
         costs.setdefault(row_key(row), row)
-    return Repriced([_with_costs(row, costs.get(row_key(row))) for row in rows], found)
+    return [_with_costs(row, costs.get(row_key(row))) for row in rows]
 
 
 def row_key(row: Row) -> tuple[Any, ...]:

@@ -11,6 +11,7 @@ import numpy as np
 from channels.arrays import FloatArray
 from channels.streams import Stream
 from wirelessfl.rounds.cells import AsynchronousCells
+from wirelessfl.rounds.equal_shares import EQUAL_SHARES
 from wirelessfl.rounds.plan import Plan
 from wirelessfl.rounds.settings import TrainingSettings
 from wirelessfl.rounds.training import RoundTraining, Totals
@@ -35,8 +36,9 @@ class WithoutJoules(Totals):
         self.count_late(plan)
 
     def row(self) -> dict[str, float]:
-        """The sums of which joules are not a part."""
-        return {name: value for name, value in super().row().items() if "joules" not in name}
+        """The sums that are counted: without joules, and without those of equal shares."""
+        own = super().row().items()
+        return {name: v for name, v in own if "joules" not in name and name not in EQUAL_SHARES}
 
 
 class UntrainedRounds(RoundTraining):

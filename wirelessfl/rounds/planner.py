@@ -90,13 +90,10 @@ class Planner:
             ConfigError: a client's data rate is 0, joules are too many, or the algorithm cannot
                 assign submodels.
         """
-        indices = [number]
-        if self.links.coherence == "edge-round":
-            edge_rounds = self.settings.edge_rounds
-            indices = [number * edge_rounds + e for e in range(edge_rounds)]
+        indices = self.blocks(number)
         stream = self.stream.child("round", number)
         who = self._participants(number, indices[0], present, ledger, losses)
-        draws = self.network.draws(self.stream.child("channel"), indices, who.clients)
+        draws = self.network.draws(self.channel_stream, indices, who.clients)
         context = self._context(number, stream, draws, who)
         if submodels is None:
             submodels = self.algorithm.submodels(context)
@@ -128,6 +125,18 @@ class Planner:
             each,
             arrivals=price.served.arrived,
         )
+
+    def blocks(self, number: int) -> list[int]:
+        """Indices of the channel blocks of round ``number``: one, or one for each edge round."""
+        if self.links.coherence != "edge-round":
+            return [number]
+        edge_rounds = self.settings.edge_rounds
+        return [number * edge_rounds + e for e in range(edge_rounds)]
+
+    @property
+    def channel_stream(self) -> Stream:
+        """Random stream of the channels."""
+        return self.stream.child("channel")
 
     def able(self, present: RankedClients | None, ledger: Ledger | None) -> RankedClients | None:
         """The present clients that have energy left; None for all clients."""
@@ -167,7 +176,7 @@ class Planner:
 
         def select(clients: IntArray, node: IntArray, counts: IntArray) -> IntArray:
             def draw() -> ChannelDraw:
-                return network.draws(self.stream.child("channel"), [index], clients)
+                return network.draws(self.channel_stream, [index], clients)
 
             candidates = Candidates(
                 round=number,
