@@ -1,4 +1,4 @@
-"""``python -m experiments pages``: claims, tables and figures of ``docs/results`` from stored rows.
+"""``python -m experiments pages``: claims, tables and figures of ``docs`` from stored rows.
 
 A page has blocks between ``<!-- rows of NAME: what its figure shows -->`` and ``<!-- end of rows
 -->``, where NAME is a figure or table of the paper. Text outside these blocks is written by hand.
@@ -21,7 +21,8 @@ from wirelessfl.errors import ConfigError
 from wirelessfl.figures import use_style
 from wirelessfl.results.names import DATA, MODELS
 
-FIGURES = RESULTS.parent / "figures"
+DOCS = RESULTS.parent
+FIGURES = DOCS / "figures"
 WIDTH = 120
 """Most characters per line of text."""
 BLOCK = re.compile(r"<!-- rows of ([\w-]+)(?:: (.*?))? -->\n.*?<!-- end of rows -->", re.DOTALL)
@@ -61,7 +62,9 @@ def paragraphs(text: str) -> list[str]:
     return [one if one.startswith("|") else textwrap.fill(one, WIDTH) for one in found[: last + 1]]
 
 
-def block(name: str, about: str, evidence: Evidence, shown: set[str]) -> str:
+def block(
+    name: str, about: str, evidence: Evidence, shown: set[str], figures: str = "../figures"
+) -> str:
     """The figure and the table of one experiment, and the number of its runs.
 
     Args:
@@ -69,11 +72,12 @@ def block(name: str, about: str, evidence: Evidence, shown: set[str]) -> str:
         about: what its figure shows, for readers who do not see it.
         evidence: the runs of its paper.
         shown: tables and paragraphs of the page so far, which are not repeated; new ones are added.
+        figures: folder of the figures, relative to the page.
     """
     head = f"<!-- rows of {name}{': ' if about else ''}{about} -->"
     if name in evidence.paper.texts:
         parts = paragraphs(evidence.paper.texts[name]())
-        parts[:0] = _shown(evidence, name, about)
+        parts[:0] = _shown(evidence, name, about, figures)
         return "\n\n".join([head, *parts]) + "\n\n<!-- end of rows -->"
     experiment = evidence.paper.experiments[name]
     results = evidence.study(experiment.study)
@@ -83,16 +87,16 @@ def block(name: str, about: str, evidence: Evidence, shown: set[str]) -> str:
         found = [one for one in paragraphs(text) if one not in shown]
         shown.update(found)
         parts[:0] = found
-        parts[:0] = _shown(evidence, name, about)
+        parts[:0] = _shown(evidence, name, about, figures)
     return "\n\n".join([head, *parts]) + "\n\n<!-- end of rows -->"
 
 
-def _shown(evidence: Evidence, name: str, about: str) -> list[str]:
+def _shown(evidence: Evidence, name: str, about: str, figures: str) -> list[str]:
     """The figures of an experiment, with the texts for readers who do not see them."""
     found = []
     for file in pictures(evidence, name):
         part = _part(file.stem[len(f"{evidence.paper.name}-{name}") :].strip("-"))
-        found.append(f"![{f'{about} ({part})' if part else about}](../figures/{file.name})")
+        found.append(f"![{f'{about} ({part})' if part else about}]({figures}/{file.name})")
     return found
 
 
@@ -103,8 +107,13 @@ def _part(suffix: str) -> str:
     return ", ".join((DATA | MODELS).get(word, word) for word in known.findall(suffix))
 
 
-def filled(text: str, evidence: Evidence) -> str:
+def filled(text: str, evidence: Evidence, figures: str = "../figures") -> str:
     """The text of a page with all its blocks.
+
+    Args:
+        text: the page.
+        evidence: the runs of its paper.
+        figures: folder of the figures, relative to the page.
 
     Raises:
         ConfigError: a block has no end, or its paper has no such experiment.
@@ -123,7 +132,7 @@ def filled(text: str, evidence: Evidence) -> str:
                 f"the page of {evidence.paper.name} has `<!-- rows of {match[1]} -->`: choose from "
                 f"{', '.join(known)}."
             )
-    return BLOCK.sub(lambda m: block(m[1], m[2] or "", evidence, shown), text)
+    return BLOCK.sub(lambda m: block(m[1], m[2] or "", evidence, shown, figures), text)
 
 
 def files(evidence: dict[str, Evidence]) -> dict[Path, str]:
@@ -134,6 +143,8 @@ def files(evidence: dict[str, Evidence]) -> dict[Path, str]:
         file = RESULTS / f"{name.replace('_', '-')}.md"
         text = found[file] if name in TITLES else file.read_text(encoding="utf-8")
         found[file] = filled(text, one)
+        for page in (DOCS / other for other in one.paper.pages):
+            found[page] = filled(page.read_text(encoding="utf-8"), one, figures="figures")
     return found
 
 

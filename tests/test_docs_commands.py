@@ -54,7 +54,7 @@ def untrained(monkeypatch):
         ("runs.run", "run"),
         ("cli.sweep", "sweep"),
         ("runs.timeline", "timeline"),
-        ("design.round_timeline", "round_timeline"),
+        ("pricing.round_timeline", "round_timeline"),
     ):
         monkeypatch.setattr(importlib.import_module(f"wirelessfl.{module}"), name, read)
 

@@ -23,6 +23,8 @@ NAMES: Mapping[str, str] = {
     "mmse": "AirComp, mmse",
 }
 """Names in tables and figures."""
+PRICED: Mapping[str, tuple[str, ...]] = {"tdma": ("equal", "optimal")}
+"""Accesses over which a synchronous run has a price, by that over which it is trained."""
 
 
 def complete(settings: Settings, scale: Scale) -> Settings:

@@ -2,12 +2,73 @@
 
 from __future__ import annotations
 
-from experiments.codesign.access import NAMES, access_of
+import statistics
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from experiments.codesign.access import ACCESSES, NAMES, PRICED, access_of
+from experiments.look import data_name, save
+from experiments.priced import priced
 from experiments.report import markdown, reached, spread
 from experiments.studies import Case, Results
+from wirelessfl.figures import COLOURS, MARKERS, style
 from wirelessfl.results import names
+from wirelessfl.results.archive import StoredRun
+from wirelessfl.results.panels import PARTLY, grid, legend, same_limits
+from wirelessfl.results.seeds import final_accuracy, first_reaching
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 TARGET = 0.8
+ROUNDS, BUFFERED = "rounds", "buffered"
+SCHEDULES = {ROUNDS: "synchronous rounds", BUFFERED: "asynchronous"}
+COSTS = {"sim_seconds": "s", "uplink_mib": "MiB", "joules": "J"}
+"""Fields of rows and their units; MiB and joules are those of the mean client."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A combination with its runs.
+
+    Args:
+        schedule: ``rounds`` or ``buffered``.
+        run: the algorithm, and the masks of HIST if they are optimized.
+        access: name of the access.
+        case: the case whose runs were trained.
+        runs: a run per seed; those with a price have costs up to the target only, or of all rounds
+            if they do not reach it.
+        trained: the runs as they were trained, which have all accuracies.
+    """
+
+    schedule: str
+    run: str
+    access: str
+    case: Case
+    runs: list[StoredRun]
+    trained: list[StoredRun]
+
+    @property
+    def priced(self) -> bool:
+        """Whether its costs are prices of runs over another access."""
+        return self.access != access_of(self.case.settings)
+
+    def costs(self, field: str) -> list[float]:
+        """The costs of the target of the seeds that reach it."""
+        hits = [first_reaching(run.rows, TARGET) for run in self.runs]
+        return [float(hit[field]) for hit in hits if hit is not None]
+
+    @property
+    def finals(self) -> dict[int, float]:
+        """The final accuracy in percent, by seed."""
+        return {run.seed: final_accuracy(run.rows) for run in self.trained}
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        """Schedule, run and access."""
+        return self.schedule, self.run, self.access
 
 
 def run_name(case: Case) -> str:
@@ -16,16 +77,87 @@ def run_name(case: Case) -> str:
     return names.NAMES[case["algorithm"]] + masks
 
 
+def lines(results: Results) -> list[Line]:
+    """All combinations with runs, in order of schedule, algorithm and access."""
+    order = list(ACCESSES)
+    runs = list(dict.fromkeys(map(run_name, results.study.cases)))
+    return sorted(
+        _lines(results),
+        key=lambda one: (one.schedule != ROUNDS, runs.index(one.run), order.index(one.access)),
+    )
+
+
+def _lines(results: Results) -> Iterator[Line]:
+    for case in results.where():
+        runs, access = results.of(case), access_of(case.settings)
+        place = (case["schedule"] or ROUNDS, run_name(case))
+        yield Line(*place, access, case, runs, runs)
+        if case["schedule"] is None and case["mask_sizes"] is None and access in PRICED:
+            for other in PRICED[access]:
+                yield Line(*place, other, case, [over(run, other) for run in runs], runs)
+
+
+def over(run: StoredRun, access: str) -> StoredRun:
+    """The run up to the target accuracy, with the costs of another access."""
+    hit = first_reaching(run.rows, TARGET)
+    rows = run.rows if hit is None else run.rows[: run.rows.index(hit) + 1]
+    flags = dict(ACCESSES[access])
+    return priced(replace(run, rows=rows), uplink={"name": flags.pop("uplink"), **flags})
+
+
 def table(results: Results) -> str:
     """Costs of the target and final accuracy of each combination."""
-    head = ["schedule", "run", "access", "seeds", "s to 80 %", "MiB to 80 %", "J to 80 %"]
+    head = ["schedule", "run", "access", "seeds"]
+    head += [f"{unit} to {100 * TARGET:g} %" for unit in COSTS.values()]
     head += ["final accuracy (%)"]
     rows = []
-    for case in results.where():
-        runs = results.rows(case)
-        costs = (
-            reached(runs, TARGET, name, ".3g") for name in ("sim_seconds", "uplink_mib", "joules")
-        )
-        row = [case["schedule"] or "rounds", run_name(case), NAMES[access_of(case.settings)]]
-        rows.append([*row, str(len(runs)), *costs, spread(results.finals(case))])
+    for line in lines(results):
+        seeds = [run.rows for run in line.runs]
+        costs = (reached(seeds, TARGET, field, ".3g") for field in COSTS)
+        finals = spread([*line.finals.values()])
+        row = [SCHEDULES[line.schedule], line.run, NAMES[line.access], str(len(seeds))]
+        rows.append([*row, *costs, finals])
     return markdown(head, rows)
+
+
+def draw(results: Results, out: Path) -> list[Path]:
+    """Joules against seconds to the target: a panel per schedule, a marker per access."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    found = lines(results)
+    runs = list(dict.fromkeys(run_name(case) for case in results.study.cases))
+    figure, axes = grid(len(SCHEDULES), height=2.9)
+    for panel, (schedule, title) in zip(axes, SCHEDULES.items(), strict=True):
+        panel.set_xscale("log")
+        panel.set_yscale("log")
+        for place, name in enumerate(runs):
+            panel.plot([], [], color=COLOURS[place], label=name, linewidth=style().line)
+        for place, name in enumerate(ACCESSES):
+            panel.plot([], [], MARKERS[place], color="0.4", label=NAMES[name])
+        for line in (one for one in found if one.schedule == schedule):
+            _point(panel, line, COLOURS[runs.index(line.run)])
+        panel.set_title(title)
+        panel.set_xlabel(f"simulated seconds to {100 * TARGET:g} %")
+        panel.margins(0.1)
+        for axis in (panel.xaxis, panel.yaxis):
+            axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            axis.set_major_formatter("{x:g}")
+            axis.set_minor_formatter(NullFormatter())
+    axes[0].set_ylabel(f"J per client to {100 * TARGET:g} %")
+    same_limits(axes, x=True)
+    most = max((len(line.runs) for line in found), default=0)
+    seeds = f"mean of {most} seeds" if most > 1 else "1 seed"
+    legend(figure, axes, data_name(results.study.cases), seeds)
+    return save(figure, results, out / "crossed")
+
+
+def _point(panel: Axes, line: Line, colour: str) -> None:
+    """The mean of the seeds that reach the target; hollow if some do not."""
+    seconds, joules = line.costs("sim_seconds"), line.costs("joules")
+    if not seconds:
+        return
+    marker, size = MARKERS[list(ACCESSES).index(line.access)], style().small / 1.8
+    at = statistics.mean(seconds), statistics.mean(joules)
+    panel.plot(*at, marker, color=colour, markersize=size)
+    if len(seconds) < len(line.runs):
+        panel.plot(*at, marker, color="white", markersize=size / 2, gid=PARTLY)

@@ -22,9 +22,10 @@ DOCS = RESULTS.parent
 @pytest.mark.parametrize("name", papers())
 def test_pages_have_every_experiment_with_runs(name):
     """Of experiments with the same study and the same table, one is enough."""
-    text = (RESULTS / f"{name.replace('_', '-')}.md").read_text(encoding="utf-8")
-    blocks = {match[1]: match[2] for match in BLOCK.finditer(text)}
     paper = papers()[name]
+    files = [RESULTS / f"{name.replace('_', '-')}.md", *(DOCS / page for page in paper.pages)]
+    text = "\n".join(file.read_text(encoding="utf-8") for file in files)
+    blocks = {match[1]: match[2] for match in BLOCK.finditer(text)}
     assert paper.texts.keys() <= blocks.keys()
     shown = {
         (paper.experiments[one].study, paper.experiments[one].table)
