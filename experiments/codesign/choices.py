@@ -1,0 +1,217 @@
+"""Designs and what others choose: pairs (H, E) with their predicted and realised costs."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from experiments.codesign.curves import CURVE, LUO, PILOTS, Curve
+from experiments.codesign.networks import Cost
+from experiments.codesign.searches import Search
+from experiments.codesign.stored import Found
+from experiments.codesign.sweep import ALGORITHMS, PAIRS, Sweep, Trained, reached
+from experiments.decided.uplinks import EQUAL, SLOTS
+
+SECONDS, JOULES = "seconds", "joules"
+"""What a design minimises."""
+FIXED = PAIRS.index((20, 5))
+FIXED_UPLINKS = (SLOTS, EQUAL)
+"""The papers' fixed settings, see ``criteria.toml``."""
+BEST_PILOT, SWEEP, FIXED_PAIR = "best pilot", "sweep", "H = 20, E = 5"
+DESIGN = "design"
+
+
+class Design(NamedTuple):
+    """A design, with what it costs.
+
+    Args:
+        sweep: all pairs over its network and uplink.
+        place: place of its pair in ``PAIRS``.
+        predicted: predicted cost to the target.
+        realised: cost of the stored run; infinite if it does not reach the target.
+    """
+
+    sweep: Sweep
+    place: int
+    predicted: Cost
+    realised: Cost
+
+    @property
+    def pair(self) -> tuple[int, int]:
+        """Local steps and edge rounds (H, E)."""
+        return PAIRS[self.place]
+
+    def error(self, objective: str = SECONDS) -> float:
+        """|predicted / realised - 1|."""
+        return abs(getattr(self.predicted, objective) / getattr(self.realised, objective) - 1)
+
+    def regret(self, objective: str = SECONDS) -> float:
+        """Cost relative to the best pair over the same network and uplink, minus 1."""
+        least = min(reached(getattr(self.sweep, objective)))
+        return getattr(self.realised, objective) / least - 1
+
+
+class Sample(NamedTuple):
+    """A data set, network and seed, with all that is stored for it.
+
+    Args:
+        dataset: name of the data set.
+        network: name of the network.
+        seed: the seed.
+        sweeps: by algorithm and uplink.
+        curves: by algorithm and method.
+        trained: by algorithm.
+        searches: all searches.
+    """
+
+    dataset: str
+    network: str
+    seed: int
+    sweeps: dict[tuple[str, str], Sweep]
+    curves: dict[tuple[str, str], Curve]
+    trained: dict[str, Trained]
+    searches: list[Search]
+
+    @property
+    def algorithms(self) -> list[str]:
+        """Algorithms with all runs."""
+        return [
+            name
+            for name in ALGORITHMS
+            if name in self.trained and self.trained[name].complete and (name, CURVE) in self.curves
+        ]
+
+    def of(self, sweep: Sweep, place: int, method: str = CURVE) -> Design:
+        """The design with a pair over a network and uplink, predicted by a curve."""
+        curve = self.curves[sweep.algorithm, method]
+        rounds = reached(curve.rounds)[place]
+        each = [reached(numbers)[place] for numbers in (sweep.round_seconds, sweep.round_joules)]
+        spent = [reached(numbers)[place] for numbers in (sweep.seconds, sweep.joules)]
+        return Design(sweep, place, Cost(*(rounds * one for one in each)), Cost(*spent))
+
+    def best_pair(self, sweep: Sweep, objective: str = SECONDS, method: str = CURVE) -> Design:
+        """The pair with the least predicted cost over a network and uplink."""
+        every = (self.of(sweep, place, method) for place in range(len(PAIRS)))
+        return min(every, key=lambda one: getattr(one.predicted, objective))
+
+    def design(self, objective: str = SECONDS) -> Design:
+        """The least predicted cost over all algorithms, uplinks and pairs."""
+        every = (
+            self.best_pair(sweep, objective)
+            for (algorithm, _), sweep in self.sweeps.items()
+            if algorithm in self.algorithms
+        )
+        return min(every, key=lambda one: getattr(one.predicted, objective))
+
+    def fixed(self) -> dict[tuple[str, str], float]:
+        """Realised seconds of the papers' fixed settings, by algorithm and uplink."""
+        return {
+            (algorithm, uplink): reached(sweep.seconds)[FIXED]
+            for (algorithm, uplink), sweep in self.sweeps.items()
+            if uplink in FIXED_UPLINKS and algorithm in self.algorithms
+        }
+
+    def best_pilot(self, sweep: Sweep) -> int:
+        """The place of the pilot that reaches the target soonest over a network and uplink."""
+        pilots = self.curves[sweep.algorithm, CURVE].pilots
+        return min(pilots, key=reached(sweep.seconds).__getitem__)
+
+
+def samples(found: Found) -> list[Sample]:
+    """Every data set, network and seed with all runs of some algorithm."""
+    places = dict.fromkeys((one.dataset, one.network, one.seed) for one in found.sweeps)
+    every = []
+    for dataset, network, seed in places:
+        one = Sample(
+            dataset,
+            network,
+            seed,
+            {
+                (s.algorithm, s.uplink): s
+                for s in found.sweeps
+                if (s.dataset, s.network, s.seed) == (dataset, network, seed)
+            },
+            {
+                (c.algorithm, c.method): c
+                for c in found.curves
+                if (c.dataset, c.seed) == (dataset, seed)
+            },
+            {t.algorithm: t for t in found.trained if (t.dataset, t.seed) == (dataset, seed)},
+            [
+                s
+                for s in found.searches
+                if (s.dataset, s.network, s.seed) == (dataset, network, seed)
+            ],
+        )
+        if one.algorithms:
+            every.append(one)
+    return every
+
+
+class Chosen(NamedTuple):
+    """What a method chooses for a sample, over the design's algorithm and uplink.
+
+    Args:
+        method: name of the method.
+        seconds: realised seconds of its choices; several if its choice is random.
+        trainings: number of trainings before the choice.
+        cpu_seconds: their CPU seconds.
+    """
+
+    method: str
+    seconds: tuple[float, ...]
+    trainings: int
+    cpu_seconds: float
+
+
+def chosen(sample: Sample) -> list[Chosen]:
+    """What all methods choose over the algorithm and uplink of the sample's design."""
+    design = sample.design()
+    sweep = design.sweep
+    seconds, runs = reached(sweep.seconds), sample.trained[sweep.algorithm]
+    cpu = [number or 0.0 for number in runs.cpu_seconds]
+    pilots = sample.curves[sweep.algorithm, CURVE].pilots
+    piloted = sum(cpu[place] for place in pilots)
+    found = [
+        Chosen(SWEEP, (min(seconds),), len(PAIRS), sum(cpu)),
+        Chosen(DESIGN, (design.realised.seconds,), PILOTS, piloted),
+        Chosen(BEST_PILOT, (seconds[sample.best_pilot(sweep)],), PILOTS, piloted),
+        Chosen(
+            LUO,
+            (sample.best_pair(sweep, method=LUO).realised.seconds,),
+            PILOTS,
+            piloted,
+        ),
+    ]
+    found += [
+        Chosen(one.method, tuple(seconds[p] for p in one.chosen), one.trainings, one.cpu_seconds)
+        for one in sample.searches
+        if one.place == sweep.place
+    ]
+    return [*found, Chosen(FIXED_PAIR, (seconds[FIXED],), 0, 0.0)]
+
+
+def later(found: Iterable[Trained]) -> list[float]:
+    """|rounds of one seed / rounds of another - 1| at the same pair, over all pairs of seeds.
+
+    It is the error of a prediction that knows the pair's rounds of another seed.
+    """
+    by_run: dict[tuple[str, str], list[Trained]] = {}
+    for one in found:
+        by_run.setdefault((one.dataset, one.algorithm), []).append(one)
+    return [
+        abs(a / b - 1)
+        for same in by_run.values()
+        for one in same
+        for other in same
+        if one.seed != other.seed
+        for a, b in zip(one.rounds, other.rounds, strict=True)
+        if a is not None and b is not None
+    ]
+
+
+def median(numbers: Sequence[float]) -> float:
+    """Their median; NaN without numbers."""
+    return statistics.median(numbers) if numbers else math.nan
