@@ -23,6 +23,9 @@ Read stored runs, without training:
 Design without training:
     price             what the rounds of a configuration cost
     Prices            what price returns: seconds, bytes and joules of each round
+    fit_rounds        rounds to an accuracy as a function of the settings, from pilot runs
+    RoundsCurve       what fit_rounds returns: rounds, intervals, accuracies
+    Pilot             a run as fit_rounds sees it
     model_mask_sizes  the problem of submodel sizes for your own model and channels
 
 Test your own parts:
@@ -57,6 +60,7 @@ from wirelessfl import import_paths as import_paths  # lets every process import
 
 if TYPE_CHECKING:
     from wirelessfl.checking import check
+    from wirelessfl.codesign.curves import Pilot, RoundsCurve, fit_rounds
     from wirelessfl.config import Config
     from wirelessfl.config.combinations import combinations
     from wirelessfl.errors import ConfigError, DataError, TrainingError
@@ -76,11 +80,14 @@ if TYPE_CHECKING:
         "Config",
         "ConfigError",
         "DataError",
+        "Pilot",
         "Prices",
+        "RoundsCurve",
         "RunResult",
         "TrainingError",
         "check",
         "combinations",
+        "fit_rounds",
         "load",
         "load_all",
         "model_mask_sizes",
@@ -95,10 +102,13 @@ _HOMES = {
     "Config": "wirelessfl.config",
     "ConfigError": "wirelessfl.errors",
     "DataError": "wirelessfl.errors",
+    "Pilot": "wirelessfl.codesign.curves",
     "Prices": "wirelessfl.pricing.prices",
+    "RoundsCurve": "wirelessfl.codesign.curves",
     "TrainingError": "wirelessfl.errors",
     "check": "wirelessfl.checking",
     "combinations": "wirelessfl.config.combinations",
+    "fit_rounds": "wirelessfl.codesign.curves",
     "load": "wirelessfl.results",
     "load_all": "wirelessfl.results",
     "model_mask_sizes": "wirelessfl.rounds.mask_sizes",
