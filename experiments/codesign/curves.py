@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import nnls
 
-from channels.arrays import FloatArray
+import wirelessfl
+from experiments.codesign.grid import complete
 from experiments.codesign.sweep import (
     PAIRS,
     TARGETS,
@@ -25,6 +27,9 @@ from wirelessfl.results.archive import StoredRun
 
 PILOTS = 8
 """Number of pilots of a curve."""
+SHARES = (0.8, 0.9, 1.0)
+"""Targets that a curve is fitted to, relative to the target."""
+CLIENTS = 20
 CURVE, LUO = "curve", "Luo et al."
 """How rounds are predicted."""
 LOWER = 0.9
@@ -88,16 +93,31 @@ def curves(evidence: Evidence) -> list[Curve]:
 
 
 def fitted(runs: Mapping[tuple[int, int], StoredRun], target: float) -> tuple[str, Sequence[float]]:
-    """The form of the curve of these pilots, and its rounds for all pairs."""
-    pairs = [pair for pair, run in runs.items() if first_round(run.rows, target) is not None]
-    hits = [float(first_round(runs[pair].rows, target) or 0) for pair in pairs]
-    coefficients, _ = nnls(_terms(pairs) / np.array(hits)[:, None], np.ones(len(hits)))
-    return "posynomial", list(_terms(PAIRS) @ coefficients)
+    """The form of the curve of these pilots, and its rounds for all pairs.
+
+    Predicted rounds are those of the next evaluation: runs are tested every few rounds only.
+    """
+    curve = wirelessfl.fit_rounds(
+        [until(run, target) for run in runs.values()],
+        [share * target for share in SHARES],
+        bootstrap=0,
+    )
+    h, e = np.array(PAIRS).T
+    rounds = np.asarray(curve.rounds(target, h, e, CLIENTS), float)
+    every = np.array([evaluated(*pair) for pair in PAIRS])
+    return curve.form, list(every * np.ceil(rounds / every))
 
 
-def _terms(pairs: Sequence[tuple[int, int]]) -> FloatArray:
-    h, e = np.array(pairs, float).T
-    return np.stack([1 / (h * e), np.ones_like(h), h, e], 1)
+def until(run: StoredRun, target: float) -> StoredRun:
+    """The run as it would be if it had ended at the target."""
+    hit = first_round(run.rows, target)
+    return run if hit is None else replace(run, rows=[r for r in run.rows if r["round"] <= hit])
+
+
+def evaluated(local_steps: int, edge_rounds: int) -> int:
+    """Rounds between evaluations of the runs with this pair."""
+    settings = complete({"local_steps": local_steps, "edge_rounds": edge_rounds}, "small")
+    return int(settings["eval_every"])
 
 
 def luo(runs: Mapping[tuple[int, int], StoredRun], target: float) -> tuple[str, Sequence[float]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -52,7 +53,7 @@ def scatter(found: Found, path: Path) -> list[Path]:
             y = [getattr(d.realised, objective) for d in made]
             look = line_look(number) | {"linestyle": "none"}
             panel.plot(x, y, label=DATA[dataset], **look)
-            ends += [*x, *y]
+            ends += [one for one in (*x, *y) if math.isfinite(one)]
         line = [min(ends) / 1.3, max(ends) * 1.3]
         panel.fill_between(
             line, [end / 1.15 for end in line], [end / 0.85 for end in line], color="0.9", zorder=0
@@ -79,7 +80,8 @@ def regrets(found: Found, path: Path) -> list[Path]:
     if not by_method:
         return []
     figure, (panel,) = new_figure(height=2.6)
-    values = [[100 * one for one in by_method[method]] for method in by_method]
+    most = max(v for values in by_method.values() for v in values if math.isfinite(v))
+    values = [[100 * min(one, 2 * most) for one in by_method[method]] for method in by_method]
     panel.boxplot(
         values,
         orientation="horizontal",
@@ -119,7 +121,9 @@ def seconds(found: Found, path: Path) -> list[Path]:
                     "design": one.design().realised.seconds,
                     "best of the sweep": best,
                 }.items():
-                    bars.setdefault(name, {}).setdefault(network, []).append(value)
+                    bars.setdefault(name, {}).setdefault(network, []).append(
+                        value if math.isfinite(value) else None
+                    )
         draw_bars(panel, bars, f"s to {DATA[dataset]}", [*NETWORKS])
         panel.set_title(DATA[dataset])
         panel.set_ylabel("")

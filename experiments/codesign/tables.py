@@ -25,7 +25,7 @@ from experiments.codesign.curves import CURVE, LUO
 from experiments.codesign.searches import GUIDED, TPE
 from experiments.codesign.stored import Found
 from experiments.codesign.sweep import CRITERIA, TARGETS, reached
-from experiments.report import markdown
+from experiments.report import MISSING, markdown
 from wirelessfl.results.names import DATA, NAMES
 
 METHODS = (SWEEP, DESIGN, BEST_PILOT, LUO, GUIDED, TPE, FIXED_PAIR)
@@ -52,8 +52,15 @@ def _errors(every: Iterable[Sample], objective: str) -> list[float]:
 
 
 def saved(sample: Sample) -> float:
-    """1 - seconds of the design / seconds of the best of the papers' fixed settings."""
-    return 1 - sample.design().realised.seconds / min(sample.fixed().values())
+    """1 - seconds of the design / seconds of the best of the papers' fixed settings.
+
+    1 if the design reaches the target and no fixed setting does; minus infinity if the design alone
+    does not.
+    """
+    mine, other = sample.design().realised.seconds, min(sample.fixed().values())
+    if math.isinf(mine):
+        return 0.0 if math.isinf(other) else -math.inf
+    return 1 - mine / other
 
 
 def against(sample: Sample, method: str) -> float:
@@ -61,7 +68,10 @@ def against(sample: Sample, method: str) -> float:
     of = {one.method: one for one in chosen(sample)}
     if method not in of:
         return math.nan
-    return sample.design().realised.seconds / statistics.mean(of[method].seconds)
+    mine, other = sample.design().realised.seconds, statistics.mean(of[method].seconds)
+    if math.isinf(mine):
+        return 1.0 if math.isinf(other) else math.inf
+    return mine / other
 
 
 def _row(name: str, values: Sequence[float], criterion: str) -> list[str]:
@@ -80,10 +90,16 @@ def _row(name: str, values: Sequence[float], criterion: str) -> list[str]:
 
 
 def _quartiles(values: Sequence[float]) -> str:
+    """The first and third of their quartiles, of numbers that may be infinite."""
     if len(values) < 2:
         return "-"
-    low, _, high = statistics.quantiles(values, n=4, method="inclusive")
-    return f"{low:.3g} to {high:.3g}"
+    ordered = sorted(values)
+    low, high = (ordered[round(share * (len(ordered) - 1))] for share in (0.25, 0.75))
+    return f"{_shown(low)} to {_shown(high)}"
+
+
+def _shown(value: float) -> str:
+    return MISSING if math.isinf(value) else f"{value:.3g}"
 
 
 def designs(found: Found) -> str:
@@ -122,7 +138,12 @@ def _designs(made: Sequence[Design]) -> str:
 
 
 def _mean(values: Sequence[float]) -> str:
-    return f"{statistics.mean(values):.3g}"
+    """Their mean, of those that are finite; with their number if some are not."""
+    known = [value for value in values if math.isfinite(value)]
+    if not known:
+        return MISSING
+    mean = f"{statistics.mean(known):.3g}"
+    return mean if len(known) == len(values) else f"{mean} ({len(known)} of {len(values)} seeds)"
 
 
 def _grouped(found: Found) -> dict[tuple[str, str], list[Sample]]:
@@ -164,9 +185,9 @@ def methods(found: Found) -> str:
                 _title(method),
                 str(every[method][0].trainings),
                 f"{median([one.cpu_seconds for one in every[method]]):.3g}",
-                f"{median(percent):.3g}",
+                _shown(median(percent)),
                 _quartiles(percent),
-                f"{max(percent):.3g}",
+                _shown(max(percent)),
                 f"{median(ratios[method]):.3g}",
                 str(len(percent)),
             ]
