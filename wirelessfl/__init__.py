@@ -23,10 +23,14 @@ Read stored runs, without training:
 Design without training:
     price             what the rounds of a configuration cost
     Prices            what price returns: seconds, bytes and joules of each round
+    model_mask_sizes  the problem of submodel sizes for your own model and channels
+
+Design network and training together:
+    pilot             train a few short runs, from which a learning curve is fitted
+    Pilots            what pilot returns: the runs, their number and their curve
     fit_rounds        rounds to an accuracy as a function of the settings, from pilot runs
     RoundsCurve       what fit_rounds returns: rounds, intervals, accuracies
     Pilot             a run as fit_rounds sees it
-    model_mask_sizes  the problem of submodel sizes for your own model and channels
 
 Test your own parts:
     check             whether your algorithm, uplink, model, ... does what its kind requires
@@ -61,6 +65,7 @@ from wirelessfl import import_paths as import_paths  # lets every process import
 if TYPE_CHECKING:
     from wirelessfl.checking import check
     from wirelessfl.codesign.curves import Pilot, RoundsCurve, fit_rounds
+    from wirelessfl.codesign.pilots import Pilots, pilot
     from wirelessfl.config import Config
     from wirelessfl.config.combinations import combinations
     from wirelessfl.errors import ConfigError, DataError, TrainingError
@@ -81,6 +86,7 @@ if TYPE_CHECKING:
         "ConfigError",
         "DataError",
         "Pilot",
+        "Pilots",
         "Prices",
         "RoundsCurve",
         "RunResult",
@@ -91,6 +97,7 @@ if TYPE_CHECKING:
         "load",
         "load_all",
         "model_mask_sizes",
+        "pilot",
         "price",
         "read_client_log",
         "resume",
@@ -103,6 +110,7 @@ _HOMES = {
     "ConfigError": "wirelessfl.errors",
     "DataError": "wirelessfl.errors",
     "Pilot": "wirelessfl.codesign.curves",
+    "Pilots": "wirelessfl.codesign.pilots",
     "Prices": "wirelessfl.pricing.prices",
     "RoundsCurve": "wirelessfl.codesign.curves",
     "TrainingError": "wirelessfl.errors",
@@ -112,6 +120,7 @@ _HOMES = {
     "load": "wirelessfl.results",
     "load_all": "wirelessfl.results",
     "model_mask_sizes": "wirelessfl.rounds.mask_sizes",
+    "pilot": "wirelessfl.codesign.pilots",
     "price": "wirelessfl.pricing.price",
     "ClientLog": "wirelessfl.rounds.client_log",
     "read_client_log": "wirelessfl.runs.client_log_file",
