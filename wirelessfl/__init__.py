@@ -25,6 +25,10 @@ Design without training:
     Prices            what price returns: seconds, bytes and joules of each round
     model_mask_sizes  the problem of submodel sizes for your own model and channels
 
+Redesign a run while it trains:
+    Redesign          derive from it: decides every R rounds how the next ones train and send
+    RoundSettings     what it decides: local steps, edge rounds, participants, uplink settings
+
 Test your own parts:
     check             whether your algorithm, uplink, model, ... does what its kind requires
 
@@ -65,6 +69,7 @@ if TYPE_CHECKING:
     from wirelessfl.results import load, load_all
     from wirelessfl.rounds.client_log import ClientLog
     from wirelessfl.rounds.mask_sizes import model_mask_sizes
+    from wirelessfl.rounds.redesign import Redesign, RoundSettings
     from wirelessfl.runs.client_log_file import read_client_log
     from wirelessfl.runs.result import RunResult
     from wirelessfl.runs.run import resume, run
@@ -77,6 +82,8 @@ if TYPE_CHECKING:
         "ConfigError",
         "DataError",
         "Prices",
+        "Redesign",
+        "RoundSettings",
         "RunResult",
         "TrainingError",
         "check",
@@ -96,6 +103,8 @@ _HOMES = {
     "ConfigError": "wirelessfl.errors",
     "DataError": "wirelessfl.errors",
     "Prices": "wirelessfl.pricing.prices",
+    "Redesign": "wirelessfl.rounds.redesign",
+    "RoundSettings": "wirelessfl.rounds.redesign",
     "TrainingError": "wirelessfl.errors",
     "check": "wirelessfl.checking",
     "combinations": "wirelessfl.config.combinations",
