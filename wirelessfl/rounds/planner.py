@@ -47,6 +47,8 @@ class Planner:
         run_stream: random stream of what stays fixed during the run: the clients' capacities and
             static masks; None for ``stream``.
         weights: [clients], weights of the clients in their cell's mean; None for equal weights.
+        blocks: a round, and the index of its first channel block, if each edge round has one; the
+            rounds from there on have E blocks each.
     """
 
     algorithm: Algorithm
@@ -58,6 +60,7 @@ class Planner:
     lr_share: Callable[[int], float] = unchanged
     run_stream: Stream | None = None
     weights: FloatArray | None = None
+    blocks: tuple[int, int] = (0, 0)
 
     @property
     def network(self) -> Network:
@@ -92,8 +95,9 @@ class Planner:
         """
         indices = [number]
         if self.links.coherence == "edge-round":
-            edge_rounds = self.settings.edge_rounds
-            indices = [number * edge_rounds + e for e in range(edge_rounds)]
+            edge_rounds, (first, block) = self.settings.edge_rounds, self.blocks
+            block += (number - first) * edge_rounds
+            indices = [block + e for e in range(edge_rounds)]
         stream = self.stream.child("round", number)
         who = self._participants(number, indices[0], present, ledger, losses)
         draws = self.network.draws(self.stream.child("channel"), indices, who.clients)
