@@ -26,6 +26,8 @@ Design without training:
     model_mask_sizes  the problem of submodel sizes for your own model and channels
 
 Design network and training together:
+    design            choose algorithm, H, E, clients, masks and uplink for a target or a budget
+    Design            what design finds: a configuration, its prediction, tables, figures
     pilot             train a few short runs, from which a learning curve is fitted
     Pilots            what pilot returns: the runs, their number and their curve
     fit_rounds        rounds to an accuracy as a function of the settings, from pilot runs
@@ -68,6 +70,8 @@ from wirelessfl import import_paths as import_paths  # lets every process import
 if TYPE_CHECKING:
     from wirelessfl.checking import check
     from wirelessfl.codesign.curves import Pilot, RoundsCurve, fit_rounds
+    from wirelessfl.codesign.design import design
+    from wirelessfl.codesign.designs import Design
     from wirelessfl.codesign.pilots import Pilots, pilot
     from wirelessfl.config import Config
     from wirelessfl.config.combinations import combinations
@@ -89,6 +93,7 @@ if TYPE_CHECKING:
         "Config",
         "ConfigError",
         "DataError",
+        "Design",
         "Pilot",
         "Pilots",
         "Prices",
@@ -99,6 +104,7 @@ if TYPE_CHECKING:
         "TrainingError",
         "check",
         "combinations",
+        "design",
         "fit_rounds",
         "load",
         "load_all",
@@ -115,6 +121,7 @@ _HOMES = {
     "Config": "wirelessfl.config",
     "ConfigError": "wirelessfl.errors",
     "DataError": "wirelessfl.errors",
+    "Design": "wirelessfl.codesign.designs",
     "Pilot": "wirelessfl.codesign.curves",
     "Pilots": "wirelessfl.codesign.pilots",
     "Prices": "wirelessfl.pricing.prices",
@@ -124,6 +131,7 @@ _HOMES = {
     "TrainingError": "wirelessfl.errors",
     "check": "wirelessfl.checking",
     "combinations": "wirelessfl.config.combinations",
+    "design": "wirelessfl.codesign.design",
     "fit_rounds": "wirelessfl.codesign.curves",
     "load": "wirelessfl.results",
     "load_all": "wirelessfl.results",
