@@ -7,12 +7,14 @@ import statistics
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from experiments.codesign.curves import CURVE, LUO, PILOTS, Curve
+from experiments.codesign.curves import CURVE, LUO, Curve
+from experiments.codesign.fedtune import Tuned
 from experiments.codesign.networks import Cost
 from experiments.codesign.searches import Search
 from experiments.codesign.stored import Found
 from experiments.codesign.sweep import ALGORITHMS, PAIRS, Sweep, Trained, reached
 from experiments.decided.uplinks import EQUAL, SLOTS
+from wirelessfl.codesign.pilots.pilot import COUNT
 
 SECONDS, JOULES = "seconds", "joules"
 """What a design minimises."""
@@ -20,7 +22,7 @@ FIXED = PAIRS.index((20, 5))
 FIXED_UPLINKS = (SLOTS, EQUAL)
 """The papers' fixed settings, see ``criteria.toml``."""
 BEST_PILOT, SWEEP, FIXED_PAIR = "best pilot", "sweep", "H = 20, E = 5"
-DESIGN = "design"
+DESIGN, FEDTUNE = "design", "FedTune"
 
 
 class Design(NamedTuple):
@@ -64,6 +66,8 @@ class Sample(NamedTuple):
         curves: by algorithm and method.
         trained: by algorithm.
         searches: all searches.
+        tuned: runs with FedTune.
+        others: rounds to the target of runs with other seeds, by algorithm.
     """
 
     dataset: str
@@ -73,6 +77,13 @@ class Sample(NamedTuple):
     curves: dict[tuple[str, str], Curve]
     trained: dict[str, Trained]
     searches: list[Search]
+    tuned: list[Tuned]
+    others: dict[str, list[Trained]]
+
+    @property
+    def whole(self) -> bool:
+        """Whether all runs of all algorithms are stored."""
+        return self.algorithms == list(ALGORITHMS)
 
     @property
     def algorithms(self) -> list[str]:
@@ -113,6 +124,22 @@ class Sample(NamedTuple):
             if uplink in FIXED_UPLINKS and algorithm in self.algorithms
         }
 
+    def elsewhere(self, sweep: Sweep) -> list[float]:
+        """Mean seconds of all pairs in runs with other seeds over this network, [20].
+
+        Rounds are those of the other runs, at least: a run that does not reach the target counts
+        with its length. Seconds of a round are those that are expected here. Infinity without other
+        runs.
+        """
+        known = [
+            [hit or length or math.inf for hit, length in zip(one.rounds, one.lengths, strict=True)]
+            for one in self.others[sweep.algorithm]
+        ]
+        return [
+            statistics.mean(rounds) * each if rounds else math.inf
+            for *rounds, each in zip(*known, reached(sweep.round_seconds), strict=True)
+        ]
+
     def best_pilot(self, sweep: Sweep) -> int:
         """The place of the pilot that reaches the target soonest over a network and uplink."""
         pilots = self.curves[sweep.algorithm, CURVE].pilots
@@ -144,6 +171,15 @@ def samples(found: Found) -> list[Sample]:
                 for s in found.searches
                 if (s.dataset, s.network, s.seed) == (dataset, network, seed)
             ],
+            [t for t in found.tuned if (t.dataset, t.network, t.seed) == (dataset, network, seed)],
+            {
+                name: [
+                    t
+                    for t in found.trained
+                    if (t.dataset, t.algorithm) == (dataset, name) and t.seed != seed and t.complete
+                ]
+                for name in ALGORITHMS
+            },
         )
         if one.algorithms:
             every.append(one)
@@ -155,12 +191,15 @@ class Chosen(NamedTuple):
 
     Args:
         method: name of the method.
-        seconds: realised seconds of its choices; several if its choice is random.
+        places: places of its choices in ``PAIRS``; several if its choice is random, and none if
+            it has no single pair.
+        seconds: realised seconds of its choices.
         trainings: number of trainings before the choice.
         cpu_seconds: their CPU seconds.
     """
 
     method: str
+    places: tuple[int, ...]
     seconds: tuple[float, ...]
     trainings: int
     cpu_seconds: float
@@ -172,25 +211,31 @@ def chosen(sample: Sample) -> list[Chosen]:
     sweep = design.sweep
     seconds, runs = reached(sweep.seconds), sample.trained[sweep.algorithm]
     cpu = [number or 0.0 for number in runs.cpu_seconds]
-    pilots = sample.curves[sweep.algorithm, CURVE].pilots
-    piloted = sum(cpu[place] for place in pilots)
-    found = [
-        Chosen(SWEEP, (min(seconds),), len(PAIRS), sum(cpu)),
-        Chosen(DESIGN, (design.realised.seconds,), PILOTS, piloted),
-        Chosen(BEST_PILOT, (seconds[sample.best_pilot(sweep)],), PILOTS, piloted),
-        Chosen(
-            LUO,
-            (sample.best_pair(sweep, method=LUO).realised.seconds,),
-            PILOTS,
-            piloted,
+    piloted = sample.curves[sweep.algorithm, CURVE].cpu_seconds
+    best = min(range(len(PAIRS)), key=seconds.__getitem__)
+    luo = sample.best_pair(sweep, method=LUO).place
+    choices: list[tuple[str, tuple[int, ...], int, float]] = [
+        (SWEEP, (best,), len(PAIRS), sum(cpu)),
+        (DESIGN, (design.place,), COUNT, piloted),
+        (BEST_PILOT, (sample.best_pilot(sweep),), COUNT, piloted),
+        (LUO, (luo,), COUNT, piloted),
+        *(
+            (one.method, one.chosen, one.trainings, one.cpu_seconds)
+            for one in sample.searches
+            if one.place == sweep.place
         ),
+        (FIXED_PAIR, (FIXED,), 0, 0.0),
+    ]
+    found = [
+        Chosen(method, places, tuple(seconds[place] for place in places), trainings, spent)
+        for method, places, trainings, spent in choices
     ]
     found += [
-        Chosen(one.method, tuple(seconds[p] for p in one.chosen), one.trainings, one.cpu_seconds)
-        for one in sample.searches
+        Chosen(FEDTUNE, (), (math.inf if one.seconds is None else one.seconds,), 1, one.cpu_seconds)
+        for one in sample.tuned
         if one.place == sweep.place
     ]
-    return [*found, Chosen(FIXED_PAIR, (seconds[FIXED],), 0, 0.0)]
+    return found
 
 
 def later(found: Iterable[Trained]) -> list[float]:

@@ -1,6 +1,7 @@
 """Rounds to the target that pilots predict: the curve of a design, and the bound of Luo et al.
 
-Pilots are runs of the grid up to the target. Fits see their accuracy on validation data only.
+Pilots are runs of the grid up to the target, or up to the steps of a pilot. Fits see their accuracy
+on validation data only.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -21,12 +23,13 @@ from experiments.codesign.sweep import (
     Numbers,
     by_place,
     first_round,
+    short,
 )
 from experiments.evidence import Evidence
+from wirelessfl.codesign.pilots.pilot import COUNT, STEPS
+from wirelessfl.codesign.pilots.points import Choices, chosen_points
 from wirelessfl.results.archive import StoredRun
 
-PILOTS = 8
-"""Number of pilots of a curve."""
 SHARES = (0.8, 0.9, 1.0)
 """Targets that a curve is fitted to, relative to the target."""
 CLIENTS = 20
@@ -47,6 +50,7 @@ class Curve(NamedTuple):
         form: form of the curve.
         pilots: places of the pilots in ``PAIRS``.
         rounds: [20], predicted rounds; None where the target is never reached.
+        cpu_seconds: CPU seconds of the pilots.
     """
 
     dataset: str
@@ -56,22 +60,15 @@ class Curve(NamedTuple):
     form: str
     pilots: tuple[int, ...]
     rounds: Numbers
+    cpu_seconds: float
 
 
+@cache
 def designed() -> tuple[int, ...]:
-    """The pilots' places in ``PAIRS``."""
-    h, e = np.array(PAIRS, float).T
-    features = np.stack([1 / (h * e), np.ones_like(h), h, e], 1)
-    scale = 1 / features.mean(0)
-    chosen: list[int] = []
-    for _ in range(PILOTS):
-        rest = [i for i in range(len(PAIRS)) if i not in chosen]
-        gains = []
-        for i in rest:
-            x = features[[*chosen, i]] * scale
-            gains.append(np.linalg.slogdet(x.T @ x + 1e-3 * np.eye(4))[1])
-        chosen.append(rest[int(np.argmax(gains))])
-    return tuple(sorted(chosen))
+    """The pilots' places in ``PAIRS``, chosen as ``wirelessfl.pilot`` does."""
+    steps, edges = (tuple(sorted({pair[i] for pair in PAIRS})) for i in (0, 1))
+    points = chosen_points(Choices(steps, edges), COUNT)
+    return tuple(sorted(PAIRS.index((p.local_steps, p.edge_rounds)) for p in points))
 
 
 def curves(evidence: Evidence) -> list[Curve]:
@@ -81,14 +78,15 @@ def curves(evidence: Evidence) -> list[Curve]:
         pilots = designed()
         if not all(PAIRS[place] in by_pair for place in pilots):
             continue
-        runs = {PAIRS[place]: by_pair[PAIRS[place]] for place in pilots}
         target = TARGETS[dataset]
+        runs = {PAIRS[place]: as_pilot(by_pair[PAIRS[place]], target) for place in pilots}
+        cpu = sum(run.seconds for run in runs.values())
         for method, (form, rounds) in (
             (CURVE, fitted(runs, target)),
             (LUO, luo(runs, target)),
         ):
-            shown = tuple(float(f"{r:.6g}") if math.isfinite(r) else None for r in rounds)
-            found.append(Curve(dataset, algorithm, seed, method, form, pilots, shown))
+            shown = tuple(short(r) if math.isfinite(r) else None for r in rounds)
+            found.append(Curve(dataset, algorithm, seed, method, form, pilots, shown, short(cpu)))
     return found
 
 
@@ -98,7 +96,7 @@ def fitted(runs: Mapping[tuple[int, int], StoredRun], target: float) -> tuple[st
     Predicted rounds are those of the next evaluation: runs are tested every few rounds only.
     """
     curve = wirelessfl.fit_rounds(
-        [until(run, target) for run in runs.values()],
+        list(runs.values()),
         [share * target for share in SHARES],
         bootstrap=0,
     )
@@ -108,10 +106,15 @@ def fitted(runs: Mapping[tuple[int, int], StoredRun], target: float) -> tuple[st
     return curve.form, list(every * np.ceil(rounds / every))
 
 
-def until(run: StoredRun, target: float) -> StoredRun:
-    """The run as it would be if it had ended at the target."""
+def as_pilot(run: StoredRun, target: float) -> StoredRun:
+    """The run as a pilot, which ends at the target or after ``STEPS`` local steps."""
+    training = run.settings["training"]
+    most = STEPS // (training["local_steps"] * training["edge_rounds"])
     hit = first_round(run.rows, target)
-    return run if hit is None else replace(run, rows=[r for r in run.rows if r["round"] <= hit])
+    end = most if hit is None else min(hit, most)
+    rows = [row for row in run.rows if row["round"] <= end]
+    seconds = run.seconds * rows[-1]["round"] / run.rows[-1]["round"]
+    return replace(run, rows=rows, seconds=seconds)
 
 
 def evaluated(local_steps: int, edge_rounds: int) -> int:

@@ -9,6 +9,7 @@ from pathlib import Path
 from experiments.codesign.choices import (
     BEST_PILOT,
     DESIGN,
+    FEDTUNE,
     FIXED_PAIR,
     JOULES,
     SECONDS,
@@ -33,6 +34,7 @@ SHORT = {
     LUO: "Luo et al.",
     GUIDED: "TPE, guided",
     TPE: "TPE",
+    FEDTUNE: "FedTune",
     FIXED_PAIR: "H = 20, E = 5",
 }
 
@@ -42,6 +44,8 @@ def scatter(found: Found, path: Path) -> list[Path]:
     every = samples(found)
     if not every:
         return []
+    from matplotlib.ticker import LogLocator, NullFormatter
+
     figure, axes = grid(2, height=2.9)
     for panel, objective in zip(axes, UNITS, strict=True):
         panel.set_xscale("log")
@@ -64,6 +68,10 @@ def scatter(found: Found, path: Path) -> list[Path]:
         panel.set_xlabel(f"predicted {UNITS[objective]}")
         panel.set_ylabel(f"realised {UNITS[objective]}")
         panel.set_title(f"designs for least {objective}")
+        for axis in (panel.xaxis, panel.yaxis):
+            axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            axis.set_major_formatter("{x:g}")
+            axis.set_minor_formatter(NullFormatter())
     legend(figure, axes, _about(every), "grey: predicted within 15 % of realised")
     return save_figure(figure, path)
 

@@ -6,16 +6,19 @@ design expects are means over rounds with other fading draws than the run has.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
-import wirelessfl
-from channels import Stream
+import numpy as np
+
+from channels.arrays import FloatArray
 from experiments.decided.uplinks import EQUAL, OMA, OPTIMAL, SLOTS
+from wirelessfl.codesign.round_costs import RoundCosts
 from wirelessfl.config import Config
 from wirelessfl.pricing.same_training import repriced
 from wirelessfl.results.archive import StoredRun
-from wirelessfl.setup.network import build_network
+from wirelessfl.setup.planners import plan_without_data
 
 UPLINKS = (SLOTS, EQUAL, OPTIMAL)
 """Names of the uplinks, see ``experiments.decided.uplinks``."""
@@ -45,9 +48,7 @@ Over ``disc``, at 20 dBm in 9 MHz, uploads take most of a round; over ``uma`` up
 bands take about as long as 20 steps of the slowest client, and the exchange between edge servers
 and cloud has a delay.
 """
-OTHER_DRAWS = 1000
-"""What is added to the seed for fading draws that no run has."""
-ROUNDS = 20
+DRAWS = 64
 """Rounds over which a design averages seconds and joules of a round."""
 
 
@@ -84,26 +85,44 @@ def realised(run: StoredRun, rounds: int, network: str, uplink: str) -> Cost:
     return Cost(float(last["sim_seconds"]), float(last["joules"]))
 
 
-def expected(config: Config, network: str, uplink: str, rounds: int = ROUNDS) -> Cost:
-    """Mean cost of a global round, with other fading draws than those of runs with this seed.
+class Priced(NamedTuple):
+    """Costs of the rounds of all runs of a grid over one network and uplink.
 
     Args:
-        config: configuration of a run of the grid; its seed places clients and draws CPUs.
+        seconds, joules: [rounds, H, E], from the start to the end of each round of the runs.
+        round_seconds, round_joules: [H, E], mean over rounds with other fading draws.
+    """
+
+    seconds: FloatArray
+    joules: FloatArray
+    round_seconds: FloatArray
+    round_joules: FloatArray
+
+
+def priced(
+    config: Config,
+    rounds: int,
+    network: str,
+    uplink: str,
+    steps: Sequence[int],
+    edges: Sequence[int],
+) -> Priced:
+    """Price the rounds of all runs that differ from a configuration in H and E only.
+
+    The runs have the same fading draws, since the draws of a round do not depend on H and E.
+
+    Args:
+        config: configuration of a run of the grid.
+        rounds: number of rounds.
         network: one of ``NETWORKS``.
         uplink: one of ``UPLINKS``.
-        rounds: number of draws.
+        steps: numbers of local steps H.
+        edges: numbers of edge rounds E.
     """
     there = over(config, network, uplink)
-    placed = build_network(there.network, Stream(config.run.seed), there.choices)
-    tables = there.given_tables()
-    kept = {
-        name: value
-        for name, value in tables.pop("network").items()
-        if name in ("backhaul_mbps", "downlink_mbps", "coherence")
-    }
-    for name in ("layout", "path_loss", "fading"):
-        tables.pop(name, None)
-    tables["network"] = kept
-    tables["run"] = {"seed": config.run.seed + OTHER_DRAWS}
-    last = wirelessfl.price(tables, rounds, network=placed).rows[-1]
-    return Cost(float(last["sim_seconds"]) / rounds, float(last["joules"]) / rounds)
+    planner = plan_without_data(there).planner
+    access = there.choices.uplink
+    own = RoundCosts(planner, rounds).of(access, steps, edges)
+    other = replace(planner, stream=planner.stream.child("design"))
+    means = RoundCosts(other, DRAWS).of(access, steps, edges).means
+    return Priced(np.cumsum(own.seconds, 0), np.cumsum(own.joules, 0), *means)

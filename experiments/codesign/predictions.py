@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from experiments.codesign.choices import samples
 from experiments.codesign.curves import curves
+from experiments.codesign.fedtune import tune
 from experiments.codesign.searches import searches
 from experiments.codesign.stored import Found
 from experiments.codesign.sweep import sweeps, trained
@@ -20,9 +22,12 @@ def measure(
 ) -> Found:
     """All numbers, from stored runs; sweeps that are known and unchanged are not priced again."""
     runs = trained(evidence)
+    before = {one.place: one for one in known.sweeps}
     costs = list(sweeps(evidence, known.sweeps, show))
-    same = set(known.sweeps) & set(costs)
-    old = [one for one in known.searches if one.place in {sweep.place for sweep in same}]
+    same = {one.place for one in costs if before.get(one.place) == one}
+    old = [one for one in known.searches if one.place in same]
     done = {one.place for one in old}
     new = searches([sweep for sweep in costs if sweep.place not in done], runs, show)
-    return Found(runs, costs, curves(evidence), [*old, *new])
+    found = Found(runs, costs, curves(evidence), [*old, *new], [])
+    places = [one.design().sweep.place for one in samples(found) if one.whole]
+    return found._replace(tuned=list(tune(evidence, places, known.tuned, show)))

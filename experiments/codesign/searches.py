@@ -10,8 +10,8 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
-from experiments.codesign.curves import PILOTS
-from experiments.codesign.sweep import PAIRS, Sweep, Trained, reached
+from experiments.codesign.sweep import PAIRS, Sweep, Trained, reached, short
+from wirelessfl.codesign.pilots.pilot import COUNT
 
 TPE, GUIDED = "TPE", "TPE, 4 random trials"
 """Optuna's sampler with its default of ten random trials first, and with four."""
@@ -69,12 +69,12 @@ def searches(
             tried = [tpe(seconds, number, first) for number in range(SAMPLERS)]
             chosen = tuple(min(places, key=seconds.__getitem__) for places in tried)
             spent = [sum(runs.cpu_seconds[place] or 0 for place in places) for places in tried]
-            cpu = float(f"{sum(spent) / len(spent):.6g}")
-            yield Search(*sweep.place, method, PILOTS, chosen, cpu)
+            cpu = short(sum(spent) / len(spent))
+            yield Search(*sweep.place, method, COUNT, chosen, cpu)
         show(f"searched: {', '.join(map(str, sweep.place))}")
 
 
-def tpe(seconds: list[float], seed: int, first: int, trainings: int = PILOTS) -> list[int]:
+def tpe(seconds: list[float], seed: int, first: int, trainings: int = COUNT) -> list[int]:
     """The places in ``PAIRS`` that Optuna's sampler tries, once each.
 
     Args:

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from experiments.codesign.curves import Curve
+from experiments.codesign.fedtune import Tuned
 from experiments.codesign.searches import Search
 from experiments.codesign.sweep import Sweep, Trained
 
 FILE = Path(__file__).with_name("predictions.json")
 """The numbers of scale ``small``, in the repository."""
-KINDS = {"trained": Trained, "sweeps": Sweep, "curves": Curve, "searches": Search}
+KINDS = {"trained": Trained, "sweeps": Sweep, "curves": Curve, "searches": Search, "tuned": Tuned}
 
 
 class Found(NamedTuple):
@@ -24,12 +25,14 @@ class Found(NamedTuple):
         sweeps: costs, by network and uplink too.
         curves: rounds that curves of pilots predict.
         searches: what other searches choose.
+        tuned: runs with FedTune.
     """
 
     trained: list[Trained]
     sweeps: list[Sweep]
     curves: list[Curve]
     searches: list[Search]
+    tuned: list[Tuned]
 
 
 def load(file: Path = FILE) -> Found:

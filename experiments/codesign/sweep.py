@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from experiments.codesign.networks import NETWORKS, UPLINKS, expected, realised
+from experiments.codesign.networks import NETWORKS, UPLINKS, priced
 from experiments.evidence import Evidence
 from experiments.studies import Case
 from wirelessfl.results.archive import StoredRun
@@ -121,12 +121,13 @@ def trained(evidence: Evidence) -> list[Trained]:
             last = run and run.rows[-1]["round"]
             rounds.append(hit)
             lengths.append(last)
-            cpu.append(None if run is None else _short(run.seconds * (hit or last) / last))
+            cpu.append(None if run is None else short(run.seconds * (hit or last) / last))
         found.append(Trained(dataset, algorithm, seed, tuple(rounds), tuple(lengths), tuple(cpu)))
     return found
 
 
-def _short(number: float) -> float:
+def short(number: float) -> float:
+    """The number with as many digits as are stored."""
     return float(f"{number:.{DIGITS}g}")
 
 
@@ -142,33 +143,31 @@ def sweeps(
         show: is given a line per network and uplink.
     """
     before = {one.place: one for one in known}
-    configs = {
-        (case["algorithm"], case["dataset"], case["local_steps"], case["edge_rounds"]): case
-        for case in evidence.study("grid").study.cases
-    }
-    for (dataset, algorithm, seed), by_pair in by_place(evidence).items():
+    steps, edges = sorted({h for h, _ in PAIRS}), sorted({e for _, e in PAIRS})
+    cases = {(case["dataset"], case["algorithm"]): case for case, _ in runs(evidence)}
+    for one in trained(evidence):
+        hits = [None if number is None else int(number) for number in one.rounds]
+        config = cases[one.dataset, one.algorithm].config(one.seed)
         for network in NETWORKS:
             for uplink in UPLINKS:
-                old = before.get((dataset, algorithm, seed, network, uplink))
-                columns: list[list[float | None]] = [[] for _ in range(5)]
-                for place, pair in enumerate(PAIRS):
-                    run = by_pair.get(pair)
-                    hit = run and first_round(run.rows, TARGETS[dataset])
-                    each: list[float | None] = [None, None]
-                    if old is not None and old.round_seconds[place] is not None:
-                        each = [old.round_seconds[place], old.round_joules[place]]
-                    elif run is not None:
-                        case = configs[(algorithm, dataset, *pair)]
-                        each = [*map(_short, expected(case.config(seed), network, uplink))]
-                    spent: list[float | None] = [None, None]
-                    if old is not None and hit is not None and old.rounds[place] == hit:
-                        spent = [old.seconds[place], old.joules[place]]
-                    elif run is not None and hit is not None:
-                        spent = [*map(_short, realised(run, hit, network, uplink))]
-                    for column, number in zip(columns, (hit, *spent, *each), strict=True):
-                        column.append(number)
-                show(f"{dataset}, {algorithm}, seed {seed}, {network}, {uplink}")
-                yield Sweep(dataset, algorithm, seed, network, uplink, *map(tuple, columns))
+                place = (*one[:3], network, uplink)
+                if place in before and before[place].rounds == one.rounds:
+                    yield before[place]
+                    continue
+                most = max((hit for hit in hits if hit is not None), default=1)
+                costs = priced(config, most, network, uplink, steps, edges)
+                where = [(steps.index(h), edges.index(e)) for h, e in PAIRS]
+                spent = [
+                    [None if hit is None else short(total[hit - 1, *at]) for hit, at in both]
+                    for total in (costs.seconds, costs.joules)
+                    for both in [list(zip(hits, where, strict=True))]
+                ]
+                each = [
+                    [short(mean[at]) for at in where]
+                    for mean in (costs.round_seconds, costs.round_joules)
+                ]
+                yield Sweep(*place, one.rounds, *map(tuple, (*spent, *each)))
+                show(f"priced: {', '.join(map(str, place))}")
 
 
 def reached(numbers: Sequence[float | None]) -> list[float]:

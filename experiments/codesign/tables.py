@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from experiments.codesign.choices import (
     BEST_PILOT,
     DESIGN,
+    FEDTUNE,
     FIXED_PAIR,
     JOULES,
     SECONDS,
@@ -28,7 +29,7 @@ from experiments.codesign.sweep import CRITERIA, TARGETS, reached
 from experiments.report import MISSING, markdown
 from wirelessfl.results.names import DATA, NAMES
 
-METHODS = (SWEEP, DESIGN, BEST_PILOT, LUO, GUIDED, TPE, FIXED_PAIR)
+METHODS = (SWEEP, DESIGN, BEST_PILOT, LUO, GUIDED, TPE, FEDTUNE, FIXED_PAIR)
 
 
 def criteria(found: Found) -> str:
@@ -40,7 +41,7 @@ def criteria(found: Found) -> str:
         _row("regret", [one.design().regret() for one in every], "regret"),
         _row("fixed", [saved(one) for one in every], "fixed"),
     ]
-    for method in (GUIDED, TPE, LUO):
+    for method in (GUIDED, TPE, LUO, FEDTUNE):
         ratios = [r for r in (against(one, method) for one in every) if not math.isnan(r)]
         rows.append(_row(f"baselines, {method}", ratios, "baselines"))
     head = ["criterion", "measure", "aim", "median", "quartiles", "samples", "holds"]
@@ -99,6 +100,8 @@ def _quartiles(values: Sequence[float]) -> str:
 
 
 def _shown(value: float) -> str:
+    if math.isnan(value):
+        return "-"
     return MISSING if math.isinf(value) else f"{value:.3g}"
 
 
@@ -167,6 +170,22 @@ def excess(found: Found) -> dict[str, list[float]]:
     return {method: by_method[method] for method in METHODS if method in by_method}
 
 
+def transferred(found: Found) -> dict[str, list[float]]:
+    """Seconds relative to the best pair, minus 1, in runs with other seeds, by method.
+
+    The choices are those of a sample, and the best pair is that of the mean over the other runs.
+    """
+    by_method: dict[str, list[float]] = {}
+    for sample in samples(found):
+        seconds = sample.elsewhere(sample.design().sweep)
+        least = min(seconds)
+        for one in chosen(sample):
+            if one.places and math.isfinite(least):
+                mean = statistics.mean(seconds[place] for place in one.places)
+                by_method.setdefault(one.method, []).append(mean / least - 1)
+    return by_method
+
+
 def methods(found: Found) -> str:
     """One row per method: how far from the best of the sweep, and after how many trainings."""
     every: dict[str, list[Chosen]] = {}
@@ -175,8 +194,9 @@ def methods(found: Found) -> str:
         for one in chosen(sample):
             every.setdefault(one.method, []).append(one)
             ratios.setdefault(one.method, []).append(against(sample, one.method))
-    head = ["choice of (H, E)", "trainings", "CPU s of trainings", "above the sweep's best (%)"]
-    head += ["quartiles", "largest", "design / this one", "samples"]
+    head = ["choice of (H, E)", "trainings", "s of training", "above the sweep's best (%)"]
+    head += ["quartiles", "largest", "with other seeds (%)", "design / this one", "samples"]
+    moved = transferred(found)
     rows = []
     for method, values in excess(found).items():
         percent = [100 * value for value in values]
@@ -188,6 +208,7 @@ def methods(found: Found) -> str:
                 _shown(median(percent)),
                 _quartiles(percent),
                 _shown(max(percent)),
+                _shown(100 * median(moved.get(method, []))),
                 f"{median(ratios[method]):.3g}",
                 str(len(percent)),
             ]
@@ -199,6 +220,7 @@ def _title(method: str) -> str:
     titles = {
         SWEEP: "exhaustive sweep",
         DESIGN: "design: curve of 8 pilots",
+        FEDTUNE: "FedTune, from H = 20, E = 5",
         BEST_PILOT: "soonest of the same 8 pilots",
         LUO: "Luo et al., INFOCOM 2021, with the same pilots",
         TPE: "Optuna, TPE (its first 10 trials are random)",
