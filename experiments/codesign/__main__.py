@@ -2,7 +2,7 @@
 
 ``criteria``, ``designs``, ``methods`` and ``errors`` print and draw the numbers of
 ``predictions.json``. ``predictions --make`` writes that file: it prices stored runs, fits curves
-and searches (with Optuna, ``pip install optuna``).
+and searches (with Optuna, extra ``search``).
 """
 
 from __future__ import annotations

@@ -81,8 +81,9 @@ def curves(evidence: Evidence) -> list[Curve]:
         target = TARGETS[dataset]
         runs = {PAIRS[place]: as_pilot(by_pair[PAIRS[place]], target) for place in pilots}
         cpu = sum(run.seconds for run in runs.values())
+        curve = fitted(runs, target)
         for method, (form, rounds) in (
-            (CURVE, fitted(runs, target)),
+            (CURVE, (curve.form, predicted(curve, target))),
             (LUO, luo(runs, target)),
         ):
             shown = tuple(short(r) if math.isfinite(r) else None for r in rounds)
@@ -90,20 +91,18 @@ def curves(evidence: Evidence) -> list[Curve]:
     return found
 
 
-def fitted(runs: Mapping[tuple[int, int], StoredRun], target: float) -> tuple[str, Sequence[float]]:
-    """The form of the curve of these pilots, and its rounds for all pairs.
+def fitted(runs: Mapping[tuple[int, int], StoredRun], target: float) -> wirelessfl.RoundsCurve:
+    """The curve of pilots."""
+    targets = [share * target for share in SHARES]
+    return wirelessfl.fit_rounds(list(runs.values()), targets, bootstrap=0)
 
-    Predicted rounds are those of the next evaluation: runs are tested every few rounds only.
-    """
-    curve = wirelessfl.fit_rounds(
-        list(runs.values()),
-        [share * target for share in SHARES],
-        bootstrap=0,
-    )
+
+def predicted(curve: wirelessfl.RoundsCurve, target: float) -> list[float]:
+    """Rounds of all pairs to the next evaluation, since runs are tested every few rounds only."""
     h, e = np.array(PAIRS).T
     rounds = np.asarray(curve.rounds(target, h, e, CLIENTS), float)
     every = np.array([evaluated(*pair) for pair in PAIRS])
-    return curve.form, list(every * np.ceil(rounds / every))
+    return [*(every * np.ceil(rounds / every)).tolist()]
 
 
 def as_pilot(run: StoredRun, target: float) -> StoredRun:

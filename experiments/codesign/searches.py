@@ -1,7 +1,7 @@
 """What a search without a model finds: Optuna's sampler over the grid, with as many trainings.
 
 A trial is a training, whose seconds are those of the sweep. A pair that is tried again is not
-trained again. Optuna is needed to compute the choices, not to read them (``pip install optuna``).
+trained again. Optuna is needed to compute the choices, not to read them (extra ``search``).
 """
 
 from __future__ import annotations
