@@ -39,6 +39,9 @@ Design network and training together:
     fit_rounds        rounds to an accuracy as a function of the settings, from pilot runs
     RoundsCurve       what fit_rounds returns: rounds, intervals, accuracies
     Pilot             a run as fit_rounds sees it
+Redesign a run while it trains:
+    Redesign          derive from it: decides every R rounds how the next ones train and send
+    RoundSettings     what it decides: local steps, edge rounds, participants, uplink settings
 
 Test your own parts:
     check             whether your algorithm, uplink, model, ... does what its kind requires
@@ -87,6 +90,7 @@ if TYPE_CHECKING:
     from wirelessfl.results.priced_runs import PricedNetworks, PricedRun
     from wirelessfl.rounds.client_log import ClientLog
     from wirelessfl.rounds.mask_sizes import model_mask_sizes
+    from wirelessfl.rounds.redesign import Redesign, RoundSettings
     from wirelessfl.runs.client_log_file import read_client_log
     from wirelessfl.runs.result import RunResult
     from wirelessfl.runs.run import resume, run
@@ -107,6 +111,8 @@ if TYPE_CHECKING:
         "PricedNetworks",
         "PricedRun",
         "Prices",
+        "Redesign",
+        "RoundSettings",
         "RoundsCurve",
         "RunResult",
         "TrainingError",
@@ -140,6 +146,8 @@ _HOMES = {
     "Design": "wirelessfl.codesign.designs",
     "Prices": "wirelessfl.pricing.prices",
     "RoundsCurve": "wirelessfl.codesign.curves",
+    "Redesign": "wirelessfl.rounds.redesign",
+    "RoundSettings": "wirelessfl.rounds.redesign",
     "TrainingError": "wirelessfl.errors",
     "check": "wirelessfl.checking",
     "combinations": "wirelessfl.config.combinations",

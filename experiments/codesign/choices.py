@@ -1,206 +1,262 @@
-"""What each choice of the crossed study buys, with the command that makes it."""
+"""Designs and what others choose: pairs (H, E) with their predicted and realised costs."""
 
 from __future__ import annotations
 
+import math
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from experiments.codesign.access import ACCESSES, NAMES
-from experiments.codesign.crossed import (
-    BUFFERED,
-    COSTS,
-    ROUNDS,
-    SCHEDULES,
-    TARGET,
-    Line,
-    lines,
-)
-from experiments.report import LISTED, markdown
-from experiments.studies import Results
-from wirelessfl.results.intervals import Reached, difference, ratio
+from experiments.codesign.curves import CURVE, LUO, Curve
+from experiments.codesign.fedtune import Tuned
+from experiments.codesign.networks import Cost
+from experiments.codesign.searches import Search
+from experiments.codesign.stored import Found
+from experiments.codesign.sweep import ALGORITHMS, PAIRS, Sweep, Trained, reached
+from experiments.decided.uplinks import EQUAL, SLOTS
+from wirelessfl.codesign.pilots.pilot import COUNT
 
-HIST, OPTIMIZED, HFEDAVG, FEDAVG = "HIST", "HIST, optimized masks", "HFedAvg", "FedAvg"
-AIR = ("physical", "mmse")
-FILES = {HIST: "cells.toml", OPTIMIZED: "cells.toml", HFEDAVG: "cells.toml", FEDAVG: "server.toml"}
-"""Files of docs/choosing.md with the settings that all runs share."""
-VARIED = ("mask_sizes", "schedule", "requests", "buffer", "rounds", "eval_every")
-"""Settings of a command besides the access; they precede those of its file."""
+SECONDS, JOULES = "seconds", "joules"
+"""What a design minimises."""
+FIXED = PAIRS.index((20, 5))
+FIXED_UPLINKS = (SLOTS, EQUAL)
+"""The papers' fixed settings, see ``criteria.toml``."""
+BEST_PILOT, SWEEP, FIXED_PAIR = "best pilot", "sweep", "H = 20, E = 5"
+DESIGN, FEDTUNE = "design", "FedTune"
 
 
-class Choice(NamedTuple):
-    """A choice and its alternative, each with schedule, run and access.
+class Design(NamedTuple):
+    """A design, with what it costs.
 
     Args:
-        question: when the choice arises.
-        choice: what is chosen, and instead of what.
-        before: the alternative.
-        after: what is chosen.
+        sweep: all pairs over its network and uplink.
+        place: place of its pair in ``PAIRS``.
+        predicted: predicted cost to the target.
+        realised: cost of the stored run; infinite if it does not reach the target.
     """
 
-    question: str
-    choice: str
-    before: tuple[str, str, str]
-    after: tuple[str, str, str]
+    sweep: Sweep
+    place: int
+    predicted: Cost
+    realised: Cost
+
+    @property
+    def pair(self) -> tuple[int, int]:
+        """Local steps and edge rounds (H, E)."""
+        return PAIRS[self.place]
+
+    def error(self, objective: str = SECONDS) -> float:
+        """|predicted / realised - 1|."""
+        return abs(getattr(self.predicted, objective) / getattr(self.realised, objective) - 1)
+
+    def regret(self, objective: str = SECONDS) -> float:
+        """Cost relative to the best pair over the same network and uplink, minus 1."""
+        least = min(reached(getattr(self.sweep, objective)))
+        return getattr(self.realised, objective) / least - 1
 
 
-SENDING = "Sending takes long"
-WAITING = "Cells wait for the slowest cell"
-PHASES = "Clients can be synchronised in phase"
-CHOICES = (
-    Choice(
-        SENDING,
-        "optimal bands instead of equal slots",
-        (ROUNDS, HIST, "tdma"),
-        (ROUNDS, HIST, "optimal"),
-    ),
-    Choice(
-        SENDING,
-        "optimal instead of equal bands",
-        (ROUNDS, HIST, "equal"),
-        (ROUNDS, HIST, "optimal"),
-    ),
-    Choice(
-        SENDING,
-        "submodels (HIST) instead of full models (HFedAvg)",
-        (ROUNDS, HFEDAVG, "optimal"),
-        (ROUNDS, HIST, "optimal"),
-    ),
-    Choice(
-        "Clients are far from one server",
-        "cells (HFedAvg) instead of one server (FedAvg)",
-        (ROUNDS, FEDAVG, "optimal"),
-        (ROUNDS, HFEDAVG, "optimal"),
-    ),
-    Choice(
-        WAITING,
-        "masks that fit the cells instead of uniform ones, equal slots",
-        (ROUNDS, HIST, "tdma"),
-        (ROUNDS, OPTIMIZED, "tdma"),
-    ),
-    Choice(
-        WAITING,
-        "masks that fit the cells instead of uniform ones, optimal bands",
-        (ROUNDS, HIST, "optimal"),
-        (ROUNDS, OPTIMIZED, "optimal"),
-    ),
-    Choice(
-        WAITING,
-        "asynchronous cells instead of rounds (HIST)",
-        (ROUNDS, HIST, "optimal"),
-        (BUFFERED, HIST, "optimal"),
-    ),
-    Choice(
-        WAITING,
-        "asynchronous cells instead of rounds (HFedAvg)",
-        (ROUNDS, HFEDAVG, "optimal"),
-        (BUFFERED, HFEDAVG, "optimal"),
-    ),
-    Choice(
-        "The server waits for the slowest client",
-        "asynchronous clients instead of rounds (FedAvg)",
-        (ROUNDS, FEDAVG, "equal"),
-        (BUFFERED, FEDAVG, "equal"),
-    ),
-    Choice(
-        PHASES,
-        "sums over the air instead of optimal bands (HIST)",
-        (ROUNDS, HIST, "optimal"),
-        (ROUNDS, HIST, "physical"),
-    ),
-    Choice(
-        PHASES,
-        "sums over the air instead of optimal bands (HFedAvg)",
-        (ROUNDS, HFEDAVG, "optimal"),
-        (ROUNDS, HFEDAVG, "physical"),
-    ),
-    Choice(
-        PHASES,
-        "least error (mmse) instead of full weights (physical)",
-        (ROUNDS, HIST, "physical"),
-        (ROUNDS, HIST, "mmse"),
-    ),
-    Choice(
-        "All of these, without sums over the air",
-        "HIST with masks that fit and optimal bands instead of HFedAvg with equal slots",
-        (ROUNDS, HFEDAVG, "tdma"),
-        (ROUNDS, OPTIMIZED, "optimal"),
-    ),
-)
+class Sample(NamedTuple):
+    """A data set, network and seed, with all that is stored for it.
+
+    Args:
+        dataset: name of the data set.
+        network: name of the network.
+        seed: the seed.
+        sweeps: by algorithm and uplink.
+        curves: by algorithm and method.
+        trained: by algorithm.
+        searches: all searches.
+        tuned: runs with FedTune.
+        others: rounds to the target of runs with other seeds, by algorithm.
+    """
+
+    dataset: str
+    network: str
+    seed: int
+    sweeps: dict[tuple[str, str], Sweep]
+    curves: dict[tuple[str, str], Curve]
+    trained: dict[str, Trained]
+    searches: list[Search]
+    tuned: list[Tuned]
+    others: dict[str, list[Trained]]
+
+    @property
+    def whole(self) -> bool:
+        """Whether all runs of all algorithms are stored."""
+        return self.algorithms == list(ALGORITHMS)
+
+    @property
+    def algorithms(self) -> list[str]:
+        """Algorithms with all runs."""
+        return [
+            name
+            for name in ALGORITHMS
+            if name in self.trained and self.trained[name].complete and (name, CURVE) in self.curves
+        ]
+
+    def of(self, sweep: Sweep, place: int, method: str = CURVE) -> Design:
+        """The design with a pair over a network and uplink, predicted by a curve."""
+        curve = self.curves[sweep.algorithm, method]
+        rounds = reached(curve.rounds)[place]
+        each = [reached(numbers)[place] for numbers in (sweep.round_seconds, sweep.round_joules)]
+        spent = [reached(numbers)[place] for numbers in (sweep.seconds, sweep.joules)]
+        return Design(sweep, place, Cost(*(rounds * one for one in each)), Cost(*spent))
+
+    def best_pair(self, sweep: Sweep, objective: str = SECONDS, method: str = CURVE) -> Design:
+        """The pair with the least predicted cost over a network and uplink."""
+        every = (self.of(sweep, place, method) for place in range(len(PAIRS)))
+        return min(every, key=lambda one: getattr(one.predicted, objective))
+
+    def design(self, objective: str = SECONDS) -> Design:
+        """The least predicted cost over all algorithms, uplinks and pairs."""
+        every = (
+            self.best_pair(sweep, objective)
+            for (algorithm, _), sweep in self.sweeps.items()
+            if algorithm in self.algorithms
+        )
+        return min(every, key=lambda one: getattr(one.predicted, objective))
+
+    def fixed(self) -> dict[tuple[str, str], float]:
+        """Realised seconds of the papers' fixed settings, by algorithm and uplink."""
+        return {
+            (algorithm, uplink): reached(sweep.seconds)[FIXED]
+            for (algorithm, uplink), sweep in self.sweeps.items()
+            if uplink in FIXED_UPLINKS and algorithm in self.algorithms
+        }
+
+    def elsewhere(self, sweep: Sweep) -> list[float]:
+        """Mean seconds of all pairs in runs with other seeds over this network, [20].
+
+        Rounds are those of the other runs, at least: a run that does not reach the target counts
+        with its length. Seconds of a round are those that are expected here. Infinity without other
+        runs.
+        """
+        known = [
+            [hit or length or math.inf for hit, length in zip(one.rounds, one.lengths, strict=True)]
+            for one in self.others[sweep.algorithm]
+        ]
+        return [
+            statistics.mean(rounds) * each if rounds else math.inf
+            for *rounds, each in zip(*known, reached(sweep.round_seconds), strict=True)
+        ]
+
+    def best_pilot(self, sweep: Sweep) -> int:
+        """The place of the pilot that reaches the target soonest over a network and uplink."""
+        pilots = self.curves[sweep.algorithm, CURVE].pilots
+        return min(pilots, key=reached(sweep.seconds).__getitem__)
 
 
-def table(results: Results) -> str:
-    """Findings, and a row per choice: costs of the alternative over those of the choice."""
-    found = {line.key: line for line in lines(results)}
-    head = ["when", "choice"]
-    head += [f"{unit} to {100 * TARGET:g} %, times less" for unit in COSTS.values()]
-    head += ["final accuracy (points)", "command"]
-    rows = []
-    for one in CHOICES:
-        before, after = found.get(one.before), found.get(one.after)
-        if before is None or after is None:
-            continue
-        ratios = (str(ratio("", costs(before, field), costs(after, field), 1.0)) for field in COSTS)
-        points = difference("", after.finals, before.finals, 0.0)
-        rows.append([one.question, one.choice, *ratios, str(points), f"`{command(after)}`"])
-    said = "\n\n".join(findings(list(found.values())))
-    return f"{said}\n\n{markdown(head, rows)}" if rows else said + "\n"
+def samples(found: Found) -> list[Sample]:
+    """Every data set, network and seed with all runs of some algorithm."""
+    places = dict.fromkeys((one.dataset, one.network, one.seed) for one in found.sweeps)
+    every = []
+    for dataset, network, seed in places:
+        one = Sample(
+            dataset,
+            network,
+            seed,
+            {
+                (s.algorithm, s.uplink): s
+                for s in found.sweeps
+                if (s.dataset, s.network, s.seed) == (dataset, network, seed)
+            },
+            {
+                (c.algorithm, c.method): c
+                for c in found.curves
+                if (c.dataset, c.seed) == (dataset, seed)
+            },
+            {t.algorithm: t for t in found.trained if (t.dataset, t.seed) == (dataset, seed)},
+            [
+                s
+                for s in found.searches
+                if (s.dataset, s.network, s.seed) == (dataset, network, seed)
+            ],
+            [t for t in found.tuned if (t.dataset, t.network, t.seed) == (dataset, network, seed)],
+            {
+                name: [
+                    t
+                    for t in found.trained
+                    if (t.dataset, t.algorithm) == (dataset, name) and t.seed != seed and t.complete
+                ]
+                for name in ALGORITHMS
+            },
+        )
+        if one.algorithms:
+            every.append(one)
+    return every
 
 
-def costs(line: Line, field: str) -> dict[int, Reached]:
-    """The costs of the target by seed."""
-    return {run.seed: Reached.of(run.rows, TARGET, field) for run in line.runs}
+class Chosen(NamedTuple):
+    """What a method chooses for a sample, over the design's algorithm and uplink.
+
+    Args:
+        method: name of the method.
+        places: places of its choices in ``PAIRS``; several if its choice is random, and none if
+            it has no single pair.
+        seconds: realised seconds of its choices.
+        trainings: number of trainings before the choice.
+        cpu_seconds: their CPU seconds.
+    """
+
+    method: str
+    places: tuple[int, ...]
+    seconds: tuple[float, ...]
+    trainings: int
+    cpu_seconds: float
 
 
-def findings(found: Sequence[Line]) -> Iterator[str]:
-    """Sentences on the best combinations: with the most seeds, all of which reach the target."""
-    most = max((len(line.runs) for line in found), default=0)
-    every = [line for line in found if len(line.runs) == most]
-    whole = [line for line in every if len(line.costs("sim_seconds")) == most]
-    seeds = f"{most} seed{'s' * (most != 1)}"
-    if not whole:
-        yield f"No combination reaches {100 * TARGET:g} % with all of {seeds}."
-        return
-    yield (
-        f"{len(whole)} of {len(every)} combinations with {seeds} reach {100 * TARGET:g} % with all "
-        f"of them. The soonest is {_best(whole, 'sim_seconds')}. Without sums over the air it is "
-        f"{_best([one for one in whole if one.access not in AIR], 'sim_seconds')}. The one with "
-        f"the fewest joules is {_best(whole, 'joules')}; with the fewest MiB, "
-        f"{_best(whole, 'uplink_mib')}."
-    )
-    best = max(every, key=lambda line: statistics.mean(line.finals.values()))
-    accuracy = statistics.mean(best.finals.values())
-    yield f"The highest final accuracy has {_said(best)}: {accuracy:.1f} %."
-    short = [_said(line) for line in every if line not in whole]
-    if short:
-        first, more = short[:LISTED], len(short) - LISTED
-        rest = f"; and {more} more" if more > 0 else ""
-        yield f"Not all seeds reach {100 * TARGET:g} % with: {'; '.join(first)}{rest}."
+def chosen(sample: Sample) -> list[Chosen]:
+    """What all methods choose over the algorithm and uplink of the sample's design."""
+    design = sample.design()
+    sweep = design.sweep
+    seconds, runs = reached(sweep.seconds), sample.trained[sweep.algorithm]
+    cpu = [number or 0.0 for number in runs.cpu_seconds]
+    piloted = sample.curves[sweep.algorithm, CURVE].cpu_seconds
+    best = min(range(len(PAIRS)), key=seconds.__getitem__)
+    luo = sample.best_pair(sweep, method=LUO).place
+    choices: list[tuple[str, tuple[int, ...], int, float]] = [
+        (SWEEP, (best,), len(PAIRS), sum(cpu)),
+        (DESIGN, (design.place,), COUNT, piloted),
+        (BEST_PILOT, (sample.best_pilot(sweep),), COUNT, piloted),
+        (LUO, (luo,), COUNT, piloted),
+        *(
+            (one.method, one.chosen, one.trainings, one.cpu_seconds)
+            for one in sample.searches
+            if one.place == sweep.place
+        ),
+        (FIXED_PAIR, (FIXED,), 0, 0.0),
+    ]
+    found = [
+        Chosen(method, places, tuple(seconds[place] for place in places), trainings, spent)
+        for method, places, trainings, spent in choices
+    ]
+    found += [
+        Chosen(FEDTUNE, (), (math.inf if one.seconds is None else one.seconds,), 1, one.cpu_seconds)
+        for one in sample.tuned
+        if one.place == sweep.place
+    ]
+    return found
 
 
-def _best(found: Sequence[Line], field: str) -> str:
-    """The combination with the lowest mean cost, and its costs."""
-    if not found:
-        return "none"
-    best = min(found, key=lambda line: statistics.mean(line.costs(field)))
-    means = (f"{statistics.mean(best.costs(name)):.3g} {unit}" for name, unit in COSTS.items())
-    return f"{_said(best)} ({', '.join(means)})"
+def later(found: Iterable[Trained]) -> list[float]:
+    """|rounds of one seed / rounds of another - 1| at the same pair, over all pairs of seeds.
+
+    It is the error of a prediction that knows the pair's rounds of another seed.
+    """
+    by_run: dict[tuple[str, str], list[Trained]] = {}
+    for one in found:
+        by_run.setdefault((one.dataset, one.algorithm), []).append(one)
+    return [
+        abs(a / b - 1)
+        for same in by_run.values()
+        for one in same
+        for other in same
+        if one.seed != other.seed
+        for a, b in zip(one.rounds, other.rounds, strict=True)
+        if a is not None and b is not None
+    ]
 
 
-def _said(line: Line) -> str:
-    return f"{line.run} over {NAMES[line.access]} in {_schedule(line.schedule)}"
-
-
-def _schedule(name: str) -> str:
-    return "rounds" if name == ROUNDS else f"{SCHEDULES[name]} merges"
-
-
-def command(line: Line) -> str:
-    """The command of a combination, with the files of docs/choosing.md."""
-    flags = {k: line.case[k] for k in VARIED if line.case[k] is not None}
-    if line.schedule == ROUNDS:  # those of the file
-        flags = {k: v for k, v in flags.items() if k == "mask_sizes"}
-    flags |= {**ACCESSES[line.access], "lr": line.case["lr"]}  # files name no algorithm
-    words = [f"--{name.replace('_', '-')} {value}" for name, value in flags.items()]
-    file = FILES[line.run]
-    return " ".join(["wirelessfl run", line.case["algorithm"], "--config", file, *words])
+def median(numbers: Sequence[float]) -> float:
+    """Their median; NaN without numbers."""
+    return statistics.median(numbers) if numbers else math.nan

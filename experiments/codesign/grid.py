@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import statistics
 
-from experiments.report import markdown
+from experiments.report import MISSING, markdown
 from experiments.studies import Results, Scale, Settings
-from wirelessfl.results.names import NAMES
+from wirelessfl.results.names import DATA, NAMES
 
 STEPS = {"smoke": 60, "small": 4000, "paper": 20000}
 """Largest number of local steps per client."""
@@ -23,22 +23,24 @@ def complete(settings: Settings, scale: Scale) -> Settings:
 
 
 def table(results: Results) -> str:
-    """Rounds to the target by H and E, mean over the seeds; with "none" where no run reaches it."""
-    head = ["data", "algorithm", "H", "E", "seeds", "rounds to the target"]
-    rows = []
+    """Rounds to the target by H and E, mean over the seeds that reach it, and how many do."""
+    edges = results.values("edge_rounds")
+    head = ["data, target", "algorithm", "H", *(f"rounds, E = {e}" for e in sorted(edges))]
+    rows: dict[tuple[str, str, int], dict[int, str]] = {}
     for case in results.where():
         runs = results.rows(case)
         hits = [next((r["round"] for r in run if r[FIELD] >= case["target"]), None) for run in runs]
         found = [hit for hit in hits if hit is not None]
-        mean = f"{statistics.mean(found):.4g}" if len(found) == len(hits) else "none"
-        rows.append(
-            [
-                f"{case['dataset']}, {100 * case['target']:g} %",
-                NAMES[case["algorithm"]],
-                str(case["local_steps"]),
-                str(case["edge_rounds"]),
-                str(len(runs)),
-                mean,
-            ]
-        )
-    return markdown(head, rows)
+        mean = f"{statistics.mean(found):.3g}" if found else MISSING
+        if 0 < len(found) < len(hits):
+            mean += f" ({len(found)} of {len(hits)} seeds)"
+        data = f"{DATA[case['dataset']]}, {100 * case['target']:g} %"
+        place = data, NAMES[case["algorithm"]], case["local_steps"]
+        rows.setdefault(place, {})[case["edge_rounds"]] = mean
+    return markdown(
+        head,
+        [
+            [data, name, str(steps), *(by_edge.get(e, "not run") for e in sorted(edges))]
+            for (data, name, steps), by_edge in rows.items()
+        ],
+    )

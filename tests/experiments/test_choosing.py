@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import wirelessfl
-from experiments.codesign import choices, crossed
+from experiments.codesign import choosing, crossed
 from experiments.codesign.__main__ import PAPER
 from experiments.codesign.access import ACCESSES, PRICED, access_of, complete
 from experiments.codesign.crossed import BUFFERED, ROUNDS, Line, run_name
@@ -59,7 +59,7 @@ def planned(scale="small"):
 def test_choices_are_combinations_of_the_study():
     keys = {line.key for line in planned()}
     assert len(keys) == 33
-    assert {key for one in choices.CHOICES for key in (one.before, one.after)} <= keys
+    assert {key for one in choosing.CHOICES for key in (one.before, one.after)} <= keys
 
 
 def test_commands_of_the_page_repeat_the_runs(tmp_path, monkeypatch):
@@ -75,11 +75,11 @@ def test_commands_of_the_page_repeat_the_runs(tmp_path, monkeypatch):
     monkeypatch.setattr(importlib.import_module("wirelessfl.runs.run"), "run", read)
     for file, text in FILES.findall((DOCS / "choosing.md").read_text(encoding="utf-8")):
         Path(file).write_text(text, encoding="utf-8")
-    wanted = {one.after for one in choices.CHOICES}
+    wanted = {one.after for one in choosing.CHOICES}
     for line in planned():
         if line.key in wanted:
             with pytest.raises(ReadError) as found:
-                main(choices.command(line).split()[1:])
+                main(choosing.command(line).split()[1:])
             config = line.case.config(1)
             if line.priced:
                 flags = dict(ACCESSES[line.access])
@@ -181,7 +181,7 @@ def test_the_table_has_the_costs_of_each_combination(some):
 
 def test_choices_have_ratios_of_equal_seeds_and_commands(some):
     """Seed 1 takes 4 s with physical and 2 s with mmse; seed 2 takes 8 s, and 10 s or more."""
-    text = choices.table(some)
+    text = choosing.table(some)
     (row,) = (line for line in text.splitlines() if "least error (mmse)" in line)
     cells = row.split(" | ")
     assert cells[2].startswith("at most 1.26 (")  # sqrt(4 / 2 x 8 / 10)
@@ -191,7 +191,7 @@ def test_choices_have_ratios_of_equal_seeds_and_commands(some):
 
 
 def test_findings_are_of_combinations_that_reach_the_target(some):
-    first, second, third = choices.findings(crossed.lines(some))
+    first, second, third = choosing.findings(crossed.lines(some))
     assert first.startswith("2 of 4 combinations with 2 seeds reach 80 % with all of them.")
     assert "The soonest is HIST over AirComp, physical in rounds (6 s, 12 MiB, 8 J)." in first
     air = "HIST over OFDMA, optimal bands in asynchronous merges (9 s, 6 MiB, 4 J)"
@@ -201,7 +201,7 @@ def test_findings_are_of_combinations_that_reach_the_target(some):
     assert third.endswith(
         "HIST over AirComp, mmse in rounds; FedAvg over TDMA, equal slots in rounds."
     )
-    assert [*choices.findings([])] == ["No combination reaches 80 % with all of 0 seeds."]
+    assert [*choosing.findings([])] == ["No combination reaches 80 % with all of 0 seeds."]
 
 
 def test_a_panel_per_schedule_with_hollow_marks(some, figures, tmp_path):

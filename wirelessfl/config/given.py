@@ -41,6 +41,7 @@ class Given(Section):
         loss: the name of the given loss function.
         metrics: the names of the given metrics.
         split: the number of clients of the given split.
+        redesign: the title of the given redesign.
     """
 
     model: str | None = None
@@ -49,6 +50,7 @@ class Given(Section):
     loss: str | None = None
     metrics: tuple[str, ...] | None = None
     split: int | None = Field(None, ge=1)
+    redesign: str | None = None
 
     @property
     def names(self) -> list[str]:

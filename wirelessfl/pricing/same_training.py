@@ -63,6 +63,8 @@ def dependences(config: Config) -> Iterator[str]:
         config: the run's configuration.
     """
     uplink, schedule = config.choices.uplink, config.schedule["name"]
+    if config.given.redesign is not None:
+        yield f"redesign={config.given.redesign}: it decides from rows, which have seconds"
     if uplink.gives == "sum":
         yield f"uplink={config.uplink['name']}: the sums have errors, which depend on the channels"
     if config.uplink.get("late") == "lost":

@@ -148,7 +148,9 @@ def effective(config: Config) -> Tables:
     A run of several tasks has the settings of each task below ``tasks`` and its name.
     """
     tables = _plain(kept_tables(config, config.unused()))
-    tables.pop("given", None)
+    given = tables.pop("given", None) or {}
+    if "redesign" in given:  # the other objects replace settings that the run then lacks
+        tables["given"] = {"redesign": given["redesign"]}
     if tables.pop("task", None):
         tables["tasks"] = {name: effective(task) for name, task in config.tasks.items()}
     tables["run"] = {key: v for key, v in tables["run"].items() if key not in MACHINE}

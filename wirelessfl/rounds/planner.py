@@ -47,6 +47,8 @@ class Planner:
         run_stream: random stream of what stays fixed during the run: the clients' capacities and
             static masks; None for ``stream``.
         weights: [clients], weights of the clients in their cell's mean; None for equal weights.
+        first_block: a round, and the index of its first channel block, if each edge round has one; the
+            rounds from there on have E blocks each.
     """
 
     algorithm: Algorithm
@@ -58,6 +60,7 @@ class Planner:
     lr_share: Callable[[int], float] = unchanged
     run_stream: Stream | None = None
     weights: FloatArray | None = None
+    first_block: tuple[int, int] = (0, 0)
 
     @property
     def network(self) -> Network:
@@ -130,8 +133,9 @@ class Planner:
         """Indices of the channel blocks of round ``number``: one, or one for each edge round."""
         if self.links.coherence != "edge-round":
             return [number]
-        edge_rounds = self.settings.edge_rounds
-        return [number * edge_rounds + e for e in range(edge_rounds)]
+        edge_rounds, (first, block) = self.settings.edge_rounds, self.first_block
+        block += (number - first) * edge_rounds
+        return [block + e for e in range(edge_rounds)]
 
     @property
     def channel_stream(self) -> Stream:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from wirelessfl.rounds.plan import Plan
 from wirelessfl.rounds.planner import Planner
+from wirelessfl.rounds.redesigns import Redesigns, applied
 from wirelessfl.rounds.training import RoundTraining
 from wirelessfl.schedules import Clock
 from wirelessfl.schedules.events import Arrived, Decision, Event, Exhausted, Give, Merge
@@ -17,10 +18,18 @@ class ModelRounds:
         planner: plans rounds and their durations.
         training: trains and merges.
         clock: virtual clock.
+        redesigns: decide how rounds train and send; None if all do as configured.
     """
 
-    def __init__(self, planner: Planner, training: RoundTraining, clock: Clock) -> None:
+    def __init__(
+        self,
+        planner: Planner,
+        training: RoundTraining,
+        clock: Clock,
+        redesigns: Redesigns | None = None,
+    ) -> None:
         self.planner, self.training, self.clock = planner, training, clock
+        self.redesigns = redesigns
         self._given: dict[int, tuple[Plan, State]] = {}
         self._due: list[int] = []
         self.ended: str | None = None
@@ -48,7 +57,16 @@ class ModelRounds:
         """Plan the issued rounds, with the model after all events at this time."""
         for number in self._due:
             training = self.training
+            if self.redesigns is not None:
+                self.redesigns.settle(number)
+                self.use_decision()
             plan = self.planner.plan(number, ledger=training.ledger, losses=training.losses)
             self._given[number] = plan, self.training.server.cloud
             self.clock.after(float(plan.price.seconds.max()), Arrived(number))
         self._due = []
+
+    def use_decision(self) -> None:
+        """Plan and train the next rounds as the last redesign has decided."""
+        if self.redesigns is not None:
+            self.planner = self.redesigns.planner()
+            applied(self.training, self.planner)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from io import StringIO
 from pathlib import Path
 
@@ -28,10 +29,10 @@ class ClientLogFile:
     Args:
         path: the file.
         radio: whether updates cross the radio channel; otherwise entries have no SNR.
-        steps: number of local steps of each client.
+        steps: returns the number of local steps of each client.
     """
 
-    def __init__(self, path: Path, radio: bool, steps: StepCounts) -> None:
+    def __init__(self, path: Path, radio: bool, steps: Callable[[], StepCounts]) -> None:
         self.radio, self.steps = radio, steps
         self.entries = 0
         self._file = AppendedFile(path, f"Restore it, or start a new run in another folder than "
@@ -49,7 +50,7 @@ class ClientLogFile:
         """
         self.entries += 1
         costs, round_ = ClientCosts.of(plan), plan.round + 1
-        table = entries(costs, self.entries, round_, trial, self.radio, self.steps)
+        table = entries(costs, self.entries, round_, trial, self.radio, self.steps())
         lines = [FORMAT % row for row in zip(*(table[n].tolist() for n in COLUMNS), strict=True)]
         if not self._file.length:
             lines.insert(0, ",".join(COLUMNS) + "\n")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -34,8 +35,8 @@ class Engine(Protocol):
     def restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
         """Continue from a checkpoint, and put the next events on the clock."""
 
-    def attach(self, folder: Path) -> None:
-        """Set the run's folder."""
+    def attach(self, folder: Path, rows: Sequence[Row]) -> None:
+        """Set the run's folder, and its rows so far, which grow."""
 
     def saved(self) -> None:
         """Note that a checkpoint has been written."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dis
 import inspect
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from types import CodeType, FunctionType
 from typing import Any
@@ -21,7 +21,7 @@ from wirelessfl.sources import NO_SOURCE, is_installed
 PLAIN = (type(None), bool, int, float, complex, str, bytes)
 
 
-def function_hash(function: Callable[..., Any]) -> str:
+def function_hash(function: object) -> str:
     """Hash of a function or a callable object: of its code and of the values that it uses.
 
     It covers the user's functions and classes that the function refers to; numbers, strings, tuples

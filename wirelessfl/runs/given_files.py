@@ -126,12 +126,12 @@ def _arrays(file: Path) -> Arrays:
 
 
 def given_hashes(given: GivenObjects) -> dict[str, Any]:
-    """Hashes of the given model, data, loss and metrics, by argument.
+    """Hashes of the given model, data, loss, metrics and redesign, by argument.
 
     Returns:
         For a model its class, and hashes of the shapes of its parameters and of the source of the
-        user's classes of its modules; for a loss and each metric the hash of its code and of the
-        values that it uses; for data the hash of samples and labels.
+        user's classes of its modules; for a loss, each metric and a redesign the hash of its code
+        and of the values that it uses; for data the hash of samples and labels.
     """
     found: dict[str, Any] = {}
     if given.model is not None:
@@ -150,6 +150,8 @@ def given_hashes(given: GivenObjects) -> dict[str, Any]:
         found["loss"] = function_hash(given.loss)
     if given.functions:
         found["metrics"] = {name: function_hash(f) for name, f in given.functions.items()}
+    if given.redesign is not None:
+        found["redesign"] = function_hash(given.redesign)
     return found
 
 
@@ -183,8 +185,8 @@ def _words(place: tuple[str, ...]) -> str:
             return f"the {what} of model=..."
         case ("metrics", name):
             return f"the code or a value of metric {name!r}"
-        case ("loss",):
-            return "the code or a value of loss=..."
+        case ("loss" | "redesign" as name,):
+            return f"the code or a value of {name}=..."
     return f"{place[0]}=..."
 
 

@@ -15,6 +15,7 @@ from wirelessfl.config import Config
 from wirelessfl.import_paths import short
 from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.runs.fingerprints import NAMED, named_hashes
+from wirelessfl.runs.given_again import redesign_entry
 from wirelessfl.runs.given_files import GIVEN, stored_arrays
 from wirelessfl.setup import AnySetup
 from wirelessfl.setup.given_objects import GivenObjects
@@ -29,6 +30,8 @@ def new_directory(setup: AnySetup, given: GivenObjects, hashes: Mapping[str, Any
         hashes: their hashes, see ``given_hashes``.
     """
     config, entries = setup.config, _about_setup(setup, hashes)
+    if given.redesign is not None:
+        entries |= redesign_entry(given.redesign)
     arrays = stored_arrays(setup, given)
     if config.run.out is not None:
         return RunDirectory.create(config.run.out, config, entries=entries, arrays=arrays)

@@ -68,7 +68,7 @@ class Progress:
         self.observers = Observers(observers if self.leads else (), self._running())
         ends = engine.setup.limits.target is not None or bool(self.observers.of_rows)
         self.rows_end_runs = self.shards.from_first(ends)
-        engine.attach(directory.path)
+        engine.attach(directory.path, self.rows)
         self.fingerprint = (
             settings_fingerprint(directory) | engine.fingerprint() if self.leads else {}
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from torch import Tensor
 
 from wirelessfl.metrics import Measures
 from wirelessfl.rounds.cells import AsynchronousCells
+from wirelessfl.rounds.redesigns import Redesigns
 from wirelessfl.rounds.rounds import ModelRounds
 from wirelessfl.runs.client_log_file import ClientLogFile
 from wirelessfl.runs.directory import CLIENT_LOG, Row
@@ -40,6 +42,7 @@ class RoundsEngine:
         check_apart(training.metrics, self.measures())
         row = {
             "round": report.round,
+            **self.designed(report.round),
             "sim_seconds": self.setup.clock.now,
             **training.totals.row(),
             "joules_max": training.ledger.most_joules,
@@ -50,6 +53,28 @@ class RoundsEngine:
         monitor = Monitor.of(self.setup.config.evaluation.monitor, row)
         reached = target is not None and monitor.reached(row, target)
         return row, Reached(0) if reached else None
+
+    @property
+    def redesigns(self) -> Redesigns | None:
+        """The redesigns of the run; None if its rounds are as configured."""
+        regime = self.setup.regime
+        return regime.redesigns if isinstance(regime, ModelRounds) else None
+
+    def designed(self, round_: int) -> Row:
+        """What a redesign has decided about round ``round_``, from 1; empty without redesigns.
+
+        Rows are written before each redesign, so their rounds since the row before are of one
+        design.
+        """
+        if self.redesigns is None:
+            return {}
+        settings = self.redesigns.of_round(round_ - 1)
+        planner = self.redesigns.planner_of(settings)
+        return {
+            "local_steps": settings.local_steps,
+            "edge_rounds": settings.edge_rounds,
+            "clients_per_round": planner.participation.per_round or planner.network.clients,
+        }
 
     def evaluated(self) -> Row:
         """Accuracy, loss and metrics of the cloud's model."""
@@ -83,9 +108,12 @@ class RoundsEngine:
         spec, regime = self.setup.model.objective.spec, self.setup.regime
         logged = {} if self.log is None else {"client_log": self.log.snapshot()}
         merged = {"merged_at": regime.merged_at} if isinstance(regime, ModelRounds) else {}
+        redesigns = self.redesigns
+        decided = {} if redesigns is None else {"decisions": redesigns.snapshot()}
         return {
             **logged,
             **merged,
+            **decided,
             "schedule": self.setup.schedule.snapshot(),
             "totals": self.setup.training.totals.row(),
             "metrics": self.setup.training.metrics,
@@ -101,6 +129,9 @@ class RoundsEngine:
         self.restore_schedule(state)
         if isinstance(self.setup.regime, ModelRounds):
             self.setup.regime.merged_at = state.get("merged_at", self.setup.clock.now)
+            if self.redesigns is not None:
+                self.redesigns.restore(state["decisions"])
+                self.setup.regime.use_decision()
         self.start()
 
     def restore_schedule(self, state: dict[str, Any]) -> None:
@@ -111,12 +142,16 @@ class RoundsEngine:
         self.setup.schedule.restore(state["schedule"])
         self.setup.clock.now = state["sim_seconds"]
 
-    def attach(self, folder: Path) -> None:
-        """Set the run's folder, for client states on disk and the client log."""
+    def attach(self, folder: Path, rows: Sequence[Row]) -> None:
+        """Set the run's folder, for client states on disk and the client log, and its rows."""
+        if self.redesigns is not None:
+            self.redesigns.rows = rows
         self.setup.training.server.states.attach(folder)
         if self.setup.config.run.client_log and self.setup.shards.rank == 0:
-            uplink, steps = self.setup.config.choices.uplink, self.setup.planner.settings
-            self.log = ClientLogFile(folder / CLIENT_LOG, uplink.radio, steps.steps)
+            uplink, training = self.setup.config.choices.uplink, self.setup.training
+            self.log = ClientLogFile(
+                folder / CLIENT_LOG, uplink.radio, lambda: training.settings.steps
+            )
             self.setup.training.log = self.log.add
 
     def saved(self) -> None:

@@ -18,6 +18,7 @@ from wirelessfl.errors import ConfigError, DataError, TrainingError
 from wirelessfl.fork_server import leave_if_child
 from wirelessfl.import_paths import is_import_path
 from wirelessfl.observers import Observer, default_observers
+from wirelessfl.rounds.redesign import Redesign
 from wirelessfl.runs.about import about
 from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.runs.engines import engine_of
@@ -54,6 +55,7 @@ def run(
     loss: Callable[..., Tensor] | str | None = None,
     metrics: GivenMetrics | None = None,
     split: Sequence[Any] | None = None,
+    redesign: Redesign | None = None,
     trust: bool = False,
     on_row: RowCallback | None = None,
     on_note: Callable[[str], None] | None = None,
@@ -85,6 +87,8 @@ def run(
             names of metrics and of functions, see ``wirelessfl.metrics``.
         split: indices of the training samples of each client; replaces the configured split. There
             is one client per list unless a network is given.
+        redesign: decides while the run trains how its next rounds train and send, see
+            ``wirelessfl.Redesign``.
         trust: whether a TOML file may name code to import, such as ``my_module:MyModel``.
         on_row: called with each row as it is written. An error that it raises ends the run with a
             checkpoint after that row, from which ``resume`` continues.
@@ -101,11 +105,11 @@ def run(
             the start, its folder is removed.
     """
     leave_if_child()
-    check_objects(model=model, on_row=on_row, on_note=on_note, shards=shards)
+    check_objects(model=model, redesign=redesign, on_row=on_row, on_note=on_note, shards=shards)
     check_observers(observers)
     from_file = isinstance(config, str | Path)
     config, network = naming_network(config, network, trust)
-    given = GivenObjects.of(model, data, network, loss, metrics, split)
+    given = GivenObjects.of(model, data, network, loss, metrics, split, redesign)
     settings = configured(config, given, trust)
     watching = _watching(settings, observers)
     if from_file:  # it may be from a larger machine
@@ -131,6 +135,7 @@ def resume(
     loss: Callable[..., Tensor] | str | None = None,
     metrics: GivenMetrics | None = None,
     split: Sequence[Any] | None = None,
+    redesign: Redesign | None = None,
     trust: Trust = False,
     on_row: RowCallback | None = None,
     on_note: Callable[[str], None] | None = None,
@@ -154,7 +159,7 @@ def resume(
         target: new value of the monitored field, by default the accuracy, at which the run ends.
         max_seconds: new limit on simulated seconds.
         model, data, loss, metrics: the objects that were passed to ``run``, if any.
-        network, split: as passed to ``run``; by default those that the folder keeps.
+        network, split, redesign: as passed to ``run``; by default those that the folder keeps.
         trust: whether the run's settings may name code to import, such as ``my_module:MyModel``;
             or the import paths that they may name.
         on_row: called with each new row.
@@ -171,11 +176,11 @@ def resume(
     """
     leave_if_child()
     check_path(path)
-    check_objects(model=model, on_row=on_row, on_note=on_note, shards=shards)
+    check_objects(model=model, redesign=redesign, on_row=on_row, on_note=on_note, shards=shards)
     check_observers(observers)
     if not (isinstance(network, str) and is_import_path(network)):
         check_objects(network=network)
-    given = GivenObjects.of(model, data, None, loss, metrics, split)
+    given = GivenObjects.of(model, data, None, loss, metrics, split, redesign)
     directory, config = shards.by_first(partial(RunDirectory.open, Path(path), trust))
     checkpoint = shards.by_first(directory.load)
     changed = shards.by_first(partial(named_change, directory, config))

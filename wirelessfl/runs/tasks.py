@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -108,7 +109,7 @@ class TasksEngine:
         if self.setup.regime.starts_again:
             self.start()
 
-    def attach(self, folder: Path) -> None:
+    def attach(self, folder: Path, rows: Sequence[Row]) -> None:
         """Set the run's folder, for each task's client states on disk."""
         for number, learner in enumerate(self.setup.learners):
             mark = f"task{number}-" if self.setup.titled else ""

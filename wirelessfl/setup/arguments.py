@@ -11,6 +11,7 @@ from channels import Network
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.metrics import check_name
+from wirelessfl.rounds.redesign import Redesign
 from wirelessfl.training.shards import Shards
 from wirelessfl.wording import shown
 
@@ -23,6 +24,10 @@ OBJECTS: dict[str, tuple[type, str]] = {
         Network,
         "give a channels.Network, or the path of a function, module:function; numbers of cells "
         "and clients are settings",
+    ),
+    "redesign": (
+        Redesign,
+        "give an instance of a class that derives from wirelessfl.Redesign",
     ),
     "shards": (
         Shards,

@@ -21,6 +21,7 @@ from wirelessfl.data import Data, Dataset, as_dataset
 from wirelessfl.data.own import client_lists
 from wirelessfl.errors import ConfigError
 from wirelessfl.import_paths import absolute, is_import_path
+from wirelessfl.rounds.redesign import Redesign
 from wirelessfl.setup.arguments import check_functions, check_objects, check_settings
 from wirelessfl.wording import counted, shown
 
@@ -40,6 +41,7 @@ class GivenObjects:
         metrics: further metrics of the rows: functions by name, or names and functions.
         split: ascending indices of the training samples of each client, instead of the configured
             split.
+        redesign: decides while the run trains how its next rounds train and send.
     """
 
     model: nn.Module | None = None
@@ -48,6 +50,7 @@ class GivenObjects:
     loss: Callable[..., Tensor] | str | None = None
     metrics: GivenMetrics | None = None
     split: Sequence[Any] | None = None
+    redesign: Redesign | None = None
 
     @classmethod
     def of(
@@ -58,6 +61,7 @@ class GivenObjects:
         loss: Callable[..., Tensor] | str | None = None,
         metrics: GivenMetrics | None = None,
         split: Sequence[Any] | None = None,
+        redesign: Redesign | None = None,
     ) -> GivenObjects:
         """The objects as a user gives them: data and split are checked and converted.
 
@@ -72,7 +76,7 @@ class GivenObjects:
             )
         dataset = None if data is None else as_dataset(data)
         lists = None if split is None else client_lists(split)
-        return cls(model, dataset, network, loss, metrics, lists)
+        return cls(model, dataset, network, loss, metrics, lists, redesign)
 
     @property
     def marks(self) -> Given:
@@ -87,6 +91,7 @@ class GivenObjects:
             loss=getattr(self.loss, "__name__", "loss") if callable(self.loss) else None,
             metrics=tuple(self.functions) or None,
             split=None if self.split is None else len(self.split),
+            redesign=None if self.redesign is None else self.redesign.title,
         )
 
     @property

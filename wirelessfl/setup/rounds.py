@@ -28,6 +28,7 @@ from wirelessfl.setup.given_objects import GivenObjects
 from wirelessfl.setup.network import build_network
 from wirelessfl.setup.planners import make_planner
 from wirelessfl.setup.plausible import implausible
+from wirelessfl.setup.redesigns import make_redesigns
 from wirelessfl.setup.setups import Limits, RoundsSetup
 from wirelessfl.setup.structure import Structure
 from wirelessfl.setup.trained_model import TrainedModel, build_model_of
@@ -85,6 +86,9 @@ def build_rounds(config: Config, given: GivenObjects, shards: Shards) -> RoundsS
         stream,
         shards,
     )
+    redesigns = None
+    if given.redesign is not None:
+        redesigns = make_redesigns(config, given.redesign, planner, shards)
     clock, tested = Clock(), algorithm.tested(structure.neurons)
     tested_of = None if tested is None else tested.of(np.zeros(1, dtype=np.int64))
     select = planner.participation.selection
@@ -109,7 +113,7 @@ def build_rounds(config: Config, given: GivenObjects, shards: Shards) -> RoundsS
         ],
         planner=planner,
         training=round_training,
-        regime=ModelRounds(planner, round_training, clock),
+        regime=ModelRounds(planner, round_training, clock, redesigns),
         tested=tested_of,
     )
 

@@ -1,0 +1,144 @@
+"""Figures of the study of predictions, as files."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+from experiments.codesign.choices import (
+    BEST_PILOT,
+    DESIGN,
+    FEDTUNE,
+    FIXED_PAIR,
+    JOULES,
+    SECONDS,
+    Sample,
+    chosen,
+    samples,
+)
+from experiments.codesign.curves import LUO
+from experiments.codesign.networks import NETWORKS
+from experiments.codesign.searches import GUIDED, TPE
+from experiments.codesign.stored import Found
+from experiments.codesign.sweep import reached
+from experiments.codesign.tables import excess
+from wirelessfl.figures import draw_bars, line_look, new_figure, save_figure
+from wirelessfl.results.names import DATA
+from wirelessfl.results.panels import grid, legend
+
+UNITS = {SECONDS: "seconds", JOULES: "joules per client"}
+SHORT = {
+    DESIGN: "design",
+    BEST_PILOT: "best pilot",
+    LUO: "Luo et al.",
+    GUIDED: "TPE, guided",
+    TPE: "TPE",
+    FEDTUNE: "FedTune",
+    FIXED_PAIR: "H = 20, E = 5",
+}
+
+
+def scatter(found: Found, path: Path) -> list[Path]:
+    """Realised against predicted seconds and joules, one marker per design and sample."""
+    every = samples(found)
+    if not every:
+        return []
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    figure, axes = grid(2, height=2.9)
+    for panel, objective in zip(axes, UNITS, strict=True):
+        panel.set_xscale("log")
+        panel.set_yscale("log")
+        ends: list[float] = []
+        for number, dataset in enumerate(dict.fromkeys(one.dataset for one in every)):
+            made = [one.design(objective) for one in every if one.dataset == dataset]
+            x = [getattr(d.predicted, objective) for d in made]
+            y = [getattr(d.realised, objective) for d in made]
+            look = line_look(number) | {"linestyle": "none"}
+            panel.plot(x, y, label=DATA[dataset], **look)
+            ends += [one for one in (*x, *y) if math.isfinite(one)]
+        line = [min(ends) / 1.3, max(ends) * 1.3]
+        panel.fill_between(
+            line, [end / 1.15 for end in line], [end / 0.85 for end in line], color="0.9", zorder=0
+        )
+        panel.plot(line, line, color="0.5", linewidth=0.8, zorder=1)
+        panel.set_xlim(*line)
+        panel.set_ylim(*line)
+        panel.set_xlabel(f"predicted {UNITS[objective]}")
+        panel.set_ylabel(f"realised {UNITS[objective]}")
+        panel.set_title(f"designs for least {objective}")
+        for axis in (panel.xaxis, panel.yaxis):
+            axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            axis.set_major_formatter("{x:g}")
+            axis.set_minor_formatter(NullFormatter())
+    legend(figure, axes, _about(every), "grey: predicted within 15 % of realised")
+    return save_figure(figure, path)
+
+
+def _about(every: Sequence[Sample]) -> str:
+    seeds = len({one.seed for one in every})
+    networks = len({one.network for one in every})
+    return f"{networks} networks, {seeds} seed{'s' * (seeds > 1)}"
+
+
+def regrets(found: Found, path: Path) -> list[Path]:
+    """Seconds above the best of the sweep, by method: quartiles and all samples."""
+    by_method = {m: v for m, v in excess(found).items() if m in SHORT}
+    if not by_method:
+        return []
+    figure, (panel,) = new_figure(height=2.6)
+    most = max(v for values in by_method.values() for v in values if math.isfinite(v))
+    values = [[100 * min(one, 2 * most) for one in by_method[method]] for method in by_method]
+    panel.boxplot(
+        values,
+        orientation="horizontal",
+        whis=(0, 100),
+        widths=0.55,
+        medianprops={"color": "#D55E00", "linewidth": 1.5},
+    )
+    panel.set_yticklabels([SHORT[method] for method in by_method])
+    panel.invert_yaxis()
+    panel.set_xscale("symlog", linthresh=10, linscale=1)
+    panel.set_xticks([0, 5, 10, 30, 100, 300])
+    panel.xaxis.set_major_formatter("{x:g}")
+    panel.set_xlim(left=0)
+    panel.axvline(5, color="0.5", linewidth=0.8, linestyle=":")
+    panel.set_xlabel("seconds above the best pair of the sweep (%)")
+    every = samples(found)
+    legend(figure, [panel], _about(every), f"{len(every)} samples", "whiskers: least and largest")
+    return save_figure(figure, path)
+
+
+def seconds(found: Found, path: Path) -> list[Path]:
+    """Seconds to the target of designs, of others' choices, and of the papers' fixed settings."""
+    every = samples(found)
+    sets = list(dict.fromkeys(one.dataset for one in every))
+    if not sets:
+        return []
+    figure, axes = grid(len(sets))
+    for panel, dataset in zip(axes, sets, strict=True):
+        bars: dict[str, dict[str, list[float | None]]] = {}
+        for network in NETWORKS:
+            mine = [o for o in every if (o.dataset, o.network) == (dataset, network)]
+            for one in mine:
+                best = min(reached(one.design().sweep.seconds))
+                for name, value in {
+                    "best fixed setting": min(one.fixed().values()),
+                    "H = 20, E = 5, design's uplink": _of(one, FIXED_PAIR),
+                    "design": one.design().realised.seconds,
+                    "best of the sweep": best,
+                }.items():
+                    bars.setdefault(name, {}).setdefault(network, []).append(
+                        value if math.isfinite(value) else None
+                    )
+        draw_bars(panel, bars, f"s to {DATA[dataset]}", [*NETWORKS])
+        panel.set_title(DATA[dataset])
+        panel.set_ylabel("")
+    axes[0].set_ylabel("simulated seconds to the target")
+    legend(figure, axes, _about(every))
+    return save_figure(figure, path)
+
+
+def _of(sample: Sample, method: str) -> float:
+    return next(one.seconds[0] for one in chosen(sample) if one.method == method)

@@ -1,0 +1,128 @@
+"""The networks, and what runs of the grid cost over them.
+
+Seconds and joules of a stored run over a network are prices: nothing is trained. Those that a
+design expects are means over rounds with other fading draws than the run has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from channels.arrays import FloatArray
+from experiments.decided.uplinks import EQUAL, OMA, OPTIMAL, SLOTS
+from wirelessfl.codesign.round_costs import RoundCosts
+from wirelessfl.config import Config
+from wirelessfl.pricing.same_training import repriced
+from wirelessfl.results.archive import StoredRun
+from wirelessfl.setup.planners import plan_without_data
+
+UPLINKS = (SLOTS, EQUAL, OPTIMAL)
+"""Names of the uplinks, see ``experiments.decided.uplinks``."""
+CPU_HZ = (5e8, 3e9)
+NETWORKS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
+    "section-vi-c": {},
+    "disc": {
+        "layout": {"name": "disc", "radius_m": 500.0},
+        "path_loss": {"name": "tr36814", "shadowing_db": 8.0},
+        "network": {"cpu_hz": CPU_HZ},
+    },
+    "uma": {
+        "layout": {"name": "hexagonal", "inter_site_distance_m": 500.0},
+        "path_loss": {"name": "uma"},
+        "network": {
+            "cpu_hz": CPU_HZ,
+            "transmit_power_dbm": 23.0,
+            "bandwidth_hz": 20e6,
+            "antennas": 16,
+            "backhaul_mbps": 100.0,
+        },
+    },
+}
+"""What differs from the network of the stored runs, Section VI-C of HIST.
+
+Over ``disc``, at 20 dBm in 9 MHz, uploads take most of a round; over ``uma`` uploads of optimal
+bands take about as long as 20 steps of the slowest client, and the exchange between edge servers
+and cloud has a delay.
+"""
+DRAWS = 64
+"""Rounds over which a design averages seconds and joules of a round."""
+
+
+class Cost(NamedTuple):
+    """Seconds and joules, the latter a mean over the clients."""
+
+    seconds: float
+    joules: float
+
+
+def over(config: Config, network: str, uplink: str) -> Config:
+    """The configuration over a network and an uplink of this study.
+
+    Args:
+        config: configuration of a run of the grid.
+        network: one of ``NETWORKS``.
+        uplink: one of ``UPLINKS``.
+    """
+    tables = config.given_tables()
+    tables["uplink"] = dict(OMA[uplink])
+    for section, changes in NETWORKS[network].items():
+        kept = {} if "name" in changes else dict(tables.get(section, {}))
+        if "transmit_power_dbm" in changes:
+            kept.pop("transmit_power_w", None)
+        tables[section] = kept | dict(changes)
+    return Config.of(tables)
+
+
+def realised(run: StoredRun, rounds: int, network: str, uplink: str) -> Cost:
+    """What the first ``rounds`` global rounds of a stored run cost over a network."""
+    here = Config.of(run.settings)
+    rows = [row for row in run.rows if row["round"] <= rounds]
+    last = repriced(rows, here, over(here, network, uplink)).rows[-1]
+    return Cost(float(last["sim_seconds"]), float(last["joules"]))
+
+
+class Priced(NamedTuple):
+    """Costs of the rounds of all runs of a grid over one network and uplink.
+
+    Args:
+        seconds, joules: [rounds, H, E], from the start to the end of each round of the runs.
+        round_seconds, round_joules: [H, E], mean over rounds with other fading draws.
+    """
+
+    seconds: FloatArray
+    joules: FloatArray
+    round_seconds: FloatArray
+    round_joules: FloatArray
+
+
+def priced(
+    config: Config,
+    rounds: int,
+    network: str,
+    uplink: str,
+    steps: Sequence[int],
+    edges: Sequence[int],
+) -> Priced:
+    """Price the rounds of all runs that differ from a configuration in H and E only.
+
+    The runs have the same fading draws, since the draws of a round do not depend on H and E.
+
+    Args:
+        config: configuration of a run of the grid.
+        rounds: number of rounds.
+        network: one of ``NETWORKS``.
+        uplink: one of ``UPLINKS``.
+        steps: numbers of local steps H.
+        edges: numbers of edge rounds E.
+    """
+    there = over(config, network, uplink)
+    planner = plan_without_data(there).planner
+    access = there.choices.uplink
+    own = RoundCosts(planner, rounds).of(access, steps, edges)
+    other = replace(planner, stream=planner.stream.child("design"))
+    means = RoundCosts(other, DRAWS).of(access, steps, edges).means
+    return Priced(np.cumsum(own.seconds, 0), np.cumsum(own.joules, 0), *means)

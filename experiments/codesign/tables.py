@@ -1,0 +1,285 @@
+"""Tables of the study of predictions: criteria, designs, other methods, and where errors are."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Iterable, Sequence
+
+from experiments.codesign.choices import (
+    BEST_PILOT,
+    DESIGN,
+    FEDTUNE,
+    FIXED_PAIR,
+    JOULES,
+    SECONDS,
+    SWEEP,
+    Chosen,
+    Design,
+    Sample,
+    chosen,
+    later,
+    median,
+    samples,
+)
+from experiments.codesign.curves import CURVE, LUO
+from experiments.codesign.searches import GUIDED, TPE
+from experiments.codesign.stored import Found
+from experiments.codesign.sweep import CRITERIA, TARGETS, reached
+from experiments.report import MISSING, markdown
+from wirelessfl.results.names import DATA, NAMES
+
+METHODS = (SWEEP, DESIGN, BEST_PILOT, LUO, GUIDED, TPE, FEDTUNE, FIXED_PAIR)
+
+
+def criteria(found: Found) -> str:
+    """Each criterion of ``criteria.toml`` with its value over all samples."""
+    every = samples(found)
+    rows = [
+        _row("predicted, seconds", _errors(every, SECONDS), "predicted"),
+        _row("predicted, joules", _errors(every, JOULES), "predicted"),
+        _row("regret", [one.design().regret() for one in every], "regret"),
+        _row("fixed", [saved(one) for one in every], "fixed"),
+    ]
+    for method in (GUIDED, TPE, LUO, FEDTUNE):
+        ratios = [r for r in (against(one, method) for one in every) if not math.isnan(r)]
+        rows.append(_row(f"baselines, {method}", ratios, "baselines"))
+    head = ["criterion", "measure", "aim", "median", "quartiles", "samples", "holds"]
+    return markdown(head, rows)
+
+
+def _errors(every: Iterable[Sample], objective: str) -> list[float]:
+    return [one.design().error(objective) for one in every]
+
+
+def saved(sample: Sample) -> float:
+    """1 - seconds of the design / seconds of the best of the papers' fixed settings.
+
+    1 if the design reaches the target and no fixed setting does; minus infinity if the design alone
+    does not.
+    """
+    mine, other = sample.design().realised.seconds, min(sample.fixed().values())
+    if math.isinf(mine):
+        return 0.0 if math.isinf(other) else -math.inf
+    return 1 - mine / other
+
+
+def against(sample: Sample, method: str) -> float:
+    """Seconds of the design relative to the mean seconds of a method's choices; NaN without."""
+    of = {one.method: one for one in chosen(sample)}
+    if method not in of:
+        return math.nan
+    mine, other = sample.design().realised.seconds, statistics.mean(of[method].seconds)
+    if math.isinf(mine):
+        return 1.0 if math.isinf(other) else math.inf
+    return mine / other
+
+
+def _row(name: str, values: Sequence[float], criterion: str) -> list[str]:
+    stated = CRITERIA[criterion]
+    tests: dict[str, Callable[[float, float], bool]] = {
+        "at_most": lambda value, limit: value <= limit,
+        "at_least": lambda value, limit: value >= limit,
+        "below": lambda value, limit: value < limit,
+    }
+    ((key, test),) = ((key, test) for key, test in tests.items() if key in stated)
+    aim = f"{key.replace('_', ' ')} {stated[key]:g}"
+    value = median(values)
+    measure = stated["measure"].replace("|", "\\|")
+    holds = "-" if math.isnan(value) else "yes" if test(value, stated[key]) else "no"
+    return [name, measure, aim, f"{value:.3g}", _quartiles(values), str(len(values)), holds]
+
+
+def _quartiles(values: Sequence[float]) -> str:
+    """The first and third of their quartiles, of numbers that may be infinite."""
+    if len(values) < 2:
+        return "-"
+    ordered = sorted(values)
+    low, high = (ordered[round(share * (len(ordered) - 1))] for share in (0.25, 0.75))
+    return f"{_shown(low)} to {_shown(high)}"
+
+
+def _shown(value: float) -> str:
+    if math.isnan(value):
+        return "-"
+    return MISSING if math.isinf(value) else f"{value:.3g}"
+
+
+def designs(found: Found) -> str:
+    """One row per data set and network: designs, predicted and realised, over all seeds."""
+    head = ["data, target", "network", "seeds", "design: algorithm, uplink, (H, E)"]
+    head += ["predicted s", "realised s", "best of the sweep, s", "best fixed setting, s"]
+    head += ["predicted J", "realised J"]
+    rows = []
+    for (dataset, network), mine in _grouped(found).items():
+        made = [one.design() for one in mine]
+        rows.append(
+            [
+                f"{DATA[dataset]}, {100 * TARGETS[dataset]:g} %",
+                network,
+                str(len(mine)),
+                _designs(made),
+                _mean([d.predicted.seconds for d in made]),
+                _mean([d.realised.seconds for d in made]),
+                _mean([min(reached(d.sweep.seconds)) for d in made]),
+                _mean([min(one.fixed().values()) for one in mine]),
+                _mean([d.predicted.joules for d in made]),
+                _mean([d.realised.joules for d in made]),
+            ]
+        )
+    return markdown(head, rows)
+
+
+def _designs(made: Sequence[Design]) -> str:
+    """The distinct designs, by seed."""
+    shared = dict.fromkeys((d.sweep.algorithm, d.sweep.uplink) for d in made)
+    parts = []
+    for algorithm, uplink in shared:
+        pairs = [d.pair for d in made if (d.sweep.algorithm, d.sweep.uplink) == (algorithm, uplink)]
+        parts.append(f"{NAMES[algorithm]}, {uplink}, {' '.join(map(str, pairs))}")
+    return "; ".join(parts)
+
+
+def _mean(values: Sequence[float]) -> str:
+    """Their mean, of those that are finite; with their number if some are not."""
+    known = [value for value in values if math.isfinite(value)]
+    if not known:
+        return MISSING
+    mean = f"{statistics.mean(known):.3g}"
+    return mean if len(known) == len(values) else f"{mean} ({len(known)} of {len(values)} seeds)"
+
+
+def _grouped(found: Found) -> dict[tuple[str, str], list[Sample]]:
+    groups: dict[tuple[str, str], list[Sample]] = {}
+    for one in samples(found):
+        groups.setdefault((one.dataset, one.network), []).append(one)
+    return groups
+
+
+def excess(found: Found) -> dict[str, list[float]]:
+    """Seconds relative to the best of the sweep, minus 1, by method, one per sample.
+
+    Of random choices, it is the mean.
+    """
+    by_method: dict[str, list[float]] = {}
+    for sample in samples(found):
+        for one in chosen(sample):
+            least = min(reached(sample.design().sweep.seconds))
+            value = statistics.mean(one.seconds) / least - 1
+            by_method.setdefault(one.method, []).append(value)
+    return {method: by_method[method] for method in METHODS if method in by_method}
+
+
+def transferred(found: Found) -> dict[str, list[float]]:
+    """Seconds relative to the best pair, minus 1, in runs with other seeds, by method.
+
+    The choices are those of a sample, and the best pair is that of the mean over the other runs.
+    """
+    by_method: dict[str, list[float]] = {}
+    for sample in samples(found):
+        seconds = sample.elsewhere(sample.design().sweep)
+        least = min(seconds)
+        for one in chosen(sample):
+            if one.places and math.isfinite(least):
+                mean = statistics.mean(seconds[place] for place in one.places)
+                by_method.setdefault(one.method, []).append(mean / least - 1)
+    return by_method
+
+
+def methods(found: Found) -> str:
+    """One row per method: how far from the best of the sweep, and after how many trainings."""
+    every: dict[str, list[Chosen]] = {}
+    ratios: dict[str, list[float]] = {}
+    for sample in samples(found):
+        for one in chosen(sample):
+            every.setdefault(one.method, []).append(one)
+            ratios.setdefault(one.method, []).append(against(sample, one.method))
+    head = ["choice of (H, E)", "trainings", "s of training", "above the sweep's best (%)"]
+    head += ["quartiles", "largest", "with other seeds (%)", "design / this one", "samples"]
+    moved = transferred(found)
+    rows = []
+    for method, values in excess(found).items():
+        percent = [100 * value for value in values]
+        rows.append(
+            [
+                _title(method),
+                str(every[method][0].trainings),
+                f"{median([one.cpu_seconds for one in every[method]]):.3g}",
+                _shown(median(percent)),
+                _quartiles(percent),
+                _shown(max(percent)),
+                _shown(100 * median(moved.get(method, []))),
+                f"{median(ratios[method]):.3g}",
+                str(len(percent)),
+            ]
+        )
+    return markdown(head, rows)
+
+
+def _title(method: str) -> str:
+    titles = {
+        SWEEP: "exhaustive sweep",
+        DESIGN: "design: curve of 8 pilots",
+        FEDTUNE: "FedTune, from H = 20, E = 5",
+        BEST_PILOT: "soonest of the same 8 pilots",
+        LUO: "Luo et al., INFOCOM 2021, with the same pilots",
+        TPE: "Optuna, TPE (its first 10 trials are random)",
+        GUIDED: "Optuna, TPE after 4 random trials",
+        FIXED_PAIR: "H = 20, E = 5 over the design's uplink",
+    }
+    return titles[method]
+
+
+def errors(found: Found) -> str:
+    """Where errors come from: rounds of the curve, costs of a round, and noise of the training."""
+    every = samples(found)
+    made = [one.design() for one in every]
+    piloted = [
+        d.place in s.curves[d.sweep.algorithm, CURVE].pilots
+        for d, s in zip(made, every, strict=True)
+    ]
+    parts: list[tuple[str, list[float]]] = []
+    for algorithm in ("hist", "hfedavg"):
+        for at_pilot in (True, False):
+            values = _curve_errors(found, algorithm, at_pilot)
+            where = "its pilots" if at_pilot else "other pairs"
+            parts.append((f"rounds of the curve, {NAMES[algorithm]}, at {where}", values))
+    rounds = [_rounds_error(one, d) for one, d in zip(every, made, strict=True)]
+    parts.append(("rounds of the curve, at the designs", rounds))
+    each = [abs(_per_round(d) - 1) for d in made]
+    parts.append(("seconds of a round, at the designs", each))
+    parts.append(("rounds of another seed at the same pair", later(found.trained)))
+    head = ["what differs", "median error (%)", "quartiles", "number"]
+    rows = [
+        [name, f"{100 * median(v):.3g}", _quartiles([100 * x for x in v]), str(len(v))]
+        for name, v in parts
+        if v
+    ]
+    text = markdown(head, rows)
+    return text + f"\n{sum(piloted)} of {len(made)} designs have the pair of a pilot.\n"
+
+
+def _per_round(design: Design) -> float:
+    """Expected seconds of a round relative to those of the run's rounds."""
+    rounds = reached(design.sweep.rounds)[design.place]
+    expected = reached(design.sweep.round_seconds)[design.place]
+    return expected * rounds / design.realised.seconds
+
+
+def _rounds_error(sample: Sample, design: Design) -> float:
+    predicted = reached(sample.curves[design.sweep.algorithm, CURVE].rounds)[design.place]
+    return abs(predicted / reached(design.sweep.rounds)[design.place] - 1)
+
+
+def _curve_errors(found: Found, algorithm: str, at_pilots: bool) -> list[float]:
+    """|predicted / realised rounds - 1| of the curves of an algorithm."""
+    known = {one[:3]: one for one in found.trained}
+    return [
+        abs(predicted / real - 1)
+        for curve in found.curves
+        if curve.method == CURVE and curve.algorithm == algorithm and known[curve[:3]].complete
+        for place, (predicted, real) in enumerate(
+            zip(curve.rounds, known[curve[:3]].rounds, strict=True)
+        )
+        if (place in curve.pilots) == at_pilots and real is not None and predicted is not None
+    ]
