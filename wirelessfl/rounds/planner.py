@@ -47,8 +47,8 @@ class Planner:
         run_stream: random stream of what stays fixed during the run: the clients' capacities and
             static masks; None for ``stream``.
         weights: [clients], weights of the clients in their cell's mean; None for equal weights.
-        first_block: a round, and the index of its first channel block, if each edge round has one; the
-            rounds from there on have E blocks each.
+        first_block: a round, and the index of its first channel block, if each edge round has one;
+            the rounds from there on have E blocks each.
     """
 
     algorithm: Algorithm
