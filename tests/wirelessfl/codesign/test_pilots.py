@@ -14,6 +14,7 @@ from wirelessfl.codesign.pilots.points import EDGE_ROUNDS, LOCAL_STEPS, levels, 
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.runs.kept import kept_folder
+from wirelessfl.setup.given_objects import GivenObjects, configured
 
 GRID = Choices(levels(*LOCAL_STEPS), levels(*EDGE_ROUNDS))
 SMALL = {"cells": 2, "clients": 4, "hidden": (6,), "batch_size": 8, "threads": 1}
@@ -227,6 +228,10 @@ def test_given_objects_train_and_are_kept(tmp_path):
     again = wirelessfl.pilot(own, model=model, data=data, **star)
     assert (again.trained, again.kept) == (0, 3)
     assert [r.rows for r in again.results] == [r.rows for r in first.results]
+    marked = configured(own, GivenObjects.of(model, data))
+    assert wirelessfl.pilot(marked, model=model, data=data, **star).trained == 0
+    with pytest.raises(ConfigError, match="give the same objects from Python"):
+        wirelessfl.pilot(marked, **star)
     other = (inputs[:48] * 2, *data[1:])
     assert wirelessfl.pilot(own, model=model, data=other, **star).trained == 3
     with torch.no_grad():

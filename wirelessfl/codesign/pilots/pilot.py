@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from torch import Tensor, nn
 
 from channels import Network
-from wirelessfl.codesign.pilots.plan import COUNT, STEPS, planned, whole
+from wirelessfl.codesign.pilots.plan import COUNT as COUNT
+from wirelessfl.codesign.pilots.plan import STEPS as STEPS
+from wirelessfl.codesign.pilots.plan import planned, whole
 from wirelessfl.codesign.pilots.points import Point
 from wirelessfl.codesign.pilots.training import Watch, by_objects, by_settings
 from wirelessfl.config import Config
@@ -18,7 +20,7 @@ from wirelessfl.data import Data
 from wirelessfl.errors import ConfigError
 from wirelessfl.runs.result import RunResult
 from wirelessfl.runs.sweep import OnEnd, OnFound, OnRow
-from wirelessfl.setup.given_objects import GivenObjects
+from wirelessfl.setup.given_objects import GivenObjects, check_given
 
 if TYPE_CHECKING:
     from wirelessfl.codesign.curves import RoundsCurve
@@ -205,6 +207,9 @@ def pilot(
         SweepError: pilots failed; the others are stored.
     """
     jobs = whole("jobs", jobs, 1)
+    given = GivenObjects.of(model, data, network, loss, None, split)
+    if isinstance(config, Config):
+        check_given(config.given, given)
     found = planned(
         config,
         local_steps=local_steps,
@@ -216,7 +221,8 @@ def pilot(
         steps=steps,
         network=network,
     )
-    given = GivenObjects.of(model, data, None if found.plain else network, loss, None, split)
+    if found.plain:
+        given = replace(given, network=None)
     watch = Watch(on_row, on_end, on_found)
     if given.marks.names or loss is not None:
         if jobs > 1:

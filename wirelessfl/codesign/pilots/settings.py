@@ -74,7 +74,7 @@ def of_pilot(
         ConfigError: the training depends on the radio, or settings conflict.
     """
     star = config.choices.algorithm.topology == "star"
-    tables = config.given_tables()
+    tables = _tables(config)
     allowed = given_places(tables)
     own = point.local_steps * point.edge_rounds
     rounds = max(math.ceil(steps / own), FEWEST_ROUNDS)
@@ -125,7 +125,7 @@ def plain_network(config: Config, network: Network | None = None) -> dict[str, A
     stream = Stream(config.run.seed)
     if network is None:
         network = build_network(config.network, stream, config.choices)
-    tables = config.given_tables()
+    tables = _tables(config)
     allowed = given_places(tables)
     table = {
         key: value
@@ -139,6 +139,11 @@ def plain_network(config: Config, network: Network | None = None) -> dict[str, A
     plain = Config.of(tables, loose=allowed)
     default = build_network(plain.network, stream, plain.choices)
     return table if np.array_equal(default.cell_of, network.cell_of) else None
+
+
+def _tables(config: Config) -> dict[str, Any]:
+    """The given settings; objects that replace settings are marked again when pilots train."""
+    return {name: table for name, table in config.given_tables().items() if name != "given"}
 
 
 def _without(tables: Mapping[str, Any], name: str, keys: tuple[str, ...]) -> dict[str, Any]:
