@@ -16,6 +16,15 @@ from solvers.training_rounds.search import Search
 class RoundCosts(NamedTuple):
     """Costs of a design.
 
+    >>> import solvers
+    >>> network = 1e4, 1e6, [[[1e9, 1e9], [1e8, 1e8]]], 0.1, 1e9, 1e-28, [1e6, 1e6]
+    >>> design = solvers.optimize_rounds(
+    ...     [[90.0], [50.0]], *network, 10, local_steps=[1, 5], edge_rounds=[1]
+    ... )
+    >>> costs = solvers.evaluate_rounds(design.value, *network)
+    >>> costs.seconds.shape, costs.late.tolist()
+    ((1,), [False])
+
     Args:
         cost: R x mean over draws of w_T seconds + w_E joules.
         seconds: of each draw's global round, [draws].

@@ -23,7 +23,6 @@ class Phases(NamedTuple):
     Args:
         ends: of each draw's phases, [cases, draws].
         joules: of all clients, [cases, draws].
-        bound: on w_T x end + w_E x joules, [cases, draws].
         late: whether a cell cannot end by the latest end, [cases, draws].
         until: end of each cell's own phase, [cases, draws, cells].
         clients: bands, windows, powers and clocks, [cases, draws, cells, clients] each.
@@ -31,7 +30,6 @@ class Phases(NamedTuple):
 
     ends: FloatArray
     joules: FloatArray
-    bound: FloatArray
     late: BoolArray
     until: FloatArray
     clients: tuple[FloatArray, ...]
@@ -65,26 +63,21 @@ def spend(
     if second:
         found = common_end(problem, groups, joule / second, last)
         plans, ends, until = found.plans, found.end, found.until
-        bound = second * found.bound
     else:
-        works = np.flatnonzero(((problem.bits > 0) | (problem.cycles > 0)).any(-1))
-        shortest = np.zeros(len(sizes))
-        if works.size:
-            shortest[works] = least_time(problem.cells(works))[1]
+        works = ((problem.bits > 0) | (problem.cycles > 0)).any(-1)
+        at, shortest = np.flatnonzero(works), np.zeros(len(sizes))
+        if at.size:
+            shortest[at] = least_time(problem.cells(at))[1]
         shortest = shortest.reshape(groups.shape)
         ends = np.maximum(last, (shortest + groups).max(-1))
         until = np.maximum(ends[:, None] - groups, shortest)
         plans = least_energy(replace(problem, deadline=until.ravel()), until.ravel())
-        bound = joule * plans.bound.reshape(groups.shape).sum(-1)
-        until = np.where(
-            ((problem.bits > 0) | (problem.cycles > 0)).any(-1).reshape(groups.shape), until, 0.0
-        )
+        until = np.where(works.reshape(groups.shape), until, 0.0)
     joules = plans.energy.reshape(groups.shape).sum(-1)
     joules = np.where(np.isfinite(joules), joules, np.inf)
     return Phases(
         ends.reshape(ends_shape),
         joules.reshape(ends_shape),
-        bound.reshape(ends_shape),
         (ends > last * (1 + LATE)).reshape(ends_shape),
         until.reshape(shape),
         tuple(x.reshape(*shape, -1) for x in plans[:4]),
@@ -98,6 +91,7 @@ def _at_full_power(
     latest: FloatArray,
     weights: tuple[float, float],
 ) -> Phases:
+    """As ``spend``, with equal bands."""
     shape, size = steps.shape, steps.reshape(-1)[:, None]
     none = np.zeros(cells.bits.shape)
     count = senders(cells)
@@ -123,7 +117,6 @@ def _at_full_power(
     return Phases(
         ends,
         joules,
-        weights[0] * ends + weights[1] * joules,
         ends > latest * (1 + LATE),
         until,
         tuple(x.reshape(*shape, -1) for x in (band, window, power, clock)),

@@ -28,8 +28,8 @@ _SAMPLE = np.geomspace(1.0, 1000.0, 10)[:, None, None]
 """Times at which tangents are compared, relative to the shortest."""
 _NEAR = np.geomspace(0.7, 1.4, 6)[:, None, None]
 """Those relative to a design."""
-_CLOSE = np.log(2.0)
-"""Logarithmic distance of tangents that are all used."""
+_CLOSE = 2.0
+"""Ratio of times up to which all tangents are used."""
 
 
 class Lines(NamedTuple):
@@ -204,7 +204,7 @@ class Model:
         """
         base, slope = self.lines(local)
         times = np.concatenate([self.units.soonest[local] * _SAMPLE, tau * _NEAR])
-        near = np.abs(np.log(self.tau / tau)) < _CLOSE
+        near = (self.tau <= _CLOSE * tau) & (_CLOSE * self.tau >= tau)
         keep: BoolArray = np.asarray((self.local == local)[:, None, None] & near)
         for each in times if len(keep) else ():
             np.put_along_axis(keep, (base + slope * each).argmax(0)[None], True, 0)

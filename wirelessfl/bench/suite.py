@@ -61,12 +61,15 @@ def bench(what: str, repeats: int, data_dir: Path | None, as_json: bool, quick: 
         from wirelessfl.bench.bands import band_bench
         from wirelessfl.bench.beamforming import beamforming_bench
         from wirelessfl.bench.mask_sizes import mask_size_bench
+        from wirelessfl.bench.training_rounds import rounds_bench
         from wirelessfl.bench.widths import width_bench
 
         with console.status("timing the solvers") if not quiet else console:
             tables["mask sizes"] = mask_size_bench(repeats)
             tables["widths"] = width_bench(repeats)
             tables["bands"] = band_bench(repeats, **({"most": 1500} if quick else {}))
+            small_grid = {"local": 4, "edge": 2, "draws": 2}
+            tables["training rounds"] = rounds_bench(repeats, **(small_grid if quick else {}))
             few: dict[str, Any] = {"problems": 2, "batch": 20, "starts": 100, "limit_seconds": 0.5}
             tables |= beamforming_bench(repeats, **(few if quick else {}))
     if quick:
