@@ -154,6 +154,11 @@ def price(
         DataError: the data set must be read, but is missing or damaged.
     """
     check_objects(model=model)
+    if not isinstance(run, RunResult | Config | Mapping | str | PathLike):
+        raise ConfigError(
+            f"run is {shown(run)}: give a run or its folder, or settings: a wirelessfl.Config, "
+            "tables, or the path of a TOML file."
+        )
     if isinstance(run, str | PathLike) and Path(run).is_dir():
         run = load(run, trust=trust)
     several = _several(network)
@@ -289,6 +294,7 @@ class _Trained:
             exhausted=own.exhausted,
             finished=own.finished,
             source=own,
+            network=radio.given,
         )
 
     def over_all(self, radio: Radio, networks: Sequence[Any]) -> PricedNetworks:
