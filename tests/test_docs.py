@@ -183,6 +183,11 @@ def test_the_example_of_prices_runs(tmp_path, monkeypatch, capsys):
     found = re.findall(r"^([\d.]+) s for 20 rounds$", capsys.readouterr().out, re.M)
     tdma, ofdma = map(float, found)
     assert ofdma < tdma
+    Path("elsewhere.py").write_text(files["elsewhere.py"])
+    runpy.run_path("elsewhere.py")
+    shown = capsys.readouterr().out
+    assert "as trained" in shown
+    assert "(100, 4)" in shown
 
 
 def test_the_examples_of_tasks_run(tmp_path, monkeypatch, capsys):

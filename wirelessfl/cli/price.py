@@ -74,8 +74,8 @@ def price_command(arguments: argparse.Namespace) -> int:
     from rich.console import Console
 
     from wirelessfl.cli.flags import given_flags
+    from wirelessfl.results.elsewhere import price_over
     from wirelessfl.results.load import load
-    from wirelessfl.results.price import price_over
     from wirelessfl.rounds.equal_shares import compared
 
     run = load(arguments.directory, trust=arguments.trust)

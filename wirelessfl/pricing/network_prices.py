@@ -14,7 +14,7 @@ from channels.summaries import counted, span
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.pricing.networks import cell_by_cell, costs, never_ending
-from wirelessfl.pricing.price import priced
+from wirelessfl.pricing.price import check_priceable, priced
 from wirelessfl.pricing.recorded import RecordedRounds
 from wirelessfl.pricing.same_training import COSTS, FIXED, Row, dependences
 from wirelessfl.setup.given_objects import GivenObjects
@@ -142,6 +142,7 @@ def network_prices(
     Raises:
         ConfigError: an upload never ends, or see ``price``; the message names the network.
     """
+    check_priceable(entries[0].config, rounds, joules)
     groups: dict[tuple[Any, ...], list[int]] = {}
     for number, entry in enumerate(entries):
         groups.setdefault(entry.shared, []).append(number)
@@ -183,7 +184,10 @@ def _priced(
         return each[0], {
             name: np.array([[row[name] for row in rows] for rows in each]) for name in names
         }
-    recorded = RecordedRounds.of(config, rounds, _with(given, first))
+    try:
+        recorded = RecordedRounds.of(config, rounds, _with(given, first))
+    except ConfigError as error:
+        raise ConfigError(f"network[{numbers[0]}]: {error}") from error
     try:
         found = costs(recorded, [entry.network for entry in entries])
     except ValueError:

@@ -26,8 +26,9 @@ from wirelessfl.wording import shown
 
 ROUNDS = 5
 """Number of rounds whose mean is taken."""
-MANY = 128
-"""Channels of a round over the air above which its joules are only computed on request."""
+MANY, SOLVED = 128, 8
+"""Channels and beamformers of a round over the air above which its joules are not computed, unless
+that is asked for."""
 ACCESSES: Mapping[str, Mapping[str, Any]] = {
     "time slots": {"name": "tdma"},
     "turns, in order of readiness": {"name": "tdma", "order": "ready"},
@@ -205,8 +206,7 @@ def plan(
         data: data of the run instead of the configured ones, see ``wirelessfl.data.as_dataset``.
         network: network to use instead of the configured one, or the import path of one.
         air_joules: whether to compute the joules of all rounds over the air, which need the
-            beamformers of every channel; None for those of the first round, if it has at most 128
-            channels.
+            beamformers of every channel; None for those of the first round, if it has few channels.
         trust: whether a file may name code to import.
 
     Returns:
@@ -328,7 +328,8 @@ class _Compared:
         senders = config.training.clients_per_round or network.clients
         once = (config.network.coherence or config.choices.uplink.coherence) == "round"
         blocks = 1 if once else config.training.edge_rounds or 1
-        return 1 if senders * blocks <= MANY else 0
+        beamformers = (network.cells or 1) * blocks
+        return 1 if senders * blocks <= MANY and beamformers <= SOLVED else 0
 
 
 def _defaults(config: Config) -> dict[str, Any]:

@@ -7,29 +7,21 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, overload
 
-import numpy as np
 from torch import nn
 
 from channels import Network
 from wirelessfl.config import Config
 from wirelessfl.data import Data
 from wirelessfl.errors import ConfigError
-from wirelessfl.pricing.network_prices import Entry, NetworkPrices, network_prices
+from wirelessfl.pricing.network_prices import NetworkPrices, network_prices
 from wirelessfl.pricing.over import Radio, over
 from wirelessfl.pricing.price import price as price_settings
 from wirelessfl.pricing.price import priced
 from wirelessfl.pricing.prices import Prices
-from wirelessfl.pricing.same_training import (
-    check_cells,
-    check_independent,
-    own_network,
-    repriced,
-    row_key,
-    with_costs,
-)
+from wirelessfl.pricing.same_training import check_cells
+from wirelessfl.results.elsewhere import Trained, entries_of
 from wirelessfl.results.load import load
 from wirelessfl.results.priced_runs import PricedNetworks, PricedRun
-from wirelessfl.runs.given_files import stored_network
 from wirelessfl.runs.result import RunResult
 from wirelessfl.setup.arguments import check_objects
 from wirelessfl.setup.given_objects import GivenObjects, configured
@@ -154,13 +146,18 @@ def price(
         DataError: the data set must be read, but is missing or damaged.
     """
     check_objects(model=model)
+    if not isinstance(run, RunResult | Config | Mapping | str | PathLike):
+        raise ConfigError(
+            f"run is {shown(run)}: give a run or its folder, or settings: a wirelessfl.Config, "
+            "tables, or the path of a TOML file."
+        )
     if isinstance(run, str | PathLike) and Path(run).is_dir():
         run = load(run, trust=trust)
     several = _several(network)
     one: Any = network if several is None else None
     radio = Radio(uplink, one)
     if isinstance(run, RunResult):
-        trained = _Trained(run, rounds, model, data, joules=joules)
+        trained = Trained(run, rounds, model, data, joules=joules)
         return trained.over(radio) if several is None else trained.over_all(radio, several)
     if several is None and uplink is None and not isinstance(one, Mapping):
         return price_settings(
@@ -170,23 +167,10 @@ def price(
     config = over(configured(run, GivenObjects.of(model, data), trust), radio)
     if several is None:
         return priced(config, rounds, given, joules=joules).prices
-    entries = _entries(config, several)
+    entries = entries_of(config, several)
     for number, entry in enumerate(entries):
         check_cells(entries[0].network, entry.network, f"network[{number}]: unlike network[0]")
     return network_prices(entries, rounds, given, joules=joules)
-
-
-def price_over(run: RunResult, flags: Mapping[str, Any]) -> PricedRun:
-    """Price a trained run over a radio whose settings are given by the names of their flags.
-
-    Args:
-        run: the run.
-        flags: the settings that differ.
-
-    Raises:
-        ConfigError: as for ``price``.
-    """
-    return _Trained(run, None, None, None, joules=True).over(Radio(flags=flags))
 
 
 def _several(network: Any) -> list[Any] | None:
@@ -201,166 +185,3 @@ def _several(network: Any) -> list[Any] | None:
     if not found:
         raise ConfigError("network is an empty sequence: give at least one network.")
     return found
-
-
-def _entries(config: Config, networks: Sequence[Any]) -> list[Entry]:
-    """The settings over each of several networks."""
-    entries: list[Entry] = []
-    sizes: dict[tuple[int, int], Config] = {}
-    for number, network in enumerate(networks):
-        try:
-            if not isinstance(network, Network):
-                own = over(config, Radio(network=network))
-                entries.append(Entry(own, own_network(own), given=False))
-                continue
-            size = network.cells, network.clients
-            if size not in sizes:
-                sizes[size] = over(config, Radio(network=network))
-            entries.append(Entry(sizes[size], network, given=True))
-        except ConfigError as error:
-            raise ConfigError(f"network[{number}]: {error}") from error
-    return entries
-
-
-class _Trained:
-    """A trained run, and the objects that were given to it."""
-
-    def __init__(
-        self,
-        run: RunResult,
-        rounds: int | None,
-        model: nn.Module | None,
-        data: Data | None,
-        *,
-        joules: bool,
-    ) -> None:
-        self.run, self.joules = run, joules
-        self.config = run.config.resolve()
-        check_independent(self.config)
-        self.given = GivenObjects.of(model, data)
-        self.rows = _first_rows(run, rounds)
-        marks = self.config.given
-        for name in ("model", "data"):
-            marked, there = getattr(marks, name), getattr(self.given, name)
-            if marked is not None and there is None:
-                raise ConfigError(
-                    f"the run was given {name}=..., which its folder does not contain: give it "
-                    f"again, wirelessfl.price(run, {name}=...)."
-                )
-            if marked is None and there is not None:
-                raise ConfigError(
-                    f"{name}=... is given, but the run has the {name} of its settings: leave it "
-                    "out."
-                )
-        if marks.split is not None and self.config.training.local_epochs is not None:
-            raise ConfigError(
-                "the run was given split=..., and local_epochs count its samples: it has no price "
-                "over another radio. Train it there."
-            )
-        self.network: Network | None = None
-        if marks.network is not None:
-            self.network = stored_network(run.directory)
-
-    @property
-    def rounds(self) -> int | None:
-        """Number of rounds to price."""
-        sessions = self.config.regime == "sessions"
-        return None if sessions else max(int(self.rows[-1]["round"]), 1)
-
-    def over(self, radio: Radio) -> PricedRun:
-        """The run over another radio."""
-        there = over(self.config, radio)
-        network = radio.given or self._kept(there)
-        given = self._given(network)
-        found = repriced(
-            self.rows,
-            self.config,
-            there,
-            joules=self.joules,
-            network=self.network or self._unknown(),
-            given=given,
-        )
-        own = self.run
-        return PricedRun(
-            config=there,
-            rows=found.rows,
-            params=vars(own)["_params"],
-            directory=own.directory,
-            exhausted=own.exhausted,
-            finished=own.finished,
-            source=own,
-        )
-
-    def over_all(self, radio: Radio, networks: Sequence[Any]) -> PricedNetworks:
-        """The run over each of several networks."""
-        entries = _entries(over(self.config, radio), networks)
-        for config in {id(entry.config): entry.config for entry in entries}.values():
-            check_independent(config)
-        own = self.network or self._unknown() or own_network(self.config)
-        for number, entry in enumerate(entries):
-            check_cells(own, entry.network, f"over network[{number}]")
-        found = network_prices(entries, self.rounds, self.given, joules=self.joules)
-        common = with_costs(self.rows, found.common)
-        places: dict[Any, int] = {}
-        for place, row in enumerate(found.common):
-            places.setdefault(row_key(row), place)
-        at = [places[row_key(row)] for row in self.rows]
-        return PricedNetworks(
-            found.networks,
-            common,
-            {name: np.asarray(values[:, at]) for name, values in found.fields.items()},
-            source=self.run,
-            configs=[entry.config for entry in entries],
-        )
-
-    def _kept(self, there: Config) -> Network | None:
-        """The network that was given to the run, if it is that of the other radio too.
-
-        Raises:
-            ConfigError: it is, and the folder does not contain it.
-        """
-        if there.given.network is None:
-            return None
-        if self.network is None:
-            raise ConfigError(
-                "the run was given network=..., which its folder does not contain: give a network, "
-                "wirelessfl.price(run, network=...)."
-            )
-        return self.network
-
-    def _unknown(self) -> Network | None:
-        """A stand-in with the cells of a given network that is not stored.
-
-        Raises:
-            ConfigError: the run's network is not known.
-        """
-        if self.config.given.network is None:
-            return None
-        raise ConfigError(
-            "the run was given network=..., which its folder does not contain, so that the cell of "
-            "each client is not known. Train it over the other network."
-        )
-
-    def _given(self, network: Network | None) -> GivenObjects:
-        return GivenObjects(self.given.model, self.given.data, network)
-
-
-def _first_rows(run: RunResult, rounds: int | None) -> list[dict[str, Any]]:
-    """The rows of the first rounds of a run.
-
-    Raises:
-        ConfigError: it has no rows, or fewer rounds.
-    """
-    if not run.rows:
-        raise ConfigError(f"the run in {run.directory} has no rows yet: train it.")
-    if rounds is None:
-        return list(run.rows)
-    last = run.rows[-1]["round"]
-    if isinstance(rounds, bool) or not isinstance(rounds, int | np.integer) or rounds < 1:
-        raise ConfigError(f"rounds is {shown(rounds)}: give an integer >= 1, or None for all.")
-    if rounds > last:
-        raise ConfigError(
-            f"rounds is {rounds}, but the run has {last}: give at most that many, or continue it, "
-            f"wirelessfl resume {run.directory} --rounds {rounds}."
-        )
-    return [row for row in run.rows if row["round"] <= rounds]

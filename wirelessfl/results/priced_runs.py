@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from channels import Network
 from channels.arrays import FloatArray
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
@@ -38,9 +39,11 @@ class PricedRun(RunResult):
 
     Args:
         source: the trained run.
+        network: the other network, if it is given as an object.
     """
 
     source: RunResult = field(kw_only=True)
+    network: Network | None = field(default=None, kw_only=True)
 
     def __repr__(self) -> str:
         """One line: algorithm, data set, accuracy, seconds over the radio, and the trained run."""
@@ -51,6 +54,8 @@ class PricedRun(RunResult):
     def changes(self) -> dict[str, tuple[Any, Any]]:
         """Settings of the radio that differ, by table and key, before and now; None for none."""
         before, now = (_radio(config) for config in (self.source.config, self.config))
+        if self.network is not None:
+            now["network.network"] = repr(self.network).strip("<>").replace("Network: ", "", 1)
         return {
             name: (before.get(name), now.get(name))
             for name in dict.fromkeys([*now, *before])
@@ -64,7 +69,9 @@ class PricedRun(RunResult):
         words = [str(uplink["name"])]
         for name, (_, now) in self.changes.items():
             section, _, key = name.partition(".")
-            if (section, key) != ("uplink", "name") and now is not None:
+            if name == "network.network":
+                words.append("another network")
+            elif (section, key) != ("uplink", "name") and now is not None:
                 words.append(str(now) if key == "name" else f"{key} {_value(now)}")
         return ", ".join(words)
 
@@ -150,6 +157,7 @@ class PricedNetworks(NetworkPrices):
             exhausted=own.exhausted,
             finished=own.finished,
             source=own,
+            network=self.networks[number] if self.configs[number].given.network else None,
         )
 
     def __iter__(self) -> Iterator[PricedRun]:
@@ -224,7 +232,7 @@ def _radio(config: Config) -> dict[str, Any]:
     if config.network.network is not None:
         found["network.network"] = config.network.network
     if config.given.network is not None:
-        found["network.network"] = "given"
+        found["network.network"] = "the given one"
     return found
 
 
