@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -209,8 +208,6 @@ def _best(
     best = best_of([choice for each in found if (choice := each.best()) is not None])
     if best is None:
         return None, added
-    if best.way.saves and search.goal.saves_energy:
-        added += search.finer(best)
     if best.shares is not None or best.masks:
         added += search.optimized(best)
     best = best_of([best, *(c for each in added if (c := each.best()) is not None)])

@@ -90,6 +90,19 @@ class RoundCosts:
         """The largest submodel relative to equal ones, if sizes are the same in all rounds."""
         return largest_part(self._first.submodels)
 
+    def first(self, draws: int) -> RoundCosts:
+        """The first rounds of the sample."""
+        some = min(draws, self.draws)
+        groups = self.rounds
+        if self.planner.participation.per_round is not None:
+            return RoundCosts(self.planner, some, groups[:some])
+        (who, channels), *_ = groups
+        rise = channels.noise_rise
+        few = ChannelDraw(
+            channels.network, channels.h[:some], None if rise is None else rise[:some]
+        )
+        return RoundCosts(self.planner, some, [Group(who, few)])
+
     def of(
         self,
         uplink: Uplink,
