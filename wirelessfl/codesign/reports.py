@@ -134,11 +134,12 @@ class Reports:
             for h, e in np.argwhere(np.isfinite(time) & np.isfinite(energy)):
                 points.append((float(time[h, e]), float(energy[h, e]), each, int(h), int(e)))
         points.sort(key=lambda point: point[:2])
-        front, least = [], np.inf
-        for _, energy, each, h, e in points:
-            if energy < least * (1 - 1e-6):
+        front: list[Choice] = []
+        least = np.inf
+        for _, spent, each, h, e in points:
+            if spent < least * (1 - 1e-6):
                 front.append(each.choice(h, e))
-                least = energy
+                least = spent
         return front
 
 

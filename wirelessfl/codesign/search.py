@@ -421,6 +421,7 @@ class Search:
                 if isinstance(costs.planner.algorithm, Hist):
                     costs = costs.with_algorithm(with_shares(costs.planner.algorithm, None))
                 where = self._where(costs, clients, self.space.local_steps, edges)
+                assert self.goal.target is not None
                 rounds = partial(family.curve.rounds, self.goal.target, **where)
                 space = replace(self.space, edge_rounds=edges)
                 best = certified(costs, self.goal, space, rounds, vary=family.sizes)
