@@ -8,6 +8,7 @@ of the rounds, too.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -25,7 +26,7 @@ from wirelessfl.errors import ConfigError
 from wirelessfl.rounds.mask_sizes import mask_size_problem
 from wirelessfl.submodels.partition import even_sizes
 
-LARGEST = (1.05, 1.1, 1.2, 1.3, 1.4)
+LARGEST = (1.1, 1.25)
 """Limits on the largest mask, relative to equal masks, besides 1 and the cap."""
 EXACT = 1e-9
 """Relative deviation of a submodel's length from a line that rounding errors explain."""
@@ -74,7 +75,7 @@ def applies(goal: Goal) -> bool:
 
 
 def certified(
-    costs: RoundCosts, goal: Goal, space: Space, rounds_of: Any, *, vary: bool
+    costs: RoundCosts, goal: Goal, space: Space, rounds_of: Callable[..., FloatArray], *, vary: bool
 ) -> Certified | None:
     """The best design over OFDMA, with a bound; None if its rounds do not have this structure.
 
@@ -93,7 +94,7 @@ def certified(
     sizes = _sizes(costs, vary)
     if sizes is None:
         return None
-    rounds = rounds_of(np.array(sizes.largest)[:, None, None])
+    rounds = rounds_of(largest=np.array(sizes.largest)[:, None, None])
     if not np.isfinite(rounds).any():
         return None
     late = goal.max_seconds is not None and goal.weights[1] > 0

@@ -72,14 +72,87 @@ def design(
     draws: int = 16,
     on_note: Callable[[str], None] | None = None,
 ) -> Solution[Design]:
-    """Choose how to train over a network."""
+    """Choose how to train over a network: for a target at the least cost, or within a budget.
+
+    A design is an algorithm, the numbers of local steps H, of edge rounds E and of clients per
+    round, fixed mask sizes (HIST), and an uplink with its allocation of bands, powers and clocks.
+    The global rounds R to the target are those of learning curves that are fitted to pilots, on
+    validation data; test data are not read. Seconds and joules of a global round are means over a
+    sample of rounds, which the planner of the run plans: downloads and backhaul count. The
+    objective is R x (w_T seconds + w_E joules).
+
+    Over OFDMA with bands, powers and clocks of the least cost, ``solvers.optimize_rounds`` chooses
+    H, E and mask sizes, and proves a bound on the objective, for the fitted R. Time division, equal
+    bands, and masks that are optimized in each round are compared one by one. A design with a bound
+    is preferred to one that is better by less than 1 %.
+
+    >>> import wirelessfl
+    >>> rounds = range(1, 100)
+    >>> curve = wirelessfl.fit_rounds(
+    ...     [
+    ...         wirelessfl.Pilot(h, e, 4, rounds, [1 - 1 / (1 + r * (h * e) ** 0.5) for r in rounds])
+    ...         for h in (2, 8)
+    ...         for e in (1, 4)
+    ...     ],
+    ...     [0.8, 0.9],
+    ... )
+    >>> config = wirelessfl.Config.from_flags("hfedavg", cells=2, clients=4, hidden=(8,))
+    >>> solution = wirelessfl.design(
+    ...     config, target=0.9, curve=curve, local_steps=[2, 4, 8], edge_rounds=[1, 2]
+    ... )
+    >>> solution.value.choice.edge_rounds, solution.gap < 1e-4
+    (1, True)
+    >>> solution.value.config.evaluation.target  # wirelessfl.run(solution.value.config) trains it
+    0.9
+
+    Args:
+        config: settings of the run: data, model, network and algorithm. What is designed is
+            replaced; H and E of the settings are those of the design with which others are
+            compared. Without ``validation_fraction``, a tenth of the training data is held out.
+        network: replaces the configured network, as in ``wirelessfl.run``.
+        model, data: replace the configured ones, as in ``wirelessfl.run``.
+        target: validation accuracy to reach; None for that of the settings, or for the most
+            accuracy within the limits.
+        objective: what reaching the target should cost the least of: "seconds" (the default),
+            "joules", or weights (w_T, w_E) of seconds and of joules, which are means over all
+            clients. Joules alone need ``max_seconds``.
+        max_seconds: limit on the simulated seconds of the run.
+        max_client_joules: limit on the joules of the run, mean over all clients. As the only limit,
+            it lets clients train at full power and speed only: slower ones would always save more.
+        among: algorithms to choose from; None for that of the settings.
+        uplinks: uplinks to choose from, "tdma" and "ofdma".
+        local_steps, edge_rounds: H and E to choose from; None for 2 to 40 and 1 to 10.
+        clients: numbers of clients per round to choose from; None for that of the settings.
+        curve: the learning curve, or one for each algorithm by name; None to fit it to pilots.
+        pilots: number of pilots for each algorithm that differ in H and E, see
+            ``wirelessfl.pilot``.
+        pilot_steps: local steps of a client up to the last round of a pilot.
+        jobs: number of pilots that train at a time.
+        root: folder of the pilots, which are kept and used again.
+        draws: number of rounds in the sample. Four times as many others are the evaluation.
+        on_note: called with messages, one line each.
+
+    Returns:
+        A ``Design``. The objective is that of the sample; ``Design.predicted`` has the costs by the
+        evaluation. With a gap of at most 1e-4 the design is OPTIMAL for the fitted R among those
+        over OFDMA; otherwise FEASIBLE: the best of those that have been compared.
+
+    Raises:
+        ConfigError: an argument is wrong, there is nothing to design, or no design meets the goal.
+        DataError: data are missing or unsuitable.
+    """
     started = time.perf_counter()
-    goal = Goal.of(target, objective, max_seconds, max_client_joules)
     count = _draws(draws)
     check_objects(model=model)
     config, network = naming_network(config, network)
     given = GivenObjects.of(model, data, network)
-    base = base_config(configured(config, given))
+    settings = configured(config, given)
+    if target is None:
+        target = settings.evaluation.target
+    if max_seconds is None:
+        max_seconds = settings.training.max_seconds
+    goal = Goal.of(target, objective, max_seconds, max_client_joules)
+    base = base_config(settings)
     named = {name: with_algorithm(base, name) for name in names_of(among, base)}
     planners = {name: plan_without_data(each, given).planner for name, each in named.items()}
     number = next(iter(planners.values())).network.clients
@@ -129,21 +202,31 @@ def design(
         reports=Reports(search, [*found, *others], best),
     )
     wall = time.perf_counter() - started
-    return _solution(made, bound if any(best.of(each) for each in proven) else math.nan, wall)
+    known = any(best.of(each) for each in proven)
+    if not known and (best.way.decides or any(family.sizes for family in families)):
+        return _solution(made, math.nan, wall, bound)
+    return _solution(made, bound, wall)
 
 
-def _solution(made: Design, bound: float, wall: float) -> Solution[Design]:
+def _solution(
+    made: Design, bound: float, wall: float, over_ofdma: float = math.nan
+) -> Solution[Design]:
     """The design with its certificate, which is one for the fitted learning curve.
+
+    Without mask sizes, all designs over other uplinks have been compared.
 
     Args:
         made: the design.
-        bound: proven bound on the costs over OFDMA; NaN for none.
+        bound: proven bound on the costs over OFDMA; NaN if it does not cover the design.
         wall: wall-clock seconds.
+        over_ofdma: a bound that does not.
     """
     score = made.choice.score
     if math.isnan(bound):
         value = score if made.goal.target is not None else -score
         text = f"{FITTED}; the best of all designs that have been compared"
+        if math.isfinite(over_ofdma):
+            text += f"; over ofdma in rounds none takes less than {over_ofdma:.6g}"
         return Solution(made, value, bound, bound, Status.FEASIBLE, "enumeration", wall, text)
     bound = min(bound, score)
     gap = (score - bound) / score
@@ -202,18 +285,19 @@ def _best(
 ) -> tuple[Choice | None, list[Alternatives]]:
     """The best design, and those that have been added to find it.
 
-    A design with a bound is preferred if it is nearly as good.
+    A design with a bound is preferred if it is nearly as good as one with masks, powers or clocks
+    that have only been compared.
     """
     added: list[Alternatives] = []
     best = best_of([choice for each in found if (choice := each.best()) is not None])
     if best is None:
         return None, added
-    if best.way.saves and search.goal.saves_energy:
-        added += search.finer(best)
     if best.shares is not None or best.masks:
         added += search.optimized(best)
     best = best_of([best, *(c for each in added if (c := each.best()) is not None)])
     assert best is not None
+    if not best.way.decides and not best.masks:
+        return best, added
     known = best_of([choice for each in proven if (choice := each.best()) is not None])
     if known is not None and known.score <= (1 + PREFERRED) * best.score:
         return known, added

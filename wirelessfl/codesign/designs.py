@@ -58,6 +58,24 @@ class Prediction(NamedTuple):
 class Design:
     """A run that has been designed; ``wirelessfl.run(design.config)`` trains it.
 
+    >>> import wirelessfl
+    >>> rounds = range(1, 100)
+    >>> curve = wirelessfl.fit_rounds(
+    ...     [
+    ...         wirelessfl.Pilot(h, e, 4, rounds, [1 - 1 / (1 + r * (h * e) ** 0.5) for r in rounds])
+    ...         for h in (2, 8)
+    ...         for e in (1, 4)
+    ...     ],
+    ...     [0.8, 0.9],
+    ... )
+    >>> config = wirelessfl.Config.from_flags("hfedavg", cells=2, clients=4, hidden=(8,))
+    >>> few = {"local_steps": [2, 4, 8], "edge_rounds": [1, 2]}
+    >>> design = wirelessfl.design(config, target=0.9, curve=curve, **few).value
+    >>> [bought.chosen for bought in design.reports.bought]
+    ['all equal', 'bands', 'H and E', 'all']
+    >>> design.save("my-design.toml")  # for: wirelessfl run --config my-design.toml
+    PosixPath('my-design.toml')
+
     Args:
         config: its configuration.
         goal: what it is for.

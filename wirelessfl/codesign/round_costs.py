@@ -90,6 +90,19 @@ class RoundCosts:
         """The largest submodel relative to equal ones, if sizes are the same in all rounds."""
         return largest_part(self._first.submodels)
 
+    def first(self, draws: int) -> RoundCosts:
+        """The first rounds of the sample."""
+        some = min(draws, self.draws)
+        groups = self.rounds
+        if self.planner.participation.per_round is not None:
+            return RoundCosts(self.planner, some, groups[:some])
+        (who, channels), *_ = groups
+        rise = channels.noise_rise
+        few = ChannelDraw(
+            channels.network, channels.h[:some], None if rise is None else rise[:some]
+        )
+        return RoundCosts(self.planner, some, [Group(who, few)])
+
     def of(
         self,
         uplink: Uplink,
@@ -236,7 +249,7 @@ def _served(
         service = access.serve(load, draws) if joules else None
     except DeadlineMissedError:
         times = np.broadcast_to(access.seconds(load, draws), shape)
-        late = ~np.isfinite(times).all((-1, -2))[..., None]
+        late = ~np.isfinite(times).all((-1, -2), keepdims=True)[..., 0]
         ends = np.where(late[..., None], MISSED, load.deadline_seconds)
         service = access.serve(replace(load, deadline_seconds=ends), draws)
     if service is None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from channels import Access
 from channels.arrays import FloatArray
 from channels.streams import Stream
 from wirelessfl.algorithms.base import Algorithm
@@ -23,11 +25,13 @@ from wirelessfl.rounds.planner import Planner
 
 Shares = tuple[float, ...] | None
 EQUAL_MASKS, FIXED, OPTIMIZED = "equal", "fixed", "optimized each round"
-WEIGHTS = tuple(10.0**power for power in np.arange(-2.0, 3.1, 0.5))
+WEIGHTS = tuple(10.0**power for power in np.arange(-2.0, 3.1, 1.0))
 """Weights of energy that are tried, relative to that at which seconds and joules weigh the same."""
-FINER = 4
-"""Number of parts into which the interval around the best weight is divided, again and again."""
-TOLERANCE = 0.002
+FEW = 4
+"""Draws with which sizes of masks are chosen and weights of energy are compared at first."""
+SEVERAL = 2
+"""Designs, with the best weights by few draws, whose weights are refined with all draws."""
+TOLERANCE = 0.01
 """Relative accuracy of the best weight."""
 
 
@@ -215,9 +219,13 @@ class Choice:
         return float(digits), self.rounds * self.joules, self.score
 
 
+def _order(choice: Choice) -> tuple[float, float, float]:
+    return choice.order
+
+
 def best_of(found: Sequence[Choice]) -> Choice | None:
     """The best of some designs; None without any."""
-    return min(found, key=lambda choice: choice.order, default=None)
+    return min(found, key=_order, default=None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,7 +279,13 @@ class Search:
     ) -> list[Alternatives]:
         """The designs with fixed masks of other sizes."""
         found: list[Alternatives] = []
-        sized = [self._sized(costs, way) for way in self.ways]
+        by_access: dict[Access, tuple[Shares, ...]] = {}
+        sized = []
+        for way in self.ways:
+            sizing = (way.ending(1.0) if way.deadline else way).uplink.sizing
+            if sizing not in by_access:
+                by_access[sizing] = self._sized(costs, way)
+            sized.append(by_access[sizing])
         for way, shares in zip(self.ways, sized, strict=True):
             found.append(self._made(family, clients, FIXED, way, shares, costs))
         with_bands = [shares for way, shares in zip(self.ways, sized, strict=True) if way.saves]
@@ -288,23 +302,36 @@ class Search:
         costs: RoundCosts,
         found: Sequence[Alternatives],
     ) -> list[Alternatives]:
-        """The same with powers and clocks at several weights of energy."""
+        """The same with powers and clocks at weights of energy.
+
+        If the goal has no weight of its own, several are tried with few draws, and those of the
+        best designs are refined.
+        """
         saving = [way for way in self.ways if way.saves]
         if not saving or not self.goal.saves_energy:
             return []
+        own = self._own_weight(costs)
+        if own is not None:
+            way = saving[0].weighing(own)
+            return [self._made(family, clients, masks, way, shares, costs)]
+        few = costs.first(FEW)
+        first = found[0]
+        even = float((first.seconds / first.joules).mean()) / costs.planner.network.clients
+        ways = [saving[0].weighing(even * weight) for weight in WEIGHTS]
+        tried = [self._made(family, clients, masks, way, shares, few) for way in ways]
+        best: dict[tuple[int, int], Choice] = {}
+        for choice in sorted((c for each in tried for c in each.choices()), key=_order):
+            best.setdefault((choice.local_steps, choice.edge_rounds), choice)
         return [
-            self._made(family, clients, masks, saving[0].weighing(weight), shares, costs)
-            for weight in self.weights(found, costs)
+            alone for choice in [*best.values()][:SEVERAL] for alone in self.finer(choice, costs)
         ]
 
-    def weights(self, found: Sequence[Alternatives], costs: RoundCosts) -> list[float]:
-        """Weights W of energy to try, in seconds per joule of all clients."""
-        clients, (time, energy) = costs.planner.network.clients, self.goal.weights
-        if time > 0 and self.goal.max_seconds is None and self.goal.max_client_joules is None:
-            return [energy / (time * clients)]
-        first = found[0]
-        even = float((first.seconds / first.joules).mean()) / clients
-        return [even * weight for weight in WEIGHTS]
+    def _own_weight(self, costs: RoundCosts) -> float | None:
+        """The weight W of energy that the goal states, in seconds per joule of all clients."""
+        time, energy = self.goal.weights
+        if time == 0 or self.goal.limits:
+            return None
+        return energy / (time * costs.planner.network.clients)
 
     def _sized(self, costs: RoundCosts, way: Way) -> tuple[Shares, ...]:
         """Shares [H] of the cells for an uplink."""
@@ -313,8 +340,9 @@ class Search:
         middle = edges[len(edges) // 2]
         uplink = way.uplink if not way.deadline else way.ending(1.0).uplink
         cap = algorithm.size_cap or SIZE_CAP
+        few = costs.first(FEW)
         return tuple(
-            fixed_shares(costs, uplink, steps, middle, cap) for steps in self.space.local_steps
+            fixed_shares(few, uplink, steps, middle, cap) for steps in self.space.local_steps
         )
 
     def _made(
@@ -393,23 +421,16 @@ class Search:
                 if isinstance(costs.planner.algorithm, Hist):
                     costs = costs.with_algorithm(with_shares(costs.planner.algorithm, None))
                 where = self._where(costs, clients, self.space.local_steps, edges)
-                target = self.goal.target
-                best = certified(
-                    costs,
-                    self.goal,
-                    replace(self.space, edge_rounds=edges),
-                    lambda largest, curve=family.curve, where=where: curve.rounds(
-                        target, largest=largest, **where
-                    ),
-                    vary=family.sizes,
-                )
+                assert self.goal.target is not None
+                rounds = partial(family.curve.rounds, self.goal.target, **where)
+                space = replace(self.space, edge_rounds=edges)
+                best = certified(costs, self.goal, space, rounds, vary=family.sizes)
                 if best is None:
                     bounds.append(np.nan)
                     continue
                 bounds.append(best.bound)
-                way = ways[0].weighing(
-                    energy / (time * costs.planner.network.clients) if time else 0
-                )
+                number = costs.planner.network.clients
+                way = ways[0].weighing(energy / (time * number) if time else 0.0)
                 if self.goal.max_seconds is not None and energy:
                     way = DEADLINE
                 masks = "" if not isinstance(costs.planner.algorithm, Hist) else EQUAL_MASKS
@@ -438,23 +459,27 @@ class Search:
             "clients": costs.planner.network.clients if clients is None else clients,
         }
 
-    def finer(self, best: Choice) -> list[Alternatives]:
-        """The best design with weights of energy between those that have been tried."""
-        costs = best.family.sample(best.clients, self.draws)
+    def finer(self, best: Choice, costs: RoundCosts) -> list[Alternatives]:
+        """A design with weights of energy between those that have been tried.
+
+        Args:
+            best: the design, which has the best of these weights.
+            costs: the sample of rounds.
+        """
         weight = float(best.way.settings["energy_weight"])
-        factor = WEIGHTS[1] / WEIGHTS[0]
-        found: list[Alternatives] = []
-        while weight > 0 and factor > 1 + TOLERANCE:
-            factor = factor ** (1 / FINER)
-            powers = np.arange(1 - FINER, FINER)
-            tried = [
-                self.alone(best, costs, best.way.weighing(float(weight * factor**power)))
-                for power in powers
-            ]
-            at = min(range(len(tried)), key=lambda i: float(tried[i].score[0, 0]))
-            found.append(tried[at])
-            weight *= factor ** float(powers[at])
-        return found
+        step = WEIGHTS[1] / WEIGHTS[0]
+        known: dict[float, Alternatives] = {}
+
+        def at(weight: float) -> Alternatives:
+            if weight not in known:
+                known[weight] = self.alone(best, costs, best.way.weighing(weight))
+            return known[weight]
+
+        while step > 1 + TOLERANCE:
+            step **= 0.5
+            tried = (weight / step, weight, weight * step)
+            weight = min(tried, key=lambda each: float(at(each).score[0, 0]))
+        return [at(weight)]
 
     def optimized(self, best: Choice) -> list[Alternatives]:
         """The best design with masks that are optimized in each round, if seconds alone count."""

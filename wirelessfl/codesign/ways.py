@@ -36,6 +36,11 @@ class Way:
     deadline: bool = False
 
     @property
+    def decides(self) -> bool:
+        """Whether powers and clocks are decided, too."""
+        return self.saves or self.deadline
+
+    @property
     def uplink(self) -> Uplink:
         """The uplink."""
         return UPLINKS.find(self.name)(**self.settings)

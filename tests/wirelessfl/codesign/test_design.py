@@ -1,0 +1,233 @@
+"""Designs: the best of all candidates, their bound, and their configuration."""
+
+import itertools
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import wirelessfl
+from channels.streams import Stream
+from solvers import Status
+from tests.wirelessfl.codesign.known import FEW, Known, config
+from wirelessfl.codesign.design import design
+from wirelessfl.config import Config
+from wirelessfl.errors import ConfigError
+from wirelessfl.setup.planners import plan_without_data
+
+GRID = list(itertools.product(FEW["local_steps"], FEW["edge_rounds"]))
+UPLINKS = {
+    "tdma, equal slots": {"uplink": "tdma"},
+    "tdma, ready first": {"uplink": "tdma", "order": "ready"},
+    "ofdma, equal bands": {"uplink": "ofdma"},
+    "ofdma, optimal bands": {"uplink": "ofdma", "allocation": "optimal"},
+}
+
+
+def costs(settings: Config, name="design", draws=FEW["draws"]):
+    """Mean seconds and joules of a round of a configuration, from plans one by one."""
+    planner = plan_without_data(settings).planner
+    planner = replace(planner, stream=Stream(settings.run.seed).child(name))
+    prices = [planner.plan(number).price for number in range(draws)]
+    return np.mean([p.seconds.max() for p in prices]), np.mean([p.joules for p in prices])
+
+
+def enumerated(algorithm, uplinks, **flags):
+    """Mean seconds and joules of a round, by uplink, H and E."""
+    return {
+        (title, h, e): costs(config(algorithm, **uplink, **flags, local_steps=h, edge_rounds=e))
+        for title, uplink in uplinks.items()
+        for h, e in GRID
+    }
+
+
+@pytest.mark.parametrize("further", [{}, {"backhaul_mbps": 5.0, "downlink_mbps": 9.0}], ids=str)
+def test_the_soonest_design_is_that_of_an_enumeration(further):
+    curve = Known()
+    settings = config("hfedavg", **further)
+    solution = design(settings, target=0.5, curve=curve, **FEW)
+    seconds = {
+        key: curve.rounds(0.5, *key[1:]) * cost[0]
+        for key, cost in enumerated("hfedavg", UPLINKS, **further).items()
+    }
+    found, best = solution.value, min(seconds, key=seconds.get)
+    assert (found.choice.local_steps, found.choice.edge_rounds) == best[1:]
+    assert solution.objective == pytest.approx(seconds[best], rel=1e-6)
+    assert solution.bound <= solution.objective * (1 + 1e-12)
+    assert (solution.status is Status.OPTIMAL) == (not further)
+    alone = design(settings, target=0.5, curve=curve, uplinks=["ofdma"], **FEW)
+    assert solution.bound <= alone.bound <= alone.objective
+    # Downloads are not in the problem with the bound.
+    assert (alone.status is Status.OPTIMAL) == (not further)
+    steps, edges, heat = found.reports.heat
+    for h, e in GRID:
+        least = min(value for key, value in seconds.items() if key[1:] == (h, e))
+        assert heat[steps.index(h), edges.index(e)] == pytest.approx(least, rel=1e-6)
+
+
+def test_the_cheapest_design_is_that_of_an_enumeration():
+    """Weighted seconds and joules: the bands, powers and clocks of each round serve them."""
+    curve, weights = Known(), (1.0, 30.0)
+    uplinks = UPLINKS | {"weighted": {"uplink": "ofdma", "energy_weight": 30.0 / 4}}
+    solution = design(config("hfedavg"), target=0.5, objective=weights, curve=curve, **FEW)
+    score = {
+        key: curve.rounds(0.5, *key[1:]) * np.dot(weights, cost)
+        for key, cost in enumerated("hfedavg", uplinks).items()
+    }
+    found, best = solution.value, min(score, key=score.get)
+    assert ("weighted", found.choice.local_steps, found.choice.edge_rounds) == best
+    assert solution.objective == pytest.approx(score[best], rel=1e-6)
+    assert solution.status is Status.OPTIMAL
+    assert found.config.uplink["energy_weight"] == 7.5
+
+
+def test_masks_are_chosen_with_a_bound():
+    """At least as good as all splits of the neurons, if these take the best bands."""
+    curve = Known(mask=0.5)
+    flags = {"cycles_per_step": 1e8, "size_cap": 1.75, "mask_sizes": "optimized"}
+    solution = design(config(**flags), target=0.5, curve=curve, **FEW)
+    del flags["mask_sizes"], flags["size_cap"]
+    splits = [(k / 8, 1 - k / 8) for k in range(1, 8)]
+    found = {
+        (split, h, e): costs(
+            config(
+                **flags,
+                **UPLINKS["ofdma, optimal bands"],
+                mask_sizes="fixed",
+                mask_shares=split,
+                local_steps=h,
+                edge_rounds=e,
+            )
+        )[0]
+        * curve.rounds(0.5, h, e, largest=2 * max(split))
+        for split, h, e in [(split, *point) for split in splits for point in GRID]
+    }
+    assert solution.objective <= min(found.values()) * (1 + 1e-9)
+    assert solution.bound <= solution.objective
+    assert solution.gap < 0.05
+    chosen = solution.value.choice
+    assert chosen.shares is not None
+    assert solution.objective == pytest.approx(
+        found[chosen.shares, chosen.local_steps, chosen.edge_rounds], rel=1e-6
+    )
+
+
+def test_predictions_are_costs_of_other_draws():
+    curve = Known()
+    found = design(config("hfedavg"), target=0.5, curve=curve, **FEW).value
+    run = found.config
+    seconds, joules = costs(run, "design evaluation", 4 * FEW["draws"])
+    rounds = curve.rounds(0.5, run.training.local_steps, run.training.edge_rounds)
+    assert found.predicted.rounds.value == pytest.approx(rounds)
+    assert found.predicted.seconds.value == pytest.approx(rounds * seconds, rel=1e-9)
+    assert found.predicted.joules.value == pytest.approx(rounds * joules, rel=1e-9)
+    assert run.run.predicted == found.predicted.numbers
+    assert run.data.validation_fraction == 0.1
+    assert (run.evaluation.target, run.evaluation.stop_at_target) == (0.5, True)
+    assert Config.from_toml(found.save("design.toml")) == run
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def test_least_joules_end_in_time():
+    """The joules of a limit fall as it grows, and the limit is used up."""
+    spent = []
+    few = FEW | {"local_steps": [2, 5], "edge_rounds": [1]}
+    for limit in (0.3, 0.6):
+        goal = {"target": 0.5, "objective": "joules", "max_seconds": limit}
+        solution = design(config("hfedavg"), **goal, curve=Known(), **few)
+        found = solution.value
+        assert 0.98 * limit < found.predicted.design_seconds <= limit * (1 + 1e-9)
+        assert found.predicted.design_joules == pytest.approx(solution.objective)
+        spent.append(solution.objective)
+    assert spent[1] < spent[0] / 2
+
+
+def test_the_most_accuracy_within_seconds_is_that_of_an_enumeration():
+    curve = Known()
+    solution = design(config("hfedavg"), max_seconds=0.5, curve=curve, **FEW)
+    score = {
+        key: curve.accuracy(0.5 / cost[0], *key[1:])
+        for key, cost in enumerated("hfedavg", UPLINKS).items()
+    }
+    best = max(score, key=score.get)
+    found = solution.value
+    assert (found.choice.local_steps, found.choice.edge_rounds) == best[1:]
+    assert solution.objective == pytest.approx(score[best], rel=1e-9)
+    assert found.config.training.max_seconds == 0.5
+    assert found.config.evaluation.target is None
+    assert "accuracy" in found.table()
+
+
+def test_both_limits_are_kept():
+    limits = {"max_seconds": 0.5, "max_client_joules": 0.01}
+    few = FEW | {"local_steps": [2, 5], "edge_rounds": [1]}
+    both = design(config("hfedavg"), **limits, curve=Known(), **few)
+    alone = design(config("hfedavg"), max_seconds=0.5, curve=Known(), **few)
+    assert both.objective <= alone.objective + 1e-9
+    costs = both.value.choice
+    assert costs.rounds * costs.seconds <= 0.5 * (1 + 1e-9)
+    assert costs.rounds * costs.joules <= 0.01 * (1 + 1e-9)
+
+
+def test_the_better_algorithm_and_number_of_clients_are_chosen():
+    curves = {"hist": Known(), "hfedavg": Known(work=1000.0)}
+    found = design(
+        config(),
+        target=0.5,
+        curve=curves,
+        among=["hfedavg", "hist"],
+        clients=[2, 4],
+        local_steps=[2, 5],
+        edge_rounds=[1, 2],
+        draws=2,
+    ).value
+    assert found.choice.family.algorithm == "hist"
+    names = [name for name, _ in found.reports.runners_up]
+    assert {"algorithm", "clients", "H or E"} <= set(names)
+    assert found.config.algorithm["name"] == "hist"
+    table = found.table()
+    assert "clients per round" in table
+    assert len(found.plot().axes) == 3
+    front = [(c.rounds * c.seconds, c.rounds * c.joules) for c in found.reports.front]
+    assert front == sorted(front)
+    assert all(a[1] > b[1] for a, b in itertools.pairwise(front))
+    assert found.facts()["bought"]["all"]["algorithm"] == "hist"
+
+
+@pytest.mark.parametrize(
+    ("flags", "arguments", "message"),
+    [
+        ({}, {}, "no target and no budget"),
+        ({}, {"target": 0.5, "objective": "joules"}, "joules alone"),
+        ({}, {"target": 0.95}, "the largest accuracy that the pilots have reached is 0.9"),
+        ({}, {"target": 1.5}, "give an accuracy > 0 and <= 1"),
+        ({}, {"target": 0.5, "objective": "watts"}, "two weights"),
+        ({}, {"target": 0.5, "objective": (0, 0)}, "not both 0"),
+        ({}, {"max_seconds": 5.0, "objective": "seconds"}, "needs a target"),
+        ({}, {"target": 0.5, "max_seconds": 1e-6}, "no design reaches 0.5 within 1e-06 s"),
+        ({}, {"max_seconds": -1.0}, "max_seconds is -1"),
+        ({}, {"target": 0.5, "local_steps": [0]}, "local_steps is"),
+        ({}, {"target": 0.5, "clients": [9]}, "the network has 4 clients"),
+        ({}, {"target": 0.5, "among": ["fedbuff"]}, "no common rounds"),
+        ({}, {"target": 0.5, "among": ["hfedavg", "hist"]}, "one for each"),
+        ({}, {"target": 0.5, "uplinks": ["aircomp"]}, "not one that a design chooses"),
+        ({}, {"target": 0.5, "draws": 1}, "draws is 1"),
+        ({"local_epochs": 1.0}, {"target": 0.5}, "local_epochs"),
+        ({"validation_fraction": 0.0}, {"target": 0.5}, "never to test data"),
+    ],
+)
+def test_wrong_arguments_are_refused_in_one_line(flags, arguments, message):
+    among = arguments.get("among")
+    curve = Known() if among != ["fedbuff"] else {"fedbuff": Known()}
+    with pytest.raises(ConfigError, match=message) as error:
+        design(config("hfedavg", **flags), **{**FEW, **arguments}, curve=curve)
+    assert "\n" not in str(error.value)
+
+
+def test_runs_without_rounds_are_refused():
+    with pytest.raises(ConfigError, match="no common rounds"):
+        wirelessfl.design(Config.from_flags("fedast"), target=0.5)

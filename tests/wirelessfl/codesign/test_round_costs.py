@@ -1,0 +1,87 @@
+"""Costs of rounds for other H and E: they are those of the run, however they are computed."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import wirelessfl
+from channels.streams import Stream
+from tests.wirelessfl.codesign.known import config
+from wirelessfl.codesign.masks import fixed_shares, with_shares
+from wirelessfl.codesign.round_costs import RoundCosts
+from wirelessfl.setup.planners import plan_without_data
+
+UPLINKS = {
+    "slots": {"uplink": "tdma"},
+    "ready": {"uplink": "tdma", "order": "ready"},
+    "optimal": {"uplink": "ofdma", "allocation": "optimal"},
+    "weighted": {"uplink": "ofdma", "energy_weight": 3.0},
+    "deadline": {"uplink": "ofdma", "round_deadline": 2.0},
+    "truncated": {"uplink": "aircomp", "threshold": 0.5, "antennas": 1},
+}
+LINKS = {"downlink_mbps": 20.0, "backhaul_mbps": 5.0}
+
+
+@pytest.mark.parametrize("further", [{}, {"clients_per_round": 3}, LINKS], ids=str)
+@pytest.mark.parametrize("uplink", UPLINKS)
+def test_costs_are_those_of_the_plans(uplink, further):
+    """Served together, in arrays, they equal the prices of rounds that are planned one by one."""
+    settings = config(**UPLINKS[uplink], **further)
+    planner = plan_without_data(settings).planner
+    planner = replace(planner, stream=Stream(5).child("sample"))
+    found = RoundCosts(planner, 2).of(planner.links.uplink, [1, 6], [1, 3])
+    for number, h, e in np.ndindex(2, 2, 2):
+        steps = replace(planner.settings, local_steps=[1, 6][h], edge_rounds=[1, 3][e])
+        price = replace(planner, settings=steps).plan(number).price
+        assert found.seconds[number, h, e] == pytest.approx(price.seconds.max(), rel=1e-12)
+        assert found.joules[number, h, e] == pytest.approx(price.joules, rel=1e-12)
+    assert (found.largest == 1).all()
+
+
+@pytest.mark.parametrize("algorithm", ["hist", "hfedavg", "fedavg"])
+def test_costs_times_rounds_are_those_of_the_run(algorithm, tmp_path):
+    """With the draws of the run instead of a sample of their own."""
+    flags = {"local_steps": 3, "rounds": 2, "uplink": "ofdma", "allocation": "optimal"}
+    if algorithm == "fedavg":
+        flags["cells"] = None
+    else:
+        flags["edge_rounds"] = 2
+    settings = config(algorithm, **flags, out=tmp_path / "run")
+    last = wirelessfl.run(settings).rows[-1]
+    planner = plan_without_data(settings).planner
+    edges = flags.get("edge_rounds", 1)
+    found = RoundCosts(planner, 2).of(planner.links.uplink, [1, 3, 9], [1, edges])
+    seconds, joules = found.means
+    assert 2 * seconds[1, 1] == pytest.approx(last["sim_seconds"], rel=1e-9)
+    assert 2 * joules[1, 1] == pytest.approx(last["joules"], rel=1e-9)
+
+
+def test_missed_deadlines_take_forever():
+    planner = plan_without_data(config(uplink="ofdma", round_deadline=2.0)).planner
+    limits = np.array([[2.0, 1e-5], [1e-5, 3.0]])
+    found = RoundCosts(planner, 2).of(planner.links.uplink, [1, 4], [1, 2], deadline=limits)
+    assert np.isinf(found.seconds[:, limits < 1]).all()
+    np.testing.assert_allclose(found.seconds[0][limits > 1], limits[limits > 1], rtol=1e-9)
+
+
+def test_fixed_masks_end_the_slowest_cell_soonest():
+    """No other split of the neurons takes fewer seconds in the mean, by trying all of them."""
+    settings = config(uplink="ofdma", allocation="optimal", size_cap=2.0, mask_sizes="optimized")
+    planner = plan_without_data(settings).planner
+    costs = RoundCosts(replace(planner, stream=Stream(7)), 3)
+    costs = costs.with_algorithm(with_shares(planner.algorithm, None))
+    shares = fixed_shares(costs, planner.links.uplink, 400, 1, 2.0)
+    slowest = {}
+    for first in range(1, 8):
+        split = first / 8, 1 - first / 8
+        sized = costs.with_algorithm(with_shares(planner.algorithm, split))
+        (who, draws), *_ = sized.rounds
+        lengths = sized.submodels.lengths.astype(float)
+        pricing = replace(
+            sized.planner.pricing, settings=replace(planner.settings, local_steps=400)
+        )
+        pricing = replace(pricing, settings=replace(pricing.settings, edge_rounds=1))
+        slowest[split] = pricing.node_seconds(draws, who, lengths[None]).max()
+    assert shares != (0.5, 0.5)
+    assert slowest[shares] == min(slowest.values())
