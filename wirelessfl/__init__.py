@@ -23,11 +23,15 @@ Read stored runs, without training:
 Design without training:
     price             what the rounds of a configuration cost
     Prices            what price returns: seconds, bytes and joules of each round
+    fit_rounds        rounds to an accuracy as a function of the settings, from pilot runs
+    RoundsCurve       what fit_rounds returns: rounds, intervals, accuracies
+    Pilot             a run as fit_rounds sees it
     model_mask_sizes  the problem of submodel sizes for your own model and channels
 
 Redesign a run while it trains:
     Redesign          derive from it: decides every R rounds how the next ones train and send
     RoundSettings     what it decides: local steps, edge rounds, participants, uplink settings
+    ClosedLoop        refits the learning curve to the run, and chooses the remaining rounds by it
 
 Test your own parts:
     check             whether your algorithm, uplink, model, ... does what its kind requires
@@ -61,6 +65,8 @@ from wirelessfl import import_paths as import_paths  # lets every process import
 
 if TYPE_CHECKING:
     from wirelessfl.checking import check
+    from wirelessfl.codesign.closed_loop import ClosedLoop
+    from wirelessfl.codesign.curves import Pilot, RoundsCurve, fit_rounds
     from wirelessfl.config import Config
     from wirelessfl.config.combinations import combinations
     from wirelessfl.errors import ConfigError, DataError, TrainingError
@@ -78,16 +84,20 @@ if TYPE_CHECKING:
     # At run time there is none: help(wirelessfl) would print the whole help of each of its names.
     __all__ = [
         "ClientLog",
+        "ClosedLoop",
         "Config",
         "ConfigError",
         "DataError",
+        "Pilot",
         "Prices",
         "Redesign",
         "RoundSettings",
+        "RoundsCurve",
         "RunResult",
         "TrainingError",
         "check",
         "combinations",
+        "fit_rounds",
         "load",
         "load_all",
         "model_mask_sizes",
@@ -102,16 +112,20 @@ _HOMES = {
     "Config": "wirelessfl.config",
     "ConfigError": "wirelessfl.errors",
     "DataError": "wirelessfl.errors",
+    "Pilot": "wirelessfl.codesign.curves",
     "Prices": "wirelessfl.pricing.prices",
     "Redesign": "wirelessfl.rounds.redesign",
     "RoundSettings": "wirelessfl.rounds.redesign",
+    "RoundsCurve": "wirelessfl.codesign.curves",
     "TrainingError": "wirelessfl.errors",
     "check": "wirelessfl.checking",
     "combinations": "wirelessfl.config.combinations",
+    "fit_rounds": "wirelessfl.codesign.curves",
     "load": "wirelessfl.results",
     "load_all": "wirelessfl.results",
     "model_mask_sizes": "wirelessfl.rounds.mask_sizes",
     "price": "wirelessfl.pricing.price",
+    "ClosedLoop": "wirelessfl.codesign.closed_loop",
     "ClientLog": "wirelessfl.rounds.client_log",
     "read_client_log": "wirelessfl.runs.client_log_file",
     "RunResult": "wirelessfl.runs.result",

@@ -1,0 +1,337 @@
+"""Closed loop: refit the learning curve to what a run shows, and redesign its remaining rounds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from typing import Any, ClassVar, Literal, NamedTuple, Self, get_args
+
+import numpy as np
+
+from channels.arrays import FloatArray
+from wirelessfl.codesign.curves import Pilot, RoundsCurve
+from wirelessfl.codesign.curves.curve import Fitted
+from wirelessfl.codesign.curves.fit import FITS
+from wirelessfl.codesign.curves.observed import NAMES, Observed
+from wirelessfl.codesign.curves.pilot import SCORE
+from wirelessfl.divergence import counted
+from wirelessfl.errors import ConfigError
+from wirelessfl.rounds.redesign import Decision, Redesign, RoundSettings, Row, SoFar
+from wirelessfl.wording import shown
+
+Learn = Literal["refit", "factor", "none"]
+SECONDS = (1.0, 0.0)
+CLIENTS, LARGEST = NAMES.index("clients"), NAMES.index("largest")
+
+
+class Segment(NamedTuple):
+    """Consecutive rounds of a run with the same settings.
+
+    Args:
+        settings: H, E, K, m and sigma^2, [5].
+        rounds: global round of each row, [rows]; the first is that of the row before the segment.
+        scores: validation accuracies, [rows].
+        reached: best validation accuracy before the segment.
+    """
+
+    settings: FloatArray
+    rounds: FloatArray
+    scores: FloatArray
+    reached: float
+
+
+@dataclass(frozen=True)
+class ClosedLoop(Redesign):
+    """Every R rounds, choose H, E and the uplink's allocation that reach the target soonest.
+
+    The state of a run is its best validation accuracy so far, a. With settings s it still needs
+    R_target(s) - R_a(s) rounds, where R is the fitted learning curve; the settings of the next
+    rounds minimise these rounds times the cost of a round, by enumeration. Below the lowest fitted
+    accuracy, R_a grows linearly from the accuracy of the initial model.
+
+    What the run shows changes the curve by ``learn``:
+
+    - ``refit``: each part of the run with the same settings is one more pilot. A part that begins
+      at accuracy a begins at round R_a of its settings, by the curve of the pilots and parts before
+      it. Its weight is its number of rounds relative to the pilots' median, and at most 1.
+    - ``factor``: the curve is that of the pilots, times one factor: the rounds of the run over
+      those that the curve gives for them. It changes predictions, but compares no settings: they
+      only change because others are better from a on.
+    - ``none``: the curve is that of the pilots.
+
+    >>> import wirelessfl
+    >>> rounds = range(1, 40)
+    >>> pilots = [
+    ...     wirelessfl.Pilot(h, 1, 4, rounds, [1 - 1 / (1 + r * h**0.5 / 9) for r in rounds])
+    ...     for h in (1, 4, 16)
+    ... ]
+    >>> curve = wirelessfl.fit_rounds(pilots, [0.3, 0.5, 0.7], form="power", bootstrap=0)
+    >>> loop = wirelessfl.ClosedLoop.of(curve, 0.6, local_steps=[1, 4, 16], every=2)
+    >>> settings = wirelessfl.Config.from_flags(
+    ...     "fedavg", clients=4, local_steps=1, rounds=4, validation_fraction=0.2, out="loop-run"
+    ... )
+    >>> result = wirelessfl.run(settings, redesign=loop)
+    >>> [row["local_steps"] for row in result.rows]
+    [1, 1, 1, 16, 16]
+
+    Args:
+        pilots: the runs behind the curve.
+        targets: accuracies at which the curve is fitted, increasing.
+        form: form of the curve, see ``RoundsCurve.form``.
+        target: validation accuracy to reach, within ``targets``.
+        local_steps: H to choose from.
+        edge_rounds: E to choose from.
+        uplinks: settings of the uplink to choose from, e.g. ``{"allocation": "optimal"}``.
+        objective: w_T and w_E of w_T seconds + w_E joules per client.
+        every: R, global rounds between two redesigns.
+        learn: how the run changes the curve.
+        least_gain: relative saving of the remaining cost below which settings stay: differences
+            within the error of the fit only move the run back and forth.
+
+    Raises:
+        ConfigError: a value is out of range.
+    """
+
+    pilots: tuple[Pilot, ...]
+    targets: tuple[float, ...]
+    form: str
+    target: float
+    local_steps: tuple[int, ...]
+    edge_rounds: tuple[int, ...] = (1,)
+    uplinks: tuple[Mapping[str, Any], ...] = field(default=({},))
+    objective: tuple[float, float] = SECONDS
+    every: int = 5
+    learn: Learn = "refit"
+    least_gain: float = 0.02
+
+    reads: ClassVar[tuple[str, ...]] = (SCORE,)
+
+    def __post_init__(self) -> None:
+        low, high = self.targets[0], self.targets[-1]
+        number = isinstance(self.target, int | float) and not isinstance(self.target, bool)
+        if not (number and low <= self.target <= high):
+            raise ConfigError(
+                f"target is {shown(self.target)}, and the curve was fitted from {low:g} to "
+                f"{high:g}: choose a target between them, or give it to fit_rounds."
+            )
+        if self.form not in FITS:
+            raise ConfigError(f"form is {shown(self.form)}: choose {', '.join(FITS)}.")
+        if self.learn not in get_args(Learn):
+            raise ConfigError(f"learn is {shown(self.learn)}: choose {', '.join(get_args(Learn))}.")
+        for name in ("local_steps", "edge_rounds"):
+            values = getattr(self, name)
+            whole = all(isinstance(v, int) and not isinstance(v, bool) and v >= 1 for v in values)
+            if not (values and whole):
+                raise ConfigError(f"{name} is {shown(values)}: give integers >= 1.")
+        weights = self.objective
+        fine = len(weights) == 2 and all(math.isfinite(w) and w >= 0 for w in weights)
+        if not (fine and sum(weights) > 0):
+            raise ConfigError(
+                f"objective is {shown(weights)}: give (w_T, w_E), both >= 0 and one > 0."
+            )
+        if not (math.isfinite(self.least_gain) and 0 <= self.least_gain < 1):
+            raise ConfigError(f"least_gain is {shown(self.least_gain)}: give a number in [0, 1).")
+
+    @classmethod
+    def of(
+        cls,
+        curve: RoundsCurve,
+        target: float,
+        *,
+        local_steps: Sequence[int],
+        edge_rounds: Sequence[int] = (1,),
+        uplinks: Sequence[Mapping[str, Any]] = ({},),
+        objective: Sequence[float] = SECONDS,
+        every: int = 5,
+        learn: Learn = "refit",
+        least_gain: float = 0.02,
+    ) -> Self:
+        """The closed loop for a fitted curve; see the class for the arguments.
+
+        Args:
+            curve: learning curve of the run's algorithm, from ``fit_rounds``.
+            target: validation accuracy to reach.
+            local_steps, edge_rounds, uplinks: what to choose from.
+            objective: w_T and w_E.
+            every: R.
+            learn, least_gain: see the class.
+        """
+        return cls(
+            pilots=tuple(curve.runs),
+            targets=tuple(float(each) for each in curve.targets),
+            form=curve.form,
+            target=target,
+            local_steps=tuple(local_steps),
+            edge_rounds=tuple(edge_rounds),
+            uplinks=tuple(dict(each) for each in uplinks),
+            objective=(float(objective[0]), float(objective[1])),
+            every=every,
+            learn=learn,
+            least_gain=least_gain,
+        )
+
+    def stored(self) -> dict[str, Any]:
+        """Its arguments, as JSON."""
+        found = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        pilots = [
+            asdict(pilot) | {"rounds": pilot.rounds.tolist(), "scores": pilot.scores.tolist()}
+            for pilot in self.pilots
+        ]
+        return found | {"pilots": pilots}
+
+    @classmethod
+    def restored(cls, stored: Mapping[str, Any]) -> Self:
+        """The closed loop that ``stored`` describes."""
+        found: dict[str, Any] = {
+            name: tuple(v) if isinstance(v, list) else v for name, v in stored.items()
+        }
+        found["pilots"] = tuple(Pilot(**pilot) for pilot in stored["pilots"])
+        return cls(**found)
+
+    @cached_property
+    def _observed(self) -> Observed:
+        """What the pilots say."""
+        return Observed.of(self.pilots, np.array(self.targets))
+
+    @cached_property
+    def _curve(self) -> Fitted:
+        """The curve of the pilots."""
+        return FITS[self.form](self._observed, None)
+
+    def decide(self, run: SoFar) -> Decision:
+        """The settings with the least remaining cost by the curve, and what it expects of them."""
+        initial = counted(run.rows[0], SCORE)
+        reached = max(counted(row, SCORE) for row in run.rows)
+        segments = [*self._segments(run)]
+        curve, factor = self._learnt(segments, initial)
+        now = run.settings
+        if reached >= self.target:
+            return Decision(run.rounds, now, {"rounds": 0.0, "seconds": 0.0, "joules": 0.0})
+        choices = [replace(now, uplink=uplink) for uplink in self.uplinks]
+        choices = [
+            replace(each, local_steps=steps, edge_rounds=edges)
+            for each in choices
+            for steps in self.local_steps
+            for edges in self.edge_rounds
+        ]
+        if now not in choices:
+            choices.append(now)
+        costs = [run.cost(each) for each in choices]
+        points = np.stack(
+            [
+                self._point(each, run.participants, cost.largest)
+                for each, cost in zip(choices, costs, strict=True)
+            ]
+        )
+        rounds = factor * self._remaining(curve, points, initial, reached)
+        weighted = np.array([cost.weighted(self.objective) for cost in costs])
+        with np.errstate(invalid="ignore"):
+            score = np.where(np.isfinite(rounds) & np.isfinite(weighted), rounds * weighted, np.inf)
+        best, stays = int(score.argmin()), choices.index(now)
+        if not score[best] < (1 - self.least_gain) * score[stays]:
+            best = stays
+        expected = {"rounds": float(rounds[best])}
+        for name, cost in (("seconds", costs[best].seconds), ("joules", costs[best].joules)):
+            expected[name] = float(rounds[best] * cost)
+        finite = {name: value for name, value in expected.items() if math.isfinite(value)}
+        return Decision(run.rounds, choices[best], finite)
+
+    def _point(self, settings: RoundSettings, clients: float, largest: float) -> FloatArray:
+        """H, E, K, m and sigma^2 of a curve; K and m only where pilots differ in them, [5]."""
+        point: FloatArray = self._observed.points[0].astype(np.float64)
+        point[:2] = settings.local_steps, settings.edge_rounds
+        for place, value in ((CLIENTS, clients), (LARGEST, largest)):
+            if self._observed.varies[place]:
+                point[place] = value
+        return point
+
+    def _segments(self, run: SoFar) -> Iterator[Segment]:
+        """The parts of the run with equal H, E, K and m, of which rows are known."""
+        settings = [
+            self._point(
+                each.settings,
+                _participants(run.rows, each),
+                run.cost(each.settings).largest if self._observed.varies[LARGEST] else 1.0,
+            )
+            for each in run.decisions
+        ]
+        starts = [each.round for each in run.decisions]
+        kept = [i for i in range(len(starts)) if i == 0 or (settings[i] != settings[i - 1]).any()]
+        ends = [*(starts[i] for i in kept[1:]), run.rounds]
+        for place, end in zip(kept, ends, strict=True):
+            start = starts[place]
+            rows = [row for row in run.rows if start <= row["round"] <= end]
+            if len(rows) < 2:
+                continue
+            yield Segment(
+                settings[place],
+                np.array([float(row["round"]) for row in rows]),
+                np.array([counted(row, SCORE) for row in rows]),
+                max(counted(row, SCORE) for row in run.rows if row["round"] <= start),
+            )
+
+    def _learnt(self, segments: Sequence[Segment], initial: float) -> tuple[Fitted, float]:
+        """The curve after what the run has shown, and the factor of its rounds."""
+        if self.learn == "none":
+            return self._curve, 1.0
+        if self.learn == "factor":
+            return self._curve, self._factor(segments, initial)
+        curve, pilots, weights = self._curve, list(self.pilots), [1.0] * len(self.pilots)
+        usual = float(np.median([np.ptp(pilot.rounds) for pilot in self.pilots])) or 1.0
+        for segment in segments:
+            begun = segment.rounds[0] and float(
+                self._rounds_at(curve, segment.settings, initial, segment.reached)
+            )
+            if not math.isfinite(begun):
+                continue
+            steps, edges, clients, largest, noise = segment.settings.tolist()
+            rounds = np.rint(begun) + segment.rounds - segment.rounds[0]
+            scores = np.concatenate([[segment.reached], segment.scores[1:]])
+            part = Pilot(int(steps), int(edges), clients, rounds, scores, largest, noise)
+            pilots.append(part)
+            weights.append(min(1.0, float(np.ptp(segment.rounds)) / usual))
+            observed = Observed.of(pilots, np.array(self.targets))
+            curve = FITS[self.form](replace(observed, weights=np.array(weights)), curve)
+        return curve, 1.0
+
+    def _factor(self, segments: Sequence[Segment], initial: float) -> float:
+        """Rounds of the run over those that the curve of the pilots gives; 1 if it gives none."""
+        made = predicted = 0.0
+        for segment in segments:
+            best = max(segment.reached, segment.scores.max())
+            ends = (segment.reached, float(best))
+            first, last = (
+                float(self._rounds_at(self._curve, segment.settings, initial, min(a, self.target)))
+                for a in ends
+            )
+            if math.isfinite(last) and last > first:
+                made += float(np.ptp(segment.rounds))
+                predicted += last - first
+        return made / predicted if predicted else 1.0
+
+    def _remaining(
+        self, curve: Fitted, points: FloatArray, initial: float, reached: float
+    ) -> FloatArray:
+        """Rounds from accuracy ``reached`` to the target, at least 1, [...]."""
+        whole = curve.rounds(self.target, points)
+        with np.errstate(invalid="ignore"):
+            left = whole - self._rounds_at(curve, points, initial, reached)
+        return np.where(np.isfinite(whole), np.maximum(left, 1.0), np.inf)
+
+    def _rounds_at(
+        self, curve: Fitted, points: FloatArray, initial: float, reached: float
+    ) -> FloatArray:
+        """Rounds at which the curve reaches an accuracy, [...], from points [..., 5]."""
+        low, high = self.targets[0], self.targets[-1]
+        if reached >= low:
+            return np.asarray(curve.rounds(min(reached, high), points))
+        share = 0.0 if low <= initial else (reached - initial) / (low - initial)
+        return np.asarray(share * curve.rounds(low, points))
+
+
+def _participants(rows: Sequence[Row], decision: Decision) -> float:
+    """Participants of the rounds after a decision."""
+    found = [row["clients_per_round"] for row in rows if row["round"] > decision.round]
+    return float(found[0] if found else rows[-1]["clients_per_round"])

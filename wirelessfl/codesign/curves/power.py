@@ -1,0 +1,115 @@
+"""Accuracy as a power law of scaled rounds, by least squares on all rows of all pilots."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import least_squares
+
+from channels.arrays import BoolArray, FloatArray
+from wirelessfl.codesign.curves.observed import Observed
+
+STARTS = tuple((c, power) for c in (0.3, 1.0) for power in (0.4, 0.9))
+"""Starts of the search: c, and the exponents of H and E."""
+PRIOR = 1e-3
+"""Weight of a parameter's distance from its start, which settles what rows do not determine."""
+SCALE = 0.01
+"""Accuracy that counts as a residual of 1."""
+
+
+@dataclass(frozen=True, eq=False)
+class PowerLaw:
+    """Accuracy a - b (x + d)^-c after R rounds, x = R H^p1 E^p2 K^p3 m^p4 (1 + sigma^2)^p5.
+
+    Args:
+        limit: a, the accuracy after infinitely many rounds, in (0, 1).
+        log_b: logarithm of b.
+        log_c: logarithm of c.
+        log_d: logarithm of d.
+        powers: p1 to p5, [5]; 0 for settings that never vary.
+    """
+
+    limit: float
+    log_b: float
+    log_c: float
+    log_d: float
+    powers: FloatArray
+
+    def rounds(self, target: float, points: FloatArray) -> FloatArray:
+        """Rounds to a target at points [..., 5], at least 1; inf from ``limit`` on."""
+        log_rate = _logs(points) @ self.powers
+        if target >= self.limit:
+            return np.full(log_rate.shape, np.inf)
+        log_x = (self.log_b - np.log(self.limit - target)) / np.exp(self.log_c)
+        with np.errstate(over="ignore"):
+            rounds = (np.exp(log_x) - np.exp(self.log_d)) * np.exp(-log_rate)
+        return np.asarray(np.maximum(rounds, 1.0))
+
+    def accuracy(self, rounds: FloatArray, points: FloatArray) -> FloatArray:
+        """Accuracy after so many rounds."""
+        with np.errstate(divide="ignore"):
+            log_x = np.log(rounds) + _logs(points) @ self.powers
+        return _accuracy(self.limit, self.log_b, self.log_c, np.logaddexp(log_x, self.log_d))
+
+
+def _accuracy(limit: float, log_b: float, log_c: float, log_shifted: FloatArray) -> FloatArray:
+    with np.errstate(over="ignore"):
+        return np.asarray(limit - np.exp(log_b - np.exp(log_c) * log_shifted))
+
+
+def _logs(points: FloatArray) -> FloatArray:
+    """Logarithms of H, E, K, m and 1 + sigma^2, [..., 5]."""
+    return np.concatenate([np.log(points[..., :4]), np.log1p(points[..., 4:])], axis=-1)
+
+
+def fit_power(observed: Observed, start: PowerLaw | None) -> PowerLaw:
+    """The power law that is nearest to the best accuracies so far of all pilots.
+
+    Every pilot has the same weight, and its rows are about equally far apart in log rounds. Several
+    starts, or the given one.
+    """
+    varies = observed.varies
+    counts = [track.shape[1] for track in observed.tracks]
+    log_rounds, best = np.concatenate(observed.tracks, axis=1)
+    logs = np.repeat(_logs(observed.points)[:, varies], counts, axis=0)
+    weights = np.sqrt(np.repeat(observed.weights / counts, counts)) / SCALE
+    top = float(best.max())
+
+    def residuals(values: FloatArray, first: FloatArray) -> FloatArray:
+        limit, log_b, log_c, log_d = _unpacked(values)
+        log_x = log_rounds + logs @ values[4:]
+        found = _accuracy(limit, log_b, log_c, np.logaddexp(log_x, log_d))
+        return np.concatenate([np.clip(found - best, -10, 10) * weights, PRIOR * (values - first)])
+
+    if start is None:
+        limit = min(top + 0.02, 0.99)
+        firsts = [
+            np.array([_logit(limit), np.log(limit), np.log(c), 0.0, *([0.0] * varies.sum())])
+            for c, _ in STARTS
+        ]
+        for first, (_, power) in zip(firsts, STARTS, strict=True):
+            first[4:] = np.where(np.flatnonzero(varies) < 2, power, 0.0)
+    else:
+        firsts = [_packed(start, varies)]
+    fits = [least_squares(residuals, first, args=(first,), method="lm") for first in firsts]
+    found = min(fits, key=lambda fit: float(fit.cost)).x
+    powers = np.zeros(len(varies))
+    powers[varies] = found[4:]
+    return PowerLaw(*_unpacked(found), powers)
+
+
+def _logit(share: float) -> float:
+    return float(np.log(share / (1 - share)))
+
+
+def _unpacked(values: FloatArray) -> tuple[float, float, float, float]:
+    """a, log b, log c and log d; a is within (0, 1)."""
+    limit = 1 / (1 + np.exp(-np.clip(values[0], -30, 30)))
+    log_c = np.clip(values[2], -10, 5)
+    return float(limit), float(values[1]), float(log_c), float(np.clip(values[3], -50, 50))
+
+
+def _packed(law: PowerLaw, varies: BoolArray) -> FloatArray:
+    limit = float(np.clip(law.limit, 1e-9, 1 - 1e-9))
+    return np.array([_logit(limit), law.log_b, law.log_c, law.log_d, *law.powers[varies]])
