@@ -34,6 +34,12 @@ from solvers.mask_sizes import (
 )
 from solvers.resource_blocks import BlockAssignment, assign_resource_blocks
 from solvers.solution import Solution, SolverUnavailableError, Status
+from solvers.training_rounds import (
+    RoundCosts,
+    TrainingRounds,
+    evaluate_rounds,
+    optimize_rounds,
+)
 from solvers.uplink_schedule import UPLINK_ACCESS, Schedule, schedule_uplink
 from solvers.widths import (
     coverage_frontier,
@@ -57,11 +63,13 @@ __all__ = [
     "MasksAndEnergy",
     "OptimalBands",
     "OverTheAir",
+    "RoundCosts",
     "Schedule",
     "Selection",
     "Solution",
     "SolverUnavailableError",
     "Status",
+    "TrainingRounds",
     "WidthsAndBands",
     "align_transmitters",
     "allocate_bands_in_time",
@@ -71,11 +79,13 @@ __all__ = [
     "assign_resource_blocks",
     "available_backends",
     "coverage_frontier",
+    "evaluate_rounds",
     "fastest_widths",
     "optimize_beamformer",
     "optimize_mask_sizes",
     "optimize_masks_and_bands",
     "optimize_masks_and_energy",
+    "optimize_rounds",
     "optimize_sizes_by_time",
     "optimize_widths_and_bands",
     "optimize_widths_by_time",

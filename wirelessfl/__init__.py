@@ -23,10 +23,16 @@ Read stored runs, without training:
 Design without training:
     price             what the rounds of a configuration cost
     Prices            what price returns: seconds, bytes and joules of each round
+    model_mask_sizes  the problem of submodel sizes for your own model and channels
+
+Design network and training together:
+    design            choose algorithm, H, E, clients, masks and uplink for a target or a budget
+    Design            what design finds: a configuration, its prediction, tables, figures
+    pilot             train a few short runs, from which a learning curve is fitted
+    Pilots            what pilot returns: the runs, their number and their curve
     fit_rounds        rounds to an accuracy as a function of the settings, from pilot runs
     RoundsCurve       what fit_rounds returns: rounds, intervals, accuracies
     Pilot             a run as fit_rounds sees it
-    model_mask_sizes  the problem of submodel sizes for your own model and channels
 
 Redesign a run while it trains:
     Redesign          derive from it: decides every R rounds how the next ones train and send
@@ -67,6 +73,9 @@ if TYPE_CHECKING:
     from wirelessfl.checking import check
     from wirelessfl.codesign.closed_loop import ClosedLoop
     from wirelessfl.codesign.curves import Pilot, RoundsCurve, fit_rounds
+    from wirelessfl.codesign.design import design
+    from wirelessfl.codesign.designs import Design
+    from wirelessfl.codesign.pilots import Pilots, pilot
     from wirelessfl.config import Config
     from wirelessfl.config.combinations import combinations
     from wirelessfl.errors import ConfigError, DataError, TrainingError
@@ -88,7 +97,9 @@ if TYPE_CHECKING:
         "Config",
         "ConfigError",
         "DataError",
+        "Design",
         "Pilot",
+        "Pilots",
         "Prices",
         "Redesign",
         "RoundSettings",
@@ -97,10 +108,12 @@ if TYPE_CHECKING:
         "TrainingError",
         "check",
         "combinations",
+        "design",
         "fit_rounds",
         "load",
         "load_all",
         "model_mask_sizes",
+        "pilot",
         "price",
         "read_client_log",
         "resume",
@@ -112,7 +125,9 @@ _HOMES = {
     "Config": "wirelessfl.config",
     "ConfigError": "wirelessfl.errors",
     "DataError": "wirelessfl.errors",
+    "Design": "wirelessfl.codesign.designs",
     "Pilot": "wirelessfl.codesign.curves",
+    "Pilots": "wirelessfl.codesign.pilots",
     "Prices": "wirelessfl.pricing.prices",
     "Redesign": "wirelessfl.rounds.redesign",
     "RoundSettings": "wirelessfl.rounds.redesign",
@@ -120,10 +135,12 @@ _HOMES = {
     "TrainingError": "wirelessfl.errors",
     "check": "wirelessfl.checking",
     "combinations": "wirelessfl.config.combinations",
+    "design": "wirelessfl.codesign.design",
     "fit_rounds": "wirelessfl.codesign.curves",
     "load": "wirelessfl.results",
     "load_all": "wirelessfl.results",
     "model_mask_sizes": "wirelessfl.rounds.mask_sizes",
+    "pilot": "wirelessfl.codesign.pilots",
     "price": "wirelessfl.pricing.price",
     "ClosedLoop": "wirelessfl.codesign.closed_loop",
     "ClientLog": "wirelessfl.rounds.client_log",

@@ -60,7 +60,7 @@ def cheapest_time_and_sizes(
         second: > 0, joules that a second is worth.
     """
     fronts, fixed = Fronts(cells), cells.offsets()[0]
-    steps = _rounded(_soonest(fronts.soonest[1], fixed, low, high, quota), low, high, quota)
+    steps = rounded(_soonest(fronts.soonest[1], fixed, low, high, quota), low, high, quota)
     seconds, best = fronts.best_seconds(steps + fixed, second)
     if seconds == 0:  # nothing to compute or send
         return Weighted(steps, 0.0, 0.0)
@@ -80,7 +80,7 @@ def cheapest_time_and_sizes(
             program.refine(fronts.tau(trial + fixed, end))
             cost = second * end + fronts.energy(trial + fixed, end)
             whole = min(cost - lower, lower - bound) <= _ENOUGH * lower
-            trial = _rounded(trial, low, high, quota)
+            trial = rounded(trial, low, high, quota)
         bound = max(bound, lower)
         end, cost = fronts.best_seconds(trial + fixed, second)
         if cost < best:
@@ -108,7 +108,7 @@ def _soonest(
     return sizes
 
 
-def _rounded(steps: FloatArray, low: FloatArray, high: FloatArray, quota: int) -> FloatArray:
+def rounded(steps: FloatArray, low: FloatArray, high: FloatArray, quota: int) -> FloatArray:
     """Whole steps [cells] next to ``steps``, with sum ``quota``."""
     whole = np.clip(np.floor(steps), low, high)
     missing = int(quota - whole.sum())

@@ -132,6 +132,9 @@ HIERARCHY = {
     "hfedavg": one("hfedavg", cells=3, split="cell-iid", backhaul_mbps=100.0, coherence="round"),
     "hist": one("hist", cells=3, edge_rounds=2, weighting="samples", split="dirichlet"),
     "hist-optimized": one("hist", cells=3, mask_sizes="optimized", size_cap=1.2, uplink="ofdma"),
+    "hist-fixed": one(
+        "hist", cells=3, mask_sizes="fixed", mask_shares=(0.5, 0.3, 0.2), hidden=(32,)
+    ),
     "hist-all-layers": one("hist", cells=2, model="mlp", hidden=(24, 16), partition="all"),
     "hist-overlap": one("hist", cells=2, mask_overlap=0.5, hidden=(32,), dropout=0.2),
     "hist-local-biases": one("hist", cells=2, hidden_biases="local", clients_per_round=6),

@@ -153,6 +153,16 @@ class Algorithm(ClientRule):
             ValueError: it does not work; the message names the setting, its value and the remedy.
         """
 
+    def check_cells(self, cells: int) -> None:
+        """Check that the algorithm works with this number of cells.
+
+        Args:
+            cells: N, number of cells.
+
+        Raises:
+            ConfigError: it does not work; the message names the settings and the remedy.
+        """
+
     def check_merged_cells(self, merged: int, cells: int) -> None:
         """Check that the algorithm works with this number of cells per merge.
 

@@ -15,7 +15,12 @@ from wirelessfl.algorithms.hfedavg import HFedAvg
 from wirelessfl.algorithms.scaled import Scaled
 from wirelessfl.errors import ConfigError
 from wirelessfl.submodels import Dealing, Neurons, Partition, Submodels, deal_masks, extract_neurons
-from wirelessfl.submodels.partition import Scheme, even_sizes
+from wirelessfl.submodels.partition import Scheme, even_sizes, sizes_by_share
+
+SIZES_OF = {"size_cap": "optimized", "mask_shares": "fixed", "mask_overlap": "uniform"}
+"""The value of ``mask_sizes`` that a setting needs."""
+SUM_TOLERANCE = 1e-6
+"""Largest deviation of the sum of ``mask_shares`` from 1: shares are written in decimals."""
 
 
 @dataclass(frozen=True)
@@ -28,8 +33,11 @@ class Hist(Scaled, HFedAvg):
 
     Args:
         lr: step size gamma.
-        mask_sizes: sizes of the submodels: equal ("uniform"), or chosen to minimise the round's
-            latency, (19) ("optimized").
+        mask_sizes: sizes of the submodels: equal ("uniform"), in the ratio of ``mask_shares`` in
+            every round ("fixed"), or chosen to minimise the round's latency, (19) ("optimized").
+        mask_shares: each cell's share of the partitioned neurons, > 0, with sum 1; for fixed sizes.
+            They are rounded to neurons of the widest partitioned layer, at least one per cell, by
+            the method of largest remainders.
         size_cap: cap (19c) on an optimized size, in units of total/cells.
         partition: layers to partition: every second hidden layer (a submodel has 1/N of their
             parameters), or all of them (1/N^2, the scheme of Yuan et al. in Fig. 8).
@@ -45,9 +53,19 @@ class Hist(Scaled, HFedAvg):
     name = "hist"
 
     mask_sizes: Annotated[
-        Literal["uniform", "optimized"],
-        Field(description="sizes of the cells' submodels: uniform, or optimized for latency (19)"),
+        Literal["uniform", "optimized", "fixed"],
+        Field(
+            description="sizes of the cells' submodels: uniform, fixed by --mask-shares, or "
+            "optimized for latency (19)"
+        ),
     ] = "uniform"
+    mask_shares: Annotated[
+        tuple[Annotated[float, Field(gt=0, le=1)], ...] | None,
+        Field(
+            min_length=1,
+            description="share of the neurons of each cell, with sum 1, e.g. 0.4,0.3,0.2,0.1",
+        ),
+    ] = None
     size_cap: Annotated[
         float,
         Field(ge=1, description="cap (19c) on an optimized size, in units of total/cells"),
@@ -70,35 +88,53 @@ class Hist(Scaled, HFedAvg):
     ] = 0.0
 
     def unused(self) -> Mapping[str, str]:
-        """``size_cap`` requires optimized sizes, and ``mask_overlap`` uniform sizes."""
+        """The settings that belong to other ``mask_sizes``."""
         found = dict(super().unused())
-        if self.mask_sizes == "uniform":
-            reason = 'conflicts with mask_sizes="uniform": choose mask_sizes "optimized"'
-            found["size_cap"] = reason
-        else:
-            reason = f'conflicts with mask_sizes="{self.mask_sizes}": choose mask_sizes "uniform"'
-            found["mask_overlap"] = reason
+        for name, sizes in SIZES_OF.items():
+            if self.mask_sizes != sizes:
+                found[name] = (
+                    f'conflicts with mask_sizes="{self.mask_sizes}": choose mask_sizes "{sizes}"'
+                )
         return found
 
     def __post_init__(self) -> None:
         super().__post_init__()  # that of the algorithm inside the cells
-        if self.mask_overlap and self.mask_sizes == "optimized":
+        if self.mask_overlap and self.mask_sizes != "uniform":
             raise ValueError(
-                f"mask_overlap={self.mask_overlap} conflicts with mask_sizes='optimized', which "
-                "minimises the latency of disjoint submodels: choose mask_sizes uniform, or "
-                "mask_overlap 0"
+                f"mask_overlap={self.mask_overlap} conflicts with mask_sizes='{self.mask_sizes}', "
+                "whose submodels are disjoint: choose mask_sizes uniform, or mask_overlap 0"
+            )
+        if self.mask_sizes == "fixed" and self.mask_shares is None:
+            raise ValueError(
+                "mask_sizes='fixed' needs mask_shares: give one share per cell, with sum 1"
+            )
+        if self.mask_shares is not None and abs(sum(self.mask_shares) - 1) > SUM_TOLERANCE:
+            raise ValueError(
+                f"mask_shares={self.mask_shares} has the sum {sum(self.mask_shares):.7g}: give "
+                "shares with sum 1"
             )
 
     @property
     def fixed_shapes(self) -> bool:
         """False for optimized sizes, which depend on the channels of each round."""
-        return self.mask_sizes == "uniform"
+        return self.mask_sizes != "optimized"
+
+    def check_cells(self, cells: int) -> None:
+        """Check that there is a share for each cell, if sizes are fixed."""
+        super().check_cells(cells)
+        if self.mask_sizes == "fixed" and len(self.mask_shares or ()) != cells:
+            raise ConfigError(
+                f"mask_shares={self.mask_shares} conflicts with cells={cells}: give one share per "
+                "cell."
+            )
 
     def submodels(self, context: RoundContext) -> Submodels:
         """Draw this round's masks (3), which are disjoint and cover all neurons."""
         partition = context.partition(self.partition)
         if self.mask_sizes == "optimized":
             sizes = context.fastest_sizes(self._exchanged(partition), self.size_cap)
+        elif self.mask_sizes == "fixed" and partition.width >= context.nodes:
+            sizes = sizes_by_share(partition.width, self.mask_shares or ())
         else:
             sizes = even_sizes(partition.width, context.nodes)
         if min(sizes) < 1:
@@ -149,7 +185,7 @@ class Hist(Scaled, HFedAvg):
         return self._extracted(partition, parts)
 
     def check_merged_cells(self, merged: int, cells: int) -> None:
-        """Check that 2 or more cells are merged, and submodels are uniform and do not overlap."""
+        """Check that 2 or more cells are merged, with disjoint submodels of known sizes."""
         if cells < 2:
             raise ConfigError(
                 f'cells={cells} conflicts with schedule="buffered": algorithm "{self.title}" '
@@ -163,11 +199,11 @@ class Hist(Scaled, HFedAvg):
                 "among the merged cells: a single cell would always keep its submodel. Choose a "
                 'buffer of 2 or more, or algorithm "hfedavg".'
             )
-        if self.mask_sizes != "uniform":
+        if self.mask_sizes == "optimized":
             raise ConfigError(
-                f'mask_sizes="{self.mask_sizes}" conflicts with schedule="buffered": without '
-                'common rounds there is no round latency to minimise. Choose mask_sizes "uniform", '
-                'or schedule "rounds".'
+                'mask_sizes="optimized" conflicts with schedule="buffered": without common rounds '
+                'there is no round latency to minimise. Choose mask_sizes "uniform" or "fixed", or '
+                'schedule "rounds".'
             )
         if self.mask_overlap:
             raise ConfigError(

@@ -103,6 +103,15 @@ def budget(arguments: argparse.Namespace) -> int:
     return budget_command(Config.merged(_tables(arguments), flags), arguments)
 
 
+def design(arguments: argparse.Namespace) -> int:
+    """Choose how to train."""
+    from wirelessfl.cli.design import OWN, design_command
+    from wirelessfl.cli.flags import given_flags
+
+    flags = given_flags(arguments, [*OF_COMMANDS, *OWN])
+    return design_command(_tables(arguments), flags, arguments)
+
+
 def _tables(arguments: argparse.Namespace, *, named: bool = False) -> dict[str, Any]:
     """Tables of the configuration file; empty if no file is given.
 
@@ -155,13 +164,17 @@ def _watch(shards: Shards, arguments: argparse.Namespace, start: Callable[..., R
 
 
 def _close(result: RunResult, as_json: bool) -> None:
-    from wirelessfl.cli.show import closing_table, transitions_table
+    from wirelessfl.cli.show import closing_table, predictions_table, transitions_table
     from wirelessfl.rounds.equal_shares import compared
+    from wirelessfl.runs.predictions import predictions
 
     summary, each = result.summary(), result.summaries()
     changes = _changes(result)
     if changes:
         summary["transitions"] = [vars(change) for change in changes]
+    predicted = predictions(result)
+    if predicted is not None:
+        summary["predicted"] = predicted
     if as_json:
         print(json.dumps({**summary, "tasks": each} if len(each) > 1 else summary, indent=2))
         return
@@ -170,6 +183,8 @@ def _close(result: RunResult, as_json: bool) -> None:
     bought = compared(summary)
     if bought is not None:
         _say(console, bought)
+    if predicted is not None:
+        console.print(predictions_table(predicted))
     if changes:
         console.print(transitions_table(changes))
     if result.ended is not None:

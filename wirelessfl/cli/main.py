@@ -150,13 +150,26 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
         add_help=False,
     )
     budget.set_defaults(command=commands.budget)
+    design = subparsers.add_parser(
+        "design",
+        help="choose how to train: wirelessfl design hist --target 0.8 [--flag value ...]",
+        description="Choose algorithm, local steps, edge rounds, clients, masks, uplink and "
+        "allocation with which the target takes the fewest seconds or joules, or with which "
+        "--max-seconds or --max-client-joules buys the most accuracy. A few pilots are trained, or "
+        "read from --out (default: runs/pilots). Flags are those of `run`; lists of --local-steps, "
+        "--edge-rounds, --clients-per-round and --uplink restrict the choice.",
+        allow_abbrev=False,
+        add_help=False,
+    )
+    design.set_defaults(command=commands.design)
     with_flags = {"run": run, "sweep": sweep, "timeline": timeline, "budget": budget}
+    with_flags["design"] = design
     for name, command in with_flags.items():
         command.add_argument("algorithm", nargs="?", metavar="ALGORITHM", help="`wirelessfl list`")
         command.add_argument("--config", type=Path, metavar="FILE", help="settings as TOML")
         command.add_argument("--json", action="store_true", help="print the results as JSON")
         command.add_argument("--trust", action="store_true", help=TRUST)
-        if name in ("run", "sweep"):
+        if name in ("run", "sweep", "design"):
             command.add_argument("--quiet", action="store_true", help=QUIET)
         if words[:1] == [name]:
             if name == "sweep":
@@ -169,6 +182,10 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
                 from wirelessfl.cli.budget import add_budget_arguments
 
                 add_budget_arguments(budget)
+            if name == "design":
+                from wirelessfl.cli.design import add_design_arguments
+
+                add_design_arguments(design)
             _add_run_flags(command, words[1:], name)
     resume = subparsers.add_parser(
         "resume",

@@ -20,6 +20,7 @@ from wirelessfl.results.selection import value_text
 from wirelessfl.results.tables import number_text
 from wirelessfl.results.text import rendered
 from wirelessfl.runs.files import check_writable
+from wirelessfl.runs.predictions import prediction_rows
 
 
 def runs(arguments: argparse.Namespace) -> int:
@@ -87,6 +88,9 @@ def show(arguments: argparse.Namespace) -> int:
     print("\nresults:")
     for summary in facts["summaries"]:
         _print_summary(summary)
+    if facts["predicted"]:
+        head = ["", "predicted", "realised", "difference"]
+        print(f"\nthe design and its run:\n{rendered(head, prediction_rows(facts['predicted']))}")
     if facts["clients"]:
         print("\nwhere the time goes:")
     for line in facts["clients"]:

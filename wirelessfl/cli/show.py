@@ -12,6 +12,7 @@ from rich.table import Table
 
 from wirelessfl.observers.console import DIVERGED, metrics_of
 from wirelessfl.runs.directory import Row
+from wirelessfl.runs.predictions import prediction_rows
 from wirelessfl.runs.transitions import Transition
 
 ABSENT = dict.fromkeys(("accuracy", "validation_accuracy", "loss", "validation_loss"), DIVERGED)
@@ -82,6 +83,16 @@ def closing_table(summaries: Sequence[dict[str, Any]]) -> Table:
         cells = [f"{target:g}"] if several else []
         cells += cells_of(summary, columns)
         table.add_row(summary.get("label", summary["algorithm"]), *cells)
+    return table
+
+
+def predictions_table(found: dict[str, dict[str, float | None]]) -> Table:
+    """A table with what a design has predicted and what the run has taken."""
+    table = Table(title="the design and its run")
+    for heading in ("", "predicted", "realised", "difference"):
+        table.add_column(heading, justify="right" if heading else "left")
+    for cells in prediction_rows(found):
+        table.add_row(*cells)
     return table
 
 

@@ -143,7 +143,8 @@ def _check_cells(settings: Settings) -> None:
     """Check the number of cells.
 
     Raises:
-        ConfigError: there are more cells than clients, or several cells but only one server.
+        ConfigError: there are more cells than clients, several cells but only one server, or the
+            algorithm does not work with this number.
     """
     cells, clients = settings.network.cells or 1, settings.network.clients
     if cells > 1 and settings.choices.algorithm.topology == "star":  # only with a given network
@@ -153,6 +154,8 @@ def _check_cells(settings: Settings) -> None:
         )
     if cells > clients:
         raise ConfigError(f"cells={cells} exceeds clients={clients}: every cell needs a client.")
+    if settings.clients_known:
+        settings.choices.algorithm.check_cells(cells)
 
 
 def _check_split(settings: Settings) -> None:

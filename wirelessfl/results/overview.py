@@ -20,6 +20,7 @@ from wirelessfl.results.selection import MACHINE
 from wirelessfl.runs.client_log_file import read_client_log
 from wirelessfl.runs.directory import CLIENT_LOG, RunDirectory
 from wirelessfl.runs.given_files import read_partition
+from wirelessfl.runs.predictions import predictions
 from wirelessfl.runs.result import RunResult
 
 LOCKS = Path("/proc/locks")
@@ -113,6 +114,7 @@ def overview(run: RunResult, *, trust: bool = False) -> dict[str, Any]:
         "without_defaults": compared,
         "computed_with": {k: run.settings[k] for k in MACHINE if k in run.settings},
         "summaries": run.summaries() if run.rows else [],
+        "predicted": predictions(run),
         "clients": client_lines(run.directory),
         "last_rows": [run.rows_of(task)[-1] for task in run.tasks] or run.rows[-1:],
         "versions": {key: about[key] for key in VERSIONS if about.get(key) is not None},

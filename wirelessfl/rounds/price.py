@@ -157,7 +157,7 @@ class Pricing:
         edge_rounds, deadline = self.settings.edge_rounds, self.links.uplink.deadline_seconds
         # Submodels of nodes cross the backhaul; those of clients are parts of whole models.
         whole = np.full_like(length, self.spec.size)
-        backhaul = self._backhaul_seconds(length if jointly is None else whole)
+        backhaul = self.backhaul_seconds(length if jointly is None else whole)
         steps, cycles = self.settings.steps.at(who.clients), self.links.network.cycles_per_step
         vectors = who.vectors(self.algorithm)
         return Load(
@@ -214,7 +214,7 @@ class Pricing:
         )
         # Backhaul: nodes with submodels exchange these; otherwise they exchange whole models.
         exchanged = nodes if each is None else np.full_like(nodes, self.spec.size)
-        backhaul = self._backhaul_seconds(exchanged)
+        backhaul = self.backhaul_seconds(exchanged)
         seconds = self._cells(draws, served.seconds) + backhaul
         # Means are over all clients of the network, including those that do not participate.
         clients, edge_rounds = self.links.network.clients, settings.edge_rounds
@@ -265,7 +265,7 @@ class Pricing:
         draws = draws.of(who.clients)
         length = lengths[:, None, draws.network.cell_of]
         seconds = self._cells(draws, self.sizing.seconds(self.load(who, length), draws))
-        return np.asarray(seconds + self._backhaul_seconds(lengths))
+        return np.asarray(seconds + self.backhaul_seconds(lengths))
 
     def client_seconds(
         self, draws: ChannelDraw, who: Participants, lengths: IntArray
@@ -297,7 +297,7 @@ class Pricing:
                 with serving(self.title):
                     self.sizing.serve(load, draws)  # raises if no client can meet its deadline
         whole = np.full(1, self.spec.size, dtype=np.float64)
-        return np.asarray(self.settings.edge_rounds * found + self._backhaul_seconds(whole))
+        return np.asarray(self.settings.edge_rounds * found + self.backhaul_seconds(whole))
 
     def _cells(self, draws: ChannelDraw, seconds: FloatArray) -> FloatArray:
         """Seconds [..., cells] of all edge rounds, from those [..., blocks, senders] of one."""
@@ -305,7 +305,7 @@ class Pricing:
         slowest = draws.network.over_cells(np.maximum, np.broadcast_to(seconds, blocks))
         return np.asarray(self.settings.edge_rounds * slowest.mean(-2))
 
-    def _backhaul_seconds(self, lengths: FloatArray) -> FloatArray:
+    def backhaul_seconds(self, lengths: FloatArray) -> FloatArray:
         """Seconds in which these many parameters go from the cloud to an edge server and back."""
         if not self.hierarchical or self.links.backhaul_bps is None:
             return np.zeros_like(lengths)

@@ -28,6 +28,9 @@ from wirelessfl.submodels.neurons import Neurons, Slot
 from wirelessfl.wording import suggestion
 
 Scheme = Literal["alternate", "all"]
+SHARE_DIGITS = 9
+SHARE_ROUNDING = 1e-9
+"""0.29 * 100 is 28.999999999999996 in float64, but the quota is 29 neurons."""
 
 
 @dataclass(frozen=True)
@@ -165,6 +168,28 @@ def _check_sliceable(name: str, slots: Sequence[Slot], finder: NeuronFinder) -> 
 def even_sizes(total: int, cells: int) -> list[int]:
     """Divide ``total`` evenly over cells; sizes differ by at most one."""
     return [total // cells + (cell < total % cells) for cell in range(cells)]
+
+
+def sizes_by_share(total: int, shares: Sequence[float]) -> list[int]:
+    """Divide ``total`` by shares: the method of largest remainders, with at least one for each.
+
+    A cell whose quota is less than one gets one; then units go to the cells that are furthest below
+    their quotas, or are taken from those that are furthest above. Equal shares give ``even_sizes``.
+
+    Args:
+        total: units to divide, at least the number of shares.
+        shares: relative sizes, > 0.
+    """
+    quotas = np.array(shares, dtype=np.float64) * (total / sum(shares))
+    sizes = np.maximum(np.floor(quotas + SHARE_ROUNDING), 1).astype(np.int64)
+    while (missing := total - int(sizes.sum())) != 0:
+        # Rounded, so that shares of equal remainders are served in the order of the cells.
+        below = np.round(quotas - sizes, SHARE_DIGITS)
+        if missing > 0:
+            sizes[np.argmax(below)] += 1
+        else:
+            sizes[np.argmin(np.where(sizes > 1, below, np.inf))] -= 1
+    return [int(size) for size in sizes]
 
 
 def share_out(sizes: Sequence[int], width: int) -> list[int]:

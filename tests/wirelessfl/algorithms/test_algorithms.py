@@ -49,6 +49,7 @@ def test_one_cell_is_fedavg(config, toy):
         ("hfedavg", {}),
         ("hist", {}),
         ("hist", {"hidden_biases": "local"}),
+        ("hist", {"mask_sizes": "fixed", "mask_shares": (0.7, 0.3)}),
     ],
 )
 @pytest.mark.parametrize("hidden", [(10,), (9, 8, 7)])
@@ -79,7 +80,7 @@ def test_hist_and_hfedavg_equal_a_reference_loop(config, toy, algorithm, own, hi
         sizes[:] = 1.0
     x = objective.spec.from_module(module)
     unsent = torch.zeros(objective.spec.size)
-    if own:
+    if "hidden_biases" in own:
         for layer in setup.planner.model.partition("alternate").layers:
             objective.spec.views(unsent)[f"{layer.name}.bias"][:] = 1.0
     steps_done = 0
@@ -91,6 +92,8 @@ def test_hist_and_hfedavg_equal_a_reference_loop(config, toy, algorithm, own, hi
             for cell in range(2):
                 masks[cell, index[cell][index[cell] >= 0]] = 1.0
             assert (masks.sum(0) >= 1).all()
+            if "mask_shares" in own:
+                assert masks[0].sum() > masks[1].sum()
         edge_models = []
         for cell in range(2):
             members = np.flatnonzero(cell_of == cell)

@@ -25,19 +25,24 @@ def merges_of_cells(draw):
     buffer = draw(st.integers(2, cells))
     hidden = tuple(draw(st.lists(st.integers(1, 12), min_size=1, max_size=3)))
     scheme = draw(st.sampled_from(["alternate", "all"]))
-    return cells, buffer, hidden, scheme, draw(st.integers(0, 99))
+    weights = draw(st.none() | st.lists(st.integers(1, 9), min_size=cells, max_size=cells))
+    return cells, buffer, hidden, scheme, weights, draw(st.integers(0, 99))
 
 
 @given(merges_of_cells())
 def test_reassigned_submodels_stay_disjoint_and_complete(case):
     """In 20 merges with random durations, sizes stay constant and busy cells keep their neurons."""
-    cells, buffer, hidden, scheme, seed = case
+    cells, buffer, hidden, scheme, weights, seed = case
     module = FCNN((5,), 3, hidden=(max(hidden[0], cells), *hidden[1:]))
     spec = ParamSpec.of(module)
     whole = WholeModel(spec, lambda wanted: make_partition(module, spec, wanted), neurons=None)
     network = Network.from_snr(range(cells), cpu_hz=1e9, snr_db=20)
     links = SimpleNamespace(network=network)
-    rule = find_algorithm("hist")(partition=scheme)
+    fixed = {}
+    if weights is not None:
+        shares = tuple(weight / sum(weights) for weight in weights)
+        fixed = {"mask_sizes": "fixed", "mask_shares": shares}
+    rule = find_algorithm("hist")(partition=scheme, **fixed)
     planner = Planner(rule, links, whole, settings=None, stream=Stream(seed))
     context = SimpleNamespace(
         nodes=cells,

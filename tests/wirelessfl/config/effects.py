@@ -98,6 +98,7 @@ FIELDS: dict[str, Callable[[Run], bool]] = {
     "spread_updates": lambda run: False,
     "period": lambda run: False,
     "size_cap": lambda run: False,  # needs optimized sizes
+    "mask_shares": lambda run: False,  # needs fixed sizes
     "mask_overlap": lambda run: run["algorithm"] == "hist",  # else it needs masks of a partition
     "deadline": lambda run: False,  # needs budget deadline
     "coverage_of": lambda run: False,  # needs min_coverage

@@ -76,6 +76,7 @@ VALUES = {
     "trace": "trace.csv",
     "history": 2,
     "deadline": 1.0,
+    "mask_shares": (0.25, 0.25, 0.25, 0.25),
 }
 """Values of flags whose default is None."""
 BASE = {

@@ -12,7 +12,7 @@ from wirelessfl.config.sections.training import TrainingSection
 
 PLACES = ("out", "data_dir")
 """Settings that are paths of output and data."""
-WITHOUT_RESULTS = (*PLACES, "keep_best", "track")
+WITHOUT_RESULTS = (*PLACES, "keep_best", "predicted", "track")
 """Settings that do not change results; runs that differ only in these are equal."""
 SECTIONS: dict[str, type[Section]] = {
     "data": DataSection,

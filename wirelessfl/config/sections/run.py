@@ -78,4 +78,11 @@ class RunSection(Section):
         False,
         description="store what each round costs each client, in clients.csv",
     )
+    predicted: tuple[float, ...] | None = Field(
+        None,
+        min_length=4,
+        max_length=4,
+        description="what a design predicts: global rounds, seconds, joules per client, accuracy; "
+        "shown beside what the run takes",
+    )
     out: Path | None = Field(None, description="run directory (default: a new one in runs/)")

@@ -1,0 +1,315 @@
+"""Local steps, edge rounds, mask sizes, bands, powers and clocks of a whole training together."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from channels.arrays import BoolArray, FloatArray, IntArray
+from solvers.joint.problem import few_units
+from solvers.solution import Solution, Status
+from solvers.training_rounds.problem import Bands, Problem, read_problem
+from solvers.training_rounds.search import Found, Search
+
+PROVEN = 1e-4
+"""Largest relative gap of an optimal design."""
+_BACKEND = "grid and outer approximation"
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingRounds:
+    """A design of all global rounds of a training.
+
+    >>> import solvers
+    >>> plan = solvers.optimize_rounds(
+    ...     [[90.0, 60.0], [50.0, 40.0]],  # R for H = 1 and 5, E = 1 and 2
+    ...     1e4,
+    ...     1e6,
+    ...     [[1e9, 1e9], [1e8, 1e8]],
+    ...     0.1,
+    ...     1e9,
+    ...     1e-28,
+    ...     [1e6, 1e6],
+    ...     10,
+    ...     local_steps=[1, 5],
+    ...     edge_rounds=[1, 2],
+    ... ).value
+    >>> plan.local_steps, plan.edge_rounds, plan.sizes.tolist(), plan.bandwidth_hz.shape
+    (1, 1, [6, 4], (1, 2, 2))
+
+    Args:
+        local_steps: H.
+        edge_rounds: E.
+        largest: m, the limit on the largest mask relative to equal masks that R allows for; the
+            largest mask itself if R does not depend on it.
+        rounds: R, number of global rounds.
+        sizes: units of each cell, [cells]; 1 for cells that train the whole model.
+        seconds: of each draw's global round, [draws].
+        joules: of all clients in each draw's global round, [draws].
+        phase_seconds: end of each cell's local phase, [draws, cells].
+        bandwidth_hz, upload_seconds, power_watts, cpu_hz: of each client, [draws, cells, clients].
+        costs: least cost of the training for H and E, [local steps, edge rounds]; NaN where a bound
+            excludes the pair, inf where it is infeasible.
+        bounds: proven bounds on ``costs``.
+    """
+
+    local_steps: int
+    edge_rounds: int
+    largest: float
+    rounds: float
+    sizes: IntArray
+    seconds: FloatArray
+    joules: FloatArray
+    phase_seconds: FloatArray
+    bandwidth_hz: FloatArray
+    upload_seconds: FloatArray
+    power_watts: FloatArray
+    cpu_hz: FloatArray
+    costs: FloatArray
+    bounds: FloatArray
+
+    @property
+    def total_seconds(self) -> float:
+        """Mean seconds of the training."""
+        return float(self.rounds * self.seconds.mean())
+
+    @property
+    def total_joules(self) -> float:
+        """Mean joules of all clients in the training."""
+        return float(self.rounds * self.joules.mean())
+
+
+def optimize_rounds(
+    rounds: ArrayLike,
+    bits_per_unit: ArrayLike,
+    cycles_per_unit: ArrayLike,
+    gain_per_noise: ArrayLike,
+    max_power_watts: ArrayLike,
+    max_cpu_hz: ArrayLike,
+    kappa: ArrayLike,
+    bandwidth_hz: ArrayLike,
+    total: int | None,
+    *,
+    local_steps: ArrayLike,
+    edge_rounds: ArrayLike,
+    largest: ArrayLike | None = None,
+    weights: tuple[float, float] = (1.0, 0.0),
+    max_seconds: float | None = None,
+    offset_bits: ArrayLike = 0.0,
+    offset_cycles: ArrayLike = 0.0,
+    cap: ArrayLike | None = None,
+    lower: ArrayLike = 0,
+    granularity: int = 1,
+    extra_seconds: ArrayLike = 0.0,
+    bands: Bands = "optimal",
+) -> Solution[TrainingRounds]:
+    """Find local steps, edge rounds, mask sizes, bands, powers and clocks that cost the least.
+
+    A global round is E local phases of H local steps each, and what follows them. Solves
+
+        min  R(m, H, E) x mean over draws of (w_T seconds + w_E joules) of a global round,
+        seconds = max_j (E t_j + extra_seconds_j),  joules = E sum_j V_j(p_j, t_j; H)
+
+    over H, E and m of a grid; over integers p_j in [lower_j, cap_j], multiples of ``granularity``,
+    with sum_j p_j = total and max_j p_j <= m total / cells, which all draws share; and, in each
+    draw, over the bands, powers, CPU frequencies and ends t_j of the local phases, with V_j the
+    least energy as in ``allocate_energy``. Draws are a sample of the channels: the mean over them
+    is an estimate, see ``evaluate_rounds``.
+
+    >>> import solvers
+    >>> solution = solvers.optimize_rounds(
+    ...     [[90.0, 60.0], [50.0, 40.0]],  # R for H = 1 and 5, E = 1 and 2
+    ...     1e4,
+    ...     1e6,
+    ...     [[1e9, 1e9], [1e8, 1e8]],
+    ...     0.1,
+    ...     1e9,
+    ...     1e-28,
+    ...     [1e6, 1e6],
+    ...     10,
+    ...     local_steps=[1, 5],
+    ...     edge_rounds=[1, 2],
+    ...     weights=(1.0, 10.0),
+    ... )
+    >>> solution.status.name, solution.value.local_steps, solution.gap < 1e-4
+    ('OPTIMAL', 1, True)
+
+    Args:
+        rounds: R, number of global rounds until the target, [local steps, edge rounds], or
+            [largest, local steps, edge rounds] with ``largest``; inf where it is never reached.
+        bits_per_unit: [draws, cells, clients], bits that a client sends per unit (neuron) of its
+            cell's submodel; 0, with 0 cycles, for clients that a smaller cell lacks.
+        cycles_per_unit: [draws, cells, clients], CPU cycles per unit and local step.
+        gain_per_noise: [draws, cells, clients], power gain / noise density in Hz/W.
+        max_power_watts, max_cpu_hz, kappa: [draws, cells, clients], as for ``allocate_energy``.
+        bandwidth_hz: [draws, cells], the band of each cell in Hz.
+        total: number of units to allocate; None if all cells train the whole model, which is one
+            unit.
+        local_steps, edge_rounds: H and E of the grid, increasing.
+        largest: m of the grid, increasing: limits on the largest mask relative to equal masks.
+        weights: w_T and w_E, cost of a second and of a joule of all clients; w_T > 0, or there is
+            ``max_seconds``.
+        max_seconds: limit on the seconds of the training; in each draw, a round may take
+            max_seconds / R.
+        offset_bits, offset_cycles: [draws, cells, clients], of layers that all cells share, cycles
+            per local step.
+        cap, lower, granularity: bounds of the sizes, as for ``optimize_mask_sizes``; with equal
+            ``cap`` and ``lower`` the masks are fixed.
+        extra_seconds: [draws, cells], seconds of a global round besides the local phases.
+        bands: "optimal"; or "equal", at full power and speed, for comparison.
+
+    Arrays are broadcast; [cells, clients] is one draw.
+
+    Returns:
+        ``TrainingRounds``. The objective is the mean cost of the training; no design of the grid
+        costs less than the bound. Designs with a gap up to 1e-4 are OPTIMAL. Where offsets are not
+        those of the same number of units for bits and cycles of all clients of a cell, the bound
+        leaves out part of them, and the status may be FEASIBLE. With w_E = 0, plans have the least
+        energy for their ends. Infeasible problems have no value, and the message names the
+        constraint and the shortfall.
+
+    Raises:
+        ValueError: an argument is out of range, shapes do not fit, or settings conflict.
+
+    The convexity in sizes, bands, powers, clocks and ends together follows from that in bands and
+    times (Mo and Xu, arXiv:2003.00199) by perspectives; sizes by outer approximation (Duran and
+    Grossmann, Mathematical Programming 36, 1986).
+    """
+    start = time.perf_counter()
+    clients = {
+        "bits_per_unit": bits_per_unit,
+        "cycles_per_unit": cycles_per_unit,
+        "offset_bits": offset_bits,
+        "offset_cycles": offset_cycles,
+        "gain_per_noise": gain_per_noise,
+        "max_power_watts": max_power_watts,
+        "max_cpu_hz": max_cpu_hz,
+        "kappa": kappa,
+    }
+    problem = read_problem(
+        rounds,
+        clients,
+        bandwidth_hz,
+        total,
+        (local_steps, edge_rounds, largest),
+        (weights, max_seconds, extra_seconds),
+        (cap, lower, granularity),
+        bands,
+    )
+    reason = _impossible(problem)
+    if reason:
+        return _infeasible(reason, start)
+    search = Search(problem)
+    if not search.alive.any():
+        return _infeasible(_too_late(search), start)
+    found = search.run()
+    return _solution(search, found, start)
+
+
+def _impossible(problem: Problem) -> str:
+    """Why no sizes are possible at any point of the grid, or ""."""
+    if not np.isfinite(problem.rounds).any():
+        return "rounds is inf everywhere: no point of the grid reaches the target"
+    good = problem.sizes.feasible()
+    if not good.any():
+        last = len(good) - 1
+        text = problem.sizes.explain(last)
+        return (
+            text
+            if np.isnan(problem.largest[last])
+            else (f"with largest {problem.largest[last]:g}: {text}")
+        )
+    if not np.isfinite(problem.rounds[good]).any():
+        return "rounds is inf wherever largest allows for sizes"
+    row = int(np.flatnonzero(good)[-1])
+    why = problem.named(problem.low[row])
+    if why:
+        return why
+    if problem.high[row].sum() < problem.quota:
+        units = int(problem.high[row].sum()) * problem.sizes.cells.step
+        return few_units(problem.sizes.total, units, problem.named(np.ones(problem.shape[1])))
+    return ""
+
+
+def _infeasible(message: str, start: float) -> Solution[TrainingRounds]:
+    wall = time.perf_counter() - start
+    return Solution(None, np.inf, np.inf, 0.0, Status.INFEASIBLE, _BACKEND, wall, message)
+
+
+def _too_late(search: Search) -> str:
+    """How many seconds the fastest design needs if the slowest draw counts."""
+    problem = search.problem
+    good = problem.sizes.feasible()[:, None, None] & np.isfinite(problem.rounds)
+    rounds = np.where(good, problem.rounds, 1.0)
+    low = problem.low[:, None, None]
+    high = problem.high[:, None, None]
+
+    def fits(seconds: FloatArray) -> BoolArray:
+        latest = (seconds[..., None] - search.shared) / problem.edge_rounds[:, None]
+        most = np.minimum(search.largest(latest), high)
+        return np.asarray((most >= low).all(-1) & (most.sum(-1) >= problem.quota))
+
+    begin = np.zeros(rounds.shape)
+    end = np.full(rounds.shape, problem.max_seconds / rounds)
+    for _ in range(200):
+        more = ~fits(end)
+        if not more.any():
+            break
+        end = np.where(more, 2 * end, end)
+    for _ in range(60):
+        middle = (begin + end) / 2
+        good_ = fits(middle)
+        begin, end = np.where(good_, begin, middle), np.where(good_, middle, end)
+    total = np.where(good, problem.rounds, np.inf) * end
+    m, h, e = np.unravel_index(int(total.argmin()), total.shape)
+    least = float(total[m, h, e])
+    return (
+        f"max_seconds is {problem.max_seconds:g}: even the fastest design needs {least:.6g} s, "
+        f"{least - problem.max_seconds:.3g} s more, in its slowest draw at full power and speed "
+        f"(H = {problem.local_steps[h]}, E = {problem.edge_rounds[e]})"
+    )
+
+
+def _solution(search: Search, found: Found, start: float) -> Solution[TrainingRounds]:
+    problem = search.problem
+    m, h, e = found.point
+    phases = search.phases(found.point, found.steps)
+    times, joules = int(problem.edge_rounds[e]), phases.joules[0]
+    rounds = float(problem.rounds[m, h, e])
+    seconds = times * phases.ends[0] + search.shared
+    second, joule = problem.weights
+    cost = rounds * float((second * seconds + joule * times * joules).mean())
+    costs, bounds = found.costs.copy(), found.bounds
+    costs[m, h, e] = cost
+    bound = min(float(np.nanmin(bounds)), cost)
+    sizes = problem.whole(found.steps)
+    share = float(problem.largest[m])
+    if np.isnan(share):
+        share = float(sizes.max() * problem.shape[1] / max(int(sizes.sum()), 1))
+    finite = np.where(np.isnan(costs), np.inf, costs)
+    at = finite.argmin(0)
+    known = np.take_along_axis(costs, at[None], 0)[0]
+    band, window, power, clock = phases.clients
+    value = TrainingRounds(
+        int(problem.local_steps[h]),
+        times,
+        share,
+        rounds,
+        sizes,
+        seconds,
+        times * joules,
+        phases.until[0],
+        band[0],
+        window[0],
+        power[0],
+        clock[0],
+        known,
+        bounds.min(0),
+    )
+    gap = abs(cost - bound) / cost if cost else 0.0
+    wall = time.perf_counter() - start
+    status = Status.of_gap(gap, PROVEN)
+    return Solution(value, cost, bound, gap, status, _BACKEND, wall, found.message)

@@ -1,0 +1,280 @@
+"""Designs a run: algorithm, local steps, edge rounds, clients, masks, uplink and allocation."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from torch import nn
+
+from channels import Network
+from channels.validation import whole_number
+from solvers import Solution, Status
+from wirelessfl.codesign.designs import Design, Interval, Prediction
+from wirelessfl.codesign.families import (
+    at_target,
+    base_config,
+    designed_config,
+    names_of,
+    with_algorithm,
+)
+from wirelessfl.codesign.goals import Curve, Goal
+from wirelessfl.codesign.masks import divides
+from wirelessfl.codesign.pilots import Pilots, pilot
+from wirelessfl.codesign.pilots.pilot import STEPS
+from wirelessfl.codesign.reports import Reports
+from wirelessfl.codesign.search import OPTIMIZED, Alternatives, Choice, Family, Search, best_of
+from wirelessfl.codesign.spaces import Space
+from wirelessfl.codesign.ways import UPLINKS_IN_ROUNDS, ways
+from wirelessfl.config import Config
+from wirelessfl.data import Data
+from wirelessfl.errors import ConfigError
+from wirelessfl.setup.arguments import check_objects
+from wirelessfl.setup.given_objects import GivenObjects, configured, naming_network
+from wirelessfl.setup.planners import plan_without_data
+from wirelessfl.wording import shown
+
+EVALUATED = 4
+"""Number of draws of the evaluation, relative to those of the design."""
+LONGER = 2.0
+"""Limit on the rounds of a designed run, relative to the predicted ones."""
+
+
+def design(
+    config: Config | Mapping[str, Any] | str | Path,
+    *,
+    network: Network | str | None = None,
+    model: nn.Module | None = None,
+    data: Data | None = None,
+    target: float | None = None,
+    objective: Any = None,
+    max_seconds: float | None = None,
+    max_client_joules: float | None = None,
+    among: Sequence[str] | str | None = None,
+    uplinks: Sequence[str] = UPLINKS_IN_ROUNDS,
+    local_steps: Sequence[int] | int | None = None,
+    edge_rounds: Sequence[int] | int | None = None,
+    clients: Sequence[int] | int | None = None,
+    curve: Curve | Mapping[str, Curve] | None = None,
+    pilots: int = 8,
+    pilot_steps: int = STEPS,
+    jobs: int = 1,
+    root: str | Path = "runs/pilots",
+    draws: int = 16,
+    on_note: Callable[[str], None] | None = None,
+) -> Solution[Design]:
+    """Choose how to train over a network."""
+    started = time.perf_counter()
+    goal = Goal.of(target, objective, max_seconds, max_client_joules)
+    count = _draws(draws)
+    check_objects(model=model)
+    config, network = naming_network(config, network)
+    given = GivenObjects.of(model, data, network)
+    base = base_config(configured(config, given))
+    named = {name: with_algorithm(base, name) for name in names_of(among, base)}
+    planners = {name: plan_without_data(each, given).planner for name, each in named.items()}
+    number = next(iter(planners.values())).network.clients
+    space = Space.of(base, local_steps, edge_rounds, clients, number)
+    among_ways = ways([uplinks] if isinstance(uplinks, str) else list(uplinks), goal)
+
+    def trained(name: str) -> Pilots:
+        """The pilots of an algorithm."""
+        algorithm, cells = planners[name].algorithm, planners[name].network.cells
+        found = pilot(
+            at_target(named[name], goal.target),
+            local_steps=_several(space.local_steps, local_steps),
+            edge_rounds=_several(space.edge_rounds, edge_rounds) if cells > 1 else None,
+            clients=[number if some is None else some for some in space.clients]
+            if len(space.clients) > 1
+            else (),
+            masks=divides(algorithm, cells),
+            count=pilots,
+            steps=pilot_steps,
+            root=root,
+            jobs=jobs,
+            model=model,
+            data=data,
+            network=network,
+        )
+        if on_note is not None:
+            on_note(f"{name}: {found}, {found.wall_seconds:.1f} s of wall-clock time")
+        return found
+
+    curves, runs = _curves(curve, named, trained)
+    families = [Family(name, named[name], planners[name], curves[name]) for name in named]
+    search = Search(goal, space, among_ways, count)
+    found = search.alternatives(families)
+    best, others = _best(search, found)
+    if best is None:
+        raise ConfigError(_unreachable(goal, families, found))
+    predicted = _predicted(goal, best, count)
+    made = Design(
+        config=_config(best, goal, predicted),
+        goal=goal,
+        choice=best,
+        predicted=predicted,
+        trainings=sum(len(each) for each in runs),
+        wall_seconds=sum(each.wall_seconds for each in runs),
+        reports=Reports(search, [*found, *others], best),
+    )
+    objective_value = best.score if goal.target is not None else -best.score
+    return Solution(
+        made,
+        objective_value,
+        math.nan,
+        math.nan,
+        Status.FEASIBLE,
+        "enumeration",
+        time.perf_counter() - started,
+        "the rounds are those of a fitted learning curve",
+    )
+
+
+def _several(numbers: Sequence[int], given: Any) -> Sequence[int] | None:
+    """Given numbers from which pilots can choose; None for those of pilots, which are more."""
+    return None if given is None or len(numbers) < 2 else numbers
+
+
+def _draws(draws: Any) -> int:
+    try:
+        count = whole_number("draws", draws)
+    except TypeError as error:
+        raise ConfigError(f"draws is {shown(draws)}: give an integer >= 2.") from error
+    if count < 2:
+        raise ConfigError(f"draws is {count}: give an integer >= 2.")
+    return count
+
+
+def _curves(
+    curve: Curve | Mapping[str, Curve] | None,
+    named: Mapping[str, Config],
+    trained: Callable[[str], Pilots],
+) -> tuple[dict[str, Curve], list[Pilots]]:
+    """The learning curve of each algorithm, and the pilots behind them.
+
+    Args:
+        curve: given curves; None to fit them to pilots.
+        named: the settings of each algorithm.
+        trained: returns the pilots of an algorithm.
+
+    Raises:
+        ConfigError: a curve is missing, or cannot be fitted.
+    """
+    if curve is None:
+        found = {name: trained(name) for name in named}
+        return {name: each.curve() for name, each in found.items()}, list(found.values())
+    if not isinstance(curve, Mapping):
+        if len(named) > 1:
+            raise ConfigError(
+                f"curve is one for {len(named)} algorithms: give one for each, by name."
+            )
+        return dict.fromkeys(named, curve), []
+    missing = [name for name in named if name not in curve]
+    if missing:
+        raise ConfigError(f"curve has no entry {missing[0]!r}: give one for each algorithm.")
+    return {name: curve[name] for name in named}, []
+
+
+def _best(
+    search: Search, found: Sequence[Alternatives]
+) -> tuple[Choice | None, list[Alternatives]]:
+    """The best design, and those that have been added to find it."""
+    added: list[Alternatives] = []
+    best = best_of([choice for each in found if (choice := each.best()) is not None])
+    if best is None:
+        return None, added
+    if best.way.saves and search.goal.saves_energy:
+        added += search.finer(best)
+    if best.shares is not None or best.masks:
+        added += search.optimized(best)
+    return best_of([best, *(c for each in added if (c := each.best()) is not None)]), added
+
+
+def _predicted(goal: Goal, best: Choice, draws: int) -> Prediction:
+    """What the run of a design should take, by other draws than those of the design."""
+    costs = best.family.sample(best.clients, EVALUATED * draws, "design evaluation")
+    found = best.costs(costs)
+    (seconds,), (joules,) = (mean.ravel() for mean in found.means)
+    where = best.where(costs.planner.network.clients)
+    rounds = best.rounds
+    low = high = rounds
+    accuracy = goal.target
+    interval = getattr(best.family.curve, "interval", None)
+    if accuracy is None:
+        rounds = float(goal.rounds(best.family.curve, np.array(seconds), np.array(joules), **where))
+        low = high = rounds
+        accuracy = float(best.family.curve.accuracy(rounds, **where))
+    elif interval is not None:
+        low, high = (float(end) for end in interval(goal.target, **where))
+    return Prediction(
+        Interval(rounds, low, high),
+        Interval(rounds * seconds, low * seconds, high * seconds),
+        Interval(rounds * joules, low * joules, high * joules),
+        accuracy,
+        best.rounds * best.seconds,
+        best.rounds * best.joules,
+    )
+
+
+def _config(best: Choice, goal: Goal, predicted: Prediction) -> Config:
+    """The configuration of a design."""
+    training: dict[str, Any] = {"local_steps": best.local_steps}
+    if best.family.planner.hierarchical:
+        training["edge_rounds"] = best.edge_rounds
+    if best.clients is not None:
+        training["clients_per_round"] = best.clients
+    evaluation: dict[str, Any] = {}
+    most = predicted.rounds.high if math.isfinite(predicted.rounds.high) else 0.0
+    if goal.target is not None:
+        training["rounds"] = math.ceil(LONGER * max(predicted.rounds.value, most))
+        evaluation = {"target": goal.target, "stop_at_target": True}
+    elif goal.max_seconds is not None:
+        training["max_seconds"] = goal.max_seconds
+        training["rounds"] = math.ceil(LONGER * predicted.rounds.value)
+    if goal.target is None and goal.max_client_joules is not None:
+        training["rounds"] = max(1, math.floor(predicted.rounds.value))
+    masks: dict[str, Any] | None = None
+    if best.masks == OPTIMIZED:
+        masks = {"mask_sizes": "optimized"}
+    elif best.shares is not None:
+        masks = {"mask_sizes": "fixed", "mask_shares": list(best.shares)}
+    return designed_config(
+        best.family.config,
+        uplink={"name": best.way.name, **best.way.settings},
+        masks=masks,
+        training=training,
+        evaluation=evaluation,
+        run={"predicted": predicted.numbers},
+    )
+
+
+def _unreachable(goal: Goal, families: Sequence[Family], found: Sequence[Alternatives]) -> str:
+    """Why no design meets the goal."""
+    if goal.target is None:
+        return f"no design trains a round within {goal.limits}: raise the limit."
+    reached = [each for each in found if np.isfinite(each.rounds).any()]
+    if reached:
+        return (
+            f"no design reaches {goal.target:g} within {goal.limits}: the soonest takes "
+            f"{min(_least(each.rounds * each.seconds) for each in reached):.4g} s, and the most "
+            f"frugal {min(_least(each.rounds * each.joules) for each in reached):.4g} J per "
+            "client. Raise the limit, or lower the target."
+        )
+    largest = max(_largest(family.curve) for family in families)
+    return (
+        f"target={goal.target:g} is not reached by any design: the largest accuracy that the "
+        f"pilots have reached is {largest:.4g}. Lower target, or train longer pilots."
+    )
+
+
+def _least(values: Any) -> float:
+    return float(np.nanmin(np.where(np.isfinite(values), values, np.inf)))
+
+
+def _largest(curve: Curve) -> float:
+    return float(max(getattr(curve, "targets", [0.0])))

@@ -1,0 +1,117 @@
+"""A design: a configuration, what it should take, and what its choices bought."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from wirelessfl.codesign.goals import Goal
+from wirelessfl.codesign.reports import Reports
+from wirelessfl.codesign.search import Choice
+from wirelessfl.config import Config
+from wirelessfl.errors import ConfigError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+class Interval(NamedTuple):
+    """A predicted number, with an interval of 90 %.
+
+    Args:
+        value: the prediction.
+        low, high: ends of the interval; ``value`` if there is none.
+    """
+
+    value: float
+    low: float
+    high: float
+
+
+class Prediction(NamedTuple):
+    """What the run of a design should take.
+
+    Args:
+        rounds: global rounds.
+        seconds: simulated seconds, by other draws of channels than those of the design.
+        joules: mean over the clients, by the same draws.
+        accuracy: validation accuracy at the end.
+        design_seconds, design_joules: seconds and joules by the draws of the design, which has been
+            chosen for them.
+    """
+
+    rounds: Interval
+    seconds: Interval
+    joules: Interval
+    accuracy: float
+    design_seconds: float
+    design_joules: float
+
+    @property
+    def numbers(self) -> tuple[float, float, float, float]:
+        """Rounds, seconds, joules per client and accuracy."""
+        return self.rounds.value, self.seconds.value, self.joules.value, self.accuracy
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Design:
+    """A run that has been designed; ``wirelessfl.run(design.config)`` trains it.
+
+    Args:
+        config: its configuration.
+        goal: what it is for.
+        choice: what has been chosen.
+        predicted: rounds, seconds and joules that it should take.
+        trainings: number of pilots.
+        wall_seconds: wall-clock seconds of the pilots.
+        reports: the other designs that have been compared.
+    """
+
+    config: Config
+    goal: Goal
+    choice: Choice
+    predicted: Prediction
+    trainings: int
+    wall_seconds: float
+    reports: Reports
+
+    def __repr__(self) -> str:
+        """One line."""
+        rounds, seconds, joules, accuracy = self.predicted.numbers
+        return (
+            f"<Design: {self.choice.title}; {accuracy:g} in {rounds:.4g} rounds, {seconds:.4g} s, "
+            f"{joules:.4g} J per client>"
+        )
+
+    def save(self, path: str | Path) -> Path:
+        """Write the configuration as TOML, for ``wirelessfl run --config``.
+
+        Raises:
+            ConfigError: the file cannot be written.
+        """
+        path = Path(path)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(self.config.to_toml(), encoding="utf-8")
+        except OSError as error:
+            raise ConfigError(f"save is {path}: {error.strerror}. Choose another file.") from error
+        return path
+
+    def table(self) -> str:
+        """The prediction, what each choice bought, the runner-up and the front, as text."""
+        from wirelessfl.codesign.tables import design_table
+
+        return design_table(self)
+
+    def plot(self) -> Figure:
+        """A heat map over local steps and edge rounds, and seconds against joules."""
+        from wirelessfl.codesign.pictures import design_figure
+
+        return design_figure(self)
+
+    def facts(self) -> dict[str, Any]:
+        """The design as numbers and names, for JSON."""
+        from wirelessfl.codesign.tables import design_facts
+
+        return design_facts(self)

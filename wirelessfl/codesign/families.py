@@ -1,0 +1,150 @@
+"""The configurations that a design compares and the one that it returns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+from wirelessfl.config import Config
+from wirelessfl.config.kinds import class_of
+from wirelessfl.config.tables import given_places
+from wirelessfl.errors import ConfigError
+from wirelessfl.wording import shown
+
+VALIDATION = 0.1
+"""Fraction of the training data that pilots and designs hold out, unless the settings give one."""
+DESIGNED = {
+    "algorithm": ("mask_sizes", "mask_shares"),
+    "uplink": ("allocation", "order", "round_deadline", "energy_weight", "late"),
+}
+"""Settings that a design chooses, by table."""
+OF_MASKS = ("mask_sizes", "mask_shares", "size_cap", "mask_overlap")
+
+
+def base_config(config: Config) -> Config:
+    """The settings that all designs share: with validation data, without what is designed.
+
+    Args:
+        config: the given settings, resolved.
+
+    Raises:
+        ConfigError: there is nothing to design, or no validation data.
+    """
+    if config.regime != "rounds" or config.task:
+        raise ConfigError(
+            f"schedule {config.schedule['name']!r} with algorithm {config.algorithm['name']!r} has "
+            "no common rounds of H local steps and E edge rounds to design: choose an algorithm in "
+            'rounds, such as hfedavg or hist, with schedule "rounds", without sessions and tasks.'
+        )
+    if config.training.local_epochs is not None:
+        raise ConfigError(
+            f"local_epochs={config.training.local_epochs:g} conflicts with design, which chooses "
+            "the number of local steps: leave it out."
+        )
+    if config.evaluation.monitor not in (None, "accuracy", "validation_accuracy"):
+        raise ConfigError(
+            f"monitor={config.evaluation.monitor!r} conflicts with design, whose targets are "
+            "validation accuracies: leave it out."
+        )
+    tables = config.given_tables()
+    data = dict(tables.get("data", {}))
+    if not config.data.validation_fraction:
+        if ("data", "validation_fraction") in given_places(tables):
+            raise ConfigError(
+                "validation_fraction is 0: designs are fitted to validation accuracies, never to "
+                f"test data. Give a fraction above 0, or leave it out for {VALIDATION:g}."
+            )
+        data["validation_fraction"] = VALIDATION
+    tables["data"] = data
+    for table, names in DESIGNED.items():
+        if isinstance(tables.get(table), Mapping):
+            tables[table] = {k: v for k, v in tables[table].items() if k not in names}
+    tables["uplink"] = {"name": "tdma"}
+    evaluation = dict(tables.get("evaluation", {}))
+    for name in ("target", "stop_at_target", "patience", "min_delta"):
+        evaluation.pop(name, None)
+    training = dict(tables.get("training", {}))
+    for name in ("max_seconds", "client_joules"):
+        training.pop(name, None)
+    run = {k: v for k, v in tables.get("run", {}).items() if k not in ("out", "predicted")}
+    tables |= {"evaluation": evaluation, "training": training, "run": run}
+    return Config.of(tables, loose=given_places(tables))
+
+
+def with_algorithm(config: Config, name: str) -> Config:
+    """The settings with another algorithm, which keeps those that it shares with the given one.
+
+    Raises:
+        ConfigError: the algorithm is unknown, or does not work with the other settings.
+    """
+    given = config.given_tables()["algorithm"]
+    if name == given["name"]:
+        return config
+    local = {"local": given["local"]} if "local" in given else {}
+    table = {"name": name}
+    known = {entry.name for entry in fields(class_of({**table, **local}))}
+    table |= {key: value for key, value in given.items() if key in known and key != "name"}
+    tables = {**config.given_tables(), "algorithm": table}
+    found = Config.of(tables, loose=given_places(tables))
+    if found.regime != "rounds":
+        raise ConfigError(
+            f"among contains {name!r}, which has no common rounds of H local steps and E edge "
+            "rounds to design: leave it out."
+        )
+    return found
+
+
+def at_target(config: Config, target: float | None) -> Config:
+    """The settings of pilots, which end at the target; None if there is none."""
+    tables = config.given_tables()
+    if target is None:
+        return config
+    return Config.of(tables | {"evaluation": {**tables.get("evaluation", {}), "target": target}})
+
+
+def names_of(among: Any, config: Config) -> list[str]:
+    """The algorithms to compare; None for that of the settings.
+
+    Raises:
+        ConfigError: they are not names.
+    """
+    own = str(config.algorithm["name"])
+    names = [own] if among is None else among
+    listed = [names] if isinstance(names, str) else names
+    if not isinstance(listed, Sequence) or not all(isinstance(name, str) for name in listed):
+        raise ConfigError(f"among is {shown(among)}: give names of algorithms, e.g. hfedavg,hist.")
+    if not listed:
+        raise ConfigError("among is empty: give names of algorithms, e.g. hfedavg,hist.")
+    return list(dict.fromkeys(listed))
+
+
+def designed_config(
+    config: Config,
+    *,
+    uplink: Mapping[str, Any],
+    masks: Mapping[str, Any] | None,
+    training: Mapping[str, Any],
+    evaluation: Mapping[str, Any],
+    run: Mapping[str, Any],
+) -> Config:
+    """The configuration of a design: ``config`` with these settings.
+
+    Args:
+        config: the settings of its algorithm.
+        uplink: the table of the uplink.
+        masks: settings of HIST's mask sizes, which replace those of the algorithm; None to keep
+            them.
+        training, evaluation, run: settings that replace those of their tables.
+    """
+    tables = config.given_tables()
+    algorithm = dict(tables["algorithm"])
+    if masks is not None:
+        kept = {key: value for key, value in algorithm.items() if key not in OF_MASKS}
+        algorithm = kept | dict(masks)
+    changes = {"training": training, "evaluation": evaluation, "run": run}
+    tables |= {
+        section: {**tables.get(section, {}), **values} for section, values in changes.items()
+    }
+    tables |= {"algorithm": algorithm, "uplink": dict(uplink)}
+    return Config.of(tables)

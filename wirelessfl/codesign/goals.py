@@ -1,0 +1,213 @@
+"""What a design is for: a target accuracy at the least cost, or the most accuracy in a budget."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from channels.arrays import FloatArray
+from wirelessfl.errors import ConfigError
+from wirelessfl.wording import shown
+
+NAMED = {"seconds": (1.0, 0.0), "joules": (0.0, 1.0)}
+"""Weights of seconds and joules of the objectives with a name."""
+SLACK = 1 + 1e-9
+"""Relative excess over a budget that rounding errors explain."""
+
+
+class Curve(Protocol):
+    """Number of global rounds to a target, see ``wirelessfl.RoundsCurve``."""
+
+    def rounds(
+        self,
+        target: float,
+        local_steps: ArrayLike,
+        edge_rounds: ArrayLike,
+        clients: ArrayLike | None = None,
+        largest: ArrayLike = 1.0,
+        noise: ArrayLike = 0.0,
+    ) -> FloatArray:
+        """Rounds to the target; inf where it is not reached."""
+
+    def accuracy(
+        self,
+        rounds: ArrayLike,
+        local_steps: ArrayLike,
+        edge_rounds: ArrayLike,
+        clients: ArrayLike | None = None,
+        largest: ArrayLike = 1.0,
+        noise: ArrayLike = 0.0,
+    ) -> FloatArray:
+        """Largest target that is reached within a number of rounds."""
+
+
+@dataclass(frozen=True)
+class Goal:
+    """Objective and limits of a design; created by :meth:`of`.
+
+    Args:
+        target: validation accuracy to reach; None for the most accuracy within the limits.
+        weights: w_T and w_E of w_T seconds + w_E joules, where joules are means over the clients.
+        max_seconds: limit on the simulated seconds of the run; None for no limit.
+        max_client_joules: limit on the joules of the run, mean over the clients; None for none.
+    """
+
+    target: float | None
+    weights: tuple[float, float]
+    max_seconds: float | None = None
+    max_client_joules: float | None = None
+
+    @classmethod
+    def of(
+        cls,
+        target: float | None,
+        objective: Any,
+        max_seconds: float | None,
+        max_client_joules: float | None,
+    ) -> Goal:
+        """The goal of these arguments of ``wirelessfl.design``.
+
+        Raises:
+            ConfigError: a value is wrong, there is neither a target nor a limit, or the least
+                energy is wanted without a limit on seconds.
+        """
+        limits = {"max_seconds": max_seconds, "max_client_joules": max_client_joules}
+        for name, value in limits.items():
+            if value is not None and not _positive(value):
+                raise ConfigError(f"{name} is {shown(value)}: give a finite number above 0.")
+        if target is None:
+            if max_seconds is None and max_client_joules is None:
+                raise ConfigError(
+                    "no target and no budget: give target, the validation accuracy to reach, or "
+                    "max_seconds or max_client_joules for the most accuracy within it."
+                )
+            if objective is not None:
+                raise ConfigError(
+                    f"objective={shown(objective)} needs a target: without one, accuracy is the "
+                    "objective. Give target, or leave objective out."
+                )
+            return cls(None, (0.0, 0.0), max_seconds, max_client_joules)
+        if not _positive(target) or target > 1:
+            raise ConfigError(f"target is {shown(target)}: give an accuracy > 0 and <= 1.")
+        weights = _weights("seconds" if objective is None else objective)
+        if weights[0] == 0 and max_seconds is None:
+            raise ConfigError(
+                "objective is joules alone: slower clocks always save more, so that no design is "
+                "the best. Give max_seconds, or weights of seconds and joules, e.g. 1,10."
+            )
+        return cls(float(target), weights, max_seconds, max_client_joules)
+
+    @property
+    def seconds_only(self) -> bool:
+        """Whether joules decide nothing but ties."""
+        return self.weights[1] == 0 and self.max_client_joules is None
+
+    @property
+    def saves_energy(self) -> bool:
+        """Whether powers and clocks below the largest ones can be better."""
+        if self.target is None:  # without a limit on seconds, rounds could take forever
+            return None not in (self.max_seconds, self.max_client_joules)
+        return not self.seconds_only
+
+    @property
+    def title(self) -> str:
+        """The objective in words, with its unit."""
+        if self.target is None:
+            return "validation accuracy"
+        for name, weights in NAMED.items():
+            if weights == self.weights:
+                return f"{name} to {self.target:g}" + (" per client" if name == "joules" else "")
+        time, energy = self.weights
+        return f"{time:g} x seconds + {energy:g} x joules per client to {self.target:g}"
+
+    @property
+    def limits(self) -> str:
+        """The limits in words; empty if there are none."""
+        found = []
+        if self.max_seconds is not None:
+            found.append(f"{self.max_seconds:g} s")
+        if self.max_client_joules is not None:
+            found.append(f"{self.max_client_joules:g} J per client")
+        return " and ".join(found)
+
+    def rounds(
+        self, curve: Curve, seconds: FloatArray, joules: FloatArray, **where: Any
+    ) -> FloatArray:
+        """Number of global rounds of designs.
+
+        Args:
+            curve: rounds to a target.
+            seconds, joules: costs of a global round.
+            where: ``local_steps``, ``edge_rounds``, ``clients`` and ``largest`` of the designs.
+        """
+        if self.target is not None:
+            return np.asarray(curve.rounds(self.target, **where), dtype=np.float64)
+        affordable = np.full(np.shape(seconds), np.inf)
+        if self.max_seconds is not None:
+            affordable = np.minimum(affordable, self.max_seconds / seconds)
+        if self.max_client_joules is not None:
+            affordable = np.minimum(affordable, self.max_client_joules / joules)
+        return np.asarray(affordable)
+
+    def score(
+        self,
+        curve: Curve,
+        rounds: FloatArray,
+        seconds: FloatArray,
+        joules: FloatArray,
+        **where: Any,
+    ) -> FloatArray:
+        """What is minimised: the weighted cost of the run, or minus its accuracy; inf if not met.
+
+        Args:
+            curve: rounds to a target.
+            rounds: number of global rounds.
+            seconds, joules: costs of a global round.
+            where: as in :meth:`rounds`.
+        """
+        with np.errstate(invalid="ignore"):
+            time, energy = rounds * seconds, rounds * joules
+        if self.target is None:
+            found = np.full(np.shape(rounds), np.inf)
+            able = np.isfinite(seconds) & (rounds > 0)
+            accuracy = np.broadcast_to(
+                curve.accuracy(np.where(able, rounds, 1.0), **where), able.shape
+            )
+            found[able] = -accuracy[able]
+            return found
+        score = self.weights[0] * time
+        if self.weights[1] > 0:
+            score = score + self.weights[1] * energy
+        late = ~np.isfinite(time)
+        if self.max_seconds is not None:
+            late |= ~(time <= self.max_seconds * SLACK)
+        if self.max_client_joules is not None:
+            late |= ~(energy <= self.max_client_joules * SLACK)
+        return np.where(late, np.inf, score)
+
+
+def _positive(value: Any) -> bool:
+    number = not isinstance(value, bool) and isinstance(value, int | float | np.number)
+    return number and 0 < float(value) < math.inf
+
+
+def _weights(objective: Any) -> tuple[float, float]:
+    """The weights of an objective.
+
+    Raises:
+        ConfigError: it is neither a name nor two weights.
+    """
+    if isinstance(objective, str) and objective in NAMED:
+        return NAMED[objective]
+    remedy = 'give "seconds", "joules", or two weights >= 0, of seconds and of joules per client'
+    if isinstance(objective, str) or not isinstance(objective, Sequence) or len(objective) != 2:
+        raise ConfigError(f"objective is {shown(objective)}: {remedy}.")
+    fits = [_positive(weight) or weight == 0 for weight in objective]
+    if not all(fits) or not any(objective):
+        raise ConfigError(f"objective is {shown(objective)}: {remedy}, not both 0.")
+    return float(objective[0]), float(objective[1])

@@ -1,0 +1,345 @@
+"""Pilot runs: a few short trainings from which learning curves are fitted."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from torch import Tensor, nn
+
+from channels import Network
+from wirelessfl.codesign.pilots.points import (
+    EDGE_ROUNDS,
+    LOCAL_STEPS,
+    Choices,
+    Point,
+    chosen_points,
+    levels,
+    ramp,
+)
+from wirelessfl.codesign.pilots.settings import (
+    check_pilots,
+    of_pilot,
+    plain_network,
+)
+from wirelessfl.codesign.pilots.training import Watch, by_objects, by_settings
+from wirelessfl.config import Config
+from wirelessfl.data import Data
+from wirelessfl.errors import ConfigError
+from wirelessfl.runs.result import RunResult
+from wirelessfl.runs.sweep import OnEnd, OnFound, OnRow
+from wirelessfl.setup.arguments import check_objects
+from wirelessfl.setup.given_objects import GivenObjects
+from wirelessfl.wording import shown
+
+if TYPE_CHECKING:
+    from wirelessfl.codesign.curves import RoundsCurve
+
+STEPS = 3000
+"""Local steps of a client up to the last round of a pilot."""
+COUNT = 8
+FEWEST = 3
+"""A curve is fitted to three settings at least."""
+LARGEST = 1.5
+"""Largest submodel of pilots with unequal masks, relative to equal ones: HIST's default cap."""
+LOWER = (0.85, 0.9, 0.95)
+"""Further targets of the curve, relative to the target."""
+SCORE = "validation_accuracy"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Pilots:
+    """Pilot runs, from ``wirelessfl.pilot``.
+
+    >>> import wirelessfl
+    >>> config = wirelessfl.Config.from_flags("hfedavg", cells=2, clients=4, hidden=(8,))
+    >>> pilots = wirelessfl.pilot(config, local_steps=[1, 4], edge_rounds=[1, 2], steps=20)
+    >>> pilots
+    4 pilots, 4 trained now, 0 read
+    >>> [(point.local_steps, point.edge_rounds) for point in pilots.points]
+    [(1, 1), (4, 2), (1, 2), (4, 1)]
+
+    Args:
+        results: the runs, in the order of ``points``.
+        points: their settings.
+        kept: number of pilots that their folder contained, and that were not trained now.
+    """
+
+    results: list[RunResult]
+    points: list[Point]
+    kept: int
+
+    @property
+    def trained(self) -> int:
+        """Number of pilots that were trained now, or resumed."""
+        return len(self.results) - self.kept
+
+    @property
+    def wall_seconds(self) -> float:
+        """Wall-clock seconds of the training of all pilots, also of those that were read."""
+        return float(sum(result.rows[-1]["wall_seconds"] for result in self.results))
+
+    @property
+    def target(self) -> float | None:
+        """The validation accuracy at which pilots end; None if they train all rounds."""
+        return self.results[0].config.evaluation.target
+
+    def __len__(self) -> int:
+        return len(self.results)
+
+    def __repr__(self) -> str:
+        """Numbers of pilots, in one line."""
+        return f"{len(self)} pilots, {self.trained} trained now, {self.kept} read"
+
+    def curve(self, targets: Sequence[float] | None = None, **options: Any) -> RoundsCurve:
+        """The learning curve of these pilots, see ``wirelessfl.fit_rounds``.
+
+        The noise of a pilot over the air is 1/SNR; the curve's coefficient contains the factor that
+        channels and beamformers add.
+
+        Args:
+            targets: validation accuracies; None for the target of the pilots and some below it, or
+                without a target those that ``fit_rounds`` chooses.
+            options: of ``fit_rounds``.
+
+        Raises:
+            ConfigError: see ``fit_rounds``.
+        """
+        from wirelessfl.codesign.curves import Pilot, fit_rounds
+
+        seen = [
+            Pilot.of(result, noise=point.noise)
+            for result, point in zip(self.results, self.points, strict=True)
+        ]
+        if targets is None and self.target is not None:
+            lower = [share * self.target for share in LOWER]
+            known = [t for t in lower if sum(p.reached(t).kind == "exact" for p in seen) >= FEWEST]
+            targets = [*known, self.target]
+        return fit_rounds(seen, targets, **options)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Settings and outcome of each pilot.
+
+        Returns:
+            ``local_steps``, ``edge_rounds``, ``clients``, ``largest`` (submodel relative to equal
+            ones), ``snr_db``, ``rounds``, ``validation_accuracy`` (the best), ``rounds_to_target``
+            and ``wall_seconds``.
+        """
+        found = []
+        for point, result in zip(self.points, self.results, strict=True):
+            last = result.rows[-1]
+            scores = [row[SCORE] for row in result.rows if row[SCORE] is not None]
+            found.append(
+                {
+                    "local_steps": point.local_steps,
+                    "edge_rounds": point.edge_rounds,
+                    "clients": point.clients or _senders(result.config),
+                    "largest": point.largest,
+                    "snr_db": point.snr_db,
+                    "rounds": last["round"],
+                    "validation_accuracy": max(scores, default=None),
+                    "rounds_to_target": result.summary().get("rounds_to_target"),
+                    "wall_seconds": last["wall_seconds"],
+                    "directory": str(result.directory),
+                }
+            )
+        return found
+
+
+def pilot(
+    config: Config,
+    *,
+    local_steps: Sequence[int] | None = None,
+    edge_rounds: Sequence[int] | None = None,
+    clients: Sequence[int] = (),
+    masks: bool | Sequence[Sequence[float]] = False,
+    snr_db: Sequence[float] = (),
+    count: int = COUNT,
+    steps: int = STEPS,
+    root: str | Path = "runs/pilots",
+    jobs: int = 1,
+    model: nn.Module | None = None,
+    data: Data | None = None,
+    network: Network | None = None,
+    loss: Callable[..., Tensor] | str | None = None,
+    split: Sequence[Any] | None = None,
+    on_row: OnRow | None = None,
+    on_end: OnEnd | None = None,
+    on_found: OnFound | None = None,
+) -> Pilots:
+    """Train a few short runs that differ in H and E, or read them if they exist.
+
+    Pilots end at the target of the settings, if any. They hold out a tenth of the training data for
+    validation, unless the settings hold out another part. Their uplink has no errors, and they do
+    not depend on the radio, so pilots of one network are those of every other one with the same
+    clients in the same cells.
+
+    H and E are chosen for the fit of a0/(H E) + a1 + a2 H + a3 E (D-optimal for relative errors,
+    one pilot after the other). More pilots, participants, masks and SNR add pilots to those without
+    them.
+
+    >>> import wirelessfl
+    >>> config = wirelessfl.Config.from_flags("hfedavg", cells=2, clients=4, hidden=(8,))
+    >>> few = {"local_steps": [1, 4], "edge_rounds": [1, 2], "steps": 20}
+    >>> wirelessfl.pilot(config, count=3, root="my-pilots", **few)
+    3 pilots, 3 trained now, 0 read
+    >>> wirelessfl.pilot(config, root="my-pilots", **few)
+    4 pilots, 1 trained now, 3 read
+
+    Args:
+        config: settings of the runs to design, in synchronous rounds. Their numbers of rounds,
+            local steps and edge rounds, uplink, mask sizes and evaluations are replaced.
+        local_steps: values of H; None for 2 to 40.
+        edge_rounds: values of E; None for 1 to 10. Stars have none.
+        clients: numbers of participants of a round, if the design chooses among several; the
+            largest is that of the pilots that differ in H and E.
+        masks: whether two pilots of HIST have unequal submodels: with the shares of the settings if
+            these are fixed, otherwise with shares that fall from 1.5/N to 0.5/N. Or shares, one
+            list per pilot setting.
+        snr_db: SNR of further pilots over the air, which depend on the network.
+        count: number of pilots that differ in H and E only, >= 3. If there are fewer settings, all
+            are trained.
+        steps: local steps of a client up to the last round of a pilot that does not reach the
+            target before; pilots have at least 5 rounds.
+        root: folder of the pilots.
+        jobs: number of processes; 1 if objects are given.
+        model, data, loss, split: objects for all pilots, as in ``wirelessfl.run``.
+        network: replaces the network of the settings, as in ``wirelessfl.run``.
+        on_row: called with the index of a pilot and each row as it is written.
+        on_end: called with the index of each pilot that has finished.
+        on_found: called once with the indices of the pilots that exist, and of the others.
+
+    Raises:
+        ConfigError: an argument is wrong; or training depends on the radio, e.g. by failures,
+            ``max_seconds``, or a selection of clients by channel.
+        DataError: data are missing or unsuitable.
+        SweepError: pilots failed; the others are stored.
+    """
+    if not isinstance(config, Config):
+        raise ConfigError(f"config is {shown(config)}: give a wirelessfl.Config.")
+    check_objects(network=network)
+    config = config.resolve()
+    check_pilots(config)
+    count = _whole("count", count, FEWEST)
+    steps, jobs = _whole("steps", steps, 1), _whole("jobs", jobs, 1)
+    of_network = config.network if network is None else network
+    choices = Choices(
+        _numbers("local_steps", local_steps, LOCAL_STEPS),
+        _edge_rounds(config, edge_rounds),
+        _participants(clients, of_network.clients),
+        _shares(config, masks, of_network.cells or 1),
+        _snr_db(snr_db, network),
+    )
+    points = chosen_points(choices, count)
+    plain = plain_network(config, network)
+    configs = [of_pilot(config, point, steps, plain, of_network.clients) for point in points]
+    given = GivenObjects.of(model, data, None if plain else network, loss, None, split)
+    watch = Watch(on_row, on_end, on_found)
+    if given.marks.names or callable(loss):
+        if jobs > 1:
+            names = ", ".join(f"{name}=..." for name in given.marks.names)
+            raise ConfigError(
+                f"jobs={jobs} conflicts with {names}, which other processes do not have: choose "
+                "jobs=1, or name the objects in the settings as module:name."
+            )
+        results = by_objects(configs, Path(root), given, watch)
+    else:
+        results = by_settings(configs, Path(root), jobs, watch)
+    return Pilots(list(results), points, len(watch.kept))
+
+
+def _senders(config: Config) -> int:
+    return config.training.clients_per_round or config.network.clients
+
+
+def _whole(name: str, value: object, least: int) -> int:
+    """A whole number.
+
+    Raises:
+        ConfigError: it is not one, or too small.
+    """
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        number = least - 1
+    if number < least or isinstance(value, bool):
+        raise ConfigError(f"{name} is {shown(value)}: give a whole number >= {least}.")
+    return number
+
+
+def _list(name: str, values: object) -> list[Any]:
+    if isinstance(values, Sequence | np.ndarray) and not isinstance(values, str):
+        return list(values)
+    raise ConfigError(f"{name} is {shown(values)}: give a list of numbers.")
+
+
+def _numbers(name: str, values: object, default: tuple[int, int, int]) -> tuple[int, ...]:
+    """Different whole numbers >= 1 in increasing order.
+
+    Raises:
+        ConfigError: they are not, or there are none.
+    """
+    if values is None:
+        return levels(*default)
+    found = sorted({_whole(name, value, 1) for value in _list(name, values)})
+    if not found:
+        raise ConfigError(f"{name} has no values: give at least one.")
+    return tuple(found)
+
+
+def _edge_rounds(config: Config, values: object) -> tuple[int, ...]:
+    if config.choices.algorithm.topology != "star":
+        return _numbers("edge_rounds", values, EDGE_ROUNDS)
+    if values is not None:
+        raise ConfigError(
+            f'edge_rounds conflicts with algorithm "{config.algorithm["name"]}", which is a star '
+            'with one server: leave it out, or choose "hfedavg" or "hist".'
+        )
+    return (1,)
+
+
+def _participants(values: object, clients: int) -> tuple[int, ...]:
+    found = sorted({_whole("clients", value, 1) for value in _list("clients", values)})
+    if found and found[-1] > clients:
+        raise ConfigError(
+            f"clients is {found[-1]}, and the network has {clients}: give at most {clients}."
+        )
+    return tuple(found)
+
+
+def _shares(
+    config: Config, masks: bool | Sequence[Sequence[float]], cells: int
+) -> tuple[tuple[float, ...], ...]:
+    """Unequal shares of the cells; none without ``masks``.
+
+    Raises:
+        ConfigError: the algorithm has no submodels of cells, or there is one cell.
+    """
+    if masks is False:
+        return ()
+    if "mask_sizes" not in config.algorithm or cells == 1:
+        what = f'algorithm "{config.algorithm["name"]}"' if cells > 1 else "cells=1"
+        raise ConfigError(
+            f'masks conflicts with {what}: only cells of "hist" have submodels of unequal size. '
+            "Leave masks out."
+        )
+    if masks is True:
+        fixed = config.algorithm.get("mask_shares")
+        return (tuple(fixed) if fixed else ramp(cells, LARGEST),)
+    return tuple(tuple(_list("masks", shares)) for shares in _list("masks", masks))
+
+
+def _snr_db(values: object, network: Network | None) -> tuple[float, ...]:
+    found = _list("snr_db", values)
+    if found and network is not None:
+        raise ConfigError(
+            "snr_db conflicts with network=..., whose gains are given: leave one out."
+        )
+    for value in found:
+        if isinstance(value, bool) or not isinstance(value, int | float | np.number):
+            raise ConfigError(f"snr_db is {shown(value)}: give numbers in dB.")
+    return tuple(float(value) for value in found)

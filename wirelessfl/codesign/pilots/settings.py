@@ -1,0 +1,149 @@
+"""The configuration of a pilot: short, up to the target, on validation data, without a radio."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from channels import Network
+from channels.streams import Stream
+from wirelessfl.codesign.pilots.points import Point
+from wirelessfl.config import Config
+from wirelessfl.config.tables import given_places
+from wirelessfl.errors import ConfigError
+from wirelessfl.pricing.same_training import NETWORK, TABLES, dependences
+from wirelessfl.setup.network import build_network
+
+VALIDATION = 0.1
+"""Fraction of the training data held out if the settings hold out none."""
+EVALUATIONS = 100
+"""Evaluations of a pilot that trains to its last round."""
+FEWEST_ROUNDS = 5
+OWN_RUN = ("out", "client_log", "keep_best", "track")
+OWN_EVALUATION = ("eval_every", "eval_first", "stop_at_target", "patience", "min_delta", "metric")
+OWN_TRAINING = ("rounds", "local_steps", "edge_rounds", "clients_per_round")
+"""Settings that a pilot has of its own, or does not need; they are replaced."""
+
+
+def check_pilots(config: Config) -> None:
+    """Refuse settings whose rounds the learning curve does not describe.
+
+    Raises:
+        ConfigError: the message names the setting.
+    """
+    regime = config.regime
+    if config.task or regime != "rounds":
+        what = {"sessions": "sessions", "cells": "schedule=buffered", "tasks": "asynchronous tasks"}
+        raise ConfigError(
+            f"pilots have synchronous rounds of one model, and the settings have {what[regime]}: "
+            'choose schedule "rounds", without tasks and sessions.'
+            if regime in what
+            else "pilots train one model, and the settings have tables of tasks: leave them out."
+        )
+    if config.training.local_epochs is not None:
+        raise ConfigError(
+            f"local_epochs={config.training.local_epochs:g} conflicts with pilots, which differ in "
+            "local_steps: leave it out."
+        )
+    monitor = config.evaluation.monitor
+    if monitor not in (None, "accuracy", "validation_accuracy"):
+        raise ConfigError(
+            f"monitor={monitor} conflicts with pilots, whose target is a validation accuracy: "
+            "leave it out."
+        )
+
+
+def of_pilot(
+    config: Config, point: Point, steps: int, plain: Mapping[str, Any] | None, clients: int
+) -> Config:
+    """The settings of a pilot.
+
+    Args:
+        config: settings of the run to design.
+        point: settings of the pilot.
+        steps: local steps of a client up to the last round.
+        plain: ``[network]`` without a radio; None to keep that of the settings.
+        clients: number of clients of the network.
+
+    Raises:
+        ConfigError: the training depends on the radio, or settings conflict.
+    """
+    star = config.choices.algorithm.topology == "star"
+    tables = config.given_tables()
+    allowed = given_places(tables)
+    own = point.local_steps * point.edge_rounds
+    rounds = max(math.ceil(steps / own), FEWEST_ROUNDS)
+    training = _without(tables, "training", OWN_TRAINING)
+    training |= {"local_steps": point.local_steps, "rounds": rounds}
+    if not star:
+        training["edge_rounds"] = point.edge_rounds
+    senders = point.clients or config.training.clients_per_round
+    if senders is not None and senders != clients:
+        training["clients_per_round"] = senders
+    elif config.training.clients_per_round is not None:
+        tables.pop("select", None)
+    evaluation = _without(tables, "evaluation", OWN_EVALUATION)
+    evaluation["eval_every"] = max(rounds // EVALUATIONS, 1)
+    if evaluation.get("target") is not None:
+        evaluation["stop_at_target"] = True
+    data = dict(tables.get("data") or {})
+    data["validation_fraction"] = config.data.validation_fraction or VALIDATION
+    algorithm = _without(tables, "algorithm", ("mask_sizes", "mask_shares", "size_cap"))
+    algorithm["name"] = config.algorithm["name"]
+    if point.shares is not None:
+        algorithm |= {"mask_sizes": "fixed", "mask_shares": point.shares}
+    parts = {"algorithm": algorithm, "training": training, "evaluation": evaluation, "data": data}
+    tables |= parts | {"run": _without(tables, "run", OWN_RUN)}
+    if point.snr_db is not None:
+        return _over_the_air(config, tables, point.snr_db)
+    tables.pop("uplink", None)
+    if plain is not None:
+        tables = {k: v for k, v in tables.items() if k not in TABLES} | {"network": dict(plain)}
+    made = Config.of(tables, loose=allowed)
+    for reason in dependences(made):
+        raise ConfigError(f"pilots train without a radio, but {reason}. Leave it out for pilots.")
+    return made
+
+
+def plain_network(config: Config, network: Network | None = None) -> dict[str, Any] | None:
+    """``[network]`` without a radio, so that pilots of other networks are the same runs.
+
+    Args:
+        config: settings of the run to design.
+        network: the network, if it replaces that of the settings.
+
+    Returns:
+        The table; None if clients are in other cells than those of the default network.
+    """
+    stream = Stream(config.run.seed)
+    if network is None:
+        network = build_network(config.network, stream, config.choices)
+    tables = config.given_tables()
+    allowed = given_places(tables)
+    table = {
+        key: value
+        for key, value in (tables.get("network") or {}).items()
+        if key not in (*NETWORK, "network")
+    }
+    table["clients"] = network.clients
+    if config.choices.algorithm.topology != "star":
+        table["cells"] = network.cells
+    tables = {k: v for k, v in tables.items() if k not in TABLES} | {"network": table}
+    plain = Config.of(tables, loose=allowed)
+    default = build_network(plain.network, stream, plain.choices)
+    return table if np.array_equal(default.cell_of, network.cell_of) else None
+
+
+def _without(tables: Mapping[str, Any], name: str, keys: tuple[str, ...]) -> dict[str, Any]:
+    return {k: v for k, v in (tables.get(name) or {}).items() if k not in keys}
+
+
+def _over_the_air(config: Config, tables: dict[str, Any], snr_db: float) -> Config:
+    """The settings with an upload over the air at an SNR, and the other settings of the radio."""
+    if config.uplink["name"] != "aircomp":
+        tables["uplink"] = {"name": "aircomp"}
+    tables["network"] = {**(tables.get("network") or {}), "snr_db": snr_db}
+    return Config.of(tables, loose=given_places(tables) - {("network", "snr_db")})

@@ -1,0 +1,123 @@
+"""Trains pilots, or reads those that their folder contains."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from channels.streams import Stream
+from wirelessfl.config import Config
+from wirelessfl.errors import ConfigError
+from wirelessfl.import_paths import short
+from wirelessfl.runs.directory import Row, RunDirectory
+from wirelessfl.runs.files import check_writable
+from wirelessfl.runs.fingerprints import digest, network_fingerprint
+from wirelessfl.runs.given_files import given_hashes
+from wirelessfl.runs.kept import non_defaults
+from wirelessfl.runs.result import RunResult
+from wirelessfl.runs.run import resume, run
+from wirelessfl.runs.sweep import OnEnd, OnFound, OnRow, sweep
+from wirelessfl.setup.given_objects import GivenObjects, configured
+
+
+@dataclass
+class Watch:
+    """What is called while pilots train, and which of them are read.
+
+    Args:
+        on_row: called with the index of a pilot and each row as it is written.
+        on_end: called with the index of each pilot that has finished.
+        on_found: called once with the indices of the pilots that exist, and of the others.
+    """
+
+    on_row: OnRow | None = None
+    on_end: OnEnd | None = None
+    on_found: OnFound | None = None
+    kept: set[int] = field(default_factory=set)
+
+    def found(self, finished: Sequence[int], others: Sequence[int]) -> None:
+        """Note the finished pilots."""
+        self.kept.update(finished)
+        if self.on_found is not None:
+            self.on_found(finished, others)
+
+
+def by_settings(
+    configs: Sequence[Config], root: Path, jobs: int, watch: Watch
+) -> Sequence[RunResult]:
+    """Pilots whose settings describe them: a sweep.
+
+    Raises:
+        ConfigError: see ``wirelessfl.sweep``.
+        SweepError: pilots failed.
+    """
+    told = {"on_row": watch.on_row, "on_end": watch.on_end, "on_found": watch.found}
+    return sweep(configs, root, jobs=jobs, **told)  # type: ignore[arg-type]
+
+
+def by_objects(
+    configs: Sequence[Config], root: Path, given: GivenObjects, watch: Watch
+) -> Sequence[RunResult]:
+    """Pilots with given objects, one after the other in this process.
+
+    Raises:
+        ConfigError: settings and objects conflict, or the folder cannot be used.
+        DataError: the data cannot be used.
+        TrainingError: the training of a client failed.
+    """
+    marked = [configured(config, given) for config in configs]  # all, before the first one trains
+    check_writable(root)
+    objects = object_hash(given, marked[0])
+    folders = [root / f"{_title(config)}-{digest(_key(config), objects)}" for config in marked]
+    states = [_finished(folder) for folder in folders]
+    finished = [place for place, state in enumerate(states) if state]
+    watch.found(finished, [place for place, state in enumerate(states) if not state])
+    arguments = {name: value for name, value in vars(given).items() if value is not None}
+    results = []
+    for place, (config, folder) in enumerate(zip(configs, folders, strict=True)):
+        on_row = None if states[place] else _telling(watch, place)
+        if RunDirectory.holds_run(folder):
+            results.append(resume(folder, on_row=on_row, trust=config.code, **arguments))
+        else:
+            own = config.with_run({"out": folder})
+            results.append(run(own, on_row=on_row, **arguments))
+        if watch.on_end is not None:
+            watch.on_end(place)
+    return results
+
+
+def object_hash(given: GivenObjects, config: Config) -> str:
+    """Hash of given objects: of their code, data, initial weights, and the network's values."""
+    parts: list[object] = [sorted(given_hashes(given).items())]
+    if given.model is not None:
+        for name, tensor in sorted(given.model.state_dict().items()):
+            parts += [name, tensor.detach().cpu().contiguous().numpy()]
+    if given.network is not None:
+        parts.append(network_fingerprint(given.network, Stream(config.run.seed)))
+    parts += [tuple(map(int, lists)) for lists in given.split or ()]
+    return digest(*parts)
+
+
+def _key(config: Config) -> str:
+    settings: Mapping[str, object] = non_defaults(config)
+    return repr(sorted(settings.items()))
+
+
+def _title(config: Config) -> str:
+    return short(config.algorithm["name"]).replace(":", ".")
+
+
+def _finished(folder: Path) -> bool:
+    try:
+        checkpoint = RunDirectory(folder).load()
+    except ConfigError:
+        return False
+    return checkpoint is not None and bool(checkpoint[1]["finished"])
+
+
+def _telling(watch: Watch, place: int) -> Callable[[Row], None] | None:
+    on_row = watch.on_row
+    if on_row is None:
+        return None
+    return lambda row: on_row(place, row)

@@ -1,0 +1,151 @@
+"""What a design is compared with: what its choices bought, the runner-up, and the front."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from channels.arrays import FloatArray
+from wirelessfl.codesign.search import (
+    EQUAL_MASKS,
+    WEIGHTS,
+    Alternatives,
+    Choice,
+    Search,
+    best_of,
+)
+from wirelessfl.codesign.ways import EQUAL, WEIGHED
+
+SPARSE = 2
+"""Every so many weights of energy are tried for the front."""
+
+
+class Bought(NamedTuple):
+    """The best design if only some things are chosen.
+
+    Args:
+        chosen: what is chosen; the rest is equal, or as in the settings.
+        choice: the design; None if none meets the goal.
+    """
+
+    chosen: str
+    choice: Choice | None
+
+
+@dataclass(frozen=True, eq=False)
+class Reports:
+    """The designs that have been compared.
+
+    Args:
+        search: the search.
+        found: all designs.
+        best: the best one.
+    """
+
+    search: Search
+    found: Sequence[Alternatives]
+    best: Choice
+
+    @cached_property
+    def bought(self) -> list[Bought]:
+        """What each choice bought, with the algorithm of the best design."""
+        config = self.best.family.config
+        steps = _nearest(self.search.space.local_steps, config.training.local_steps)
+        edges = _nearest(
+            self.best.family.edges(self.search.space), config.training.edge_rounds or 1
+        )
+        own = [each for each in self.found if each.family is self.best.family]
+        first = self.search.space.clients[-1]
+        equal = EQUAL if any(each.way.title == EQUAL for each in own) else own[0].way.title
+        fixed = (
+            lambda c: (c.local_steps, c.edge_rounds) == (steps, edges),
+            lambda c: c.way.title == equal,
+            lambda c: c.masks in ("", EQUAL_MASKS),
+            lambda c: c.clients == first,
+        )
+        rows = [("all equal", ()), ("bands", (1,))]
+        if self.best.masks and any(each.masks != EQUAL_MASKS for each in own):
+            rows.append(("masks", (2,)))
+        rows.append(("H and E", (0,)))
+        if len(self.search.space.clients) > 1:
+            rows.append(("clients per round", (3,)))
+        choices = [choice for each in own for choice in each.choices()]
+        found = []
+        for title, free in rows:
+            tests = [test for place, test in enumerate(fixed) if place not in free]
+            found.append(Bought(title, _best(choices, tests)))
+        return [*found, Bought("all", self.best)]
+
+    @cached_property
+    def runners_up(self) -> list[tuple[str, Choice]]:
+        """The best designs that differ in one thing from the best one, with that thing."""
+        best = self.best
+        others: dict[str, Callable[[Choice], bool]] = {
+            "algorithm": lambda c: c.family is not best.family,
+            "uplink": lambda c: c.family is best.family and _kind(c) != _kind(best),
+            "H or E": lambda c: (
+                c.family is best.family
+                and (c.local_steps, c.edge_rounds) != (best.local_steps, best.edge_rounds)
+            ),
+            "masks": lambda c: c.family is best.family and c.masks != best.masks,
+            "clients": lambda c: c.family is best.family and c.clients != best.clients,
+        }
+        choices = [choice for each in self.found for choice in each.choices()]
+        found = [(name, _best(choices, [test])) for name, test in others.items()]
+        kept = [(name, choice) for name, choice in found if choice is not None]
+        return sorted(kept, key=lambda entry: entry[1].order)
+
+    @cached_property
+    def heat(self) -> tuple[tuple[int, ...], tuple[int, ...], FloatArray]:
+        """H, E, and the best score [H, E] of the algorithm; inf where the goal is not met."""
+        space, family = self.search.space, self.best.family
+        shape = len(space.local_steps), len(family.edges(space))
+        own = [e.score for e in self.found if e.family is family and e.score.shape == shape]
+        return space.local_steps, family.edges(space), np.min(own, axis=0)
+
+    @cached_property
+    def front(self) -> list[Choice]:
+        """Designs of which no other takes both fewer seconds and fewer joules, by seconds.
+
+        Empty without a target.
+        """
+        if self.search.goal.target is None:
+            return []
+        best, search = self.best, self.search
+        every = [*self.found]
+        if any(way.saves for way in search.ways) and best.masks in ("", EQUAL_MASKS, "fixed"):
+            costs = best.family.sample(best.clients, search.draws)
+            even = best.seconds / (best.joules * costs.planner.network.clients)
+            tried = [WEIGHED.weighing(even * weight) for weight in WEIGHTS[::SPARSE]]
+            every += [search.alone(best, costs, way) for way in tried]
+        points = []
+        for each in every:
+            with np.errstate(invalid="ignore"):
+                time, energy = each.rounds * each.seconds, each.rounds * each.joules
+            for h, e in np.argwhere(np.isfinite(time) & np.isfinite(energy)):
+                points.append((float(time[h, e]), float(energy[h, e]), each, int(h), int(e)))
+        points.sort(key=lambda point: point[:2])
+        front, least = [], np.inf
+        for _, energy, each, h, e in points:
+            if energy < least * (1 - 1e-6):
+                front.append(each.choice(h, e))
+                least = energy
+        return front
+
+
+def _kind(choice: Choice) -> tuple[str, bool, bool, str]:
+    """The uplink without its numbers."""
+    way = choice.way
+    return way.name, way.saves, way.deadline, "" if way.saves or way.deadline else way.title
+
+
+def _best(choices: Sequence[Choice], tests: Sequence[Callable[[Choice], bool]]) -> Choice | None:
+    return best_of([choice for choice in choices if all(test(choice) for test in tests)])
+
+
+def _nearest(numbers: Sequence[int], wanted: int) -> int:
+    return min(numbers, key=lambda number: (abs(number - wanted), number))

@@ -1,0 +1,249 @@
+"""What global rounds cost, for other numbers of local steps and edge rounds: sample averages.
+
+Participants and channels of the sample are drawn once, by the planner of the run. The loads of all
+numbers of local steps and edge rounds are served together where a round's submodels and channels do
+not depend on them; otherwise each round is planned for each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from channels import Access, ChannelDraw, Load
+from channels.arrays import BoolArray, FloatArray, IntArray
+from solvers import DeadlineMissedError
+from wirelessfl.algorithms.base import Algorithm
+from wirelessfl.rounds.participants import Participants
+from wirelessfl.rounds.plan import Plan
+from wirelessfl.rounds.planner import Planner
+from wirelessfl.submodels import Submodels
+from wirelessfl.uplinks import Uplink
+from wirelessfl.uplinks.checked import serving
+from wirelessfl.uplinks.tdma import Tdma
+
+MISSED = 1e9
+"""Deadline, in seconds, that takes the place of one that a cell misses, to serve the others."""
+
+
+class Costs(NamedTuple):
+    """Costs of a global round, by numbers of local steps and edge rounds.
+
+    Args:
+        seconds: [draws, H, E], duration; inf where a deadline is missed.
+        joules: [draws, H, E], mean over all clients; NaN if they are not computed.
+        largest: [H, E], largest submodel relative to equal ones.
+    """
+
+    seconds: FloatArray
+    joules: FloatArray
+    largest: FloatArray
+
+    @property
+    def means(self) -> tuple[FloatArray, FloatArray]:
+        """Sample averages of seconds and joules, [H, E]."""
+        return self.seconds.mean(0), self.joules.mean(0)
+
+
+class Group(NamedTuple):
+    """Rounds of the sample with the same participants, whose channels are the blocks of a draw."""
+
+    who: Participants
+    draws: ChannelDraw
+
+
+@dataclass(frozen=True, eq=False)
+class RoundCosts:
+    """A sample of global rounds of a configuration.
+
+    Args:
+        planner: plans the rounds; its stream draws the sample.
+        draws: number of rounds in the sample.
+        groups: participants and channels of the sample; None to draw them.
+    """
+
+    planner: Planner
+    draws: int
+    groups: Sequence[Group] | None = None
+
+    def with_algorithm(self, algorithm: Algorithm) -> RoundCosts:
+        """The same rounds with another algorithm, whose submodels have other sizes."""
+        planner = replace(self.planner, algorithm=algorithm)
+        return RoundCosts(planner, self.draws, self.rounds)
+
+    @property
+    def largest(self) -> float:
+        """The largest submodel relative to equal ones, if sizes are the same in all rounds."""
+        return largest_part(self._first.submodels)
+
+    def of(
+        self,
+        uplink: Uplink,
+        local_steps: Sequence[int],
+        edge_rounds: Sequence[int],
+        *,
+        deadline: FloatArray | None = None,
+        joules: bool = True,
+    ) -> Costs:
+        """Costs of the sample's rounds.
+
+        Args:
+            uplink: the uplink.
+            local_steps: H, numbers of local steps.
+            edge_rounds: E, numbers of edge rounds.
+            deadline: [H, E], deadline of a global round, in seconds, for an uplink that takes one;
+                None for the uplink's own.
+            joules: whether to compute the energy of an access for which it takes long.
+
+        Raises:
+            ConfigError: the access cannot serve a load.
+        """
+        links = replace(self.planner.links, uplink=uplink)
+        planner = replace(self.planner, links=links)
+        steps, edges = np.array(local_steps), np.array(edge_rounds)
+        whole = joules or not planner.pricing.access.costly
+        if self._batched(planner):
+            return self._together(planner, steps, edges, deadline, whole)
+        return self._one_by_one(planner, steps, edges, deadline, whole)
+
+    def _batched(self, planner: Planner) -> bool:
+        """Whether channels and submodels do not depend on numbers of steps and edge rounds."""
+        links, settings = planner.links, planner.settings
+        plain = links.failures is None and settings.cutoff_seconds is None
+        plain = plain and planner.participation.selection is None
+        plain = plain and links.coherence == "round" and planner.algorithm.fixed_shapes
+        plain = plain and self._first.client_submodels is None
+        return plain and links.uplink.silent(self._first.draws) is None
+
+    @cached_property
+    def _first(self) -> Plan:
+        """The first round, with its own submodels; their sizes are those of all rounds."""
+        return _planned(_plain(self.planner), 1, 1, 0)
+
+    @cached_property
+    def rounds(self) -> Sequence[Group]:
+        """Participants and channels of the sample; rounds with the same participants together."""
+        if self.groups is not None:
+            return self.groups
+        planner = _plain(self.planner)
+        whole = Submodels.whole(planner.model.spec, planner.network.cells)
+        plans = [planner.plan(number, submodels=whole) for number in range(self.draws)]
+        if planner.participation.per_round is not None:
+            return [Group(Participants(p.clients, p.tracking), p.draws) for p in plans]
+        h = np.concatenate([plan.draws.h for plan in plans])
+        rises = [p.draws.noise_rise for p in plans if p.draws.noise_rise is not None]
+        draws = ChannelDraw(plans[0].draws.network, h, np.concatenate(rises) if rises else None)
+        return [Group(Participants(plans[0].clients, plans[0].tracking), draws)]
+
+    def _together(
+        self,
+        planner: Planner,
+        steps: IntArray,
+        edges: IntArray,
+        deadline: FloatArray | None,
+        joules: bool,
+    ) -> Costs:
+        """All numbers of steps and edge rounds at once, in arrays [E or 1, H, draws, senders]."""
+        settings = replace(planner.settings, local_steps=1, edge_rounds=1)
+        pricing = replace(planner.pricing, settings=settings)
+        nodes = self._first.submodels.lengths.astype(np.float64)
+        backhaul = pricing.backhaul_seconds(nodes)
+        found = []
+        for who, draws in self.rounds:
+            load = pricing.load(who, nodes[draws.network.cell_of])
+            with serving(pricing.title):
+                seconds, spent, late = _served(
+                    pricing.access, _loads(load, steps, edges, deadline), draws, joules
+                )
+            slowest = draws.network.over_cells(np.maximum, seconds)
+            times = (edges[:, None, None, None] * slowest + backhaul).max(-1)
+            energy = edges[:, None, None] * spent.sum(-1) / planner.network.clients
+            found.append((np.where(late, np.inf, times), energy))
+        times, energy = (np.concatenate(part, -1).transpose(2, 1, 0) for part in zip(*found))
+        return Costs(times, energy, np.full(times.shape[1:], self.largest))
+
+    def _one_by_one(
+        self,
+        planner: Planner,
+        steps: IntArray,
+        edges: IntArray,
+        deadline: FloatArray | None,
+        joules: bool,
+    ) -> Costs:
+        shape = (self.draws, len(steps), len(edges))
+        seconds, spent = np.full(shape, np.inf), np.full(shape, np.nan)
+        largest = np.ones(shape)
+        for place in np.ndindex(shape):
+            number, h, e = place
+            if deadline is not None:
+                links, limit = planner.links, float(deadline[h, e])
+                uplink = replace(links.uplink, round_deadline=limit)  # type: ignore[call-arg]
+                planner = replace(planner, links=replace(links, uplink=uplink))
+            plan = _planned(planner, int(steps[h]), int(edges[e]), number)
+            seconds[place] = plan.price.seconds.max()
+            largest[place] = largest_part(plan.submodels)
+            if joules:
+                spent[place] = plan.price.joules
+        return Costs(seconds, spent, largest.mean(0))
+
+
+def _plain(planner: Planner) -> Planner:
+    """The planner with an uplink whose plans cost little to make."""
+    return replace(planner, links=replace(planner.links, uplink=Tdma(), failures=None))
+
+
+def _planned(planner: Planner, steps: int, edges: int, number: int) -> Plan:
+    settings = replace(planner.settings, local_steps=steps, edge_rounds=edges)
+    return replace(planner, settings=settings).plan(number)
+
+
+def _loads(load: Load, steps: IntArray, edges: IntArray, deadline: FloatArray | None) -> Load:
+    """Loads [E or 1, H, 1, senders] from that of one local step and one edge round."""
+    each = edges[:, None, None, None]
+    ends = load.deadline_seconds if deadline is None else deadline.T[:, :, None, None]
+    changes: dict[str, FloatArray] = {"cycles": steps[:, None, None] * load.cycles}
+    if load.after_seconds.any():
+        changes["after_seconds"] = load.after_seconds / each
+    if np.isfinite(ends).any():
+        changes["deadline_seconds"] = ends / each
+    return replace(load, **changes)  # type: ignore[arg-type]
+
+
+def _served(
+    access: Access, load: Load, draws: ChannelDraw, joules: bool
+) -> tuple[FloatArray, FloatArray, BoolArray]:
+    """Seconds and joules [E or 1, H, draws, senders], and the alternatives that miss a deadline.
+
+    The latter is [E or 1, H, 1].
+    """
+    shape = np.broadcast_shapes((1,) * 4, load.shape, draws.h.shape[:-1])
+    late = np.zeros((*shape[:2], 1), dtype=np.bool_)
+    try:
+        service = access.serve(load, draws) if joules else None
+    except DeadlineMissedError:
+        times = np.broadcast_to(access.seconds(load, draws), shape)
+        late = ~np.isfinite(times).all((-1, -2))[..., None]
+        ends = np.where(late[..., None], MISSED, load.deadline_seconds)
+        service = access.serve(replace(load, deadline_seconds=ends), draws)
+    if service is None:
+        seconds = access.seconds(load, draws)
+        return np.broadcast_to(seconds, shape), np.full(shape, np.nan), late
+    return np.broadcast_to(service.seconds, shape), np.broadcast_to(service.joules, shape), late
+
+
+def largest_part(submodels: Submodels) -> float:
+    """The largest submodel of cells relative to equal ones, m = max_j p_j N; 1 for full models."""
+    sizes = sizes_of(submodels)
+    return max(sizes) * len(sizes) / sum(sizes) if sizes else 1.0
+
+
+def sizes_of(submodels: Submodels) -> list[int]:
+    """Number of neurons of each cell in the widest partitioned layer; empty for full models."""
+    if submodels.neurons is None or not submodels.layers:
+        return []
+    widest = max(range(len(submodels.layers)), key=lambda i: submodels.layers[i].width)
+    return [len(numbers[widest]) for numbers in submodels.neurons]

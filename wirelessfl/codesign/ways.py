@@ -1,0 +1,89 @@
+"""How updates can cross the air: the uplinks among which a design chooses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from wirelessfl.codesign.goals import Goal
+from wirelessfl.errors import ConfigError
+from wirelessfl.uplinks import UPLINKS, Uplink
+from wirelessfl.wording import suggestion
+
+EQUAL = "ofdma, equal bands"
+"""The uplink with which what each choice bought is compared."""
+UPLINKS_IN_ROUNDS = ("tdma", "ofdma")
+"""Uplinks that a design considers by default."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """An uplink with its settings.
+
+    Args:
+        title: its name in tables.
+        name: name of the uplink.
+        settings: settings of the uplink.
+        saves: whether W, in seconds per joule, is its setting.
+        deadline: whether a deadline of global rounds is its setting.
+    """
+
+    title: str
+    name: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    saves: bool = False
+    deadline: bool = False
+
+    @property
+    def uplink(self) -> Uplink:
+        """The uplink."""
+        return UPLINKS.find(self.name)(**self.settings)
+
+    def weighing(self, weight: float) -> Way:
+        """The same with the weight W of energy."""
+        title = "ofdma, least seconds, then least joules"
+        if weight > 0:
+            title = f"ofdma, bands, powers and clocks at W = {weight:.3g} s/J"
+        return Way(title, self.name, {"energy_weight": weight}, saves=True)
+
+    def ending(self, seconds: float) -> Way:
+        """The same with this deadline of global rounds."""
+        title = f"ofdma, least joules within {seconds:.4g} s per round"
+        return Way(title, self.name, {"round_deadline": seconds}, deadline=True)
+
+
+WEIGHED = Way(
+    "ofdma, least seconds, then least joules", "ofdma", {"energy_weight": 0.0}, saves=True
+)
+DEADLINE = Way("ofdma, least joules within a deadline", "ofdma", deadline=True)
+ALL = (
+    Way("tdma, equal slots", "tdma"),
+    Way("tdma, ready first", "tdma", {"order": "ready"}),
+    Way(EQUAL, "ofdma"),
+    Way("ofdma, optimal bands", "ofdma", {"allocation": "optimal"}),
+    WEIGHED,
+)
+
+
+def ways(names: Sequence[str], goal: Goal) -> list[Way]:
+    """The uplinks to consider.
+
+    Args:
+        names: names of uplinks.
+        goal: the goal; a deadline of rounds saves energy if the run has a limit on seconds.
+
+    Raises:
+        ConfigError: a name is unknown, or is not one that a design can choose.
+    """
+    for name in names:
+        if name not in UPLINKS_IN_ROUNDS:
+            raise ConfigError(
+                f"uplink {name!r} is not one that a design chooses."
+                f"{suggestion(name, UPLINKS_IN_ROUNDS)} Choose from "
+                f"{', '.join(UPLINKS_IN_ROUNDS)}."
+            )
+    found = [way for way in ALL if way.name in names]
+    if goal.target is not None and goal.max_seconds is not None and goal.saves_energy:
+        found += [DEADLINE] if "ofdma" in names else []
+    return found
