@@ -16,6 +16,7 @@ from wirelessfl.codesign.curves.curve import Fitted
 from wirelessfl.codesign.curves.fit import FITS
 from wirelessfl.codesign.curves.observed import NAMES, Observed
 from wirelessfl.codesign.curves.pilot import SCORE
+from wirelessfl.codesign.round_costs import RoundCosts
 from wirelessfl.divergence import counted
 from wirelessfl.errors import ConfigError
 from wirelessfl.rounds.redesign import Decision, Redesign, RoundSettings, Row, SoFar
@@ -23,6 +24,8 @@ from wirelessfl.wording import shown
 
 Learn = Literal["refit", "factor", "none"]
 SECONDS = (1.0, 0.0)
+DRAWS = 16
+"""Number of channel draws over which the cost of a round is averaged."""
 CLIENTS, LARGEST = NAMES.index("clients"), NAMES.index("largest")
 
 
@@ -40,6 +43,17 @@ class Segment(NamedTuple):
     rounds: FloatArray
     scores: FloatArray
     reached: float
+
+
+class Grid(NamedTuple):
+    """Numbers to choose from.
+
+    Args:
+        local_steps, edge_rounds: H and E, increasing.
+    """
+
+    local_steps: list[int]
+    edge_rounds: list[int]
 
 
 @dataclass(frozen=True)
@@ -209,39 +223,100 @@ class ClosedLoop(Redesign):
         now = run.settings
         if reached >= self.target:
             return Decision(run.rounds, now, {"rounds": 0.0, "seconds": 0.0, "joules": 0.0})
-        choices = [replace(now, uplink=uplink) for uplink in self.uplinks]
-        choices = [
-            replace(each, local_steps=steps, edge_rounds=edges)
-            for each in choices
-            for steps in self.local_steps
-            for edges in self.edge_rounds
-        ]
-        if now not in choices:
-            choices.append(now)
-        costs = [run.cost(each) for each in choices]
-        points = np.stack(
-            [
-                self._point(each, run.participants, cost.largest)
-                for each, cost in zip(choices, costs, strict=True)
-            ]
+        grid = Grid(
+            sorted({*self.local_steps, now.local_steps}),
+            sorted({*self.edge_rounds, now.edge_rounds} if run.hierarchical else {1}),
         )
+        ways = [replace(now, uplink=uplink) for uplink in self.uplinks]
+        if all(way.uplink != now.uplink for way in ways):
+            ways.append(now)
+        costs = [self._costs(run, way, grid) for way in ways]
+        seconds, joules = (np.stack([cost[i] for cost in costs]) for i in range(2))
+        points = np.stack([self._points(grid, run.participants, cost[2]) for cost in costs])
         rounds = factor * self._remaining(curve, points, initial, reached)
-        weighted = np.array([cost.weighted(self.objective) for cost in costs])
-        with np.errstate(invalid="ignore"):
-            score = np.where(np.isfinite(rounds) & np.isfinite(weighted), rounds * weighted, np.inf)
-        best, stays = int(score.argmin()), choices.index(now)
+        score = self._score(rounds, seconds, joules)
+        stays = (
+            next(i for i, way in enumerate(ways) if way.uplink == now.uplink),
+            grid.local_steps.index(now.local_steps),
+            grid.edge_rounds.index(now.edge_rounds),
+        )
+        best = tuple(int(i) for i in np.unravel_index(int(score.argmin()), score.shape))
         if not score[best] < (1 - self.least_gain) * score[stays]:
             best = stays
-        expected = {"rounds": float(rounds[best])}
-        for name, cost in (("seconds", costs[best].seconds), ("joules", costs[best].joules)):
-            expected[name] = float(rounds[best] * cost)
-        finite = {name: value for name, value in expected.items() if math.isfinite(value)}
-        return Decision(run.rounds, choices[best], finite)
+        expected = {
+            "rounds": rounds[best],
+            "seconds": rounds[best] * seconds[best],
+            "joules": rounds[best] * joules[best],
+        }
+        return Decision(
+            run.rounds,
+            replace(
+                ways[best[0]],
+                local_steps=grid.local_steps[best[1]],
+                edge_rounds=grid.edge_rounds[best[2]],
+            ),
+            {name: float(value) for name, value in expected.items() if math.isfinite(value)},
+        )
 
-    def _point(self, settings: RoundSettings, clients: float, largest: float) -> FloatArray:
-        """H, E, K, m and sigma^2 of a curve; K and m only where pilots differ in them, [5]."""
+    def _score(self, rounds: FloatArray, seconds: FloatArray, joules: FloatArray) -> FloatArray:
+        """Weighted cost of the remaining rounds; inf where the target is not reached."""
+        score = np.zeros(rounds.shape)
+        for weight, cost in zip(self.objective, (seconds, joules), strict=True):
+            if weight:  # joules may be unknown
+                with np.errstate(invalid="ignore"):
+                    score = score + weight * rounds * cost
+        return np.where(np.isfinite(rounds) & np.isfinite(score), score, np.inf)
+
+    def _costs(
+        self, run: SoFar, way: RoundSettings, grid: Grid
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Mean seconds and joules of a round, and m, over the grid, [H, E] each.
+
+        Args:
+            run: the run.
+            way: participants and uplink.
+            grid: numbers of local steps and edge rounds.
+        """
+        key = (replace(way, local_steps=1, edge_rounds=1).key, str(grid))
+        if key not in run.memo:
+            planner = run.planner(way)
+            with_joules = self.objective[1] > 0
+            try:
+                found = RoundCosts(planner, DRAWS).of(
+                    planner.links.uplink, grid.local_steps, grid.edge_rounds, joules=with_joules
+                )
+                run.memo[key] = (*found.means, found.largest)
+            except ConfigError:  # some of these rounds cannot be planned
+                each = [
+                    [
+                        run.cost(replace(way, local_steps=steps, edge_rounds=edges))
+                        for edges in grid.edge_rounds
+                    ]
+                    for steps in grid.local_steps
+                ]
+                run.memo[key] = tuple(
+                    np.array([[getattr(cost, name) for cost in row] for row in each])
+                    for name in ("seconds", "joules", "largest")
+                )
+        found_costs: tuple[FloatArray, FloatArray, FloatArray] = run.memo[key]
+        return found_costs
+
+    def _points(self, grid: Grid, clients: float, largest: FloatArray) -> FloatArray:
+        """The settings of a grid, [H, E, 5]; ``largest`` is m, [H, E]."""
+        return np.array(
+            [
+                [
+                    self._point(steps, edges, clients, largest[h, e])
+                    for e, edges in enumerate(grid.edge_rounds)
+                ]
+                for h, steps in enumerate(grid.local_steps)
+            ]
+        )
+
+    def _point(self, steps: int, edges: int, clients: float, largest: float) -> FloatArray:
+        """H, E, K, m and sigma^2 of the curve; K and m only where pilots differ in them, [5]."""
         point: FloatArray = self._observed.points[0].astype(np.float64)
-        point[:2] = settings.local_steps, settings.edge_rounds
+        point[:2] = steps, edges
         for place, value in ((CLIENTS, clients), (LARGEST, largest)):
             if self._observed.varies[place]:
                 point[place] = value
@@ -251,7 +326,8 @@ class ClosedLoop(Redesign):
         """The parts of the run with equal H, E, K and m, of which rows are known."""
         settings = [
             self._point(
-                each.settings,
+                each.settings.local_steps,
+                each.settings.edge_rounds,
                 _participants(run.rows, each),
                 run.cost(each.settings).largest if self._observed.varies[LARGEST] else 1.0,
             )
