@@ -37,7 +37,7 @@ Design network and training together:
 Redesign a run while it trains:
     Redesign          derive from it: decides every R rounds how the next ones train and send
     RoundSettings     what it decides: local steps, edge rounds, participants, uplink settings
-    ClosedLoop        refits the learning curve to the run, and chooses the remaining rounds by it
+    ClosedLoop        corrects the learning curve by the run, and chooses the next rounds by it
 
 Test your own parts:
     check             whether your algorithm, uplink, model, ... does what its kind requires

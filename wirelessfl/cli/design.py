@@ -66,7 +66,7 @@ def add_design_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--redesign-every",
         metavar="R",
-        help="refit the curve to the run and redesign it every R global rounds; needs --run",
+        help="correct the curve by the run and redesign it every R global rounds; needs --run",
     )
     parser.add_argument(
         "--picture", type=Path, metavar="FILE", help="figure to write, as .png and .pdf"

@@ -1,10 +1,10 @@
-"""Closed loop: refit the learning curve to what a run shows, and redesign its remaining rounds."""
+"""Closed loop: correct the learning curve by what a run shows, and redesign its next rounds."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any, ClassVar, Literal, NamedTuple, Self, get_args
 
@@ -22,10 +22,19 @@ from wirelessfl.errors import ConfigError
 from wirelessfl.rounds.redesign import Decision, Redesign, RoundSettings, Row, SoFar
 from wirelessfl.wording import shown
 
-Learn = Literal["refit", "factor", "none"]
+Learn = Literal["local", "common", "none"]
+LEAST_ERROR = 0.15
+"""Least standard deviation of log rounds around the curve: runs with other seeds differ by it."""
+EVALUATION = 0.5
+"""Standard deviation of log rounds that one evaluation shows."""
+LARGEST_RATIO = 4.0
+"""Largest ratio of the rounds of a part of a run to those of the curve, either way."""
+LEAST_PROGRESS = 0.01
+"""What a part of a run has gained at least, as a share of the accuracy that it lacks."""
 SECONDS = (1.0, 0.0)
-DRAWS = 16
-"""Number of channel draws over which the cost of a round is averaged."""
+DRAWS, FEW = 16, 8
+"""Numbers of channel draws over which the cost of a round is averaged: of rounds with equal
+submodels, and of others, each of which must be planned."""
 CLIENTS, LARGEST = NAMES.index("clients"), NAMES.index("largest")
 
 
@@ -62,18 +71,23 @@ class ClosedLoop(Redesign):
 
     The state of a run is its best validation accuracy so far, a. With settings s it still needs
     R_target(s) - R_a(s) rounds, where R is the fitted learning curve; the settings of the next
-    rounds minimise these rounds times the cost of a round, by enumeration. Below the lowest fitted
-    accuracy, R_a grows linearly from the accuracy of the initial model.
+    rounds minimise these rounds times the mean cost of a round over channels that the run does not
+    have, by enumeration. Below the lowest fitted accuracy, R_a grows linearly from the accuracy of
+    the initial model.
 
-    What the run shows changes the curve by ``learn``:
+    What the run shows corrects the rounds of the curve by a factor, which ``learn`` chooses. Each
+    part of the run with the same H and E has a ratio of its rounds to those that the curve gives
+    for the accuracy that it gained. The logarithm of the factor is a Gaussian process with these
+    ratios as noisy observations:
 
-    - ``refit``: each part of the run with the same settings is one more pilot. A part that begins
-      at accuracy a begins at round R_a of its settings, by the curve of the pilots and parts before
-      it. Its weight is its number of rounds relative to the pilots' median, and at most 1.
-    - ``factor``: the curve is that of the pilots, times one factor: the rounds of the run over
-      those that the curve gives for them. It changes predictions, but compares no settings: they
-      only change because others are better from a on.
-    - ``none``: the curve is that of the pilots.
+    - ``local``: half of its variance is common to all settings, since runs differ from each other;
+      half is that of the curve's shape, and falls as exp(-d^2/2), d being the distance in log H
+      and log E. The variance is that of left-out pilots around the curve.
+    - ``common``: all of it is common. Predictions change, but no comparison of settings.
+    - ``none``: the factor is 1.
+
+    A fit to pilots and the run together is no substitute: what it learns at low accuracies does
+    not reach the target's coefficients.
 
     >>> import wirelessfl
     >>> rounds = range(1, 40)
@@ -94,13 +108,14 @@ class ClosedLoop(Redesign):
         pilots: the runs behind the curve.
         targets: accuracies at which the curve is fitted, increasing.
         form: form of the curve, see ``RoundsCurve.form``.
+        error: standard deviation of log rounds of left-out pilots around the curve.
         target: validation accuracy to reach, within ``targets``.
         local_steps: H to choose from.
         edge_rounds: E to choose from.
         uplinks: settings of the uplink to choose from, e.g. ``{"allocation": "optimal"}``.
         objective: w_T and w_E of w_T seconds + w_E joules per client.
         every: R, global rounds between two redesigns.
-        learn: how the run changes the curve.
+        learn: how the run corrects the curve.
         least_gain: relative saving of the remaining cost below which settings stay: differences
             within the error of the fit only move the run back and forth.
 
@@ -111,13 +126,14 @@ class ClosedLoop(Redesign):
     pilots: tuple[Pilot, ...]
     targets: tuple[float, ...]
     form: str
+    error: float
     target: float
     local_steps: tuple[int, ...]
     edge_rounds: tuple[int, ...] = (1,)
     uplinks: tuple[Mapping[str, Any], ...] = field(default=({},))
     objective: tuple[float, float] = SECONDS
     every: int = 5
-    learn: Learn = "refit"
+    learn: Learn = "local"
     least_gain: float = 0.02
 
     reads: ClassVar[tuple[str, ...]] = (SCORE,)
@@ -159,7 +175,7 @@ class ClosedLoop(Redesign):
         uplinks: Sequence[Mapping[str, Any]] = ({},),
         objective: Sequence[float] = SECONDS,
         every: int = 5,
-        learn: Learn = "refit",
+        learn: Learn = "local",
         least_gain: float = 0.02,
     ) -> Self:
         """The closed loop for a fitted curve; see the class for the arguments.
@@ -176,6 +192,7 @@ class ClosedLoop(Redesign):
             pilots=tuple(curve.runs),
             targets=tuple(float(each) for each in curve.targets),
             form=curve.form,
+            error=float(curve.errors[curve.form]),
             target=target,
             local_steps=tuple(local_steps),
             edge_rounds=tuple(edge_rounds),
@@ -188,7 +205,7 @@ class ClosedLoop(Redesign):
 
     def stored(self) -> dict[str, Any]:
         """Its arguments, as JSON."""
-        found = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        found = {each.name: getattr(self, each.name) for each in fields(self)}
         pilots = [
             asdict(pilot) | {"rounds": pilot.rounds.tolist(), "scores": pilot.scores.tolist()}
             for pilot in self.pilots
@@ -218,8 +235,6 @@ class ClosedLoop(Redesign):
         """The settings with the least remaining cost by the curve, and what it expects of them."""
         initial = counted(run.rows[0], SCORE)
         reached = max(counted(row, SCORE) for row in run.rows)
-        segments = [*self._segments(run)]
-        curve, factor = self._learnt(segments, initial)
         now = run.settings
         if reached >= self.target:
             return Decision(run.rounds, now, {"rounds": 0.0, "seconds": 0.0, "joules": 0.0})
@@ -233,7 +248,8 @@ class ClosedLoop(Redesign):
         costs = [self._costs(run, way, grid) for way in ways]
         seconds, joules = (np.stack([cost[i] for cost in costs]) for i in range(2))
         points = np.stack([self._points(grid, run.participants, cost[2]) for cost in costs])
-        rounds = factor * self._remaining(curve, points, initial, reached)
+        factor = self._factor([*self._segments(run)], points, initial)
+        rounds = factor * self._remaining(points, initial, reached)
         score = self._score(rounds, seconds, joules)
         stays = (
             next(i for i, way in enumerate(ways) if way.uplink == now.uplink),
@@ -282,7 +298,8 @@ class ClosedLoop(Redesign):
             planner = run.planner(way)
             with_joules = self.objective[1] > 0
             try:
-                found = RoundCosts(planner, DRAWS).of(
+                draws = DRAWS if planner.algorithm.fixed_shapes else FEW
+                found = RoundCosts(planner, draws).of(
                     planner.links.uplink, grid.local_steps, grid.edge_rounds, joules=with_joules
                 )
                 run.memo[key] = (*found.means, found.largest)
@@ -348,63 +365,65 @@ class ClosedLoop(Redesign):
                 max(counted(row, SCORE) for row in run.rows if row["round"] <= start),
             )
 
-    def _learnt(self, segments: Sequence[Segment], initial: float) -> tuple[Fitted, float]:
-        """The curve after what the run has shown, and the factor of its rounds."""
-        if self.learn == "none":
-            return self._curve, 1.0
-        if self.learn == "factor":
-            return self._curve, self._factor(segments, initial)
-        curve, pilots, weights = self._curve, list(self.pilots), [1.0] * len(self.pilots)
-        usual = float(np.median([np.ptp(pilot.rounds) for pilot in self.pilots])) or 1.0
-        for segment in segments:
-            begun = segment.rounds[0] and float(
-                self._rounds_at(curve, segment.settings, initial, segment.reached)
-            )
-            if not math.isfinite(begun):
-                continue
-            steps, edges, clients, largest, noise = segment.settings.tolist()
-            rounds = np.rint(begun) + segment.rounds - segment.rounds[0]
-            scores = np.concatenate([[segment.reached], segment.scores[1:]])
-            part = Pilot(int(steps), int(edges), clients, rounds, scores, largest, noise)
-            pilots.append(part)
-            weights.append(min(1.0, float(np.ptp(segment.rounds)) / usual))
-            observed = Observed.of(pilots, np.array(self.targets))
-            curve = FITS[self.form](replace(observed, weights=np.array(weights)), curve)
-        return curve, 1.0
-
-    def _factor(self, segments: Sequence[Segment], initial: float) -> float:
-        """Rounds of the run over those that the curve of the pilots gives; 1 if it gives none."""
-        made = predicted = 0.0
-        for segment in segments:
-            best = max(segment.reached, segment.scores.max())
-            ends = (segment.reached, float(best))
-            first, last = (
-                float(self._rounds_at(self._curve, segment.settings, initial, min(a, self.target)))
-                for a in ends
-            )
-            if math.isfinite(last) and last > first:
-                made += float(np.ptp(segment.rounds))
-                predicted += last - first
-        return made / predicted if predicted else 1.0
-
-    def _remaining(
-        self, curve: Fitted, points: FloatArray, initial: float, reached: float
+    def _factor(
+        self, segments: Sequence[Segment], points: FloatArray, initial: float
     ) -> FloatArray:
-        """Rounds from accuracy ``reached`` to the target, at least 1, [...]."""
-        whole = curve.rounds(self.target, points)
+        """Expected ratio of the run's rounds to those of the curve, [...], at points [..., 5]."""
+        if self.learn == "none" or not segments:
+            return np.ones(points.shape[:-1])
+        ratios = np.array([self._ratio(segment, initial) for segment in segments])
+        seen = np.stack([segment.settings for segment in segments])
+        known = np.isfinite(ratios)
+        if not known.any():
+            return np.ones(points.shape[:-1])
+        ratios, seen = ratios[known], seen[known]
+        evaluations = np.array([len(segment.rounds) - 1 for segment in segments])[known]
+        covariance = self._covariance(seen, seen) + np.diag(EVALUATION**2 / evaluations)
+        weights = np.linalg.solve(covariance, np.log(ratios))
+        return np.exp(self._covariance(points, seen) @ weights)
+
+    def _covariance(self, some: FloatArray, others: FloatArray) -> FloatArray:
+        """Covariance of log ratios at points [..., 5] and [others, 5], [..., others]."""
+        distance = np.log(some[..., None, :2]) - np.log(others[:, :2])
+        near = np.exp(-0.5 * (distance**2).sum(-1))
+        local = 0.0 if self.learn == "common" else 0.5
+        variance = max(self.error, LEAST_ERROR) ** 2
+        return np.asarray(variance * (1 - local + local * near))
+
+    def _ratio(self, segment: Segment, initial: float) -> float:
+        """Rounds of a part of the run over those of the curve; NaN if the curve has none."""
+        missing = max(self.target - segment.reached, 0.0)
+        least = segment.reached + LEAST_PROGRESS * missing
+        best = min(max(float(segment.scores.max()), least), self.target)
+        first, last = (
+            float(self._rounds_at(segment.settings, initial, accuracy))
+            for accuracy in (segment.reached, best)
+        )
+        if not (math.isfinite(last) and last > first):
+            return math.nan
+        ratio = float(np.ptp(segment.rounds)) / (last - first)
+        return min(max(ratio, 1 / LARGEST_RATIO), LARGEST_RATIO)
+
+    def _remaining(self, points: FloatArray, initial: float, reached: float) -> FloatArray:
+        """Rounds from accuracy ``reached`` to the target, [...]; inf where it is not reached.
+
+        Their share of all rounds is at least that of the missing accuracy, as on every concave
+        learning curve: a difference of two fits may be 0. Fractions of a round are kept, because
+        one round of few steps would else seem as good as one of many near the target.
+        """
+        whole = self._curve.rounds(self.target, points)
+        missing = (self.target - reached) / (self.target - initial)
         with np.errstate(invalid="ignore"):
-            left = whole - self._rounds_at(curve, points, initial, reached)
-        return np.where(np.isfinite(whole), np.maximum(left, 1.0), np.inf)
+            left = whole - self._rounds_at(points, initial, reached)
+            return np.where(np.isfinite(whole), np.maximum(left, missing * whole), np.inf)
 
-    def _rounds_at(
-        self, curve: Fitted, points: FloatArray, initial: float, reached: float
-    ) -> FloatArray:
+    def _rounds_at(self, points: FloatArray, initial: float, reached: float) -> FloatArray:
         """Rounds at which the curve reaches an accuracy, [...], from points [..., 5]."""
         low, high = self.targets[0], self.targets[-1]
         if reached >= low:
-            return np.asarray(curve.rounds(min(reached, high), points))
+            return np.asarray(self._curve.rounds(min(reached, high), points))
         share = 0.0 if low <= initial else (reached - initial) / (low - initial)
-        return np.asarray(share * curve.rounds(low, points))
+        return np.asarray(share * self._curve.rounds(low, points))
 
 
 def _participants(rows: Sequence[Row], decision: Decision) -> float:

@@ -103,8 +103,8 @@ class Design:
     def closed_loop(self, every: int = 5, **options: Any) -> ClosedLoop:
         """Redesigns this design's run while it trains: ``run(design.config, redesign=...)``.
 
-        H and E are chosen from those of the design, and the uplink from those that it compared;
-        if energy counts, the uplink stays, with its weight of energy.
+        H and E are chosen from those of the design, and the uplink from those that it compared. If
+        energy counts, or masks are optimized in each round, the uplink stays.
 
         Args:
             every: R, global rounds between two redesigns.
@@ -126,6 +126,8 @@ class Design:
             )
         ways = [way for way in search.ways if not (way.saves or way.deadline)]
         ways = [way for way in ways if way != self.choice.way]  # it is the configured one
+        if not self.choice.algorithm().fixed_shapes:  # each cost takes rounds to be planned
+            ways = []
         return ClosedLoop.of(
             curve,
             goal.target,
