@@ -119,25 +119,15 @@ def test_preferences_decide_the_direction():
 def test_a_tuned_run_resumes(tmp_path, monkeypatch):
     """Participants and steps move within their limits, and an interruption changes nothing."""
     monkeypatch.chdir(tmp_path)
-    tuner = FedTune((0.25, 0.25, 0.25, 0.25), (3, 8), (2, 30), step=2)
+    tuner = FedTune((0.25, 0.25, 0.25, 0.25), (3, 8), (2, 30))
 
     def settings(out, **flags):
-        return wirelessfl.Config.from_flags(
-            *["fedavg"],
-            clients=8,
-            clients_per_round=4,
-            local_steps=8,
-            rounds=8,
-            lr=0.02,
-            validation_fraction=0.2,
-            threads=1,
-            chunk=4,
-            out=out,
-            **flags,
-        )
+        small = {"clients": 8, "clients_per_round": 4, "local_steps": 4, "rounds": 6, "lr": 0.02}
+        same = {"validation_fraction": 0.2, "threads": 1, "chunk": 4, "out": out}
+        return wirelessfl.Config.from_flags("fedavg", **small, **same, **flags)
 
     def halt(row):
-        if row["round"] == 5:
+        if row["round"] == 4:
             raise KeyboardInterrupt
 
     whole = wirelessfl.run(settings("whole"), redesign=tuner)
