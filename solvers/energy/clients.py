@@ -249,17 +249,19 @@ def _replies(clients: Clients, y: FloatArray, limited: BoolArray, point: _Point)
 
 def dual(
     clients: Clients, price: FloatArray, end: FloatArray, replies: Replies
-) -> tuple[FloatArray, FloatArray]:
-    """Lower bounds on the clients' costs within T, and their derivatives with respect to T.
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Lower bounds on the clients' costs within T, and their derivatives.
 
     Weak duality: with a price mu >= 0 of the time constraint, the least of
     kappa c f^2 + e + lambda b + mu (c / f + t - T) bounds the cost from below. For mu from y, it is
     known exactly: f is ``frequency(mu)``, and the band and window are those of y, on either curve
     where that is valid, and else on the first, which is best without the power limit. So there is
-    no inner search whose error would have to be taken off the bound.
+    no inner search whose error would have to be taken off the bound. It is linear in T and in the
+    cycles.
 
     Returns:
-        The bounds, and -mu, both summed over the clients, [problems].
+        The bounds; -mu, their derivatives with respect to T; and those with respect to ln c of all
+        clients together. All are summed over the clients, [problems].
     """
     with np.errstate(all="ignore"):
         point = _point(clients, price, replies.y, replies.limited)
@@ -271,4 +273,7 @@ def dual(
         sent = point.band * point.window * point.ratio / clients.gain
         cost = sent + price[:, None] * point.band + clients.kappa * clients.cycles * speed**2
         cost += point.worth * (point.window + busy - end[:, None])
-    return (cost * clients.weight).sum(-1), -(point.worth * clients.weight).sum(-1)
+        computed = clients.kappa * clients.cycles * speed**2 + point.worth * busy
+    each = cost, -point.worth, computed
+    bound, slope, by_cycles = ((x * clients.weight).sum(-1) for x in each)
+    return bound, slope, by_cycles

@@ -32,6 +32,8 @@ class Plan(NamedTuple):
         slope: for other deadlines, the energy is at least bound + slope x (deadline - end),
             [problems]; 0 where the end is weighed, and -inf where duality gives no bound. The bound
             is then that of clients alone in the whole band, and holds for this deadline only.
+        by_cycles: for x times the cycles, the energy is at least bound + by_cycles x (x - 1), also
+            in combination with other deadlines, [problems]; known where ``slope`` is.
     """
 
     band: FloatArray
@@ -42,12 +44,13 @@ class Plan(NamedTuple):
     energy: FloatArray
     bound: FloatArray
     slope: FloatArray
+    by_cycles: FloatArray
 
 
 def no_plan(problem: Problem) -> Plan:
     """A plan of zeros, to be filled."""
     shape = problem.bits.shape
-    return Plan(*(np.zeros(shape) for _ in range(4)), *np.zeros((4, shape[0])))
+    return Plan(*(np.zeros(shape) for _ in range(4)), *np.zeros((5, shape[0])))
 
 
 def least_energy(problem: Problem, end: FloatArray) -> Plan:
@@ -95,12 +98,16 @@ def _least_energy(problem: Problem, end: FloatArray) -> Plan:
         late[at] = last > plan.end[at] * (1 + _LATE)
     slow = np.minimum(problem.cycles / plan.end[:, None], problem.speed)
     plan.slope[:] = np.where(free | (idle == 0), 0.0, -2 * idle * plan.end**-3.0)
+    plan.by_cycles[:] = np.where(idle == 0, 0.0, 3 * idle * plan.end**-2.0)
     plan.frequency[:] = np.where(sends, plan.frequency, np.where(problem.cycles > 0, slow, 0.0))
     plan.energy[:] = (plan.power * plan.window).sum(-1)
     plan.energy[:] += (problem.kappa * problem.cycles * plan.frequency**2).sum(-1)
     plan.bound[:] = plan.energy + np.where(free, second * plan.end, 0.0)
     if at.size:
-        plan.bound[at], plan.slope[at] = _bound(rounds, state, plan.energy[at], plan.end[at])
+        for whole, some in zip(
+            plan[6:], _bound(rounds, state, plan.energy[at], plan.end[at]), strict=True
+        ):
+            whole[at] = some
     failed = late | ~np.isfinite(plan.energy + plan.end)
     lost = np.flatnonzero(np.isinf(plan.slope) & ~free | failed)
     earliest, last = np.zeros(len(lost)), end[lost]
@@ -219,12 +226,17 @@ def _price(
 
 def _bound(
     rounds: Rounds, state: State, energy: FloatArray, end: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """A lower bound by weak duality, and its slope; over all ends that can be best, if free."""
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """A lower bound by weak duality; over all ends that can be best, if free.
+
+    Returns:
+        The bound, and its derivatives with respect to the end and to ln(cycles).
+    """
     price = np.exp(state.price)
-    cost, slope = dual(rounds.clients, price, state.end, state.replies)
+    cost, slope, by_cycles = dual(rounds.clients, price, state.end, state.replies)
     bound = cost - price * rounds.band + rounds.idle * state.end**-2.0
     slope = slope - 2 * rounds.idle * state.end**-3.0
+    by_cycles = by_cycles + 3 * rounds.idle * state.end**-2.0
     best = energy
     if not np.isnan(rounds.second).all():
         # Linear in T, with what is left of w_T / w_E as slope: least at one of the ends.
@@ -242,7 +254,7 @@ def _bound(
     good = bound <= best + slack
     if not good.all():
         bound = np.where(good, bound, _alone(rounds, energy, end))
-    return np.fmin(bound, best), np.where(good, slope, -np.inf)
+    return np.fmin(bound, best), np.where(good, slope, -np.inf), by_cycles
 
 
 def _alone(rounds: Rounds, energy: FloatArray, end: FloatArray) -> FloatArray:

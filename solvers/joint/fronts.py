@@ -59,13 +59,13 @@ class Fronts:
         A tau below the least is raised to it; the bound is 0 where no better one was found.
         """
         tau = np.maximum(tau, self.soonest[1])
-        _, bound, slope = self.solve(tau)
+        _, bound, slope = self._solve(tau)
         slope = np.where(np.isfinite(bound) & np.isfinite(slope), slope, 0.0)
         return Tangents(np.where(slope < 0, bound - slope * tau, 0.0), slope)
 
     def energy(self, sizes: FloatArray, seconds: float) -> float:
         """Joules of all cells with q = ``sizes`` [cells], each within ``seconds`` or as it can."""
-        each = self.solve(self.tau(sizes, seconds)[None])[0][0]
+        each = self._solve(self.tau(sizes, seconds)[None])[0][0]
         total = float((sizes * each)[sizes > 0].sum())
         return total if np.isfinite(total) else np.inf
 
@@ -85,7 +85,7 @@ class Fronts:
         begin = float((sizes * self.soonest[1]).max())
 
         def slope(log_seconds: float) -> float:
-            each = self.solve(self.tau(sizes, np.exp(log_seconds))[None])[2][0]
+            each = self._solve(self.tau(sizes, np.exp(log_seconds))[None])[2][0]
             total = second + float(each[sizes > 0].sum())
             return total if np.isfinite(total) else -_STEEP
 
@@ -106,7 +106,7 @@ class Fronts:
         least, seconds = min((cost(end), end) for end in (begin, root))
         return seconds, least
 
-    def solve(self, tau: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _solve(self, tau: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Energy, bound and slope of one unit of each cell, [points, cells] each."""
         rows = np.tile(np.arange(tau.shape[1]), len(tau))
         problem = replace(self._units.rows(rows), deadline=tau.ravel())

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from channels.arguments import is_complex, is_number
 from channels.arrays import BoolArray, FloatArray, IntArray
+from channels.validation import shown
 from solvers.joint.problem import few_units
 from solvers.solution import Solution, Status
 from solvers.training_rounds.problem import Bands, Problem, read_problem
@@ -105,6 +108,7 @@ def optimize_rounds(
     granularity: int = 1,
     extra_seconds: ArrayLike = 0.0,
     bands: Bands = "optimal",
+    within: float = 0.0,
 ) -> Solution[TrainingRounds]:
     """Find local steps, edge rounds, mask sizes, bands, powers and clocks that cost the least.
 
@@ -160,6 +164,9 @@ def optimize_rounds(
             ``cap`` and ``lower`` the masks are fixed.
         extra_seconds: [draws, cells], seconds of a global round besides the local phases.
         bands: "optimal"; or "equal", at full power and speed, for comparison.
+        within: points of the grid that cost up to this fraction more than the best are solved too,
+            in fractions of units that are then rounded; inf for the whole grid. For maps of
+            ``costs``, as it takes longer.
 
     Arrays are broadcast; [cells, clients] is one draw.
 
@@ -205,8 +212,18 @@ def optimize_rounds(
     search = Search(problem)
     if not search.alive.any():
         return _infeasible(_too_late(search), start)
-    found = search.run()
+    found = search.run(_within(within))
+    if isinstance(found, str):
+        bound = float(search.cost(search.lower).min())
+        wall = time.perf_counter() - start
+        return Solution(None, np.inf, bound, np.inf, Status.UNKNOWN, _BACKEND, wall, found)
     return _solution(search, found, start)
+
+
+def _within(value: Any) -> float:
+    if not is_number(value) or is_complex(value) or not value >= 0:
+        raise ValueError(f"within is {shown(value)}: give a number >= 0.")
+    return float(value)
 
 
 def _impossible(problem: Problem) -> str:

@@ -1,16 +1,17 @@
 """Sizes that are common to all draws, as a linear or an integer program (HiGHS).
 
 Its variables are the sizes, the end of each draw's local phase, and the energy of each cell and
-draw, which the tangents of its convex function of size and time bound from below.
+draw, which the tangents of its convex function of size and time bound from below. The multipliers
+of the linear program bound the cost at all other points of the grid too, see ``Cut``.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from channels.arrays import FloatArray
+from channels.arrays import BoolArray, FloatArray, IntArray
 from solvers.packages import quiet_highs
 from solvers.training_rounds.units import Model
 
@@ -28,6 +29,7 @@ class Case(NamedTuple):
     """What a design of the round has to keep.
 
     Args:
+        local: place of the local steps.
         fixed: part of the work that does not depend on the size, in steps [cells].
         low, high: bounds in steps, [cells].
         quota: sum of the sizes in steps.
@@ -36,6 +38,7 @@ class Case(NamedTuple):
         weights: w_T and w_E.
     """
 
+    local: int
     fixed: FloatArray
     low: FloatArray
     high: FloatArray
@@ -45,6 +48,29 @@ class Case(NamedTuple):
     weights: tuple[float, float]
 
 
+class Cut(NamedTuple):
+    """Multipliers of the constraints: a lower bound for all points of the grid.
+
+    With mu >= 0 for the end of each cell, and weights of the tangents of its energy,
+
+        U >= sum_j [(mu tau_H + a + g H) q_j + (mu - s) lost_j] + sum_w r_w T_w
+
+    for all sizes and ends that are possible, where tau_H is the time of a unit, and r_w is what
+    the multipliers leave of the cost of a second.
+
+    Args:
+        per_time: mu, [draws, cells].
+        base, per_step, per_second: a, g and s, [draws, cells].
+        rest: r, [draws]; >= 0, or the end is limited.
+    """
+
+    per_time: FloatArray
+    base: FloatArray
+    per_step: FloatArray
+    per_second: FloatArray
+    rest: FloatArray
+
+
 class Answer(NamedTuple):
     """The optimum of the program.
 
@@ -52,95 +78,173 @@ class Answer(NamedTuple):
         steps: [cells].
         ends: [draws].
         bound: on the mean cost of a draw.
+        cut: None for whole sizes.
     """
 
     steps: FloatArray
     ends: FloatArray
     bound: float
+    cut: Cut | None
 
 
 def solve_program(
-    model: Model, case: Case, scales: tuple[float, float], whole: bool
+    model: Model, case: Case, lines: BoolArray, scales: tuple[float, float], whole: bool
 ) -> Answer | str:
     """The best sizes and ends for the tangents known so far, or why HiGHS has none.
 
     Args:
         model: tangents.
         case: constraints.
+        lines: which of the tangents to use, [lines, draws, cells].
         scales: typical seconds of a local phase, and typical cost.
         whole: whether steps are integers, not fractions.
     """
     for steep in _STEEP if case.weights[1] else _STEEP[:1]:
-        found = _solve(model, case, scales, whole, steep)
+        program = _Program(model, case, lines, scales, 1.0 if whole else max(case.quota, 1), steep)
+        found = program.integers() if whole else program.fractions()
         if not isinstance(found, str):
             break
     return found
 
 
-def _solve(
-    model: Model, case: Case, scales: tuple[float, float], whole: bool, steep: float
-) -> Answer | str:
-    from scipy.optimize import Bounds, LinearConstraint, milp  # SciPy loads slowly
-    from scipy.sparse import csr_array
+class _Program:
+    """Constraints and costs in the program's units.
 
-    draws, number = model.shape
-    a_second = _UNIT * scales[0]
-    second, joule = (weight / draws for weight in case.weights)
-    a_cost = _UNIT * scales[1]
-    step = 1.0 if whole else float(max(case.quota, 1))
-    used = case.high + case.fixed > 0
-    soonest = np.where(used, model.surely / a_second, 0.0)
-    lost = case.lost / a_second
-    cell = np.broadcast_to(np.arange(number), (draws, number))
-    end = number + np.broadcast_to(np.arange(draws)[:, None], (draws, number))
-    place = np.arange(draws * number).reshape(draws, number)
-    parts = [
-        (np.ones(number), np.zeros(number, dtype=np.int64), np.arange(number)),
-        (soonest * step, 1 + place, cell),
-        (np.full((draws, number), -1.0), 1 + place, end),
-    ]
-    right = [np.array([case.quota / step]), (-soonest * case.fixed - lost).ravel()]
-    cost = [np.zeros(number), np.full(draws, second * a_second / a_cost)]
-    if joule:
-        # Energies in units of cost, w_E / draws of a joule.
-        units = model.tangents.per_unit * joule / a_cost
-        slopes = model.tangents.per_second * joule * a_second / a_cost
-        flat = (np.abs(units) * step < steep) & (-slopes < steep) & used
-        points = np.flatnonzero(flat.any((1, 2)))
-        units, slopes = (np.where(flat, x, 0.0)[points] for x in (units, slopes))
-        row = 1 + place.size * (1 + np.arange(len(points)))[:, None, None] + place
-        energy = number + draws + place
-        parts += [
-            (units * step, row, np.broadcast_to(cell, row.shape)),
-            (slopes, row, np.broadcast_to(end, row.shape)),
-            (np.full(row.shape, -1.0), row, np.broadcast_to(energy, row.shape)),
+    Rows: the end of each draw and cell; then the energies above their tangents.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        case: Case,
+        lines: BoolArray,
+        scales: tuple[float, float],
+        step: float,
+        steep: float,
+    ) -> None:
+        self.model, self.case, self.step = model, case, step
+        draws, number = self.shape = model.units.shape
+        self.second, self.cost = (_UNIT * scale for scale in scales)
+        second, joule = (weight / draws for weight in case.weights)
+        used = case.high + case.fixed > 0
+        soonest = np.where(used, model.units.soonest[case.local] / self.second, 0.0)
+        lost = case.lost / self.second
+        place = np.arange(draws * number).reshape(draws, number)
+        draw, cell = np.divmod(place, number)
+        parts: list[tuple[FloatArray, IntArray, IntArray]] = [
+            (soonest * step, place, cell),
+            (np.full(place.shape, -1.0), place, number + draw),
         ]
-        right.append((slopes * lost - units * case.fixed).ravel())
-        cost.append(np.ones(place.size))
-    value, row_of, column = (np.concatenate([part[i].ravel() for part in parts]) for i in range(3))
-    keep = value != 0
-    upper, costs = np.concatenate(right), np.concatenate(cost)
-    matrix = csr_array((value[keep], (row_of[keep], column[keep])), shape=(len(upper), len(costs)))
-    lower = np.full(len(upper), -np.inf)
-    lower[0] = upper[0]
-    ends = case.latest / a_second
-    first = np.zeros(draws) if case.weights[0] else ends
-    rest = len(costs) - number - draws
-    answer = None
-    with quiet_highs:
-        answer = milp(
-            costs,
-            integrality=np.concatenate([np.full(number, int(whole)), np.zeros(draws + rest)]),
-            bounds=Bounds(
-                np.concatenate([case.low / step, first, np.zeros(rest)]),
-                np.concatenate([case.high / step, ends, np.full(rest, np.inf)]),
-            ),
-            constraints=LinearConstraint(matrix, lower, upper),
-            options={"mip_rel_gap": _GAP, "time_limit": _SECONDS},
+        right = [(-soonest * case.fixed - lost).ravel()]
+        self.costs = np.concatenate(
+            [np.zeros(number), np.full(draws, second * self.second / self.cost)]
         )
-    if answer.x is None:
-        return f"HiGHS ended without a solution ({answer.message})"
-    steps = np.clip(answer.x[:number] * step, case.low, case.high)
-    steps = np.round(steps) if whole else steps
-    bound = answer.mip_dual_bound if whole else answer.fun
-    return Answer(steps, answer.x[number : number + draws] * a_second, float(bound * a_cost))
+        self.lines = np.nonzero(np.zeros(lines.shape))
+        if joule:
+            units, slopes = (x * joule / self.cost for x in model.lines(case.local))
+            slopes = slopes * self.second
+            keep = lines & used & (np.abs(units) * step < steep) & (-slopes < steep)
+            keep &= (units != 0) | (slopes != 0)
+            self.lines = np.nonzero(keep)
+            _, draw, cell = self.lines
+            units, slopes = units[keep], slopes[keep]
+            row = place.size + np.arange(len(draw))
+            parts += [
+                (units * step, row, cell),
+                (slopes, row, number + draw),
+                (np.full(len(row), -1.0), row, number + draws + place[draw, cell]),
+            ]
+            right.append(slopes * lost[draw, cell] - units * case.fixed[cell])
+            self.costs = np.concatenate([self.costs, np.ones(place.size)])
+        self.value, self.row, self.column = (
+            np.concatenate([part[i].ravel() for part in parts]) for i in range(3)
+        )
+        self.upper = np.concatenate(right)
+        ends = case.latest / self.second
+        first = np.zeros(draws) if case.weights[0] else ends
+        rest = len(self.costs) - number - draws
+        self.bounds = (
+            np.concatenate([case.low / step, first, np.zeros(rest)]),
+            np.concatenate([case.high / step, ends, np.full(rest, np.inf)]),
+        )
+
+    def _matrix(self) -> Any:
+        from scipy.sparse import csr_array  # SciPy loads slowly
+
+        keep = self.value != 0
+        entries = self.value[keep], (self.row[keep], self.column[keep])
+        return csr_array(entries, shape=(len(self.upper), len(self.costs)))
+
+    def _sum(self) -> FloatArray:
+        """Coefficients [1, variables] of the sum of the sizes."""
+        return np.asarray(np.arange(len(self.costs)) < self.shape[1], dtype=float)[None]
+
+    def _answer(self, x: FloatArray, bound: float, cut: Cut | None) -> Answer:
+        draws, number = self.shape
+        steps = np.clip(x[:number] * self.step, self.case.low, self.case.high)
+        return Answer(steps, x[number : number + draws] * self.second, bound, cut)
+
+    def integers(self) -> Answer | str:
+        """Whole sizes."""
+        from scipy.optimize import Bounds, LinearConstraint, milp  # SciPy loads slowly
+
+        quota = float(self.case.quota)
+        with quiet_highs:
+            answer = milp(
+                self.costs,
+                integrality=self._sum()[0],
+                bounds=Bounds(*self.bounds),
+                constraints=[
+                    LinearConstraint(self._sum(), quota, quota),
+                    LinearConstraint(self._matrix(), -np.inf, self.upper),
+                ],
+                options={"mip_rel_gap": _GAP, "time_limit": _SECONDS},
+            )
+        if answer.x is None:
+            return f"HiGHS ended without a solution ({answer.message})"
+        found = self._answer(answer.x, float(answer.mip_dual_bound) * self.cost, None)
+        return found._replace(steps=np.round(found.steps))
+
+    def fractions(self) -> Answer | str:
+        """Fractions of steps, with multipliers."""
+        from scipy.optimize import linprog  # SciPy loads slowly
+
+        with quiet_highs:
+            answer = linprog(
+                self.costs,
+                A_ub=self._matrix(),
+                b_ub=self.upper,
+                A_eq=self._sum(),
+                b_eq=np.array([self.case.quota / self.step]),
+                bounds=np.stack(self.bounds, -1),
+                method="highs",
+            )
+        if answer.x is None:
+            return f"HiGHS ended without a solution ({answer.message})"
+        cut = self._cut(np.maximum(-answer.ineqlin.marginals, 0.0))
+        return self._answer(answer.x, float(answer.fun) * self.cost, cut)
+
+    def _cut(self, prices: FloatArray) -> Cut:
+        """A bound that holds whatever the errors of the multipliers, [rows] in program units."""
+        case, (draws, number) = self.case, self.shape
+        per_time = prices[: draws * number].reshape(self.shape) * self.cost / self.second
+        share = np.zeros(self.shape)  # of the tangents of each energy; at most 1
+        base, per_step, per_second = np.zeros((3, *self.shape))
+        if case.weights[1]:
+            weight = prices[draws * number :]
+            at = self.lines[1:]
+            np.add.at(share, at, weight)
+            weight = weight / np.maximum(share, 1.0)[at] * case.weights[1] / draws
+            for total, lines in zip(
+                (base, per_step, per_second), self.model.known(self.lines), strict=True
+            ):
+                np.add.at(total, at, weight * lines)
+        second = case.weights[0] / draws
+        taken = (per_time - per_second).sum(-1)
+        free = (taken > second) & np.isinf(case.latest)
+        scale = np.where(free, second / np.where(free, taken, 1.0), 1.0)
+        per_time, base, per_step, per_second = (
+            x * scale[:, None] for x in (per_time, base, per_step, per_second)
+        )
+        rest = np.where(free, 0.0, second - taken)
+        return Cut(per_time, base, per_step, per_second, rest)

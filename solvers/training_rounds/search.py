@@ -9,24 +9,23 @@ lowest bound is refined, until no bound is below the best cost by more than the 
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from channels.arrays import BoolArray, FloatArray
-from solvers.bands.least_time import least_time
-from solvers.joint.energy_cells import EnergyCells
 from solvers.joint.weighted import rounded
 from solvers.training_rounds.problem import Problem, proportion
-from solvers.training_rounds.program import Case, solve_program
+from solvers.training_rounds.program import Answer, Case, Cut, solve_program
 from solvers.training_rounds.spend import Phases, spend
-from solvers.training_rounds.units import FullPower, Model, Units, units_of
+from solvers.training_rounds.units import Model, Units
 
 GAP = 3e-5
 """Relative gap at which the search ends."""
+_ROUGH = 1e-3
+"""That of points that cannot be best, but for rounding of sizes."""
 _MAX_TURNS = 40
-_TOGETHER = 64
-"""Cases with fixed sizes that are solved together."""
 _HALVINGS = 60
 
 
@@ -67,10 +66,12 @@ class Search:
             deadline = problem.max_seconds / problem.rounds[..., None] - self.shared
         self.latest = deadline / problem.edge_rounds[:, None]
         """Latest ends of a local phase, [largest, local steps, edge rounds, draws]."""
-        self.tau = self._shortest()
+        units = Units(problem)
+        self.tau = units.soonest
         """Seconds that a unit takes at least, [local steps, draws, cells]."""
         self.alive, self.high = self._reachable()
-        self._models: dict[int, Model] = {}
+        self.units = units
+        self.turns = np.zeros(problem.rounds.shape, dtype=np.int64)
         shape = problem.rounds.shape
         alone = not apart.any() and problem.max_seconds == np.inf
         key = np.arange(problem.rounds.size).reshape(shape)
@@ -81,35 +82,11 @@ class Search:
         self.stage = np.zeros(shape, dtype=np.int64)
         """0: bounded, 1: solved in fractions, 2: solved."""
         self.steps: dict[int, FloatArray] = {}
-        self.scale = 0.0
         self.messages: list[str] = []
-
-    def _shortest(self) -> FloatArray:
-        problem = self.problem
-        parts = [problem.at(int(h)) for h in problem.local_steps]
-        none = np.zeros(problem.cells.bits.shape)
-        able = ~problem.cells.unable(np.ones(len(problem.cells.band)))[:, None]
-        stacked = EnergyCells(
-            *(
-                np.concatenate([np.where(able, getattr(p, name), 0.0) for p in parts])
-                if name in ("bits", "cycles")
-                else np.tile(none, (len(parts), 1))
-                if name in ("more_bits", "more_cycles")
-                else np.concatenate([getattr(p, name) for p in parts])
-                for name in EnergyCells._fields
-            )
-        )
-        if problem.bands == "equal":
-            count = np.count_nonzero(problem.cells.bits + problem.cells.more_bits > 0, axis=-1)
-            tau = FullPower(stacked, np.tile(count, len(parts))).soonest[1]
-        else:
-            tau = np.zeros(len(stacked.band))
-            busy = np.flatnonzero((stacked.bits + stacked.cycles > 0).any(-1))
-            ones = np.ones(len(busy))
-            tau[busy] = least_time(
-                stacked.rows(busy).rounds(ones, 1.0).cells(np.arange(len(busy)))
-            )[1]
-        return np.asarray(tau.reshape(len(parts), *problem.shape))
+        sizes = problem.quota / problem.shape[1]
+        self.near_steps = np.full(problem.shape[1], sizes)
+        """Sizes and ends of the last design, near which tangents matter most."""
+        self.near_ends = 2 * (self.tau[len(self.tau) // 2] * (sizes + self.fixed)).max(-1)
 
     def _reachable(self) -> tuple[BoolArray, FloatArray]:
         """Points with feasible sizes, and the largest sizes [..., cells] that end in time."""
@@ -132,15 +109,6 @@ class Search:
         steps = np.where(tau > 0, steps, np.where(window >= 0, np.inf, -1.0)).min(-2)
         return np.asarray(np.floor(steps - self.fixed + 1e-9))
 
-    def model(self, local: int) -> Model:
-        """Tangents at a place of the local steps."""
-        if local not in self._models:
-            problem = self.problem
-            cells = problem.at(int(problem.local_steps[local]))
-            units: Units = units_of(cells, problem.bands)
-            self._models[local] = Model(units, problem.shape, problem.weights[1] > 0)
-        return self._models[local]
-
     def cost(self, phase: FloatArray) -> FloatArray:
         """Cost of the training, by that of the local phase, [largest, local steps, edge rounds]."""
         problem = self.problem
@@ -149,27 +117,36 @@ class Search:
             found = problem.rounds * round_
         return np.where(self.alive, found, np.inf)
 
-    def run(self) -> Found:
-        """Refine points until the gap is closed."""
+    @cached_property
+    def model(self) -> Model:
+        """Tangents of the energies."""
+        return Model(self.units, self.problem.weights[1] > 0)
+
+    def run(self, within: float) -> Found | str:
+        """Refine points until the gap is closed, or why that fails.
+
+        Args:
+            within: points whose bounds exceed the best cost by up to this fraction are solved too.
+        """
         self.lower = np.maximum(self.lower, self._soonest())
-        if not self.problem.weights[1]:
-            self.scale = float(self.lower[self.alive].min())
         while True:
             self._carry()
             lower, upper = self.cost(self.lower), self.cost(self.upper)
             best = np.nanmin(upper) if np.isfinite(upper).any() else np.inf
             open_ = np.where(self.stage < 2, lower, np.inf)
             place = np.unravel_index(int(open_.argmin()), open_.shape)
-            if not open_[place] < best * (1 - GAP):
+            if not (open_[place] < best * (1 - GAP) or open_[place] < best * (1 + within)):
                 break
-            if self.problem.fixed:
-                self._spend_many(open_, best)
+            if self.problem.fixed and not self.problem.weights[1]:
+                self._known()
             else:
-                self._refine(tuple(int(i) for i in place))
+                self._refine(tuple(int(i) for i in place), best)
+        text = "; ".join(dict.fromkeys(self.messages))
+        if best == np.inf:
+            return text
         place = np.unravel_index(int(np.nanargmin(upper)), upper.shape)
         point = (int(place[0]), int(place[1]), int(place[2]))
         steps = self.steps.get(int(self.key[point]), np.ones(self.problem.shape[1]))
-        text = "; ".join(dict.fromkeys(self.messages))
         return Found(point, steps, upper, np.minimum(lower, np.fmin(upper, np.inf)), text)
 
     def _carry(self) -> None:
@@ -202,31 +179,10 @@ class Search:
                 break
         return np.asarray(second * begin.mean(-1))
 
-    def _spend_many(self, open_: FloatArray, best: float) -> None:
-        """Solve phases of fixed sizes at the points with the lowest bounds."""
-        problem = self.problem
-        draws, number = problem.shape
-        order = np.argsort(open_, axis=None, kind="stable")
-        order = order[open_.ravel()[order] < best * (1 - GAP)]
-        keys = list(dict.fromkeys(self.key.ravel()[order].tolist()))[:_TOGETHER]
-        if not problem.weights[1]:
-            keys = list(dict.fromkeys(self.key.ravel().tolist()))
-        m, h, e = np.unravel_index(np.array(keys), problem.rounds.shape)
-        if problem.weights[1]:
-            parts = [problem.at(int(problem.local_steps[i])) for i in h]
-            cells = EnergyCells(*map(np.concatenate, zip(*parts, strict=True)))
-            ones = np.ones((len(keys), draws, number))
-            found = spend(
-                cells, ones, self.lost[e], self.latest[m, h, e], problem.weights,
-                problem.bands == "equal",
-            )  # fmt: skip
-            cost = problem.weights[0] * found.ends + problem.weights[1] * found.joules
-            cost, bound = np.where(found.late, np.inf, cost).mean(-1), found.bound.mean(-1)
-        else:
-            cost = bound = self.lower[m, h, e]
-        self.steps |= {key: np.ones(number) for key in keys}
-        for key, one, least in zip(keys, cost, bound, strict=True):
-            self._learn(key, float(least), float(one), 2)
+    def _known(self) -> None:
+        """Phases of fixed sizes at full power and speed: their bounds are their costs."""
+        self.upper = np.where(self.alive, self.lower, np.nan)
+        self.stage[:] = 2
 
     def _learn(self, key: int, lower: float, upper: float, stage: int) -> None:
         same = self.key == key
@@ -234,55 +190,114 @@ class Search:
         self.upper[same] = np.fmin(self.upper[same], upper)
         self.stage[same] = stage
 
-    def _refine(self, point: tuple[int, ...]) -> None:
-        """Solve the point in fractions, or with whole sizes if that has been done."""
+    def _refine(self, point: tuple[int, ...], best: float) -> None:
+        """Solve the point in fractions, or with whole sizes if that has been done.
+
+        Points that cost more than the best need only a rough answer, with rounded sizes.
+        """
+        rough = bool(self.cost(self.lower)[point] >= best)
+        gap = _ROUGH if rough else GAP
         m, h, e = point
         problem, key = self.problem, int(self.key[point])
         if self.shared_phase:
             e = 0
-        model, whole = self.model(h), self.stage[point] == 1
+        whole = bool(self.stage[point] == 1)
         case = Case(
-            self.fixed, problem.low[m], self.high[m, h, e], problem.quota, self.lost[e],
+            h, self.fixed, problem.low[m], self.high[m, h, e], problem.quota, self.lost[e],
             self.latest[m, h, e], problem.weights,
         )  # fmt: skip
-        lower, upper = float(self.lower[point]), float(np.fmin(self.upper[point], np.inf))
-        scales = self._scales(model, case)
-        previous = 0.0
-        for _ in range(_MAX_TURNS):
-            answer = solve_program(model, case, scales, bool(whole))
-            if isinstance(answer, str):
-                self.messages.append(answer)
-                break
-            lower = max(lower, min(answer.bound, upper))
-            steps = rounded(answer.steps, case.low, case.high, case.quota)
-            cost = self._tried(model, case, answer.steps, answer.ends)
-            reached = cost if whole else self._tried(model, case, steps, answer.ends)
-            if reached < upper:
-                upper, self.steps[key] = reached, steps
-            done = not problem.weights[1] or cost - lower <= GAP / 3 * cost
-            if done or (not whole and lower - previous <= GAP / 30 * lower):
-                break
-            previous = lower
-        closed = upper - lower <= GAP * upper
-        self._learn(key, lower, upper, 2 if whole or closed else 1)
+        answer = self._program(case, whole)
+        if isinstance(answer, str):
+            self.messages.append(answer)
+            self._learn(key, 0.0, np.inf, 2)
+            return
+        before, upper = float(self.lower[point]), float(np.fmin(self.upper[point], np.inf))
+        if answer.cut is None:
+            self._learn(key, min(answer.bound, upper), np.inf, 1)
+        else:
+            self.lower = np.maximum(self.lower, self._everywhere(answer.cut))
+        lower = float(self.lower[point])
+        cost = self._tried(case, answer.steps, answer.ends, not whole)
+        self.turns[self.key == key] += 1
+        done = cost - lower <= gap / 3 * cost or self.turns[point] >= _MAX_TURNS
+        done |= not whole and lower - before <= gap / 30 * lower
+        steps = answer.steps
+        if not whole:
+            steps = rounded(steps, case.low, case.high, case.quota)
+            cost = self._tried(case, steps, answer.ends, False) if done else np.inf
+        if not self.exact and cost < np.inf:
+            cost = self._true_cost((m, h, e), steps)
+        if cost < upper:
+            upper, self.steps[key] = cost, steps
+        closed = upper < np.inf and upper - lower <= gap * upper
+        stage = (
+            2
+            if closed or (done and (whole or rough or not self.exact))
+            else 1
+            if whole or done
+            else 0
+        )
+        self._learn(key, 0.0, upper, stage)
 
-    def _scales(self, model: Model, case: Case) -> tuple[float, float]:
+    def _true_cost(self, point: tuple[int, int, int], steps: FloatArray) -> float:
+        """Cost of a local phase where fixed parts are in other proportions than the units."""
+        phases, (second, joule) = self.phases(point, steps), self.problem.weights
+        if phases.late.any():
+            return np.inf
+        return float((second * phases.ends + joule * phases.joules).mean())
+
+    def _program(self, case: Case, whole: bool) -> Answer | str:
+        """Solve the program with the tangents near the last design."""
+        size = np.maximum(self.near_steps + case.fixed, 1e-9)
+        tau = np.maximum((self.near_ends[:, None] - case.lost) / size, self.tau[case.local])
+        lines = self.model.relevant(case.local, tau)
+        answer = solve_program(self.model, case, lines, self._scales(case), whole)
+        if not isinstance(answer, str):
+            self.near_steps, self.near_ends = answer.steps, answer.ends
+        return answer
+
+    def _everywhere(self, cut: Cut) -> FloatArray:
+        """What a cut says about U at all points, [largest, local steps, edge rounds]."""
+        problem = self.problem
+        steps = problem.local_steps[:, None, None]
+        each = (cut.per_time * self.tau + cut.base + cut.per_step * steps).sum(1)  # per size
+        ends = 0.0 if problem.weights[0] else self.latest
+        with np.errstate(invalid="ignore"):
+            ends = np.where(cut.rest < 0, self.latest, ends) * cut.rest
+        bound = np.where(cut.rest == 0, 0.0, ends).sum(-1)
+        bound = bound + (self.lost * (cut.per_time - cut.per_second)).sum((1, 2))
+        bound = bound + (each @ self.fixed)[:, None]
+        order = each.argsort(-1)
+        each = np.take_along_axis(each, order, -1)[:, None]
+        order = np.broadcast_to(order[:, None], self.high.shape)
+        low = np.broadcast_to(problem.low[:, None, None], self.high.shape)
+        low, high = (np.take_along_axis(x, order, -1) for x in (low, self.high))
+        room = high - low
+        missing = problem.quota - low.sum(-1, keepdims=True) - (room.cumsum(-1) - room)
+        sizes = low + np.clip(missing, 0, np.maximum(room, 0))
+        found = bound + (each * sizes).sum(-1)
+        return np.where(self.alive & np.isfinite(found), found * (1 - 1e-12), 0.0)
+
+    def _scales(self, case: Case) -> tuple[float, float]:
         """Typical seconds and cost of a phase."""
         sizes = case.quota / len(case.low) + case.fixed
-        seconds = float((model.soonest * sizes + case.lost).max()) or 1.0
+        soonest = self.tau[case.local]
+        seconds = float((soonest * sizes + case.lost).max()) or 1.0
         second, joule = case.weights
         if not joule:
             return seconds, second * seconds
-        ends = np.where(np.isfinite(case.latest), case.latest, seconds)
-        tau = np.maximum((ends[:, None] - case.lost) / np.maximum(sizes, 1e-9), model.soonest)
-        energy = (sizes * model.add(tau[None])[0]).sum() / model.shape[0]
-        cost = second * seconds + joule * energy
-        return seconds, float(cost) if np.isfinite(cost) and cost > 0 else 1.0
+        ends = np.where(np.isfinite(case.latest), case.latest, 2 * seconds)
+        tau = np.maximum((ends[:, None] - case.lost) / np.maximum(sizes, 1e-9), soonest)
+        base, slope = self.model.lines(case.local)
+        energy = (sizes * np.maximum((base + slope * tau).max(0), 0.0)).sum() / len(case.latest)
+        cost = second * float(ends.mean()) + joule * float(energy)
+        return seconds, cost if np.isfinite(cost) and cost > 0 else 1.0
 
-    def _tried(self, model: Model, case: Case, steps: FloatArray, ends: FloatArray) -> float:
+    def _tried(self, case: Case, steps: FloatArray, ends: FloatArray, near: bool) -> float:
         """Cost of sizes, whole or not, with ends no sooner than possible; adds tangents there."""
         size = steps + case.fixed
-        needed = (size * model.soonest + case.lost).max(-1)
+        soonest = self.tau[case.local]
+        needed = (size * soonest + case.lost).max(-1)
         ends = np.maximum(ends, needed)
         if (needed > case.latest * (1 + 1e-12)).any():
             return np.inf
@@ -292,7 +307,7 @@ class Search:
         if case.weights[1]:
             window = ends[:, None] - case.lost
             safe = np.where(size > 0, size, 1.0)
-            energy = model.refine(np.maximum(window / safe, model.soonest))
+            energy = self.model.refine(np.maximum(window / safe, soonest), case.local, near)
             joules = np.where(size > 0, size * energy, 0.0).sum(-1)
             cost += case.weights[1] * float(joules.mean())
         return cost

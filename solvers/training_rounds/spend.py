@@ -8,12 +8,13 @@ from typing import NamedTuple
 import numpy as np
 
 from channels.arrays import BoolArray, FloatArray
+from solvers.bands.least_band import upload_seconds
 from solvers.bands.least_time import least_time
 from solvers.energy.common_end import common_end
 from solvers.energy.problem import LATE
 from solvers.energy.rounds import least_energy
 from solvers.joint.energy_cells import EnergyCells
-from solvers.training_rounds.units import FullPower, senders
+from solvers.training_rounds.units import at_full_power, senders
 
 
 class Phases(NamedTuple):
@@ -106,21 +107,17 @@ def _at_full_power(
         more_bits=none,
         more_cycles=none,
     )
-    units = FullPower(whole, count)
-    until = units.soonest[1].reshape(shape)
+    sends, works = whole.bits > 0, whole.cycles > 0
+    band = np.where(sends, (cells.band / np.maximum(count, 1.0))[:, None], 0.0)
+    until, sent, computed = (x.reshape(shape) for x in at_full_power(whole, band))
     ends = (until + lost).max(-1)
     if not weights[0]:
         ends = np.maximum(ends, latest)
-    joules = units.energy.reshape(shape).sum(-1)
-    sends, works = whole.bits > 0, whole.cycles > 0
-    band = np.where(sends, (cells.band / np.maximum(count, 1))[:, None], 0.0)
+    joules = (sent + computed).sum(-1)
     snr = cells.gain * cells.power
-    from solvers.bands.least_band import upload_seconds
-
+    heard = sends & (snr > 0)
     window = upload_seconds(
-        np.where(snr > 0, whole.bits, 0.0),
-        np.where(sends, band, 1.0),
-        np.where(snr > 0, snr, 1.0),
+        np.where(heard, whole.bits, 0.0), np.where(heard, band, 1.0), np.where(heard, snr, 1.0)
     )
     power, clock = np.where(sends, cells.power, 0.0), np.where(works, cells.speed, 0.0)
     return Phases(

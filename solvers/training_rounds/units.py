@@ -1,77 +1,112 @@
 """Time and energy of one unit of each cell and draw, and what they imply for all sizes.
 
 With bits and cycles in proportion to q, the size and its fixed part, q units take q times the time
-of one unit and, within q tau seconds, q times the least energy v(tau) of one unit within tau.
-v is convex, so that its tangents a + s tau bound the energy of any size by a q + s t.
+of one unit and, within q tau seconds, q times the least energy v(tau, H) of one unit within tau. v
+is convex in tau and the local steps H together: its tangents a + g H + s tau bound the energy of
+any size with any H by (a + g H) q + s t.
 """
 
 from __future__ import annotations
 
-from typing import Protocol
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
-from channels.arrays import FloatArray
+from channels.arrays import BoolArray, FloatArray, IntArray
 from solvers.bands.least_band import upload_seconds
+from solvers.bands.least_time import least_time
+from solvers.energy.rounds import least_energy
 from solvers.joint.energy_cells import EnergyCells
-from solvers.joint.fronts import Fronts, Tangents
-from solvers.training_rounds.problem import Bands
+from solvers.training_rounds.problem import Problem
 
-_START = np.array([1.0, 1.03, 1.1, 1.25, 1.6, 2.2, 3.5, 6.0, 12.0, 30.0, 100.0])
+_START = np.array([1.0, 1.03, 1.1, 1.3, 1.8, 2.8, 5.0, 12.0, 50.0])
 """First tangents, relative to the shortest time of a unit."""
+_FIRST = 5
+"""Numbers of local steps of the first tangents."""
+_SAMPLE = np.geomspace(1.0, 1000.0, 10)[:, None, None]
+"""Times at which tangents are compared, relative to the shortest."""
+_NEAR = np.geomspace(0.7, 1.4, 6)[:, None, None]
+"""Those relative to a design."""
+_CLOSE = np.log(2.0)
+"""Logarithmic distance of tangents that are all used."""
 
 
-class Units(Protocol):
-    """Energy of one unit against its time; ``solvers.joint.fronts.Fronts`` is one.
-
-    Args:
-        soonest: a bracket of the shortest time of a unit, [cells] each.
-    """
-
-    soonest: tuple[FloatArray, FloatArray]
-
-    def solve(self, tau: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Energy, lower bound and slope of one unit within ``tau``, [points, cells] each."""
-
-    def tangents(self, tau: FloatArray) -> Tangents:
-        """Bounds that are tight at ``tau`` [points, cells]."""
-
-
-class FullPower:
-    """Units of cells whose clients share the band equally, at full power and speed.
+class Lines(NamedTuple):
+    """Lower bounds (a + g H) q + s t on joules.
 
     Args:
-        cells: cells; only what grows with the size counts.
-        senders: number of clients that share the band, [cells].
+        base: a, [lines, draws, cells].
+        per_step: g, [lines, draws, cells].
+        per_second: s, [lines, draws, cells].
     """
 
-    def __init__(self, cells: EnergyCells, senders: FloatArray) -> None:
-        snr = cells.gain * cells.power
-        able = (cells.bits > 0) & (snr > 0)
-        band = np.broadcast_to((cells.band / np.maximum(senders, 1))[:, None], snr.shape)
-        upload = upload_seconds(np.where(able, cells.bits, 0.0), band, np.where(able, snr, 1.0))
-        busy = np.divide(cells.cycles, cells.speed, np.zeros_like(snr), where=cells.speed > 0)
-        joules = cells.kappa * cells.cycles * cells.speed**2 + cells.power * upload
-        self.energy: FloatArray = np.asarray(joules.sum(-1))
-        self.soonest = ((busy + upload).max(-1),) * 2
-
-    def solve(self, tau: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """See ``Units``: a cell that has more time waits."""
-        energy = np.broadcast_to(self.energy, tau.shape)
-        return energy, energy, np.zeros(tau.shape)
-
-    def tangents(self, tau: FloatArray) -> Tangents:
-        """See ``Units``."""
-        return Tangents(*self.solve(tau)[1:])
+    base: FloatArray
+    per_step: FloatArray
+    per_second: FloatArray
 
 
-def units_of(cells: EnergyCells, bands: Bands) -> Units:
-    """The units of cells whose clients share the band in this way."""
-    none = np.zeros(cells.bits.shape)
-    alone = cells._replace(more_bits=none, more_cycles=none)
-    if bands == "equal":
-        return FullPower(alone, senders(cells))
-    return Fronts(alone)
+class Units:
+    """One unit of all cells of all draws.
+
+    Args:
+        problem: the cells; only what grows with the size counts.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        cells, none = problem.cells, np.zeros(problem.cells.bits.shape)
+        able = ~cells.unable(np.ones(len(cells.band)))[:, None]
+        self.cells = cells._replace(
+            bits=np.where(able, cells.bits, 0.0),
+            cycles=np.where(able, cells.cycles, 0.0),
+            more_bits=none,
+            more_cycles=none,
+        )
+        self.shape, self.local_steps = problem.shape, problem.local_steps
+        self.full_power = problem.bands == "equal"
+        self._share = (cells.band / np.maximum(senders(cells), 1.0))[:, None]
+        self.soonest = self._soonest()
+        """Seconds that a unit takes at least, [local steps, draws, cells]."""
+
+    def _at(self, local: IntArray) -> EnergyCells:
+        """Cells [places x draws x cells] at places of the local steps."""
+        rows = self.cells.rows(np.tile(np.arange(len(self.cells.band)), len(local)))
+        steps = np.repeat(self.local_steps[local], len(self.cells.band))[:, None]
+        return rows._replace(cycles=steps * rows.cycles)
+
+    def _soonest(self) -> FloatArray:
+        every = np.arange(len(self.local_steps))
+        cells = self._at(every)
+        if self.full_power:
+            found = at_full_power(cells, np.tile(self._share, (len(every), 1)))[0]
+        else:
+            found = np.zeros(len(cells.band))
+            busy = np.flatnonzero((cells.bits + cells.cycles > 0).any(-1))
+            rounds = cells.rows(busy).rounds(np.ones(len(busy)), 1.0)
+            found[busy] = least_time(rounds.cells(np.arange(len(busy))))[1]
+        return np.asarray(found.reshape(-1, *self.shape))
+
+    def solve(self, tau: FloatArray, local: IntArray) -> tuple[FloatArray, Lines]:
+        """Energy of a unit within ``tau`` [points, draws, cells], and tangents there.
+
+        Args:
+            tau: seconds, no shorter than ``soonest``.
+            local: places of the local steps, [points].
+        """
+        cells, until = self._at(local), tau.ravel()
+        steps = self.local_steps[local][:, None, None]
+        if self.full_power:
+            _, sent, computed = at_full_power(cells, np.tile(self._share, (len(local), 1)))
+            sent, computed = sent.reshape(tau.shape), computed.reshape(tau.shape)
+            return sent + computed, Lines(sent, computed / steps, np.zeros(tau.shape))
+        rounds = replace(cells.rounds(np.ones(len(until)), 1.0), deadline=until)
+        plan = least_energy(rounds, rounds.feasible()[1])
+        each = (plan.energy, plan.bound, plan.slope, plan.by_cycles)
+        energy, bound, slope, growth = (x.reshape(tau.shape) for x in each)
+        good = np.isfinite(bound) & np.isfinite(slope) & np.isfinite(growth)
+        bound, slope, growth = (np.where(good, x, 0.0) for x in (bound, slope, growth))
+        lines = Lines(bound - slope * tau - growth, growth / steps, slope)
+        return np.where(np.isfinite(energy), energy, np.inf), lines
 
 
 def senders(cells: EnergyCells) -> FloatArray:
@@ -79,50 +114,98 @@ def senders(cells: EnergyCells) -> FloatArray:
     return np.asarray(np.count_nonzero(cells.bits + cells.more_bits > 0, axis=-1) * 1.0)
 
 
+def at_full_power(
+    cells: EnergyCells, band: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Seconds, and joules of uploads and of computations, of one unit of each cell, [cells] each.
+
+    Args:
+        cells: cells without fixed parts.
+        band: of each client, [cells, 1] or [cells, clients].
+    """
+    snr = cells.gain * cells.power
+    able = (cells.bits > 0) & (snr > 0)
+    upload = upload_seconds(
+        np.where(able, cells.bits, 0.0),
+        np.where(able, band, 1.0),
+        np.where(able, snr, 1.0),
+    )
+    busy = np.divide(cells.cycles, cells.speed, np.zeros_like(snr), where=cells.speed > 0)
+    sent = (cells.power * upload).sum(-1)
+    computed = (cells.kappa * cells.cycles * cells.speed**2).sum(-1)
+    return np.asarray((busy + upload).max(-1)), np.asarray(sent), np.asarray(computed)
+
+
 class Model:
     """A growing set of tangents of the energies of all cells and draws.
 
     Args:
-        units: of the cells of all draws at a number of local steps.
-        shape: numbers of draws and cells.
+        units: of all cells and draws.
         energy: whether energy counts.
     """
 
-    def __init__(self, units: Units, shape: tuple[int, int], energy: bool) -> None:
-        self.units, self.shape = units, shape
-        self.soonest = units.soonest[1].reshape(shape)
-        """Seconds that a unit takes at least, [draws, cells]."""
-        self.surely = units.soonest[0].reshape(shape)
-        """No unit takes as few seconds, but for rounding errors."""
-        none = np.zeros((0, *shape))
-        self.tau, self.tangents = none, Tangents(none, none)
+    def __init__(self, units: Units, energy: bool) -> None:
+        self.units = units
+        none = np.zeros((0, *units.shape))
+        self.tau, self.local, self._lines = none, np.zeros(0, np.int64), Lines(none, none, none)
         if energy:
-            constant = isinstance(units, FullPower)
-            self.add(np.multiply.outer(_START[:1] if constant else _START, self.soonest))
+            steps = units.local_steps
+            wanted = np.geomspace(steps[0], steps[-1], _FIRST)
+            first = np.unique(np.searchsorted(steps, wanted * (1 - 1e-12)))
+            first = np.minimum(first, len(steps) - 1)
+            times = _START[:1] if units.full_power else _START
+            local = np.repeat(first[:1] if units.full_power else first, len(times))
+            tau = units.soonest[local] * np.tile(times, len(local) // len(times))[:, None, None]
+            self.add(tau, local)
 
-    def add(self, tau: FloatArray) -> FloatArray:
+    def add(self, tau: FloatArray, local: IntArray) -> FloatArray:
         """Add tangents at ``tau`` [points, draws, cells]; the energies of a unit there.
 
         Times below the shortest are raised to it.
         """
-        flat = np.maximum(tau, self.soonest).reshape(len(tau), -1)
-        energy, bound, slope = self.units.solve(flat)
-        good = np.isfinite(bound) & np.isfinite(slope)
-        slope = np.where(good, slope, 0.0)
-        base = np.where(good, bound - slope * flat, 0.0)
-        new = Tangents(base.reshape(tau.shape), slope.reshape(tau.shape))
-        pairs = zip(self.tangents, new, strict=True)
-        self.tangents = Tangents(*(np.concatenate(pair) for pair in pairs))
-        self.tau = np.concatenate([self.tau, flat.reshape(tau.shape)])
-        return np.asarray(np.where(np.isfinite(energy), energy, np.inf).reshape(tau.shape))
+        tau = np.maximum(tau, self.units.soonest[local])
+        energy, lines = self.units.solve(tau, local)
+        pairs = zip(self._lines, lines, strict=True)
+        self._lines = Lines(*(np.concatenate(pair) for pair in pairs))
+        self.tau = np.concatenate([self.tau, tau])
+        self.local = np.concatenate([self.local, local])
+        return energy
 
-    def refine(self, tau: FloatArray) -> FloatArray:
+    def refine(self, tau: FloatArray, local: int, near: bool = True) -> FloatArray:
         """Add tangents at ``tau`` [draws, cells] and next to it; energies of a unit at ``tau``."""
-        if isinstance(self.units, FullPower):
-            return np.asarray(self.units.energy.reshape(self.shape))
-        below, above = self.tau < tau, self.tau > tau
-        left = np.where(below, self.tau, 0.0).max(0)
-        left = np.where(below.any(0), np.sqrt(left * tau), tau)
-        right = np.where(above, self.tau, np.inf).min(0)
-        right = np.where(above.any(0), np.sqrt(right * tau), tau * 8)
-        return np.asarray(self.add(np.stack([tau, left, right]))[0])
+        points = [tau]
+        if self.units.full_power:
+            return np.asarray(self.units.solve(tau[None], np.array([local]))[0][0])
+        if near:
+            known = self.tau[self.local == local]
+            below, above = known < tau, known > tau
+            left = np.where(below, known, 0.0).max(0, initial=0.0)
+            right = np.where(above, known, np.inf).min(0, initial=np.inf)
+            left = np.maximum(left, tau / 2)
+            points += [np.sqrt(left * tau), np.sqrt(tau * np.minimum(right, 2 * tau))]
+        return np.asarray(self.add(np.stack(points), np.full(len(points), local))[0])
+
+    def lines(self, local: int) -> tuple[FloatArray, FloatArray]:
+        """Joules per unit and per second [lines, draws, cells] of the tangents at H."""
+        steps = float(self.units.local_steps[local])
+        lines = self._lines
+        return lines.base + lines.per_step * steps, lines.per_second
+
+    def known(self, which: tuple[IntArray, ...]) -> Lines:
+        """Some of the tangents, by their places in the three axes."""
+        return Lines(*(array[which] for array in self._lines))
+
+    def relevant(self, local: int, tau: FloatArray) -> BoolArray:
+        """Tangents [lines, draws, cells] that matter at H: close to ``tau``, or best somewhere.
+
+        Args:
+            local: place of the local steps.
+            tau: seconds per unit of the designs of interest, [draws, cells].
+        """
+        base, slope = self.lines(local)
+        times = np.concatenate([self.units.soonest[local] * _SAMPLE, tau * _NEAR])
+        near = np.abs(np.log(self.tau / tau)) < _CLOSE
+        keep: BoolArray = np.asarray((self.local == local)[:, None, None] & near)
+        for each in times if len(keep) else ():
+            np.put_along_axis(keep, (base + slope * each).argmax(0)[None], True, 0)
+        return keep

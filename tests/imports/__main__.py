@@ -13,6 +13,7 @@ PURPOSE = {
     "wirelessfl.bench": "benchmarks",
     "wirelessfl.checking": "contract tests of users' classes",
     "wirelessfl.results": "read, compare, tabulate and plot stored runs",
+    "wirelessfl.codesign": "pilots, learning curves, designs",
     "wirelessfl.runs": "run folders, rows, resume, sweeps",
     "wirelessfl.pricing": "prices and timelines, without training",
     "wirelessfl.observers": "hooks of a run: console, early stopping, trackers",

@@ -123,6 +123,22 @@ def design(arguments: argparse.Namespace) -> int:
     return design_command(_tables(arguments), flags, arguments, train)
 
 
+def pilot(arguments: argparse.Namespace) -> int:
+    """Train pilots, and fit the learning curve."""
+    from wirelessfl.cli.flags import given_flags
+    from wirelessfl.cli.pilot import FLAGS, LISTS, check_flags, pilot_command
+    from wirelessfl.config import Config
+
+    flags = given_flags(arguments, [*OF_COMMANDS, *FLAGS])
+    check_flags(flags)
+    lists = {name: flags.pop(name).split(",") for name in LISTS if name in flags}
+    if "clients_per_round" in lists:  # other settings may need a number
+        *others, flags["clients_per_round"] = lists["clients_per_round"]
+        if not others:
+            del lists["clients_per_round"]
+    return pilot_command(Config.merged(_tables(arguments), flags), lists, arguments)
+
+
 def _tables(arguments: argparse.Namespace, *, named: bool = False) -> dict[str, Any]:
     """Tables of the configuration file; empty if no file is given.
 

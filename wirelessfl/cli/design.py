@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
-from wirelessfl.runs.files import check_writable
 
 if TYPE_CHECKING:
     from wirelessfl.rounds.redesign import Redesign
@@ -91,6 +89,7 @@ def design_command(
         ConfigError: an argument is wrong, or no design meets the goal.
     """
     from wirelessfl.codesign.design import design
+    from wirelessfl.config import Config
 
     for name in CHOSEN:
         if name in flags:
@@ -183,6 +182,8 @@ def _check_files(arguments: argparse.Namespace) -> None:
     Raises:
         ConfigError: one of them.
     """
+    from wirelessfl.runs.files import check_writable
+
     save, picture = arguments.save, arguments.picture
     if save is not None:
         if save.suffix != ".toml":

@@ -19,6 +19,7 @@ from wirelessfl.cli.completion import add_completion
 from wirelessfl.cli.doctor import add_doctor
 from wirelessfl.cli.listing import add_list
 from wirelessfl.cli.parser import Parser
+from wirelessfl.cli.pilot import add_pilot, add_pilot_arguments
 from wirelessfl.cli.results import add_result_commands
 from wirelessfl.errors import ConfigError, DataError, TrainingError, out_of_memory
 from wirelessfl.processes import launched
@@ -164,12 +165,15 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     design.set_defaults(command=commands.design)
     with_flags = {"run": run, "sweep": sweep, "timeline": timeline, "budget": budget}
     with_flags["design"] = design
+    pilot = add_pilot(subparsers)
+    pilot.set_defaults(command=commands.pilot)
+    with_flags["pilot"] = pilot
     for name, command in with_flags.items():
         command.add_argument("algorithm", nargs="?", metavar="ALGORITHM", help="`wirelessfl list`")
         command.add_argument("--config", type=Path, metavar="FILE", help="settings as TOML")
         command.add_argument("--json", action="store_true", help="print the results as JSON")
         command.add_argument("--trust", action="store_true", help=TRUST)
-        if name in ("run", "sweep", "design"):
+        if name in ("run", "sweep", "pilot", "design"):
             command.add_argument("--quiet", action="store_true", help=QUIET)
         if words[:1] == [name]:
             if name == "sweep":
@@ -178,6 +182,8 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
                 add_sweep_arguments(sweep)
             if name == "timeline":
                 _add_timeline_arguments(timeline)
+            if name == "pilot":
+                add_pilot_arguments(pilot)
             if name == "budget":
                 from wirelessfl.cli.budget import add_budget_arguments
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any
 
 from rich.console import Console
@@ -114,13 +115,16 @@ def transitions_table(changes: Sequence[Transition]) -> Table:
 
 @contextmanager
 def sweep_progress(
-    runs: Sequence[tuple[str, int]], console: Console
+    runs: Sequence[tuple[str, int]],
+    console: Console,
+    fields: Mapping[str, str] = MappingProxyType({"accuracy": ".3f"}),
 ) -> Iterator[Callable[[int, Row], None]]:
     """A progress bar for all runs and one per active run; shows nothing outside a terminal.
 
     Args:
         runs: label and number of rounds of each run.
         console: console of the bars.
+        fields: fields of rows to show, with their formats.
 
     Yields:
         A function that receives the index of a run and each of its rows.
@@ -143,9 +147,7 @@ def sweep_progress(
             if index not in tasks:
                 tasks[index] = bar.add_task(runs[index][0], total=rounds[index], note="")
             reached[index] = max(reached[index], row["round"])  # with tasks, the most advanced
-            bar.update(
-                tasks[index], completed=row["round"], note=metrics_of(row, {"accuracy": ".3f"})
-            )
+            bar.update(tasks[index], completed=row["round"], note=metrics_of(row, fields))
             if row["round"] == rounds[index] and "task" not in row:
                 bar.remove_task(tasks.pop(index))
             bar.update(whole, completed=sum(reached))

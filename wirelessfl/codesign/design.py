@@ -40,6 +40,11 @@ from wirelessfl.wording import shown
 
 EVALUATED = 4
 """Number of draws of the evaluation, relative to those of the design."""
+PROVEN = 1e-4
+"""Largest relative gap of an optimal design."""
+PREFERRED = 0.01
+"""A design without a bound must be better than the best one with a bound by this part."""
+FITTED = "for the fitted number of rounds"
 LONGER = 2.0
 """Limit on the rounds of a designed run, relative to the predicted ones."""
 
@@ -108,7 +113,9 @@ def design(
     families = [Family(name, named[name], planners[name], curves[name]) for name in named]
     search = Search(goal, space, among_ways, count)
     found = search.alternatives(families)
-    best, others = _best(search, found)
+    proven, bound = search.certified(families)
+    found += proven
+    best, others = _best(search, found, proven)
     if best is None:
         raise ConfigError(_unreachable(goal, families, found))
     predicted = _predicted(goal, best, count)
@@ -121,17 +128,28 @@ def design(
         wall_seconds=sum(each.wall_seconds for each in runs),
         reports=Reports(search, [*found, *others], best),
     )
-    objective_value = best.score if goal.target is not None else -best.score
-    return Solution(
-        made,
-        objective_value,
-        math.nan,
-        math.nan,
-        Status.FEASIBLE,
-        "enumeration",
-        time.perf_counter() - started,
-        "the rounds are those of a fitted learning curve",
-    )
+    wall = time.perf_counter() - started
+    return _solution(made, bound if any(best.of(each) for each in proven) else math.nan, wall)
+
+
+def _solution(made: Design, bound: float, wall: float) -> Solution[Design]:
+    """The design with its certificate, which is one for the fitted learning curve.
+
+    Args:
+        made: the design.
+        bound: proven bound on the costs over OFDMA; NaN for none.
+        wall: wall-clock seconds.
+    """
+    score = made.choice.score
+    if math.isnan(bound):
+        value = score if made.goal.target is not None else -score
+        text = f"{FITTED}; the best of all designs that have been compared"
+        return Solution(made, value, bound, bound, Status.FEASIBLE, "enumeration", wall, text)
+    bound = min(bound, score)
+    gap = (score - bound) / score
+    text = f"{FITTED}; the bound is that of all designs over ofdma, and others have been compared"
+    status = Status.of_gap(gap, PROVEN)
+    return Solution(made, score, bound, gap, status, "optimize_rounds", wall, text)
 
 
 def _several(numbers: Sequence[int], given: Any) -> Sequence[int] | None:
@@ -180,18 +198,24 @@ def _curves(
 
 
 def _best(
-    search: Search, found: Sequence[Alternatives]
+    search: Search, found: Sequence[Alternatives], proven: Sequence[Alternatives]
 ) -> tuple[Choice | None, list[Alternatives]]:
-    """The best design, and those that have been added to find it."""
+    """The best design, and those that have been added to find it.
+
+    A design with a bound is preferred if it is nearly as good.
+    """
     added: list[Alternatives] = []
     best = best_of([choice for each in found if (choice := each.best()) is not None])
     if best is None:
         return None, added
-    if best.way.saves and search.goal.saves_energy:
-        added += search.finer(best)
     if best.shares is not None or best.masks:
         added += search.optimized(best)
-    return best_of([best, *(c for each in added if (c := each.best()) is not None)]), added
+    best = best_of([best, *(c for each in added if (c := each.best()) is not None)])
+    assert best is not None
+    known = best_of([choice for each in proven if (choice := each.best()) is not None])
+    if known is not None and known.score <= (1 + PREFERRED) * best.score:
+        return known, added
+    return best, added
 
 
 def _predicted(goal: Goal, best: Choice, draws: int) -> Prediction:

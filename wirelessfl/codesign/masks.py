@@ -1,4 +1,4 @@
-"""Sizes of the cells' submodels that stay fixed during a run, chosen for the mean of many rounds."""
+"""Fixed sizes of the cells' submodels, chosen for the mean of many rounds."""
 
 from __future__ import annotations
 

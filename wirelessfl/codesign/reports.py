@@ -20,9 +20,6 @@ from wirelessfl.codesign.search import (
 )
 from wirelessfl.codesign.ways import EQUAL, WEIGHED
 
-SPARSE = 2
-"""Every so many weights of energy are tried for the front."""
-
 
 class Bought(NamedTuple):
     """The best design if only some things are chosen.
@@ -105,7 +102,15 @@ class Reports:
         space, family = self.search.space, self.best.family
         shape = len(space.local_steps), len(family.edges(space))
         own = [e.score for e in self.found if e.family is family and e.score.shape == shape]
-        return space.local_steps, family.edges(space), np.min(own, axis=0)
+        least = np.min(own, axis=0)
+        for each in self.found:
+            if each.family is family and each.score.shape == (1, 1):
+                place = (
+                    space.local_steps.index(each.local_steps[0]),
+                    family.edges(space).index(each.edge_rounds[0]),
+                )
+                least[place] = min(least[place], each.score[0, 0])
+        return space.local_steps, family.edges(space), least
 
     @cached_property
     def front(self) -> list[Choice]:
@@ -120,7 +125,7 @@ class Reports:
         if any(way.saves for way in search.ways) and best.masks in ("", EQUAL_MASKS, "fixed"):
             costs = best.family.sample(best.clients, search.draws)
             even = best.seconds / (best.joules * costs.planner.network.clients)
-            tried = [WEIGHED.weighing(even * weight) for weight in WEIGHTS[::SPARSE]]
+            tried = [WEIGHED.weighing(even * weight) for weight in WEIGHTS[1:]]
             every += [search.alone(best, costs, way) for way in tried]
         points = []
         for each in every:

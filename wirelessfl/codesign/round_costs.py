@@ -76,9 +76,32 @@ class RoundCosts:
         return RoundCosts(planner, self.draws, self.rounds)
 
     @property
+    def batched(self) -> bool:
+        """Whether channels and submodels do not depend on numbers of steps and edge rounds."""
+        return self._batched(_plain(self.planner))
+
+    @property
+    def submodels(self) -> Submodels:
+        """The submodels of the first round."""
+        return self._first.submodels
+
+    @property
     def largest(self) -> float:
         """The largest submodel relative to equal ones, if sizes are the same in all rounds."""
         return largest_part(self._first.submodels)
+
+    def first(self, draws: int) -> RoundCosts:
+        """The first rounds of the sample."""
+        some = min(draws, self.draws)
+        groups = self.rounds
+        if self.planner.participation.per_round is not None:
+            return RoundCosts(self.planner, some, groups[:some])
+        (who, channels), *_ = groups
+        rise = channels.noise_rise
+        few = ChannelDraw(
+            channels.network, channels.h[:some], None if rise is None else rise[:some]
+        )
+        return RoundCosts(self.planner, some, [Group(who, few)])
 
     def of(
         self,
@@ -111,7 +134,6 @@ class RoundCosts:
         return self._one_by_one(planner, steps, edges, deadline, whole)
 
     def _batched(self, planner: Planner) -> bool:
-        """Whether channels and submodels do not depend on numbers of steps and edge rounds."""
         links, settings = planner.links, planner.settings
         plain = links.failures is None and settings.cutoff_seconds is None
         plain = plain and planner.participation.selection is None
@@ -163,7 +185,8 @@ class RoundCosts:
             times = (edges[:, None, None, None] * slowest + backhaul).max(-1)
             energy = edges[:, None, None] * spent.sum(-1) / planner.network.clients
             found.append((np.where(late, np.inf, times), energy))
-        times, energy = (np.concatenate(part, -1).transpose(2, 1, 0) for part in zip(*found))
+        parts = (np.concatenate(part, -1) for part in zip(*found, strict=True))
+        times, energy = (part.transpose(2, 1, 0) for part in parts)
         return Costs(times, energy, np.full(times.shape[1:], self.largest))
 
     def _one_by_one(

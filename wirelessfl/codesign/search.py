@@ -1,32 +1,37 @@
-"""Compares all designs of a space: their costs by simulation, their rounds by the learning curves."""
+"""Compares all designs of a space: costs by simulation, rounds by learning curves."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from channels import Access
 from channels.arrays import FloatArray
 from channels.streams import Stream
 from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.algorithms.hist import Hist
+from wirelessfl.codesign.certified import applies, certified
 from wirelessfl.codesign.goals import Curve, Goal
 from wirelessfl.codesign.masks import SIZE_CAP, divides, fixed_shares, with_shares
 from wirelessfl.codesign.round_costs import Costs, RoundCosts
 from wirelessfl.codesign.spaces import Space
-from wirelessfl.codesign.ways import Way
+from wirelessfl.codesign.ways import DEADLINE, Way
 from wirelessfl.config import Config
 from wirelessfl.rounds.planner import Planner
 
 Shares = tuple[float, ...] | None
 EQUAL_MASKS, FIXED, OPTIMIZED = "equal", "fixed", "optimized each round"
-WEIGHTS = tuple(10.0**power for power in np.arange(-2.0, 3.1, 0.5))
+WEIGHTS = tuple(10.0**power for power in np.arange(-2.0, 3.1, 1.0))
 """Weights of energy that are tried, relative to that at which seconds and joules weigh the same."""
-FINER = 4
-"""Number of parts into which the interval around the best weight is divided, again and again."""
-TOLERANCE = 0.002
+FEW = 4
+"""Draws with which sizes of masks are chosen and weights of energy are compared at first."""
+SEVERAL = 2
+"""Designs, with the best weights by few draws, whose weights are refined with all draws."""
+TOLERANCE = 0.01
 """Relative accuracy of the best weight."""
 
 
@@ -45,6 +50,12 @@ class Family:
     config: Config
     planner: Planner
     curve: Curve
+
+    @property
+    def sizes(self) -> bool:
+        """Whether mask sizes can be chosen: the curve must know how rounds depend on them."""
+        known = getattr(self.curve, "varies", ("largest",))
+        return "largest" in known and divides(self.planner.algorithm, self.planner.network.cells)
 
     def edges(self, space: Space) -> tuple[int, ...]:
         """The numbers of edge rounds of a space; with one server there are no edge rounds."""
@@ -191,16 +202,30 @@ class Choice:
         of = costs.with_algorithm(self.algorithm())
         return of.of(self.way.uplink, [self.local_steps], [self.edge_rounds])
 
+    def of(self, alternatives: Alternatives) -> bool:
+        """Whether this is the best one of some designs."""
+        best = alternatives.best()
+        return best is not None and best.same(self)
+
+    def same(self, other: Choice) -> bool:
+        """Whether two designs are equal."""
+        mine, theirs = vars(self) | {"way": None}, vars(other) | {"way": None}
+        return mine == theirs and self.way == other.way
+
     @property
     def order(self) -> tuple[float, float, float]:
-        """Compares designs: costs that differ by rounding errors are equal, and fewer joules win."""
+        """Compares designs; costs that differ by rounding errors are equal, fewer joules win."""
         digits = f"{self.score:.9g}"
         return float(digits), self.rounds * self.joules, self.score
 
 
+def _order(choice: Choice) -> tuple[float, float, float]:
+    return choice.order
+
+
 def best_of(found: Sequence[Choice]) -> Choice | None:
     """The best of some designs; None without any."""
-    return min(found, key=lambda choice: choice.order, default=None)
+    return min(found, key=_order, default=None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,8 +258,7 @@ class Search:
 
     def _of(self, family: Family, clients: int | None) -> list[Alternatives]:
         costs = family.sample(clients, self.draws)
-        algorithm, cells = costs.planner.algorithm, costs.planner.network.cells
-        split = divides(algorithm, cells)
+        algorithm = costs.planner.algorithm
         if isinstance(algorithm, Hist) and algorithm.mask_sizes != "uniform":
             algorithm = with_shares(algorithm, None)
             costs = costs.with_algorithm(algorithm)
@@ -242,14 +266,31 @@ class Search:
         none: tuple[Shares, ...] = (None,) * len(self.space.local_steps)
         found = [self._made(family, clients, masks, way, none, costs) for way in self.ways]
         found += self._weighed(family, clients, masks, none, costs, found)
-        if not split:
-            return found
-        sized = [self._sized(costs, way) for way in self.ways]
+        if family.sizes:
+            found += self._with_sizes(family, clients, costs, found)
+        return found
+
+    def _with_sizes(
+        self,
+        family: Family,
+        clients: int | None,
+        costs: RoundCosts,
+        equal: Sequence[Alternatives],
+    ) -> list[Alternatives]:
+        """The designs with fixed masks of other sizes."""
+        found: list[Alternatives] = []
+        by_access: dict[Access, tuple[Shares, ...]] = {}
+        sized = []
+        for way in self.ways:
+            sizing = (way.ending(1.0) if way.deadline else way).uplink.sizing
+            if sizing not in by_access:
+                by_access[sizing] = self._sized(costs, way)
+            sized.append(by_access[sizing])
         for way, shares in zip(self.ways, sized, strict=True):
             found.append(self._made(family, clients, FIXED, way, shares, costs))
         with_bands = [shares for way, shares in zip(self.ways, sized, strict=True) if way.saves]
         if with_bands:
-            found += self._weighed(family, clients, FIXED, with_bands[0], costs, found)
+            found += self._weighed(family, clients, FIXED, with_bands[0], costs, equal)
         return found
 
     def _weighed(
@@ -261,23 +302,36 @@ class Search:
         costs: RoundCosts,
         found: Sequence[Alternatives],
     ) -> list[Alternatives]:
-        """The same with powers and clocks at several weights of energy."""
+        """The same with powers and clocks at weights of energy.
+
+        If the goal has no weight of its own, several are tried with few draws, and those of the
+        best designs are refined.
+        """
         saving = [way for way in self.ways if way.saves]
         if not saving or not self.goal.saves_energy:
             return []
+        own = self._own_weight(costs)
+        if own is not None:
+            way = saving[0].weighing(own)
+            return [self._made(family, clients, masks, way, shares, costs)]
+        few = costs.first(FEW)
+        first = found[0]
+        even = float((first.seconds / first.joules).mean()) / costs.planner.network.clients
+        ways = [saving[0].weighing(even * weight) for weight in WEIGHTS]
+        tried = [self._made(family, clients, masks, way, shares, few) for way in ways]
+        best: dict[tuple[int, int], Choice] = {}
+        for choice in sorted((c for each in tried for c in each.choices()), key=_order):
+            best.setdefault((choice.local_steps, choice.edge_rounds), choice)
         return [
-            self._made(family, clients, masks, saving[0].weighing(weight), shares, costs)
-            for weight in self.weights(found, costs)
+            alone for choice in [*best.values()][:SEVERAL] for alone in self.finer(choice, costs)
         ]
 
-    def weights(self, found: Sequence[Alternatives], costs: RoundCosts) -> list[float]:
-        """Weights W of energy to try, in seconds per joule of all clients."""
-        clients, (time, energy) = costs.planner.network.clients, self.goal.weights
-        if time > 0 and self.goal.max_seconds is None and self.goal.max_client_joules is None:
-            return [energy / (time * clients)]
-        first = found[0]
-        even = float((first.seconds / first.joules).mean()) / clients
-        return [even * weight for weight in WEIGHTS]
+    def _own_weight(self, costs: RoundCosts) -> float | None:
+        """The weight W of energy that the goal states, in seconds per joule of all clients."""
+        time, energy = self.goal.weights
+        if time == 0 or self.goal.limits:
+            return None
+        return energy / (time * costs.planner.network.clients)
 
     def _sized(self, costs: RoundCosts, way: Way) -> tuple[Shares, ...]:
         """Shares [H] of the cells for an uplink."""
@@ -286,8 +340,9 @@ class Search:
         middle = edges[len(edges) // 2]
         uplink = way.uplink if not way.deadline else way.ending(1.0).uplink
         cap = algorithm.size_cap or SIZE_CAP
+        few = costs.first(FEW)
         return tuple(
-            fixed_shares(costs, uplink, steps, middle, cap) for steps in self.space.local_steps
+            fixed_shares(few, uplink, steps, middle, cap) for steps in self.space.local_steps
         )
 
     def _made(
@@ -322,11 +377,7 @@ class Search:
         Raises:
             ConfigError: a round has no price.
         """
-        where: dict[str, Any] = {
-            "local_steps": np.array(local_steps)[:, None],
-            "edge_rounds": np.array(edge_rounds)[None, :],
-            "clients": costs.planner.network.clients if clients is None else clients,
-        }
+        where = self._where(costs, clients, local_steps, edge_rounds)
         parts = []
         for h, some in _runs(shares):
             of = costs
@@ -348,28 +399,91 @@ class Search:
             seconds, joules, largest, rounds, score,
         )  # fmt: skip
 
-    def finer(self, best: Choice) -> list[Alternatives]:
-        """The best design with weights of energy between those that have been tried."""
-        costs = best.family.sample(best.clients, self.draws)
+    def certified(self, families: Sequence[Family]) -> tuple[list[Alternatives], float]:
+        """The best designs over OFDMA with a proven bound on the costs of all of them.
+
+        Returns:
+            One design for each algorithm and number of clients, and the bound; NaN if there is
+            none for one of them.
+
+        Raises:
+            ConfigError: an argument is outside the range of the solver.
+        """
+        ways = [way for way in self.ways if way.saves]
+        if not ways or not applies(self.goal):
+            return [], np.nan
+        time, energy = self.goal.weights
+        found, bounds = [], []
+        for family in families:
+            edges = family.edges(self.space)
+            for clients in self.space.clients:
+                costs = family.sample(clients, self.draws)
+                if isinstance(costs.planner.algorithm, Hist):
+                    costs = costs.with_algorithm(with_shares(costs.planner.algorithm, None))
+                where = self._where(costs, clients, self.space.local_steps, edges)
+                rounds = partial(family.curve.rounds, self.goal.target, **where)
+                space = replace(self.space, edge_rounds=edges)
+                best = certified(costs, self.goal, space, rounds, vary=family.sizes)
+                if best is None:
+                    bounds.append(np.nan)
+                    continue
+                bounds.append(best.bound)
+                number = costs.planner.network.clients
+                way = ways[0].weighing(energy / (time * number) if time else 0.0)
+                if self.goal.max_seconds is not None and energy:
+                    way = DEADLINE
+                masks = "" if not isinstance(costs.planner.algorithm, Hist) else EQUAL_MASKS
+                found.append(
+                    self.priced(
+                        family,
+                        clients,
+                        masks if best.shares is None else FIXED,
+                        way,
+                        (best.local_steps,),
+                        (best.edge_rounds,),
+                        (best.shares,),
+                        costs,
+                    )
+                )
+        return found, float(np.min(bounds))
+
+    @staticmethod
+    def _where(
+        costs: RoundCosts, clients: int | None, steps: tuple[int, ...], edges: tuple[int, ...]
+    ) -> dict[str, Any]:
+        """Arguments [H, E] of a learning curve."""
+        return {
+            "local_steps": np.array(steps)[:, None],
+            "edge_rounds": np.array(edges)[None, :],
+            "clients": costs.planner.network.clients if clients is None else clients,
+        }
+
+    def finer(self, best: Choice, costs: RoundCosts) -> list[Alternatives]:
+        """A design with weights of energy between those that have been tried.
+
+        Args:
+            best: the design, which has the best of these weights.
+            costs: the sample of rounds.
+        """
         weight = float(best.way.settings["energy_weight"])
-        factor = WEIGHTS[1] / WEIGHTS[0]
-        found: list[Alternatives] = []
-        while weight > 0 and factor > 1 + TOLERANCE:
-            factor = factor ** (1 / FINER)
-            powers = np.arange(1 - FINER, FINER)
-            tried = [
-                self.alone(best, costs, best.way.weighing(float(weight * factor**power)))
-                for power in powers
-            ]
-            at = min(range(len(tried)), key=lambda i: float(tried[i].score[0, 0]))
-            found.append(tried[at])
-            weight *= factor ** float(powers[at])
-        return found
+        step = WEIGHTS[1] / WEIGHTS[0]
+        known: dict[float, Alternatives] = {}
+
+        def at(weight: float) -> Alternatives:
+            if weight not in known:
+                known[weight] = self.alone(best, costs, best.way.weighing(weight))
+            return known[weight]
+
+        while step > 1 + TOLERANCE:
+            step **= 0.5
+            tried = (weight / step, weight, weight * step)
+            weight = min(tried, key=lambda each: float(at(each).score[0, 0]))
+        return [at(weight)]
 
     def optimized(self, best: Choice) -> list[Alternatives]:
         """The best design with masks that are optimized in each round, if seconds alone count."""
         own = best.family.planner.algorithm
-        if not self.goal.seconds_only or not divides(own, best.family.planner.network.cells):
+        if not self.goal.seconds_only or not best.family.sizes:
             return []
         assert isinstance(own, Hist)
         costs = best.family.sample(best.clients, self.draws)

@@ -39,7 +39,7 @@ def test_replies_are_the_least_costs():
     """Each client's cost is that of brute force over its window, with the best band for each."""
     clients, price, end = drawn(np.random.default_rng(3), (24, 1))
     replies = settled(clients, price, end)
-    bound, _ = dual(clients, price, end, replies)
+    bound, *_ = dual(clients, price, end, replies)
     kinds = set()
     for row in range(24):
         n, c, g, p, f, kappa, _ = (array[row, 0] for array in clients)
@@ -83,11 +83,11 @@ def test_every_y_gives_a_lower_bound():
     random = np.random.default_rng(1)
     clients, price, end = drawn(random, (200, 5))
     replies = settled(clients, price, end)
-    best, _ = dual(clients, price, end, replies)
+    best, *_ = dual(clients, price, end, replies)
     for scale in (1e-8, 1e-4, 1e-2, 1.0):
         y = replies.y + scale * random.standard_normal(replies.y.shape)
         limited = replies.limited ^ (random.random(y.shape) < 0.2)
-        other, _ = dual(clients, price, end, replies._replace(y=y, limited=limited))
+        other, *_ = dual(clients, price, end, replies._replace(y=y, limited=limited))
         assert (other <= best + 1e-11 * np.abs(best)).all()
 
 
@@ -96,11 +96,11 @@ def test_either_curve_gives_a_lower_bound_beyond_the_other(curve):
     """Weak duality for each client alone: also at SNRs at which its curve is not valid."""
     clients, price, end = drawn(np.random.default_rng(5), (1000, 1))
     replies = settled(clients, price, end)
-    best, _ = dual(clients, price, end, replies)
+    best, *_ = dual(clients, price, end, replies)
     limited = np.full(replies.y.shape, curve)
     for step in np.linspace(-3, 3, 13):
         other = replies._replace(y=replies.y + step, limited=limited)
-        bound, _ = dual(clients, price, end, other)
+        bound, *_ = dual(clients, price, end, other)
         assert (bound <= best + 1e-11 * np.abs(best)).all()
 
 

@@ -9,10 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from channels.arrays import FloatArray
+from wirelessfl.codesign.curves.figure import figure
 from wirelessfl.codesign.curves.observed import NAMES, Observed
 from wirelessfl.codesign.curves.pilot import Pilot
 from wirelessfl.codesign.curves.posynomial import Posynomial
 from wirelessfl.codesign.curves.power import PowerLaw
+from wirelessfl.codesign.curves.table import table
 from wirelessfl.errors import ConfigError
 from wirelessfl.wording import shown
 
@@ -47,8 +49,8 @@ class RoundsCurve:
     >>> curve = wirelessfl.fit_rounds(runs, [0.8, 0.9], form="power", bootstrap=0)
     >>> curve.rounds(0.9, local_steps=[1, 4], edge_rounds=1).round(1).tolist()
     [9.0, 4.5]
-    >>> curve.accuracy(9, local_steps=1, edge_rounds=1).round(3)
-    np.float64(0.9)
+    >>> float(curve.accuracy(9, local_steps=1, edge_rounds=1).round(2))
+    0.9
 
     Args:
         form: the chosen form; "scaled" if the targets of a posynomial differ by a factor only.
@@ -78,7 +80,7 @@ class RoundsCurve:
     @property
     def targets(self) -> FloatArray:
         """The targets, increasing accuracies in (0, 1), [targets]."""
-        return self.observed.targets
+        return np.asarray(self.observed.targets)
 
     @property
     def pilots(self) -> int:
@@ -163,7 +165,7 @@ class RoundsCurve:
             raise ConfigError("the curve was fitted with bootstrap=0: give at least 100.")
         drawn = zip(self.replicates, self.residuals, strict=True)
         found = [fit.rounds(float(target), points) * np.exp(-r) for fit, r in drawn]
-        return np.maximum(np.stack(found), 1.0)
+        return np.asarray(np.maximum(np.stack(found), 1.0))
 
     def interval(
         self,
@@ -226,14 +228,10 @@ class RoundsCurve:
 
     def table(self) -> str:
         """The errors of all forms, the coefficients, and each pilot beside its prediction."""
-        from wirelessfl.codesign.curves.table import table
-
         return table(self)
 
     def plot(self) -> Figure:
         """Measured rounds against predicted ones, and the pilots' accuracies with the curve."""
-        from wirelessfl.codesign.curves.figure import figure
-
         return figure(self)
 
     def _check(self, target: float) -> None:
@@ -266,7 +264,14 @@ class RoundsCurve:
                     f"nothing about others. Add pilots with other {FLAGS[i]}."
                 )
             arrays.append(array)
-        return np.stack(np.broadcast_arrays(*arrays), axis=-1)
+        try:
+            return np.stack(np.broadcast_arrays(*arrays), axis=-1)
+        except ValueError:
+            shapes = ", ".join(f"{n} {a.shape}" for n, a in zip(NAMES, arrays, strict=True))
+            raise ConfigError(
+                f"shapes do not fit each other, {shapes}: give arrays that can be broadcast, such "
+                "as local_steps [[2], [5]] and edge_rounds [1, 2, 4]."
+            ) from None
 
 
 def _numbers(name: str, value: ArrayLike, least: float, closed: bool = False) -> FloatArray:

@@ -6,26 +6,26 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from wirelessfl.codesign.curves.shown import Curve
 from wirelessfl.figures import COLOURS, DASHES, MARKERS, new_figure, style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from wirelessfl.codesign.curves.curve import RoundsCurve
 
 SHOWN = 6
 """Largest number of pilots whose accuracies are drawn."""
 
 
-def draw_rounds(axes: Axes, curve: RoundsCurve) -> None:
+def draw_rounds(axes: Axes, curve: Curve) -> None:
     """Measured rounds of each pilot against those predicted from the other pilots.
 
     Open marks are bounds: triangles up for pilots that end before the target, triangles down for
     those that reach it before their first evaluation.
     """
     observed, found = curve.observed, curve.left_out
-    for t, target in enumerate(curve.targets):
+    for t, target in enumerate(curve.observed.targets):
         colour = COLOURS[t % len(COLOURS)]
         kinds = (observed.exact, None), (observed.censored, "^"), (observed.early, "v")
         for kind, sign in kinds:
@@ -38,7 +38,7 @@ def draw_rounds(axes: Axes, curve: RoundsCurve) -> None:
                 markersize=style().small / 1.8,
                 markerfacecolor="none" if sign else colour,
                 color=colour,
-                label=None if sign else f"{100 * target:.3g} %",
+                label=None if sign else f"target {100 * target:.3g} %",
             )
     finite = found[np.isfinite(found)]
     low = min(finite.min(initial=np.inf), observed.rounds.min())
@@ -48,19 +48,19 @@ def draw_rounds(axes: Axes, curve: RoundsCurve) -> None:
     axes.set_yscale("log")
     axes.set_xlabel("predicted from the other pilots (rounds)", fontsize=style().text)
     axes.set_ylabel("measured (rounds)", fontsize=style().text)
-    axes.legend(fontsize=style().small, frameon=False, title="target", loc="best")
+    axes.legend(fontsize=style().small, frameon=False, loc="best")
 
 
-def draw_accuracies(axes: Axes, curve: RoundsCurve) -> None:
-    """Validation accuracies of some pilots (thin), and the fitted curve at their settings."""
+def draw_accuracies(axes: Axes, curve: Curve) -> None:
+    """Best accuracies so far of some pilots (thin), and the fitted curve at their settings."""
     order = sorted(curve.runs, key=lambda run: run.settings)
     places = np.unique(np.linspace(0, len(order) - 1, min(SHOWN, len(order))).round().astype(int))
-    shades = np.linspace(curve.targets[0], curve.targets[-1], 40)
+    shades = np.linspace(curve.observed.targets[0], curve.observed.targets[-1], 40)
     for i, place in enumerate(places):
         run, colour = order[place], COLOURS[i % len(COLOURS)]
         trained = run.rounds > 0
         axes.plot(
-            run.rounds[trained], 100 * run.scores[trained], color=colour, linewidth=0.6, alpha=0.6
+            run.rounds[trained], 100 * run.best[trained], color=colour, linewidth=0.6, alpha=0.6
         )
         settings = run.settings
         rounds = np.array([curve.rounds(target, *settings) for target in shades])
@@ -74,14 +74,14 @@ def draw_accuracies(axes: Axes, curve: RoundsCurve) -> None:
             label=run.label,
         )
     axes.set_xscale("log")
-    low = 100 * (2 * curve.targets[0] - curve.targets[-1])
+    low = 100 * (2 * curve.observed.targets[0] - curve.observed.targets[-1])
     axes.set_ylim(bottom=max(0.0, low))
     axes.set_xlabel("global round", fontsize=style().text)
-    axes.set_ylabel("validation accuracy (%)", fontsize=style().text)
+    axes.set_ylabel("best validation accuracy so far (%)", fontsize=style().text)
     axes.legend(fontsize=style().small, frameon=False, loc="best")
 
 
-def figure(curve: RoundsCurve) -> Figure:
+def figure(curve: Curve) -> Figure:
     """Both panels."""
     found, (left, right) = new_figure(2, height=3.0)
     draw_rounds(left, curve)

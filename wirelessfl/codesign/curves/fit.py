@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -61,7 +62,7 @@ def fit_rounds(
     one side only. The power law is fitted to all rows of all pilots.
 
     Rounds are those at which the best validation accuracy so far reaches the target, linear between
-    two evaluations. Test data are not read.
+    two evaluations; a run itself reaches it at its next evaluation. Test data are not read.
 
     >>> import wirelessfl
     >>> rounds = range(1, 100)
@@ -71,8 +72,8 @@ def fit_rounds(
     ...     for e in (1, 4)
     ... ]
     >>> curve = wirelessfl.fit_rounds(runs, [0.8, 0.9], bootstrap=0)
-    >>> curve.rounds(0.9, local_steps=2, edge_rounds=2).round(1)
-    np.float64(4.5)
+    >>> float(curve.rounds(0.9, local_steps=1, edge_rounds=1).round(1))
+    9.0
 
     Args:
         runs: at least three pilots with different settings: runs (``wirelessfl.RunResult``) with
@@ -129,10 +130,11 @@ def _pilots(runs: Iterable[Trained | Pilot]) -> list[Pilot]:
     Raises:
         ConfigError: something is not a run, or there are too few settings.
     """
-    try:
-        given = list(runs)
-    except TypeError:
-        given = [runs]  # type: ignore[list-item]
+    if isinstance(runs, str | Path):
+        raise ConfigError(
+            f"runs is {shown(runs)}: give runs, such as wirelessfl.load_all({str(runs)!r})."
+        )
+    given = list(runs) if isinstance(runs, Iterable) else [runs]
     pilots = []
     for i, run in enumerate(given):
         if not isinstance(run, Pilot) and not (hasattr(run, "rows") and hasattr(run, "settings")):

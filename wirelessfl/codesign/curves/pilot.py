@@ -50,8 +50,8 @@ class Pilot:
     """A training run with its settings, as ``fit_rounds`` sees it.
 
     >>> import wirelessfl
-    >>> pilot = wirelessfl.Pilot(5, 2, clients=20, rounds=[0, 10, 20], scores=[0.1, 0.6, 0.8])
-    >>> pilot.reached(0.7)
+    >>> pilot = wirelessfl.Pilot(5, 2, clients=20, rounds=[0, 10, 20], scores=[0.1, 0.5, 0.75])
+    >>> pilot.reached(0.625)
     Reached(rounds=15.0, kind='exact')
 
     Args:
@@ -180,7 +180,8 @@ class Pilot:
             return Reached(max(last, 1.0), EARLY)
         before, after = best[place - 1], best[place]
         first = float(self.rounds[place - 1])
-        return Reached(first + (last - first) * (target - before) / (after - before), EXACT)
+        share = float((target - before) / (after - before))
+        return Reached(first + (last - first) * share, EXACT)
 
 
 def _check(rows: Sequence[Mapping[str, Any]], settings: Mapping[str, Any]) -> None:

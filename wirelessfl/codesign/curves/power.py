@@ -6,12 +6,17 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import least_squares
+from scipy.special import expit
 
 from channels.arrays import BoolArray, FloatArray
 from wirelessfl.codesign.curves.observed import Observed
 
-STARTS = tuple((c, power) for c in (0.3, 1.0) for power in (0.4, 0.9))
+STARTS = (0.3, 0.9), (1.0, 0.5)
 """Starts of the search: c, and the exponents of H and E."""
+STEEPEST = 5.0
+"""Largest logarithm of what an accuracy lacks; it keeps the search from overflowing."""
+EVALUATIONS = 100
+"""Largest number of evaluations of the residuals in a search."""
 PRIOR = 1e-3
 """Weight of a parameter's distance from its start, which settles what rows do not determine."""
 SCALE = 0.01
@@ -54,8 +59,7 @@ class PowerLaw:
 
 
 def _accuracy(limit: float, log_b: float, log_c: float, log_shifted: FloatArray) -> FloatArray:
-    with np.errstate(over="ignore"):
-        return np.asarray(limit - np.exp(log_b - np.exp(log_c) * log_shifted))
+    return np.asarray(limit - np.exp(np.minimum(log_b - np.exp(log_c) * log_shifted, STEEPEST)))
 
 
 def _logs(points: FloatArray) -> FloatArray:
@@ -78,9 +82,21 @@ def fit_power(observed: Observed, start: PowerLaw | None) -> PowerLaw:
 
     def residuals(values: FloatArray, first: FloatArray) -> FloatArray:
         limit, log_b, log_c, log_d = _unpacked(values)
+        shifted = np.logaddexp(log_rounds + logs @ values[4:], log_d)
+        found = _accuracy(limit, log_b, log_c, shifted)
+        return np.concatenate([(found - best) * weights, PRIOR * (values - first)])
+
+    def slopes(values: FloatArray, first: FloatArray) -> FloatArray:
+        limit, log_b, log_c, log_d = _unpacked(values)
         log_x = log_rounds + logs @ values[4:]
-        found = _accuracy(limit, log_b, log_c, np.logaddexp(log_x, log_d))
-        return np.concatenate([np.clip(found - best, -10, 10) * weights, PRIOR * (values - first)])
+        shifted = np.logaddexp(log_x, log_d)
+        missing = limit - _accuracy(limit, log_b, log_c, shifted)
+        steep = np.exp(log_c) * missing
+        share = expit(log_x - log_d)  # x / (x + d)
+        own = [np.full_like(missing, limit * (1 - limit)), -missing, steep * shifted]
+        own += [steep * (1 - share), *(steep * share * column for column in logs.T)]
+        rows = np.stack(own, axis=1) * weights[:, None]
+        return np.concatenate([rows, PRIOR * np.eye(len(values))])
 
     if start is None:
         limit = min(top + 0.02, 0.99)
@@ -92,7 +108,10 @@ def fit_power(observed: Observed, start: PowerLaw | None) -> PowerLaw:
             first[4:] = np.where(np.flatnonzero(varies) < 2, power, 0.0)
     else:
         firsts = [_packed(start, varies)]
-    fits = [least_squares(residuals, first, args=(first,), method="lm") for first in firsts]
+    fits = [
+        least_squares(residuals, first, slopes, args=(first,), method="lm", max_nfev=EVALUATIONS)
+        for first in firsts
+    ]
     found = min(fits, key=lambda fit: float(fit.cost)).x
     powers = np.zeros(len(varies))
     powers[varies] = found[4:]

@@ -1,6 +1,7 @@
 """Pilot runs: their settings, their training, and the curve fitted to them."""
 
 from wirelessfl.codesign.pilots.pilot import Pilots, pilot
+from wirelessfl.codesign.pilots.plan import COUNT, STEPS, planned
 from wirelessfl.codesign.pilots.points import Choices, Point, chosen_points
 
-__all__ = ["Choices", "Pilots", "Point", "chosen_points", "pilot"]
+__all__ = ["COUNT", "STEPS", "Choices", "Pilots", "Point", "chosen_points", "pilot", "planned"]

@@ -2,53 +2,38 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from torch import Tensor, nn
 
 from channels import Network
-from wirelessfl.codesign.pilots.points import (
-    EDGE_ROUNDS,
-    LOCAL_STEPS,
-    Choices,
-    Point,
-    chosen_points,
-    levels,
-    ramp,
-)
-from wirelessfl.codesign.pilots.settings import (
-    check_pilots,
-    of_pilot,
-    plain_network,
-)
+from wirelessfl.codesign.pilots.plan import COUNT as COUNT
+from wirelessfl.codesign.pilots.plan import STEPS as STEPS
+from wirelessfl.codesign.pilots.plan import planned, whole
+from wirelessfl.codesign.pilots.points import Point
 from wirelessfl.codesign.pilots.training import Watch, by_objects, by_settings
 from wirelessfl.config import Config
 from wirelessfl.data import Data
 from wirelessfl.errors import ConfigError
 from wirelessfl.runs.result import RunResult
 from wirelessfl.runs.sweep import OnEnd, OnFound, OnRow
-from wirelessfl.setup.arguments import check_objects
-from wirelessfl.setup.given_objects import GivenObjects
-from wirelessfl.wording import shown
+from wirelessfl.setup.given_objects import GivenObjects, check_given
 
 if TYPE_CHECKING:
     from wirelessfl.codesign.curves import RoundsCurve
 
-STEPS = 3000
-"""Local steps of a client up to the last round of a pilot."""
-COUNT = 8
-FEWEST = 3
-"""A curve is fitted to three settings at least."""
-LARGEST = 1.5
-"""Largest submodel of pilots with unequal masks, relative to equal ones: HIST's default cap."""
 LOWER = (0.85, 0.9, 0.95)
 """Further targets of the curve, relative to the target."""
+FEWEST_EXACT = 3
+"""Pilots that must tell the rounds to a further target."""
 SCORE = "validation_accuracy"
+
+
+def _senders(config: Config) -> int:
+    return config.training.clients_per_round or config.network.clients
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -117,7 +102,9 @@ class Pilots:
         ]
         if targets is None and self.target is not None:
             lower = [share * self.target for share in LOWER]
-            known = [t for t in lower if sum(p.reached(t).kind == "exact" for p in seen) >= FEWEST]
+            known = [
+                t for t in lower if sum(p.reached(t).kind == "exact" for p in seen) >= FEWEST_EXACT
+            ]
             targets = [*known, self.target]
         return fit_rounds(seen, targets, **options)
 
@@ -219,127 +206,32 @@ def pilot(
         DataError: data are missing or unsuitable.
         SweepError: pilots failed; the others are stored.
     """
-    if not isinstance(config, Config):
-        raise ConfigError(f"config is {shown(config)}: give a wirelessfl.Config.")
-    check_objects(network=network)
-    config = config.resolve()
-    check_pilots(config)
-    count = _whole("count", count, FEWEST)
-    steps, jobs = _whole("steps", steps, 1), _whole("jobs", jobs, 1)
-    of_network = config.network if network is None else network
-    choices = Choices(
-        _numbers("local_steps", local_steps, LOCAL_STEPS),
-        _edge_rounds(config, edge_rounds),
-        _participants(clients, of_network.clients),
-        _shares(config, masks, of_network.cells or 1),
-        _snr_db(snr_db, network),
+    jobs = whole("jobs", jobs, 1)
+    given = GivenObjects.of(model, data, network, loss, None, split)
+    if isinstance(config, Config):
+        check_given(config.given, given)
+    found = planned(
+        config,
+        local_steps=local_steps,
+        edge_rounds=edge_rounds,
+        clients=clients,
+        masks=masks,
+        snr_db=snr_db,
+        count=count,
+        steps=steps,
+        network=network,
     )
-    points = chosen_points(choices, count)
-    plain = plain_network(config, network)
-    configs = [of_pilot(config, point, steps, plain, of_network.clients) for point in points]
-    given = GivenObjects.of(model, data, None if plain else network, loss, None, split)
+    if found.plain:
+        given = replace(given, network=None)
     watch = Watch(on_row, on_end, on_found)
-    if given.marks.names or callable(loss):
+    if given.marks.names or loss is not None:
         if jobs > 1:
-            names = ", ".join(f"{name}=..." for name in given.marks.names)
+            names = ", ".join(f"{name}=..." for name in given.marks.names or ("loss",))
             raise ConfigError(
                 f"jobs={jobs} conflicts with {names}, which other processes do not have: choose "
                 "jobs=1, or name the objects in the settings as module:name."
             )
-        results = by_objects(configs, Path(root), given, watch)
+        results = by_objects(found.configs, Path(root), given, watch)
     else:
-        results = by_settings(configs, Path(root), jobs, watch)
-    return Pilots(list(results), points, len(watch.kept))
-
-
-def _senders(config: Config) -> int:
-    return config.training.clients_per_round or config.network.clients
-
-
-def _whole(name: str, value: object, least: int) -> int:
-    """A whole number.
-
-    Raises:
-        ConfigError: it is not one, or too small.
-    """
-    try:
-        number = operator.index(value)  # type: ignore[arg-type]
-    except TypeError:
-        number = least - 1
-    if number < least or isinstance(value, bool):
-        raise ConfigError(f"{name} is {shown(value)}: give a whole number >= {least}.")
-    return number
-
-
-def _list(name: str, values: object) -> list[Any]:
-    if isinstance(values, Sequence | np.ndarray) and not isinstance(values, str):
-        return list(values)
-    raise ConfigError(f"{name} is {shown(values)}: give a list of numbers.")
-
-
-def _numbers(name: str, values: object, default: tuple[int, int, int]) -> tuple[int, ...]:
-    """Different whole numbers >= 1 in increasing order.
-
-    Raises:
-        ConfigError: they are not, or there are none.
-    """
-    if values is None:
-        return levels(*default)
-    found = sorted({_whole(name, value, 1) for value in _list(name, values)})
-    if not found:
-        raise ConfigError(f"{name} has no values: give at least one.")
-    return tuple(found)
-
-
-def _edge_rounds(config: Config, values: object) -> tuple[int, ...]:
-    if config.choices.algorithm.topology != "star":
-        return _numbers("edge_rounds", values, EDGE_ROUNDS)
-    if values is not None:
-        raise ConfigError(
-            f'edge_rounds conflicts with algorithm "{config.algorithm["name"]}", which is a star '
-            'with one server: leave it out, or choose "hfedavg" or "hist".'
-        )
-    return (1,)
-
-
-def _participants(values: object, clients: int) -> tuple[int, ...]:
-    found = sorted({_whole("clients", value, 1) for value in _list("clients", values)})
-    if found and found[-1] > clients:
-        raise ConfigError(
-            f"clients is {found[-1]}, and the network has {clients}: give at most {clients}."
-        )
-    return tuple(found)
-
-
-def _shares(
-    config: Config, masks: bool | Sequence[Sequence[float]], cells: int
-) -> tuple[tuple[float, ...], ...]:
-    """Unequal shares of the cells; none without ``masks``.
-
-    Raises:
-        ConfigError: the algorithm has no submodels of cells, or there is one cell.
-    """
-    if masks is False:
-        return ()
-    if "mask_sizes" not in config.algorithm or cells == 1:
-        what = f'algorithm "{config.algorithm["name"]}"' if cells > 1 else "cells=1"
-        raise ConfigError(
-            f'masks conflicts with {what}: only cells of "hist" have submodels of unequal size. '
-            "Leave masks out."
-        )
-    if masks is True:
-        fixed = config.algorithm.get("mask_shares")
-        return (tuple(fixed) if fixed else ramp(cells, LARGEST),)
-    return tuple(tuple(_list("masks", shares)) for shares in _list("masks", masks))
-
-
-def _snr_db(values: object, network: Network | None) -> tuple[float, ...]:
-    found = _list("snr_db", values)
-    if found and network is not None:
-        raise ConfigError(
-            "snr_db conflicts with network=..., whose gains are given: leave one out."
-        )
-    for value in found:
-        if isinstance(value, bool) or not isinstance(value, int | float | np.number):
-            raise ConfigError(f"snr_db is {shown(value)}: give numbers in dB.")
-    return tuple(float(value) for value in found)
+        results = by_settings(found.configs, Path(root), jobs, watch)
+    return Pilots(list(results), found.points, len(watch.kept))

@@ -52,6 +52,14 @@ class Point(NamedTuple):
         return 1.0 if self.shares is None else max(self.shares) * len(self.shares)
 
     @property
+    def label(self) -> str:
+        """For example "H 7, E 2, 30 clients"."""
+        found = f"H {self.local_steps}, E {self.edge_rounds}"
+        found += f", {self.clients} clients" if self.clients else ""
+        found += f", largest mask {self.largest:.3g}" if self.shares else ""
+        return found + (f", {self.snr_db:g} dB" if self.snr_db is not None else "")
+
+    @property
     def noise(self) -> float:
         """1/SNR; 0 for an error-free uplink."""
         return 0.0 if self.snr_db is None else float(10 ** (-self.snr_db / 10))

@@ -20,7 +20,9 @@ from wirelessfl.setup.network import build_network
 VALIDATION = 0.1
 """Fraction of the training data held out if the settings hold out none."""
 EVALUATIONS = 100
-"""Evaluations of a pilot that trains to its last round."""
+"""Evaluations of a pilot, about."""
+UP_TO_TARGET = 4
+"""Rounds of a pilot over those that it is expected to need to its target."""
 FEWEST_ROUNDS = 5
 OWN_RUN = ("out", "client_log", "keep_best", "track")
 OWN_EVALUATION = ("eval_every", "eval_first", "stop_at_target", "patience", "min_delta", "metric")
@@ -72,7 +74,7 @@ def of_pilot(
         ConfigError: the training depends on the radio, or settings conflict.
     """
     star = config.choices.algorithm.topology == "star"
-    tables = config.given_tables()
+    tables = _tables(config)
     allowed = given_places(tables)
     own = point.local_steps * point.edge_rounds
     rounds = max(math.ceil(steps / own), FEWEST_ROUNDS)
@@ -86,9 +88,11 @@ def of_pilot(
     elif config.training.clients_per_round is not None:
         tables.pop("select", None)
     evaluation = _without(tables, "evaluation", OWN_EVALUATION)
-    evaluation["eval_every"] = max(rounds // EVALUATIONS, 1)
+    expected = rounds
     if evaluation.get("target") is not None:
         evaluation["stop_at_target"] = True
+        expected = rounds // UP_TO_TARGET
+    evaluation["eval_every"] = max(expected // EVALUATIONS, 1)
     data = dict(tables.get("data") or {})
     data["validation_fraction"] = config.data.validation_fraction or VALIDATION
     algorithm = _without(tables, "algorithm", ("mask_sizes", "mask_shares", "size_cap"))
@@ -121,7 +125,7 @@ def plain_network(config: Config, network: Network | None = None) -> dict[str, A
     stream = Stream(config.run.seed)
     if network is None:
         network = build_network(config.network, stream, config.choices)
-    tables = config.given_tables()
+    tables = _tables(config)
     allowed = given_places(tables)
     table = {
         key: value
@@ -135,6 +139,11 @@ def plain_network(config: Config, network: Network | None = None) -> dict[str, A
     plain = Config.of(tables, loose=allowed)
     default = build_network(plain.network, stream, plain.choices)
     return table if np.array_equal(default.cell_of, network.cell_of) else None
+
+
+def _tables(config: Config) -> dict[str, Any]:
+    """The given settings; objects that replace settings are marked again when pilots train."""
+    return {name: table for name, table in config.given_tables().items() if name != "given"}
 
 
 def _without(tables: Mapping[str, Any], name: str, keys: tuple[str, ...]) -> dict[str, Any]:

@@ -1,0 +1,245 @@
+"""``wirelessfl pilot``: trains pilot runs and fits the learning curve to them."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+
+from wirelessfl.cli.parser import Parser
+from wirelessfl.errors import ConfigError
+from wirelessfl.wording import counted
+
+if TYPE_CHECKING:
+    from wirelessfl.codesign.pilots import Pilots
+    from wirelessfl.config import Config
+
+FLAGS = ("pilots", "steps", "unequal_masks", "air_snr_db", "jobs", "out")
+"""Arguments that are not settings of a run."""
+LISTS = {
+    "local_steps": "local_steps",
+    "edge_rounds": "edge_rounds",
+    "clients_per_round": "clients",
+}
+"""Settings that take several values, and the arguments of ``wirelessfl.pilot``."""
+FEWEST = 3
+"""Fewest pilots over H and E, for a curve."""
+REPLACED = ("rounds", "eval_every", "stop_at_target", "patience", "min_delta", "metric")
+"""Settings of a run that pilots have of their own."""
+SHOWN = {"validation_accuracy": ".3f"}
+"""Fields of rows that are shown while pilots train; test data are left aside."""
+DEFAULT_ROOT = "runs/pilots"
+COLUMNS = {
+    "local_steps": ("H", "d"),
+    "edge_rounds": ("E", "d"),
+    "clients": ("K", "d"),
+    "largest": ("mask", ".3g"),
+    "snr_db": ("SNR dB", "g"),
+    "rounds": ("rounds", "d"),
+    "validation_accuracy": ("best val.", ".3f"),
+    "rounds_to_target": ("to target", "d"),
+    "wall_seconds": ("wall s", ".1f"),
+}
+"""Heading and format of each column."""
+
+
+def add_pilot(subparsers: Any) -> Parser:
+    """Add the command without its flags.
+
+    Args:
+        subparsers: receives the command.
+    """
+    parser: Parser = subparsers.add_parser(
+        "pilot",
+        help="fit a learning curve to short runs: wirelessfl pilot hist --target 0.8",
+        description="Train a few short runs that differ in local steps H and edge rounds E, up to "
+        "the target, and fit the rounds to the target as a function of H and E. Flags are those of "
+        "`run`; --local-steps, --edge-rounds and --clients-per-round accept lists of values to "
+        "choose from (default: H from 2 to 40, E from 1 to 10). Pilots do not depend on the radio; "
+        "they are stored in --out (default: runs/pilots) and read if they exist. --pilots N sets "
+        "the number of pilots over H and E (default: 8), --steps N the local steps of a client up "
+        "to the last round (default: 4000), and --jobs N the number of concurrent runs (default: "
+        "1). --unequal-masks adds pilots of hist with submodels of unequal size, and --air-snr-db "
+        "0,10 adds pilots over the air.",
+        allow_abbrev=False,
+        add_help=False,
+    )
+    return parser
+
+
+def add_pilot_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments that ``run`` does not have."""
+    parser.add_argument("--pilots", type=int, metavar="N", help="pilots over H and E (default: 8)")
+    parser.add_argument(
+        "--steps", type=int, metavar="N", help="local steps up to the last round (default: 4000)"
+    )
+    parser.add_argument("--jobs", type=int, metavar="N", help="concurrent runs (default: 1)")
+    parser.add_argument(
+        "--unequal-masks", action="store_true", help="add pilots of hist with unequal submodels"
+    )
+    parser.add_argument(
+        "--air-snr-db", metavar="X,...", help="add pilots over the air with these SNR, dB"
+    )
+
+
+def pilot_command(
+    config: Config, lists: Mapping[str, Sequence[str]], arguments: argparse.Namespace
+) -> int:
+    """Train or read the pilots, and print them and the curve.
+
+    Args:
+        config: the settings, without ``lists``.
+        lists: words of the settings in ``LISTS``.
+        arguments: parsed command line.
+
+    Raises:
+        ConfigError: an argument is wrong, or the curve cannot be fitted; the pilots are printed
+            before.
+    """
+    console = Console(stderr=True, quiet=arguments.quiet)
+    pilots = _trained(config, _options(lists, arguments), arguments, console)
+    _say(
+        console,
+        f"{counted(len(pilots), 'training')} in {pilots.wall_seconds:.1f} wall s: "
+        f"{pilots.trained} now, {pilots.kept} read",
+    )
+    if not arguments.json:
+        Console().print(_table(pilots))
+    try:
+        curve = pilots.curve()
+    except ConfigError:
+        if arguments.json:
+            print(json.dumps(_as_json(pilots), indent=2))
+        raise
+    if arguments.json:
+        fitted = {
+            "form": curve.form,
+            "errors": curve.errors,
+            "targets": curve.targets.tolist(),
+            "coefficients": {name: value.tolist() for name, value in curve.coefficients.items()},
+        }
+        print(json.dumps(_as_json(pilots) | {"curve": fitted}, indent=2))
+    else:
+        print(curve.table())
+        print(f"pilots: {arguments.out or DEFAULT_ROOT}")
+    return 0
+
+
+def check_flags(flags: Mapping[str, Any]) -> None:
+    """Refuse settings that pilots replace.
+
+    Raises:
+        ConfigError: one is given.
+    """
+    for name in REPLACED:
+        if name in flags:
+            remedy = "give --steps for their length" if name == "rounds" else "leave it out"
+            raise ConfigError(f"{name}={flags[name]} has no effect on pilots: {remedy}.")
+
+
+def _options(lists: Mapping[str, Sequence[str]], arguments: argparse.Namespace) -> dict[str, Any]:
+    """The arguments of ``wirelessfl.codesign.pilots.planned``."""
+    found: dict[str, Any] = {
+        LISTS[name]: [_number(name, word) for word in words] for name, words in lists.items()
+    }
+    if arguments.air_snr_db is not None:
+        words = arguments.air_snr_db.split(",")
+        found["snr_db"] = [_number("air_snr_db", word) for word in words]
+    if arguments.pilots is not None:
+        if arguments.pilots < FEWEST:
+            raise ConfigError(f"pilots is {arguments.pilots}: give at least {FEWEST}.")
+        found["count"] = arguments.pilots
+    if arguments.steps is not None:
+        found["steps"] = arguments.steps
+    return found | {"masks": arguments.unequal_masks}
+
+
+def _number(name: str, word: str) -> int | float:
+    whole = name in LISTS
+    try:
+        return int(word) if whole else float(word)
+    except ValueError:
+        need = "whole numbers" if whole else "numbers"
+        raise ConfigError(f"{name} has {word!r}: give {need}, separated by commas.") from None
+
+
+def _trained(
+    config: Config, options: Mapping[str, Any], arguments: argparse.Namespace, console: Console
+) -> Pilots:
+    """The pilots, with bars on a terminal and otherwise a line per pilot."""
+    from wirelessfl.cli.show import sweep_progress
+    from wirelessfl.codesign.pilots import pilot, planned
+    from wirelessfl.observers.console import metrics_of
+
+    plan = planned(config, **options)
+    runs = [
+        (point.label, own.total_rounds)
+        for point, own in zip(plan.points, plan.configs, strict=True)
+    ]
+    last: dict[int, dict[str, Any]] = {}
+
+    def on_found(finished: Sequence[int], others: Sequence[int]) -> None:
+        if not config.data.validation_fraction:
+            share = plan.configs[0].data.validation_fraction
+            _say(console, f"validation_fraction={share:g}: held out, since the settings have none")
+        if finished:
+            _say(console, f"reading {counted(len(finished), 'pilot')}, training {len(others)}")
+
+    def on_end(place: int) -> None:
+        if place in last and not console.is_terminal:
+            row = last[place]
+            _say(console, f"{runs[place][0]}: round {row['round']}  {metrics_of(row, SHOWN)}")
+
+    with sweep_progress(runs, console, SHOWN) as show:
+
+        def on_row(place: int, row: dict[str, Any]) -> None:
+            last[place] = row
+            show(place, row)
+
+        told: dict[str, Any] = {"on_row": on_row, "on_end": on_end, "on_found": on_found}
+        root = Path(arguments.out or DEFAULT_ROOT)
+        jobs = 1 if arguments.jobs is None else arguments.jobs
+        return pilot(config, root=root, jobs=jobs, **options, **told)
+
+
+def _table(pilots: Pilots) -> Table:
+    """One line per pilot, without the columns in which all pilots are equal."""
+    rows = pilots.rows()
+    equal = {name for name in ("clients", "largest", "snr_db") if len({r[name] for r in rows}) == 1}
+    if pilots.target is None:
+        equal.add("rounds_to_target")
+    columns = {key: column for key, column in COLUMNS.items() if key not in equal}
+    to = "" if pilots.target is None else f" up to validation accuracy {pilots.target:g}"
+    table = Table(title=f"pilots{to}")
+    for heading, _ in columns.values():
+        table.add_column(heading, justify="right", no_wrap=True)
+    for row in rows:
+        missing = {"rounds_to_target": f"> {row['rounds']}"}
+        table.add_row(
+            *(
+                missing.get(key, "-") if row[key] is None else format(row[key], form)
+                for key, (_, form) in columns.items()
+            )
+        )
+    return table
+
+
+def _as_json(pilots: Pilots) -> dict[str, Any]:
+    return {
+        "trainings": len(pilots),
+        "trained": pilots.trained,
+        "kept": pilots.kept,
+        "wall_seconds": pilots.wall_seconds,
+        "target": pilots.target,
+        "pilots": pilots.rows(),
+    }
+
+
+def _say(console: Console, text: str) -> None:
+    """Print a line unchanged: paths may contain brackets and must not be wrapped."""
+    console.print(text, markup=False, emoji=False, highlight=False, soft_wrap=True)
