@@ -13,6 +13,7 @@ from rich.console import Console
 from wirelessfl.errors import ConfigError
 
 if TYPE_CHECKING:
+    from wirelessfl.config import Config
     from wirelessfl.rounds.redesign import Redesign
 
 OWN = (
