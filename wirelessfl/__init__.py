@@ -39,9 +39,11 @@ Design network and training together:
     fit_rounds        rounds to an accuracy as a function of the settings, from pilot runs
     RoundsCurve       what fit_rounds returns: rounds, intervals, accuracies
     Pilot             a run as fit_rounds sees it
+
 Redesign a run while it trains:
     Redesign          derive from it: decides every R rounds how the next ones train and send
     RoundSettings     what it decides: local steps, edge rounds, participants, uplink settings
+    ClosedLoop        corrects the learning curve by the run, and chooses the next rounds by it
 
 Test your own parts:
     check             whether your algorithm, uplink, model, ... does what its kind requires
@@ -75,6 +77,7 @@ from wirelessfl import import_paths as import_paths  # lets every process import
 
 if TYPE_CHECKING:
     from wirelessfl.checking import check
+    from wirelessfl.codesign.closed_loop import ClosedLoop
     from wirelessfl.codesign.curves import Pilot, RoundsCurve, fit_rounds
     from wirelessfl.codesign.design import design
     from wirelessfl.codesign.designs import Design
@@ -99,6 +102,7 @@ if TYPE_CHECKING:
     # At run time there is none: help(wirelessfl) would print the whole help of each of its names.
     __all__ = [
         "ClientLog",
+        "ClosedLoop",
         "Config",
         "ConfigError",
         "DataError",
@@ -159,6 +163,7 @@ _HOMES = {
     "pilot": "wirelessfl.codesign.pilots",
     "plan": "wirelessfl.pricing.options",
     "price": "wirelessfl.results.price",
+    "ClosedLoop": "wirelessfl.codesign.closed_loop",
     "ClientLog": "wirelessfl.rounds.client_log",
     "read_client_log": "wirelessfl.runs.client_log_file",
     "RunResult": "wirelessfl.runs.result",

@@ -14,6 +14,8 @@ from wirelessfl.errors import ConfigError
 from wirelessfl.processes import launched
 
 if TYPE_CHECKING:
+    from wirelessfl.config import Config
+    from wirelessfl.rounds.redesign import Redesign
     from wirelessfl.runs.result import RunResult
     from wirelessfl.runs.transitions import Transition
     from wirelessfl.training.shards import Shards
@@ -118,6 +120,24 @@ def budget(arguments: argparse.Namespace) -> int:
     return budget_command(Config.merged(_tables(arguments), flags), arguments)
 
 
+def design(arguments: argparse.Namespace) -> int:
+    """Choose how to train."""
+    from wirelessfl.cli.design import OWN, design_command
+    from wirelessfl.cli.flags import given_flags
+
+    def train(config: Config, redesign: Redesign | None) -> dict[str, Any] | None:
+        from wirelessfl.runs.run import run as run_settings
+        from wirelessfl.training.shards import ALONE
+
+        if config.run.workers is None:
+            config = config.with_run({"workers": "auto"})
+        start = partial(run_settings, config, redesign=redesign)
+        return _watch(ALONE, arguments, start, shown=not arguments.json)
+
+    flags = given_flags(arguments, [*OF_COMMANDS, *OWN])
+    return design_command(_tables(arguments), flags, arguments, train)
+
+
 def pilot(arguments: argparse.Namespace) -> int:
     """Train pilots, and fit the learning curve."""
     from wirelessfl.cli.flags import given_flags
@@ -132,15 +152,6 @@ def pilot(arguments: argparse.Namespace) -> int:
         if not others:
             del lists["clients_per_round"]
     return pilot_command(Config.merged(_tables(arguments), flags), lists, arguments)
-
-
-def design(arguments: argparse.Namespace) -> int:
-    """Choose how to train."""
-    from wirelessfl.cli.design import OWN, design_command
-    from wirelessfl.cli.flags import given_flags
-
-    flags = given_flags(arguments, [*OF_COMMANDS, *OWN])
-    return design_command(_tables(arguments), flags, arguments)
 
 
 def _tables(arguments: argparse.Namespace, *, named: bool = False) -> dict[str, Any]:
@@ -181,36 +192,56 @@ def resume(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _watch(shards: Shards, arguments: argparse.Namespace, start: Callable[..., RunResult]) -> None:
-    """Execute a run, and show its progress and summary table."""
+def _watch(
+    shards: Shards,
+    arguments: argparse.Namespace,
+    start: Callable[..., RunResult],
+    *,
+    shown: bool = True,
+) -> dict[str, Any] | None:
+    """Execute a run, and show its progress and, if ``shown``, its summary table.
+
+    Returns:
+        The summary; None in all processes but the first.
+    """
     from wirelessfl.observers import Console as Progress
 
     if shards.rank > 0:
         start(shards=shards)
-        return
+        return None
     console = Console(stderr=True, quiet=arguments.quiet)
-    shown = Progress(console, quiet=arguments.quiet)
-    result = start(observers=[shown], on_note=partial(_say, console), shards=shards)
-    _close(result, arguments.json)
+    progress = Progress(console, quiet=arguments.quiet)
+    result = start(observers=[progress], on_note=partial(_say, console), shards=shards)
+    summary = _summary(result)
+    if shown and arguments.json:
+        each = result.summaries()
+        print(json.dumps({**summary, "tasks": each} if len(each) > 1 else summary, indent=2))
+    elif shown:
+        _close(result, summary)
+    return summary
 
 
-def _close(result: RunResult, as_json: bool) -> None:
-    from wirelessfl.cli.show import closing_table, predictions_table, transitions_table
-    from wirelessfl.rounds.equal_shares import compared
+def _summary(result: RunResult) -> dict[str, Any]:
+    """The summary of a run, with transitions between sessions and predictions if it has any."""
     from wirelessfl.runs.predictions import predictions
 
-    summary, each = result.summary(), result.summaries()
-    changes = _changes(result)
+    summary, changes = result.summary(), _changes(result)
     if changes:
         summary["transitions"] = [vars(change) for change in changes]
     predicted = predictions(result)
     if predicted is not None:
         summary["predicted"] = predicted
-    if as_json:
-        print(json.dumps({**summary, "tasks": each} if len(each) > 1 else summary, indent=2))
-        return
+    return summary
+
+
+def _close(result: RunResult, summary: dict[str, Any]) -> None:
+    """Show the closing tables of a run."""
+    from wirelessfl.cli.show import closing_table, predictions_table, transitions_table
+    from wirelessfl.rounds.equal_shares import compared
+
+    changes, predicted = _changes(result), summary.get("predicted")
     console = Console()
-    console.print(closing_table(each))
+    console.print(closing_table(result.summaries()))
     bought = compared(summary)
     if bought is not None:
         _say(console, bought)

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
 from wirelessfl.errors import ConfigError
 
+if TYPE_CHECKING:
+    from wirelessfl.config import Config
+    from wirelessfl.rounds.redesign import Redesign
+
 OWN = (
     *("objective", "among", "max_client_joules", "pilots", "pilot_steps", "jobs", "draws"),
-    *("save", "picture"),
+    *("save", "picture", "run", "redesign_every"),
 )
 """Arguments that are not settings of a run."""
 LISTS = ("local_steps", "edge_rounds", "clients_per_round")
@@ -57,15 +61,30 @@ def add_design_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--save", type=Path, metavar="FILE", help="write the design as .toml, for run --config"
     )
+    parser.add_argument("--run", action="store_true", help="train the design")
+    parser.add_argument(
+        "--redesign-every",
+        metavar="R",
+        help="correct the curve by the run and redesign it every R global rounds; needs --run",
+    )
     parser.add_argument(
         "--picture", type=Path, metavar="FILE", help="figure to write, as .png and .pdf"
     )
 
 
 def design_command(
-    tables: Mapping[str, Any], flags: dict[str, Any], arguments: argparse.Namespace
+    tables: Mapping[str, Any],
+    flags: dict[str, Any],
+    arguments: argparse.Namespace,
+    train: Callable[[Config, Redesign | None], dict[str, Any] | None],
 ) -> int:
-    """Design a run, print the tables, and write the configuration and the figure.
+    """Design a run, print the tables, write the configuration and the figure, and train it.
+
+    Args:
+        tables: settings of a configuration file.
+        flags: settings on the command line.
+        arguments: the parsed command line.
+        train: trains a run, and returns its summary if the output is JSON.
 
     Raises:
         ConfigError: an argument is wrong, or no design meets the goal.
@@ -80,6 +99,7 @@ def design_command(
                 f"leave --{name.replace('_', '-')} out."
             )
     _check_files(arguments)
+    every = _period(arguments, flags)
     options: dict[str, Any] = {}
     for name in LISTS:
         if name in flags:
@@ -111,9 +131,11 @@ def design_command(
     solution = design(Config.merged(tables, flags), **options, on_note=say)
     found = solution.value
     assert found is not None
-    if arguments.json:
-        print(json.dumps(found.facts() | {"solution": str(solution)}, indent=2))
-    else:
+    redesign = None if every is None else found.closed_loop(every)
+    facts = found.facts() | {"solution": str(solution)}
+    if arguments.json and not arguments.run:
+        print(json.dumps(facts, indent=2))
+    elif not arguments.json:
         print(found.table())
         print(solution)
     if arguments.save is not None:
@@ -123,7 +145,36 @@ def design_command(
 
         for file in save_figure(found.plot(), arguments.picture):
             say(f"drawn: {file}")
+    if arguments.run:
+        summary = train(found.config, redesign)
+        if arguments.json:
+            print(json.dumps(facts | {"run": summary}, indent=2))
     return 0
+
+
+def _period(arguments: argparse.Namespace, flags: Mapping[str, Any]) -> int | None:
+    """Global rounds between two redesigns; None without redesigns.
+
+    Raises:
+        ConfigError: it is wrong, the design is not trained, or has no target, or limits.
+    """
+    if arguments.redesign_every is None:
+        return None
+    every = _integers("redesign_every", arguments.redesign_every)
+    if len(every) != 1 or every[0] < 1:
+        raise ConfigError(f"redesign_every is {arguments.redesign_every!r}: give an integer >= 1.")
+    if not arguments.run:
+        raise ConfigError(f"redesign_every={every[0]} needs --run: give it, or leave it out.")
+    for name, value in (
+        ("max_seconds", flags.get("max_seconds")),
+        ("max_client_joules", arguments.max_client_joules),
+    ):
+        if value is not None:
+            raise ConfigError(
+                f"redesign_every={every[0]} conflicts with {name}={value}: redesigns have a target "
+                "and no limits. Leave one of them out."
+            )
+    return every[0]
 
 
 def _check_files(arguments: argparse.Namespace) -> None:

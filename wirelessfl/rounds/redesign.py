@@ -7,7 +7,10 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+if TYPE_CHECKING:
+    from wirelessfl.rounds.planner import Planner
 
 Row = Mapping[str, Any]
 
@@ -100,15 +103,23 @@ class SoFar:
         rows: all rows so far, without wall-clock seconds.
         decisions: the decisions so far; the first has the settings of the configuration.
         participants: number of participants of a round with the current settings.
+        hierarchical: whether there are cells, so that E can be chosen.
         cost: returns the mean cost of a global round with these settings; infinite if the uplink
             cannot serve them. Clients and submodels are those of the run's algorithm.
+        planner: returns a planner of rounds with these settings, with channels and participants
+            that no round of the run has.
+        memo: keeps what follows from the configuration alone, such as costs, from one redesign to
+            the next; it is empty when a run resumes.
     """
 
     rounds: int
     rows: Sequence[Row]
     decisions: Sequence[Decision]
     participants: int
+    hierarchical: bool
     cost: Callable[[RoundSettings], Cost]
+    planner: Callable[[RoundSettings], Planner]
+    memo: dict[Any, Any]
 
     @property
     def settings(self) -> RoundSettings:

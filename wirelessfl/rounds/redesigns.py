@@ -49,6 +49,7 @@ class Redesigns:
         self.rows: Sequence[Row] = ()
         """The run's rows, in the process that decides."""
         self._costs: dict[str, Cost] = {}
+        self._memo: dict[Any, Any] = {}
 
     def of_round(self, number: int) -> RoundSettings:
         """The settings of round ``number``, from 0."""
@@ -64,14 +65,16 @@ class Redesigns:
     def _decided(self, number: int) -> Decision:
         title = title_of(self.redesign)
         now = self.decisions[-1].settings
-        network = self.planner_of(now).network.clients
-        wanted = self.planner_of(now).participation.per_round
+        planner = self.planner_of(now)
         run = SoFar(
             rounds=number,
             rows=[{name: v for name, v in row.items() if name != WALL} for row in self.rows],
             decisions=tuple(self.decisions),
-            participants=wanted or network,
+            participants=planner.participation.per_round or planner.network.clients,
+            hierarchical=planner.hierarchical,
             cost=self.cost,
+            planner=self.other_planner,
+            memo=self._memo,
         )
         with calling(f"redesign {title!r}, decide"):
             found = self.redesign.decide(run)
@@ -87,24 +90,17 @@ class Redesigns:
         """Mean cost of a global round, over channels and participants that no round of it has."""
         key = settings.key
         if key not in self._costs:
-            self._costs[key] = self._cost(self.planner_of(settings))
+            self._costs[key] = _cost(self.other_planner(settings))
         return self._costs[key]
 
-    def _cost(self, planner: Planner) -> Cost:
-        other = replace(
+    def other_planner(self, settings: RoundSettings) -> Planner:
+        """A planner of rounds with these settings that the run does not have."""
+        planner = self.planner_of(settings)
+        return replace(
             planner,
             stream=planner.stream.child("redesign"),
             run_stream=planner.run_stream or planner.stream,
             first_block=(0, 0),
-        )
-        try:
-            plans = [other.plan(draw, losses=_equal) for draw in range(DRAWS)]
-        except ConfigError:  # such as a missed deadline
-            return Cost(np.inf, np.inf)
-        return Cost(
-            seconds=float(np.mean([plan.price.seconds.max() for plan in plans])),
-            joules=float(np.mean([plan.price.joules for plan in plans])),
-            largest=float(np.mean([_largest(plan.submodels) for plan in plans])),
         )
 
     def snapshot(self) -> list[dict[str, Any]]:
@@ -132,6 +128,19 @@ def applied(training: RoundTraining, planner: Planner) -> None:
     """Let rounds be trained as ``planner`` plans them."""
     training.settings = replace(planner.settings, padding=training.settings.padding)
     training.server.uplink = planner.links.uplink
+
+
+def _cost(planner: Planner) -> Cost:
+    """Mean cost of some rounds; infinite if one cannot be planned."""
+    try:
+        plans = [planner.plan(draw, losses=_equal) for draw in range(DRAWS)]
+    except ConfigError:  # such as a missed deadline
+        return Cost(np.inf, np.inf)
+    return Cost(
+        seconds=float(np.mean([plan.price.seconds.max() for plan in plans])),
+        joules=float(np.mean([plan.price.joules for plan in plans])),
+        largest=float(np.mean([_largest(plan.submodels) for plan in plans])),
+    )
 
 
 def _equal(clients: IntArray, samples: int | None) -> FloatArray:

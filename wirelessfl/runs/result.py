@@ -71,7 +71,9 @@ class RunResult:
     Args:
         config: settings with all automatic values resolved; ``given`` names the objects passed to
             ``wirelessfl.run``, which replace settings.
-        rows: one dict per evaluation: ``round``; ``sim_seconds``; cumulative ``uplink_mib``,
+        rows: one dict per evaluation: ``round``; in a redesigned run ``local_steps``,
+            ``edge_rounds`` and ``clients_per_round`` of the rounds since the row before;
+            ``sim_seconds``; cumulative ``uplink_mib``,
             ``downlink_mib`` and ``joules``, mean over clients; ``joules_max``, of the client that
             has used the most; cumulative ``backhaul_mib``, mean over edge servers; ``lost`` and
             ``silent``, cumulative numbers of updates that did not arrive and that were not sent;

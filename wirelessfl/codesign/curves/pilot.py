@@ -196,6 +196,12 @@ def _check(rows: Sequence[Mapping[str, Any]], settings: Mapping[str, Any]) -> No
                 f"a run of {what} has no single learning curve: fit runs of one model without "
                 "sessions."
             )
+    for name in ("local_steps", "edge_rounds", "clients_per_round"):
+        if len({row[name] for row in rows if name in row}) > 1:
+            raise ConfigError(
+                f"a run whose {name} was redesigned has no curve of one setting: fit runs without "
+                "redesigns."
+            )
     if settings.get("schedule", "rounds") != "rounds":
         raise ConfigError(
             f"a run with schedule={settings['schedule']} has no global rounds: fit runs with "
