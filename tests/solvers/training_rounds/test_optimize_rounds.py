@@ -66,7 +66,7 @@ def test_seconds_agree_with_enumeration(seed, extra):
     ],
 )
 def test_weighted_sums_agree_with_enumeration(seed, extra, weights):
-    network, local, edge = drawn(seed), [1, 3], [1, 2]
+    network, local, edge = drawn(seed), [1, 3], [2]
     found = optimize_rounds(
         rounds(local, edge), **network, total=3, local_steps=local, edge_rounds=edge,
         extra_seconds=extra, weights=weights,
@@ -105,14 +105,16 @@ def test_joules_by_a_deadline_agree_with_enumeration(seed, extra):
 
 def test_a_weighted_sum_with_a_limit_agrees_with_enumeration():
     network, weights = drawn(5), (1.0, 50.0)
-    free = optimize_rounds(rounds(LOCAL, EDGE), **network, total=2, weights=weights, **GRID)
+    local, edge = [1, 3], [2]
+    grid = {"local_steps": local, "edge_rounds": edge}
+    free = optimize_rounds(rounds(local, edge), **network, total=2, weights=weights, **grid)
     limit = 0.7 * float(free.value.rounds * free.value.seconds.max())
     found = optimize_rounds(
-        rounds(LOCAL, EDGE), **network, total=2, weights=weights, max_seconds=limit, **GRID
+        rounds(local, edge), **network, total=2, weights=weights, max_seconds=limit, **grid
     )
     least = min(
         reached * best_weighted(network, sizes, h, e, np.zeros((2, 2)), weights, limit / reached)
-        for h in LOCAL for e in EDGE for sizes in splits(2, 2)
+        for h in local for e in edge for sizes in splits(2, 2)
         for reached in [rounds([h], [e])[0, 0]]
     )  # fmt: skip
     assert_proven(found, least)
