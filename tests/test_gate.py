@@ -36,6 +36,7 @@ LEFT_OUT = {
     "norm batch": "only for resnet18, which is large; a given model has batch norm",
     "tokenizer": "requires text data",
     "max_length": "requires text data",
+    "predicted": "is only shown",
     **dict.fromkeys(
         ("track", "track tensorboard", "track trackio"), "requires the package of a tracker"
     ),

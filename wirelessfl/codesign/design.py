@@ -14,7 +14,7 @@ from torch import nn
 from channels import Network
 from channels.validation import whole_number
 from solvers import Solution, Status
-from wirelessfl.codesign.designs import Design, Interval, Prediction
+from wirelessfl.codesign.designs import Design
 from wirelessfl.codesign.families import (
     at_target,
     base_config,
@@ -26,6 +26,7 @@ from wirelessfl.codesign.goals import Curve, Goal
 from wirelessfl.codesign.masks import divides
 from wirelessfl.codesign.pilots import Pilots, pilot
 from wirelessfl.codesign.pilots.pilot import STEPS
+from wirelessfl.codesign.predicted import Interval, Prediction
 from wirelessfl.codesign.reports import Reports
 from wirelessfl.codesign.search import OPTIMIZED, Alternatives, Choice, Family, Search, best_of
 from wirelessfl.codesign.spaces import Space
@@ -87,15 +88,11 @@ def design(
     is preferred to one that is better by less than 1 %.
 
     >>> import wirelessfl
-    >>> rounds = range(1, 100)
-    >>> curve = wirelessfl.fit_rounds(
-    ...     [
-    ...         wirelessfl.Pilot(h, e, 4, rounds, [1 - 1 / (1 + r * (h * e) ** 0.5) for r in rounds])
-    ...         for h in (2, 8)
-    ...         for e in (1, 4)
-    ...     ],
-    ...     [0.8, 0.9],
-    ... )
+    >>> def scores(steps):
+    ...     return [1 - 1 / (1 + number * steps**0.5) for number in range(1, 100)]
+    >>> points = [(2, 1), (2, 4), (8, 1), (8, 4)]
+    >>> runs = [wirelessfl.Pilot(h, e, 4, range(1, 100), scores(h * e)) for h, e in points]
+    >>> curve = wirelessfl.fit_rounds(runs, [0.8, 0.9])
     >>> config = wirelessfl.Config.from_flags("hfedavg", cells=2, clients=4, hidden=(8,))
     >>> solution = wirelessfl.design(
     ...     config, target=0.9, curve=curve, local_steps=[2, 4, 8], edge_rounds=[1, 2]

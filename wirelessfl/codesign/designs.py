@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from wirelessfl.codesign.closed_loop import ClosedLoop
 from wirelessfl.codesign.curves import RoundsCurve
 from wirelessfl.codesign.goals import Goal
+from wirelessfl.codesign.predicted import Prediction
 from wirelessfl.codesign.reports import Reports
 from wirelessfl.codesign.search import Choice
 from wirelessfl.config import Config
@@ -18,58 +19,16 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-class Interval(NamedTuple):
-    """A predicted number, with an interval of 90 %.
-
-    Args:
-        value: the prediction.
-        low, high: ends of the interval; ``value`` if there is none.
-    """
-
-    value: float
-    low: float
-    high: float
-
-
-class Prediction(NamedTuple):
-    """What the run of a design should take.
-
-    Args:
-        rounds: global rounds.
-        seconds: simulated seconds, by other draws of channels than those of the design.
-        joules: mean over the clients, by the same draws.
-        accuracy: validation accuracy at the end.
-        design_seconds, design_joules: seconds and joules by the draws of the design, which has been
-            chosen for them.
-    """
-
-    rounds: Interval
-    seconds: Interval
-    joules: Interval
-    accuracy: float
-    design_seconds: float
-    design_joules: float
-
-    @property
-    def numbers(self) -> tuple[float, float, float, float]:
-        """Rounds, seconds, joules per client and accuracy."""
-        return self.rounds.value, self.seconds.value, self.joules.value, self.accuracy
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Design:
     """A run that has been designed; ``wirelessfl.run(design.config)`` trains it.
 
     >>> import wirelessfl
-    >>> rounds = range(1, 100)
-    >>> curve = wirelessfl.fit_rounds(
-    ...     [
-    ...         wirelessfl.Pilot(h, e, 4, rounds, [1 - 1 / (1 + r * (h * e) ** 0.5) for r in rounds])
-    ...         for h in (2, 8)
-    ...         for e in (1, 4)
-    ...     ],
-    ...     [0.8, 0.9],
-    ... )
+    >>> def scores(steps):
+    ...     return [1 - 1 / (1 + number * steps**0.5) for number in range(1, 100)]
+    >>> points = [(2, 1), (2, 4), (8, 1), (8, 4)]
+    >>> runs = [wirelessfl.Pilot(h, e, 4, range(1, 100), scores(h * e)) for h, e in points]
+    >>> curve = wirelessfl.fit_rounds(runs, [0.8, 0.9])
     >>> config = wirelessfl.Config.from_flags("hfedavg", cells=2, clients=4, hidden=(8,))
     >>> few = {"local_steps": [2, 4, 8], "edge_rounds": [1, 2]}
     >>> design = wirelessfl.design(config, target=0.9, curve=curve, **few).value

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from wirelessfl.codesign.designs import Design, Interval
+from wirelessfl.codesign.predicted import Designed, Interval
 from wirelessfl.codesign.search import Choice
 from wirelessfl.results.text import rendered
 
 
-def design_table(design: Design) -> str:
+def design_table(design: Designed) -> str:
     """See ``Design.table``."""
     parts = [_chosen(design), _predicted(design), _bought(design), _runners_up(design)]
     front = design.reports.front
@@ -19,7 +19,7 @@ def design_table(design: Design) -> str:
     return "\n".join(parts)
 
 
-def _chosen(design: Design) -> str:
+def _chosen(design: Designed) -> str:
     choice, way = design.choice, design.choice.way
     rows = [
         ["algorithm", choice.family.algorithm],
@@ -36,7 +36,7 @@ def _chosen(design: Design) -> str:
     return f"{title}\n{rendered(['choice', 'value'], rows)}"
 
 
-def _predicted(design: Design) -> str:
+def _predicted(design: Designed) -> str:
     found = design.predicted
     rows = [
         ["global rounds", *_interval(found.rounds), ""],
@@ -56,7 +56,7 @@ def _interval(found: Interval) -> list[str]:
     return [f"{found.value:.4g}", f"{found.low:.4g} to {found.high:.4g}"]
 
 
-def _bought(design: Design) -> str:
+def _bought(design: Designed) -> str:
     rows = []
     reference = design.reports.bought[0].choice
     for title, choice in design.reports.bought:
@@ -65,7 +65,7 @@ def _bought(design: Design) -> str:
     return f"what each choice bought\n{rendered(head, rows)}"
 
 
-def _runners_up(design: Design) -> str:
+def _runners_up(design: Designed) -> str:
     rows = [
         [name, *_cells(design, choice, design.choice)] for name, choice in design.reports.runners_up
     ]
@@ -75,12 +75,12 @@ def _runners_up(design: Design) -> str:
     return f"runner-up: {rows[0][-2]}\n{rendered(head, rows)}"
 
 
-def _heads(design: Design) -> list[str]:
+def _heads(design: Designed) -> list[str]:
     names = ["seconds", "J per client"]
     return ["accuracy", *names] if design.goal.target is None else names
 
 
-def _cells(design: Design, choice: Choice | None, reference: Choice | None) -> list[str]:
+def _cells(design: Designed, choice: Choice | None, reference: Choice | None) -> list[str]:
     if choice is None:
         return ["not met", *[""] * len(_heads(design)), ""]
     numbers = [choice.rounds * choice.seconds, choice.rounds * choice.joules]
@@ -89,7 +89,7 @@ def _cells(design: Design, choice: Choice | None, reference: Choice | None) -> l
     return [*(f"{n:.4g}" for n in numbers), change(design, choice, reference), choice.title]
 
 
-def change(design: Design, choice: Choice, reference: Choice | None) -> str:
+def change(design: Designed, choice: Choice, reference: Choice | None) -> str:
     """The difference of two designs in the objective: in percent, or of accuracies as it is."""
     if reference is None:
         return ""
@@ -103,7 +103,7 @@ def _front(front: list[Choice]) -> str:
     return f"seconds against joules\n{rendered(['seconds', 'J per client', 'design'], rows)}"
 
 
-def design_facts(design: Design) -> dict[str, Any]:
+def design_facts(design: Designed) -> dict[str, Any]:
     """See ``Design.facts``."""
     found = design.predicted
     steps, edges, scores = design.reports.heat

@@ -30,7 +30,7 @@ def predictions(run: RunResult) -> dict[str, dict[str, float | None]] | None:
         ``predicted`` and ``realised`` by name, see ``NAMES``; None if nothing has been predicted.
     """
     predicted = run.settings.get("predicted")
-    if predicted is None or not run.rows:
+    if predicted is None or not run.rows or len(run.tasks) > 1:
         return None
     target = run.settings.get("target")
     monitor = Monitor.of(run.settings.get("monitor"), run.rows[-1])

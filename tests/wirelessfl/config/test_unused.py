@@ -51,6 +51,7 @@ VALUES = {
     "monitor": "loss",
     "patience": 3,
     "track": "tensorboard",
+    "predicted": (40.0, 9.0, 0.5, 0.8),
     "chunk": 4,
     "padding": 0.1,
     "replay": "off",

@@ -1,0 +1,61 @@
+"""``wirelessfl design`` and the run of its design, from tiny pilots to realised and predicted."""
+
+import json
+
+import pytest
+
+from wirelessfl.cli import main
+
+SMALL = (
+    "design hfedavg --cells 2 --clients 4 --hidden 8 --batch-size 16 --threads 1 --lr 0.1".split()
+)
+SMALL += "--split iid --pilot-steps 40 --pilots 4 --local-steps 2,4 --edge-rounds 1,2".split()
+SMALL += "--draws 2 --uplink ofdma".split()
+
+
+@pytest.fixture(autouse=True)
+def _folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def test_a_design_is_trained_and_compared(capsys):
+    files = "--save design.toml --picture design.png".split()
+    assert main([*SMALL, "--target", "0.3", *files]) == 0
+    printed = capsys.readouterr()
+    assert "4 pilots" in printed.out
+    assert "what each choice bought" in printed.out
+    assert "wirelessfl run --config design.toml" in printed.err
+    assert main([*SMALL, "--target", "0.3", "--json"]) == 0
+    printed = capsys.readouterr()
+    facts = json.loads(printed.out)
+    assert "4 read" in printed.err
+    assert main("run --config design.toml --quiet --json --out run".split()) == 0
+    found = json.loads(capsys.readouterr().out)["predicted"]
+    predicted = {name: pair["predicted"] for name, pair in found.items()}
+    assert predicted == {name: facts["predicted"][name] for name in predicted}
+    assert found["accuracy"]["realised"] >= 0.3
+    assert main("show run".split()) == 0
+    assert "the design and its run" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("further", "message"),
+    [
+        ([], "no target and no budget"),
+        (
+            ["--target", "0.5", "--allocation", "optimal"],
+            "allocation=optimal conflicts with design",
+        ),
+        (["--target", "x"], "target is 'x': give a number"),
+        (["--target", "0.5", "--local-steps", "2,x"], "local_steps is '2,x'"),
+        (["--target", "0.5", "--save", "design.txt"], "name a .toml file"),
+        (["--target", "0.5", "--picture", "design.txt"], "name a .png or .pdf"),
+        (["--target", "0.5", "--objective", "joules"], "joules alone"),
+    ],
+)
+def test_wrong_flags_are_refused_before_any_pilot(further, message, capsys, tmp_path):
+    assert main([*SMALL, *further]) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+    assert not [*tmp_path.iterdir()]
