@@ -49,6 +49,11 @@ CONFIGURED = "as configured"
 class Option:
     """One way to run the rounds, and what a round costs.
 
+    >>> import wirelessfl
+    >>> option = wirelessfl.Option("equal bands", {"uplink": "ofdma"}, seconds=0.5)
+    >>> option.flags
+    '--uplink ofdma'
+
     Args:
         title: the access in words.
         settings: the settings that differ from one option to the next, by the names of flags.
@@ -84,7 +89,7 @@ class Options:
     """What a round costs with each access and the main settings.
 
     >>> import wirelessfl
-    >>> config = wirelessfl.Config.from_flags("hist", clients=8, cells=2, hidden=(16,))
+    >>> config = wirelessfl.Config.from_flags("fedavg", clients=8, hidden=(16,))
     >>> options = wirelessfl.plan(config)
     >>> [option.title for option in options.options][2:4]
     ['equal bands', 'optimal bands']
