@@ -45,7 +45,11 @@ def _heat(figure: Figure, axes: Axes, design: Designed) -> None:
     axes.set_ylabel("E, edge rounds")
     choice = design.choice
     axes.plot(
-        steps.index(choice.local_steps), edges.index(choice.edge_rounds), "*", color=COLOURS[1]
+        steps.index(choice.local_steps),
+        edges.index(choice.edge_rounds),
+        "*",
+        color=COLOURS[1],
+        markersize=9,
     )
     axes.set_title(f"{choice.family.algorithm}: {design.goal.title}")
     unit = "accuracy" if least else "s" if design.goal.seconds_only else "objective"

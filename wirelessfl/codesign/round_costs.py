@@ -249,7 +249,7 @@ def _served(
         service = access.serve(load, draws) if joules else None
     except DeadlineMissedError:
         times = np.broadcast_to(access.seconds(load, draws), shape)
-        late = ~np.isfinite(times).all((-1, -2), keepdims=True)[..., 0]
+        late = ~np.asarray(np.isfinite(times).all((-1, -2)))[..., None]
         ends = np.where(late[..., None], MISSED, load.deadline_seconds)
         service = access.serve(replace(load, deadline_seconds=ends), draws)
     if service is None:

@@ -110,7 +110,8 @@ class Alternatives:
         place = h, e
         way = self.way
         if way.deadline:
-            way = way.ending(float(self.seconds[place]))
+            # No draw of the sample is late, but a rare one of the run may be.
+            way = way.ending(float(self.seconds[place]), lost=True)
         return Choice(
             self.family,
             self.clients,

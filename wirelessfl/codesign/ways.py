@@ -52,10 +52,16 @@ class Way:
             title = f"ofdma, bands, powers and clocks at W = {weight:.3g} s/J"
         return Way(title, self.name, {"energy_weight": weight}, saves=True)
 
-    def ending(self, seconds: float) -> Way:
-        """The same with this deadline of global rounds."""
+    def ending(self, seconds: float, *, lost: bool = False) -> Way:
+        """The same with this deadline of global rounds.
+
+        Args:
+            seconds: the deadline.
+            lost: whether clients that would miss it are left out; otherwise they are an error.
+        """
+        settings = {"round_deadline": seconds} | ({"late": "lost"} if lost else {})
         title = f"ofdma, least joules within {seconds:.4g} s per round"
-        return Way(title, self.name, {"round_deadline": seconds}, deadline=True)
+        return Way(title, self.name, settings, deadline=True)
 
 
 WEIGHED = Way(
