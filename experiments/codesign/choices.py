@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from experiments.codesign.curves import CURVE, LUO, Curve
-from experiments.codesign.fedtune import Tuned
+from experiments.codesign.tuned import Tuned
 from experiments.codesign.networks import Cost
 from experiments.codesign.searches import Search
 from experiments.codesign.stored import Found

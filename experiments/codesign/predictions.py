@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from experiments.codesign.choices import samples
 from experiments.codesign.curves import curves
-from experiments.codesign.fedtune import tune
+from experiments.codesign.tuned import tune
 from experiments.codesign.searches import searches
 from experiments.codesign.stored import Found
 from experiments.codesign.sweep import sweeps, trained

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from experiments.codesign.curves import Curve
-from experiments.codesign.fedtune import Tuned
+from experiments.codesign.tuned import Tuned
 from experiments.codesign.searches import Search
 from experiments.codesign.sweep import Sweep, Trained
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import wirelessfl
-from experiments.codesign import choices, curves, fedtune, figures, grid, searches, stored, tables
+from experiments.codesign import choices, curves, figures, grid, searches, stored, tables
 from experiments.codesign.__main__ import PAPER, evidence
 from experiments.codesign.choices import SWEEP, samples
 from experiments.codesign.networks import DRAWS, NETWORKS, UPLINKS, over, realised
@@ -18,7 +18,6 @@ from experiments.studies import SCALES
 from tests.drawn import recorded, titles
 from wirelessfl.config import Config
 from wirelessfl.results.archive import StoredRun
-from wirelessfl.rounds.redesign import RoundSettings
 
 
 @pytest.fixture(scope="module")
@@ -169,37 +168,6 @@ def test_luo_recovers_the_constants_of_its_bound():
     wanted = np.array([600 / (h * e) + 0.5 * h * e for h, e in PAIRS])
     assert form == "A / (H E) + B H E"
     np.testing.assert_allclose(np.array(rounds) / wanted, rounds[0] / wanted[0], rtol=0.02)
-
-
-def test_fedtune_moves_towards_what_saves_seconds():
-    """Two gains of accuracy are needed for a decision; then H moves by 1, where it helps more."""
-    spent = np.array([[1.0, 1.0]] * 3)
-    assert fedtune.tuned([20], [0.5], spent[:1]) == 20
-    assert fedtune.tuned([20, 20], [0.5, 0.505], spent[:2]) == 20
-    # Overheads per accuracy rise from [2, 2] to [10, 10], although H is not larger: penalty 10 on
-    # computing's side. Computing (8 / 2) (8 / 10) = 3.2, sending 10 x 1 (8 / 10) = 8.
-    assert fedtune.tuned([20, 20], [0.5, 0.6], spent[:2]) == 21
-    # To [40, 10]: computing (38 / 2) (38 / 40) = 18.05, sending 8.
-    costs = np.array([[1.0, 1.0], [4.0, 1.0]])
-    assert fedtune.tuned([20, 20], [0.5, 0.6], costs) == 19
-    assert fedtune.tuned([1, 1], [0.5, 0.6], costs) == 1
-    # From [10, 10] to [5, 1.25], no penalty: computing (5 / 10) (5 / 5) = 0.5, sending 8.75 / 1.25.
-    costs = np.array([[1.0, 1.0], [4.0, 1.0]])
-    assert fedtune.tuned([20, 20], [0.1, 0.9], costs) == 21
-
-
-def test_fedtune_decides_from_rows_and_costs():
-    class SoFar:
-        rows = [{"round": 0}] + [{"local_steps": 20, "validation_accuracy": a} for a in (0.5, 0.6)]
-        settings = RoundSettings(20, 5)
-
-        @staticmethod
-        def cost(settings):
-            return choices.Cost(5 * (0.1 * settings.local_steps + 1.0), 1.0)
-
-    assert fedtune.FedTune().decide(SoFar()).local_steps == fedtune.tuned(
-        [20, 20], [0.5, 0.6], np.array([[10.0, 5.0]] * 2)
-    )
 
 
 def test_a_search_tries_eight_pairs():
