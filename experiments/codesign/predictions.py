@@ -10,10 +10,10 @@ from collections.abc import Callable
 
 from experiments.codesign.choices import samples
 from experiments.codesign.curves import curves
-from experiments.codesign.tuned import tune
 from experiments.codesign.searches import searches
 from experiments.codesign.stored import Found
 from experiments.codesign.sweep import sweeps, trained
+from experiments.codesign.tuned import tune
 from experiments.evidence import Evidence
 
 
