@@ -8,14 +8,17 @@ import numpy as np
 import pytest
 
 import wirelessfl
-from experiments.codesign import choices, curves, figures, grid, searches, stored, tables
+from experiments.codesign import choices, curves, designs, figures, grid, searches, stored, tables
 from experiments.codesign.__main__ import PAPER, evidence
 from experiments.codesign.choices import SWEEP, samples
 from experiments.codesign.networks import DRAWS, NETWORKS, UPLINKS, over, realised
 from experiments.codesign.sweep import CRITERIA, PAIRS, TARGETS, Sweep, Trained, by_place, trained
 from experiments.decided.uplinks import OPTIMAL, SLOTS
-from experiments.studies import SCALES
+from experiments.studies import SCALES, Results, Study
 from tests.drawn import recorded, titles
+from wirelessfl.codesign.pilots.pilot import COUNT
+from wirelessfl.codesign.pilots.plan import LARGEST
+from wirelessfl.codesign.pilots.points import Choices, chosen_points, ramp
 from wirelessfl.config import Config
 from wirelessfl.results.archive import StoredRun
 
@@ -43,7 +46,7 @@ def found():
 
 def test_every_configuration_can_be_read_at_every_scale():
     for study in (one for scale in SCALES for one in PAPER.studies(scale)):
-        assert study.cases
+        assert study.cases or study.name == "designs"
         assert len({repr(case) for case in study.cases}) == len(study.cases)
         assert all(case.config(case.seeds[0]) for case in study.cases)
 
@@ -185,6 +188,79 @@ def test_stored_searches_cost_as_many_trainings_as_pilots(found):
         assert search.trainings == len(curves.designed())
         assert len(search.chosen) == searches.SAMPLERS
         assert search.cpu_seconds > 0
+
+
+# Designs off the grid
+
+
+OFF_GRID = designs.Made(
+    "digits",
+    "uma",
+    2,
+    {
+        "algorithm": "hist",
+        "local_steps": 14,
+        "edge_rounds": 3,
+        "mask_sizes": "fixed",
+        "mask_shares": [0.4, 0.3, 0.2, 0.1],
+        "uplink": "ofdma",
+        "energy_weight": 0.0,
+        "layout": "hexagonal",
+        "inter_site_distance_m": 500.0,
+        "path_loss": "uma",
+        "cpu_hz": [5e8, 3e9],
+    },
+    (20.0, 15.0, 30.0),
+    (2.0, 1.5, 3.0),
+    (0.2, 0.1, 0.3),
+    18,
+    50.0,
+)
+
+
+def test_designs_are_written_as_a_study(tmp_path):
+    plain = OFF_GRID.settings | {"algorithm": "hfedavg"}
+    del plain["mask_sizes"], plain["mask_shares"]
+    every = [OFF_GRID, OFF_GRID._replace(seed=1, settings=plain)]
+    designs.save(every, tmp_path / "a.json", tmp_path / "designs.toml")
+    assert designs.load(tmp_path / "a.json") == every
+    study = Study.load(tmp_path / "designs.toml", "small", None, grid.complete)
+    (config, other) = (case.config(case.seeds[0]) for case in study.cases)
+    assert (config.run.seed, other.run.seed) == (2, 1)
+    assert config.algorithm["mask_shares"] == (0.4, 0.3, 0.2, 0.1)
+    assert config.network.cpu_hz == (5e8, 3e9)
+    assert config.uplink["energy_weight"] == 0
+    assert (config.training.local_steps, config.training.edge_rounds) == (14, 3)
+    assert config.training.rounds == math.ceil(4000 / (14 * 3))
+    assert config.layout["name"] == "hexagonal"
+    assert len(Study.load(tmp_path / "designs.toml", "smoke", None, grid.complete).cases) == 1
+
+
+def test_a_design_is_compared_with_the_run_of_its_network(tmp_path):
+    designs.save([OFF_GRID], tmp_path / "a.json", tmp_path / "designs.toml")
+    study = Study.load(tmp_path / "designs.toml", "small", None, grid.complete)
+    rows = [
+        {"round": r, "validation_accuracy": r / 40, "sim_seconds": r / 10, "joules": r}
+        for r in range(41)
+    ]
+    run = StoredRun({"run": {"seed": 2}}, rows, {}, {}, 1.0)
+    ((one, hit),) = designs.realised(Results(study, {0: [run]}), [OFF_GRID])
+    assert (one, hit["round"]) == (OFF_GRID, 38)
+    elsewhere = OFF_GRID._replace(settings=OFF_GRID.settings | {"layout": "disc"})
+    assert designs.realised(Results(study, {0: [run]}), [elsewhere]) == []
+
+
+def test_pilots_with_unequal_masks_are_those_of_the_package():
+    """Local steps, edge rounds and shares of the settings file."""
+    shares = ramp(4, LARGEST)
+    steps, edges = (tuple(sorted({pair[i] for pair in PAIRS})) for i in (0, 1))
+    points = chosen_points(Choices(steps, edges, shares=(shares,)), COUNT)
+    assert tuple(PAIRS.index(p[:2]) for p in sorted(points[:COUNT])) == curves.designed()
+    wanted = {(p.local_steps, p.edge_rounds) for p in points[COUNT:]}
+    for case in PAPER.study("masks", "small").cases:
+        assert case["mask_shares"] == pytest.approx(shares)
+        assert (case["local_steps"], case["edge_rounds"]) in wanted
+        assert case["target"] == TARGETS[case["dataset"]]
 
 
 # Tables
