@@ -62,7 +62,7 @@ def said(every: Sequence[Sample]) -> str:
     )
     for method, title in (
         (GUIDED, "Optuna's guided sampler"),
-        (LUO, "Luo et al."),
+        (LUO, "the bound of Luo et al."),
         (FEDTUNE, "FedTune"),
     ):
         ratios = [r for r in (against(one, method) for one in every) if not math.isnan(r)]
