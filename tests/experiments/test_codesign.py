@@ -16,7 +16,7 @@ from experiments.codesign.sweep import CRITERIA, PAIRS, TARGETS, Sweep, Trained,
 from experiments.decided.uplinks import OPTIMAL, SLOTS
 from experiments.studies import SCALES, Results, Study
 from tests.drawn import recorded, titles
-from wirelessfl.codesign.pilots.pilot import COUNT
+from wirelessfl.codesign.pilots.pilot import COUNT, STEPS
 from wirelessfl.codesign.pilots.plan import LARGEST
 from wirelessfl.codesign.pilots.points import Choices, chosen_points, ramp
 from wirelessfl.config import Config
@@ -137,12 +137,13 @@ def test_expected_costs_and_choices_are_those_of_a_design(runs, found):
 
 def test_pilots_end_at_the_target_or_with_their_steps():
     table = {"training": {"local_steps": 20, "edge_rounds": 5}}
-    rows = [{"round": r, "validation_accuracy": r / 40} for r in range(41)]
+    rows = [{"round": r, "validation_accuracy": r / 80} for r in range(81)]
     run = StoredRun(table, rows, {}, {}, 80.0)
-    short = curves.as_pilot(run, 0.5)
-    assert (short.rows[-1]["round"], short.seconds) == (20, 40.0)
+    short = curves.as_pilot(run, 0.25)
+    assert (short.rows[-1]["round"], short.seconds) == (20, 20.0)
     never = curves.as_pilot(run, 2.0)
-    assert (never.rows[-1]["round"], never.seconds) == (30, 60.0)  # 30 x 20 x 5 = 3000 steps
+    last = STEPS // (20 * 5)
+    assert (never.rows[-1]["round"], never.seconds) == (last, last)
 
 
 def test_predictions_are_rounds_of_an_evaluation(found):
