@@ -1,6 +1,6 @@
 """``python -m experiments.codesign NAME``: designs of network and training, checked by training.
 
-``criteria``, ``designs``, ``methods`` and ``errors`` print and draw the numbers of
+``criteria``, ``fixed``, ``methods`` and ``errors`` print and draw the numbers of
 ``predictions.json``. ``predictions --make`` writes that file: it prices stored runs, fits curves
 and searches (with Optuna, extra ``search``).
 """
@@ -15,6 +15,7 @@ from pathlib import Path
 from experiments.codesign import (
     choosing,
     crossed,
+    designs,
     figures,
     grid,
     predictions,
@@ -27,18 +28,20 @@ from experiments.paper import Experiment, Paper
 
 EXPERIMENTS = {
     "grid": Experiment("grid", grid.table),
+    "masks": Experiment("masks", grid.table),
+    "designs": Experiment("designs", designs.table),
     "crossed": Experiment("crossed", crossed.table, crossed.draw),
     "choices": Experiment("crossed", choosing.table),
 }
 TEXTS = {
     "criteria": tables.criteria,
-    "designs": tables.designs,
+    "fixed": tables.designs,
     "methods": tables.methods,
     "errors": tables.errors,
 }
 PICTURES = {
     "criteria": figures.scatter,
-    "designs": figures.seconds,
+    "fixed": figures.seconds,
     "methods": figures.regrets,
 }
 PAPER = Paper(
@@ -82,11 +85,23 @@ def _show(name: str) -> Callable[[argparse.Namespace], None]:
 def _predictions(arguments: argparse.Namespace) -> None:
     """All tables and figures; with ``--make``, the file is written first."""
     if arguments.make:
-        stored.save(predictions.measure(evidence(), stored.load(), _say))
+        stored.save(predictions.measure(evidence(), stored.load(), _say, stored.save))
     for name in TEXTS:
         _show(name)(arguments)
 
 
+def _made(arguments: argparse.Namespace) -> None:
+    """The designs off the grid, as a table; with ``--make``, new ones are made first."""
+    made = designs.load()
+    if arguments.make:
+        fresh: list[designs.Made] = []
+        for one in designs.make(evidence(), made, _say):
+            fresh.append(one)
+            rest = [old for old in made if old[:3] not in {new[:3] for new in fresh}]
+            designs.save([*fresh, *rest])
+    print(f"{len(designs.load())} designs, see {designs.SETTINGS}")
+
+
 if __name__ == "__main__":
-    others = {"predictions": _predictions} | {name: _show(name) for name in TEXTS}
+    others = {"predictions": _predictions, "made": _made} | {name: _show(name) for name in TEXTS}
     sys.exit(PAPER.main(others=others))

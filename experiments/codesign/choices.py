@@ -8,11 +8,11 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from experiments.codesign.curves import CURVE, LUO, Curve
-from experiments.codesign.fedtune import Tuned
 from experiments.codesign.networks import Cost
 from experiments.codesign.searches import Search
 from experiments.codesign.stored import Found
 from experiments.codesign.sweep import ALGORITHMS, PAIRS, Sweep, Trained, reached
+from experiments.codesign.tuned import Tuned
 from experiments.decided.uplinks import EQUAL, SLOTS
 from wirelessfl.codesign.pilots.pilot import COUNT
 

@@ -10,24 +10,42 @@ from collections.abc import Callable
 
 from experiments.codesign.choices import samples
 from experiments.codesign.curves import curves
-from experiments.codesign.fedtune import tune
 from experiments.codesign.searches import searches
 from experiments.codesign.stored import Found
 from experiments.codesign.sweep import sweeps, trained
+from experiments.codesign.tuned import Tuned, tune
 from experiments.evidence import Evidence
 
 
 def measure(
-    evidence: Evidence, known: Found, show: Callable[[str], None] = lambda text: None
+    evidence: Evidence,
+    known: Found,
+    show: Callable[[str], None] = lambda text: None,
+    keep: Callable[[Found], None] = lambda found: None,
 ) -> Found:
-    """All numbers, from stored runs; sweeps that are known and unchanged are not priced again."""
+    """All numbers, from stored runs; sweeps that are known and unchanged are not priced again.
+
+    Args:
+        evidence: the stored runs.
+        known: what has been computed before.
+        show: is given a line per step.
+        keep: is given all numbers after each part that takes long.
+    """
     runs = trained(evidence)
     before = {one.place: one for one in known.sweeps}
     costs = list(sweeps(evidence, known.sweeps, show))
     same = {one.place for one in costs if before.get(one.place) == one}
     old = [one for one in known.searches if one.place in same]
+    found = Found(runs, costs, curves(evidence), old, known.tuned)
+    keep(found)
     done = {one.place for one in old}
     new = searches([sweep for sweep in costs if sweep.place not in done], runs, show)
-    found = Found(runs, costs, curves(evidence), [*old, *new], [])
+    found = found._replace(searches=[*old, *new])
+    keep(found)
     places = [one.design().sweep.place for one in samples(found) if one.whole]
-    return found._replace(tuned=list(tune(evidence, places, known.tuned, show)))
+    tuned: list[Tuned] = []
+    for one in tune(evidence, places, known.tuned, show):
+        tuned.append(one)
+        rest = [other for other in known.tuned if other.place not in {t.place for t in tuned}]
+        keep(found._replace(tuned=[*tuned, *rest]))
+    return found._replace(tuned=tuned)

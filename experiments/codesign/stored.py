@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from experiments.codesign.curves import Curve
-from experiments.codesign.fedtune import Tuned
 from experiments.codesign.searches import Search
 from experiments.codesign.sweep import Sweep, Trained
+from experiments.codesign.tuned import Tuned
 
 FILE = Path(__file__).with_name("predictions.json")
 """The numbers of scale ``small``, in the repository."""

@@ -25,7 +25,7 @@ from experiments.codesign.choices import (
 from experiments.codesign.curves import CURVE, LUO
 from experiments.codesign.searches import GUIDED, TPE
 from experiments.codesign.stored import Found
-from experiments.codesign.sweep import CRITERIA, TARGETS, reached
+from experiments.codesign.sweep import ALGORITHMS, CRITERIA, TARGETS, reached
 from experiments.report import MISSING, markdown
 from wirelessfl.results.names import DATA, NAMES
 
@@ -45,7 +45,32 @@ def criteria(found: Found) -> str:
         ratios = [r for r in (against(one, method) for one in every) if not math.isnan(r)]
         rows.append(_row(f"baselines, {method}", ratios, "baselines"))
     head = ["criterion", "measure", "aim", "median", "quartiles", "samples", "holds"]
-    return markdown(head, rows)
+    return f"{said(every)}\n\n{markdown(head, rows)}" if every else markdown(head, rows)
+
+
+def said(every: Sequence[Sample]) -> str:
+    """The findings, in sentences."""
+    seconds, joules = (100 * median(_errors(every, one)) for one in (SECONDS, JOULES))
+    regret = median([one.design().regret() for one in every])
+    less = median([saved(one) for one in every])
+    sets = ", ".join(DATA[name] for name in dict.fromkeys(one.dataset for one in every))
+    text = (
+        f"Over {len(every)} samples ({sets}), the predicted seconds of a design differ from the "
+        f"realised ones by {seconds:.2g} % in the median, and its joules by {joules:.2g} %. It "
+        f"takes {100 * regret:.2g} % longer than the best pair of the sweep, and {100 * less:.2g} "
+        "% less time than the best of the papers' fixed settings."
+    )
+    for method, title in (
+        (GUIDED, "Optuna's guided sampler"),
+        (LUO, "the bound of Luo et al."),
+        (FEDTUNE, "FedTune"),
+    ):
+        ratios = [r for r in (against(one, method) for one in every) if not math.isnan(r)]
+        if ratios:
+            ratio = median(ratios)
+            how = f"{abs(100 * (1 - ratio)):.2g} % {'less' if ratio < 1 else 'more'} time than"
+            text += f" It takes {'as long as' if ratio == 1 else how} what {title} chooses."
+    return text
 
 
 def _errors(every: Iterable[Sample], objective: str) -> list[float]:
@@ -255,8 +280,24 @@ def errors(found: Found) -> str:
         for name, v in parts
         if v
     ]
-    text = markdown(head, rows)
-    return text + f"\n{sum(piloted)} of {len(made)} designs have the pair of a pilot.\n"
+    found_at = f"{sum(piloted)} of {len(made)} designs have the pair of a pilot."
+    return f"{_why(found)} {found_at}\n\n{markdown(head, rows)}"
+
+
+def _why(found: Found) -> str:
+    """What limits predictions, in a sentence."""
+    fit = median([e for name in ALGORITHMS for e in _curve_errors(found, name, at_pilots=False)])
+    noise = median(later(found.trained))
+    if math.isnan(fit) or math.isnan(noise):
+        return ""
+    text = (
+        f"At pairs that no pilot has, rounds of the curve differ from those of the run with the "
+        f"same seed by {100 * fit:.2g} % in the median; at the same pair, rounds of two seeds "
+        f"differ by {100 * noise:.2g} %."
+    )
+    if noise > fit:
+        text += " Data split and initial model, not the fit, limit what holds for other seeds."
+    return text
 
 
 def _per_round(design: Design) -> float:

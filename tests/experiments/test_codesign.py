@@ -8,17 +8,19 @@ import numpy as np
 import pytest
 
 import wirelessfl
-from experiments.codesign import choices, curves, fedtune, figures, grid, searches, stored, tables
+from experiments.codesign import choices, curves, designs, figures, grid, searches, stored, tables
 from experiments.codesign.__main__ import PAPER, evidence
 from experiments.codesign.choices import SWEEP, samples
 from experiments.codesign.networks import DRAWS, NETWORKS, UPLINKS, over, realised
 from experiments.codesign.sweep import CRITERIA, PAIRS, TARGETS, Sweep, Trained, by_place, trained
 from experiments.decided.uplinks import OPTIMAL, SLOTS
-from experiments.studies import SCALES
+from experiments.studies import SCALES, Results, Study
 from tests.drawn import recorded, titles
+from wirelessfl.codesign.pilots.pilot import COUNT, STEPS
+from wirelessfl.codesign.pilots.plan import LARGEST
+from wirelessfl.codesign.pilots.points import Choices, chosen_points, ramp
 from wirelessfl.config import Config
 from wirelessfl.results.archive import StoredRun
-from wirelessfl.rounds.redesign import RoundSettings
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +46,7 @@ def found():
 
 def test_every_configuration_can_be_read_at_every_scale():
     for study in (one for scale in SCALES for one in PAPER.studies(scale)):
-        assert study.cases
+        assert study.cases or study.name == "designs"
         assert len({repr(case) for case in study.cases}) == len(study.cases)
         assert all(case.config(case.seeds[0]) for case in study.cases)
 
@@ -135,12 +137,13 @@ def test_expected_costs_and_choices_are_those_of_a_design(runs, found):
 
 def test_pilots_end_at_the_target_or_with_their_steps():
     table = {"training": {"local_steps": 20, "edge_rounds": 5}}
-    rows = [{"round": r, "validation_accuracy": r / 40} for r in range(41)]
+    rows = [{"round": r, "validation_accuracy": r / 80} for r in range(81)]
     run = StoredRun(table, rows, {}, {}, 80.0)
-    short = curves.as_pilot(run, 0.5)
-    assert (short.rows[-1]["round"], short.seconds) == (20, 40.0)
+    short = curves.as_pilot(run, 0.25)
+    assert (short.rows[-1]["round"], short.seconds) == (20, 20.0)
     never = curves.as_pilot(run, 2.0)
-    assert (never.rows[-1]["round"], never.seconds) == (30, 60.0)  # 30 x 20 x 5 = 3000 steps
+    last = STEPS // (20 * 5)
+    assert (never.rows[-1]["round"], never.seconds) == (last, last)
 
 
 def test_predictions_are_rounds_of_an_evaluation(found):
@@ -171,37 +174,6 @@ def test_luo_recovers_the_constants_of_its_bound():
     np.testing.assert_allclose(np.array(rounds) / wanted, rounds[0] / wanted[0], rtol=0.02)
 
 
-def test_fedtune_moves_towards_what_saves_seconds():
-    """Two gains of accuracy are needed for a decision; then H moves by 1, where it helps more."""
-    spent = np.array([[1.0, 1.0]] * 3)
-    assert fedtune.tuned([20], [0.5], spent[:1]) == 20
-    assert fedtune.tuned([20, 20], [0.5, 0.505], spent[:2]) == 20
-    # Overheads per accuracy rise from [2, 2] to [10, 10], although H is not larger: penalty 10 on
-    # computing's side. Computing (8 / 2) (8 / 10) = 3.2, sending 10 x 1 (8 / 10) = 8.
-    assert fedtune.tuned([20, 20], [0.5, 0.6], spent[:2]) == 21
-    # To [40, 10]: computing (38 / 2) (38 / 40) = 18.05, sending 8.
-    costs = np.array([[1.0, 1.0], [4.0, 1.0]])
-    assert fedtune.tuned([20, 20], [0.5, 0.6], costs) == 19
-    assert fedtune.tuned([1, 1], [0.5, 0.6], costs) == 1
-    # From [10, 10] to [5, 1.25], no penalty: computing (5 / 10) (5 / 5) = 0.5, sending 8.75 / 1.25.
-    costs = np.array([[1.0, 1.0], [4.0, 1.0]])
-    assert fedtune.tuned([20, 20], [0.1, 0.9], costs) == 21
-
-
-def test_fedtune_decides_from_rows_and_costs():
-    class SoFar:
-        rows = [{"round": 0}] + [{"local_steps": 20, "validation_accuracy": a} for a in (0.5, 0.6)]
-        settings = RoundSettings(20, 5)
-
-        @staticmethod
-        def cost(settings):
-            return choices.Cost(5 * (0.1 * settings.local_steps + 1.0), 1.0)
-
-    assert fedtune.FedTune().decide(SoFar()).local_steps == fedtune.tuned(
-        [20, 20], [0.5, 0.6], np.array([[10.0, 5.0]] * 2)
-    )
-
-
 def test_a_search_tries_eight_pairs():
     pytest.importorskip("optuna")
     seconds = [float(place + 1) for place in range(len(PAIRS))]
@@ -217,6 +189,79 @@ def test_stored_searches_cost_as_many_trainings_as_pilots(found):
         assert search.trainings == len(curves.designed())
         assert len(search.chosen) == searches.SAMPLERS
         assert search.cpu_seconds > 0
+
+
+# Designs off the grid
+
+
+OFF_GRID = designs.Made(
+    "digits",
+    "uma",
+    2,
+    {
+        "algorithm": "hist",
+        "local_steps": 14,
+        "edge_rounds": 3,
+        "mask_sizes": "fixed",
+        "mask_shares": [0.4, 0.3, 0.2, 0.1],
+        "uplink": "ofdma",
+        "energy_weight": 0.0,
+        "layout": "hexagonal",
+        "inter_site_distance_m": 500.0,
+        "path_loss": "uma",
+        "cpu_hz": [5e8, 3e9],
+    },
+    (20.0, 15.0, 30.0),
+    (2.0, 1.5, 3.0),
+    (0.2, 0.1, 0.3),
+    18,
+    50.0,
+)
+
+
+def test_designs_are_written_as_a_study(tmp_path):
+    plain = OFF_GRID.settings | {"algorithm": "hfedavg"}
+    del plain["mask_sizes"], plain["mask_shares"]
+    every = [OFF_GRID, OFF_GRID._replace(seed=1, settings=plain)]
+    designs.save(every, tmp_path / "a.json", tmp_path / "designs.toml")
+    assert designs.load(tmp_path / "a.json") == every
+    study = Study.load(tmp_path / "designs.toml", "small", None, grid.complete)
+    (config, other) = (case.config(case.seeds[0]) for case in study.cases)
+    assert (config.run.seed, other.run.seed) == (2, 1)
+    assert config.algorithm["mask_shares"] == (0.4, 0.3, 0.2, 0.1)
+    assert config.network.cpu_hz == (5e8, 3e9)
+    assert config.uplink["energy_weight"] == 0
+    assert (config.training.local_steps, config.training.edge_rounds) == (14, 3)
+    assert config.training.rounds == math.ceil(4000 / (14 * 3))
+    assert config.layout["name"] == "hexagonal"
+    assert len(Study.load(tmp_path / "designs.toml", "smoke", None, grid.complete).cases) == 1
+
+
+def test_a_design_is_compared_with_the_run_of_its_network(tmp_path):
+    designs.save([OFF_GRID], tmp_path / "a.json", tmp_path / "designs.toml")
+    study = Study.load(tmp_path / "designs.toml", "small", None, grid.complete)
+    rows = [
+        {"round": r, "validation_accuracy": r / 40, "sim_seconds": r / 10, "joules": r}
+        for r in range(41)
+    ]
+    run = StoredRun({"run": {"seed": 2}}, rows, {}, {}, 1.0)
+    ((one, hit),) = designs.realised(Results(study, {0: [run]}), [OFF_GRID])
+    assert (one, hit["round"]) == (OFF_GRID, 38)
+    elsewhere = OFF_GRID._replace(settings=OFF_GRID.settings | {"layout": "disc"})
+    assert designs.realised(Results(study, {0: [run]}), [elsewhere]) == []
+
+
+def test_pilots_with_unequal_masks_are_those_of_the_package():
+    """Local steps, edge rounds and shares of the settings file."""
+    shares = ramp(4, LARGEST)
+    steps, edges = (tuple(sorted({pair[i] for pair in PAIRS})) for i in (0, 1))
+    points = chosen_points(Choices(steps, edges, shares=(shares,)), COUNT)
+    assert tuple(PAIRS.index(p[:2]) for p in sorted(points[:COUNT])) == curves.designed()
+    wanted = {(p.local_steps, p.edge_rounds) for p in points[COUNT:]}
+    for case in PAPER.study("masks", "small").cases:
+        assert case["mask_shares"] == pytest.approx(shares)
+        assert (case["local_steps"], case["edge_rounds"]) in wanted
+        assert case["target"] == TARGETS[case["dataset"]]
 
 
 # Tables

@@ -1,0 +1,244 @@
+"""Designs off the grid, with unequal masks and all uplinks: made by ``wirelessfl.design``, trained.
+
+``python -m experiments.codesign made --make`` makes them from the pilots and writes their settings,
+``settings/designs.toml``, and predictions, ``designs.json``. They are trained as any other study.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import wirelessfl
+from experiments.codesign.curves import SHARES, as_pilot, designed
+from experiments.codesign.networks import NETWORKS, over
+from experiments.codesign.sweep import ALGORITHMS, PAIRS, TARGETS, by_place, first_round, short
+from experiments.decided.uplinks import SLOTS
+from experiments.evidence import Evidence
+from experiments.report import markdown
+from experiments.studies import Results
+from wirelessfl.results.archive import StoredRun
+from wirelessfl.results.names import DATA, NAMES
+
+FILE = Path(__file__).with_name("designs.json")
+SETTINGS = Path(__file__).with_name("settings") / "designs.toml"
+BOOTSTRAP = 100
+HEAD = """\
+# Designs off the grid, written by `python -m experiments.codesign made --make`: each run has the
+# algorithm, local steps, edge rounds, masks and uplink that `wirelessfl.design` has chosen for its
+# data, network and seed from pilots of the grid and of `masks`.
+
+[settings]
+model = "fcnn"
+cells = 4
+clients = 20
+split = "noniid"
+batch_size = 50
+lr = 0.05
+validation_fraction = 0.1
+"""
+
+
+class Made(NamedTuple):
+    """A design with its prediction.
+
+    Args:
+        dataset: name of the data set.
+        network: one of ``networks.NETWORKS``.
+        seed: seed of pilots and run.
+        settings: settings of its run by flag that differ from those of other designs.
+        rounds: predicted rounds, with the ends of their 90 % interval.
+        seconds: predicted seconds and interval.
+        joules: predicted joules per client and interval.
+        trainings: number of pilots.
+        cpu_seconds: seconds of their training.
+    """
+
+    dataset: str
+    network: str
+    seed: int
+    settings: dict[str, Any]
+    rounds: tuple[float, float, float]
+    seconds: tuple[float, float, float]
+    joules: tuple[float, float, float]
+    trainings: int
+    cpu_seconds: float
+
+
+def load(file: Path = FILE) -> list[Made]:
+    """The designs of a file; none if there is no file."""
+    if not file.is_file():
+        return []
+    lines = json.loads(file.read_text(encoding="utf-8"))
+    return [Made(*(tuple(x) if isinstance(x, list) else x for x in line)) for line in lines]
+
+
+def save(made: Iterable[Made], file: Path = FILE, settings: Path = SETTINGS) -> None:
+    """Write the designs, and the settings of their runs."""
+    made = list(made)
+    file.write_text("[\n" + ",\n".join(map(json.dumps, made)) + "\n]\n", encoding="utf-8")
+    parts = [HEAD] + [_entry(one, first=not place) for place, one in enumerate(made)]
+    settings.write_text("\n".join(parts), encoding="utf-8")
+
+
+def _entry(one: Made, *, first: bool) -> str:
+    """The lines of a run; the first has a small variant for scale ``smoke``."""
+    table: dict[str, Any] = {"rank": list(TARGETS).index(one.dataset)}
+    table |= {"dataset": one.dataset, "target": TARGETS[one.dataset], "seeds": [one.seed]}
+    table |= {name: [v] if isinstance(v, list) else v for name, v in one.settings.items()}
+    lines = ["[[grid]]", f"# {one.network}"]
+    lines += [] if first else ['scales = ["small"]']
+    lines += [f"{name} = {json.dumps(value)}" for name, value in table.items()]
+    if first:
+        lines.append("smoke = { clients = 8, target = 0.5, local_steps = 5, edge_rounds = 1 }")
+    return "\n".join(lines) + "\n"
+
+
+def pilots(evidence: Evidence) -> dict[tuple[str, str, int], list[StoredRun]]:
+    """The pilots by data set, algorithm and seed, where all of them are stored."""
+    by_run = by_place(evidence)
+    unequal = evidence.study("masks")
+    masks: dict[tuple[str, str, int], list[StoredRun]] = {}
+    for case in unequal.where():
+        for run in unequal.of(case):
+            masks.setdefault((case["dataset"], "hist", run.seed), []).append(run)
+    wanted = len({(c["local_steps"], c["edge_rounds"]) for c in unequal.study.cases})
+    found = {}
+    for place, by_pair in by_run.items():
+        runs = [by_pair[PAIRS[one]] for one in designed() if PAIRS[one] in by_pair]
+        more = masks.get(place, [])
+        if len(runs) == len(designed()) and (place[1] != "hist" or len(more) == wanted):
+            found[place] = [as_pilot(run, TARGETS[place[0]]) for run in (*runs, *more)]
+    return found
+
+
+def make(
+    evidence: Evidence, known: Iterable[Made], show: Callable[[str], None] = lambda text: None
+) -> Iterator[Made]:
+    """The designs of all data sets, networks and seeds with all pilots.
+
+    Args:
+        evidence: stored runs of the grid and of ``masks``.
+        known: designs that have been made, which are kept.
+        show: is given a line per design.
+    """
+    done = {one[:3]: one for one in known}
+    found = pilots(evidence)
+    for dataset, seed in dict.fromkeys((dataset, seed) for dataset, _, seed in found):
+        runs = {name: found.get((dataset, name, seed)) for name in ALGORITHMS}
+        if None in runs.values():
+            continue
+        target, curves = TARGETS[dataset], {}
+        for network in NETWORKS:
+            if (dataset, network, seed) in done:
+                yield done[dataset, network, seed]
+                continue
+            if not curves:
+                targets = [share * target for share in SHARES]
+                curves = {
+                    name: wirelessfl.fit_rounds(some or [], targets, bootstrap=BOOTSTRAP)
+                    for name, some in runs.items()
+                }
+            case = next(
+                case
+                for case in evidence.study("grid").study.cases
+                if (case["dataset"], case["algorithm"]) == (dataset, "hist")
+            )
+            config = over(case.config(seed), network, SLOTS)
+            design = wirelessfl.design(config, target=target, among=ALGORITHMS, curve=curves).value
+            assert design is not None
+            every = [run for some in runs.values() for run in some or []]
+            yield Made(
+                dataset,
+                network,
+                seed,
+                _flags(design, network),
+                *(tuple(map(short, part)) for part in design.predicted[:3]),
+                len(every),
+                short(sum(run.seconds for run in every)),
+            )
+            show(f"{dataset}, seed {seed}, {network}: {design!r}")
+
+
+def _flags(design: wirelessfl.Design, network: str) -> dict[str, Any]:
+    """The settings of the design's run that differ from those of other designs, by flag."""
+    choice = design.choice
+    found: dict[str, Any] = {
+        "algorithm": choice.family.algorithm,
+        "local_steps": choice.local_steps,
+        "edge_rounds": choice.edge_rounds,
+    }
+    tables = design.config.given_tables()
+    for name in ("mask_sizes", "mask_shares"):
+        if name in tables["algorithm"]:
+            found[name] = _plain(tables["algorithm"][name])
+    found |= {"uplink": choice.way.name} | {k: _plain(v) for k, v in choice.way.settings.items()}
+    for section, changes in NETWORKS[network].items():
+        named = {section: changes["name"]} if "name" in changes else {}
+        found |= named | {k: _plain(v) for k, v in changes.items() if k != "name"}
+    return found
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def realised(results: Results, made: Iterable[Made]) -> list[tuple[Made, Mapping[str, Any] | None]]:
+    """Each design whose run is stored, with the row that first reaches the target."""
+    runs = {
+        _place(case["dataset"], run.seed, case.settings): run
+        for case in results.where()
+        for run in results.of(case)
+    }
+    found = []
+    for one in made:
+        run = runs.get(_place(one.dataset, one.seed, one.settings))
+        if run is not None:
+            hit = first_round(run.rows, TARGETS[one.dataset])
+            found.append((one, next((r for r in run.rows if r["round"] == hit), None)))
+    return found
+
+
+def _place(dataset: str, seed: int, settings: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What identifies a design: networks differ in their layouts."""
+    return dataset, seed, settings.get("layout")
+
+
+def table(results: Results) -> str:
+    """One row per design: what has been chosen, predicted and realised."""
+    head = ["data", "network", "seed", "algorithm", "H", "E", "masks", "uplink"]
+    head += ["predicted s (90 %)", "realised s", "predicted J", "realised J", "trainings"]
+    rows = []
+    for one, hit in realised(results, load()):
+        s = one.settings
+        shares = s.get("mask_shares")
+        masks = " : ".join(f"{x:.2g}" for x in shares) if shares else s.get("mask_sizes", "equal")
+        rows.append(
+            [
+                DATA[one.dataset],
+                one.network,
+                str(one.seed),
+                NAMES[s["algorithm"]],
+                str(s["local_steps"]),
+                str(s["edge_rounds"]),
+                masks if s["algorithm"] == "hist" else "-",
+                ", ".join([s["uplink"], *(_said(s, k) for k in UPLINK if k in s)]),
+                "{:.3g} ({:.3g} to {:.3g})".format(*one.seconds),
+                "not reached" if hit is None else f"{hit['sim_seconds']:.3g}",
+                f"{one.joules[0]:.3g}",
+                "not reached" if hit is None else f"{hit['joules']:.3g}",
+                str(one.trainings),
+            ]
+        )
+    return markdown(head, rows)
+
+
+UPLINK = ("order", "allocation", "energy_weight")
+"""Settings of uplinks that a design chooses."""
+
+
+def _said(settings: Mapping[str, Any], name: str) -> str:
+    value = settings[name]
+    return value if isinstance(value, str) else f"W = {value:g}"
