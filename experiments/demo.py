@@ -1,4 +1,7 @@
-"""``make demo``: HFedAvg and HIST with four cells, over TDMA or the air, on scikit-learn digits."""
+"""``make demo``: HFedAvg and HIST with four cells, over TDMA or the air, on scikit-learn digits.
+
+Then it designs the network and the training together, and trains the design.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +16,16 @@ from rich.console import Console
 
 from experiments.runs import kept_run
 from wirelessfl.cli.parser import Parser
-from wirelessfl.cli.show import closing_table
+from wirelessfl.cli.show import closing_table, predictions_table
+from wirelessfl.codesign.design import design
+from wirelessfl.codesign.designs import Design
+from wirelessfl.codesign.tables import bought_table, chosen_table
+from wirelessfl.config import Config
 from wirelessfl.figures import draw_curves, new_figure, save_figure
+from wirelessfl.observers import Console as Progress
 from wirelessfl.results.panels import legend
+from wirelessfl.runs.predictions import predictions
+from wirelessfl.runs.run import run
 
 TARGET = 0.9
 COMMON: dict[str, Any] = {
@@ -71,6 +81,40 @@ def demo(out: Path, rounds: int = 60) -> list[dict[str, Any]]:
     return summaries
 
 
+def designed(
+    scratch: Path, *, pilots: int = 6, steps: int = 1000
+) -> tuple[Design, dict[str, dict[str, float | None]]]:
+    """Design HIST over the demo's network, train the design, print both; return its predictions.
+
+    Args:
+        scratch: folder of the pilots and of the run.
+        pilots: number of pilots that differ in local steps and edge rounds.
+        steps: most local steps of a client in a pilot.
+    """
+    console = Console()
+    console.print("\nHIST with network and training designed together, from short runs (pilots):")
+    config = Config.from_flags("hist", **COMMON)
+    found = design(
+        config,
+        local_steps=[2, 5, 10, 20],
+        edge_rounds=[1, 2, 5],
+        pilots=pilots,
+        pilot_steps=steps,
+        root=scratch / "pilots",
+        on_note=lambda note: console.print(note, markup=False, highlight=False, soft_wrap=True),
+    )
+    assert found.value is not None, "errors are raised"
+    for table in (chosen_table, bought_table):
+        console.print(table(found.value), markup=False, highlight=False, soft_wrap=True)
+    console.print(str(found), markup=False, highlight=False, soft_wrap=True)
+    bars = Progress(Console(stderr=True), "the design", lines=False)
+    result = run(found.value.config.with_run({"out": scratch / "design"}), observers=[bars])
+    realised = predictions(result)
+    assert realised is not None, "designs have predictions"
+    console.print(predictions_table(realised))
+    return found.value, realised
+
+
 def main(words: Sequence[str] | None = None) -> None:
     """Parse the command line and run the demo."""
     parser = Parser(prog="python -m experiments.demo", description=__doc__)
@@ -78,6 +122,8 @@ def main(words: Sequence[str] | None = None) -> None:
     parser.add_argument("--rounds", type=int, default=60, metavar="T", help="global rounds (60)")
     arguments = parser.parse_args(words)
     demo(arguments.out, arguments.rounds)
+    with tempfile.TemporaryDirectory() as scratch:
+        designed(Path(scratch))
     print(f"\nNext, a run with settings of your choice (--help lists them):\n{next_command()}")
 
 

@@ -1,6 +1,6 @@
 """The demo with three rounds: its table and its two figures."""
 
-from experiments.demo import RUNS, demo
+from experiments.demo import RUNS, TARGET, demo, designed
 from tests.drawn import AGAINST, legend, lines
 
 
@@ -22,3 +22,15 @@ def test_the_demo_prints_its_table_and_draws_two_figures(tmp_path, capsys, figur
         ends = {label: x[-1] for label, (x, _) in lines(panel).items()}
         assert ends == {s["label"]: s[against] for s in summaries}
     assert panel.get_xscale() == "log"
+
+
+def test_the_demo_designs_a_run_and_trains_it(tmp_path, capsys, monkeypatch):
+    """The design's run reaches the target, and its predictions are printed beside it."""
+    design, realised = designed(tmp_path, pilots=4, steps=600)
+    assert design.predicted.accuracy == TARGET
+    assert realised["accuracy"]["realised"] >= TARGET
+    rounds = realised["rounds"]
+    assert rounds["predicted"] / 3 < rounds["realised"] < 3 * rounds["predicted"]
+    shown = capsys.readouterr().out
+    assert "all equal" in shown
+    assert f"{rounds['realised']:.4g}" in shown

@@ -12,14 +12,15 @@ from wirelessfl.results.text import rendered
 
 def design_table(design: Designed) -> str:
     """See ``Design.table``."""
-    parts = [_chosen(design), _predicted(design), _bought(design), _runners_up(design)]
+    parts = [chosen_table(design), _predicted(design), bought_table(design), _runners_up(design)]
     front = design.reports.front
     if front:
         parts.append(_front(front))
     return "\n".join(parts)
 
 
-def _chosen(design: Designed) -> str:
+def chosen_table(design: Designed) -> str:
+    """What has been chosen."""
     choice, way = design.choice, design.choice.way
     rows = [
         ["algorithm", choice.family.algorithm],
@@ -56,7 +57,8 @@ def _interval(found: Interval) -> list[str]:
     return [f"{found.value:.4g}", f"{found.low:.4g} to {found.high:.4g}"]
 
 
-def _bought(design: Designed) -> str:
+def bought_table(design: Designed) -> str:
+    """What bands, masks, and H and E each buy."""
     rows = []
     reference = design.reports.bought[0].choice
     for title, choice in design.reports.bought:
