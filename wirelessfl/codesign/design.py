@@ -14,6 +14,7 @@ from torch import nn
 from channels import Network
 from channels.validation import whole_number
 from solvers import Solution, Status
+from wirelessfl.codesign.curves import RoundsCurve
 from wirelessfl.codesign.designs import Design
 from wirelessfl.codesign.families import (
     at_target,
@@ -120,7 +121,8 @@ def design(
         uplinks: uplinks to choose from, "tdma" and "ofdma".
         local_steps, edge_rounds: H and E to choose from; None for 2 to 40 and 1 to 10.
         clients: numbers of clients per round to choose from; None for that of the settings.
-        curve: the learning curve, or one for each algorithm by name; None to fit it to pilots.
+        curve: the learning curve, or one for each algorithm by name; None to fit it to pilots. One
+            that was fitted with ``bootstrap=0`` gives predictions without intervals.
         pilots: number of pilots for each algorithm that differ in H and E, see
             ``wirelessfl.pilot``.
         pilot_steps: local steps of a client up to the last round of a pilot.
@@ -309,14 +311,13 @@ def _predicted(goal: Goal, best: Choice, draws: int) -> Prediction:
     where = best.where(costs.planner.network.clients)
     rounds = best.rounds
     low = high = rounds
-    accuracy = goal.target
-    interval = getattr(best.family.curve, "interval", None)
+    accuracy, curve = goal.target, best.family.curve
     if accuracy is None:
-        rounds = float(goal.rounds(best.family.curve, np.array(seconds), np.array(joules), **where))
+        rounds = float(goal.rounds(curve, np.array(seconds), np.array(joules), **where))
         low = high = rounds
-        accuracy = float(best.family.curve.accuracy(rounds, **where))
-    elif interval is not None:
-        low, high = (float(end) for end in interval(goal.target, **where))
+        accuracy = float(curve.accuracy(rounds, **where))
+    else:
+        low, high = _ends(curve, accuracy, rounds, **where)
     return Prediction(
         Interval(rounds, low, high),
         Interval(rounds * seconds, low * seconds, high * seconds),
@@ -325,6 +326,15 @@ def _predicted(goal: Goal, best: Choice, draws: int) -> Prediction:
         best.rounds * best.seconds,
         best.rounds * best.joules,
     )
+
+
+def _ends(curve: Curve, target: float, rounds: float, **where: Any) -> tuple[float, float]:
+    """Ends of the curve's interval; the rounds themselves if it has none."""
+    interval = getattr(curve, "interval", None)
+    if interval is None or (isinstance(curve, RoundsCurve) and not curve.replicates):
+        return rounds, rounds
+    low, high = interval(target, **where)
+    return float(low), float(high)
 
 
 def _config(best: Choice, goal: Goal, predicted: Prediction) -> Config:

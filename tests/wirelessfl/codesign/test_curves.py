@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.optimize import least_squares
 
 import wirelessfl
 from wirelessfl.codesign.curves.fit import FITS
@@ -43,13 +44,13 @@ def noisy():
     return scattered(np.random.default_rng(1), GRID)
 
 
-def scattered(generator, grid):
+def scattered(generator, grid, bootstrap=20):
     pilots = []
     for h, e in grid:
         scatter = np.exp(0.1 * generator.standard_normal())
         hits = [round(scatter * r) for r in true_rounds(h, e)]
         pilots.append(pilot(h, e, hits))
-    return wirelessfl.fit_rounds(pilots, TARGETS, form="diminishing", bootstrap=50)
+    return wirelessfl.fit_rounds(pilots, TARGETS, form="diminishing", bootstrap=bootstrap)
 
 
 def true_rounds(h, e):
@@ -96,6 +97,35 @@ def test_exponents_of_clients_masks_and_noise_are_recovered():
         observed.append(wirelessfl.Pilot(h, e, k, rounds, scores, largest=m, noise=s))
     found = fit_power(Observed.of(observed, np.array(TARGETS)), None)
     np.testing.assert_allclose(found.powers, [0.6, 0.9, 0.3, -0.5, -2.0], rtol=2e-2)
+
+
+@pytest.mark.parametrize("settings", [{}, {"clients": [10, 20], "largest": 1.4, "noise": 0.3}])
+def test_slopes_of_the_power_law_are_those_of_differences(settings, monkeypatch):
+    """At the start of a search, at its end, and between."""
+    checked = []
+
+    def search(residuals, first, slopes, *, args, **options):
+        found = least_squares(residuals, first, slopes, args=args, **options)
+        for share in (0.0, 0.3, 1.0):
+            at = first + share * (found.x - first)
+            steps = 1e-5 * np.eye(len(at))
+            pairs = [residuals(at + s, *args) - residuals(at - s, *args) for s in steps]
+            differences = np.stack(pairs, axis=1) / 2e-5
+            np.testing.assert_allclose(slopes(at, *args), differences, rtol=1e-5, atol=1e-6)
+            checked.append(len(at))
+        return found
+
+    monkeypatch.setattr("wirelessfl.codesign.curves.power.least_squares", search)
+    runs = [power_pilot(h, e, range(1, 200, 5)) for h, e in GRID]
+    if settings:
+        runs = [
+            replace(run, clients=settings["clients"][place % 2],
+                    largest=settings["largest"] if place % 3 else 1.0,
+                    noise=settings["noise"] if place % 5 else 0.0)
+            for place, run in enumerate(runs)
+        ]  # fmt: skip
+    fit_power(Observed.of(runs, np.array(TARGETS)), None)
+    assert checked == [9 if settings else 6] * 6
 
 
 # Optimal, convex, non-negative
@@ -207,9 +237,9 @@ def test_a_first_evaluation_after_the_target_is_an_upper_bound():
 def test_intervals_cover_further_runs(noisy):
     """Over many studies, about nine of ten further runs are within the 90 % interval."""
     within = []
-    for study in range(5):
+    for study in range(4):
         generator = np.random.default_rng(10 + study)
-        curve = scattered(generator, GRID)
+        curve = scattered(generator, GRID, bootstrap=40)
         for h, e in ((1, 1), (3, 2), (6, 3), (8, 1)):
             low, high = curve.interval(0.7, h, e)
             runs = true_rounds(h, e)[1] * np.exp(0.1 * generator.standard_normal(50))

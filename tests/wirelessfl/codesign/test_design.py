@@ -127,6 +127,26 @@ def test_predictions_are_costs_of_other_draws():
     assert Config.from_toml(found.save("design.toml")) == run
 
 
+@pytest.mark.parametrize("bootstrap", [0, 10])
+def test_predictions_have_intervals_if_the_curve_has(bootstrap):
+    rounds = np.arange(1, 80)
+    runs = [
+        wirelessfl.Pilot(h, e, 4, rounds, 1 - 1 / (1 + rounds * (h * e) ** 0.5 / (4 + h % 3)))
+        for h, e in GRID
+    ]
+    curve = wirelessfl.fit_rounds(runs, [0.8], form="diminishing", bootstrap=bootstrap)
+    found = design(config("hfedavg"), target=0.8, curve=curve, **FEW).value
+    low, value, high = (getattr(found.predicted.rounds, end) for end in ("low", "value", "high"))
+    where = found.config.training.local_steps, found.config.training.edge_rounds
+    assert value == pytest.approx(float(curve.rounds(0.8, *where)))
+    if bootstrap:
+        assert (low, high) == curve.interval(0.8, *where)
+        assert low < high
+    else:
+        assert low == value == high
+        assert " to " not in found.table().partition("90 % interval")[2].partition("pilot")[0]
+
+
 @pytest.fixture(autouse=True)
 def _folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
