@@ -311,6 +311,8 @@ def _predicted(goal: Goal, best: Choice, draws: int) -> Prediction:
     low = high = rounds
     accuracy = goal.target
     interval = getattr(best.family.curve, "interval", None)
+    if not getattr(best.family.curve, "replicates", True):  # bootstrap=0
+        interval = None
     if accuracy is None:
         rounds = float(goal.rounds(best.family.curve, np.array(seconds), np.array(joules), **where))
         low = high = rounds
