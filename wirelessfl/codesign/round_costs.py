@@ -259,9 +259,14 @@ def _served(
 
 
 def largest_part(submodels: Submodels) -> float:
-    """The largest submodel of cells relative to equal ones, m = max_j p_j N; 1 for full models."""
+    """The largest submodel of cells relative to equal ones, m = max_j p_j N; 1 for full models.
+
+    Sizes that differ by one neuron, because neurons are not a multiple of cells, are equal ones.
+    """
     sizes = sizes_of(submodels)
-    return max(sizes) * len(sizes) / sum(sizes) if sizes else 1.0
+    if not sizes or max(sizes) - min(sizes) <= 1:
+        return 1.0
+    return max(sizes) * len(sizes) / sum(sizes)
 
 
 def sizes_of(submodels: Submodels) -> list[int]:

@@ -251,3 +251,15 @@ def test_wrong_arguments_are_refused_in_one_line(flags, arguments, message):
 def test_runs_without_rounds_are_refused():
     with pytest.raises(ConfigError, match="no common rounds"):
         wirelessfl.design(Config.from_flags("fedast"), target=0.5)
+
+
+def test_a_curve_without_masks_and_intervals_serves_cells_that_neurons_do_not_divide():
+    scores = [1 - 1 / (1 + number / 9) for number in range(1, 40)]
+    runs = [
+        wirelessfl.Pilot(h, e, 6, range(1, 40), scores) for h, e in ((2, 1), (2, 3), (8, 1), (8, 3))
+    ]
+    curve = wirelessfl.fit_rounds(runs, [0.5, 0.7], form="power", bootstrap=0)
+    settings = config("hist", cells=3, clients=6)
+    found = design(settings, target=0.6, curve=curve, uplinks="tdma", **FEW).value
+    assert (found.choice.masks, found.choice.largest) == ("equal", 1.0)
+    assert found.predicted.rounds.low == found.predicted.rounds.high == found.choice.rounds
