@@ -51,6 +51,11 @@ def test_a_design_is_trained_and_compared(capsys):
         (["--target", "0.5", "--save", "design.txt"], "name a .toml file"),
         (["--target", "0.5", "--picture", "design.txt"], "name a .png or .pdf"),
         (["--target", "0.5", "--objective", "joules"], "joules alone"),
+        (["--target", "0.5", "--objective", "1,"], "objective is '1,': give seconds, joules, or"),
+        (["--target", "0.5", "--pilots", "2"], "pilots is '2': give an integer >= 3."),
+        (["--target", "0.5", "--pilots", "4,8"], "pilots is '4,8': give an integer >= 3."),
+        (["--target", "0.5", "--jobs", "0"], "jobs is '0': give an integer >= 1."),
+        (["--target", "0.5", "--rounds", "9"], "rounds=9 conflicts with design"),
     ],
 )
 def test_wrong_flags_are_refused_before_any_pilot(further, message, capsys, tmp_path):
