@@ -24,6 +24,8 @@ def test_a_design_is_trained_and_compared(capsys):
     printed = capsys.readouterr()
     assert "4 pilots" in printed.out
     assert "what each choice bought" in printed.out
+    tables = printed.out.partition("what each choice bought")[2].splitlines()[:-1]
+    assert max(map(len, tables)) <= 80
     assert "wirelessfl run --config design.toml" in printed.err
     assert main([*SMALL, "--target", "0.3", "--json"]) == 0
     printed = capsys.readouterr()
