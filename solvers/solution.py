@@ -99,7 +99,7 @@ class Solution(Generic[Value]):
         return html_table(title, columns, len(status))
 
     def __str__(self) -> str:
-        """One line: status, objective, bound, backend, time, message.
+        """One line: status, objective, bound if there is one, backend, time, message.
 
         Of a batch: its shape, the number of items by status, the range of the finite objectives,
         and the largest gap.
@@ -107,8 +107,9 @@ class Solution(Generic[Value]):
         if isinstance(self.status, Status):
             text = self.status.value
             if np.isfinite(self.objective):
-                text += f"; objective {self.objective:.6g}, bound {self.bound:.6g}"
-                text += f", gap {self.gap:.2g}"
+                text += f"; objective {self.objective:.6g}"
+                if not np.isnan(self.bound):
+                    text += f", bound {self.bound:.6g}, gap {self.gap:.2g}"
         else:
             counts = Counter(status.value for status in self.status.flat)
             text = f"batch {self.status.shape}: "

@@ -43,6 +43,11 @@ def commands(page):
 CASES = [(page, words) for page in PAGES for words in commands(page)]
 
 
+def made(page, flag):
+    """What the commands of a page write, by a flag that names it: the words of each command."""
+    return {w[w.index(flag) + 1]: w for p, w in CASES if p == page and flag in w}
+
+
 @pytest.fixture
 def untrained(monkeypatch):
     """Make commands stop after reading their settings, before they train or simulate."""
@@ -55,13 +60,20 @@ def untrained(monkeypatch):
         ("cli.sweep", "sweep"),
         ("runs.timeline", "timeline"),
         ("pricing.round_timeline", "round_timeline"),
+        ("pricing.options", "plan"),
+        ("codesign.design", "design"),
+        ("codesign.pilots", "planned"),
+        ("results.elsewhere", "price_over"),
     ):
         monkeypatch.setattr(importlib.import_module(f"wirelessfl.{module}"), name, read)
 
 
 @pytest.mark.parametrize(("page", "words"), CASES, ids=lambda value: getattr(value, "name", None))
 def test_commands_build_their_configuration(page, words, tmp_path, monkeypatch, untrained):
-    """Commands that train have valid settings; resumed runs are created on the same page."""
+    """Commands that train have valid settings; the same page makes the runs that are continued.
+
+    So it does the runs that are priced, and the designs that are trained.
+    """
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     for _, file, code in FENCED.findall(page.read_text(encoding="utf-8")):
@@ -76,14 +88,26 @@ def test_commands_build_their_configuration(page, words, tmp_path, monkeypatch, 
         monkeypatch.setattr(results_commands, words[0], lambda arguments: 0)
         assert main(words) == 0
     elif words[0] == "resume":  # a run that another command of the page creates
-        made = [w[w.index("--out") + 1] for p, w in CASES if p == page and "--out" in w]
-        assert words[1] in made
+        assert words[1] in made(page, "--out")
+    elif words[0] == "price":  # likewise
+        assert words[1] in made(page, "--out")
+        module = importlib.import_module("wirelessfl.results.load")
+        monkeypatch.setattr(module, "load", lambda directory, **options: directory)
+        with pytest.raises(ReadError) as read:
+            main(words)
+        assert str(read.value.args[0]) == words[1]
     else:
+        file = words[words.index("--config") + 1] if "--config" in words else None
+        saved = made(page, "--save").get(file)
+        if saved is not None:  # a design; the settings that it begins with stand in its place
+            with pytest.raises(ReadError) as read:
+                main(saved)
+            Path(file).write_text(read.value.args[0].to_toml(), encoding="utf-8")
         with pytest.raises(ReadError) as read:
             main(words)
         configs = read.value.args[0]
         for config in [configs] if isinstance(configs, Config) else configs:
-            assert config.algorithm["name"] in words[1].split(",")
+            assert config.algorithm["name"] in (saved or words)[1].split(",")
 
 
 def test_the_pages_have_commands():

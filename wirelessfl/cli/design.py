@@ -27,9 +27,11 @@ NUMBERS = ("target", "max_seconds")
 """Settings of a run that are the goal."""
 CHOSEN = (
     *("mask_sizes", "mask_shares", "allocation", "order", "round_deadline", "energy_weight"),
-    *("late", "stop_at_target", "schedule", "client_joules"),
+    *("late", "stop_at_target", "schedule", "client_joules", "rounds"),
 )
 """Settings that a design chooses, or that it does not consider."""
+LEAST = {"pilots": 3, "draws": 2}
+"""Least values of arguments that are numbers; 1 for others."""
 
 
 def add_design_arguments(parser: argparse.ArgumentParser) -> None:
@@ -121,7 +123,7 @@ def design_command(
         options["root"] = flags.pop("out")
     for name in ("pilots", "pilot_steps", "jobs", "draws"):
         if getattr(arguments, name) is not None:
-            options[name] = _integers(name, getattr(arguments, name))[0]
+            options[name] = _integer(name, getattr(arguments, name))
     console = Console(stderr=True)
 
     def say(text: str) -> None:
@@ -160,21 +162,19 @@ def _period(arguments: argparse.Namespace, flags: Mapping[str, Any]) -> int | No
     """
     if arguments.redesign_every is None:
         return None
-    every = _integers("redesign_every", arguments.redesign_every)
-    if len(every) != 1 or every[0] < 1:
-        raise ConfigError(f"redesign_every is {arguments.redesign_every!r}: give an integer >= 1.")
+    every = _integer("redesign_every", arguments.redesign_every)
     if not arguments.run:
-        raise ConfigError(f"redesign_every={every[0]} needs --run: give it, or leave it out.")
+        raise ConfigError(f"redesign_every={every} needs --run: give it, or leave it out.")
     for name, value in (
         ("max_seconds", flags.get("max_seconds")),
         ("max_client_joules", arguments.max_client_joules),
     ):
         if value is not None:
             raise ConfigError(
-                f"redesign_every={every[0]} conflicts with {name}={value}: redesigns have a target "
+                f"redesign_every={every} conflicts with {name}={value}: redesigns have a target "
                 "and no limits. Leave one of them out."
             )
-    return every[0]
+    return every
 
 
 def _check_files(arguments: argparse.Namespace) -> None:
@@ -203,6 +203,17 @@ def _integers(name: str, words: str) -> list[int]:
         raise ConfigError(f"{name} is {words!r}: give integers >= 1, e.g. 5,10,20.") from None
 
 
+def _integer(name: str, word: str) -> int:
+    try:
+        number = int(word)
+    except ValueError:
+        number = 0
+    least = LEAST.get(name, 1)
+    if number < least:
+        raise ConfigError(f"{name} is {word!r}: give an integer >= {least}.")
+    return number
+
+
 def _number(name: str, word: str) -> float:
     try:
         return float(word)
@@ -213,4 +224,9 @@ def _number(name: str, word: str) -> float:
 def _objective(words: str) -> str | list[float]:
     if "," not in words:
         return words
-    return [_number("objective", word) for word in words.split(",")]
+    try:
+        return [float(word) for word in words.split(",")]
+    except ValueError:
+        raise ConfigError(
+            f"objective is {words!r}: give seconds, joules, or two weights, e.g. 1,50."
+        ) from None

@@ -225,7 +225,7 @@ def _solution(
         value = score if made.goal.target is not None else -score
         text = f"{FITTED}; the best of all designs that have been compared"
         if math.isfinite(over_ofdma):
-            text += f"; over ofdma in rounds none takes less than {over_ofdma:.6g}"
+            text += f"; with fixed mask sizes, none over ofdma has less than {over_ofdma:.6g}"
         return Solution(made, value, bound, bound, Status.FEASIBLE, "enumeration", wall, text)
     bound = min(bound, score)
     gap = (score - bound) / score

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from wirelessfl.codesign.predicted import Designed, Interval
-from wirelessfl.codesign.search import Choice
-from wirelessfl.results.text import rendered
+from wirelessfl.codesign.search import OPTIMIZED, Choice
+from wirelessfl.results.text import narrow, rendered
 
 
 def design_table(design: Designed) -> str:
@@ -15,7 +16,7 @@ def design_table(design: Designed) -> str:
     parts = [chosen_table(design), _predicted(design), bought_table(design), _runners_up(design)]
     front = design.reports.front
     if front:
-        parts.append(_front(front))
+        parts.append(_front(design, front))
     return "\n".join(parts)
 
 
@@ -63,32 +64,62 @@ def bought_table(design: Designed) -> str:
     reference = design.reports.bought[0].choice
     for title, choice in design.reports.bought:
         rows.append([title, *_cells(design, choice, reference)])
-    head = ["chosen", *_heads(design), "change", "design"]
-    return f"what each choice bought\n{rendered(head, rows)}"
+    head = ["chosen", *_heads(design), *_parts(design)]
+    return f"what each choice bought\n{narrow(head, rows)}"
 
 
 def _runners_up(design: Designed) -> str:
-    rows = [
-        [name, *_cells(design, choice, design.choice)] for name, choice in design.reports.runners_up
-    ]
-    if not rows:
+    others = design.reports.runners_up
+    if not others:
         return "no other design meets the goal"
-    head = ["best with another", *_heads(design), "change", "design"]
-    return f"runner-up: {rows[0][-2]}\n{rendered(head, rows)}"
+    rows = [[name, *_cells(design, choice, design.choice)] for name, choice in others]
+    by = change(design, others[0][1], design.choice)
+    head = ["other", *_heads(design), *_parts(design)]
+    return f"best with another choice; runner-up: {by}\n{narrow(head, rows)}"
 
 
 def _heads(design: Designed) -> list[str]:
-    names = ["seconds", "J per client"]
-    return ["accuracy", *names] if design.goal.target is None else names
+    names = ["seconds", "J/client", "change"]
+    return ["accuracy", *names[:2]] if design.goal.target is None else names
 
 
 def _cells(design: Designed, choice: Choice | None, reference: Choice | None) -> list[str]:
     if choice is None:
-        return ["not met", *[""] * len(_heads(design)), ""]
-    numbers = [choice.rounds * choice.seconds, choice.rounds * choice.joules]
+        return ["not met", *[""] * (len(_heads(design)) + len(_parts(design)) - 1)]
+    costs = _costs(choice)
     if design.goal.target is None:
-        numbers.insert(0, -choice.score)
-    return [*(f"{n:.4g}" for n in numbers), change(design, choice, reference), choice.title]
+        return [f"{-choice.score:.4f}", *costs, *(cell(choice) for cell in _parts(design).values())]
+    return [
+        *costs,
+        change(design, choice, reference),
+        *(cell(choice) for cell in _parts(design).values()),
+    ]
+
+
+def _costs(choice: Choice) -> list[str]:
+    return [f"{choice.rounds * each:.4g}" for each in (choice.seconds, choice.joules)]
+
+
+def _parts(design: Designed) -> dict[str, Callable[[Choice], str]]:
+    """Columns of what has been chosen; those in which all designs are equal are left out."""
+    found = design.reports.found
+    columns: dict[str, Callable[[Choice], str]] = {}
+    if len({each.family.algorithm for each in found}) > 1:
+        columns["algorithm"] = lambda choice: choice.family.algorithm
+    columns["H"] = lambda choice: str(choice.local_steps)
+    columns["E"] = lambda choice: str(choice.edge_rounds)
+    if len(design.reports.search.space.clients) > 1:
+        columns["K"] = lambda choice: "all" if choice.clients is None else str(choice.clients)
+    if any(each.masks for each in found):
+        columns["masks"] = _masks
+    columns["uplink"] = lambda choice: choice.way.title
+    return columns
+
+
+def _masks(choice: Choice) -> str:
+    if choice.shares is None:
+        return choice.masks.replace(OPTIMIZED, "optimized") or "-"
+    return f"{100 * min(choice.shares):.2g} to {100 * max(choice.shares):.2g} %"
 
 
 def change(design: Designed, choice: Choice, reference: Choice | None) -> str:
@@ -100,9 +131,11 @@ def change(design: Designed, choice: Choice, reference: Choice | None) -> str:
     return f"{100 * (choice.score / reference.score - 1):+.1f} %"
 
 
-def _front(front: list[Choice]) -> str:
-    rows = [[f"{c.rounds * c.seconds:.4g}", f"{c.rounds * c.joules:.4g}", c.title] for c in front]
-    return f"seconds against joules\n{rendered(['seconds', 'J per client', 'design'], rows)}"
+def _front(design: Designed, front: list[Choice]) -> str:
+    rows = [
+        [*_costs(choice), *(cell(choice) for cell in _parts(design).values())] for choice in front
+    ]
+    return f"seconds against joules\n{narrow(['seconds', 'J/client', *_parts(design)], rows)}"
 
 
 def design_facts(design: Designed) -> dict[str, Any]:

@@ -47,9 +47,9 @@ class Way:
 
     def weighing(self, weight: float) -> Way:
         """The same with the weight W of energy."""
-        title = "ofdma, least seconds, then least joules"
+        title = "ofdma, least seconds"
         if weight > 0:
-            title = f"ofdma, bands, powers and clocks at W = {weight:.3g} s/J"
+            title = f"ofdma, W = {weight:.3g} s/J"
         return Way(title, self.name, {"energy_weight": weight}, saves=True)
 
     def ending(self, seconds: float, *, lost: bool = False) -> Way:
@@ -60,14 +60,12 @@ class Way:
             lost: whether clients that would miss it are left out; otherwise they are an error.
         """
         settings = {"round_deadline": seconds} | ({"late": "lost"} if lost else {})
-        title = f"ofdma, least joules within {seconds:.4g} s per round"
+        title = f"ofdma, least J in {seconds:.4g} s"
         return Way(title, self.name, settings, deadline=True)
 
 
-WEIGHED = Way(
-    "ofdma, least seconds, then least joules", "ofdma", {"energy_weight": 0.0}, saves=True
-)
-DEADLINE = Way("ofdma, least joules within a deadline", "ofdma", deadline=True)
+WEIGHED = Way("ofdma, least seconds", "ofdma", {"energy_weight": 0.0}, saves=True)
+DEADLINE = Way("ofdma, least J in a deadline", "ofdma", deadline=True)
 ALL = (
     Way("tdma, equal slots", "tdma"),
     Way("tdma, ready first", "tdma", {"order": "ready"}),

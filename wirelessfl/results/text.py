@@ -19,7 +19,14 @@ LATEX = str.maketrans(
 WIDEST = 10_000
 
 
-def rendered(headings: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> str:
+def narrow(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """The same as ``rendered`` without lines, for tables of many columns."""
+    return rendered(headings, rows, lines=False)
+
+
+def rendered(
+    headings: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1, lines: bool = True
+) -> str:
     """A table as text; no cell is cut or wrapped, however narrow the terminal is.
 
     Args:
@@ -27,8 +34,9 @@ def rendered(headings: Sequence[str], rows: Sequence[Sequence[str]], *, left: in
         rows: the cells of each row.
         left: number of columns that are aligned to the left; the others are to the right unless a
             cell is not a number.
+        lines: whether lines are drawn between cells.
     """
-    drawn = Drawn()
+    drawn = Drawn() if lines else Drawn(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for place, heading in enumerate(headings):
         numbers = place >= left and all(_number(cells[place]) for cells in rows)
         drawn.add_column(Text(heading), justify="right" if numbers else "left", no_wrap=True)
@@ -36,7 +44,7 @@ def rendered(headings: Sequence[str], rows: Sequence[Sequence[str]], *, left: in
         drawn.add_row(*map(Text, cells))
     file = io.StringIO()
     Console(file=file, width=WIDEST).print(drawn)
-    return file.getvalue().rstrip("\n")
+    return "\n".join(line.rstrip() for line in file.getvalue().rstrip("\n").split("\n"))
 
 
 def _number(text: str) -> bool:

@@ -24,6 +24,8 @@ def test_a_design_is_trained_and_compared(capsys):
     printed = capsys.readouterr()
     assert "4 pilots" in printed.out
     assert "what each choice bought" in printed.out
+    tables = printed.out.partition("what each choice bought")[2].splitlines()[:-1]
+    assert max(map(len, tables)) <= 80
     assert "wirelessfl run --config design.toml" in printed.err
     assert main([*SMALL, "--target", "0.3", "--json"]) == 0
     printed = capsys.readouterr()
@@ -51,6 +53,11 @@ def test_a_design_is_trained_and_compared(capsys):
         (["--target", "0.5", "--save", "design.txt"], "name a .toml file"),
         (["--target", "0.5", "--picture", "design.txt"], "name a .png or .pdf"),
         (["--target", "0.5", "--objective", "joules"], "joules alone"),
+        (["--target", "0.5", "--objective", "1,"], "objective is '1,': give seconds, joules, or"),
+        (["--target", "0.5", "--pilots", "2"], "pilots is '2': give an integer >= 3."),
+        (["--target", "0.5", "--pilots", "4,8"], "pilots is '4,8': give an integer >= 3."),
+        (["--target", "0.5", "--jobs", "0"], "jobs is '0': give an integer >= 1."),
+        (["--target", "0.5", "--rounds", "9"], "rounds=9 conflicts with design"),
     ],
 )
 def test_wrong_flags_are_refused_before_any_pilot(further, message, capsys, tmp_path):
