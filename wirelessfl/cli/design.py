@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 OWN = (
     *("objective", "among", "max_client_joules", "pilots", "pilot_steps", "jobs", "draws"),
-    *("save", "picture", "run", "redesign_every"),
+    *("air_snr_db", "save", "picture", "run", "redesign_every"),
 )
 """Arguments that are not settings of a run."""
 LISTS = ("local_steps", "edge_rounds", "clients_per_round")
@@ -53,6 +53,11 @@ def add_design_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--pilot-steps", metavar="N", help="most local steps of a client in a pilot (default: 3000)"
+    )
+    parser.add_argument(
+        "--air-snr-db",
+        metavar="X,...",
+        help="SNR of the pilots over the air, dB, with --uplink aircomp (default: the network's)",
     )
     parser.add_argument(
         "--jobs", metavar="N", help="number of pilots that train at a time (default: 1)"
@@ -119,6 +124,11 @@ def design_command(
         options["among"] = [name.strip() for name in arguments.among.split(",")]
     if "uplink" in flags:
         options["uplinks"] = str(flags.pop("uplink")).split(",")
+        if "aircomp" in options["uplinks"]:
+            flags["uplink"] = "aircomp"  # the other settings of this uplink are those of the design
+    if arguments.air_snr_db is not None:
+        words = arguments.air_snr_db.split(",")
+        options["air_snr_db"] = [_number("air_snr_db", word) for word in words]
     if "out" in flags:
         options["root"] = flags.pop("out")
     for name in ("pilots", "pilot_steps", "jobs", "draws"):

@@ -25,13 +25,14 @@ from wirelessfl.codesign.families import (
 )
 from wirelessfl.codesign.goals import Curve, Goal
 from wirelessfl.codesign.masks import divides
+from wirelessfl.codesign.over_the_air import air_table, air_way, check_noise, pilot_config
 from wirelessfl.codesign.pilots import Pilots, pilot
 from wirelessfl.codesign.pilots.pilot import STEPS
 from wirelessfl.codesign.predicted import Interval, Prediction
 from wirelessfl.codesign.reports import Reports
 from wirelessfl.codesign.search import OPTIMIZED, Alternatives, Choice, Family, Search, best_of
 from wirelessfl.codesign.spaces import Space
-from wirelessfl.codesign.ways import UPLINKS_IN_ROUNDS, ways
+from wirelessfl.codesign.ways import AIR, UPLINKS_IN_ROUNDS, Way, ways
 from wirelessfl.config import Config
 from wirelessfl.data import Data
 from wirelessfl.errors import ConfigError
@@ -69,6 +70,7 @@ def design(
     curve: Curve | Mapping[str, Curve] | None = None,
     pilots: int = 8,
     pilot_steps: int = STEPS,
+    air_snr_db: Sequence[float] | None = None,
     jobs: int = 1,
     root: str | Path = "runs/pilots",
     draws: int = 16,
@@ -85,8 +87,8 @@ def design(
 
     Over OFDMA with bands, powers and clocks of the least cost, ``solvers.optimize_rounds`` chooses
     H, E and mask sizes, and proves a bound on the objective, for the fitted R. Time division, equal
-    bands, and masks that are optimized in each round are compared one by one. A design with a bound
-    is preferred to one that is better by less than 1 %.
+    bands, sums over the air, and masks that are optimized in each round are compared one by one. A
+    design with a bound is preferred to one that is better by less than 1 %.
 
     >>> import wirelessfl
     >>> def scores(steps):
@@ -118,7 +120,9 @@ def design(
         max_client_joules: limit on the joules of the run, mean over all clients. As the only limit,
             it lets clients train at full power and speed only: slower ones would always save more.
         among: algorithms to choose from; None for that of the settings.
-        uplinks: uplinks to choose from, "tdma" and "ofdma".
+        uplinks: uplinks to choose from, "tdma" and "ofdma", and "aircomp" if it is named: with the
+            precoders and beamformers of the settings, and rounds by the error variance 1/SNR of the
+            weakest clients.
         local_steps, edge_rounds: H and E to choose from; None for 2 to 40 and 1 to 10.
         clients: numbers of clients per round to choose from; None for that of the settings.
         curve: the learning curve, or one for each algorithm by name; None to fit it to pilots. One
@@ -126,6 +130,8 @@ def design(
         pilots: number of pilots for each algorithm that differ in H and E, see
             ``wirelessfl.pilot``.
         pilot_steps: local steps of a client up to the last round of a pilot.
+        air_snr_db: SNR of the pilots over the air, if "aircomp" is among the uplinks; None for that
+            of the network.
         jobs: number of pilots that train at a time.
         root: folder of the pilots, which are kept and used again.
         draws: number of rounds in the sample. Four times as many others are the evaluation.
@@ -142,6 +148,7 @@ def design(
     """
     started = time.perf_counter()
     count = _draws(draws)
+    names = [uplinks] if isinstance(uplinks, str) else list(uplinks)
     check_objects(model=model)
     config, network = naming_network(config, network)
     given = GivenObjects.of(model, data, network)
@@ -156,19 +163,25 @@ def design(
     planners = {name: plan_without_data(each, given).planner for name, each in named.items()}
     number = next(iter(planners.values())).network.clients
     space = Space.of(base, local_steps, edge_rounds, clients, number)
-    among_ways = ways([uplinks] if isinstance(uplinks, str) else list(uplinks), goal)
+    air = air_way(settings, next(iter(planners.values())).network) if AIR in names else None
+    among_ways = ways(names, goal, air)
+    snr_db = _air_snr_db(air_snr_db, air, curve)
 
     def trained(name: str) -> Pilots:
         """The pilots of an algorithm."""
         algorithm, cells = planners[name].algorithm, planners[name].network.cells
+        settled = named[name]
+        if air is not None:
+            settled = pilot_config(settled, air_table(settings), given=network is not None)
         found = pilot(
-            at_target(named[name], goal.target),
+            at_target(settled, goal.target),
             local_steps=_several(space.local_steps, local_steps),
             edge_rounds=_several(space.edge_rounds, edge_rounds) if cells > 1 else None,
             clients=[number if some is None else some for some in space.clients]
             if len(space.clients) > 1
             else (),
             masks=divides(algorithm, cells),
+            snr_db=snr_db,
             count=pilots,
             steps=pilot_steps,
             root=root,
@@ -182,6 +195,8 @@ def design(
         return found
 
     curves, runs = _curves(curve, named, trained)
+    if air is not None:
+        check_noise(curves)
     families = [Family(name, named[name], planners[name], curves[name]) for name in named]
     search = Search(goal, space, among_ways, count)
     found = search.alternatives(families)
@@ -201,6 +216,8 @@ def design(
         reports=Reports(search, [*found, *others], best),
     )
     wall = time.perf_counter() - started
+    if best.way.noise:
+        return _solution(made, math.nan, wall, bound)
     known = any(best.of(each) for each in proven)
     if not known and (best.way.decides or any(family.sizes for family in families)):
         return _solution(made, math.nan, wall, bound)
@@ -224,6 +241,8 @@ def _solution(
     if math.isnan(bound):
         value = score if made.goal.target is not None else -score
         text = f"{FITTED}; the best of all designs that have been compared"
+        if made.choice.way.noise:
+            text += ", with precoders and beamformers of the settings"
         if math.isfinite(over_ofdma):
             text += f"; with fixed mask sizes, none over ofdma has less than {over_ofdma:.6g}"
         return Solution(made, value, bound, bound, Status.FEASIBLE, "enumeration", wall, text)
@@ -240,6 +259,22 @@ def _solution(
 def _several(numbers: Sequence[int], given: Any) -> Sequence[int] | None:
     """Given numbers from which pilots can choose; None for those of pilots, which are more."""
     return None if given is None or len(numbers) < 2 else numbers
+
+
+def _air_snr_db(given: Any, air: Way | None, curve: object) -> Sequence[float]:
+    """SNR of the pilots over the air; none without this uplink, or if the curve is known.
+
+    Raises:
+        ConfigError: values are given, and have no effect.
+    """
+    if given is not None and (air is None or curve is not None):
+        why = f"has no effect without uplink {AIR!r}" if air is None else "conflicts with curve"
+        raise ConfigError(f"air_snr_db={shown(given)} {why}: leave it out.")
+    if air is None or curve is not None:
+        return ()
+    # Rounded, so that pilots of the same network are found again.
+    own = [round(-10 * math.log10(air.noise), 3)]
+    return own if given is None else given
 
 
 def _draws(draws: Any) -> int:

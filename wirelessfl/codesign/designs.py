@@ -96,12 +96,17 @@ class Design:
                 "redesigns have a target and no limits: give target, and leave max_seconds and "
                 "max_client_joules out, or train the design once."
             )
+        if self.choice.way.noise:
+            raise ConfigError(
+                f"the design is over {self.choice.way.name}, and redesigns know no errors of sums: "
+                "choose among the uplinks tdma and ofdma, or train the design once."
+            )
         if not isinstance(curve, RoundsCurve):
             raise ConfigError(
                 "the design has a learning curve of your own: redesigns refit a curve to its "
                 "pilots. Give one from wirelessfl.fit_rounds."
             )
-        ways = [way for way in search.ways if not (way.saves or way.deadline)]
+        ways = [way for way in search.ways if not (way.saves or way.deadline or way.noise)]
         ways = [way for way in ways if way != self.choice.way]  # it is the configured one
         if not self.choice.algorithm().fixed_shapes:  # each cost takes rounds to be planned
             ways = []

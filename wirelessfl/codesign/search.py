@@ -183,6 +183,7 @@ class Choice:
             "edge_rounds": self.edge_rounds,
             "clients": clients if self.clients is None else self.clients,
             "largest": self.largest,
+            **_noise(self.way),
         }
 
     def algorithm(self) -> Algorithm:
@@ -378,7 +379,7 @@ class Search:
         Raises:
             ConfigError: a round has no price.
         """
-        where = self._where(costs, clients, local_steps, edge_rounds)
+        where = self._where(costs, clients, local_steps, edge_rounds) | _noise(way)
         parts = []
         for h, some in _runs(shares):
             of = costs
@@ -529,6 +530,11 @@ class Search:
         found: Costs = costs.of(uplink, steps, edges, deadline=limits)
         seconds, joules = found.means
         return seconds, joules, found.largest
+
+
+def _noise(way: Way) -> dict[str, float]:
+    """The argument of a learning curve for sums with errors; none without errors."""
+    return {"noise": way.noise} if way.noise else {}
 
 
 def _runs(shares: tuple[Shares, ...]) -> Iterator[tuple[slice, Shares]]:

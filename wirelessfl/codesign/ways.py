@@ -15,6 +15,8 @@ EQUAL = "ofdma, equal bands"
 """The uplink with which what each choice bought is compared."""
 UPLINKS_IN_ROUNDS = ("tdma", "ofdma")
 """Uplinks that a design considers by default."""
+AIR = "aircomp"
+"""The uplink over the air, whose error variance the learning curve must know."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,7 @@ class Way:
         settings: settings of the uplink.
         saves: whether W, in seconds per joule, is its setting.
         deadline: whether a deadline of global rounds is its setting.
+        noise: sigma^2, relative error variance of sums over the air; 0 without errors.
     """
 
     title: str
@@ -34,6 +37,7 @@ class Way:
     settings: Mapping[str, Any] = field(default_factory=dict)
     saves: bool = False
     deadline: bool = False
+    noise: float = 0.0
 
     @property
     def decides(self) -> bool:
@@ -75,24 +79,28 @@ ALL = (
 )
 
 
-def ways(names: Sequence[str], goal: Goal) -> list[Way]:
+def ways(names: Sequence[str], goal: Goal, air: Way | None = None) -> list[Way]:
     """The uplinks to consider.
 
     Args:
         names: names of uplinks.
         goal: the goal; a deadline of rounds saves energy if the run has a limit on seconds.
+        air: the uplink over the air, if it is named.
 
     Raises:
         ConfigError: a name is unknown, or is not one that a design can choose.
     """
+    known = (*UPLINKS_IN_ROUNDS, AIR)
     for name in names:
-        if name not in UPLINKS_IN_ROUNDS:
+        if name not in known:
             raise ConfigError(
                 f"uplink {name!r} is not one that a design chooses."
-                f"{suggestion(name, UPLINKS_IN_ROUNDS)} Choose from "
-                f"{', '.join(UPLINKS_IN_ROUNDS)}."
+                f"{suggestion(name, known)} Choose from "
+                f"{', '.join(known)}."
             )
     found = [way for way in ALL if way.name in names]
     if goal.target is not None and goal.max_seconds is not None and goal.saves_energy:
         found += [DEADLINE] if "ofdma" in names else []
+    if air is not None and AIR in names:
+        found.append(air)
     return found
