@@ -26,8 +26,8 @@ from wirelessfl.errors import ConfigError
 from wirelessfl.rounds.mask_sizes import mask_size_problem
 from wirelessfl.submodels.partition import even_sizes
 
-LARGEST = (1.1, 1.25)
-"""Limits on the largest mask, relative to equal masks, besides 1 and the cap."""
+MOST = 40
+"""Largest number of sizes of the largest mask that are told apart."""
 EXACT = 1e-9
 """Relative deviation of a submodel's length from a line that rounding errors explain."""
 
@@ -56,7 +56,8 @@ class Sizes:
         total: units that all cells have together; None for full models, which are one unit.
         cap: largest size.
         granularity: sizes are multiples of it.
-        largest: limits on the largest size, relative to equal ones.
+        largest: limits on the largest size, relative to equal ones, increasing.
+        counted: as what these sizes count for the learning curve: those of equal masks as 1.
     """
 
     offset: float
@@ -65,6 +66,7 @@ class Sizes:
     cap: int | None = None
     granularity: int = 1
     largest: tuple[float, ...] = (1.0,)
+    counted: tuple[float, ...] = (1.0,)
 
 
 def applies(goal: Goal) -> bool:
@@ -94,7 +96,7 @@ def certified(
     sizes = _sizes(costs, vary)
     if sizes is None:
         return None
-    rounds = rounds_of(largest=np.array(sizes.largest)[:, None, None])
+    rounds = rounds_of(largest=np.array(sizes.counted)[:, None, None])
     if not np.isfinite(rounds).any():
         return None
     late = goal.max_seconds is not None and goal.weights[1] > 0
@@ -121,7 +123,29 @@ def certified(
     shares = None
     if sizes.total is not None and found.sizes.tolist() != even_sizes(sizes.total, network.cells):
         shares = tuple(float(size) / sizes.total for size in found.sizes)
-    return Certified(found.local_steps, found.edge_rounds, shares, float(solution.bound))
+    bound = float(solution.bound) * _between(rounds, sizes, network.cells)
+    return Certified(found.local_steps, found.edge_rounds, shares, bound)
+
+
+def _between(rounds: FloatArray, sizes: Sizes, cells: int) -> float:
+    """Factor of a bound, 1 if all sizes of the largest mask are told apart.
+
+    Otherwise a size between two of them needs fewer rounds than the next one, for which the bound
+    holds, but not fewer than the one before: the number of rounds is monotone in it.
+    """
+    if sizes.total is None or len(sizes.largest) == len(_all_sizes(sizes, cells)):
+        return 1.0
+    before, after = rounds[:-1], rounds[1:]
+    known = np.isfinite(after) & np.isfinite(before)
+    return float(min(1.0, (before[known] / after[known]).min(initial=1.0)))
+
+
+def _all_sizes(sizes: Sizes, cells: int) -> list[int]:
+    """All sizes that the largest mask can have, in steps of the granularity."""
+    assert sizes.total is not None
+    assert sizes.cap is not None
+    step = sizes.granularity
+    return list(range(-(-sizes.total // (cells * step)), sizes.cap // step + 1))
 
 
 def _sizes(costs: RoundCosts, vary: bool) -> Sizes | None:
@@ -149,11 +173,11 @@ def _sizes(costs: RoundCosts, vary: bool) -> Sizes | None:
     problem = mask_size_problem(
         planner.model.partition(algorithm.partition), _unused, cells, size_cap=algorithm.size_cap
     )
-    cap = algorithm.size_cap
-    largest = (1.0, *(m for m in LARGEST if m < cap), cap)
-    return Sizes(
-        max(float(offset), 0.0), float(slope), total, problem.cap, problem.granularity, largest
-    )
+    found = Sizes(max(float(offset), 0.0), float(slope), total, problem.cap, problem.granularity)
+    every = _all_sizes(found, cells)
+    places = np.unique(np.linspace(0, len(every) - 1, min(len(every), MOST)).round().astype(int))
+    largest = tuple(every[place] * found.granularity * cells / total for place in places)
+    return replace(found, largest=largest, counted=(1.0, *largest[1:]))
 
 
 def _unused(sizes: Any) -> Any:

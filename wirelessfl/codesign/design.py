@@ -248,10 +248,8 @@ def _solution(
         return Solution(made, value, bound, bound, Status.FEASIBLE, "enumeration", wall, text)
     bound = min(bound, score)
     gap = (score - bound) / score
-    masks = "" if made.choice.masks == "" else " at the largest masks that have been compared"
-    text = (
-        f"{FITTED}; the bound is that of designs over ofdma{masks}, and others have been compared"
-    )
+    limits = " with one deadline for all rounds" if made.goal.max_seconds is not None else ""
+    text = f"{FITTED}; the bound is that of designs over ofdma{limits}; others have been compared"
     status = Status.of_gap(gap, PROVEN)
     return Solution(made, score, bound, gap, status, "optimize_rounds", wall, text)
 

@@ -10,6 +10,7 @@ import wirelessfl
 from channels.streams import Stream
 from solvers import Status
 from tests.wirelessfl.codesign.known import FEW, Known, config
+from wirelessfl.codesign import certified
 from wirelessfl.codesign.design import design
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
@@ -81,6 +82,17 @@ def test_the_cheapest_design_is_that_of_an_enumeration():
     assert found.config.uplink["energy_weight"] == 7.5
 
 
+def test_bounds_hold_between_the_sizes_that_are_told_apart(monkeypatch):
+    """With fewer of them, the bound is lower, but not above the design with all of them."""
+    curve, flags = Known(mask=5.0), {"cycles_per_step": 1e8, "size_cap": 1.75}
+    settings = config(**flags, mask_sizes="optimized", hidden=(24,))
+    whole = design(settings, target=0.5, curve=curve, **FEW)
+    monkeypatch.setattr(certified, "MOST", 3)
+    few = design(settings, target=0.5, curve=curve, **FEW)
+    assert whole.gap <= 1e-4
+    assert few.bound < whole.bound
+
+
 def test_masks_are_chosen_with_a_bound():
     """At least as good as all splits of the neurons, if these take the best bands."""
     curve = Known(mask=0.5)
@@ -103,8 +115,8 @@ def test_masks_are_chosen_with_a_bound():
         for split, h, e in [(split, *point) for split in splits for point in GRID]
     }
     assert solution.objective <= min(found.values()) * (1 + 1e-9)
-    assert solution.bound <= solution.objective
-    assert solution.gap < 0.05
+    assert solution.bound <= min(found.values()) * (1 + 1e-9)
+    assert solution.gap <= 1e-4
     chosen = solution.value.choice
     assert chosen.shares is not None
     assert solution.objective == pytest.approx(
