@@ -290,7 +290,7 @@ def test_the_solver_studies_run_and_draw(tmp_path, monkeypatch, capsys):
     """Each study has about 20 lines, as the README promises."""
     monkeypatch.chdir(tmp_path)
     found = [(file, code) for _, file, code in blocks(ROOT / "docs" / "solvers.md") if file]
-    assert len(found) == 15
+    assert len(found) == 16
     printed = {}
     with recorded() as figures:
         for file, code in found:
