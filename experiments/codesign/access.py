@@ -30,7 +30,9 @@ PRICED: Mapping[str, tuple[str, ...]] = {"tdma": ("equal", "optimal")}
 def complete(settings: Settings, scale: Scale) -> Settings:
     """Replace ``access`` by the settings of this access."""
     others = {name: value for name, value in settings.items() if name != "access"}
-    return others | dict(ACCESSES[settings["access"]])
+    access = dict(ACCESSES[settings["access"]])
+    rounds = access["uplink"] == "ofdma" and "cells" in settings
+    return others | access | ({"coherence": "round"} if rounds else {})
 
 
 def access_of(settings: Mapping[str, Any]) -> str:

@@ -38,7 +38,19 @@ split = "noniid"
 batch_size = 50
 lr = 0.05
 validation_fraction = 0.1
+stop_at_target = false
+coherence = "round"
 """
+
+AIR = {"antenna_gain_db": 0.0, "noise_dbm_per_hz": -174.0, "noise_figure_db": 5.0}
+STATED: Mapping[str, Mapping[str, Any]] = {
+    "section-vi-c": {},
+    "disc": AIR,
+    "uma": AIR
+    | {"carrier_ghz": 3.5, "base_station_height_m": 25.0}
+    | {"client_height_m": 1.5, "line_of_sight": "random"},
+}
+"""Settings of the networks that are those of the package."""
 
 
 class Made(NamedTuple):
@@ -88,6 +100,7 @@ def _entry(one: Made, *, first: bool) -> str:
     table: dict[str, Any] = {"rank": list(TARGETS).index(one.dataset)}
     table |= {"dataset": one.dataset, "target": TARGETS[one.dataset], "seeds": [one.seed]}
     table |= {name: [v] if isinstance(v, list) else v for name, v in one.settings.items()}
+    table |= STATED[one.network]
     lines = ["[[grid]]", f"# {one.network}"]
     lines += [] if first else ['scales = ["small"]']
     lines += [f"{name} = {json.dumps(value)}" for name, value in table.items()]

@@ -13,7 +13,6 @@ from rich.table import Table
 
 from wirelessfl.cli.parser import Parser
 from wirelessfl.errors import ConfigError
-from wirelessfl.wording import counted
 
 if TYPE_CHECKING:
     from wirelessfl.codesign.pilots import Pilots
@@ -101,6 +100,8 @@ def pilot_command(
         ConfigError: an argument is wrong, or the curve cannot be fitted; the pilots are printed
             before.
     """
+    from wirelessfl.wording import counted
+
     console = Console(stderr=True, quiet=arguments.quiet)
     pilots = _trained(config, _options(lists, arguments), arguments, console)
     _say(
@@ -175,6 +176,7 @@ def _trained(
     from wirelessfl.cli.show import sweep_progress
     from wirelessfl.codesign.pilots import pilot, planned
     from wirelessfl.observers.console import metrics_of
+    from wirelessfl.wording import counted
 
     plan = planned(config, **options)
     runs = [

@@ -68,7 +68,7 @@ def test_clients_alone_in_the_band_bound_the_energy(regime, monkeypatch):
     cases = [(problem, goals), (problem, {"weights": (1, 10 ** random.uniform(-3, 3, 60))})]
     cases += [(one, ends)]
     optima = [allocate_energy(**case, **goal).objective for case, goal in cases]
-    monkeypatch.setattr(rounds, "dual", lambda _, price, *rest: (price + np.inf, price))
+    monkeypatch.setattr(rounds, "dual", lambda _, price, *rest: (price + np.inf, price, price))
     bounds = [allocate_energy(**case, **goal).bound for case, goal in cases]
     for bound, optimum in zip(bounds, optima, strict=True):
         assert (bound > 0).all()

@@ -151,8 +151,8 @@ def test_help_explains_flags_with_units(capsys, monkeypatch):
     text = capsys.readouterr().out
     for part in (
         "--bandwidth-hz X       bandwidth per cell, Hz [9e6]\n",
-        "--mask-sizes NAME      sizes of the cells' submodels: uniform, or optimized\n",
-        "for latency (19) [uniform]\n",
+        "--mask-sizes NAME      sizes of the cells' submodels: uniform, fixed by\n",
+        "or optimized for latency (19) [uniform]\n",
         "multiple access of the uplink: aircomp, fixed, ofdma,\n",
     ):
         assert part in text
