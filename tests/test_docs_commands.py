@@ -89,7 +89,7 @@ def test_commands_build_their_configuration(page, words, tmp_path, monkeypatch, 
         assert main(words) == 0
     elif words[0] == "resume":  # a run that another command of the page creates
         assert words[1] in made(page, "--out")
-    elif words[0] == "price":  # likewise
+    elif words[0] == "price":  # of a run that another command of the page creates
         assert words[1] in made(page, "--out")
         module = importlib.import_module("wirelessfl.results.load")
         monkeypatch.setattr(module, "load", lambda directory, **options: directory)

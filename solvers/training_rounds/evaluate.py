@@ -56,7 +56,7 @@ def evaluate_rounds(
     extra_seconds: ArrayLike = 0.0,
     bands: Bands = "optimal",
 ) -> RoundCosts:
-    """Evaluate H, E and sizes of a design on channel draws, e.g. on others than it was made for.
+    """Evaluate H, E and sizes of a design on channel draws, e.g. on draws that it has not seen.
 
     Each draw has the best bands, powers, clocks and ends of its own, as in ``optimize_rounds``.
 

@@ -225,7 +225,7 @@ class _Program:
         return self._answer(answer.x, float(answer.fun) * self.cost, cut)
 
     def _cut(self, prices: FloatArray) -> Cut:
-        """A bound that holds whatever the errors of the multipliers, [rows] in program units."""
+        """A bound that also holds if the multipliers are inexact, [rows] in program units."""
         case, (draws, number) = self.case, self.shape
         per_time = prices[: draws * number].reshape(self.shape) * self.cost / self.second
         share = np.zeros(self.shape)  # of the tangents of each energy; at most 1

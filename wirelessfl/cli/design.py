@@ -52,7 +52,7 @@ def add_design_arguments(parser: argparse.ArgumentParser) -> None:
         "--pilots", metavar="N", help="pilots per algorithm that differ in H and E (default: 8)"
     )
     parser.add_argument(
-        "--pilot-steps", metavar="N", help="most local steps of a client in a pilot (default: 3000)"
+        "--pilot-steps", metavar="N", help="most local steps of a client in a pilot (default: 4000)"
     )
     parser.add_argument(
         "--air-snr-db",

@@ -54,6 +54,8 @@ TASK = (
 )
 
 Line = tuple[str, str]
+COMMON = ("-h", "--config", "--json", "--trust", "--quiet")
+"""Arguments of all commands, which the usage line names."""
 """A flag with its placeholder, and its description."""
 
 
@@ -117,6 +119,18 @@ def page(
             parts.append(f"{heading}:")
             parts += [_wrapped(name, text, width) for name, text in lines]
     return "\n".join([*parts, *(_filled(line, width) for line in closing.split("\n"))])
+
+
+def own_lines(parser: argparse.ArgumentParser) -> list[Line]:
+    """The arguments of a command that are not settings, apart from those of every command."""
+    found = []
+    for action in parser._actions:
+        described = action.help not in (None, argparse.SUPPRESS)
+        if action.option_strings and described and action.option_strings[0] not in COMMON:
+            text, default, value = str(action.help).partition(" (default: ")
+            text += f" [{value.removesuffix(')')}]" if default else ""
+            found.append((f"{action.option_strings[0]} {action.metavar or ''}".strip(), text))
+    return found
 
 
 def algorithm_lines() -> list[Line]:
@@ -225,6 +239,9 @@ class Help(argparse.Action):
             )
         if self.headings is not None:
             groups = [(heading, lines) for heading, lines in groups if heading in self.headings]
+        own = own_lines(parser)
+        if own and values != "all" and self.usage is None:
+            groups = [(parser.prog.rpartition(" ")[2], own), *groups]
         name = self.tables.get("algorithm", {}).get("name", "ALGORITHM")
         usage = f"{parser.prog} {name} [--config FILE [--trust]] [--json] [--flag value ...]"
         if self.usage is not None:

@@ -14,6 +14,7 @@ from torch import nn
 from channels import Network
 from channels.validation import whole_number
 from solvers import Solution, Status
+from wirelessfl.codesign.choices import OPTIMIZED, Alternatives, Choice, Family, best_of
 from wirelessfl.codesign.curves import RoundsCurve
 from wirelessfl.codesign.designs import Design
 from wirelessfl.codesign.families import (
@@ -30,7 +31,7 @@ from wirelessfl.codesign.pilots import Pilots, pilot
 from wirelessfl.codesign.pilots.pilot import STEPS
 from wirelessfl.codesign.predicted import Interval, Prediction
 from wirelessfl.codesign.reports import Reports
-from wirelessfl.codesign.search import OPTIMIZED, Alternatives, Choice, Family, Search, best_of
+from wirelessfl.codesign.search import Search
 from wirelessfl.codesign.spaces import Space
 from wirelessfl.codesign.ways import AIR, UPLINKS_IN_ROUNDS, Way, ways
 from wirelessfl.config import Config

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from wirelessfl.codesign.choices import Choice
 from wirelessfl.codesign.closed_loop import ClosedLoop
 from wirelessfl.codesign.curves import RoundsCurve
 from wirelessfl.codesign.goals import Goal
 from wirelessfl.codesign.predicted import Prediction
 from wirelessfl.codesign.reports import Reports
-from wirelessfl.codesign.search import Choice
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
+from wirelessfl.codesign.choices import Choice
 from wirelessfl.codesign.goals import Goal
 from wirelessfl.codesign.reports import Reports
-from wirelessfl.codesign.search import Choice
 from wirelessfl.config import Config
 
 

@@ -10,14 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from channels.arrays import FloatArray
-from wirelessfl.codesign.search import (
-    EQUAL_MASKS,
-    WEIGHTS,
-    Alternatives,
-    Choice,
-    Search,
-    best_of,
-)
+from wirelessfl.codesign.choices import EQUAL_MASKS, Alternatives, Choice, best_of
+from wirelessfl.codesign.search import WEIGHTS, Search
 from wirelessfl.codesign.ways import EQUAL, WEIGHED
 
 

@@ -11,20 +11,25 @@ import numpy as np
 
 from channels import Access
 from channels.arrays import FloatArray
-from channels.streams import Stream
-from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.algorithms.hist import Hist
 from wirelessfl.codesign.certified import applies, certified
+from wirelessfl.codesign.choices import (
+    EQUAL_MASKS,
+    FIXED,
+    OPTIMIZED,
+    Alternatives,
+    Choice,
+    Family,
+    Shares,
+    noise_of,
+    order_of,
+)
 from wirelessfl.codesign.goals import Curve, Goal
-from wirelessfl.codesign.masks import SIZE_CAP, divides, fixed_shares, with_shares
+from wirelessfl.codesign.masks import SIZE_CAP, fixed_shares, with_shares
 from wirelessfl.codesign.round_costs import Costs, RoundCosts
 from wirelessfl.codesign.spaces import Space
 from wirelessfl.codesign.ways import DEADLINE, Way
-from wirelessfl.config import Config
-from wirelessfl.rounds.planner import Planner
 
-Shares = tuple[float, ...] | None
-EQUAL_MASKS, FIXED, OPTIMIZED = "equal", "fixed", "optimized each round"
 WEIGHTS = tuple(10.0**power for power in np.arange(-2.0, 3.1, 1.0))
 """Weights of energy that are tried, relative to that at which seconds and joules weigh the same."""
 FEW = 4
@@ -33,201 +38,6 @@ SEVERAL = 2
 """Designs, with the best weights by few draws, whose weights are refined with all draws."""
 TOLERANCE = 0.01
 """Relative accuracy of the best weight."""
-
-
-@dataclass(frozen=True, eq=False)
-class Family:
-    """Designs with one algorithm, whose trainings share a learning curve.
-
-    Args:
-        algorithm: name of the algorithm.
-        config: the settings of a run with it.
-        planner: plans its rounds.
-        curve: its number of rounds to a target.
-    """
-
-    algorithm: str
-    config: Config
-    planner: Planner
-    curve: Curve
-
-    @property
-    def sizes(self) -> bool:
-        """Whether mask sizes can be chosen: the curve must know how rounds depend on them."""
-        known = getattr(self.curve, "varies", ("largest",))
-        return "largest" in known and divides(self.planner.algorithm, self.planner.network.cells)
-
-    def edges(self, space: Space) -> tuple[int, ...]:
-        """The numbers of edge rounds of a space; with one server there are no edge rounds."""
-        return space.edge_rounds if self.planner.hierarchical else (1,)
-
-    def sample(self, clients: int | None, draws: int, name: str = "design") -> RoundCosts:
-        """A sample of its rounds, from a stream of its own.
-
-        Args:
-            clients: number of clients per round; None for all.
-            draws: number of rounds.
-            name: name of the stream; other names give other draws.
-        """
-        stream = Stream(self.config.run.seed).child(name)
-        participation = replace(self.planner.participation, per_round=clients)
-        planner = replace(self.planner, stream=stream, participation=participation)
-        return RoundCosts(planner, draws)
-
-
-@dataclass(frozen=True, eq=False)
-class Alternatives:
-    """Designs that differ in local steps and edge rounds only.
-
-    Args:
-        family: algorithm and learning curve.
-        clients: number of clients per round; None for all.
-        masks: how the sizes of the cells' submodels are chosen; empty for full models.
-        way: the uplink; with a deadline of rounds, each design has its own.
-        local_steps, edge_rounds: H and E.
-        shares: [H] shares of the cells; None for equal ones.
-        seconds, joules: [H, E], costs of a global round, sample averages.
-        largest: [H, E], largest submodel over an equal one.
-        rounds: [H, E], global rounds.
-        score: [H, E], what is minimised; inf where the goal is not met.
-    """
-
-    family: Family
-    clients: int | None
-    masks: str
-    way: Way
-    local_steps: tuple[int, ...]
-    edge_rounds: tuple[int, ...]
-    shares: tuple[Shares, ...]
-    seconds: FloatArray
-    joules: FloatArray
-    largest: FloatArray
-    rounds: FloatArray
-    score: FloatArray
-
-    def choice(self, h: int, e: int) -> Choice:
-        """One of the designs, by its place in the arrays."""
-        place = h, e
-        way = self.way
-        if way.deadline:
-            # No draw of the sample is late, but a rare one of the run may be.
-            way = way.ending(float(self.seconds[place]), lost=True)
-        return Choice(
-            self.family,
-            self.clients,
-            self.masks,
-            self.shares[h],
-            way,
-            self.local_steps[h],
-            self.edge_rounds[e],
-            float(self.seconds[place]),
-            float(self.joules[place]),
-            float(self.largest[place]),
-            float(self.rounds[place]),
-            float(self.score[place]),
-        )
-
-    def choices(self) -> Iterator[Choice]:
-        """All designs that meet the goal."""
-        for h, e in np.argwhere(np.isfinite(self.score)):
-            yield self.choice(int(h), int(e))
-
-    def best(self) -> Choice | None:
-        """The best design; None if none meets the goal."""
-        if not np.isfinite(self.score).any():
-            return None
-        h, e = np.unravel_index(int(self.score.argmin()), self.score.shape)
-        return self.choice(int(h), int(e))
-
-
-@dataclass(frozen=True, eq=False)
-class Choice:
-    """One design; fields as those of ``Alternatives``."""
-
-    family: Family
-    clients: int | None
-    masks: str
-    shares: Shares
-    way: Way
-    local_steps: int
-    edge_rounds: int
-    seconds: float
-    joules: float
-    largest: float
-    rounds: float
-    score: float
-
-    @property
-    def title(self) -> str:
-        """What has been chosen, in one line."""
-        some = "all clients" if self.clients is None else f"{self.clients} clients per round"
-        parts = [self.family.algorithm, f"H = {self.local_steps}", f"E = {self.edge_rounds}", some]
-        parts += [f"masks {self.mask_text}"] if self.masks else []
-        return ", ".join([*parts, self.way.title])
-
-    @property
-    def mask_text(self) -> str:
-        """The sizes of the masks."""
-        if self.shares is None:
-            return self.masks
-        return " : ".join(f"{share:.3g}" for share in self.shares)
-
-    def where(self, clients: int) -> dict[str, Any]:
-        """The arguments of a learning curve.
-
-        Args:
-            clients: number of clients of the network.
-        """
-        return {
-            "local_steps": self.local_steps,
-            "edge_rounds": self.edge_rounds,
-            "clients": clients if self.clients is None else self.clients,
-            "largest": self.largest,
-            **_noise(self.way),
-        }
-
-    def algorithm(self) -> Algorithm:
-        """The algorithm with the chosen mask sizes."""
-        own = self.family.planner.algorithm
-        if not isinstance(own, Hist):
-            return own
-        if self.masks == OPTIMIZED:
-            return replace(own, mask_sizes="optimized", mask_shares=None)
-        return with_shares(own, self.shares)
-
-    def costs(self, costs: RoundCosts) -> Costs:
-        """What its global rounds cost.
-
-        Args:
-            costs: a sample of the rounds of its family with its number of clients.
-        """
-        of = costs.with_algorithm(self.algorithm())
-        return of.of(self.way.uplink, [self.local_steps], [self.edge_rounds])
-
-    def of(self, alternatives: Alternatives) -> bool:
-        """Whether this is the best one of some designs."""
-        best = alternatives.best()
-        return best is not None and best.same(self)
-
-    def same(self, other: Choice) -> bool:
-        """Whether two designs are equal."""
-        mine, theirs = vars(self) | {"way": None}, vars(other) | {"way": None}
-        return mine == theirs and self.way == other.way
-
-    @property
-    def order(self) -> tuple[float, float, float]:
-        """Compares designs; costs that differ by rounding errors are equal, fewer joules win."""
-        digits = f"{self.score:.9g}"
-        return float(digits), self.rounds * self.joules, self.score
-
-
-def _order(choice: Choice) -> tuple[float, float, float]:
-    return choice.order
-
-
-def best_of(found: Sequence[Choice]) -> Choice | None:
-    """The best of some designs; None without any."""
-    return min(found, key=_order, default=None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -322,7 +132,7 @@ class Search:
         ways = [saving[0].weighing(even * weight) for weight in WEIGHTS]
         tried = [self._made(family, clients, masks, way, shares, few) for way in ways]
         best: dict[tuple[int, int], Choice] = {}
-        for choice in sorted((c for each in tried for c in each.choices()), key=_order):
+        for choice in sorted((c for each in tried for c in each.choices()), key=order_of):
             best.setdefault((choice.local_steps, choice.edge_rounds), choice)
         return [
             alone for choice in [*best.values()][:SEVERAL] for alone in self.finer(choice, costs)
@@ -379,7 +189,7 @@ class Search:
         Raises:
             ConfigError: a round has no price.
         """
-        where = self._where(costs, clients, local_steps, edge_rounds) | _noise(way)
+        where = self._where(costs, clients, local_steps, edge_rounds) | noise_of(way)
         parts = []
         for h, some in _runs(shares):
             of = costs
@@ -530,11 +340,6 @@ class Search:
         found: Costs = costs.of(uplink, steps, edges, deadline=limits)
         seconds, joules = found.means
         return seconds, joules, found.largest
-
-
-def _noise(way: Way) -> dict[str, float]:
-    """The argument of a learning curve for sums with errors; none without errors."""
-    return {"noise": way.noise} if way.noise else {}
 
 
 def _runs(shares: tuple[Shares, ...]) -> Iterator[tuple[slice, Shares]]:

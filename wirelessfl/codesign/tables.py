@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from wirelessfl.codesign.choices import OPTIMIZED, Choice
 from wirelessfl.codesign.predicted import Designed, Interval
-from wirelessfl.codesign.search import OPTIMIZED, Choice
 from wirelessfl.results.text import narrow, rendered
 
 

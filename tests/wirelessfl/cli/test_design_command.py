@@ -66,3 +66,12 @@ def test_wrong_flags_are_refused_before_any_pilot(further, message, capsys, tmp_
     assert message in error
     assert error.count("\n") == 1
     assert not [*tmp_path.iterdir()]
+
+
+@pytest.mark.parametrize("command", ["design", "pilot"])
+def test_help_lists_the_arguments_of_the_command_itself(command, capsys):
+    with pytest.raises(SystemExit):
+        main([command, "hist", "--help"])
+    own = capsys.readouterr().out.partition(f"\n{command}:\n")[2].partition("\nalgorithm hist:")[0]
+    assert "--pilots N" in own
+    assert "--lr" not in own

@@ -1,0 +1,225 @@
+"""Designs that are compared: their settings, costs, rounds and scores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from channels.arrays import FloatArray
+from channels.streams import Stream
+from wirelessfl.algorithms.base import Algorithm
+from wirelessfl.algorithms.hist import Hist
+from wirelessfl.codesign.goals import Curve
+from wirelessfl.codesign.masks import divides, with_shares
+from wirelessfl.codesign.round_costs import Costs, RoundCosts
+from wirelessfl.codesign.spaces import Space
+from wirelessfl.codesign.ways import Way
+from wirelessfl.config import Config
+from wirelessfl.rounds.planner import Planner
+
+Shares = tuple[float, ...] | None
+EQUAL_MASKS, FIXED, OPTIMIZED = "equal", "fixed", "optimized each round"
+
+
+@dataclass(frozen=True, eq=False)
+class Family:
+    """Designs with one algorithm, whose trainings share a learning curve.
+
+    Args:
+        algorithm: name of the algorithm.
+        config: the settings of a run with it.
+        planner: plans its rounds.
+        curve: its number of rounds to a target.
+    """
+
+    algorithm: str
+    config: Config
+    planner: Planner
+    curve: Curve
+
+    @property
+    def sizes(self) -> bool:
+        """Whether mask sizes can be chosen: the curve must know how rounds depend on them."""
+        known = getattr(self.curve, "varies", ("largest",))
+        return "largest" in known and divides(self.planner.algorithm, self.planner.network.cells)
+
+    def edges(self, space: Space) -> tuple[int, ...]:
+        """The numbers of edge rounds of a space; with one server there are no edge rounds."""
+        return space.edge_rounds if self.planner.hierarchical else (1,)
+
+    def sample(self, clients: int | None, draws: int, name: str = "design") -> RoundCosts:
+        """A sample of its rounds, from a stream of its own.
+
+        Args:
+            clients: number of clients per round; None for all.
+            draws: number of rounds.
+            name: name of the stream; other names give other draws.
+        """
+        stream = Stream(self.config.run.seed).child(name)
+        participation = replace(self.planner.participation, per_round=clients)
+        planner = replace(self.planner, stream=stream, participation=participation)
+        return RoundCosts(planner, draws)
+
+
+@dataclass(frozen=True, eq=False)
+class Alternatives:
+    """Designs that differ in local steps and edge rounds only.
+
+    Args:
+        family: algorithm and learning curve.
+        clients: number of clients per round; None for all.
+        masks: how the sizes of the cells' submodels are chosen; empty for full models.
+        way: the uplink; with a deadline of rounds, each design has its own.
+        local_steps, edge_rounds: H and E.
+        shares: [H] shares of the cells; None for equal ones.
+        seconds, joules: [H, E], costs of a global round, sample averages.
+        largest: [H, E], largest submodel over an equal one.
+        rounds: [H, E], global rounds.
+        score: [H, E], what is minimised; inf where the goal is not met.
+    """
+
+    family: Family
+    clients: int | None
+    masks: str
+    way: Way
+    local_steps: tuple[int, ...]
+    edge_rounds: tuple[int, ...]
+    shares: tuple[Shares, ...]
+    seconds: FloatArray
+    joules: FloatArray
+    largest: FloatArray
+    rounds: FloatArray
+    score: FloatArray
+
+    def choice(self, h: int, e: int) -> Choice:
+        """One of the designs, by its place in the arrays."""
+        place = h, e
+        way = self.way
+        if way.deadline:
+            # No draw of the sample is late, but a rare one of the run may be.
+            way = way.ending(float(self.seconds[place]), lost=True)
+        return Choice(
+            self.family,
+            self.clients,
+            self.masks,
+            self.shares[h],
+            way,
+            self.local_steps[h],
+            self.edge_rounds[e],
+            float(self.seconds[place]),
+            float(self.joules[place]),
+            float(self.largest[place]),
+            float(self.rounds[place]),
+            float(self.score[place]),
+        )
+
+    def choices(self) -> Iterator[Choice]:
+        """All designs that meet the goal."""
+        for h, e in np.argwhere(np.isfinite(self.score)):
+            yield self.choice(int(h), int(e))
+
+    def best(self) -> Choice | None:
+        """The best design; None if none meets the goal."""
+        if not np.isfinite(self.score).any():
+            return None
+        h, e = np.unravel_index(int(self.score.argmin()), self.score.shape)
+        return self.choice(int(h), int(e))
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """One design; fields as those of ``Alternatives``."""
+
+    family: Family
+    clients: int | None
+    masks: str
+    shares: Shares
+    way: Way
+    local_steps: int
+    edge_rounds: int
+    seconds: float
+    joules: float
+    largest: float
+    rounds: float
+    score: float
+
+    @property
+    def title(self) -> str:
+        """What has been chosen, in one line."""
+        some = "all clients" if self.clients is None else f"{self.clients} clients per round"
+        parts = [self.family.algorithm, f"H = {self.local_steps}", f"E = {self.edge_rounds}", some]
+        parts += [f"masks {self.mask_text}"] if self.masks else []
+        return ", ".join([*parts, self.way.title])
+
+    @property
+    def mask_text(self) -> str:
+        """The sizes of the masks."""
+        if self.shares is None:
+            return self.masks
+        return " : ".join(f"{share:.3g}" for share in self.shares)
+
+    def where(self, clients: int) -> dict[str, Any]:
+        """The arguments of a learning curve.
+
+        Args:
+            clients: number of clients of the network.
+        """
+        return {
+            "local_steps": self.local_steps,
+            "edge_rounds": self.edge_rounds,
+            "clients": clients if self.clients is None else self.clients,
+            "largest": self.largest,
+            **noise_of(self.way),
+        }
+
+    def algorithm(self) -> Algorithm:
+        """The algorithm with the chosen mask sizes."""
+        own = self.family.planner.algorithm
+        if not isinstance(own, Hist):
+            return own
+        if self.masks == OPTIMIZED:
+            return replace(own, mask_sizes="optimized", mask_shares=None)
+        return with_shares(own, self.shares)
+
+    def costs(self, costs: RoundCosts) -> Costs:
+        """What its global rounds cost.
+
+        Args:
+            costs: a sample of the rounds of its family with its number of clients.
+        """
+        of = costs.with_algorithm(self.algorithm())
+        return of.of(self.way.uplink, [self.local_steps], [self.edge_rounds])
+
+    def of(self, alternatives: Alternatives) -> bool:
+        """Whether this is the best one of some designs."""
+        best = alternatives.best()
+        return best is not None and best.same(self)
+
+    def same(self, other: Choice) -> bool:
+        """Whether two designs are equal."""
+        mine, theirs = vars(self) | {"way": None}, vars(other) | {"way": None}
+        return mine == theirs and self.way == other.way
+
+    @property
+    def order(self) -> tuple[float, float, float]:
+        """Compares designs; costs that differ by rounding errors are equal, fewer joules win."""
+        digits = f"{self.score:.9g}"
+        return float(digits), self.rounds * self.joules, self.score
+
+
+def order_of(choice: Choice) -> tuple[float, float, float]:
+    """Sorts designs, the best first."""
+    return choice.order
+
+
+def best_of(found: Sequence[Choice]) -> Choice | None:
+    """The best of some designs; None without any."""
+    return min(found, key=order_of, default=None)
+
+
+def noise_of(way: Way) -> dict[str, float]:
+    """The argument of a learning curve for sums with errors; none without errors."""
+    return {"noise": way.noise} if way.noise else {}
