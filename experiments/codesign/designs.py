@@ -130,7 +130,7 @@ def pilots(evidence: Evidence) -> dict[tuple[str, str, int], list[StoredRun]]:
 def make(
     evidence: Evidence, known: Iterable[Made], show: Callable[[str], None] = lambda text: None
 ) -> Iterator[Made]:
-    """The designs of all data sets, networks and seeds with all pilots.
+    """The designs of all data sets, networks and seeds, among the algorithms with all pilots.
 
     Args:
         evidence: stored runs of the grid and of ``masks``.
@@ -140,9 +140,11 @@ def make(
     done = {one[:3]: one for one in known}
     found = pilots(evidence)
     for dataset, seed in dict.fromkeys((dataset, seed) for dataset, _, seed in found):
-        runs = {name: found.get((dataset, name, seed)) for name in ALGORITHMS}
-        if None in runs.values():
-            continue
+        runs = {
+            name: found[dataset, name, seed]
+            for name in ALGORITHMS
+            if (dataset, name, seed) in found
+        }
         target, curves = TARGETS[dataset], {}
         for network in NETWORKS:
             if (dataset, network, seed) in done:
@@ -151,7 +153,7 @@ def make(
             if not curves:
                 targets = [share * target for share in SHARES]
                 curves = {
-                    name: wirelessfl.fit_rounds(some or [], targets, bootstrap=BOOTSTRAP)
+                    name: wirelessfl.fit_rounds(some, targets, bootstrap=BOOTSTRAP)
                     for name, some in runs.items()
                 }
             case = next(
@@ -160,9 +162,9 @@ def make(
                 if (case["dataset"], case["algorithm"]) == (dataset, "hist")
             )
             config = over(case.config(seed), network, SLOTS)
-            design = wirelessfl.design(config, target=target, among=ALGORITHMS, curve=curves).value
+            design = wirelessfl.design(config, target=target, among=[*runs], curve=curves).value
             assert design is not None
-            every = [run for some in runs.values() for run in some or []]
+            every = [run for some in runs.values() for run in some]
             yield Made(
                 dataset,
                 network,
