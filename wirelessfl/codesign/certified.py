@@ -19,10 +19,11 @@ from solvers.access.cells import cell_rows
 from wirelessfl.algorithms.hist import Hist
 from wirelessfl.codesign.goals import Goal
 from wirelessfl.codesign.masks import divides, with_shares
-from wirelessfl.codesign.round_costs import RoundCosts, sizes_of
+from wirelessfl.codesign.round_costs import RoundCosts
 from wirelessfl.codesign.spaces import Space
 from wirelessfl.errors import ConfigError
 from wirelessfl.rounds.mask_sizes import mask_size_problem
+from wirelessfl.submodels import sizes_of
 from wirelessfl.submodels.partition import even_sizes
 
 MOST = 40
