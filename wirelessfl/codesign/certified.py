@@ -1,9 +1,8 @@
 """Designs with a proven bound: OFDMA with the best bands, powers and clocks, in rounds.
 
 ``solvers.optimize_rounds`` chooses local steps, edge rounds and mask sizes together with bands,
-powers, clocks and ends of every draw of the sample. What it leaves out (downloads, and the part of
-the backhaul that depends on mask sizes) only adds seconds, so that its bound holds for the costs
-of the rounds, too.
+powers, clocks and ends of every draw of the sample. Downloads and backhaul are in proportion to the
+lengths of submodels, and are part of its problem.
 """
 
 from __future__ import annotations
@@ -20,10 +19,11 @@ from solvers.access.cells import cell_rows
 from wirelessfl.algorithms.hist import Hist
 from wirelessfl.codesign.goals import Goal
 from wirelessfl.codesign.masks import divides, with_shares
-from wirelessfl.codesign.round_costs import RoundCosts, sizes_of
+from wirelessfl.codesign.round_costs import RoundCosts
 from wirelessfl.codesign.spaces import Space
 from wirelessfl.errors import ConfigError
 from wirelessfl.rounds.mask_sizes import mask_size_problem
+from wirelessfl.submodels import sizes_of
 from wirelessfl.submodels.partition import even_sizes
 
 MOST = 40
@@ -212,10 +212,13 @@ def _clients(costs: RoundCosts, sizes: Sizes) -> dict[str, Any]:
             found.setdefault(name, []).append(np.broadcast_to(rows, (blocks, *rows.shape[-2:])))
         bands = np.broadcast_to(network.bandwidth_hz, (blocks, network.cells))
         found.setdefault("bandwidth_hz", []).append(bands)
-        # Without the parts that depend on the size: a lower bound.
-        length = sizes.offset if sizes.total is not None else sizes.slope
-        extra = pricing.backhaul_seconds(np.full((blocks, network.cells), length))
-        found.setdefault("extra_seconds", []).append(extra)
+        for load, length, end in ((rest, sizes.offset, ""), (unit, sizes.slope, "_per_unit")):
+            each = np.broadcast_to(load.start_seconds, network.clients)
+            start = np.maximum(network.over_cells(np.maximum, each), 0.0)  # -inf in empty cells
+            extra = pricing.backhaul_seconds(np.full(network.cells, length))
+            for name, seconds in (("start_seconds", start), ("extra_seconds", extra)):
+                rows = np.broadcast_to(seconds, (blocks, network.cells))
+                found.setdefault(f"{name}{end}", []).append(rows)
     return {name: np.concatenate(_padded(parts)) for name, parts in found.items()}
 
 

@@ -22,6 +22,8 @@ from wirelessfl.rounds.planner import Planner
 
 Shares = tuple[float, ...] | None
 EQUAL_MASKS, FIXED, OPTIMIZED = "equal", "fixed", "optimized each round"
+EQUAL = 1e-9
+"""Relative difference of scores that rounding errors explain."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +81,7 @@ class Alternatives:
         largest: [H, E], largest submodel over an equal one.
         rounds: [H, E], global rounds.
         score: [H, E], what is minimised; inf where the goal is not met.
+        tie: [H, E], what is minimised among designs with equal scores.
     """
 
     family: Family
@@ -93,6 +96,7 @@ class Alternatives:
     largest: FloatArray
     rounds: FloatArray
     score: FloatArray
+    tie: FloatArray
 
     def choice(self, h: int, e: int) -> Choice:
         """One of the designs, by its place in the arrays."""
@@ -114,6 +118,7 @@ class Alternatives:
             float(self.largest[place]),
             float(self.rounds[place]),
             float(self.score[place]),
+            float(self.tie[place]),
         )
 
     def choices(self) -> Iterator[Choice]:
@@ -125,7 +130,11 @@ class Alternatives:
         """The best design; None if none meets the goal."""
         if not np.isfinite(self.score).any():
             return None
-        h, e = np.unravel_index(int(self.score.argmin()), self.score.shape)
+        least = self.score.min()
+        equal = self.score <= least + EQUAL * abs(least)
+        tie = np.where(equal & ~np.isnan(self.tie), self.tie, np.inf)
+        place = np.lexsort((self.score.ravel(), tie.ravel(), ~equal.ravel()))[0]
+        h, e = np.unravel_index(int(place), self.score.shape)
         return self.choice(int(h), int(e))
 
 
@@ -145,6 +154,7 @@ class Choice:
     largest: float
     rounds: float
     score: float
+    tie: float
 
     @property
     def title(self) -> str:
@@ -205,9 +215,9 @@ class Choice:
 
     @property
     def order(self) -> tuple[float, float, float]:
-        """Compares designs; costs that differ by rounding errors are equal, fewer joules win."""
+        """Compares designs; scores that differ by rounding errors are equal, see ``Goal.tie``."""
         digits = f"{self.score:.9g}"
-        return float(digits), self.rounds * self.joules, self.score
+        return float(digits), self.tie, self.score
 
 
 def order_of(choice: Choice) -> tuple[float, float, float]:

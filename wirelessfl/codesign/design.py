@@ -48,7 +48,9 @@ PROVEN = 1e-4
 """Largest relative gap of an optimal design."""
 PREFERRED = 0.01
 """A design without a bound must be better than the best one with a bound by this part."""
-FITTED = "for the fitted number of rounds"
+SLIGHT = 1e-6
+"""Relative differences that are not worth telling."""
+FITTED = "for the fitted number of rounds, rounded up"
 LONGER = 2.0
 """Limit on the rounds of a designed run, relative to the predicted ones."""
 
@@ -82,14 +84,16 @@ def design(
     A design is an algorithm, the numbers of local steps H, of edge rounds E and of clients per
     round, fixed mask sizes (HIST), and an uplink with its allocation of bands, powers and clocks.
     The global rounds R to the target are those of learning curves that are fitted to pilots, on
-    validation data; test data are not read. Seconds and joules of a global round are means over a
+    validation data; test data are not read. They are rounded up to whole rounds with an evaluation,
+    at which a run ends. Seconds and joules of a global round are means over a
     sample of rounds, which the planner of the run plans: downloads and backhaul count. The
     objective is R x (w_T seconds + w_E joules).
 
     Over OFDMA with bands, powers and clocks of the least cost, ``solvers.optimize_rounds`` chooses
     H, E and mask sizes, and proves a bound on the objective, for the fitted R. Time division, equal
     bands, sums over the air, and masks that are optimized in each round are compared one by one. A
-    design with a bound is preferred to one that is better by less than 1 %.
+    design with a bound is preferred to one without that is better by less than 1 %; the solution's
+    message says so.
 
     >>> import wirelessfl
     >>> def scores(steps):
@@ -158,7 +162,8 @@ def design(
         target = settings.evaluation.target
     if max_seconds is None:
         max_seconds = settings.training.max_seconds
-    goal = Goal.of(target, objective, max_seconds, max_client_joules)
+    every = settings.evaluation.eval_every or 1
+    goal = Goal.of(target, objective, max_seconds, max_client_joules, every)
     base = base_config(settings)
     named = {name: with_algorithm(base, name) for name in names_of(among, base)}
     planners = {name: plan_without_data(each, given).planner for name, each in named.items()}
@@ -217,16 +222,23 @@ def design(
         reports=Reports(search, [*found, *others], best),
     )
     wall = time.perf_counter() - started
-    if best.way.noise:
-        return _solution(made, math.nan, wall, bound)
     known = any(best.of(each) for each in proven)
-    if not known and (best.way.decides or any(family.sizes for family in families)):
-        return _solution(made, math.nan, wall, bound)
-    return _solution(made, bound, wall)
+    sized = best.way.decides or any(family.sizes for family in families)
+    covered = not best.way.noise and (known or not sized)
+    return _solution(made, bound, wall, covered, _least_of(proven), _least_of([*found, *others]))
+
+
+def _least_of(found: Sequence[Alternatives]) -> Choice | None:
+    return best_of([choice for each in found if (choice := each.best()) is not None])
 
 
 def _solution(
-    made: Design, bound: float, wall: float, over_ofdma: float = math.nan
+    made: Design,
+    bound: float,
+    wall: float,
+    covered: bool,
+    known: Choice | None,
+    least: Choice | None,
 ) -> Solution[Design]:
     """The design with its certificate, which is one for the fitted learning curve.
 
@@ -234,25 +246,39 @@ def _solution(
 
     Args:
         made: the design.
-        bound: proven bound on the costs over OFDMA; NaN if it does not cover the design.
+        bound: proven bound on the costs over OFDMA; NaN without one.
         wall: wall-clock seconds.
-        over_ofdma: a bound that does not.
+        covered: whether the bound covers the design.
+        known: the best design that it covers.
+        least: the best design, with or without a bound.
     """
     score = made.choice.score
-    if math.isnan(bound):
+    if math.isnan(bound) or not covered:
         value = score if made.goal.target is not None else -score
         text = f"{FITTED}; the best of all designs that have been compared"
         if made.choice.way.noise:
             text += ", with precoders and beamformers of the settings"
-        if math.isfinite(over_ofdma):
-            text += f"; with fixed mask sizes, none over ofdma has less than {over_ofdma:.6g}"
-        return Solution(made, value, bound, bound, Status.FEASIBLE, "enumeration", wall, text)
+        if math.isfinite(bound) and known is not None:
+            text += (
+                f"; with fixed mask sizes, none over ofdma{_ends_of(made.goal)} has less than "
+                f"{bound:.6g}, and the best has {known.score:.6g}"
+            )
+        nan = math.nan
+        return Solution(made, value, nan, nan, Status.FEASIBLE, "enumeration", wall, text)
     bound = min(bound, score)
     gap = (score - bound) / score
-    limits = " with one deadline for all rounds" if made.goal.max_seconds is not None else ""
-    text = f"{FITTED}; the bound is that of designs over ofdma{limits}; others have been compared"
+    text = f"{FITTED}; the bound is that of designs over ofdma{_ends_of(made.goal)}"
+    text += "; others have been compared"
+    if least is not None and least.score < score * (1 - SLIGHT):
+        less = 100 * (1 - least.score / score)
+        text += f", of which one without a bound has {less:.2g} % less ({least.title})"
     status = Status.of_gap(gap, PROVEN)
     return Solution(made, score, bound, gap, status, "optimize_rounds", wall, text)
+
+
+def _ends_of(goal: Goal) -> str:
+    """The restriction on the ends of rounds with which a bound holds; empty if there is none."""
+    return "" if goal.max_seconds is None else " with one deadline for all rounds"
 
 
 def _several(numbers: Sequence[int], given: Any) -> Sequence[int] | None:
@@ -322,7 +348,8 @@ def _best(
     """The best design, and those that have been added to find it.
 
     A design with a bound is preferred if it is nearly as good as one with masks, powers or clocks
-    that have only been compared.
+    that have only been compared. It is never worse than its bound allows: the bound does not cover
+    what is better by more than its gap, such as masks that are optimized in each round.
     """
     added: list[Alternatives] = []
     best = best_of([choice for each in found if (choice := each.best()) is not None])
@@ -351,13 +378,16 @@ def _predicted(goal: Goal, best: Choice, draws: int) -> Prediction:
     accuracy, curve = goal.target, best.family.curve
     if accuracy is None:
         rounds = float(goal.rounds(curve, np.array(seconds), np.array(joules), **where))
-        low = high = rounds
+        low = high = rounds = max(rounds, 1.0)
         accuracy = float(curve.accuracy(rounds, **where))
     else:
-        low, high = _ends(curve, accuracy, rounds, **where)
+        low, high = (float(goal.whole(end)) for end in _ends(curve, accuracy, rounds, **where))
+    times = [end * seconds for end in (rounds, low, high)]
+    if goal.target is None and goal.max_seconds is not None:
+        times = [np.float64(goal.max_seconds)] * 3  # the run ends in the middle of a round
     return Prediction(
         Interval(rounds, low, high),
-        Interval(rounds * seconds, low * seconds, high * seconds),
+        Interval(*times),
         Interval(rounds * joules, low * joules, high * joules),
         accuracy,
         best.rounds * best.seconds,

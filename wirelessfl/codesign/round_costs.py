@@ -21,7 +21,7 @@ from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.rounds.participants import Participants
 from wirelessfl.rounds.plan import Plan
 from wirelessfl.rounds.planner import Planner
-from wirelessfl.submodels import Submodels
+from wirelessfl.submodels import Submodels, largest_part
 from wirelessfl.uplinks import Uplink
 from wirelessfl.uplinks.checked import serving
 from wirelessfl.uplinks.tdma import Tdma
@@ -256,22 +256,3 @@ def _served(
         seconds = access.seconds(load, draws)
         return np.broadcast_to(seconds, shape), np.full(shape, np.nan), late
     return np.broadcast_to(service.seconds, shape), np.broadcast_to(service.joules, shape), late
-
-
-def largest_part(submodels: Submodels) -> float:
-    """The largest submodel of cells relative to equal ones, m = max_j p_j N; 1 for full models.
-
-    Sizes that differ by one neuron, because neurons are not a multiple of cells, are equal ones.
-    """
-    sizes = sizes_of(submodels)
-    if not sizes or max(sizes) - min(sizes) <= 1:
-        return 1.0
-    return max(sizes) * len(sizes) / sum(sizes)
-
-
-def sizes_of(submodels: Submodels) -> list[int]:
-    """Number of neurons of each cell in the widest partitioned layer; empty for full models."""
-    if submodels.neurons is None or not submodels.layers:
-        return []
-    widest = max(range(len(submodels.layers)), key=lambda i: submodels.layers[i].width)
-    return [len(numbers[widest]) for numbers in submodels.neurons]

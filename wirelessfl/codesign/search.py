@@ -205,10 +205,13 @@ class Search:
         seconds, joules, largest = (np.concatenate(part) for part in zip(*parts, strict=True))
         with np.errstate(invalid="ignore"):
             rounds = self.goal.rounds(family.curve, seconds, joules, largest=largest, **where)
-            score = self.goal.score(family.curve, rounds, seconds, joules, largest=largest, **where)
+            score, tie = (
+                rate(family.curve, rounds, seconds, joules, largest=largest, **where)
+                for rate in (self.goal.score, self.goal.tie)
+            )
         return Alternatives(
             family, clients, masks, way, local_steps, edge_rounds, shares,
-            seconds, joules, largest, rounds, score,
+            seconds, joules, largest, rounds, score, tie,
         )  # fmt: skip
 
     def certified(self, families: Sequence[Family]) -> tuple[list[Alternatives], float]:
@@ -234,7 +237,7 @@ class Search:
                     costs = costs.with_algorithm(with_shares(costs.planner.algorithm, None))
                 where = self._where(costs, clients, self.space.local_steps, edges)
                 assert self.goal.target is not None
-                rounds = partial(family.curve.rounds, self.goal.target, **where)
+                rounds = partial(self.goal.rounds_to, self.goal.target, family.curve, **where)
                 space = replace(self.space, edge_rounds=edges)
                 best = certified(costs, self.goal, space, rounds, vary=family.sizes)
                 if best is None:
@@ -324,7 +327,7 @@ class Search:
         assert self.goal.target is not None
         assert self.goal.max_seconds is not None
         some = {**where, "local_steps": np.array(steps)[:, None]}
-        rounds = curve.rounds(self.goal.target, largest=costs.largest, **some)
+        rounds = self.goal.rounds_to(self.goal.target, curve, largest=costs.largest, **some)
         limits = self.goal.max_seconds / np.broadcast_to(rounds, (len(steps), len(edges)))
         return np.asarray(np.where(limits > 0, limits, 1e-9))
 

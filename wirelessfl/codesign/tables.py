@@ -6,14 +6,17 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from wirelessfl.codesign.choices import OPTIMIZED, Choice
+from wirelessfl.codesign.choices import EQUAL, OPTIMIZED, Choice
 from wirelessfl.codesign.predicted import Designed, Interval
 from wirelessfl.results.text import narrow, rendered
 
 
 def design_table(design: Designed) -> str:
     """See ``Design.table``."""
-    parts = [chosen_table(design), _predicted(design), bought_table(design), _runners_up(design)]
+    parts = [chosen_table(design), _predicted(design)]
+    if limit := _limit(design):
+        parts.append(limit)
+    parts += [bought_table(design), _runners_up(design)]
     front = design.reports.front
     if front:
         parts.append(_front(design, front))
@@ -56,6 +59,18 @@ def _interval(found: Interval) -> list[str]:
     if found.low == found.high:
         return [f"{found.value:.4g}", ""]
     return [f"{found.value:.4g}", f"{found.low:.4g} to {found.high:.4g}"]
+
+
+def _limit(design: Designed) -> str:
+    """Which target limits the most accuracy within a budget; empty if none does."""
+    goal = design.goal
+    top = goal.most(design.choice.family.curve)
+    if goal.target is not None or top is None or -design.choice.score < top * (1 - EQUAL):
+        return ""
+    return (
+        f"{top:.4g} is the highest accuracy of the learning curve: of the designs that reach it "
+        f"within\n{goal.limits}, this one needs the least of that. Longer pilots may tell more."
+    )
 
 
 def bought_table(design: Designed) -> str:
