@@ -17,7 +17,7 @@ from wirelessfl.algorithms.context import RoundContext
 from wirelessfl.algorithms.scaled import Scaled
 from wirelessfl.errors import ConfigError
 from wirelessfl.submodels import ClientSubmodels, check_weight_coverage
-from wirelessfl.submodels.budgets import dealt_capacities, levels_of
+from wirelessfl.submodels.budgets import dealt_capacities, levels_of, mean_reciprocal
 from wirelessfl.submodels.masks import Dealing, Masks, check_coverage, deal_masks
 
 Budget = Literal["width", "bytes", "flops", "deadline", "fastest"]
@@ -293,6 +293,13 @@ class Adaptive(Scaled, Narrow):
                 "clients_per_round."
             )
         return float(solution.objective)
+
+
+def reciprocal_width(algorithm: Algorithm, clients: int) -> float:
+    """Mean of 1/width over the clients; 1 without widths, or if they are not given as ratios."""
+    if not isinstance(algorithm, Adaptive) or algorithm.budget != "width":
+        return 1.0
+    return mean_reciprocal(algorithm.widths or algorithm.capacities, clients)
 
 
 def deal(
