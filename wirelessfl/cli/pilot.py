@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from wirelessfl.codesign.pilots import Pilots
     from wirelessfl.config import Config
 
-FLAGS = ("pilots", "steps", "unequal_masks", "air_snr_db", "jobs", "out")
+FLAGS = ("pilots", "steps", "unequal_masks", "narrower_widths", "air_snr_db", "jobs", "out")
 """Arguments that are not settings of a run."""
 LISTS = {
     "local_steps": "local_steps",
@@ -37,7 +37,7 @@ COLUMNS = {
     "local_steps": ("H", "d"),
     "edge_rounds": ("E", "d"),
     "clients": ("K", "d"),
-    "largest": ("mask", ".3g"),
+    "largest": ("m", ".3g"),
     "snr_db": ("SNR dB", "g"),
     "rounds": ("rounds", "d"),
     "validation_accuracy": ("best val.", ".3f"),
@@ -63,8 +63,9 @@ def add_pilot(subparsers: Any) -> Parser:
         "they are stored in --out (default: runs/pilots) and read if they exist. --pilots N sets "
         "the number of pilots over H and E (default: 8), --steps N the local steps of a client up "
         "to the last round (default: 4000), and --jobs N the number of concurrent runs (default: "
-        "1). --unequal-masks adds pilots of hist with submodels of unequal size, and --air-snr-db "
-        "0,10 adds pilots over the air.",
+        "1). --unequal-masks adds pilots of hist with submodels of unequal size, --narrower-widths "
+        "pilots of ra-fed and others with narrower submodels, and --air-snr-db 0,10 pilots over "
+        "the air.",
         allow_abbrev=False,
         add_help=False,
     )
@@ -80,6 +81,12 @@ def add_pilot_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--jobs", type=int, metavar="N", help="concurrent runs (default: 1)")
     parser.add_argument(
         "--unequal-masks", action="store_true", help="add pilots of hist with unequal submodels"
+    )
+    parser.add_argument(
+        "--narrower-widths",
+        action="store_true",
+        help="add pilots with narrower submodels of clients, e.g. of ra-fed; all others train full "
+        "models",
     )
     parser.add_argument(
         "--air-snr-db", metavar="X,...", help="add pilots over the air with these SNR, dB"
@@ -157,7 +164,7 @@ def _options(lists: Mapping[str, Sequence[str]], arguments: argparse.Namespace) 
         found["count"] = arguments.pilots
     if arguments.steps is not None:
         found["steps"] = arguments.steps
-    return found | {"masks": arguments.unequal_masks}
+    return found | {"masks": arguments.unequal_masks, "widths": arguments.narrower_widths}
 
 
 def _number(name: str, word: str) -> int | float:

@@ -17,6 +17,7 @@ from channels.arrays import FloatArray
 from solvers import optimize_rounds
 from solvers.access.cells import cell_rows
 from wirelessfl.algorithms.hist import Hist
+from wirelessfl.algorithms.narrow import Adaptive
 from wirelessfl.codesign.goals import Goal
 from wirelessfl.codesign.masks import divides, with_shares
 from wirelessfl.codesign.round_costs import RoundCosts
@@ -91,7 +92,7 @@ def certified(
     Raises:
         ConfigError: an argument is outside the range of the solver.
     """
-    if not costs.batched:
+    if not costs.batched or isinstance(costs.planner.algorithm, Adaptive):
         return None
     sizes = _sizes(costs, vary)
     if sizes is None:

@@ -29,11 +29,13 @@ from wirelessfl.codesign.masks import divides
 from wirelessfl.codesign.over_the_air import air_table, air_way, check_noise, pilot_config
 from wirelessfl.codesign.pilots import Pilots, pilot
 from wirelessfl.codesign.pilots.pilot import STEPS
+from wirelessfl.codesign.pilots.widths import states_widths, widths_kept
 from wirelessfl.codesign.predicted import Interval, Prediction
 from wirelessfl.codesign.reports import Reports
 from wirelessfl.codesign.search import Search
 from wirelessfl.codesign.spaces import Space
 from wirelessfl.codesign.ways import AIR, UPLINKS_IN_ROUNDS, Way, ways
+from wirelessfl.codesign.widths import WIDTHS, width_settings
 from wirelessfl.config import Config
 from wirelessfl.data import Data
 from wirelessfl.errors import ConfigError
@@ -82,18 +84,19 @@ def design(
     """Choose how to train over a network: for a target at the least cost, or within a budget.
 
     A design is an algorithm, the numbers of local steps H, of edge rounds E and of clients per
-    round, fixed mask sizes (HIST), and an uplink with its allocation of bands, powers and clocks.
-    The global rounds R to the target are those of learning curves that are fitted to pilots, on
-    validation data; test data are not read. They are rounded up to whole rounds with an evaluation,
-    at which a run ends. Seconds and joules of a global round are means over a
-    sample of rounds, which the planner of the run plans: downloads and backhaul count. The
-    objective is R x (w_T seconds + w_E joules).
+    round, fixed mask sizes (HIST) or widths of the clients' submodels (RA-Fed, RAM-Fed, HeteroFL,
+    FedRolex; unless the settings state them), and an uplink with its allocation of bands, powers
+    and clocks. The global rounds R to the target are those of learning curves that are fitted to
+    pilots, on validation data; test data are not read. They are rounded up to whole rounds with an
+    evaluation, at which a run ends. Seconds and joules of a global round are means over a sample of
+    rounds, which the planner of the run plans: downloads and backhaul count. The objective is
+    R x (w_T seconds + w_E joules).
 
     Over OFDMA with bands, powers and clocks of the least cost, ``solvers.optimize_rounds`` chooses
     H, E and mask sizes, and proves a bound on the objective, for the fitted R. Time division, equal
-    bands, sums over the air, and masks that are optimized in each round are compared one by one. A
-    design with a bound is preferred to one without that is better by less than 1 %; the solution's
-    message says so.
+    bands, sums over the air, masks that are optimized in each round, and widths are compared one by
+    one. A design with a bound is preferred to one without that is better by less than 1 %; the
+    solution's message says so.
 
     >>> import wirelessfl
     >>> def scores(steps):
@@ -152,7 +155,7 @@ def design(
         DataError: data are missing or unsuitable.
     """
     started = time.perf_counter()
-    count = _draws(draws)
+    count, asked = _draws(draws), config
     names = [uplinks] if isinstance(uplinks, str) else list(uplinks)
     check_objects(model=model)
     config, network = naming_network(config, network)
@@ -166,6 +169,11 @@ def design(
     goal = Goal.of(target, objective, max_seconds, max_client_joules, every)
     base = base_config(settings)
     named = {name: with_algorithm(base, name) for name in names_of(among, base)}
+    free = {
+        name
+        for name, each in named.items()
+        if not states_widths(asked) and widths_kept(each) is None
+    }
     planners = {name: plan_without_data(each, given).planner for name, each in named.items()}
     number = next(iter(planners.values())).network.clients
     space = Space.of(base, local_steps, edge_rounds, clients, number)
@@ -187,6 +195,7 @@ def design(
             if len(space.clients) > 1
             else (),
             masks=divides(algorithm, cells),
+            widths=name in free,
             snr_db=snr_db,
             count=pilots,
             steps=pilot_steps,
@@ -203,7 +212,9 @@ def design(
     curves, runs = _curves(curve, named, trained)
     if air is not None:
         check_noise(curves)
-    families = [Family(name, named[name], planners[name], curves[name]) for name in named]
+    families = [
+        Family(name, named[name], planners[name], curves[name], free=name in free) for name in named
+    ]
     search = Search(goal, space, among_ways, count)
     found = search.alternatives(families)
     proven, bound = search.certified(families)
@@ -223,7 +234,7 @@ def design(
     )
     wall = time.perf_counter() - started
     known = any(best.of(each) for each in proven)
-    sized = best.way.decides or any(family.sizes for family in families)
+    sized = best.way.decides or any(family.sizes or family.widths for family in families)
     covered = not best.way.noise and (known or not sized)
     return _solution(made, bound, wall, covered, _least_of(proven), _least_of([*found, *others]))
 
@@ -256,6 +267,8 @@ def _solution(
     if math.isnan(bound) or not covered:
         value = score if made.goal.target is not None else -score
         text = f"{FITTED}; the best of all designs that have been compared"
+        if made.choice.masks in WIDTHS:
+            text += ", in which widths are some of those that the model allows"
         if made.choice.way.noise:
             text += ", with precoders and beamformers of the settings"
         if math.isfinite(bound) and known is not None:
@@ -422,7 +435,9 @@ def _config(best: Choice, goal: Goal, predicted: Prediction) -> Config:
     if goal.target is None and goal.max_client_joules is not None:
         training["rounds"] = max(1, math.floor(predicted.rounds.value))
     masks: dict[str, Any] | None = None
-    if best.masks == OPTIMIZED:
+    if best.masks in WIDTHS and best.shares is not None:
+        masks = dict(width_settings(best.shares))
+    elif best.masks == OPTIMIZED:
         masks = {"mask_sizes": "optimized"}
     elif best.shares is not None:
         masks = {"mask_sizes": "fixed", "mask_shares": list(best.shares)}

@@ -19,7 +19,7 @@ DESIGNED = {
     "uplink": ("allocation", "order", "round_deadline", "energy_weight", "late"),
 }
 """Settings that a design chooses, by table."""
-OF_MASKS = ("mask_sizes", "mask_shares", "size_cap", "mask_overlap")
+OF_MASKS = ("mask_sizes", "mask_shares", "size_cap", "mask_overlap", "capacities", "widths")
 
 
 def base_config(config: Config) -> Config:
@@ -133,7 +133,7 @@ def designed_config(
     Args:
         config: the settings of its algorithm.
         uplink: the table of the uplink.
-        masks: settings of HIST's mask sizes, which replace those of the algorithm; None to keep
+        masks: settings of mask sizes or widths, which replace those of the algorithm; None to keep
             them.
         training, evaluation, run: settings that replace those of their tables.
     """

@@ -10,9 +10,13 @@ from typing import NamedTuple
 import numpy as np
 
 from channels.arrays import FloatArray
-from wirelessfl.codesign.choices import EQUAL_MASKS, Alternatives, Choice, best_of
+from wirelessfl.codesign.choices import EQUAL_MASKS, FIXED, Alternatives, Choice, best_of
 from wirelessfl.codesign.search import WEIGHTS, Search
 from wirelessfl.codesign.ways import EQUAL, WEIGHED
+from wirelessfl.codesign.widths import FULL, WIDTHS
+
+PLAIN = ("", EQUAL_MASKS, FULL)
+"""Masks and widths that are not chosen."""
 
 
 class Bought(NamedTuple):
@@ -55,12 +59,12 @@ class Reports:
         fixed = (
             lambda c: (c.local_steps, c.edge_rounds) == (steps, edges),
             lambda c: c.way.title == equal,
-            lambda c: c.masks in ("", EQUAL_MASKS),
+            lambda c: c.masks in PLAIN,
             lambda c: c.clients == first,
         )
         rows = [("all equal", ()), ("bands", (1,))]
-        if self.best.masks and any(each.masks != EQUAL_MASKS for each in own):
-            rows.append(("masks", (2,)))
+        if self.best.masks and any(each.masks not in PLAIN for each in own):
+            rows.append((self.best.size_name, (2,)))
         rows.append(("H and E", (0,)))
         if len(self.search.space.clients) > 1:
             rows.append(("clients per round", (3,)))
@@ -82,7 +86,11 @@ class Reports:
                 c.family is best.family
                 and (c.local_steps, c.edge_rounds) != (best.local_steps, best.edge_rounds)
             ),
-            "masks": lambda c: c.family is best.family and c.masks != best.masks,
+            best.size_name: lambda c: (
+                (c.family is best.family and (c.masks, c.mask_text) != (best.masks, best.mask_text))
+                if best.size_name == "widths"
+                else c.family is best.family and c.masks != best.masks
+            ),
             "clients": lambda c: c.family is best.family and c.clients != best.clients,
         }
         choices = [choice for each in self.found for choice in each.choices()]
@@ -116,7 +124,7 @@ class Reports:
             return []
         best, search = self.best, self.search
         every = [*self.found]
-        if any(way.saves for way in search.ways) and best.masks in ("", EQUAL_MASKS, "fixed"):
+        if any(way.saves for way in search.ways) and best.masks in (*PLAIN, FIXED, *WIDTHS):
             costs = best.family.sample(best.clients, search.draws)
             even = best.seconds / (best.joules * costs.planner.network.clients)
             tried = [WEIGHED.weighing(even * weight) for weight in WEIGHTS[1:]]

@@ -18,10 +18,12 @@ from channels import Access, ChannelDraw, Load
 from channels.arrays import BoolArray, FloatArray, IntArray
 from solvers import DeadlineMissedError
 from wirelessfl.algorithms.base import Algorithm
+from wirelessfl.algorithms.narrow import Adaptive, reciprocal_width
+from wirelessfl.rounds.contexts import RoundContext
 from wirelessfl.rounds.participants import Participants
 from wirelessfl.rounds.plan import Plan
 from wirelessfl.rounds.planner import Planner
-from wirelessfl.submodels import Submodels, largest_part
+from wirelessfl.submodels import Submodels, largest_part, levels_of
 from wirelessfl.uplinks import Uplink
 from wirelessfl.uplinks.checked import serving
 from wirelessfl.uplinks.tdma import Tdma
@@ -36,7 +38,8 @@ class Costs(NamedTuple):
     Args:
         seconds: [draws, H, E], duration; inf where a deadline is missed.
         joules: [draws, H, E], mean over all clients; NaN if they are not computed.
-        largest: [H, E], largest submodel relative to equal ones.
+        largest: [H, E], m: the largest submodel relative to equal ones, or the mean of 1/width
+            where each client has a width.
     """
 
     seconds: FloatArray
@@ -87,8 +90,9 @@ class RoundCosts:
 
     @property
     def largest(self) -> float:
-        """The largest submodel relative to equal ones, if sizes are the same in all rounds."""
-        return largest_part(self._first.submodels)
+        """m, if sizes are the same in all rounds: see ``Costs``."""
+        narrow = reciprocal_width(self.planner.algorithm, self.planner.network.clients)
+        return max(largest_part(self._first.submodels), narrow)
 
     def first(self, draws: int) -> RoundCosts:
         """The first rounds of the sample."""
@@ -138,13 +142,31 @@ class RoundCosts:
         plain = links.failures is None and settings.cutoff_seconds is None
         plain = plain and planner.participation.selection is None
         plain = plain and links.coherence == "round" and planner.algorithm.fixed_shapes
-        plain = plain and self._first.client_submodels is None
-        return plain and links.uplink.silent(self._first.draws) is None
+        if not plain or links.uplink.silent(self._first.draws) is not None:
+            return False
+        # A sum over the air contains the elements that at least one client has, in each round.
+        steady = links.uplink.gives == "each" and self._lengths is not None
+        return self._first.client_submodels is None or steady
 
     @cached_property
     def _first(self) -> Plan:
         """The first round, with its own submodels; their sizes are those of all rounds."""
         return _planned(_plain(self.planner), 1, 1, 0)
+
+    @cached_property
+    def _lengths(self) -> FloatArray | None:
+        """Length of each client's submodel, [clients]; None if rounds must be planned for it."""
+        planner, algorithm = self.planner, self.planner.algorithm
+        if not isinstance(algorithm, Adaptive) or algorithm.plans_ahead:
+            return None
+        clients = planner.network.clients
+        who = Participants(np.arange(clients), np.ones(clients, dtype=np.bool_))
+        stream = planner.run_stream or planner.stream
+        context = RoundContext(
+            planner.model, planner.pricing, stream, 0, stream, self.rounds[0].draws, who
+        )
+        levels = algorithm.levels(context)
+        return levels_of(context.neurons()).parameters[levels].astype(np.float64)
 
     @cached_property
     def rounds(self) -> Sequence[Group]:
@@ -172,11 +194,14 @@ class RoundCosts:
         """All numbers of steps and edge rounds at once, in arrays [E or 1, H, draws, senders]."""
         settings = replace(planner.settings, local_steps=1, edge_rounds=1)
         pricing = replace(planner.pricing, settings=settings)
-        nodes = self._first.submodels.lengths.astype(np.float64)
+        nodes, lengths = self._first.submodels.lengths.astype(np.float64), self._lengths
         backhaul = pricing.backhaul_seconds(nodes)
         found = []
         for who, draws in self.rounds:
-            load = pricing.load(who, nodes[draws.network.cell_of])
+            if lengths is None:
+                load = pricing.load(who, nodes[draws.network.cell_of])
+            else:
+                load = pricing.load(who, lengths[who.clients], lengths[who.clients])
             with serving(pricing.title):
                 seconds, spent, late = _served(
                     pricing.access, _loads(load, steps, edges, deadline), draws, joules
@@ -200,6 +225,7 @@ class RoundCosts:
         shape = (self.draws, len(steps), len(edges))
         seconds, spent = np.full(shape, np.inf), np.full(shape, np.nan)
         largest = np.ones(shape)
+        narrow = reciprocal_width(planner.algorithm, planner.network.clients)
         for place in np.ndindex(shape):
             number, h, e = place
             if deadline is not None:
@@ -208,7 +234,7 @@ class RoundCosts:
                 planner = replace(planner, links=replace(links, uplink=uplink))
             plan = _planned(planner, int(steps[h]), int(edges[e]), number)
             seconds[place] = plan.price.seconds.max()
-            largest[place] = largest_part(plan.submodels)
+            largest[place] = max(largest_part(plan.submodels), narrow)
             if joules:
                 spent[place] = plan.price.joules
         return Costs(seconds, spent, largest.mean(0))

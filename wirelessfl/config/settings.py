@@ -113,6 +113,10 @@ class Settings(Section):
             tables[kind] = given
         return tables
 
+    def states(self, section: str, key: str) -> bool:
+        """Whether a setting was given, even if the given value is its default."""
+        return (section, key) in self._origin.places
+
     @property
     def choices(self) -> Choices:
         """The chosen objects, such as algorithm, uplink and schedule, with their settings."""

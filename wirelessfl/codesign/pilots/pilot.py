@@ -112,9 +112,9 @@ class Pilots:
         """Settings and outcome of each pilot.
 
         Returns:
-            ``local_steps``, ``edge_rounds``, ``clients``, ``largest`` (submodel relative to equal
-            ones), ``snr_db``, ``rounds``, ``validation_accuracy`` (the best), ``rounds_to_target``
-            and ``wall_seconds``.
+            ``local_steps``, ``edge_rounds``, ``clients``, ``largest`` (m, submodel relative to
+            equal ones, or mean of 1/width), ``snr_db``, ``rounds``, ``validation_accuracy`` (the
+            best), ``rounds_to_target`` and ``wall_seconds``.
         """
         found = []
         for point, result in zip(self.points, self.results, strict=True):
@@ -144,6 +144,7 @@ def pilot(
     edge_rounds: Sequence[int] | None = None,
     clients: Sequence[int] = (),
     masks: bool | Sequence[Sequence[float]] = False,
+    widths: bool | Sequence[Sequence[float]] = False,
     snr_db: Sequence[float] = (),
     count: int = COUNT,
     steps: int = STEPS,
@@ -166,8 +167,8 @@ def pilot(
     clients in the same cells.
 
     H and E are chosen for the fit of a0/(H E) + a1 + a2 H + a3 E (D-optimal for relative errors,
-    one pilot after the other). More pilots, participants, masks and SNR add pilots to those without
-    them.
+    one pilot after the other). More pilots, participants, masks, widths and SNR add pilots to those
+    without them.
 
     >>> import wirelessfl
     >>> config = wirelessfl.Config.from_flags("hfedavg", cells=2, clients=4, hidden=(8,))
@@ -187,6 +188,9 @@ def pilot(
         masks: whether two pilots of HIST have unequal submodels: with the shares of the settings if
             these are fixed, otherwise with shares that fall from 1.5/N to 0.5/N. Or shares, one
             list per pilot setting.
+        widths: whether two pilots have narrower submodels, where each client has a width (RA-Fed,
+            RAM-Fed, HeteroFL, FedRolex), and all others full ones; or capacities, one list per
+            pilot setting.
         snr_db: SNR of further pilots over the air, which depend on the network.
         count: number of pilots that differ in H and E only, >= 3. If there are fewer settings, all
             are trained.
@@ -216,6 +220,7 @@ def pilot(
         edge_rounds=edge_rounds,
         clients=clients,
         masks=masks,
+        widths=widths,
         snr_db=snr_db,
         count=count,
         steps=steps,

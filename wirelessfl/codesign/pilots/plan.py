@@ -20,6 +20,7 @@ from wirelessfl.codesign.pilots.points import (
     ramp,
 )
 from wirelessfl.codesign.pilots.settings import check_pilots, of_pilot, plain_network
+from wirelessfl.codesign.pilots.widths import NARROW, NESTED, nested, widths_kept
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.setup.arguments import check_objects
@@ -56,6 +57,7 @@ def planned(
     edge_rounds: Sequence[int] | None = None,
     clients: Sequence[int] = (),
     masks: bool | Sequence[Sequence[float]] = False,
+    widths: bool | Sequence[Sequence[float]] = False,
     snr_db: Sequence[float] = (),
     count: int = COUNT,
     steps: int = STEPS,
@@ -79,6 +81,7 @@ def planned(
         _participants(clients, size.clients),
         _shares(config, masks, size.cells or 1),
         _snr_db(snr_db, network),
+        _widths(config, widths),
     )
     points = chosen_points(choices, count)
     if len(points) < FEWEST:
@@ -166,6 +169,30 @@ def _shares(
         fixed = config.algorithm.get("mask_shares")
         return (tuple(fixed) if fixed else ramp(cells, LARGEST),)
     return tuple(tuple(_list("masks", shares)) for shares in _list("masks", masks))
+
+
+def _widths(
+    config: Config, widths: bool | Sequence[Sequence[float]]
+) -> tuple[tuple[float, ...], ...]:
+    """Widths of pilots with narrower submodels; none without ``widths``.
+
+    Raises:
+        ConfigError: the algorithm's clients have no widths, or the settings state them.
+    """
+    if widths is False:
+        return ()
+    reason = widths_kept(config)
+    if reason is not None:
+        raise ConfigError(f"narrower widths conflict with {reason}. Leave them out.")
+    if widths is True:
+        return NESTED if nested(config.choices.algorithm) else NARROW
+    found = []
+    for each in _list("widths", widths):
+        several = tuple(float(width) for width in _list("widths", each))
+        if not several or not all(0 < width <= 1 for width in several):
+            raise ConfigError(f"widths contain {shown(each)}: give fractions above 0, at most 1.")
+        found.append(several)
+    return tuple(found)
 
 
 def _snr_db(values: object, network: Network | None) -> tuple[float, ...]:

@@ -99,6 +99,8 @@ def of_pilot(
     algorithm["name"] = config.algorithm["name"]
     if point.shares is not None:
         algorithm |= {"mask_sizes": "fixed", "mask_shares": point.shares}
+    if point.widths is not None:
+        algorithm["capacities"] = point.widths
     parts = {"algorithm": algorithm, "training": training, "evaluation": evaluation, "data": data}
     tables |= parts | {"run": _without(tables, "run", OWN_RUN)}
     if point.snr_db is not None:
