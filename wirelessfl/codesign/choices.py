@@ -19,6 +19,7 @@ from wirelessfl.codesign.spaces import Space
 from wirelessfl.codesign.ways import Way
 from wirelessfl.config import Config
 from wirelessfl.rounds.planner import Planner
+from wirelessfl.wording import counted
 
 Shares = tuple[float, ...] | None
 EQUAL_MASKS, FIXED, OPTIMIZED = "equal", "fixed", "optimized each round"
@@ -33,18 +34,27 @@ class Family:
         config: the settings of a run with it.
         planner: plans its rounds.
         curve: its number of rounds to a target.
+        buffers: numbers of asynchronous cells per merge; empty for synchronous rounds.
     """
 
     algorithm: str
     config: Config
     planner: Planner
     curve: Curve
+    buffers: tuple[int, ...] = ()
 
     @property
     def sizes(self) -> bool:
         """Whether mask sizes can be chosen: the curve must know how rounds depend on them."""
+        if self.buffers:
+            return False
         known = getattr(self.curve, "varies", ("largest",))
         return "largest" in known and divides(self.planner.algorithm, self.planner.network.cells)
+
+    def merged_clients(self, buffer: int) -> float:
+        """Mean number of clients of the cells of a merge."""
+        network = self.planner.network
+        return buffer * network.clients / network.cells
 
     def edges(self, space: Space) -> tuple[int, ...]:
         """The numbers of edge rounds of a space; with one server there are no edge rounds."""
@@ -79,6 +89,7 @@ class Alternatives:
         largest: [H, E], largest submodel over an equal one.
         rounds: [H, E], global rounds.
         score: [H, E], what is minimised; inf where the goal is not met.
+        buffer: B, asynchronous cells per merge; None for synchronous rounds.
     """
 
     family: Family
@@ -93,6 +104,7 @@ class Alternatives:
     largest: FloatArray
     rounds: FloatArray
     score: FloatArray
+    buffer: int | None = None
 
     def choice(self, h: int, e: int) -> Choice:
         """One of the designs, by its place in the arrays."""
@@ -114,6 +126,7 @@ class Alternatives:
             float(self.largest[place]),
             float(self.rounds[place]),
             float(self.score[place]),
+            self.buffer,
         )
 
     def choices(self) -> Iterator[Choice]:
@@ -145,11 +158,14 @@ class Choice:
     largest: float
     rounds: float
     score: float
+    buffer: int | None = None
 
     @property
     def title(self) -> str:
         """What has been chosen, in one line."""
         some = "all clients" if self.clients is None else f"{self.clients} clients per round"
+        if self.buffer is not None:
+            some = f"{counted(self.buffer, 'cell')} per merge"
         parts = [self.family.algorithm, f"H = {self.local_steps}", f"E = {self.edge_rounds}", some]
         parts += [f"masks {self.mask_text}"] if self.masks else []
         return ", ".join([*parts, self.way.title])
@@ -167,10 +183,13 @@ class Choice:
         Args:
             clients: number of clients of the network.
         """
+        some: float = clients if self.clients is None else self.clients
+        if self.buffer is not None:
+            some = self.family.merged_clients(self.buffer)
         return {
             "local_steps": self.local_steps,
             "edge_rounds": self.edge_rounds,
-            "clients": clients if self.clients is None else self.clients,
+            "clients": some,
             "largest": self.largest,
             **noise_of(self.way),
         }
