@@ -7,12 +7,14 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import wirelessfl
 from experiments.codesign.curves import SHARES, as_pilot, designed
+from experiments.codesign.grid import STEPS as GRID_STEPS
 from experiments.codesign.networks import NETWORKS, over
 from experiments.codesign.sweep import ALGORITHMS, PAIRS, TARGETS, by_place, first_round, short
 from experiments.decided.uplinks import SLOTS
@@ -25,6 +27,8 @@ from wirelessfl.results.names import DATA, NAMES
 FILE = Path(__file__).with_name("designs.json")
 SETTINGS = Path(__file__).with_name("settings") / "designs.toml"
 BOOTSTRAP = 100
+LONGER = 2.0
+"""Rounds of runs that need more local steps than the grid has, relative to predicted ones."""
 HEAD = """\
 # Designs off the grid, written by `python -m experiments.codesign made --make`: each run has the
 # algorithm, local steps, edge rounds, masks and uplink that `wirelessfl.design` has chosen for its
@@ -101,6 +105,9 @@ def _entry(one: Made, *, first: bool) -> str:
     table |= {"dataset": one.dataset, "target": TARGETS[one.dataset], "seeds": [one.seed]}
     table |= {name: [v] if isinstance(v, list) else v for name, v in one.settings.items()}
     table |= STATED[one.network]
+    steps = int(table["local_steps"]) * int(table["edge_rounds"])
+    if one.rounds[0] * steps > GRID_STEPS["small"]:  # a run of the grid would end too early
+        table["rounds"] = math.ceil(LONGER * one.rounds[0])
     lines = ["[[grid]]", f"# {one.network}"]
     lines += [] if first else ['scales = ["small"]']
     lines += [f"{name} = {json.dumps(value)}" for name, value in table.items()]
