@@ -21,13 +21,13 @@ OWN = (
     *("air_snr_db", "save", "picture", "run", "redesign_every"),
 )
 """Arguments that are not settings of a run."""
-LISTS = ("local_steps", "edge_rounds", "clients_per_round")
+LISTS = ("local_steps", "edge_rounds", "clients_per_round", "buffer")
 """Settings of a run that restrict what is chosen from; values are separated by commas."""
 NUMBERS = ("target", "max_seconds")
 """Settings of a run that are the goal."""
 CHOSEN = (
     *("mask_sizes", "mask_shares", "allocation", "order", "round_deadline", "energy_weight"),
-    *("late", "stop_at_target", "schedule", "client_joules", "rounds"),
+    *("late", "stop_at_target", "client_joules", "rounds"),
 )
 """Settings that a design chooses, or that it does not consider."""
 LEAST = {"pilots": 3, "draws": 2}
@@ -111,8 +111,9 @@ def design_command(
     for name in LISTS:
         if name in flags:
             options[name] = _integers(name, flags.pop(name))
-    if "clients_per_round" in options:
-        options["clients"] = options.pop("clients_per_round")
+    for name, argument in (("clients_per_round", "clients"), ("buffer", "buffers")):
+        if name in options:
+            options[argument] = options.pop(name)
     for name in NUMBERS:
         if name in flags:
             options[name] = _number(name, flags.pop(name))
@@ -134,6 +135,7 @@ def design_command(
     for name in ("pilots", "pilot_steps", "jobs", "draws"):
         if getattr(arguments, name) is not None:
             options[name] = _integer(name, getattr(arguments, name))
+    _settle_buffer(tables, flags, options)
     console = Console(stderr=True)
 
     def say(text: str) -> None:
@@ -162,6 +164,19 @@ def design_command(
         if arguments.json:
             print(json.dumps(facts | {"run": summary}, indent=2))
     return 0
+
+
+def _settle_buffer(
+    tables: Mapping[str, Any], flags: dict[str, Any], options: Mapping[str, Any]
+) -> None:
+    """Replace the default buffer, with which the settings may be invalid, by one that is valid."""
+    schedule = tables.get("schedule", {})
+    name = flags.get("schedule", schedule.get("name") if isinstance(schedule, Mapping) else None)
+    if name != "buffered" or (isinstance(schedule, Mapping) and "buffer" in schedule):
+        return
+    cells = flags.get("cells", tables.get("network", {}).get("cells"))
+    if cells is not None:
+        flags["buffer"] = cells
 
 
 def _period(arguments: argparse.Namespace, flags: Mapping[str, Any]) -> int | None:

@@ -19,6 +19,7 @@ from wirelessfl.codesign.spaces import Space
 from wirelessfl.codesign.ways import Way
 from wirelessfl.config import Config
 from wirelessfl.rounds.planner import Planner
+from wirelessfl.wording import counted
 
 Shares = tuple[float, ...] | None
 EQUAL_MASKS, FIXED, OPTIMIZED = "equal", "fixed", "optimized each round"
@@ -35,18 +36,27 @@ class Family:
         config: the settings of a run with it.
         planner: plans its rounds.
         curve: its number of rounds to a target.
+        buffers: numbers of asynchronous cells per merge; empty for synchronous rounds.
     """
 
     algorithm: str
     config: Config
     planner: Planner
     curve: Curve
+    buffers: tuple[int, ...] = ()
 
     @property
     def sizes(self) -> bool:
         """Whether mask sizes can be chosen: the curve must know how rounds depend on them."""
+        if self.buffers:
+            return False
         known = getattr(self.curve, "varies", ("largest",))
         return "largest" in known and divides(self.planner.algorithm, self.planner.network.cells)
+
+    def merged_clients(self, buffer: int) -> float:
+        """Mean number of clients of the cells of a merge."""
+        network = self.planner.network
+        return buffer * network.clients / network.cells
 
     def edges(self, space: Space) -> tuple[int, ...]:
         """The numbers of edge rounds of a space; with one server there are no edge rounds."""
@@ -82,6 +92,7 @@ class Alternatives:
         rounds: [H, E], global rounds.
         score: [H, E], what is minimised; inf where the goal is not met.
         tie: [H, E], what is minimised among designs with equal scores.
+        buffer: B, asynchronous cells per merge; None for synchronous rounds.
     """
 
     family: Family
@@ -97,6 +108,7 @@ class Alternatives:
     rounds: FloatArray
     score: FloatArray
     tie: FloatArray
+    buffer: int | None = None
 
     def choice(self, h: int, e: int) -> Choice:
         """One of the designs, by its place in the arrays."""
@@ -119,6 +131,7 @@ class Alternatives:
             float(self.rounds[place]),
             float(self.score[place]),
             float(self.tie[place]),
+            self.buffer,
         )
 
     def choices(self) -> Iterator[Choice]:
@@ -155,11 +168,14 @@ class Choice:
     rounds: float
     score: float
     tie: float
+    buffer: int | None = None
 
     @property
     def title(self) -> str:
         """What has been chosen, in one line."""
         some = "all clients" if self.clients is None else f"{self.clients} clients per round"
+        if self.buffer is not None:
+            some = f"{counted(self.buffer, 'cell')} per merge"
         parts = [self.family.algorithm, f"H = {self.local_steps}", f"E = {self.edge_rounds}", some]
         parts += [f"masks {self.mask_text}"] if self.masks else []
         return ", ".join([*parts, self.way.title])
@@ -177,10 +193,13 @@ class Choice:
         Args:
             clients: number of clients of the network.
         """
+        some: float = clients if self.clients is None else self.clients
+        if self.buffer is not None:
+            some = self.family.merged_clients(self.buffer)
         return {
             "local_steps": self.local_steps,
             "edge_rounds": self.edge_rounds,
-            "clients": clients if self.clients is None else self.clients,
+            "clients": some,
             "largest": self.largest,
             **noise_of(self.way),
         }

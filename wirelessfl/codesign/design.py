@@ -8,15 +8,23 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from torch import nn
 
 from channels import Network
 from channels.validation import whole_number
 from solvers import Solution, Status
+from wirelessfl.codesign.asynchronous import (
+    buffers_of,
+    check_arguments,
+    given_buffer,
+    is_asynchronous,
+    merging_pilots,
+    merging_space,
+    reference,
+)
 from wirelessfl.codesign.choices import OPTIMIZED, Alternatives, Choice, Family, best_of
-from wirelessfl.codesign.curves import RoundsCurve
 from wirelessfl.codesign.designs import Design
+from wirelessfl.codesign.expectations import predicted
 from wirelessfl.codesign.families import (
     at_target,
     base_config,
@@ -26,13 +34,15 @@ from wirelessfl.codesign.families import (
 )
 from wirelessfl.codesign.goals import Curve, Goal
 from wirelessfl.codesign.masks import divides
+from wirelessfl.codesign.merge_search import MergeSearch
 from wirelessfl.codesign.over_the_air import air_table, air_way, check_noise, pilot_config
 from wirelessfl.codesign.pilots import Pilots, pilot
 from wirelessfl.codesign.pilots.pilot import STEPS
-from wirelessfl.codesign.predicted import Interval, Prediction
+from wirelessfl.codesign.predicted import Prediction
 from wirelessfl.codesign.reports import Reports
 from wirelessfl.codesign.search import Search
 from wirelessfl.codesign.spaces import Space
+from wirelessfl.codesign.unreachable import unreachable
 from wirelessfl.codesign.ways import AIR, UPLINKS_IN_ROUNDS, Way, ways
 from wirelessfl.config import Config
 from wirelessfl.data import Data
@@ -42,8 +52,6 @@ from wirelessfl.setup.given_objects import GivenObjects, configured, naming_netw
 from wirelessfl.setup.planners import plan_without_data
 from wirelessfl.wording import shown
 
-EVALUATED = 4
-"""Number of draws of the evaluation, relative to those of the design."""
 PROVEN = 1e-4
 """Largest relative gap of an optimal design."""
 PREFERRED = 0.01
@@ -70,6 +78,7 @@ def design(
     local_steps: Sequence[int] | int | None = None,
     edge_rounds: Sequence[int] | int | None = None,
     clients: Sequence[int] | int | None = None,
+    buffers: Sequence[int] | int | None = None,
     curve: Curve | Mapping[str, Curve] | None = None,
     pilots: int = 8,
     pilot_steps: int = STEPS,
@@ -165,19 +174,31 @@ def design(
     every = settings.evaluation.eval_every or 1
     goal = Goal.of(target, objective, max_seconds, max_client_joules, every)
     base = base_config(settings)
+    check_arguments(base, clients, buffers)
     named = {name: with_algorithm(base, name) for name in names_of(among, base)}
     planners = {name: plan_without_data(each, given).planner for name, each in named.items()}
     number = next(iter(planners.values())).network.clients
     space = Space.of(base, local_steps, edge_rounds, clients, number)
+    several: dict[str, tuple[int, ...]] = dict.fromkeys(named, ())
+    if is_asynchronous(base):
+        cells = next(iter(planners.values())).network.cells
+        space = merging_space(space, buffers, given_buffer(settings), cells)
+        several = buffers_of(named, space.buffers, cells)
+        named = {
+            name: reference(config, several[name], given_buffer(settings) or cells)
+            for name, config in named.items()
+        }
     air = air_way(settings, next(iter(planners.values())).network) if AIR in names else None
     among_ways = ways(names, goal, air)
-    snr_db = _air_snr_db(air_snr_db, air, curve)
+    snr_db = _air_snr_db(air_snr_db, air, curve, keeps=bool(space.buffers))
 
     def trained(name: str) -> Pilots:
         """The pilots of an algorithm."""
         algorithm, cells = planners[name].algorithm, planners[name].network.cells
         settled = named[name]
-        if air is not None:
+        if several[name]:
+            settled = merging_pilots(settled, among_ways, air_table(settings))
+        elif air is not None:
             settled = pilot_config(settled, air_table(settings), given=network is not None)
         found = pilot(
             at_target(settled, goal.target),
@@ -186,7 +207,8 @@ def design(
             clients=[number if some is None else some for some in space.clients]
             if len(space.clients) > 1
             else (),
-            masks=divides(algorithm, cells),
+            buffers=several[name],
+            masks=divides(algorithm, cells) and not several[name],
             snr_db=snr_db,
             count=pilots,
             steps=pilot_steps,
@@ -203,20 +225,22 @@ def design(
     curves, runs = _curves(curve, named, trained)
     if air is not None:
         check_noise(curves)
-    families = [Family(name, named[name], planners[name], curves[name]) for name in named]
-    search = Search(goal, space, among_ways, count)
+    families = [
+        Family(name, named[name], planners[name], curves[name], several[name]) for name in named
+    ]
+    search = (MergeSearch if space.buffers else Search)(goal, space, among_ways, count)
     found = search.alternatives(families)
     proven, bound = search.certified(families)
     found += proven
     best, others = _best(search, found, proven)
     if best is None:
-        raise ConfigError(_unreachable(goal, families, found))
-    predicted = _predicted(goal, best, count)
+        raise ConfigError(unreachable(goal, families, found))
+    expected = predicted(goal, best, count)
     made = Design(
-        config=_config(best, goal, predicted),
+        config=_config(best, goal, expected),
         goal=goal,
         choice=best,
-        predicted=predicted,
+        predicted=expected,
         trainings=sum(len(each) for each in runs),
         wall_seconds=sum(each.wall_seconds for each in runs),
         reports=Reports(search, [*found, *others], best),
@@ -224,7 +248,7 @@ def design(
     wall = time.perf_counter() - started
     known = any(best.of(each) for each in proven)
     sized = best.way.decides or any(family.sizes for family in families)
-    covered = not best.way.noise and (known or not sized)
+    covered = not best.way.noise and best.buffer is None and (known or not sized)
     return _solution(made, bound, wall, covered, _least_of(proven), _least_of([*found, *others]))
 
 
@@ -258,6 +282,8 @@ def _solution(
         text = f"{FITTED}; the best of all designs that have been compared"
         if made.choice.way.noise:
             text += ", with precoders and beamformers of the settings"
+        if made.choice.buffer is not None:
+            text += ", with asynchronous cells"
         if math.isfinite(bound) and known is not None:
             text += (
                 f"; with fixed mask sizes, none over ofdma{_ends_of(made.goal)} has less than "
@@ -286,12 +312,25 @@ def _several(numbers: Sequence[int], given: Any) -> Sequence[int] | None:
     return None if given is None or len(numbers) < 2 else numbers
 
 
-def _air_snr_db(given: Any, air: Way | None, curve: object) -> Sequence[float]:
+def _air_snr_db(
+    given: Any, air: Way | None, curve: object, *, keeps: bool = False
+) -> Sequence[float]:
     """SNR of the pilots over the air; none without this uplink, or if the curve is known.
+
+    Args:
+        given: values of the argument.
+        air: the uplink over the air, if it is considered.
+        curve: the given curve.
+        keeps: whether pilots have the network of the settings, and therefore its SNR.
 
     Raises:
         ConfigError: values are given, and have no effect.
     """
+    if given is not None and keeps:
+        raise ConfigError(
+            f"air_snr_db={shown(given)} conflicts with schedule buffered, whose pilots keep the "
+            "network and its SNR: leave it out."
+        )
     if given is not None and (air is None or curve is not None):
         why = f"has no effect without uplink {AIR!r}" if air is None else "conflicts with curve"
         raise ConfigError(f"air_snr_db={shown(given)} {why}: leave it out.")
@@ -367,43 +406,6 @@ def _best(
     return best, added
 
 
-def _predicted(goal: Goal, best: Choice, draws: int) -> Prediction:
-    """What the run of a design should take, by other draws than those of the design."""
-    costs = best.family.sample(best.clients, EVALUATED * draws, "design evaluation")
-    found = best.costs(costs)
-    (seconds,), (joules,) = (mean.ravel() for mean in found.means)
-    where = best.where(costs.planner.network.clients)
-    rounds = best.rounds
-    low = high = rounds
-    accuracy, curve = goal.target, best.family.curve
-    if accuracy is None:
-        rounds = float(goal.rounds(curve, np.array(seconds), np.array(joules), **where))
-        low = high = rounds = max(rounds, 1.0)
-        accuracy = float(curve.accuracy(rounds, **where))
-    else:
-        low, high = (float(goal.whole(end)) for end in _ends(curve, accuracy, rounds, **where))
-    times = [end * seconds for end in (rounds, low, high)]
-    if goal.target is None and goal.max_seconds is not None:
-        times = [np.float64(goal.max_seconds)] * 3  # the run ends in the middle of a round
-    return Prediction(
-        Interval(rounds, low, high),
-        Interval(*times),
-        Interval(rounds * joules, low * joules, high * joules),
-        accuracy,
-        best.rounds * best.seconds,
-        best.rounds * best.joules,
-    )
-
-
-def _ends(curve: Curve, target: float, rounds: float, **where: Any) -> tuple[float, float]:
-    """Ends of the curve's interval; the rounds themselves if it has none."""
-    interval = getattr(curve, "interval", None)
-    if interval is None or (isinstance(curve, RoundsCurve) and not curve.replicates):
-        return rounds, rounds
-    low, high = interval(target, **where)
-    return float(low), float(high)
-
-
 def _config(best: Choice, goal: Goal, predicted: Prediction) -> Config:
     """The configuration of a design."""
     training: dict[str, Any] = {"local_steps": best.local_steps}
@@ -433,31 +435,5 @@ def _config(best: Choice, goal: Goal, predicted: Prediction) -> Config:
         training=training,
         evaluation=evaluation,
         run={"predicted": predicted.numbers},
+        schedule={} if best.buffer is None else {"buffer": best.buffer},
     )
-
-
-def _unreachable(goal: Goal, families: Sequence[Family], found: Sequence[Alternatives]) -> str:
-    """Why no design meets the goal."""
-    if goal.target is None:
-        return f"no design trains a round within {goal.limits}: raise the limit."
-    reached = [each for each in found if np.isfinite(each.rounds).any()]
-    if reached:
-        return (
-            f"no design reaches {goal.target:g} within {goal.limits}: the soonest takes "
-            f"{min(_least(each.rounds * each.seconds) for each in reached):.4g} s, and the most "
-            f"frugal {min(_least(each.rounds * each.joules) for each in reached):.4g} J per "
-            "client. Raise the limit, or lower the target."
-        )
-    largest = max(_largest(family.curve) for family in families)
-    return (
-        f"target={goal.target:g} is not reached by any design: the largest accuracy that the "
-        f"pilots have reached is {largest:.4g}. Lower target, or train longer pilots."
-    )
-
-
-def _least(values: Any) -> float:
-    return float(np.nanmin(np.where(np.isfinite(values), values, np.inf)))
-
-
-def _largest(curve: Curve) -> float:
-    return float(max(getattr(curve, "targets", [0.0])))

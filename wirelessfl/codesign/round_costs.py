@@ -21,6 +21,7 @@ from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.rounds.participants import Participants
 from wirelessfl.rounds.plan import Plan
 from wirelessfl.rounds.planner import Planner
+from wirelessfl.server.present import RankedClients
 from wirelessfl.submodels import Submodels, largest_part
 from wirelessfl.uplinks import Uplink
 from wirelessfl.uplinks.checked import serving
@@ -64,16 +65,18 @@ class RoundCosts:
         planner: plans the rounds; its stream draws the sample.
         draws: number of rounds in the sample.
         groups: participants and channels of the sample; None to draw them.
+        present: clients that take part; None for all.
     """
 
     planner: Planner
     draws: int
     groups: Sequence[Group] | None = None
+    present: RankedClients | None = None
 
     def with_algorithm(self, algorithm: Algorithm) -> RoundCosts:
         """The same rounds with another algorithm, whose submodels have other sizes."""
         planner = replace(self.planner, algorithm=algorithm)
-        return RoundCosts(planner, self.draws, self.rounds)
+        return RoundCosts(planner, self.draws, self.rounds, self.present)
 
     @property
     def batched(self) -> bool:
@@ -95,13 +98,13 @@ class RoundCosts:
         some = min(draws, self.draws)
         groups = self.rounds
         if self.planner.participation.per_round is not None:
-            return RoundCosts(self.planner, some, groups[:some])
+            return RoundCosts(self.planner, some, groups[:some], self.present)
         (who, channels), *_ = groups
         rise = channels.noise_rise
         few = ChannelDraw(
             channels.network, channels.h[:some], None if rise is None else rise[:some]
         )
-        return RoundCosts(self.planner, some, [Group(who, few)])
+        return RoundCosts(self.planner, some, [Group(who, few)], self.present)
 
     def of(
         self,
@@ -153,7 +156,7 @@ class RoundCosts:
             return self.groups
         planner = _plain(self.planner)
         whole = Submodels.whole(planner.model.spec, planner.network.cells)
-        plans = [planner.plan(number, submodels=whole) for number in range(self.draws)]
+        plans = [planner.plan(n, self.present, submodels=whole) for n in range(self.draws)]
         if planner.participation.per_round is not None:
             return [Group(Participants(p.clients, p.tracking), p.draws) for p in plans]
         h = np.concatenate([plan.draws.h for plan in plans])
@@ -206,7 +209,7 @@ class RoundCosts:
                 links, limit = planner.links, float(deadline[h, e])
                 uplink = replace(links.uplink, round_deadline=limit)  # type: ignore[call-arg]
                 planner = replace(planner, links=replace(links, uplink=uplink))
-            plan = _planned(planner, int(steps[h]), int(edges[e]), number)
+            plan = _planned(planner, int(steps[h]), int(edges[e]), number, self.present)
             seconds[place] = plan.price.seconds.max()
             largest[place] = largest_part(plan.submodels)
             if joules:
@@ -219,9 +222,11 @@ def _plain(planner: Planner) -> Planner:
     return replace(planner, links=replace(planner.links, uplink=Tdma(), failures=None))
 
 
-def _planned(planner: Planner, steps: int, edges: int, number: int) -> Plan:
+def _planned(
+    planner: Planner, steps: int, edges: int, number: int, present: RankedClients | None = None
+) -> Plan:
     settings = replace(planner.settings, local_steps=steps, edge_rounds=edges)
-    return replace(planner, settings=settings).plan(number)
+    return replace(planner, settings=settings).plan(number, present)
 
 
 def _loads(load: Load, steps: IntArray, edges: IntArray, deadline: FloatArray | None) -> Load:

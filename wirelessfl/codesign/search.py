@@ -28,7 +28,7 @@ from wirelessfl.codesign.goals import Curve, Goal
 from wirelessfl.codesign.masks import SIZE_CAP, fixed_shares, with_shares
 from wirelessfl.codesign.round_costs import Costs, RoundCosts
 from wirelessfl.codesign.spaces import Space
-from wirelessfl.codesign.ways import DEADLINE, Way
+from wirelessfl.codesign.ways import DEADLINE, WEIGHED, Way
 
 WEIGHTS = tuple(10.0**power for power in np.arange(-2.0, 3.1, 1.0))
 """Weights of energy that are tried, relative to that at which seconds and joules weigh the same."""
@@ -305,6 +305,15 @@ class Search:
         costs = best.family.sample(best.clients, self.draws)
         costs = costs.with_algorithm(replace(own, mask_sizes="optimized", mask_shares=None))
         return [self.alone(best, costs, best.way, OPTIMIZED)]
+
+    def traded(self, best: Choice) -> list[Alternatives]:
+        """The best design with other weights of energy, for seconds against joules."""
+        if not any(way.saves for way in self.ways) or best.masks == OPTIMIZED:
+            return []
+        costs = best.family.sample(best.clients, self.draws)
+        even = best.seconds / (best.joules * costs.planner.network.clients)
+        ways = [WEIGHED.weighing(even * weight) for weight in WEIGHTS[1:]]
+        return [self.alone(best, costs, way) for way in ways]
 
     def alone(
         self, best: Choice, costs: RoundCosts, way: Way, masks: str | None = None

@@ -32,6 +32,8 @@ def chosen_table(design: Designed) -> str:
         ["E, edge rounds", str(choice.edge_rounds)],
         ["clients per round", "all" if choice.clients is None else str(choice.clients)],
     ]
+    if choice.buffer is not None:
+        rows[-1] = ["B, cells per merge", str(choice.buffer)]
     if choice.masks:
         rows.append(["masks", choice.mask_text])
     rows.append(["uplink", way.title])
@@ -43,8 +45,9 @@ def chosen_table(design: Designed) -> str:
 
 def _predicted(design: Designed) -> str:
     found = design.predicted
+    rounds = "global rounds" if design.choice.buffer is None else "merges"
     rows = [
-        ["global rounds", *_interval(found.rounds), ""],
+        [rounds, *_interval(found.rounds), ""],
         ["simulated seconds", *_interval(found.seconds), f"{found.design_seconds:.4g}"],
         ["joules per client", *_interval(found.joules), f"{found.design_joules:.4g}"],
         ["validation accuracy", f"{found.accuracy:.4g}", "", ""],
@@ -125,7 +128,9 @@ def _parts(design: Designed) -> dict[str, Callable[[Choice], str]]:
     columns["E"] = lambda choice: str(choice.edge_rounds)
     if len(design.reports.search.space.clients) > 1:
         columns["K"] = lambda choice: "all" if choice.clients is None else str(choice.clients)
-    if any(each.masks for each in found):
+    if len({each.buffer for each in found}) > 1:
+        columns["B"] = lambda choice: str(choice.buffer)
+    if design.choice.buffer is None and any(each.masks for each in found):
         columns["masks"] = _masks
     columns["uplink"] = lambda choice: choice.way.title
     return columns
@@ -195,6 +200,7 @@ def _facts(choice: Choice) -> dict[str, Any]:
         "local_steps": choice.local_steps,
         "edge_rounds": choice.edge_rounds,
         "clients_per_round": choice.clients,
+        "buffer": choice.buffer,
         "masks": choice.masks or None,
         "mask_shares": choice.shares,
         "uplink": {"name": choice.way.name, **choice.way.settings},

@@ -112,9 +112,9 @@ class Pilots:
         """Settings and outcome of each pilot.
 
         Returns:
-            ``local_steps``, ``edge_rounds``, ``clients``, ``largest`` (submodel relative to equal
-            ones), ``snr_db``, ``rounds``, ``validation_accuracy`` (the best), ``rounds_to_target``
-            and ``wall_seconds``.
+            ``local_steps``, ``edge_rounds``, ``clients``, ``buffer`` (asynchronous cells per
+            merge), ``largest`` (submodel relative to equal ones), ``snr_db``, ``rounds``,
+            ``validation_accuracy`` (the best), ``rounds_to_target`` and ``wall_seconds``.
         """
         found = []
         for point, result in zip(self.points, self.results, strict=True):
@@ -125,6 +125,7 @@ class Pilots:
                     "local_steps": point.local_steps,
                     "edge_rounds": point.edge_rounds,
                     "clients": point.clients or _senders(result.config),
+                    "buffer": point.buffer,
                     "largest": point.largest,
                     "snr_db": point.snr_db,
                     "rounds": last["round"],
@@ -145,6 +146,7 @@ def pilot(
     clients: Sequence[int] = (),
     masks: bool | Sequence[Sequence[float]] = False,
     snr_db: Sequence[float] = (),
+    buffers: Sequence[int] = (),
     count: int = COUNT,
     steps: int = STEPS,
     root: str | Path = "runs/pilots",
@@ -163,7 +165,8 @@ def pilot(
     Pilots end at the target of the settings, if any. They hold out a tenth of the training data for
     validation, unless the settings hold out another part. Their uplink has no errors, and they do
     not depend on the radio, so pilots of one network are those of every other one with the same
-    clients in the same cells.
+    clients in the same cells. Asynchronous cells (schedule buffered) are merged in an order that
+    depends on seconds: their pilots keep network and uplink, unless each merge waits for all cells.
 
     H and E are chosen for the fit of a0/(H E) + a1 + a2 H + a3 E (D-optimal for relative errors,
     one pilot after the other). More pilots, participants, masks and SNR add pilots to those without
@@ -178,8 +181,8 @@ def pilot(
     4 pilots, 1 trained now, 3 read
 
     Args:
-        config: settings of the runs to design, in synchronous rounds. Their numbers of rounds,
-            local steps and edge rounds, uplink, mask sizes and evaluations are replaced.
+        config: settings of the runs to design, in rounds or with asynchronous cells. Their numbers
+            of rounds, local steps and edge rounds, uplink, mask sizes and evaluations are replaced.
         local_steps: values of H; None for 2 to 40.
         edge_rounds: values of E; None for 1 to 10. Stars have none.
         clients: numbers of participants of a round, if the design chooses among several; the
@@ -187,7 +190,10 @@ def pilot(
         masks: whether two pilots of HIST have unequal submodels: with the shares of the settings if
             these are fixed, otherwise with shares that fall from 1.5/N to 0.5/N. Or shares, one
             list per pilot setting.
-        snr_db: SNR of further pilots over the air, which depend on the network.
+        snr_db: SNR of further pilots over the air, which depend on the network. With asynchronous
+            cells it is the SNR of the network, which these pilots keep.
+        buffers: numbers of asynchronous cells per merge (schedule buffered); the largest is that of
+            the pilots that differ in H and E. Empty for that of the settings.
         count: number of pilots that differ in H and E only, >= 3. If there are fewer settings, all
             are trained.
         steps: local steps of a client up to the last round of a pilot that does not reach the
@@ -217,6 +223,7 @@ def pilot(
         clients=clients,
         masks=masks,
         snr_db=snr_db,
+        buffers=buffers,
         count=count,
         steps=steps,
         network=network,

@@ -38,6 +38,7 @@ class Point(NamedTuple):
         clients: K, participants of a round; None for the configured number.
         shares: share of the neurons of each cell; None for uniform submodels.
         snr_db: SNR of an upload over the air; None for an error-free uplink.
+        buffer: B, asynchronous cells per merge; None for synchronous rounds.
     """
 
     local_steps: int
@@ -45,6 +46,7 @@ class Point(NamedTuple):
     clients: int | None = None
     shares: tuple[float, ...] | None = None
     snr_db: float | None = None
+    buffer: int | None = None
 
     @property
     def largest(self) -> float:
@@ -56,6 +58,7 @@ class Point(NamedTuple):
         """For example "H 7, E 2, 30 clients"."""
         found = f"H {self.local_steps}, E {self.edge_rounds}"
         found += f", {self.clients} clients" if self.clients else ""
+        found += f", {self.buffer} per merge" if self.buffer else ""
         found += f", largest mask {self.largest:.3g}" if self.shares else ""
         return found + (f", {self.snr_db:g} dB" if self.snr_db is not None else "")
 
@@ -75,6 +78,8 @@ class Choices(NamedTuple):
             number.
         shares: unequal shares of the cells.
         snr_db: SNR over the air.
+        buffers: asynchronous cells per merge. The largest is that of all pilots that do not vary
+            it; empty for synchronous rounds.
     """
 
     local_steps: tuple[int, ...]
@@ -82,6 +87,7 @@ class Choices(NamedTuple):
     clients: tuple[int, ...] = ()
     shares: tuple[tuple[float, ...], ...] = ()
     snr_db: tuple[float, ...] = ()
+    buffers: tuple[int, ...] = ()
 
 
 def levels(first: int, last: int, count: int) -> tuple[int, ...]:
@@ -98,7 +104,7 @@ def chosen_points(choices: Choices, count: int) -> list[Point]:
     """The settings of the pilots.
 
     ``count`` pilots differ in H and E only. Each further factor adds one pilot per value, and at
-    least ``PER_FACTOR``.
+    least ``PER_FACTOR``; each further number of cells per merge adds ``PER_FACTOR``.
 
     Args:
         choices: values to choose from.
@@ -106,13 +112,17 @@ def chosen_points(choices: Choices, count: int) -> list[Point]:
     """
     numbers = sorted({*choices.clients}, reverse=True)
     base = numbers[0] if numbers else None
-    grid = [Point(*pair) for pair in itertools.product(choices.local_steps, choices.edge_rounds)]
+    merged = sorted({*choices.buffers}, reverse=True)
+    whole = merged[0] if merged else None
+    pairs = itertools.product(choices.local_steps, choices.edge_rounds)
+    grid = [Point(*pair, buffer=whole) for pair in pairs]
     terms = _Terms(_centre(choices.local_steps), _centre(choices.edge_rounds), base or 1)
     first = [point._replace(clients=base) for point in _added([], grid, count, terms)]
     found = list(first)
     of_base = [point._replace(clients=base) for point in grid]
     factors: dict[str, list[list[Point]]] = {
         "clients": [[p._replace(clients=k) for p in of_base] for k in numbers[1:]],
+        "buffer": [[p._replace(buffer=b) for p in of_base] for b in merged[1:]],
         "shares": [
             [p._replace(shares=shares) for p in of_base] for shares in dict.fromkeys(choices.shares)
         ],
@@ -123,6 +133,8 @@ def chosen_points(choices: Choices, count: int) -> list[Point]:
     }
     for name, grids in factors.items():
         each = math.ceil(PER_FACTOR / len(grids)) if grids else 0
+        if name == "buffer":
+            each = PER_FACTOR
         of_factor = list(first)
         for candidates in grids:
             of_factor = _added(of_factor, candidates, each, replace(terms, factor=name))
@@ -156,6 +168,8 @@ class _Terms:
         found = [1 / (h * e), 1.0, h, e]
         if self.factor == "clients":
             found.append(self.k / (point.clients or self.k))
+        if self.factor == "buffer":
+            found.append(1 / (point.buffer or 1))
         if self.factor == "shares":
             found.append(point.largest)
         if self.factor == "snr_db":
