@@ -118,14 +118,13 @@ class MergeSearch(Search):
             merges = sample.merges(costs, buffer, int(np.ceil(known.max(initial=1.0))))
         else:
             merges = sample.merges(costs, buffer, MOST)
-            rounds = merges.within(goal.max_seconds, goal.max_client_joules)
+            rounds = np.floor(merges.within(goal.max_seconds, goal.max_client_joules))
         with np.errstate(invalid="ignore"):
             seconds, joules = (total / rounds for total in merges.totals(rounds))
-            seconds = np.where(np.isfinite(seconds), seconds, np.inf)
-            score, tie = (
-                rate(family.curve, np.asarray(rounds), seconds, joules, **where)
-                for rate in (goal.score, goal.tie)
-            )
+        seconds = np.where(np.isfinite(seconds), seconds, np.inf)
+        score, tie = (
+            rate(family.curve, rounds, seconds, joules, **where) for rate in (goal.score, goal.tie)
+        )
         masks = EQUAL_MASKS if isinstance(family.planner.algorithm, Hist) else ""
         return Alternatives(
             family, None, masks, way, local_steps, edge_rounds, (None,) * len(local_steps),
