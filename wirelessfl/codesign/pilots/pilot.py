@@ -147,6 +147,7 @@ def pilot(
     snr_db: Sequence[float] = (),
     count: int = COUNT,
     steps: int = STEPS,
+    most_rounds: Callable[[int, int], float] | None = None,
     root: str | Path = "runs/pilots",
     jobs: int = 1,
     model: nn.Module | None = None,
@@ -192,6 +193,7 @@ def pilot(
             are trained.
         steps: local steps of a client up to the last round of a pilot that does not reach the
             target before; pilots have at least 5 rounds.
+        most_rounds: limit on the rounds of a pilot, given its H and E: those that a budget allows.
         root: folder of the pilots.
         jobs: number of processes; 1 if objects are given.
         model, data, loss, split: objects for all pilots, as in ``wirelessfl.run``.
@@ -219,6 +221,7 @@ def pilot(
         snr_db=snr_db,
         count=count,
         steps=steps,
+        most_rounds=most_rounds,
         network=network,
     )
     if found.plain:

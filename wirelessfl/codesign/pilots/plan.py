@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,6 +60,7 @@ def planned(
     snr_db: Sequence[float] = (),
     count: int = COUNT,
     steps: int = STEPS,
+    most_rounds: Callable[[int, int], float] | None = None,
     network: Network | None = None,
 ) -> Plan:
     """The pilots that ``wirelessfl.pilot`` trains with these arguments.
@@ -87,7 +89,12 @@ def planned(
             f"{FEWEST} at least: give more values."
         )
     plain = plain_network(config, network)
-    configs = [of_pilot(config, point, steps, plain, size.clients) for point in points]
+    configs = []
+    for point in points:
+        most = math.inf
+        if most_rounds is not None:
+            most = most_rounds(point.local_steps, point.edge_rounds)
+        configs.append(of_pilot(config, point, steps, plain, size.clients, most))
     return Plan(points, configs, plain is not None)
 
 

@@ -59,7 +59,12 @@ def check_pilots(config: Config) -> None:
 
 
 def of_pilot(
-    config: Config, point: Point, steps: int, plain: Mapping[str, Any] | None, clients: int
+    config: Config,
+    point: Point,
+    steps: int,
+    plain: Mapping[str, Any] | None,
+    clients: int,
+    most_rounds: float = math.inf,
 ) -> Config:
     """The settings of a pilot.
 
@@ -69,6 +74,7 @@ def of_pilot(
         steps: local steps of a client up to the last round.
         plain: ``[network]`` without a radio; None to keep that of the settings.
         clients: number of clients of the network.
+        most_rounds: limit on its rounds.
 
     Raises:
         ConfigError: the training depends on the radio, or settings conflict.
@@ -77,7 +83,7 @@ def of_pilot(
     tables = _tables(config)
     allowed = given_places(tables)
     own = point.local_steps * point.edge_rounds
-    rounds = max(math.ceil(steps / own), FEWEST_ROUNDS)
+    rounds = max(math.ceil(min(steps / own, most_rounds)), FEWEST_ROUNDS)
     training = _without(tables, "training", OWN_TRAINING)
     training |= {"local_steps": point.local_steps, "rounds": rounds}
     if not star:
