@@ -13,6 +13,7 @@ from torch import nn
 from channels import Network
 from channels.validation import whole_number
 from solvers import Solution, Status
+from wirelessfl.codesign.affordable import affordable_rounds
 from wirelessfl.codesign.asynchronous import (
     buffers_of,
     check_arguments,
@@ -146,7 +147,8 @@ def design(
             that was fitted with ``bootstrap=0`` gives predictions without intervals.
         pilots: number of pilots for each algorithm that differ in H and E, see
             ``wirelessfl.pilot``.
-        pilot_steps: local steps of a client up to the last round of a pilot.
+        pilot_steps: local steps of a client up to the last round of a pilot. Without a target,
+            pilots have at most some more rounds than the budget allows.
         air_snr_db: SNR of the pilots over the air, if "aircomp" is among the uplinks; None for that
             of the network.
         jobs: number of pilots that train at a time.
@@ -221,6 +223,9 @@ def design(
             snr_db=snr_db,
             count=pilots,
             steps=pilot_steps,
+            most_rounds=None
+            if several[name] or name in free  # merges and narrow rounds are cheaper
+            else affordable_rounds(planners[name], goal, among_ways, space.clients),
             root=root,
             jobs=jobs,
             model=model,

@@ -8,15 +8,15 @@ not depend on them; otherwise each round is planned for each of them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from channels import Access, ChannelDraw, Load
 from channels.arrays import BoolArray, FloatArray, IntArray
-from solvers import DeadlineMissedError
+from solvers import DeadlineMissedError, OverTheAir
 from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.algorithms.narrow import Adaptive, reciprocal_width
 from wirelessfl.rounds.contexts import RoundContext
@@ -69,17 +69,19 @@ class RoundCosts:
         draws: number of rounds in the sample.
         groups: participants and channels of the sample; None to draw them.
         present: clients that take part; None for all.
+        powered: accesses over the air whose beamformers and powers are known, for these channels.
     """
 
     planner: Planner
     draws: int
     groups: Sequence[Group] | None = None
     present: RankedClients | None = None
+    powered: dict[Any, Access] = field(default_factory=dict)
 
     def with_algorithm(self, algorithm: Algorithm) -> RoundCosts:
         """The same rounds with another algorithm, whose submodels have other sizes."""
         planner = replace(self.planner, algorithm=algorithm)
-        return RoundCosts(planner, self.draws, self.rounds, self.present)
+        return RoundCosts(planner, self.draws, self.rounds, self.present, self.powered)
 
     @property
     def batched(self) -> bool:
@@ -200,14 +202,15 @@ class RoundCosts:
         nodes, lengths = self._first.submodels.lengths.astype(np.float64), self._lengths
         backhaul = pricing.backhaul_seconds(nodes)
         found = []
-        for who, draws in self.rounds:
+        for number, (who, draws) in enumerate(self.rounds):
             if lengths is None:
                 load = pricing.load(who, nodes[draws.network.cell_of])
             else:
                 load = pricing.load(who, lengths[who.clients], lengths[who.clients])
             with serving(pricing.title):
+                access = self._access(pricing.access, load, draws, number) if joules else None
                 seconds, spent, late = _served(
-                    pricing.access, _loads(load, steps, edges, deadline), draws, joules
+                    access or pricing.access, _loads(load, steps, edges, deadline), draws, joules
                 )
             slowest = draws.network.over_cells(np.maximum, seconds)
             times = (edges[:, None, None, None] * slowest + backhaul).max(-1)
@@ -239,8 +242,34 @@ class RoundCosts:
             seconds[place] = plan.price.seconds.max()
             largest[place] = max(largest_part(plan.submodels), narrow)
             if joules:
-                spent[place] = plan.price.joules
+                spent[place] = self._joules(plan)
         return Costs(seconds, spent, largest.mean(0))
+
+    def _joules(self, plan: Plan) -> float:
+        """Joules of a round, mean over the clients."""
+        served = plan.price.served
+        if served.failures is not None:  # channels are estimated
+            return plan.price.joules
+        place = plan.round, served.draws.h.shape[0]
+        with serving(served.title):
+            access = self._access(served.access, served.load, served.draws, place)
+        return replace(plan.price, served=replace(served, access=access)).joules
+
+    def _access(self, access: Access, load: Load, draws: ChannelDraw, place: Any) -> Access:
+        """The access; over the air with its beamformers and powers, which are found once.
+
+        Args:
+            access: the access.
+            load: a load of the clients.
+            draws: their channels.
+            place: says which channels they are.
+        """
+        if not isinstance(access, OverTheAir):
+            return access
+        key = access, place, load.vectors.tobytes(), draws.network.numbers.tobytes()
+        if key not in self.powered:
+            self.powered[key] = access.with_powers(load, draws)
+        return self.powered[key]
 
 
 def _plain(planner: Planner) -> Planner:

@@ -151,6 +151,7 @@ def pilot(
     buffers: Sequence[int] = (),
     count: int = COUNT,
     steps: int = STEPS,
+    most_rounds: Callable[[int, int], float] | None = None,
     root: str | Path = "runs/pilots",
     jobs: int = 1,
     model: nn.Module | None = None,
@@ -203,6 +204,7 @@ def pilot(
             are trained.
         steps: local steps of a client up to the last round of a pilot that does not reach the
             target before; pilots have at least 5 rounds.
+        most_rounds: limit on the rounds of a pilot, given its H and E: those that a budget allows.
         root: folder of the pilots.
         jobs: number of processes; 1 if objects are given.
         model, data, loss, split: objects for all pilots, as in ``wirelessfl.run``.
@@ -232,6 +234,7 @@ def pilot(
         buffers=buffers,
         count=count,
         steps=steps,
+        most_rounds=most_rounds,
         network=network,
     )
     if found.plain:

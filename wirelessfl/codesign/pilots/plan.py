@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,6 +63,7 @@ def planned(
     buffers: Sequence[int] = (),
     count: int = COUNT,
     steps: int = STEPS,
+    most_rounds: Callable[[int, int], float] | None = None,
     network: Network | None = None,
 ) -> Plan:
     """The pilots that ``wirelessfl.pilot`` trains with these arguments.
@@ -93,7 +95,12 @@ def planned(
         )
     keeps = network is not None and config.regime == "cells"  # the order of merges is that of it
     plain = None if keeps else plain_network(config, network)
-    configs = [of_pilot(config, point, steps, plain, size) for point in points]
+    configs = []
+    for point in points:
+        most = math.inf
+        if most_rounds is not None:
+            most = most_rounds(point.local_steps, point.edge_rounds)
+        configs.append(of_pilot(config, point, steps, plain, size, most))
     return Plan(points, configs, plain is not None)
 
 
