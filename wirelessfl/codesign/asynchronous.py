@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from wirelessfl.codesign.goals import Curve
 from wirelessfl.codesign.pilots.settings import ERROR_FREE
 from wirelessfl.codesign.spaces import Space, numbers
 from wirelessfl.codesign.ways import Way
@@ -106,6 +107,25 @@ def buffers_of(
             raise ConfigError(reason)
         found[name] = tuple(kept)
     return found
+
+
+def check_curve(curve: Curve, name: str, buffers: tuple[int, ...]) -> None:
+    """Refuse a curve that says nothing about the number of cells per merge.
+
+    Args:
+        curve: the learning curve.
+        name: its algorithm.
+        buffers: numbers to choose from.
+
+    Raises:
+        ConfigError: see above.
+    """
+    if len(buffers) > 1 and "clients" not in getattr(curve, "varies", ("clients",)):
+        raise ConfigError(
+            f"the curve of {name} has pilots with one number of cells per merge: give that as "
+            "buffers=... (--buffer), or fit pilots that differ in it, wirelessfl.pilot("
+            "buffers=[...])."
+        )
 
 
 def reference(config: Config, buffers: tuple[int, ...], wanted: int) -> Config:
