@@ -15,8 +15,8 @@ from wirelessfl.config.tables import given_places
 from wirelessfl.errors import ConfigError
 from wirelessfl.wording import shown
 
-ALL = 4
-"""Cells up to which all numbers per merge are tried; of more cells, as many numbers."""
+PARTS = (4, 2, 1)
+"""By default, a merge has a quarter of the cells, half of them, or all."""
 TURNS = {"name": "tdma", "order": "ready"}
 """Uplink of pilots for designs over time division only."""
 
@@ -70,7 +70,7 @@ def merging_space(space: Space, buffers: Any, own: int | None, cells: int) -> Sp
         ConfigError: a number is wrong.
     """
     if buffers is None:
-        several = {max(1, -(-cells * part // ALL)) for part in range(1, ALL + 1)}
+        several = {-(-cells // part) for part in PARTS}
         several |= set() if own is None else {own}
     else:
         several = numbers("buffers", buffers, "1,2,4")

@@ -143,7 +143,7 @@ def design(
         local_steps, edge_rounds: H and E to choose from; None for 2 to 40 and 1 to 10.
         clients: numbers of clients per round to choose from; None for that of the settings.
         buffers: numbers of asynchronous cells per merge to choose from (schedule buffered); None
-            for up to four numbers, the largest of which is that of all cells.
+            for a quarter of the cells, half of them, and all.
         curve: the learning curve, or one for each algorithm by name; None to fit it to pilots. One
             that was fitted with ``bootstrap=0`` gives predictions without intervals.
         pilots: number of pilots for each algorithm that differ in H and E, see

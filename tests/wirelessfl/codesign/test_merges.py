@@ -8,6 +8,7 @@ import pytest
 import wirelessfl
 from solvers import Status
 from tests.wirelessfl.codesign.known import Known, config
+from wirelessfl.codesign.curves import merges_curve
 from wirelessfl.codesign.design import design
 from wirelessfl.codesign.merges import CellCosts, CellRounds, Merges, merged
 from wirelessfl.codesign.pilots import Choices, chosen_points, planned
@@ -119,21 +120,46 @@ def test_pilots_keep_the_network_unless_all_cells_are_merged(tmp_path):
         planned(config(**CELLS, **SLOW, bandwidth_hz=hz, uplink="ofdma"), **few)
         for hz in (1e6, 2e6)
     )
-    assert [point.buffer for point in here.points] == [3, 3, 3, 2, 2]
+    assert [point.buffer for point in here.points] == [3, 3, 3, 2, 2, 2]
     names = [[kept_folder(own, tmp_path) for own in plan.configs] for plan in (here, there)]
     same = [one == other for one, other in zip(*names, strict=True)]
-    assert same == [True] * 3 + [False] * 2
+    assert same == [True] * 3 + [False] * 3
     assert [own.uplink["name"] for own in here.configs[2:4]] == ["tdma", "ofdma"]
     for point, own in zip(here.points, here.configs, strict=True):
         steps = point.local_steps * point.edge_rounds * point.buffer / 3
         assert own.training.rounds == np.ceil(4000 / steps)
         assert own.schedule["buffer"] == point.buffer
     air = planned(config(**CELLS, uplink="aircomp"), snr_db=[10.0], **few)
-    assert [own.uplink["name"] for own in air.configs[2:]] == ["tdma", "ofdma", "ofdma"] + [
+    assert [own.uplink["name"] for own in air.configs[2:]] == ["tdma"] + ["ofdma"] * 3 + [
         "aircomp"
     ] * 2
     several = chosen_points(Choices((1, 2), (1, 2), buffers=(1, 2, 4)), 4)
-    assert [point.buffer for point in several] == [4] * 4 + [2] * 2 + [1] * 2
+    assert [point.buffer for point in several] == [4] * 4 + [2] * 3 + [1] * 3
+
+
+def test_each_number_of_cells_per_merge_has_a_factor():
+    """Merges of 6, 3 and 2 clients: 1, 5 and 3 times those of all, the latter with an error."""
+
+    def pilot(h, e, clients, factor):
+        rounds = np.arange(1, 400)
+        scores = 1 - 1 / (1 + rounds * (h * e) ** 0.5 / (10 * factor))
+        return wirelessfl.Pilot(h, e, clients, rounds, scores)
+
+    whole = [pilot(h, e, 6, 1) for h in (1, 4, 9) for e in (1, 4)]
+    fewer = [pilot(4, 1, 3, 5), pilot(2, 2, 2, 3 * 1.1), pilot(2, 2, 2, 3 / 1.1)]
+    curve = merges_curve([*whole, *fewer], [0.8])
+    for clients, factor in ((6, 1), (3, 5), (2, 3)):
+        rounds = curve.rounds(0.8, 4, 4, clients=clients)
+        assert rounds == pytest.approx(10 * factor, rel=0.01)
+        assert curve.accuracy(1.05 * rounds, 4, 4, clients=clients) == pytest.approx(0.8, rel=0.01)
+    widths = {k: np.divide(*curve.interval(0.8, 4, 4, clients=k)[::-1]) for k in (6, 3, 2)}
+    # The standard deviation is that of the two pilots, sqrt(2) log 1.1 with one degree of freedom.
+    assert widths[3] == pytest.approx(np.exp(2 * 1.645 * 2**0.5 * np.log(1.1)), rel=0.2)
+    assert widths[6] < widths[2] < widths[3]
+    assert "clients" in curve.varies
+    assert curve.coefficients["factor at K = 3"] == pytest.approx(5, rel=0.01)
+    with pytest.raises(ConfigError, match="per merge: choose one of these"):
+        curve.rounds(0.8, 4, 4, clients=4)
 
 
 def test_a_run_is_a_pilot(tmp_path):
