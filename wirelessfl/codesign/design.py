@@ -17,6 +17,7 @@ from wirelessfl.codesign.affordable import affordable_rounds
 from wirelessfl.codesign.asynchronous import (
     buffers_of,
     check_arguments,
+    check_curve,
     given_buffer,
     is_asynchronous,
     merging_pilots,
@@ -108,6 +109,12 @@ def design(
     one. A design with a bound is preferred to one without that is better by less than 1 %; the
     solution's message says so.
 
+    With asynchronous cells (schedule buffered, algorithms with cells), the number B of cells per
+    merge is designed, too, and R counts merges. The pilots keep the network, because the order of
+    merges depends on it. Which cells finish when is simulated, with the sampled rounds, for all
+    combinations of H, E, B and uplink; masks are equal. The design that waits for all cells is the
+    synchronous one.
+
     >>> import wirelessfl
     >>> def scores(steps):
     ...     return [1 - 1 / (1 + number * steps**0.5) for number in range(1, 100)]
@@ -143,6 +150,8 @@ def design(
             weakest clients.
         local_steps, edge_rounds: H and E to choose from; None for 2 to 40 and 1 to 10.
         clients: numbers of clients per round to choose from; None for that of the settings.
+        buffers: numbers of asynchronous cells per merge to choose from (schedule buffered); None
+            for a quarter of the cells, half of them, and all.
         curve: the learning curve, or one for each algorithm by name; None to fit it to pilots. One
             that was fitted with ``bootstrap=0`` gives predictions without intervals.
         pilots: number of pilots for each algorithm that differ in H and E, see
@@ -239,6 +248,8 @@ def design(
     curves, runs = _curves(curve, named, trained)
     if air is not None:
         check_noise(curves)
+    for name, each in curves.items():
+        check_curve(each, name, several[name])
     families = [
         Family(name, named[name], planners[name], curves[name], name in free, several[name])
         for name in named

@@ -96,6 +96,11 @@ class Design:
                 "redesigns have a target and no limits: give target, and leave max_seconds and "
                 "max_client_joules out, or train the design once."
             )
+        if self.choice.buffer is not None:
+            raise ConfigError(
+                "the design has asynchronous cells, whose merges are not redesigned: choose "
+                'schedule "rounds", or train the design once.'
+            )
         if self.choice.way.noise:
             raise ConfigError(
                 f"the design is over {self.choice.way.name}, and redesigns know no errors of sums: "

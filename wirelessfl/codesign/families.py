@@ -10,6 +10,7 @@ from wirelessfl.config import Config
 from wirelessfl.config.kinds import class_of
 from wirelessfl.config.tables import given_places
 from wirelessfl.errors import ConfigError
+from wirelessfl.schedules.buffered import Buffered
 from wirelessfl.wording import shown
 
 VALIDATION = 0.1
@@ -39,6 +40,11 @@ def base_config(config: Config) -> Config:
             "no rounds of H local steps and E edge rounds whose costs are known without training: "
             'choose schedule "rounds", or "buffered" with hfedavg or hist, without sessions and '
             "tasks."
+        )
+    if config.regime == "cells" and type(config.choices.schedule) is not Buffered:
+        raise ConfigError(
+            f"schedule {config.choices.schedule.title!r} conflicts with design, which simulates "
+            'the merges of schedule "buffered": choose that.'
         )
     if config.training.local_epochs is not None:
         raise ConfigError(

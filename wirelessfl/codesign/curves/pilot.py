@@ -190,7 +190,7 @@ class Pilot:
 def _merges_cells(rows: Sequence[Mapping[str, Any]], settings: Mapping[str, Any]) -> bool:
     """Whether a run has asynchronous cells, whose global rounds are merges."""
     requests = any("requests" in row for row in rows)
-    return settings.get("schedule") == "buffered" and not requests
+    return settings.get("schedule") == "buffered" and "buffer" in settings and not requests
 
 
 def _clients(rows: Sequence[Mapping[str, Any]], settings: Mapping[str, Any]) -> float:

@@ -84,7 +84,8 @@ class Pilots:
         """The learning curve of these pilots, see ``wirelessfl.fit_rounds``.
 
         The noise of a pilot over the air is 1/SNR; the curve's coefficient contains the factor that
-        channels and beamformers add.
+        channels and beamformers add. Pilots that merge fewer asynchronous cells than others
+        determine a factor of the curve of the others, for each number of cells per merge.
 
         Args:
             targets: validation accuracies; None for the target of the pilots and some below it, or
@@ -94,7 +95,7 @@ class Pilots:
         Raises:
             ConfigError: see ``fit_rounds``.
         """
-        from wirelessfl.codesign.curves import Pilot, fit_rounds
+        from wirelessfl.codesign.curves import Pilot, fit_rounds, merges_curve
 
         seen = [
             Pilot.of(result, noise=point.noise)
@@ -106,6 +107,8 @@ class Pilots:
                 t for t in lower if sum(p.reached(t).kind == "exact" for p in seen) >= FEWEST_EXACT
             ]
             targets = [*known, self.target]
+        if len({point.buffer for point in self.points}) > 1:
+            return merges_curve(seen, targets, **options)
         return fit_rounds(seen, targets, **options)
 
     def rows(self) -> list[dict[str, Any]]:

@@ -29,6 +29,8 @@ RIDGE = 1e-3
 """Added to X'X, so that the first pilots have a determinant, too."""
 PER_FACTOR = 2
 """Fewest pilots that differ from the others in participants, masks, widths or SNR."""
+PER_BUFFER = 3
+"""Pilots for each further number of asynchronous cells per merge."""
 
 
 class Point(NamedTuple):
@@ -116,7 +118,7 @@ def chosen_points(choices: Choices, count: int) -> list[Point]:
     """The settings of the pilots.
 
     ``count`` pilots differ in H and E only. Each further factor adds one pilot per value, and at
-    least ``PER_FACTOR``; each further number of cells per merge adds ``PER_FACTOR``.
+    least ``PER_FACTOR``; each further number of cells per merge adds ``PER_BUFFER``.
 
     Args:
         choices: values to choose from.
@@ -150,7 +152,7 @@ def chosen_points(choices: Choices, count: int) -> list[Point]:
     for name, grids in factors.items():
         each = math.ceil(PER_FACTOR / len(grids)) if grids else 0
         if name == "buffer":
-            each = PER_FACTOR
+            each = PER_BUFFER
         of_factor = list(first)
         for candidates in grids:
             of_factor = _added(of_factor, candidates, each, replace(terms, factor=name))
