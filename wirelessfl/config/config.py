@@ -6,6 +6,7 @@ Field names are flag names (``data_dir`` is ``--data-dir``) and TOML keys; secti
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self, cast
 
@@ -34,6 +35,13 @@ from wirelessfl.config.unused import Place, kept_tables, refusal, unused
 from wirelessfl.errors import ConfigError
 
 
+@dataclass
+class _Known:
+    """What has been computed from settings; it does not affect comparisons of settings."""
+
+    unused: dict[Place, str] | None = field(default=None, compare=False)
+
+
 class Config(Settings):
     """All settings of a run, with every default filled in and checked for conflicts.
 
@@ -47,6 +55,7 @@ class Config(Settings):
     """
 
     _tasks: dict[str, Config] | None = PrivateAttr(None)
+    _known: _Known = PrivateAttr(default_factory=_Known)
 
     @property
     def resolved(self) -> bool:
@@ -243,6 +252,11 @@ class Config(Settings):
 
         A setting that tasks may override has an effect if any task uses it.
         """
+        if self._known.unused is None:
+            self._known.unused = self._unused()
+        return dict(self._known.unused)
+
+    def _unused(self) -> dict[Place, str]:
         found, tasks = unused(self), [unused(task) for task in (self._tasks or {}).values()]
         if not tasks:
             return found

@@ -168,7 +168,7 @@ def _folder(tmp_path, monkeypatch):
 def test_least_joules_end_in_time():
     """The joules of a limit fall as it grows, and the limit is used up."""
     spent = []
-    few = FEW | {"local_steps": [2, 5], "edge_rounds": [1]}
+    few = FEW | {"local_steps": [2, 5], "edge_rounds": [1], "draws": 2}
     for limit in (0.3, 0.6):
         goal = {"target": 0.5, "objective": "joules", "max_seconds": limit}
         solution = design(config("hfedavg"), **goal, curve=Known(), **few)
@@ -228,7 +228,7 @@ def test_rounds_are_whole_and_evaluated(every):
 
 def test_both_limits_are_kept():
     limits = {"max_seconds": 0.5, "max_client_joules": 0.01}
-    few = FEW | {"local_steps": [2, 5], "edge_rounds": [1]}
+    few = FEW | {"local_steps": [2, 5], "edge_rounds": [1], "draws": 2}
     both = design(config("hfedavg"), **limits, curve=Known(), **few)
     alone = design(config("hfedavg"), max_seconds=0.5, curve=Known(), **few)
     assert both.objective <= alone.objective + 1e-9
