@@ -21,6 +21,7 @@ from wirelessfl.codesign.choices import (
     Choice,
     Family,
     Shares,
+    best_of,
     noise_of,
     order_of,
 )
@@ -36,6 +37,8 @@ from wirelessfl.codesign.widths import (
     WHOLE,
     client_widths,
     common_widths,
+    groups_of,
+    moves,
     with_sizes,
 )
 
@@ -47,6 +50,10 @@ SEVERAL = 2
 """Designs, with the best weights by few draws, whose weights are refined with all draws."""
 TOLERANCE = 0.01
 """Relative accuracy of the best weight."""
+PASSES = 3
+"""Largest number of times that the widths of all groups of clients are moved."""
+GAIN = 1e-4
+"""Least improvement for which widths are moved."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +126,43 @@ class Search:
         if narrow:
             best = min(narrow, key=lambda each: float(each.score.min()))
             found += self._weighed(family, clients, best.masks, best.shares, costs, full)
-        return found
+        return found + self._improved(family, clients, costs, found)
+
+    def _improved(
+        self, family: Family, clients: int | None, costs: RoundCosts, found: Sequence[Alternatives]
+    ) -> list[Alternatives]:
+        """The best design with widths that are better by moves of groups of clients."""
+        best = best_of([choice for each in found if (choice := each.best()) is not None])
+        if best is None or best.way.noise:
+            return []
+        number = costs.planner.network.clients
+        assert best.shares is not None
+        own = best.shares * (number if len(best.shares) == 1 else 1)
+        # Powers and clocks take longer to decide.
+        some = costs.first(FEW) if best.way.decides else costs
+        plain = Way(best.way.name, best.way.name).uplink
+        groups = groups_of(costs, plain, best.local_steps)
+
+        def score(widths: tuple[float, ...]) -> float:
+            return float(self.alone(replace(best, shares=widths), some, best.way).score[0, 0])
+
+        least = score(own)
+        for _ in range(PASSES):
+            before = own
+            for group in groups:
+                for widths in moves(costs, own, [group], family.narrowest):
+                    value = score(widths)
+                    if value < least * (1 - GAIN) if least > 0 else value < least - GAIN:
+                        own, least = widths, value
+            if own == before:
+                break
+        if own == best.shares * (number if len(best.shares) == 1 else 1):
+            return []
+        shares = (own,) * len(self.space.local_steps)
+        ways = [way for way in self.ways if not (way.noise or way == best.way)]
+        if not best.way.deadline:
+            ways.append(best.way)
+        return [self._made(family, clients, BY_CLIENT, way, shares, costs) for way in ways]
 
     def _with_sizes(
         self,
