@@ -74,10 +74,12 @@ class Reports:
         if len(buffers) > 1:
             rows.append(("cells per merge", (4,)))
         choices = [choice for each in own for choice in each.choices()]
-        found = []
+        found: list[Bought] = []
         for title, free in rows:
             tests = [test for place, test in enumerate(fixed) if place not in free]
             found.append(Bought(title, _best(choices, tests)))
+        if self.best.size_name == "widths" and self.best.masks not in PLAIN:
+            found.append(Bought("all but widths", _best(choices, [lambda c: c.masks in PLAIN])))
         return [*found, Bought("all", self.best)]
 
     @cached_property

@@ -29,15 +29,8 @@ from wirelessfl.codesign.masks import SIZE_CAP, fixed_shares, with_shares
 from wirelessfl.codesign.round_costs import Costs, RoundCosts
 from wirelessfl.codesign.spaces import Space
 from wirelessfl.codesign.ways import DEADLINE, WEIGHED, Way
-from wirelessfl.codesign.widths import (
-    BY_CLIENT,
-    EQUAL_WIDTHS,
-    FULL,
-    WHOLE,
-    client_widths,
-    common_widths,
-    with_sizes,
-)
+from wirelessfl.codesign.width_search import WidthSearch
+from wirelessfl.codesign.widths import with_sizes
 
 WEIGHTS = tuple(10.0**power for power in np.arange(-2.0, 3.1, 1.0))
 """Weights of energy that are tried, relative to that at which seconds and joules weigh the same."""
@@ -80,7 +73,11 @@ class Search:
     def _of(self, family: Family, clients: int | None) -> list[Alternatives]:
         costs = family.sample(clients, self.draws)
         if family.widths:
-            return self._with_widths(family, clients, costs)
+            widths = WidthSearch(
+                family, clients, costs, self.space.local_steps, self.ways,
+                self._made, self._weighed, self.alone,
+            )  # fmt: skip
+            return widths.alternatives()
         algorithm = costs.planner.algorithm
         if isinstance(algorithm, Hist) and algorithm.mask_sizes != "uniform":
             algorithm = with_shares(algorithm, None)
@@ -91,34 +88,6 @@ class Search:
         found += self._weighed(family, clients, masks, none, costs, found)
         if family.sizes:
             found += self._with_sizes(family, clients, costs, found)
-        return found
-
-    def _with_widths(
-        self, family: Family, clients: int | None, costs: RoundCosts
-    ) -> list[Alternatives]:
-        """The designs with full models, and with narrower submodels of the clients."""
-        steps, most = self.space.local_steps, family.narrowest
-        found: list[Alternatives] = []
-        for widths in common_widths(costs, most):
-            title = FULL if widths == WHOLE else EQUAL_WIDTHS
-            # Over the air, uploads take as long as those of full models.
-            ways = [way for way in self.ways if title == FULL or not way.noise]
-            same = (widths,) * len(steps)
-            found += [self._made(family, clients, title, way, same, costs) for way in ways]
-        for name in dict.fromkeys(way.name for way in self.ways if not way.noise):
-            plain = Way(name, name).uplink
-            each = [client_widths(costs, plain, h, most) for h in steps]
-            for at in range(max(map(len, each))):
-                # As many for each H: some are repeated.
-                some = tuple(own[min(at, len(own) - 1)] if own else WHOLE for own in each)
-                for way in (way for way in self.ways if way.name == name):
-                    found.append(self._made(family, clients, BY_CLIENT, way, some, costs))
-        full = [each for each in found if each.masks == FULL]
-        found += self._weighed(family, clients, FULL, (WHOLE,) * len(steps), costs, full)
-        narrow = [each for each in found if each.masks != FULL and each.best() is not None]
-        if narrow:
-            best = min(narrow, key=lambda each: float(each.score.min()))
-            found += self._weighed(family, clients, best.masks, best.shares, costs, full)
         return found
 
     def _with_sizes(

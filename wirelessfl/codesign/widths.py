@@ -7,7 +7,7 @@ which clients end in time, if they do not wait for each other.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -29,6 +29,10 @@ WIDTHS = (FULL, EQUAL_WIDTHS, BY_CLIENT)
 """How widths are chosen, as ``Alternatives.masks``."""
 RATIOS = (0.75, 0.5, 0.375, 0.25, 0.1875, 0.125)
 """Widths that are compared, below full ones."""
+LEAST_FULL = 0.25
+"""Least part of the clients that train full models, if no others train some of the neurons."""
+GROUPS = 20
+"""Largest number of groups of clients whose widths are improved."""
 WHOLE = (1.0,)
 """The width of all clients that train full models."""
 
@@ -60,10 +64,56 @@ def common_widths(costs: RoundCosts, most: float) -> list[tuple[float, ...]]:
         costs: a sample of rounds, for the layers of the model.
         most: largest mean of 1/width.
     """
-    ratios = _ratios(costs)
-    if nested(costs.planner.algorithm):
-        return [WHOLE]  # no client would train the other neurons
-    return [(ratio,) for ratio in ratios if 1 / ratio <= most * (1 + 1e-9)]
+    algorithm = costs.planner.algorithm
+    return [(ratio,) for ratio in ratios_of(costs) if allowed(algorithm, (ratio,), most)]
+
+
+def allowed(algorithm: Algorithm, widths: Sequence[float], most: float) -> bool:
+    """Whether the learning curve knows such widths, and every neuron has clients that train it.
+
+    Args:
+        algorithm: an algorithm in which each client has a width.
+        widths: [1] or [clients].
+        most: largest mean of 1/width.
+    """
+    if nested(algorithm) and list(widths).count(1.0) < LEAST_FULL * len(widths):
+        return False
+    return mean_reciprocal(widths, len(widths)) <= most * (1 + 1e-9)
+
+
+def moves(
+    costs: RoundCosts, widths: tuple[float, ...], groups: Sequence[IntArray], most: float
+) -> Iterator[tuple[float, ...]]:
+    """Widths in which the clients of one group have the next smaller or larger compared width.
+
+    Args:
+        costs: a sample of rounds.
+        widths: [clients].
+        groups: numbers of the clients of each group.
+        most: largest mean of 1/width.
+    """
+    ratios = np.array(ratios_of(costs))
+    places = np.abs(np.array(widths)[:, None] - ratios).argmin(1)
+    for group in groups:
+        for step in (1, -1):
+            moved = places.copy()
+            moved[group] = (moved[group] + step).clip(0, len(ratios) - 1)
+            found = tuple(float(width) for width in ratios[moved])
+            if found != widths and allowed(costs.planner.algorithm, found, most):
+                yield found
+
+
+def groups_of(costs: RoundCosts, uplink: Uplink, local_steps: int) -> list[IntArray]:
+    """Groups of clients whose rounds take about as long, the slowest first.
+
+    Args:
+        costs: a sample of rounds.
+        uplink: an uplink on which clients do not wait for each other.
+        local_steps: H.
+    """
+    seconds = _client_seconds(costs, uplink, local_steps, np.ones(1))[:, 0]
+    order = np.argsort(-seconds, kind="stable")
+    return [part for part in np.array_split(order, min(GROUPS, len(order))) if len(part)]
 
 
 def client_widths(
@@ -80,26 +130,26 @@ def client_widths(
         local_steps: H.
         most: largest mean of 1/width.
     """
-    ratios = np.array(_ratios(costs)[::-1])
+    ratios = np.array(ratios_of(costs)[::-1])
     seconds = _client_seconds(costs, uplink, local_steps, ratios)
     found: dict[tuple[float, ...], None] = {}
     for end in seconds.max(0)[:-1]:
         levels = widths_by_deadline(seconds, np.arange(1, len(ratios) + 1), float(end)).value
         assert levels is not None  # the slowest client has at least this width
         widths = tuple(float(width) for width in ratios[levels])
-        whole = sum(width == 1 for width in widths)
-        if nested(costs.planner.algorithm) and not whole:
-            continue
-        if len(set(widths)) > 1 and mean_reciprocal(widths, len(widths)) <= most * (1 + 1e-9):
+        if len(set(widths)) > 1 and allowed(costs.planner.algorithm, widths, most):
             found[widths] = None
     return list(found)
 
 
-def _ratios(costs: RoundCosts) -> list[float]:
-    """Ratios of the model's layers nearest to the compared ones, from 1 on decreasing."""
-    shares = levels_of(costs.planner.model.neurons()).shares
-    nearest = [float(shares[int(np.abs(shares - ratio).argmin())]) for ratio in (1.0, *RATIOS)]
-    return sorted(set(nearest), reverse=True)
+def ratios_of(costs: RoundCosts) -> list[float]:
+    """The compared widths that give different submodels, from 1 on decreasing."""
+    levels = levels_of(costs.planner.model.neurons())
+    found: dict[int, float] = {}
+    for ratio in (1.0, *RATIOS):
+        level = levels.at(ratio)
+        found[level] = max(ratio, float(levels.shares[level]))
+    return sorted(found.values(), reverse=True)
 
 
 def _client_seconds(
