@@ -31,6 +31,8 @@ LARGEST_RATIO = 4.0
 """Largest ratio of the rounds of a part of a run to those of the curve, either way."""
 LEAST_PROGRESS = 0.01
 """What a part of a run has gained at least, as a share of the accuracy that it lacks."""
+CAUTION = 0.5
+"""Standard deviations of the error of a saving by which it must exceed ``least_gain``."""
 SECONDS = (1.0, 0.0)
 DRAWS, FEW = 16, 8
 """Numbers of channel draws over which the cost of a round is averaged: of rounds with equal
@@ -70,10 +72,11 @@ class ClosedLoop(Redesign):
     """Every R rounds, choose H, E and the uplink's allocation that reach the target soonest.
 
     The state of a run is its best validation accuracy so far, a. With settings s it still needs
-    R_target(s) - R_a(s) rounds, where R is the fitted learning curve; the settings of the next
-    rounds minimise these rounds times the mean cost of a round over channels that the run does not
-    have, by enumeration. Below the lowest fitted accuracy, R_a grows linearly from the accuracy of
-    the initial model.
+    R_target(s) (1 - R_a / R_target) rounds, where R is the fitted learning curve and the share of
+    rounds that remains is that of the current settings: differences of two fits predict no better
+    which settings are the soonest, and vary more. The settings of the next rounds minimise these
+    rounds times the mean cost of a round over channels that the run does not have, by enumeration.
+    Below the lowest fitted accuracy, R_a grows linearly from the accuracy of the initial model.
 
     What the run shows corrects the rounds of the curve by a factor, which ``learn`` chooses. Each
     part of the run with the same H and E has a ratio of its rounds to those that the curve gives
@@ -85,6 +88,9 @@ class ClosedLoop(Redesign):
       and log E. The variance is that of left-out pilots around the curve.
     - ``common``: all of it is common. Predictions change, but no comparison of settings.
     - ``none``: the factor is 1.
+
+    Settings change if this saves more than half a standard deviation of the ratio of the two
+    factors, and more than ``least_gain``.
 
     A fit to pilots and the run together is no substitute: what it learns at low accuracies does
     not reach the target's coefficients.
@@ -248,16 +254,17 @@ class ClosedLoop(Redesign):
         costs = [self._costs(run, way, grid) for way in ways]
         seconds, joules = (np.stack([cost[i] for cost in costs]) for i in range(2))
         points = np.stack([self._points(grid, run.participants, cost[2]) for cost in costs])
-        factor = self._factor([*self._segments(run)], points, initial)
-        rounds = factor * self._remaining(points, initial, reached)
-        score = self._score(rounds, seconds, joules)
         stays = (
             next(i for i, way in enumerate(ways) if way.uplink == now.uplink),
             grid.local_steps.index(now.local_steps),
             grid.edge_rounds.index(now.edge_rounds),
         )
-        best = tuple(int(i) for i in np.unravel_index(int(score.argmin()), score.shape))
-        if not score[best] < (1 - self.least_gain) * score[stays]:
+        factor, error = self._factor([*self._segments(run)], points, initial, points[stays])
+        rounds = factor * self._remaining(points, points[stays], initial, reached)
+        score = self._score(rounds, seconds, joules)
+        careful = score * np.exp(CAUTION * error)
+        best = tuple(int(i) for i in np.unravel_index(int(careful.argmin()), score.shape))
+        if not careful[best] < (1 - self.least_gain) * score[stays]:
             best = stays
         expected = {
             "rounds": rounds[best],
@@ -366,21 +373,38 @@ class ClosedLoop(Redesign):
             )
 
     def _factor(
-        self, segments: Sequence[Segment], points: FloatArray, initial: float
-    ) -> FloatArray:
-        """Expected ratio of the run's rounds to those of the curve, [...], at points [..., 5]."""
-        if self.learn == "none" or not segments:
-            return np.ones(points.shape[:-1])
+        self,
+        segments: Sequence[Segment],
+        points: FloatArray,
+        initial: float,
+        now: FloatArray,
+    ) -> tuple[FloatArray, FloatArray]:
+        """What the run says about ratios of its rounds to those of the curve.
+
+        Args:
+            segments: the parts of the run.
+            points: settings, [..., 5].
+            initial: accuracy of the initial model.
+            now: current settings, [5].
+
+        Returns:
+            The expected ratio at the points, [...], and the standard deviation of its logarithm
+            minus that at the current settings.
+        """
+        if self.learn == "none":
+            return np.ones(points.shape[:-1]), np.zeros(points.shape[:-1])
         ratios = np.array([self._ratio(segment, initial) for segment in segments])
-        seen = np.stack([segment.settings for segment in segments])
         known = np.isfinite(ratios)
-        if not known.any():
-            return np.ones(points.shape[:-1])
-        ratios, seen = ratios[known], seen[known]
+        seen = np.array([segment.settings for segment in segments]).reshape(-1, now.size)[known]
         evaluations = np.array([len(segment.rounds) - 1 for segment in segments])[known]
-        covariance = self._covariance(seen, seen) + np.diag(EVALUATION**2 / evaluations)
-        weights = np.linalg.solve(covariance, np.log(ratios))
-        return np.exp(self._covariance(points, seen) @ weights)
+        noisy = self._covariance(seen, seen) + np.diag(EVALUATION**2 / evaluations)
+        some = self._covariance(points, seen)
+        factor = np.exp(some @ np.linalg.solve(noisy, np.log(ratios[known])))
+        here = self._covariance(now, now[None])[..., 0]
+        apart = 2 * (here - self._covariance(points, now[None])[..., 0])
+        moved = some - self._covariance(now, seen)
+        told = np.einsum("...i,...i", moved, np.linalg.solve(noisy, moved[..., None])[..., 0])
+        return factor, np.sqrt(np.maximum(apart - told, 0.0))
 
     def _covariance(self, some: FloatArray, others: FloatArray) -> FloatArray:
         """Covariance of log ratios at points [..., 5] and [others, 5], [..., others]."""
@@ -404,18 +428,21 @@ class ClosedLoop(Redesign):
         ratio = float(np.ptp(segment.rounds)) / (last - first)
         return min(max(ratio, 1 / LARGEST_RATIO), LARGEST_RATIO)
 
-    def _remaining(self, points: FloatArray, initial: float, reached: float) -> FloatArray:
+    def _remaining(
+        self, points: FloatArray, now: FloatArray, initial: float, reached: float
+    ) -> FloatArray:
         """Rounds from accuracy ``reached`` to the target, [...]; inf where it is not reached.
 
-        Their share of all rounds is at least that of the missing accuracy, as on every concave
-        learning curve: a difference of two fits may be 0. Fractions of a round are kept, because
-        one round of few steps would else seem as good as one of many near the target.
+        The share of all rounds that remains is that of the current settings ``now``, for all
+        settings. It is at least that of the missing accuracy, as on every concave learning curve: a
+        difference of two fits may be 0. Fractions of a round are kept, because one round of few
+        steps would else seem as good as one of many near the target.
         """
-        whole = self._curve.rounds(self.target, points)
-        missing = (self.target - reached) / (self.target - initial)
-        with np.errstate(invalid="ignore"):
-            left = whole - self._rounds_at(points, initial, reached)
-            return np.where(np.isfinite(whole), np.maximum(left, missing * whole), np.inf)
+        share = (self.target - reached) / (self.target - initial)
+        whole = float(self._curve.rounds(self.target, now))
+        if math.isfinite(whole):
+            share = max(share, 1 - float(self._rounds_at(now, initial, reached)) / whole)
+        return np.asarray(share * self._curve.rounds(self.target, points))
 
     def _rounds_at(self, points: FloatArray, initial: float, reached: float) -> FloatArray:
         """Rounds at which the curve reaches an accuracy, [...], from points [..., 5]."""
