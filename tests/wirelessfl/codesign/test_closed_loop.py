@@ -9,7 +9,7 @@ import pytest
 import wirelessfl
 from wirelessfl import ClosedLoop, Pilot, RoundSettings, fit_rounds
 from wirelessfl.cli import main
-from wirelessfl.codesign.closed_loop import Grid
+from wirelessfl.codesign.grid_costs import Grid
 from wirelessfl.errors import ConfigError
 from wirelessfl.rounds.redesign import Cost, Decision, SoFar
 
@@ -160,7 +160,7 @@ def test_factors_are_those_of_the_gaussian_process(curve, learn):
     point = np.array([[1.0, 2.0, 6.0, 1.0, 0.0]])
     here = np.log([1, 2])
     expected = np.exp(sum(w * covariance(here, p) for w, p in zip(weights, places, strict=True)))
-    found, _ = loop._factor([*loop._segments(run)], point, 0.1, point[0])
+    found, _ = loop._factors(loop._segments(run), 0.1, point, point[0])
     assert found == pytest.approx([expected])
 
 
@@ -169,7 +169,7 @@ def test_segments_are_parts_with_equal_settings(curve):
     bands = replace(other, uplink={"allocation": "optimal"})
     scores = np.linspace(0.1, 0.7, 9)
     run = so_far([(0, first), (2, first), (4, other), (6, bands)], 8, scores)
-    parts = [*loop_of(curve)._segments(run)]
+    parts = loop_of(curve)._segments(run)
     assert [part.rounds.tolist() for part in parts] == [[0, 1, 2, 3, 4], [4, 5, 6, 7, 8]]
     assert [part.settings[:2].tolist() for part in parts] == [[4, 2], [16, 1]]
     assert [part.reached for part in parts] == [scores[0], scores[4]]
@@ -296,7 +296,7 @@ def test_errors_of_savings_are_those_of_the_gaussian_process(curve):
     every[2, 2] += 0.25 / 6
     posterior = np.linalg.inv(np.linalg.inv(every)[:2, :2])
     wanted = np.sqrt(posterior[0, 0] + posterior[1, 1] - 2 * posterior[0, 1])
-    _, error = loop._factor([*loop._segments(run)], places, 0.1, places[1])
+    _, error = loop._factors(loop._segments(run), 0.1, places, places[1])
     assert error[0] == pytest.approx(wanted)
     assert error[1] == 0
 
