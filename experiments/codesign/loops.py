@@ -1,20 +1,22 @@
 """Closed loop: designs that are trained once, against the same designs redesigned as they train.
 
-``python -m experiments.codesign loop --make`` trains what is missing, stores the rows in ``loops``
-and writes ``loops.json``. A run without redesigns is trained once per pair (H, E) and priced over
-the networks; one with redesigns is trained over its network.
+``python -m experiments.codesign loop --make`` trains what is missing, stores its rows in ``loops``
+and writes ``loops.json``. Designs without redesigns are runs of the grid if these are evaluated in
+each round, priced over the network. A run whose redesigns change nothing is the run without them,
+so redesigns are first asked about its rows; a run is trained if they change something.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import wirelessfl
-from experiments.codesign.curves import as_pilot, designed, fitted
+from experiments.codesign.curves import as_pilot, designed, evaluated, fitted
 from experiments.codesign.networks import NETWORKS, OPTIMAL, over
 from experiments.codesign.sweep import CRITERIA, PAIRS, TARGETS, by_place, first_round, short
 from experiments.evidence import Evidence
@@ -22,6 +24,9 @@ from wirelessfl.codesign.pilots.pilot import COUNT
 from wirelessfl.config import Config
 from wirelessfl.pricing.same_training import repriced
 from wirelessfl.results.archive import SUFFIX, StoredRun
+from wirelessfl.setup.planners import plan_without_data
+from wirelessfl.setup.redesigns import make_redesigns
+from wirelessfl.training.shards import Shards
 
 STATED = CRITERIA["loop"]
 EVERY: int = STATED["every"]
@@ -34,9 +39,11 @@ OWN, SEED, NETWORK = "own", "seed", "network"
 CASES: tuple[str, ...] = (OWN, SEED, NETWORK)
 """Whose pilots and network a design is made for, see ``criteria.toml``."""
 FOLDER = Path(__file__).with_name("loops")
-"""Rows of the runs."""
+"""Rows of runs that are not those of the grid."""
 FILE = Path(__file__).with_name("loops.json")
 ALGORITHM = "hist"
+STEPS, EDGES = (sorted({pair[i] for pair in PAIRS}) for i in (0, 1))
+"""Numbers of local steps and edge rounds to choose from, those of the grid."""
 
 
 class Sample(NamedTuple):
@@ -126,7 +133,13 @@ class Designs:
             config = over(self.cases[dataset].config(seed), network, OPTIMAL)
             curve = self._curve(dataset, piloted)
             made = wirelessfl.design(
-                config, target=TARGETS[dataset], among=ALGORITHM, uplinks=["ofdma"], curve=curve
+                config,
+                target=TARGETS[dataset],
+                among=ALGORITHM,
+                uplinks=["ofdma"],
+                local_steps=STEPS,
+                edge_rounds=EDGES,
+                curve=curve,
             ).value
             assert made is not None
             self._made[key] = made
@@ -161,97 +174,94 @@ class Designs:
         }
         return Config.of(tables), here.closed_loop(EVERY)
 
+    def once(self, place: Sequence[Any], config: Config, folder: Path) -> StoredRun:
+        """The run of a sample without redesigns, over any network: of the grid, stored, or new."""
+        _, dataset, _, seed = place
+        pair = config.training.local_steps, config.training.edge_rounds or 1
+        run = self.runs[dataset, ALGORITHM, seed].get(pair)
+        if run is not None and evaluated(*pair) == 1:
+            hit = first_round(run.rows, TARGETS[dataset])
+            if hit is not None:
+                return replace(run, rows=[row for row in run.rows if row["round"] <= hit])
+        name = f"once-{dataset}-{seed}-H{pair[0]}-E{pair[1]}{SUFFIX}"
+        return _stored(folder / name, config, None)
 
-def train(
+
+def make(
     evidence: Evidence,
-    datasets: Iterable[str] = DATASETS,
+    known: Iterable[Sample],
     show: Callable[[str], None] = lambda text: None,
+    datasets: Iterable[str] = DATASETS,
     folder: Path = FOLDER,
-) -> None:
-    """Train all runs without a file.
+) -> Iterator[Sample]:
+    """All samples; runs that are not stored are trained.
 
     Args:
         evidence: stored runs of the grid.
+        known: samples that have been made, which are kept.
+        show: is given a line per sample.
         datasets: names of data sets.
-        show: is given a line per run.
         folder: where rows are stored.
     """
+    done = {one.place: one for one in known}
     designs = Designs(evidence)
     for place in places(datasets):
-        files = _files(place, folder)
-        if files is not None:
-            continue
-        config, loop = designs.planned(place)
-        redesigned = folder / _name(place)
-        once = folder / _once(config.given_tables(), place)
-        for file, redesign in ((once, None), (redesigned, loop)):
-            if not file.is_file():
-                run = _trained(config, redesign)
-                run.save(file)
-                show(f"{file.name}: {run.rows[-1]['round']} rounds, {run.seconds:.3g} s")
+        if place not in done:
+            done[place] = _made(designs, place, folder)
+            show(f"{', '.join(map(str, place))}: {done[place][4:8]}")
+        yield done[place]
 
 
-def _trained(config: Config, redesign: wirelessfl.ClosedLoop | None) -> StoredRun:
-    tables = config.given_tables()
-    with TemporaryDirectory() as folder:
-        tables["run"] = dict(tables["run"]) | {"out": Path(folder, "run"), "threads": 1}
-        return StoredRun.of(wirelessfl.run(tables, redesign=redesign))
+def _made(designs: Designs, place: tuple[str, str, str, int], folder: Path) -> Sample:
+    config, loop = designs.planned(place)
+    once = designs.once(place, config, folder)
+    target = TARGETS[place[1]]
+    spent = _spent(repriced(once.rows, Config.of(once.settings), config).rows, target)
+    with_loop, changed = spent, ()
+    if first_change(config, loop, once.rows) is not None:
+        run = _stored(folder / ("-".join(map(str, place)) + SUFFIX), config, loop)
+        with_loop, changed = _spent(run.rows, target), changes(run.rows)
+    training = config.training
+    pair = training.local_steps, training.edge_rounds or 1
+    return Sample(*place, pair, spent, with_loop, changed, (COUNT + 1, COUNT + 1))
 
 
-def _name(place: Sequence[Any]) -> str:
-    """Name of the file of a run with redesigns."""
-    return "-".join(map(str, place)) + SUFFIX
-
-
-def _once(tables: Mapping[str, Any], place: Sequence[Any]) -> str:
-    """Name of the file of the run without redesigns, which the networks share."""
-    training = tables["training"]
-    pair = f"H{training['local_steps']}-E{training['edge_rounds']}"
-    return f"once-{place[1]}-{place[3]}-{pair}{SUFFIX}"
-
-
-def _files(place: Sequence[Any], folder: Path) -> tuple[StoredRun, StoredRun] | None:
-    """The runs of a sample without and with redesigns; None if one is missing."""
-    file = folder / _name(place)
+def _stored(file: Path, config: Config, redesign: wirelessfl.ClosedLoop | None) -> StoredRun:
+    """The run of a file, which is trained if there is none."""
     if not file.is_file():
-        return None
-    redesigned = StoredRun.load(file)
-    once = folder / _once(redesigned.settings, place)
-    return (StoredRun.load(once), redesigned) if once.is_file() else None
+        tables = config.given_tables()
+        with TemporaryDirectory() as folder:
+            tables["run"] = dict(tables["run"]) | {"out": Path(folder, "run"), "threads": 1}
+            StoredRun.of(wirelessfl.run(tables, redesign=redesign)).save(file)
+    return StoredRun.load(file)
 
 
-def samples(folder: Path = FOLDER) -> list[Sample]:
-    """All samples whose runs are stored."""
-    found = []
-    for place in places():
-        files = _files(place, folder)
-        if files is not None:
-            found.append(sample(place, *files))
-    return found
+def first_change(
+    config: Config, loop: wirelessfl.ClosedLoop, rows: Sequence[Mapping[str, Any]]
+) -> int | None:
+    """Complete rounds at the first redesign that would change a run; None if none does.
+
+    Args:
+        config: settings of the run.
+        loop: its redesigns.
+        rows: rows of the run without redesigns.
+    """
+    redesigns = make_redesigns(config, loop, plan_without_data(config).planner, Shards())
+    for number in range(EVERY, int(rows[-1]["round"]), EVERY):
+        redesigns.rows = [row for row in rows if row["round"] <= number]
+        redesigns.settle(number)
+        if redesigns.of_round(number) != redesigns.of_round(0):
+            return number
+    return None
 
 
-def sample(place: Sequence[Any], once: StoredRun, redesigned: StoredRun) -> Sample:
-    """The numbers of two runs; the first is priced over the network of the second."""
-    case, dataset, network, seed = place
-    there = {name: t for name, t in redesigned.settings.items() if name != "given"}
-    rows = repriced(once.rows, Config.of(once.settings), Config.of(there)).rows
-    training = redesigned.settings["training"]
-    pairs = [(row["local_steps"], row["edge_rounds"]) for row in redesigned.rows]
-    changes = [
+def changes(rows: Sequence[Mapping[str, Any]]) -> tuple[tuple[int, int, int], ...]:
+    """Round, H and E of each change of H or E in a run."""
+    pairs = [(int(row["local_steps"]), int(row["edge_rounds"])) for row in rows]
+    return tuple(
         (int(row["round"]), *pair)
-        for row, pair, before in zip(redesigned.rows[1:], pairs[1:], pairs, strict=False)
+        for row, pair, before in zip(rows[2:], pairs[2:], pairs[1:], strict=False)
         if pair != before
-    ]
-    return Sample(
-        case,
-        dataset,
-        network,
-        seed,
-        (training["local_steps"], training["edge_rounds"]),
-        _spent(rows, TARGETS[dataset]),
-        _spent(redesigned.rows, TARGETS[dataset]),
-        tuple(changes),
-        (COUNT + 1, COUNT + 1),
     )
 
 
