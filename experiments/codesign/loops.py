@@ -247,8 +247,9 @@ def first_change(
         rows: rows of the run without redesigns.
     """
     redesigns = make_redesigns(config, loop, plan_without_data(config).planner, Shards())
+    everyone = {"clients_per_round": config.network.clients}  # in rows of redesigned runs only
     for number in range(EVERY, int(rows[-1]["round"]), EVERY):
-        redesigns.rows = [row for row in rows if row["round"] <= number]
+        redesigns.rows = [{**row, **everyone} for row in rows if row["round"] <= number]
         redesigns.settle(number)
         if redesigns.of_round(number) != redesigns.of_round(0):
             return number
