@@ -26,36 +26,43 @@ def ratio(sample: Sample) -> float:
 
 def table(found: Sequence[Sample]) -> str:
     """One row per case and data set, and the criterion of each case."""
-    head = ["design made for", "data", "runs", "changed by redesigns", "s once", "s redesigned"]
-    head += ["redesigned / once", "least", "largest", "aim"]
+    head = ["design made for", "data", "runs", "s once", "s redesigned", "redesigned / once"]
+    head += ["least", "largest", "changed by redesigns", "their redesigned / once", "aim"]
     rows = []
     for case in CASES:
         mine = [one for one in found if one.case == case]
-        sets = [name for name in DATASETS if any(one.dataset == name for one in mine)]
-        for name in sets:
-            rows.append(_row(case, DATA[name], [one for one in mine if one.dataset == name]))
-        if len(sets) > 1:
-            rows.append(_row(case, "all", mine, aim=_aim(case, mine)))
+        for name in DATASETS:
+            some = [one for one in mine if one.dataset == name]
+            if some:
+                spent = [_seconds(numbers) for numbers in zip(*map(_both, some), strict=True)]
+                rows.append([SHORT[case], DATA[name], str(len(some)), *spent, *_ratios(some), "-"])
+        if mine:
+            rows.append(
+                [SHORT[case], "all", str(len(mine)), "-", "-", *_ratios(mine), _aim(case, mine)]
+            )
     return f"{finding(found)}\n\n{markdown(head, rows)}"
 
 
-def _row(case: str, data: str, some: Sequence[Sample], aim: str = "-") -> list[str]:
-    ratios = [ratio(one) for one in some]
+def _both(sample: Sample) -> tuple[float, float]:
+    """Seconds without and with redesigns; infinity without the target."""
     once, redesigned = (
-        median([math.inf if spent is None else spent[1] for spent in numbers])
-        for numbers in ([one.once for one in some], [one.redesigned for one in some])
+        math.inf if spent is None else spent[1] for spent in (sample.once, sample.redesigned)
     )
+    return once, redesigned
+
+
+def _seconds(numbers: Sequence[float]) -> str:
+    return _shown(median(numbers))
+
+
+def _ratios(some: Sequence[Sample]) -> list[str]:
+    """Median and range of the ratios, and the median of the runs that redesigns change."""
+    ratios = [ratio(one) for one in some]
+    changed = [ratio(one) for one in some if one.changes]
     return [
-        SHORT[case],
-        data,
-        str(len(some)),
-        str(sum(bool(one.changes) for one in some)),
-        _shown(once),
-        _shown(redesigned),
-        _shown(median(ratios)),
-        _shown(min(ratios)),
-        _shown(max(ratios)),
-        aim,
+        *map(_shown, (median(ratios), min(ratios), max(ratios))),
+        str(len(changed)),
+        _shown(median(changed)) if changed else "-",
     ]
 
 
@@ -72,37 +79,35 @@ def _shown(value: float) -> str:
 
 
 def finding(found: Sequence[Sample]) -> str:
-    """What redesigns gain, in sentences."""
+    """What redesigns gain, in a sentence."""
     parts = []
     for case, text in (
-        ("own", "a design with pilots of its own seed and network"),
-        ("seed", "one with pilots of another seed"),
-        ("network", "one made for another network"),
+        ("own", "designs with their own pilots"),
+        ("seed", "those with pilots of another seed"),
+        ("network", "those made for another network"),
     ):
         mine = [one for one in found if one.case == case]
-        ratios = [ratio(one) for one in mine]
+        changed = [ratio(one) for one in mine if one.changes]
         if mine:
-            changed = sum(bool(one.changes) for one in mine)
-            by = f"{changed} of {len(mine)} runs change"
-            parts.append(f"{text} takes {_relative(median(ratios))} ({by})")
-    said = "; ".join(parts)
-    return f"Redesigned every {EVERY} rounds, in the median, {said}."
+            takes = _relative(median([ratio(one) for one in mine]))
+            of = f"{len(changed)} of {len(mine)} runs change"
+            of += f": {_relative(median(changed))}" if changed else ""
+            parts.append(f"{text} take {takes} ({of})")
+    return f"With redesigns every {EVERY} rounds, in the median, {'; '.join(parts)}."
 
 
 def _relative(value: float) -> str:
     if math.isinf(value):
         return "forever"
     percent = f"{abs(100 * (1 - value)):.2g} %"
-    if percent == "0 %":
-        return "as long as without redesigns"
-    return f"{percent} {'less' if value < 1 else 'more'} time"
+    return "as long" if value == 1 else f"{percent} {'less' if value < 1 else 'more'} time"
 
 
 def draw(found: Sequence[Sample], path: Path) -> list[Path]:
     """Seconds with redesigns relative to those without, one marker per run."""
     if not found:
         return []
-    figure, (panel,) = new_figure(height=1.9)
+    figure, (panel,) = new_figure(height=2.2)
     finite = [ratio(one) for one in found if math.isfinite(ratio(one))]
     most = 1.15 * max(*finite, 1.0)
     for number, name in enumerate(DATASETS):
@@ -117,13 +122,13 @@ def draw(found: Sequence[Sample], path: Path) -> list[Path]:
     for place, case in enumerate(CASES):
         value = median([ratio(one) for one in found if one.case == case])
         if math.isfinite(value):
-            panel.plot([value] * 2, [place - 0.38, place + 0.38], color="#D55E00", linewidth=1.5)
+            panel.plot([value] * 2, [place - 0.42, place + 0.42], color="black", linewidth=1.2)
     panel.axvline(1, color="0.5", linewidth=0.8, linestyle=":", zorder=0)
     panel.set_yticks(range(len(CASES)), [SHORT[case] for case in CASES])
     panel.invert_yaxis()
     panel.set_xlabel("seconds to the target, redesigned / once")
     networks, seeds = (len({one[at] for one in found}) for at in (2, 3))
-    facts = [f"{networks} networks, {seeds} seeds", "orange: median"]
+    facts = [f"{networks} networks, {seeds} seeds", "line: median"]
     if len(finite) < len(found):
         facts.append("at the right: not reached")
     legend(figure, [panel], *facts)
