@@ -113,6 +113,8 @@ class Design:
             )
         ways = [way for way in search.ways if not (way.saves or way.deadline or way.noise)]
         ways = [way for way in ways if way != self.choice.way]  # it is the configured one
+        if self.choice.way.saves:  # no other bands are sooner, and the settings conflict
+            ways = [way for way in ways if way.name != self.choice.way.name]
         if not self.choice.algorithm().fixed_shapes:  # each cost takes rounds to be planned
             ways = []
         return ClosedLoop.of(
