@@ -63,7 +63,7 @@ class MergesCurve(RoundsCurve):
         local_steps: ArrayLike,
         edge_rounds: ArrayLike,
         clients: ArrayLike | None = None,
-        largest: ArrayLike = 1.0,
+        largest: ArrayLike | None = None,
         noise: ArrayLike = 0.0,
     ) -> FloatArray:
         """Merges to a target, see ``RoundsCurve.rounds``; ``clients`` are those of a merge."""
@@ -76,7 +76,7 @@ class MergesCurve(RoundsCurve):
         local_steps: ArrayLike,
         edge_rounds: ArrayLike,
         clients: ArrayLike | None = None,
-        largest: ArrayLike = 1.0,
+        largest: ArrayLike | None = None,
         noise: ArrayLike = 0.0,
     ) -> FloatArray:
         """Merges that a further run may need, see ``RoundsCurve.draws``.
@@ -95,7 +95,7 @@ class MergesCurve(RoundsCurve):
         local_steps: ArrayLike,
         edge_rounds: ArrayLike,
         clients: ArrayLike | None = None,
-        largest: ArrayLike = 1.0,
+        largest: ArrayLike | None = None,
         noise: ArrayLike = 0.0,
     ) -> FloatArray:
         """The largest accuracy within so many merges, see ``RoundsCurve.accuracy``."""
