@@ -24,6 +24,7 @@ LISTS = {
     "local_steps": "local_steps",
     "edge_rounds": "edge_rounds",
     "clients_per_round": "clients",
+    "buffer": "buffers",
 }
 """Settings that take several values, and the arguments of ``wirelessfl.pilot``."""
 FEWEST = 3
@@ -37,6 +38,7 @@ COLUMNS = {
     "local_steps": ("H", "d"),
     "edge_rounds": ("E", "d"),
     "clients": ("K", "d"),
+    "buffer": ("B", "d"),
     "largest": ("m", ".3g"),
     "snr_db": ("SNR dB", "g"),
     "rounds": ("rounds", "d"),
@@ -58,9 +60,10 @@ def add_pilot(subparsers: Any) -> Parser:
         help="fit a learning curve to short runs: wirelessfl pilot hist --target 0.8",
         description="Train a few short runs that differ in local steps H and edge rounds E, up to "
         "the target, and fit the rounds to the target as a function of H and E. Flags are those of "
-        "`run`; --local-steps, --edge-rounds and --clients-per-round accept lists of values to "
-        "choose from (default: H from 2 to 40, E from 1 to 10). Pilots do not depend on the radio; "
-        "they are stored in --out (default: runs/pilots) and read if they exist. --pilots N sets "
+        "`run`; --local-steps, --edge-rounds, --clients-per-round and --buffer accept lists of "
+        "values to choose from (default: H from 2 to 40, E from 1 to 10). Pilots do not depend on "
+        "the radio, except with asynchronous cells (--schedule buffered); they are stored in --out "
+        "(default: runs/pilots) and read if they exist. --pilots N sets "
         "the number of pilots over H and E (default: 8), --steps N the local steps of a client up "
         "to the last round (default: 4000), and --jobs N the number of concurrent runs (default: "
         "1). --unequal-masks adds pilots of hist with submodels of unequal size, --narrower-widths "
@@ -223,7 +226,8 @@ def _trained(
 def _table(pilots: Pilots) -> Table:
     """One line per pilot, without the columns in which all pilots are equal."""
     rows = pilots.rows()
-    equal = {name for name in ("clients", "largest", "snr_db") if len({r[name] for r in rows}) == 1}
+    varied = ("clients", "buffer", "largest", "snr_db")
+    equal = {name for name in varied if len({r[name] for r in rows}) == 1}
     if pilots.target is None:
         equal.add("rounds_to_target")
     columns = {key: column for key, column in COLUMNS.items() if key not in equal}

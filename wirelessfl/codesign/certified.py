@@ -1,9 +1,8 @@
 """Designs with a proven bound: OFDMA with the best bands, powers and clocks, in rounds.
 
 ``solvers.optimize_rounds`` chooses local steps, edge rounds and mask sizes together with bands,
-powers, clocks and ends of every draw of the sample. What it leaves out (downloads, and the part of
-the backhaul that depends on mask sizes) only adds seconds, so that its bound holds for the costs
-of the rounds, too.
+powers, clocks and ends of every draw of the sample. Downloads and backhaul are in proportion to the
+lengths of submodels, and are part of its problem.
 """
 
 from __future__ import annotations
@@ -21,13 +20,14 @@ from wirelessfl.algorithms.hist import Hist
 from wirelessfl.algorithms.narrow import Adaptive
 from wirelessfl.codesign.goals import Goal
 from wirelessfl.codesign.masks import divides, with_shares
-from wirelessfl.codesign.round_costs import RoundCosts, sizes_of
+from wirelessfl.codesign.round_costs import RoundCosts
 from wirelessfl.codesign.spaces import Space
 from wirelessfl.errors import ConfigError
 from wirelessfl.rounds.mask_sizes import mask_size_problem
+from wirelessfl.submodels import sizes_of
 from wirelessfl.submodels.partition import even_sizes
 
-MOST = 40
+MOST = 400
 """Largest number of sizes of the largest mask that are told apart."""
 EXACT = 1e-9
 """Relative deviation of a submodel's length from a line that rounding errors explain."""
@@ -59,6 +59,7 @@ class Sizes:
         granularity: sizes are multiples of it.
         largest: limits on the largest size, relative to equal ones, increasing.
         counted: as what these sizes count for the learning curve: those of equal masks as 1.
+        least: the same of the smallest sizes that are not told apart from these.
     """
 
     offset: float
@@ -68,6 +69,7 @@ class Sizes:
     granularity: int = 1
     largest: tuple[float, ...] = (1.0,)
     counted: tuple[float, ...] = (1.0,)
+    least: tuple[float, ...] = (1.0,)
 
 
 def applies(goal: Goal) -> bool:
@@ -97,7 +99,10 @@ def certified(
     sizes = _sizes(costs, vary)
     if sizes is None:
         return None
-    rounds = rounds_of(largest=np.array(sizes.counted)[:, None, None])
+    # Rounds are monotone in the largest mask: none between two sizes has fewer than both of them.
+    rounds = np.minimum(
+        *(rounds_of(largest=np.array(m)[:, None, None]) for m in (sizes.least, sizes.counted))
+    )
     if not np.isfinite(rounds).any():
         return None
     late = goal.max_seconds is not None and goal.weights[1] > 0
@@ -124,21 +129,7 @@ def certified(
     shares = None
     if sizes.total is not None and found.sizes.tolist() != even_sizes(sizes.total, network.cells):
         shares = tuple(float(size) / sizes.total for size in found.sizes)
-    bound = float(solution.bound) * _between(rounds, sizes, network.cells)
-    return Certified(found.local_steps, found.edge_rounds, shares, bound)
-
-
-def _between(rounds: FloatArray, sizes: Sizes, cells: int) -> float:
-    """Factor of a bound, 1 if all sizes of the largest mask are told apart.
-
-    Otherwise a size between two of them needs fewer rounds than the next one, for which the bound
-    holds, but not fewer than the one before: the number of rounds is monotone in it.
-    """
-    if sizes.total is None or len(sizes.largest) == len(_all_sizes(sizes, cells)):
-        return 1.0
-    before, after = rounds[:-1], rounds[1:]
-    known = np.isfinite(after) & np.isfinite(before)
-    return float(min(1.0, (before[known] / after[known]).min(initial=1.0)))
+    return Certified(found.local_steps, found.edge_rounds, shares, float(solution.bound))
 
 
 def _all_sizes(sizes: Sizes, cells: int) -> list[int]:
@@ -177,8 +168,13 @@ def _sizes(costs: RoundCosts, vary: bool) -> Sizes | None:
     found = Sizes(max(float(offset), 0.0), float(slope), total, problem.cap, problem.granularity)
     every = _all_sizes(found, cells)
     places = np.unique(np.linspace(0, len(every) - 1, min(len(every), MOST)).round().astype(int))
-    largest = tuple(every[place] * found.granularity * cells / total for place in places)
-    return replace(found, largest=largest, counted=(1.0, *largest[1:]))
+    relative = np.array(every) * found.granularity * cells / total
+    first = np.array([0, *(places[:-1] + 1)])
+    counted = np.where(np.arange(len(every)) == 0, 1.0, relative)
+    limits, ends, starts = (
+        tuple(map(float, x)) for x in (relative[places], counted[places], counted[first])
+    )
+    return replace(found, largest=limits, counted=ends, least=starts)
 
 
 def _unused(sizes: Any) -> Any:
@@ -213,10 +209,13 @@ def _clients(costs: RoundCosts, sizes: Sizes) -> dict[str, Any]:
             found.setdefault(name, []).append(np.broadcast_to(rows, (blocks, *rows.shape[-2:])))
         bands = np.broadcast_to(network.bandwidth_hz, (blocks, network.cells))
         found.setdefault("bandwidth_hz", []).append(bands)
-        # Without the parts that depend on the size: a lower bound.
-        length = sizes.offset if sizes.total is not None else sizes.slope
-        extra = pricing.backhaul_seconds(np.full((blocks, network.cells), length))
-        found.setdefault("extra_seconds", []).append(extra)
+        for load, length, end in ((rest, sizes.offset, ""), (unit, sizes.slope, "_per_unit")):
+            each = np.broadcast_to(load.start_seconds, network.clients)
+            start = np.maximum(network.over_cells(np.maximum, each), 0.0)  # -inf in empty cells
+            extra = pricing.backhaul_seconds(np.full(network.cells, length))
+            for name, seconds in (("start_seconds", start), ("extra_seconds", extra)):
+                rows = np.broadcast_to(seconds, (blocks, network.cells))
+                found.setdefault(f"{name}{end}", []).append(rows)
     return {name: np.concatenate(_padded(parts)) for name, parts in found.items()}
 
 

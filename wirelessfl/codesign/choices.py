@@ -20,9 +20,12 @@ from wirelessfl.codesign.ways import Way
 from wirelessfl.codesign.widths import WIDTHS, widest, with_sizes
 from wirelessfl.config import Config
 from wirelessfl.rounds.planner import Planner
+from wirelessfl.wording import counted
 
 Shares = tuple[float, ...] | None
 EQUAL_MASKS, FIXED, OPTIMIZED = "equal", "fixed", "optimized each round"
+EQUAL = 1e-9
+"""Relative difference of scores that rounding errors explain."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +38,7 @@ class Family:
         planner: plans its rounds.
         curve: its number of rounds to a target.
         free: whether the widths of clients can be chosen.
+        buffers: numbers of asynchronous cells per merge; empty for synchronous rounds.
     """
 
     algorithm: str
@@ -42,6 +46,7 @@ class Family:
     planner: Planner
     curve: Curve
     free: bool = False
+    buffers: tuple[int, ...] = ()
 
     @property
     def sizes(self) -> bool:
@@ -61,7 +66,14 @@ class Family:
 
     @property
     def _knows_sizes(self) -> bool:
+        if self.buffers:
+            return False
         return "largest" in getattr(self.curve, "varies", ("largest",))
+
+    def merged_clients(self, buffer: int) -> float:
+        """Mean number of clients of the cells of a merge."""
+        network = self.planner.network
+        return buffer * network.clients / network.cells
 
     def edges(self, space: Space) -> tuple[int, ...]:
         """The numbers of edge rounds of a space; with one server there are no edge rounds."""
@@ -100,6 +112,8 @@ class Alternatives:
         largest: [H, E], m, see ``Costs``.
         rounds: [H, E], global rounds.
         score: [H, E], what is minimised; inf where the goal is not met.
+        tie: [H, E], what is minimised among designs with equal scores.
+        buffer: B, asynchronous cells per merge; None for synchronous rounds.
     """
 
     family: Family
@@ -114,6 +128,8 @@ class Alternatives:
     largest: FloatArray
     rounds: FloatArray
     score: FloatArray
+    tie: FloatArray
+    buffer: int | None = None
 
     def choice(self, h: int, e: int) -> Choice:
         """One of the designs, by its place in the arrays."""
@@ -135,6 +151,8 @@ class Alternatives:
             float(self.largest[place]),
             float(self.rounds[place]),
             float(self.score[place]),
+            float(self.tie[place]),
+            self.buffer,
         )
 
     def choices(self) -> Iterator[Choice]:
@@ -146,7 +164,11 @@ class Alternatives:
         """The best design; None if none meets the goal."""
         if not np.isfinite(self.score).any():
             return None
-        h, e = np.unravel_index(int(self.score.argmin()), self.score.shape)
+        least = self.score.min()
+        equal = self.score <= least + EQUAL * abs(least)
+        tie = np.where(equal & ~np.isnan(self.tie), self.tie, np.inf)
+        place = np.lexsort((self.score.ravel(), tie.ravel(), ~equal.ravel()))[0]
+        h, e = np.unravel_index(int(place), self.score.shape)
         return self.choice(int(h), int(e))
 
 
@@ -166,11 +188,15 @@ class Choice:
     largest: float
     rounds: float
     score: float
+    tie: float
+    buffer: int | None = None
 
     @property
     def title(self) -> str:
         """What has been chosen, in one line."""
         some = "all clients" if self.clients is None else f"{self.clients} clients per round"
+        if self.buffer is not None:
+            some = f"{counted(self.buffer, 'cell')} per merge"
         parts = [self.family.algorithm, f"H = {self.local_steps}", f"E = {self.edge_rounds}", some]
         parts += [f"{self.size_name} {self.mask_text}"] if self.masks else []
         return ", ".join([*parts, self.way.title])
@@ -195,10 +221,13 @@ class Choice:
         Args:
             clients: number of clients of the network.
         """
+        some: float = clients if self.clients is None else self.clients
+        if self.buffer is not None:
+            some = self.family.merged_clients(self.buffer)
         return {
             "local_steps": self.local_steps,
             "edge_rounds": self.edge_rounds,
-            "clients": clients if self.clients is None else self.clients,
+            "clients": some,
             "largest": self.largest,
             **noise_of(self.way),
         }
@@ -235,9 +264,9 @@ class Choice:
 
     @property
     def order(self) -> tuple[float, float, float]:
-        """Compares designs; costs that differ by rounding errors are equal, fewer joules win."""
+        """Compares designs; scores that differ by rounding errors are equal, see ``Goal.tie``."""
         digits = f"{self.score:.9g}"
-        return float(digits), self.rounds * self.joules, self.score
+        return float(digits), self.tie, self.score
 
 
 def order_of(choice: Choice) -> tuple[float, float, float]:

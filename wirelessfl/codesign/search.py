@@ -28,7 +28,7 @@ from wirelessfl.codesign.goals import Curve, Goal
 from wirelessfl.codesign.masks import SIZE_CAP, fixed_shares, with_shares
 from wirelessfl.codesign.round_costs import Costs, RoundCosts
 from wirelessfl.codesign.spaces import Space
-from wirelessfl.codesign.ways import DEADLINE, Way
+from wirelessfl.codesign.ways import DEADLINE, WEIGHED, Way
 from wirelessfl.codesign.width_search import WidthSearch
 from wirelessfl.codesign.widths import with_sizes
 
@@ -211,10 +211,13 @@ class Search:
         seconds, joules, largest = (np.concatenate(part) for part in zip(*parts, strict=True))
         with np.errstate(invalid="ignore"):
             rounds = self.goal.rounds(family.curve, seconds, joules, largest=largest, **where)
-            score = self.goal.score(family.curve, rounds, seconds, joules, largest=largest, **where)
+            score, tie = (
+                rate(family.curve, rounds, seconds, joules, largest=largest, **where)
+                for rate in (self.goal.score, self.goal.tie)
+            )
         return Alternatives(
             family, clients, masks, way, local_steps, edge_rounds, shares,
-            seconds, joules, largest, rounds, score,
+            seconds, joules, largest, rounds, score, tie,
         )  # fmt: skip
 
     def certified(self, families: Sequence[Family]) -> tuple[list[Alternatives], float]:
@@ -240,7 +243,7 @@ class Search:
                     costs = costs.with_algorithm(with_shares(costs.planner.algorithm, None))
                 where = self._where(costs, clients, self.space.local_steps, edges)
                 assert self.goal.target is not None
-                rounds = partial(family.curve.rounds, self.goal.target, **where)
+                rounds = partial(self.goal.rounds_to, self.goal.target, family.curve, **where)
                 space = replace(self.space, edge_rounds=edges)
                 best = certified(costs, self.goal, space, rounds, vary=family.sizes)
                 if best is None:
@@ -309,6 +312,15 @@ class Search:
         costs = costs.with_algorithm(replace(own, mask_sizes="optimized", mask_shares=None))
         return [self.alone(best, costs, best.way, OPTIMIZED)]
 
+    def traded(self, best: Choice) -> list[Alternatives]:
+        """The best design with other weights of energy, for seconds against joules."""
+        if not any(way.saves for way in self.ways) or best.masks == OPTIMIZED:
+            return []
+        costs = best.family.sample(best.clients, self.draws)
+        even = best.seconds / (best.joules * costs.planner.network.clients)
+        ways = [WEIGHED.weighing(even * weight) for weight in WEIGHTS[1:]]
+        return [self.alone(best, costs, way) for way in ways]
+
     def alone(
         self, best: Choice, costs: RoundCosts, way: Way, masks: str | None = None
     ) -> Alternatives:
@@ -330,7 +342,7 @@ class Search:
         assert self.goal.target is not None
         assert self.goal.max_seconds is not None
         some = {**where, "local_steps": np.array(steps)[:, None]}
-        rounds = curve.rounds(self.goal.target, largest=costs.largest, **some)
+        rounds = self.goal.rounds_to(self.goal.target, curve, largest=costs.largest, **some)
         limits = self.goal.max_seconds / np.broadcast_to(rounds, (len(steps), len(edges)))
         return np.asarray(np.where(limits > 0, limits, 1e-9))
 

@@ -58,7 +58,8 @@ class Pilot:
     Args:
         local_steps: H, local steps of an edge round, >= 1.
         edge_rounds: E, edge rounds of a global round, >= 1.
-        clients: K, participants of a global round, > 0.
+        clients: K, participants of a global round, > 0; of asynchronous cells, whose global rounds
+            are merges, the mean number of clients of the cells of a merge.
         rounds: global round of each evaluation, increasing, [rows].
         scores: validation accuracy in [0, 1], [rows].
         largest: m >= 1: the largest submodel of a cell relative to equal ones (HIST), or the mean
@@ -128,7 +129,7 @@ class Pilot:
 
         Raises:
             ConfigError: the run has no validation accuracy, several models, sessions or
-                asynchronous cells, or its submodels or noise are not in its settings.
+                asynchronous requests to clients, or its submodels or noise are not in its settings.
         """
         rows, settings = result.rows, result.settings
         if any(isinstance(settings.get(table), Mapping) for table in ("training", "run")):
@@ -143,7 +144,7 @@ class Pilot:
         return cls(
             local_steps=int(settings["local_steps"]),
             edge_rounds=int(settings.get("edge_rounds", 1)),
-            clients=float(settings.get("clients_per_round") or settings["clients"]),
+            clients=_clients(rows, settings),
             rounds=np.array([row["round"] for row in rows]),
             scores=np.array([counted(row, SCORE) for row in rows]),
             largest=_largest(settings) if largest is None else largest,
@@ -186,6 +187,19 @@ class Pilot:
         return Reached(first + (last - first) * share, EXACT)
 
 
+def _merges_cells(rows: Sequence[Mapping[str, Any]], settings: Mapping[str, Any]) -> bool:
+    """Whether a run has asynchronous cells, whose global rounds are merges."""
+    requests = any("requests" in row for row in rows)
+    return settings.get("schedule") == "buffered" and "buffer" in settings and not requests
+
+
+def _clients(rows: Sequence[Mapping[str, Any]], settings: Mapping[str, Any]) -> float:
+    """K; of asynchronous cells, the mean number of clients of the cells of a merge."""
+    if _merges_cells(rows, settings):
+        return float(settings["clients"]) * int(settings["buffer"]) / int(settings["cells"])
+    return float(settings.get("clients_per_round") or settings["clients"])
+
+
 def _check(rows: Sequence[Mapping[str, Any]], settings: Mapping[str, Any]) -> None:
     """Refuse runs that do not train one model in global rounds, or lack validation data.
 
@@ -204,10 +218,10 @@ def _check(rows: Sequence[Mapping[str, Any]], settings: Mapping[str, Any]) -> No
                 f"a run whose {name} was redesigned has no curve of one setting: fit runs without "
                 "redesigns."
             )
-    if settings.get("schedule", "rounds") != "rounds":
+    if settings.get("schedule", "rounds") != "rounds" and not _merges_cells(rows, settings):
         raise ConfigError(
             f"a run with schedule={settings['schedule']} has no global rounds: fit runs with "
-            "schedule=rounds."
+            "schedule=rounds, or with asynchronous cells."
         )
     if not rows or any(SCORE not in row for row in rows):
         raise ConfigError(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,8 +60,10 @@ def planned(
     masks: bool | Sequence[Sequence[float]] = False,
     widths: bool | Sequence[Sequence[float]] = False,
     snr_db: Sequence[float] = (),
+    buffers: Sequence[int] = (),
     count: int = COUNT,
     steps: int = STEPS,
+    most_rounds: Callable[[int, int], float] | None = None,
     network: Network | None = None,
 ) -> Plan:
     """The pilots that ``wirelessfl.pilot`` trains with these arguments.
@@ -80,8 +83,9 @@ def planned(
         _edge_rounds(config, edge_rounds),
         _participants(clients, size.clients),
         _shares(config, masks, size.cells or 1),
-        _snr_db(snr_db, network),
+        _snr_db(snr_db, network, config),
         _widths(config, widths),
+        _buffers(config, buffers, size.cells or 1),
     )
     points = chosen_points(choices, count)
     if len(points) < FEWEST:
@@ -89,8 +93,14 @@ def planned(
             f"local_steps and edge_rounds have {len(points)} combinations, and a curve needs "
             f"{FEWEST} at least: give more values."
         )
-    plain = plain_network(config, network)
-    configs = [of_pilot(config, point, steps, plain, size.clients) for point in points]
+    keeps = network is not None and config.regime == "cells"  # the order of merges is that of it
+    plain = None if keeps else plain_network(config, network)
+    configs = []
+    for point in points:
+        most = math.inf
+        if most_rounds is not None:
+            most = most_rounds(point.local_steps, point.edge_rounds)
+        configs.append(of_pilot(config, point, steps, plain, size, most))
     return Plan(points, configs, plain is not None)
 
 
@@ -195,9 +205,34 @@ def _widths(
     return tuple(found)
 
 
-def _snr_db(values: object, network: Network | None) -> tuple[float, ...]:
+def _buffers(config: Config, values: object, cells: int) -> tuple[int, ...]:
+    """Asynchronous cells per merge; that of the settings if there are none.
+
+    Raises:
+        ConfigError: the algorithm does not work with them, or the schedule is synchronous.
+    """
+    found = sorted({whole("buffers", value, 1) for value in _list("buffers", values)})
+    if config.regime != "cells":
+        if found:
+            raise ConfigError(
+                f"buffers={shown(values)} needs asynchronous cells: choose schedule buffered, or "
+                "leave it out."
+            )
+        return ()
+    for buffer in found:
+        config.choices.algorithm.check_merged_cells(buffer, cells)
+    return tuple(found) or (int(config.schedule["buffer"]),)
+
+
+def _snr_db(values: object, network: Network | None, config: Config) -> tuple[float, ...]:
     found = _list("snr_db", values)
-    if found and network is not None:
+    merging = config.regime == "cells"
+    if merging and len(found) > 1:
+        raise ConfigError(
+            f"snr_db={shown(values)} conflicts with schedule buffered, whose pilots keep the "
+            "network: give one value, its SNR."
+        )
+    if found and not merging and network is not None:
         raise ConfigError(
             "snr_db conflicts with network=..., whose gains are given: leave one out."
         )

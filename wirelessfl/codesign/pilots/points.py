@@ -29,6 +29,8 @@ RIDGE = 1e-3
 """Added to X'X, so that the first pilots have a determinant, too."""
 PER_FACTOR = 2
 """Fewest pilots that differ from the others in participants, masks, widths or SNR."""
+PER_BUFFER = 3
+"""Pilots for each further number of asynchronous cells per merge."""
 
 
 class Point(NamedTuple):
@@ -42,6 +44,7 @@ class Point(NamedTuple):
         snr_db: SNR of an upload over the air; None for an error-free uplink.
         widths: widths of the clients, each of the same number of them; None for those of the
             settings.
+        buffer: B, asynchronous cells per merge; None for synchronous rounds.
     """
 
     local_steps: int
@@ -50,6 +53,7 @@ class Point(NamedTuple):
     shares: tuple[float, ...] | None = None
     snr_db: float | None = None
     widths: tuple[float, ...] | None = None
+    buffer: int | None = None
 
     @property
     def largest(self) -> float:
@@ -63,6 +67,7 @@ class Point(NamedTuple):
         """For example "H 7, E 2, 30 clients"."""
         found = f"H {self.local_steps}, E {self.edge_rounds}"
         found += f", {self.clients} clients" if self.clients else ""
+        found += f", {self.buffer} per merge" if self.buffer else ""
         found += f", largest mask {self.largest:.3g}" if self.shares else ""
         if self.widths is not None and min(self.widths) < 1:
             found += f", widths {' '.join(f'{width:.3g}' for width in self.widths)}"
@@ -86,6 +91,8 @@ class Choices(NamedTuple):
         snr_db: SNR over the air.
         widths: widths narrower than full ones; if there are any, those of all other pilots are
             full.
+        buffers: asynchronous cells per merge. The largest is that of all pilots that do not vary
+            it; empty for synchronous rounds.
     """
 
     local_steps: tuple[int, ...]
@@ -94,6 +101,7 @@ class Choices(NamedTuple):
     shares: tuple[tuple[float, ...], ...] = ()
     snr_db: tuple[float, ...] = ()
     widths: tuple[tuple[float, ...], ...] = ()
+    buffers: tuple[int, ...] = ()
 
 
 def levels(first: int, last: int, count: int) -> tuple[int, ...]:
@@ -110,7 +118,7 @@ def chosen_points(choices: Choices, count: int) -> list[Point]:
     """The settings of the pilots.
 
     ``count`` pilots differ in H and E only. Each further factor adds one pilot per value, and at
-    least ``PER_FACTOR``.
+    least ``PER_FACTOR``; each further number of cells per merge adds ``PER_BUFFER``.
 
     Args:
         choices: values to choose from.
@@ -118,14 +126,18 @@ def chosen_points(choices: Choices, count: int) -> list[Point]:
     """
     numbers = sorted({*choices.clients}, reverse=True)
     base = numbers[0] if numbers else None
+    merged = sorted({*choices.buffers}, reverse=True)
+    whole = merged[0] if merged else None
     pairs = itertools.product(choices.local_steps, choices.edge_rounds)
-    grid = [Point(*pair, widths=(1.0,) if choices.widths else None) for pair in pairs]
+    full = (1.0,) if choices.widths else None
+    grid = [Point(*pair, widths=full, buffer=whole) for pair in pairs]
     terms = _Terms(_centre(choices.local_steps), _centre(choices.edge_rounds), base or 1)
     first = [point._replace(clients=base) for point in _added([], grid, count, terms)]
     found = list(first)
     of_base = [point._replace(clients=base) for point in grid]
     factors: dict[str, list[list[Point]]] = {
         "clients": [[p._replace(clients=k) for p in of_base] for k in numbers[1:]],
+        "buffer": [[p._replace(buffer=b) for p in of_base] for b in merged[1:]],
         "shares": [
             [p._replace(shares=shares) for p in of_base] for shares in dict.fromkeys(choices.shares)
         ],
@@ -139,6 +151,8 @@ def chosen_points(choices: Choices, count: int) -> list[Point]:
     }
     for name, grids in factors.items():
         each = math.ceil(PER_FACTOR / len(grids)) if grids else 0
+        if name == "buffer":
+            each = PER_BUFFER
         of_factor = list(first)
         for candidates in grids:
             of_factor = _added(of_factor, candidates, each, replace(terms, factor=name))
@@ -172,6 +186,8 @@ class _Terms:
         found = [1 / (h * e), 1.0, h, e]
         if self.factor == "clients":
             found.append(self.k / (point.clients or self.k))
+        if self.factor == "buffer":
+            found.append(1 / (point.buffer or 1))
         if self.factor in ("shares", "widths"):
             found.append(point.largest)
         if self.factor == "snr_db":
