@@ -175,8 +175,8 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     design = subparsers.add_parser(
         "design",
         help="choose how to train: wirelessfl design hist --target 0.8 [--flag value ...]",
-        description="Choose algorithm, local steps, edge rounds, clients, masks, uplink and "
-        "allocation with which the target takes the fewest seconds or joules, or with which "
+        description="Choose algorithm, local steps, edge rounds, clients, masks or widths, uplink "
+        "and allocation with which the target takes the fewest seconds or joules, or with which "
         "--max-seconds or --max-client-joules buys the most accuracy. A few pilots are trained, or "
         "read from --out (default: runs/pilots). Flags are those of `run`; lists of --local-steps, "
         "--edge-rounds, --clients-per-round and --uplink restrict the choice. --schedule buffered "

@@ -112,6 +112,10 @@ def pilot_command(
     """
     from wirelessfl.wording import counted
 
+    if arguments.narrower_widths and config.states("algorithm", "capacities"):
+        raise ConfigError(
+            "narrower_widths conflicts with capacities, which they replace: leave one of them out."
+        )
     console = Console(stderr=True, quiet=arguments.quiet)
     pilots = _trained(config, _options(lists, arguments), arguments, console)
     _say(

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from wirelessfl.algorithms.hist import Hist
+from wirelessfl.algorithms.narrow import reciprocal_width
 from wirelessfl.codesign.choices import (
     EQUAL_MASKS,
     Alternatives,
@@ -108,6 +109,7 @@ class MergeSearch(Search):
             "local_steps": np.array(local_steps)[:, None],
             "edge_rounds": np.array(edge_rounds)[None, :],
             "clients": family.merged_clients(buffer),
+            "largest": reciprocal_width(family.planner.algorithm, family.planner.network.clients),
             **noise_of(way),
         }
         sample = self.sample(family)
@@ -128,7 +130,8 @@ class MergeSearch(Search):
         masks = EQUAL_MASKS if isinstance(family.planner.algorithm, Hist) else ""
         return Alternatives(
             family, None, masks, way, local_steps, edge_rounds, (None,) * len(local_steps),
-            seconds, joules, np.ones(shape), np.asarray(rounds), score, tie, buffer,
+            seconds, joules, np.full(shape, where["largest"]),
+            np.asarray(rounds), score, tie, buffer,
         )  # fmt: skip
 
     def sample(self, family: Family) -> CellRounds:

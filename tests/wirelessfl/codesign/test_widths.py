@@ -107,7 +107,8 @@ def test_a_design_is_as_good_as_all_common_widths(algorithm):
         run = planner.run_stream or planner.stream
         planner = replace(planner, stream=stream, run_stream=run)
         seconds = np.mean([planner.plan(n).price.seconds.max() for n in range(FEW["draws"])])
-        return seconds * float(curve.rounds(0.5, h, 1, largest=np.mean(1 / np.array(widths))))
+        rounds = curve.rounds(0.5, h, 1, largest=np.mean(1 / np.array(widths)))
+        return seconds * float(np.ceil(rounds))
 
     widths = table["widths"] or table["capacities"]
     own = score(settings, widths, settings.training.local_steps)
