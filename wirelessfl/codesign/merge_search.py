@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from wirelessfl.algorithms.hist import Hist
+from wirelessfl.codesign.certified import Proof
 from wirelessfl.codesign.choices import (
     EQUAL_MASKS,
     Alternatives,
@@ -57,9 +58,9 @@ class MergeSearch(Search):
             found += own
         return found
 
-    def certified(self, families: Sequence[Family]) -> tuple[list[Alternatives], float]:
+    def certified(self, families: Sequence[Family]) -> Proof:
         """No design, and no bound: the order of the merges is not that of common rounds."""
-        return [], np.nan
+        return Proof([])
 
     def optimized(self, best: Choice) -> list[Alternatives]:
         """No design: masks have no common round for which their sizes could be optimized."""
