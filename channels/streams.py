@@ -17,6 +17,7 @@ from channels.arrays import FloatArray, IntArray
 from channels.validation import checked_rows, shown, whole_number
 
 Name = str | int
+PLAIN = (str, int)
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class Stream:
         if not isinstance(self.names, tuple | list):
             raise TypeError(f"names is {shown(self.names)}: give a tuple of strings and integers.")
         names = tuple(
-            str(name) if isinstance(name, str) else whole_number(f"names[{i}]", name)
+            name if type(name) in PLAIN else _plain(f"names[{i}]", name)
             for i, name in enumerate(self.names)
         )
         object.__setattr__(self, "names", names)
@@ -136,3 +137,12 @@ def _checked_block(index: int, rows: ArrayLike, width: int) -> tuple[int, IntArr
     if checked.size and checked.max() >= 1 << 48:
         raise ValueError(f"rows contains {checked.max()}: give integers below 2^48.")
     return _checked_index(index), checked, width
+
+
+def _plain(what: str, name: object) -> Name:
+    """A string or an integer, of NumPy too, as one of Python.
+
+    Raises:
+        TypeError: it is neither.
+    """
+    return str(name) if isinstance(name, str) else whole_number(what, name)

@@ -27,6 +27,8 @@ def whole_number(name: str, value: Any) -> int:
     Raises:
         TypeError: ``value`` is anything else; floats such as 2.0 are rejected too.
     """
+    if type(value) is int:  # of most calls
+        return value
     if not instead_of(value):
         with suppress(TypeError):
             return int(operator.index(value))
@@ -55,6 +57,8 @@ def is_tensor(values: Any) -> bool:
 
 def instead_of(values: Any) -> str:
     """What to give instead of an array or tensor whose numbers cannot be read; "" if they can."""
+    if isinstance(values, int | float) or (type(values) is np.ndarray and values.ndim <= MOST_AXES):
+        return ""  # of most calls
     if _masked(values):
         return "an array without a mask, e.g. with the method filled"
     if is_tensor(values):

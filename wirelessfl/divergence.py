@@ -13,12 +13,11 @@ from collections.abc import Mapping
 from typing import Any
 
 Row = Mapping[str, Any]
-LOSSES = ("loss", "validation_loss")
 
 
 def has_diverged(row: Row) -> bool:
     """Whether the model of a row or summary has diverged: a loss is None."""
-    return any(row.get(name, 0.0) is None for name in LOSSES)
+    return row.get("loss", 0.0) is None or row.get("validation_loss", 0.0) is None
 
 
 def counted(row: Row, field: str = "accuracy") -> float:

@@ -81,7 +81,8 @@ def find(table: int, **wanted: Any) -> Published | None:
     """
     names = _columns(table)
     known = {name: value for name, value in wanted.items() if name in names}
-    found = [one for one in read(table) if all(getattr(one, k) == v for k, v in known.items())]
+    values = [*known.values()]
+    found = [one for one in read(table) if [getattr(one, name) for name in known] == values]
     if len(found) > 1:
         raise ValueError(f"table {table} has {len(found)} numbers with {known}: give more fields.")
     return found[0] if found else None

@@ -106,7 +106,8 @@ def design_command(
                 f"leave --{name.replace('_', '-')} out."
             )
     _check_files(arguments)
-    every = _period(arguments, flags)
+    merging = _is_buffered(tables, flags)
+    every = _period(arguments, flags, merging)
     options: dict[str, Any] = {}
     for name in LISTS:
         if name in flags:
@@ -135,7 +136,8 @@ def design_command(
     for name in ("pilots", "pilot_steps", "jobs", "draws"):
         if getattr(arguments, name) is not None:
             options[name] = _integer(name, getattr(arguments, name))
-    _settle_buffer(tables, flags, options)
+    if merging:
+        _settle_buffer(tables, flags)
     console = Console(stderr=True)
 
     def say(text: str) -> None:
@@ -166,20 +168,24 @@ def design_command(
     return 0
 
 
-def _settle_buffer(
-    tables: Mapping[str, Any], flags: dict[str, Any], options: Mapping[str, Any]
-) -> None:
-    """Replace the default buffer, with which the settings may be invalid, by one that is valid."""
-    schedule = tables.get("schedule", {})
-    name = flags.get("schedule", schedule.get("name") if isinstance(schedule, Mapping) else None)
-    if name != "buffered" or (isinstance(schedule, Mapping) and "buffer" in schedule):
+def _is_buffered(tables: Mapping[str, Any], flags: Mapping[str, Any]) -> bool:
+    """Whether the settings name schedule "buffered"."""
+    schedule = tables.get("schedule")
+    name = schedule.get("name") if isinstance(schedule, Mapping) else schedule
+    return bool(flags.get("schedule", name) == "buffered")
+
+
+def _settle_buffer(tables: Mapping[str, Any], flags: dict[str, Any]) -> None:
+    """Replace the default buffer, which may be larger than the number of cells."""
+    schedule = tables.get("schedule")
+    if isinstance(schedule, Mapping) and "buffer" in schedule:
         return
     cells = flags.get("cells", tables.get("network", {}).get("cells"))
     if cells is not None:
         flags["buffer"] = cells
 
 
-def _period(arguments: argparse.Namespace, flags: Mapping[str, Any]) -> int | None:
+def _period(arguments: argparse.Namespace, flags: Mapping[str, Any], merging: bool) -> int | None:
     """Global rounds between two redesigns; None without redesigns.
 
     Raises:
@@ -188,6 +194,11 @@ def _period(arguments: argparse.Namespace, flags: Mapping[str, Any]) -> int | No
     if arguments.redesign_every is None:
         return None
     every = _integer("redesign_every", arguments.redesign_every)
+    if merging:
+        raise ConfigError(
+            f"redesign_every={every} conflicts with schedule buffered, whose merges are not "
+            'redesigned: choose schedule "rounds", or leave it out.'
+        )
     if not arguments.run:
         raise ConfigError(f"redesign_every={every} needs --run: give it, or leave it out.")
     for name, value in (

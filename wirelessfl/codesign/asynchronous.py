@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from wirelessfl.codesign.goals import Curve
 from wirelessfl.codesign.pilots.settings import ERROR_FREE
 from wirelessfl.codesign.spaces import Space, numbers
 from wirelessfl.codesign.ways import Way
@@ -14,8 +15,8 @@ from wirelessfl.config.tables import given_places
 from wirelessfl.errors import ConfigError
 from wirelessfl.wording import shown
 
-ALL = 4
-"""Cells up to which all numbers per merge are tried; of more cells, as many numbers."""
+PARTS = (4, 2, 1)
+"""By default, a merge has a quarter of the cells, half of them, or all."""
 TURNS = {"name": "tdma", "order": "ready"}
 """Uplink of pilots for designs over time division only."""
 
@@ -69,7 +70,7 @@ def merging_space(space: Space, buffers: Any, own: int | None, cells: int) -> Sp
         ConfigError: a number is wrong.
     """
     if buffers is None:
-        several = {max(1, -(-cells * part // ALL)) for part in range(1, ALL + 1)}
+        several = {-(-cells // part) for part in PARTS}
         several |= set() if own is None else {own}
     else:
         several = numbers("buffers", buffers, "1,2,4")
@@ -106,6 +107,25 @@ def buffers_of(
             raise ConfigError(reason)
         found[name] = tuple(kept)
     return found
+
+
+def check_curve(curve: Curve, name: str, buffers: tuple[int, ...]) -> None:
+    """Refuse a curve that says nothing about the number of cells per merge.
+
+    Args:
+        curve: the learning curve.
+        name: its algorithm.
+        buffers: numbers to choose from.
+
+    Raises:
+        ConfigError: see above.
+    """
+    if len(buffers) > 1 and "clients" not in getattr(curve, "varies", ("clients",)):
+        raise ConfigError(
+            f"the curve of {name} has pilots with one number of cells per merge: give that as "
+            "buffers=... (--buffer), or fit pilots that differ in it, wirelessfl.pilot("
+            "buffers=[...])."
+        )
 
 
 def reference(config: Config, buffers: tuple[int, ...], wanted: int) -> Config:

@@ -10,6 +10,7 @@ from wirelessfl.codesign.certified import Proof
 from wirelessfl.codesign.choices import Alternatives, Choice, best_of
 from wirelessfl.codesign.designs import Design
 from wirelessfl.codesign.search import Search
+from wirelessfl.codesign.widths import WIDTHS
 
 PROVEN = 1e-4
 """Largest relative gap of an optimal design."""
@@ -66,7 +67,7 @@ def solution_of(
         proof: what is proven about designs over OFDMA.
         least: the best design, with or without a bound.
         wall: wall-clock seconds.
-        sized: whether mask sizes have been chosen.
+        sized: whether mask sizes or widths have been chosen.
     """
     choice, goal = made.choice, made.goal
     strict = choice.way.deadline or math.isnan(proof.free)
@@ -79,6 +80,8 @@ def solution_of(
     if math.isnan(bound) or not covered:
         value = score if goal.target is not None else -score
         text = f"{FITTED}; the best of all designs that have been compared"
+        if choice.masks in WIDTHS:
+            text += ", in which widths are some of those that the model allows"
         if choice.way.noise:
             text += ", with precoders and beamformers of the settings"
         if choice.buffer is not None:

@@ -19,6 +19,7 @@ from channels.arrays import FloatArray, IntArray
 from solvers import Solution, TrainingRounds, optimize_rounds
 from solvers.access.cells import cell_rows
 from wirelessfl.algorithms.hist import Hist
+from wirelessfl.algorithms.narrow import Adaptive
 from wirelessfl.codesign.choices import Alternatives
 from wirelessfl.codesign.free_ends import FreeEnds
 from wirelessfl.codesign.goals import Goal
@@ -116,7 +117,7 @@ def certified(
     Raises:
         ConfigError: an argument is outside the range of the solver.
     """
-    if not costs.batched:
+    if not costs.batched or isinstance(costs.planner.algorithm, Adaptive):
         return []
     sizes = _sizes(costs, vary)
     if sizes is None:

@@ -13,9 +13,11 @@ from torch import nn
 from channels import Network
 from channels.validation import whole_number
 from solvers import Solution
+from wirelessfl.codesign.affordable import affordable_rounds
 from wirelessfl.codesign.asynchronous import (
     buffers_of,
     check_arguments,
+    check_curve,
     given_buffer,
     is_asynchronous,
     merging_pilots,
@@ -39,12 +41,14 @@ from wirelessfl.codesign.merge_search import MergeSearch
 from wirelessfl.codesign.over_the_air import air_table, air_way, check_noise, pilot_config
 from wirelessfl.codesign.pilots import Pilots, pilot
 from wirelessfl.codesign.pilots.pilot import STEPS
+from wirelessfl.codesign.pilots.widths import states_widths, widths_kept
 from wirelessfl.codesign.predicted import Prediction
 from wirelessfl.codesign.reports import Reports
 from wirelessfl.codesign.search import Search
 from wirelessfl.codesign.spaces import Space
 from wirelessfl.codesign.unreachable import unreachable
 from wirelessfl.codesign.ways import AIR, UPLINKS_IN_ROUNDS, Way, ways
+from wirelessfl.codesign.widths import WIDTHS, width_settings
 from wirelessfl.config import Config
 from wirelessfl.data import Data
 from wirelessfl.errors import ConfigError
@@ -85,18 +89,25 @@ def design(
     """Choose how to train over a network: for a target at the least cost, or within a budget.
 
     A design is an algorithm, the numbers of local steps H, of edge rounds E and of clients per
-    round, fixed mask sizes (HIST), and an uplink with its allocation of bands, powers and clocks.
-    The global rounds R to the target are those of learning curves that are fitted to pilots, on
-    validation data; test data are not read. They are rounded up to whole rounds with an evaluation,
-    at which a run ends. Seconds and joules of a global round are means over a
-    sample of rounds, which the planner of the run plans: downloads and backhaul count. The
-    objective is R x (w_T seconds + w_E joules).
+    round, fixed mask sizes (HIST) or widths of the clients' submodels (RA-Fed, RAM-Fed, HeteroFL,
+    FedRolex; unless the settings state them), and an uplink with its allocation of bands, powers
+    and clocks. The global rounds R to the target are those of learning curves that are fitted to
+    pilots, on validation data; test data are not read. They are rounded up to whole rounds with an
+    evaluation, at which a run ends. Seconds and joules of a global round are means over a sample of
+    rounds, which the planner of the run plans: downloads and backhaul count. The objective is
+    R x (w_T seconds + w_E joules).
 
     Over OFDMA with bands, powers and clocks of the least cost, ``solvers.optimize_rounds`` chooses
     H, E and mask sizes, and proves a bound on the objective, for the fitted R. Time division, equal
-    bands, sums over the air, and masks that are optimized in each round are compared one by one. A
-    design with a bound is preferred to one without that is better by less than 1 %; the solution's
-    message says so.
+    bands, sums over the air, masks that are optimized in each round, and widths are compared one by
+    one. A design with a bound is preferred to one without that is better by less than 1 %; the
+    solution's message says so.
+
+    With asynchronous cells (schedule buffered, algorithms with cells), the number B of cells per
+    merge is designed, too, and R counts merges. The pilots keep the network, because the order of
+    merges depends on it. Which cells finish when is simulated, with the sampled rounds, for all
+    combinations of H, E, B and uplink; masks are equal. The design that waits for all cells is the
+    synchronous one.
 
     >>> import wirelessfl
     >>> def scores(steps):
@@ -133,11 +144,14 @@ def design(
             weakest clients.
         local_steps, edge_rounds: H and E to choose from; None for 2 to 40 and 1 to 10.
         clients: numbers of clients per round to choose from; None for that of the settings.
+        buffers: numbers of asynchronous cells per merge to choose from (schedule buffered); None
+            for a quarter of the cells, half of them, and all.
         curve: the learning curve, or one for each algorithm by name; None to fit it to pilots. One
             that was fitted with ``bootstrap=0`` gives predictions without intervals.
         pilots: number of pilots for each algorithm that differ in H and E, see
             ``wirelessfl.pilot``.
-        pilot_steps: local steps of a client up to the last round of a pilot.
+        pilot_steps: local steps of a client up to the last round of a pilot. Without a target,
+            pilots have at most some more rounds than the budget allows.
         air_snr_db: SNR of the pilots over the air, if "aircomp" is among the uplinks; None for that
             of the network.
         jobs: number of pilots that train at a time.
@@ -155,7 +169,7 @@ def design(
         DataError: data are missing or unsuitable.
     """
     started = time.perf_counter()
-    count = _draws(draws)
+    count, asked = _draws(draws), config
     names = [uplinks] if isinstance(uplinks, str) else list(uplinks)
     check_objects(model=model)
     config, network = naming_network(config, network)
@@ -170,6 +184,11 @@ def design(
     base = base_config(settings)
     check_arguments(base, clients, buffers)
     named = {name: with_algorithm(base, name) for name in names_of(among, base)}
+    free = {
+        name
+        for name, each in named.items()
+        if not states_widths(asked) and widths_kept(each) is None
+    }
     planners = {name: plan_without_data(each, given).planner for name, each in named.items()}
     number = next(iter(planners.values())).network.clients
     space = Space.of(base, local_steps, edge_rounds, clients, number)
@@ -203,9 +222,13 @@ def design(
             else (),
             buffers=several[name],
             masks=divides(algorithm, cells) and not several[name],
+            widths=name in free,
             snr_db=snr_db,
             count=pilots,
             steps=pilot_steps,
+            most_rounds=None
+            if several[name] or name in free  # merges and narrow rounds are cheaper
+            else affordable_rounds(planners[name], goal, among_ways, space.clients),
             root=root,
             jobs=jobs,
             model=model,
@@ -219,8 +242,11 @@ def design(
     curves, runs = _curves(curve, named, trained)
     if air is not None:
         check_noise(curves)
+    for name, each in curves.items():
+        check_curve(each, name, several[name])
     families = [
-        Family(name, named[name], planners[name], curves[name], several[name]) for name in named
+        Family(name, named[name], planners[name], curves[name], name in free, several[name])
+        for name in named
     ]
     search = (MergeSearch if space.buffers else Search)(goal, space, among_ways, count)
     found = search.alternatives(families)
@@ -240,7 +266,7 @@ def design(
         reports=Reports(search, [*found, *others], best),
     )
     wall = time.perf_counter() - started
-    sized = any(family.sizes for family in families)
+    sized = any(family.sizes or family.widths for family in families)
     return solution_of(made, proof, least_of([*found, *others]), wall, sized=sized)
 
 
@@ -336,7 +362,9 @@ def _config(best: Choice, goal: Goal, predicted: Prediction) -> Config:
     if goal.target is None and goal.max_client_joules is not None:
         training["rounds"] = max(1, math.floor(predicted.rounds.value))
     masks: dict[str, Any] | None = None
-    if best.masks == OPTIMIZED:
+    if best.masks in WIDTHS and best.shares is not None:
+        masks = dict(width_settings(best.shares))
+    elif best.masks == OPTIMIZED:
         masks = {"mask_sizes": "optimized"}
     elif best.shares is not None:
         masks = {"mask_sizes": "fixed", "mask_shares": list(best.shares)}

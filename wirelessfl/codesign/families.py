@@ -10,6 +10,7 @@ from wirelessfl.config import Config
 from wirelessfl.config.kinds import class_of
 from wirelessfl.config.tables import given_places
 from wirelessfl.errors import ConfigError
+from wirelessfl.schedules.buffered import Buffered
 from wirelessfl.wording import shown
 
 VALIDATION = 0.1
@@ -21,7 +22,7 @@ DESIGNED = {
 """Settings that a design chooses, by table."""
 DESIGNABLE = ("rounds", "cells")
 """Regimes that can be designed: synchronous rounds, and asynchronous cells."""
-OF_MASKS = ("mask_sizes", "mask_shares", "size_cap", "mask_overlap")
+OF_MASKS = ("mask_sizes", "mask_shares", "size_cap", "mask_overlap", "capacities", "widths")
 
 
 def base_config(config: Config) -> Config:
@@ -39,6 +40,11 @@ def base_config(config: Config) -> Config:
             "no rounds of H local steps and E edge rounds whose costs are known without training: "
             'choose schedule "rounds", or "buffered" with hfedavg or hist, without sessions and '
             "tasks."
+        )
+    if config.regime == "cells" and type(config.choices.schedule) is not Buffered:
+        raise ConfigError(
+            f"schedule {config.choices.schedule.title!r} conflicts with design, which simulates "
+            'the merges of schedule "buffered": choose that.'
         )
     if config.training.local_epochs is not None:
         raise ConfigError(
@@ -139,7 +145,7 @@ def designed_config(
     Args:
         config: the settings of its algorithm.
         uplink: the table of the uplink.
-        masks: settings of HIST's mask sizes, which replace those of the algorithm; None to keep
+        masks: settings of mask sizes or widths, which replace those of the algorithm; None to keep
             them.
         training, evaluation, run, schedule: settings that replace those of their tables.
     """

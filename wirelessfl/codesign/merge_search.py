@@ -22,6 +22,7 @@ from wirelessfl.codesign.choices import (
     best_of,
     noise_of,
 )
+from wirelessfl.codesign.goals import SLACK
 from wirelessfl.codesign.masks import with_shares
 from wirelessfl.codesign.merges import MOST, CellCosts, CellRounds
 from wirelessfl.codesign.round_costs import RoundCosts
@@ -119,7 +120,7 @@ class MergeSearch(Search):
             merges = sample.merges(costs, buffer, int(np.ceil(known.max(initial=1.0))))
         else:
             merges = sample.merges(costs, buffer, MOST)
-            rounds = np.floor(merges.within(goal.max_seconds, goal.max_client_joules))
+            rounds = np.floor(SLACK * merges.within(goal.max_seconds, goal.max_client_joules))
         with np.errstate(invalid="ignore"):
             seconds, joules = (total / rounds for total in merges.totals(rounds))
         seconds = np.where(np.isfinite(seconds), seconds, np.inf)

@@ -29,6 +29,8 @@ from wirelessfl.codesign.masks import SIZE_CAP, fixed_shares, with_shares
 from wirelessfl.codesign.round_costs import Costs, RoundCosts
 from wirelessfl.codesign.spaces import Space
 from wirelessfl.codesign.ways import DEADLINE, WEIGHED, Way
+from wirelessfl.codesign.width_search import WidthSearch
+from wirelessfl.codesign.widths import with_sizes
 
 WEIGHTS = tuple(10.0**power for power in np.arange(-2.0, 3.1, 1.0))
 """Weights of energy that are tried, relative to that at which seconds and joules weigh the same."""
@@ -70,6 +72,12 @@ class Search:
 
     def _of(self, family: Family, clients: int | None) -> list[Alternatives]:
         costs = family.sample(clients, self.draws)
+        if family.widths:
+            widths = WidthSearch(
+                family, clients, costs, self.space.local_steps, self.ways,
+                self._made, self._weighed, self.alone,
+            )  # fmt: skip
+            return widths.alternatives()
         algorithm = costs.planner.algorithm
         if isinstance(algorithm, Hist) and algorithm.mask_sizes != "uniform":
             algorithm = with_shares(algorithm, None)
@@ -194,9 +202,7 @@ class Search:
         for h, some in _runs(shares):
             of = costs
             if some is not None:
-                algorithm = costs.planner.algorithm
-                assert isinstance(algorithm, Hist)
-                of = costs.with_algorithm(with_shares(algorithm, some))
+                of = costs.with_algorithm(with_sizes(costs.planner.algorithm, some))
             steps = local_steps[h]
             limits = None
             if way.deadline:

@@ -8,6 +8,7 @@ from typing import Any
 
 from wirelessfl.codesign.choices import EQUAL, OPTIMIZED, Choice
 from wirelessfl.codesign.predicted import Designed, Interval
+from wirelessfl.codesign.widths import WIDTHS
 from wirelessfl.results.text import narrow, rendered
 
 
@@ -35,7 +36,7 @@ def chosen_table(design: Designed) -> str:
     if choice.buffer is not None:
         rows[-1] = ["B, cells per merge", str(choice.buffer)]
     if choice.masks:
-        rows.append(["masks", choice.mask_text])
+        rows.append([choice.size_name, choice.mask_text])
     rows.append(["uplink", way.title])
     goal, limits = design.goal.title, design.goal.limits
     title = f"design: {goal if design.goal.target is None else f'least {goal}'}"
@@ -130,13 +131,16 @@ def _parts(design: Designed) -> dict[str, Callable[[Choice], str]]:
         columns["K"] = lambda choice: "all" if choice.clients is None else str(choice.clients)
     if len({each.buffer for each in found}) > 1:
         columns["B"] = lambda choice: str(choice.buffer)
-    if design.choice.buffer is None and any(each.masks for each in found):
-        columns["masks"] = _masks
+    names = {"widths" if each.masks in WIDTHS else "masks" for each in found if each.masks}
+    if names and design.choice.buffer is None:
+        columns[" or ".join(sorted(names))] = _masks
     columns["uplink"] = lambda choice: choice.way.title
     return columns
 
 
 def _masks(choice: Choice) -> str:
+    if choice.masks in WIDTHS:
+        return choice.mask_text
     if choice.shares is None:
         return choice.masks.replace(OPTIMIZED, "optimized") or "-"
     return f"{100 * min(choice.shares):.2g} to {100 * max(choice.shares):.2g} %"
@@ -202,7 +206,8 @@ def _facts(choice: Choice) -> dict[str, Any]:
         "clients_per_round": choice.clients,
         "buffer": choice.buffer,
         "masks": choice.masks or None,
-        "mask_shares": choice.shares,
+        "mask_shares": None if choice.masks in WIDTHS else choice.shares,
+        "widths": choice.shares if choice.masks in WIDTHS else None,
         "uplink": {"name": choice.way.name, **choice.way.settings},
         "rounds": _number(choice.rounds),
         "seconds": _number(choice.rounds * choice.seconds),

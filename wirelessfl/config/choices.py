@@ -15,7 +15,7 @@ from channels.streams import Stream
 from wirelessfl.algorithms import Algorithm
 from wirelessfl.assignment import AssignmentRule
 from wirelessfl.config.kinds import chosen_classes, title_of, words
-from wirelessfl.config.sections import number_of
+from wirelessfl.config.sections import number_of, types_in
 from wirelessfl.config.tables import hint
 from wirelessfl.data.splits import Split
 from wirelessfl.errors import ConfigError
@@ -103,6 +103,12 @@ def _adapter(choice: Hashable) -> TypeAdapter[Any]:
 
 
 @lru_cache(maxsize=256)
+def _kinds_of(choice: Hashable) -> Mapping[str, frozenset[Any]]:
+    """The types of each of a choice's settings, by name."""
+    return {key: types_in(hint) for key, hint in _hints(choice).items()}
+
+
+@lru_cache(maxsize=256)
 def _hints(choice: Hashable) -> Mapping[str, Any]:
     """Annotations of a choice's settings, by name."""
     hints = get_type_hints(choice, include_extras=True)
@@ -117,18 +123,19 @@ def _built(kind: str, choice: type[Any], table: Mapping[str, Any]) -> Any:
 
 def _checked(kind: str, choice: type[Any], table: Mapping[str, Any]) -> Any:
     settings = {key: value for key, value in table.items() if key != "name"}
-    hints = _hints(cast(Hashable, choice))
-    known = list(hints)
+    kinds = _kinds_of(cast(Hashable, choice))
+    known = list(kinds)
     for key in list(settings):
         if key not in known:
             raise ConfigError(
                 f"unknown setting {key!r} of {words(kind)} {title_of(table)}, which has "
                 f"{', '.join(known) or 'no settings'}.{hint(key, known)}"
             )
-        settings[key] = number_of(key, settings[key], hints[key])
+        settings[key] = number_of(key, settings[key], kinds[key])
     try:
         built = _adapter(cast(Hashable, choice)).validate_python(settings)
     except ValidationError as error:
+        hints = _hints(cast(Hashable, choice))
         infos = {key: FieldInfo.from_annotation(hints[key]) for key in known}
         raise ConfigError(
             explain(error, lambda place: named_setting(place, infos), lambda *_: "")

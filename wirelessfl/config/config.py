@@ -6,6 +6,7 @@ Field names are flag names (``data_dir`` is ``--data-dir``) and TOML keys; secti
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self, cast
 
@@ -34,6 +35,13 @@ from wirelessfl.config.unused import Place, kept_tables, refusal, unused
 from wirelessfl.errors import ConfigError
 
 
+@dataclass
+class _Known:
+    """What has been computed from settings; it does not affect comparisons of settings."""
+
+    unused: dict[Place, str] | None = field(default=None, compare=False)
+
+
 class Config(Settings):
     """All settings of a run, with every default filled in and checked for conflicts.
 
@@ -47,6 +55,7 @@ class Config(Settings):
     """
 
     _tasks: dict[str, Config] | None = PrivateAttr(None)
+    _known: _Known = PrivateAttr(default_factory=_Known)
 
     @property
     def resolved(self) -> bool:
@@ -86,17 +95,18 @@ class Config(Settings):
                 conflict.
         """
         given = Settings(**checked_tables(tables))
-        places = given_places(tables)
-        idle = {place: why for place, why in unused(given).items() if place in places}
+        places, without_effect = given_places(tables), unused(given)
+        idle = {place: why for place, why in without_effect.items() if place in places}
         if of_task or given.task:
             idle = {place: why for place, why in idle.items() if by_tasks(given, place) == of_task}
         cls._refuse(given, idle, loose, dropped)
         done = set(idle)
         if idle:
             given = Settings(**_without(tables, idle))
+            without_effect = unused(given)
         # Choices that were not given are derived again when settings are copied.
         given.model_fields_set.difference_update(k for k in KINDS if tables.get(k) is None)
-        config = cls._made(given, filled(given))
+        config = cls._made(given, filled(given, without_effect))
         check(config)
         if config.regime != "tasks" or of_task:
             return config
@@ -161,6 +171,7 @@ class Config(Settings):
         config = cls.model_construct(set(given.model_fields_set), **values)
         config._choices, config._tasks = given.choices, dict(tasks or {})
         config._origin = given._origin
+        config._frame = config._framed()
         return config
 
     def _with_tasks(self) -> Config:
@@ -241,6 +252,11 @@ class Config(Settings):
 
         A setting that tasks may override has an effect if any task uses it.
         """
+        if self._known.unused is None:
+            self._known.unused = self._unused()
+        return dict(self._known.unused)
+
+    def _unused(self) -> dict[Place, str]:
         found, tasks = unused(self), [unused(task) for task in (self._tasks or {}).values()]
         if not tasks:
             return found
@@ -345,6 +361,8 @@ def _without(tables: Mapping[str, Any], idle: Collection[Place]) -> dict[str, An
 
 def _used_places(tables: Mapping[str, Any]) -> set[Place]:
     """Settings in ``tables`` that have an effect without flags; empty if ``tables`` are invalid."""
+    if given_places(tables) == {("algorithm", "name")}:  # which always has one
+        return {("algorithm", "name")}
     try:
         alone = Settings(**named_tables(tables))
     except ConfigError:

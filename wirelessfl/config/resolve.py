@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from wirelessfl.config.given import given_values
 from wirelessfl.config.own_network import own_network
 from wirelessfl.config.sections import DataSection
 from wirelessfl.config.settings import Settings
-from wirelessfl.config.unused import unused
+from wirelessfl.config.unused import Place
 from wirelessfl.data import text_options
 from wirelessfl.data.pretrained import HUB_MODEL
 from wirelessfl.data.words import WordTokenizer
@@ -27,10 +28,14 @@ MAX_CELLS, EDGE_ROUNDS = 4, 5
 """Default cells and edge rounds of algorithms with cells."""
 
 
-def filled(settings: Settings) -> dict[str, Any]:
+def filled(settings: Settings, dropped: Collection[Place]) -> dict[str, Any]:
     """Values of all tables, with defaults that depend on other settings filled in.
 
     ``model_fields_set`` of a section still contains only the settings that the user gave.
+
+    Args:
+        settings: the given settings.
+        dropped: those without effect, see ``unused``.
 
     Raises:
         ConfigError: the data set or the tokenizer is unknown.
@@ -44,7 +49,6 @@ def filled(settings: Settings) -> dict[str, Any]:
         values["network"] = values["network"].filled(cells=own.cells, clients=own.clients)
     choices, network, training = settings.choices, values["network"], values["training"]
     star = choices.algorithm.topology == "star"
-    dropped = unused(settings)
     for kind, choice in vars(choices).items():
         if choice is not None:
             table = {"name": values[kind]["name"], **vars(choice)}

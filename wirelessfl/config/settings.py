@@ -79,6 +79,7 @@ class Settings(Section):
 
     _choices: Choices = PrivateAttr()
     _origin: Origin = PrivateAttr()
+    _frame: Frame = PrivateAttr()
 
     @classmethod
     def __pydantic_init_subclass__(cls, **options: Any) -> None:
@@ -95,6 +96,7 @@ class Settings(Section):
             raise ConfigError(explain(error, _setting, partial(unknown_setting, named))) from None
         self._choices = Choices.of(dict(self))
         self._origin = Origin(frozenset(given_places(tables)))
+        self._frame = self._framed()
 
     def given_tables(self) -> dict[str, Any]:
         """The given settings by table, without defaults."""
@@ -113,6 +115,10 @@ class Settings(Section):
             tables[kind] = given
         return tables
 
+    def states(self, section: str, key: str) -> bool:
+        """Whether a setting was given, even if the given value is its default."""
+        return (section, key) in self._origin.places
+
     @property
     def choices(self) -> Choices:
         """The chosen objects, such as algorithm, uplink and schedule, with their settings."""
@@ -126,6 +132,9 @@ class Settings(Section):
     @property
     def frame(self) -> Frame:
         """The settings that decide which kinds of choices the run has."""
+        return self._frame
+
+    def _framed(self) -> Frame:
         choices = self._choices
         return Frame(
             type(choices.algorithm),

@@ -127,11 +127,9 @@ class StoredRun:
             content = json.loads(lzma.decompress(file.read_bytes()))
             if content["format"] != FORMAT:
                 raise ValueError(f"format {content['format']}")
-            columns = {name: iter(values) for name, values in content["columns"].items()}
-            rows = [
-                {name: next(columns[name]) for name in content["fields"][kind]}
-                for kind in content["kinds"]
-            ]
+            steps = {name: iter(values).__next__ for name, values in content["columns"].items()}
+            kinds = [[(name, steps[name]) for name in names] for names in content["fields"]]
+            rows = [{name: step() for name, step in kinds[kind]} for kind in content["kinds"]]
             parts = (content[name] for name in ("settings", "about", "machine", "seconds"))
             settings, about, machine, seconds = parts
         except DAMAGED as error:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from channels.arrays import FloatArray, IntArray
+from wirelessfl.algorithms.narrow import reciprocal_width
 from wirelessfl.errors import ConfigError
 from wirelessfl.guard import calling, title_of, wrong_result
 from wirelessfl.rounds.planner import Planner
@@ -139,7 +140,10 @@ def _cost(planner: Planner) -> Cost:
     return Cost(
         seconds=float(np.mean([plan.price.seconds.max() for plan in plans])),
         joules=float(np.mean([plan.price.joules for plan in plans])),
-        largest=float(np.mean([largest_part(plan.submodels) for plan in plans])),
+        largest=max(
+            float(np.mean([largest_part(plan.submodels) for plan in plans])),
+            reciprocal_width(planner.algorithm, planner.network.clients),
+        ),
     )
 
 

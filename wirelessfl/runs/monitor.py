@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from wirelessfl.divergence import has_diverged
@@ -37,7 +38,7 @@ class Monitor:
             row: a row of the run.
         """
         if field is None:
-            field = next((name for name in DEFAULTS if name in row), DEFAULTS[-1])
+            return _default(next((name for name in DEFAULTS if name in row), DEFAULTS[-1]))
         return cls(field, not smaller_is_better(field))
 
     def score(self, row: Mapping[str, Any]) -> float:
@@ -62,3 +63,9 @@ class Monitor:
         """Whether a row is at least as good as ``target``, in the field's own units."""
         score = self.score(row)
         return score > -math.inf and score >= (target if self.larger else -target)
+
+
+@cache  # the rows of long runs are read again and again
+def _default(field: str) -> Monitor:
+    """The monitor of one of ``DEFAULTS``."""
+    return Monitor.of(field, {})

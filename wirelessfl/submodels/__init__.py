@@ -1,6 +1,12 @@
 """Submodels: flat parameters, neurons, partitions, masks, extraction and merging by coverage."""
 
-from wirelessfl.submodels.budgets import Budget, Levels, dealt_capacities, levels_of
+from wirelessfl.submodels.budgets import (
+    Budget,
+    Levels,
+    dealt_capacities,
+    levels_of,
+    mean_reciprocal,
+)
 from wirelessfl.submodels.client_submodels import ClientSubmodels
 from wirelessfl.submodels.extract import Submodels, extract, extract_neurons
 from wirelessfl.submodels.flat import ParamSpec
@@ -42,6 +48,7 @@ __all__ = [
     "largest_part",
     "levels_of",
     "make_partition",
+    "mean_reciprocal",
     "sizes_of",
     "weight_coverage_bound",
 ]

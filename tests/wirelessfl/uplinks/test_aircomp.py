@@ -127,7 +127,7 @@ def test_unsent_elements_are_received_as_zero():
 
 
 def test_predicted_error_equals_the_mean_over_many_uploads():
-    """The mean error of 100 uploads with imperfect CSI is predicted within 3 standard errors."""
+    """The mean error of 60 uploads with imperfect CSI is predicted within 3 standard errors."""
     uplink = AirComp(
         convention="physical",
         elements_per_symbol=2,
@@ -137,14 +137,14 @@ def test_predicted_error_equals_the_mean_over_many_uploads():
     )
     mask = torch.arange(ELEMENTS) % 3 > 0
     sent, got = updates(), []
-    for seed in range(100):
+    for seed in range(60):
         air = air_round(exchanged=mask.expand(3, -1))
         air = AirRound(**{**vars(air), "stream": Stream(seed, ("air",))})
         got.append(received(uplink, air, sent).metrics)
     realised = np.array([metrics["air_error"] for metrics in got])
     standard = realised.std() / np.sqrt(len(realised))
     predicted = got[0]["air_error_predicted"]
-    assert standard < 0.07 * predicted
+    assert standard < 0.09 * predicted
     assert realised.mean() == pytest.approx(predicted, abs=3 * standard)
 
 

@@ -13,6 +13,7 @@ from channels.arrays import FloatArray, IntArray
 from wirelessfl.config.stored import settings_by_flag
 from wirelessfl.divergence import counted
 from wirelessfl.errors import ConfigError
+from wirelessfl.submodels import mean_reciprocal
 from wirelessfl.wording import shown
 
 SCORE = "validation_accuracy"
@@ -61,7 +62,8 @@ class Pilot:
             are merges, the mean number of clients of the cells of a merge.
         rounds: global round of each evaluation, increasing, [rows].
         scores: validation accuracy in [0, 1], [rows].
-        largest: m, the largest submodel relative to equal ones, >= 1.
+        largest: m >= 1: the largest submodel of a cell relative to equal ones (HIST), or the mean
+            of 1/width over the clients (algorithms in which each client has a width).
         noise: sigma^2, error variance of over-the-air sums relative to the sums, >= 0.
         wall_seconds: wall-clock seconds of the training, >= 0.
 
@@ -188,7 +190,7 @@ class Pilot:
 def _merges_cells(rows: Sequence[Mapping[str, Any]], settings: Mapping[str, Any]) -> bool:
     """Whether a run has asynchronous cells, whose global rounds are merges."""
     requests = any("requests" in row for row in rows)
-    return settings.get("schedule") == "buffered" and not requests
+    return settings.get("schedule") == "buffered" and "buffer" in settings and not requests
 
 
 def _clients(rows: Sequence[Mapping[str, Any]], settings: Mapping[str, Any]) -> float:
@@ -234,6 +236,8 @@ def _largest(settings: Mapping[str, Any]) -> float:
     Raises:
         ConfigError: the sizes depend on the radio.
     """
+    if "min_coverage" in settings:  # of algorithms in which each client has a width
+        return _reciprocal(settings)
     if settings.get("mask_sizes", "uniform") == "uniform":
         return 1.0
     shares = settings.get("mask_shares")
@@ -245,3 +249,21 @@ def _largest(settings: Mapping[str, Any]) -> float:
         )
     shares = [float(share) for share in shares]
     return float(max(1.0, max(shares) * len(shares) / math.fsum(shares)))
+
+
+def _reciprocal(settings: Mapping[str, Any]) -> float:
+    """Mean of 1/width over the clients; budgets in bytes and flops count as full models.
+
+    Raises:
+        ConfigError: the widths depend on the radio.
+    """
+    budget = settings.get("budget", "width")
+    if budget in ("deadline", "fastest"):
+        raise ConfigError(
+            f"a run with budget={budget} has widths that depend on the radio: fit runs with "
+            "capacities or widths, or give Pilot.of(run, largest=...), the mean of 1/width."
+        )
+    widths = settings.get("widths") or settings.get("capacities")
+    if budget != "width" or not widths:
+        return 1.0
+    return mean_reciprocal([float(width) for width in widths], int(settings["clients"]))

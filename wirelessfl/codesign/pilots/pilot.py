@@ -84,7 +84,8 @@ class Pilots:
         """The learning curve of these pilots, see ``wirelessfl.fit_rounds``.
 
         The noise of a pilot over the air is 1/SNR; the curve's coefficient contains the factor that
-        channels and beamformers add.
+        channels and beamformers add. Pilots that merge fewer asynchronous cells than others
+        determine a factor of the curve of the others, for each number of cells per merge.
 
         Args:
             targets: validation accuracies; None for the target of the pilots and some below it, or
@@ -94,7 +95,7 @@ class Pilots:
         Raises:
             ConfigError: see ``fit_rounds``.
         """
-        from wirelessfl.codesign.curves import Pilot, fit_rounds
+        from wirelessfl.codesign.curves import Pilot, fit_rounds, merges_curve
 
         seen = [
             Pilot.of(result, noise=point.noise)
@@ -106,6 +107,8 @@ class Pilots:
                 t for t in lower if sum(p.reached(t).kind == "exact" for p in seen) >= FEWEST_EXACT
             ]
             targets = [*known, self.target]
+        if len({point.buffer for point in self.points}) > 1:
+            return merges_curve(seen, targets, **options)
         return fit_rounds(seen, targets, **options)
 
     def rows(self) -> list[dict[str, Any]]:
@@ -113,8 +116,9 @@ class Pilots:
 
         Returns:
             ``local_steps``, ``edge_rounds``, ``clients``, ``buffer`` (asynchronous cells per
-            merge), ``largest`` (submodel relative to equal ones), ``snr_db``, ``rounds``,
-            ``validation_accuracy`` (the best), ``rounds_to_target`` and ``wall_seconds``.
+            merge), ``largest`` (m, submodel relative to equal ones, or mean of 1/width),
+            ``snr_db``, ``rounds``, ``validation_accuracy`` (the best), ``rounds_to_target`` and
+            ``wall_seconds``.
         """
         found = []
         for point, result in zip(self.points, self.results, strict=True):
@@ -145,10 +149,12 @@ def pilot(
     edge_rounds: Sequence[int] | None = None,
     clients: Sequence[int] = (),
     masks: bool | Sequence[Sequence[float]] = False,
+    widths: bool | Sequence[Sequence[float]] = False,
     snr_db: Sequence[float] = (),
     buffers: Sequence[int] = (),
     count: int = COUNT,
     steps: int = STEPS,
+    most_rounds: Callable[[int, int], float] | None = None,
     root: str | Path = "runs/pilots",
     jobs: int = 1,
     model: nn.Module | None = None,
@@ -169,8 +175,8 @@ def pilot(
     depends on seconds: their pilots keep network and uplink, unless each merge waits for all cells.
 
     H and E are chosen for the fit of a0/(H E) + a1 + a2 H + a3 E (D-optimal for relative errors,
-    one pilot after the other). More pilots, participants, masks and SNR add pilots to those without
-    them.
+    one pilot after the other). More pilots, participants, masks, widths and SNR add pilots to those
+    without them.
 
     >>> import wirelessfl
     >>> config = wirelessfl.Config.from_flags("hfedavg", cells=2, clients=4, hidden=(8,))
@@ -190,6 +196,9 @@ def pilot(
         masks: whether two pilots of HIST have unequal submodels: with the shares of the settings if
             these are fixed, otherwise with shares that fall from 1.5/N to 0.5/N. Or shares, one
             list per pilot setting.
+        widths: whether two pilots have narrower submodels, where each client has a width (RA-Fed,
+            RAM-Fed, HeteroFL, FedRolex), and all others full ones; or capacities, one list per
+            pilot setting.
         snr_db: SNR of further pilots over the air, which depend on the network. With asynchronous
             cells it is the SNR of the network, which these pilots keep.
         buffers: numbers of asynchronous cells per merge (schedule buffered); the largest is that of
@@ -198,6 +207,7 @@ def pilot(
             are trained.
         steps: local steps of a client up to the last round of a pilot that does not reach the
             target before; pilots have at least 5 rounds.
+        most_rounds: limit on the rounds of a pilot, given its H and E: those that a budget allows.
         root: folder of the pilots.
         jobs: number of processes; 1 if objects are given.
         model, data, loss, split: objects for all pilots, as in ``wirelessfl.run``.
@@ -222,10 +232,12 @@ def pilot(
         edge_rounds=edge_rounds,
         clients=clients,
         masks=masks,
+        widths=widths,
         snr_db=snr_db,
         buffers=buffers,
         count=count,
         steps=steps,
+        most_rounds=most_rounds,
         network=network,
     )
     if found.plain:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,7 @@ from wirelessfl.codesign.pilots.points import (
     ramp,
 )
 from wirelessfl.codesign.pilots.settings import check_pilots, of_pilot, plain_network
+from wirelessfl.codesign.pilots.widths import NARROW, NESTED, nested, widths_kept
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.setup.arguments import check_objects
@@ -56,10 +58,12 @@ def planned(
     edge_rounds: Sequence[int] | None = None,
     clients: Sequence[int] = (),
     masks: bool | Sequence[Sequence[float]] = False,
+    widths: bool | Sequence[Sequence[float]] = False,
     snr_db: Sequence[float] = (),
     buffers: Sequence[int] = (),
     count: int = COUNT,
     steps: int = STEPS,
+    most_rounds: Callable[[int, int], float] | None = None,
     network: Network | None = None,
 ) -> Plan:
     """The pilots that ``wirelessfl.pilot`` trains with these arguments.
@@ -80,6 +84,7 @@ def planned(
         _participants(clients, size.clients),
         _shares(config, masks, size.cells or 1),
         _snr_db(snr_db, network, config),
+        _widths(config, widths),
         _buffers(config, buffers, size.cells or 1),
     )
     points = chosen_points(choices, count)
@@ -90,7 +95,12 @@ def planned(
         )
     keeps = network is not None and config.regime == "cells"  # the order of merges is that of it
     plain = None if keeps else plain_network(config, network)
-    configs = [of_pilot(config, point, steps, plain, size) for point in points]
+    configs = []
+    for point in points:
+        most = math.inf
+        if most_rounds is not None:
+            most = most_rounds(point.local_steps, point.edge_rounds)
+        configs.append(of_pilot(config, point, steps, plain, size, most))
     return Plan(points, configs, plain is not None)
 
 
@@ -169,6 +179,30 @@ def _shares(
         fixed = config.algorithm.get("mask_shares")
         return (tuple(fixed) if fixed else ramp(cells, LARGEST),)
     return tuple(tuple(_list("masks", shares)) for shares in _list("masks", masks))
+
+
+def _widths(
+    config: Config, widths: bool | Sequence[Sequence[float]]
+) -> tuple[tuple[float, ...], ...]:
+    """Widths of pilots with narrower submodels; none without ``widths``.
+
+    Raises:
+        ConfigError: the algorithm's clients have no widths, or the settings state them.
+    """
+    if widths is False:
+        return ()
+    reason = widths_kept(config)
+    if reason is not None:
+        raise ConfigError(f"narrower widths conflict with {reason}. Leave them out.")
+    if widths is True:
+        return NESTED if nested(config.choices.algorithm) else NARROW
+    found = []
+    for each in _list("widths", widths):
+        several = tuple(float(width) for width in _list("widths", each))
+        if not several or not all(0 < width <= 1 for width in several):
+            raise ConfigError(f"widths contain {shown(each)}: give fractions above 0, at most 1.")
+        found.append(several)
+    return tuple(found)
 
 
 def _buffers(config: Config, values: object, cells: int) -> tuple[int, ...]:

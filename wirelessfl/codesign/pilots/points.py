@@ -5,7 +5,8 @@ errors of the rounds R, so a pilot is a row of these terms over their sum. Terms
 contributions at the geometric centre of the grid, since their coefficients are unknown. Pilots are
 chosen one after the other, each the one that raises det(X'X) most (D-optimality). Without
 replication this is within a few per cent of the best set, and its beginnings do not depend on the
-number of pilots: further pilots, participants, masks or SNR add to those that exist already.
+number of pilots: further pilots, participants, masks, widths or SNR add to those that exist
+already.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import NamedTuple
 import numpy as np
 
 from channels.arrays import FloatArray
+from wirelessfl.submodels import mean_reciprocal
 
 LOCAL_STEPS = (2, 40, 6)
 EDGE_ROUNDS = (1, 10, 5)
@@ -26,7 +28,9 @@ EDGE_ROUNDS = (1, 10, 5)
 RIDGE = 1e-3
 """Added to X'X, so that the first pilots have a determinant, too."""
 PER_FACTOR = 2
-"""Fewest pilots that differ from the others in participants, masks or SNR."""
+"""Fewest pilots that differ from the others in participants, masks, widths or SNR."""
+PER_BUFFER = 3
+"""Pilots for each further number of asynchronous cells per merge."""
 
 
 class Point(NamedTuple):
@@ -38,6 +42,8 @@ class Point(NamedTuple):
         clients: K, participants of a round; None for the configured number.
         shares: share of the neurons of each cell; None for uniform submodels.
         snr_db: SNR of an upload over the air; None for an error-free uplink.
+        widths: widths of the clients, each of the same number of them; None for those of the
+            settings.
         buffer: B, asynchronous cells per merge; None for synchronous rounds.
     """
 
@@ -46,11 +52,14 @@ class Point(NamedTuple):
     clients: int | None = None
     shares: tuple[float, ...] | None = None
     snr_db: float | None = None
+    widths: tuple[float, ...] | None = None
     buffer: int | None = None
 
     @property
     def largest(self) -> float:
-        """m, the largest submodel relative to equal ones."""
+        """m, the largest submodel relative to equal ones, or the mean of 1/width."""
+        if self.widths is not None:
+            return mean_reciprocal(self.widths, len(self.widths))
         return 1.0 if self.shares is None else max(self.shares) * len(self.shares)
 
     @property
@@ -60,6 +69,8 @@ class Point(NamedTuple):
         found += f", {self.clients} clients" if self.clients else ""
         found += f", {self.buffer} per merge" if self.buffer else ""
         found += f", largest mask {self.largest:.3g}" if self.shares else ""
+        if self.widths is not None and min(self.widths) < 1:
+            found += f", widths {' '.join(f'{width:.3g}' for width in self.widths)}"
         return found + (f", {self.snr_db:g} dB" if self.snr_db is not None else "")
 
     @property
@@ -78,6 +89,8 @@ class Choices(NamedTuple):
             number.
         shares: unequal shares of the cells.
         snr_db: SNR over the air.
+        widths: widths narrower than full ones; if there are any, those of all other pilots are
+            full.
         buffers: asynchronous cells per merge. The largest is that of all pilots that do not vary
             it; empty for synchronous rounds.
     """
@@ -87,6 +100,7 @@ class Choices(NamedTuple):
     clients: tuple[int, ...] = ()
     shares: tuple[tuple[float, ...], ...] = ()
     snr_db: tuple[float, ...] = ()
+    widths: tuple[tuple[float, ...], ...] = ()
     buffers: tuple[int, ...] = ()
 
 
@@ -104,7 +118,7 @@ def chosen_points(choices: Choices, count: int) -> list[Point]:
     """The settings of the pilots.
 
     ``count`` pilots differ in H and E only. Each further factor adds one pilot per value, and at
-    least ``PER_FACTOR``; each further number of cells per merge adds ``PER_FACTOR``.
+    least ``PER_FACTOR``; each further number of cells per merge adds ``PER_BUFFER``.
 
     Args:
         choices: values to choose from.
@@ -115,7 +129,8 @@ def chosen_points(choices: Choices, count: int) -> list[Point]:
     merged = sorted({*choices.buffers}, reverse=True)
     whole = merged[0] if merged else None
     pairs = itertools.product(choices.local_steps, choices.edge_rounds)
-    grid = [Point(*pair, buffer=whole) for pair in pairs]
+    full = (1.0,) if choices.widths else None
+    grid = [Point(*pair, widths=full, buffer=whole) for pair in pairs]
     terms = _Terms(_centre(choices.local_steps), _centre(choices.edge_rounds), base or 1)
     first = [point._replace(clients=base) for point in _added([], grid, count, terms)]
     found = list(first)
@@ -130,11 +145,14 @@ def chosen_points(choices: Choices, count: int) -> list[Point]:
             [p._replace(snr_db=snr) for p in of_base]
             for snr in sorted({*choices.snr_db}, reverse=True)
         ],
+        "widths": [
+            [p._replace(widths=widths) for p in of_base] for widths in dict.fromkeys(choices.widths)
+        ],
     }
     for name, grids in factors.items():
         each = math.ceil(PER_FACTOR / len(grids)) if grids else 0
         if name == "buffer":
-            each = PER_FACTOR
+            each = PER_BUFFER
         of_factor = list(first)
         for candidates in grids:
             of_factor = _added(of_factor, candidates, each, replace(terms, factor=name))
@@ -170,7 +188,7 @@ class _Terms:
             found.append(self.k / (point.clients or self.k))
         if self.factor == "buffer":
             found.append(1 / (point.buffer or 1))
-        if self.factor == "shares":
+        if self.factor in ("shares", "widths"):
             found.append(point.largest)
         if self.factor == "snr_db":
             found.append(point.noise)

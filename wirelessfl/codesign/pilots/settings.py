@@ -73,7 +73,12 @@ def check_pilots(config: Config) -> None:
 
 
 def of_pilot(
-    config: Config, point: Point, steps: int, plain: Mapping[str, Any] | None, size: Size
+    config: Config,
+    point: Point,
+    steps: int,
+    plain: Mapping[str, Any] | None,
+    size: Size,
+    most_rounds: float = math.inf,
 ) -> Config:
     """The settings of a pilot.
 
@@ -83,6 +88,7 @@ def of_pilot(
         steps: local steps of a client up to the last round.
         plain: ``[network]`` without a radio; None to keep that of the settings.
         size: numbers of clients and cells of the network.
+        most_rounds: limit on its rounds.
 
     Raises:
         ConfigError: the training depends on the radio, or settings conflict.
@@ -95,7 +101,7 @@ def of_pilot(
     if point.buffer is not None:
         each *= (size.cells or 1) / point.buffer  # a merge contains the rounds of so many cells
         tables["schedule"] = {**tables["schedule"], "buffer": point.buffer}
-    rounds = max(math.ceil(each), FEWEST_ROUNDS)
+    rounds = max(math.ceil(min(each, most_rounds)), FEWEST_ROUNDS)
     training = _without(tables, "training", OWN_TRAINING)
     training |= {"local_steps": point.local_steps, "rounds": rounds}
     if not star:
@@ -117,6 +123,8 @@ def of_pilot(
     algorithm["name"] = config.algorithm["name"]
     if point.shares is not None:
         algorithm |= {"mask_sizes": "fixed", "mask_shares": point.shares}
+    if point.widths is not None:
+        algorithm["capacities"] = point.widths
     parts = {"algorithm": algorithm, "training": training, "evaluation": evaluation, "data": data}
     tables |= parts | {"run": _without(tables, "run", OWN_RUN)}
     keeps = point.buffer is not None and point.buffer < (size.cells or 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wirelessfl.config.sections.base import Section, number_of
+from wirelessfl.config.sections.base import Section, number_of, types_in
 from wirelessfl.config.sections.data import DataSection
 from wirelessfl.config.sections.evaluation import EvaluationSection
 from wirelessfl.config.sections.network import NetworkSection
@@ -35,4 +35,5 @@ __all__ = [
     "SessionsSection",
     "TrainingSection",
     "number_of",
+    "types_in",
 ]

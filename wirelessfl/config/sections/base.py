@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from decimal import Decimal
+from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, cast, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, model_validator
@@ -41,10 +42,10 @@ class Section(BaseModel, metaclass=_Listed):
     def _numbers(cls, given: Any) -> Any:
         if not isinstance(given, Mapping):
             return given
-        read = dict(given)
+        read, kinds = dict(given), _kinds_of(cls)
         for key, value in given.items():
-            if key in cls.model_fields:
-                read[key] = number_of(key, value, cls.model_fields[key].annotation)
+            if key in kinds:
+                read[key] = number_of(key, value, kinds[key])
         return read
 
     def filled(self, **values: Any) -> Self:
@@ -60,15 +61,25 @@ class Section(BaseModel, metaclass=_Listed):
         return cast(Self, type(self).model_construct(given, **{**dict(self), **values}))
 
 
-def number_of(key: str, value: Any, annotation: Any) -> Any:
+@cache  # thousands of configurations are read in a sweep
+def _kinds_of(section: type[Section]) -> Mapping[str, frozenset[Any]]:
+    """The types of each field, by name."""
+    return {name: types_in(field.annotation) for name, field in section.model_fields.items()}
+
+
+def number_of(key: str, value: Any, kinds: Collection[Any]) -> Any:
     """Read a whole number that is written as 1e3, and refuse booleans for numbers.
 
     Python would accept True as 1. Other values are returned unchanged; entries of lists count.
 
+    Args:
+        key: name of the setting.
+        value: its value.
+        kinds: the types that it accepts, see ``types_in``.
+
     Raises:
         ConfigError: the value is, or contains, a boolean, and the setting accepts none.
     """
-    kinds = _types_in(annotation)
     if bool not in kinds:
         for each in value if isinstance(value, list | tuple) else [value]:
             if isinstance(each, bool):
@@ -89,11 +100,11 @@ def _whole(value: Any) -> Any:
     return value
 
 
-def _types_in(annotation: Any) -> set[Any]:
+def types_in(annotation: Any) -> frozenset[Any]:
     """All types in an annotation, e.g. int and NoneType in ``int | None``."""
     if get_origin(annotation) is Annotated:
-        return _types_in(get_args(annotation)[0])
+        return types_in(get_args(annotation)[0])
     if get_origin(annotation) is Literal:
-        return set()
-    inner = [kind for entry in get_args(annotation) for kind in _types_in(entry)]
-    return {annotation, *inner} if isinstance(annotation, type) else set(inner)
+        return frozenset()
+    inner = frozenset(kind for entry in get_args(annotation) for kind in types_in(entry))
+    return inner | {annotation} if isinstance(annotation, type) else inner
