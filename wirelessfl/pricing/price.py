@@ -140,9 +140,7 @@ def priced(
         simulation.training.log = log
         return schedule
 
-    simulation = simulated(
-        config, given, rounds, report, joules=joules, prepare=prepare, like=like
-    )
+    simulation = simulated(config, given, rounds, report, joules=joules, prepare=prepare, like=like)
     training, regime, planned = simulation.training, simulation.regime, simulation.planned
     seconds = np.array(training.node_seconds).reshape(-1, planned.planner.network.cells)
     ended = None if isinstance(regime, UntrainedCells) else regime.ended
