@@ -13,7 +13,7 @@ from torch import nn
 from channels import Network
 from channels.validation import whole_number
 from solvers import Solution
-from wirelessfl.codesign.affordable import affordable_rounds
+from wirelessfl.codesign.affordable import affordable_rounds, targets_within
 from wirelessfl.codesign.asynchronous import (
     buffers_of,
     check_arguments,
@@ -331,7 +331,11 @@ def _curves(
     """
     if curve is None:
         found = {name: trained(name) for name in named}
-        return {name: each.curve() for name, each in found.items()}, list(found.values())
+        curves: dict[str, Curve] = {
+            name: each.curve(targets_within(each.results) if each.target is None else None)
+            for name, each in found.items()
+        }
+        return curves, list(found.values())
     if not isinstance(curve, Mapping):
         if len(named) > 1:
             raise ConfigError(
