@@ -234,11 +234,10 @@ def summary(found: Sequence[tuple[Made, Mapping[str, Any] | None]]) -> str:
     hits = [(one, hit) for one, hit in found if hit is not None]
     if not hits:
         return f"{len(found)} runs, none of which reaches its target."
-    errors = {
-        name: 100
-        * statistics.median(abs(getattr(one, name)[0] / hit[field] - 1) for one, hit in hits)
+    seconds, joules = (
+        100 * statistics.median(abs(getattr(one, name)[0] / hit[field] - 1) for one, hit in hits)
         for name, field in (("seconds", "sim_seconds"), ("joules", "joules"))
-    }
+    )
     inside = sum(one.seconds[1] <= hit["sim_seconds"] <= one.seconds[2] for one, hit in hits)
     return (
         f"{len(hits)} of {len(found)} runs reach the target, {inside} within the 90 % interval of "
