@@ -148,7 +148,7 @@ def test_each_number_of_cells_per_merge_has_a_factor():
 
     whole = [pilot(h, e, 6, 1) for h in (1, 4, 9) for e in (1, 4)]
     fewer = [pilot(4, 1, 3, 5), pilot(2, 2, 2, 3 * 1.1), pilot(2, 2, 2, 3 / 1.1)]
-    curve = merges_curve([*whole, *fewer], [0.7, 0.8])
+    curve = merges_curve([*whole, *fewer], [0.7, 0.8], bootstrap=60)
     for clients, factor in ((6, 1), (3, 5), (2, 3)):
         rounds = curve.rounds(0.8, 4, 4, clients=clients)
         assert rounds == pytest.approx(10 * factor, rel=0.01)
@@ -161,7 +161,7 @@ def test_each_number_of_cells_per_merge_has_a_factor():
     assert curve.coefficients["factor at K = 3"][-1] == pytest.approx(5, rel=0.01)
     # Ridge: factors (H E)^0.3 at H E = 1 and 16, with a deviation of s = 0.1 sqrt(2) elsewhere.
     apart = [pilot(1, 1, 3, 1), pilot(4, 4, 3, 16**0.3), *fewer[1:]]
-    steeper = merges_curve([*whole, *apart], [0.7, 0.8])
+    steeper = merges_curve([*whole, *apart], [0.7, 0.8], bootstrap=0)
     spread = np.log([1, 16**0.3, 1.1, 1 / 1.1])
     variance = (2 * (spread[1] / 2) ** 2 + 2 * spread[2] ** 2) / 2
     squares = 2 * (np.log(16) / 2) ** 2
