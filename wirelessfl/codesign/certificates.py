@@ -19,6 +19,7 @@ PREFERRED = 0.01
 SLIGHT = 1e-6
 """Relative differences that are not worth telling."""
 FITTED = "for the fitted number of rounds, rounded up"
+CURVE = "for the fitted learning curve"
 STRICT = " with one deadline for all rounds"
 
 
@@ -79,7 +80,8 @@ def solution_of(
     score, best = choice.score, least_of(proof.designs)
     if math.isnan(bound) or not covered:
         value = score if goal.target is not None else -score
-        text = f"{FITTED}; the best of all designs that have been compared"
+        of = FITTED if goal.target is not None else CURVE
+        text = f"{of}; the best of all designs that have been compared"
         if choice.masks in WIDTHS:
             text += ", in which widths are some of those that the model allows"
         if choice.way.noise:
