@@ -97,9 +97,9 @@ class Sample(NamedTuple):
     def of(self, sweep: Sweep, place: int, method: str = CURVE) -> Design:
         """The design with a pair over a network and uplink, predicted by a curve."""
         curve = self.curves[sweep.algorithm, method]
-        rounds = reached(curve.rounds)[place]
-        each = [reached(numbers)[place] for numbers in (sweep.round_seconds, sweep.round_joules)]
-        spent = [reached(numbers)[place] for numbers in (sweep.seconds, sweep.joules)]
+        (rounds,) = reached([curve.rounds[place]])
+        each = reached([sweep.round_seconds[place], sweep.round_joules[place]])
+        spent = reached([sweep.seconds[place], sweep.joules[place]])
         return Design(sweep, place, Cost(*(rounds * one for one in each)), Cost(*spent))
 
     def best_pair(self, sweep: Sweep, objective: str = SECONDS, method: str = CURVE) -> Design:

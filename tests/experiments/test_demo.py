@@ -26,7 +26,7 @@ def test_the_demo_prints_its_table_and_draws_two_figures(tmp_path, capsys, figur
 
 def test_the_demo_designs_a_run_and_trains_it(tmp_path, capsys, monkeypatch):
     """The design's run reaches the target, and its predictions are printed beside it."""
-    design, realised = designed(tmp_path, pilots=4, steps=600)
+    design, realised = designed(tmp_path, pilots=4, steps=400)
     assert design.predicted.accuracy == TARGET
     assert realised["accuracy"]["realised"] >= TARGET
     rounds = realised["rounds"]

@@ -9,15 +9,19 @@ from dataclasses import replace
 import numpy as np
 
 from wirelessfl.algorithms.hist import Hist
+from wirelessfl.codesign.curves import Pilot
 from wirelessfl.codesign.goals import Goal
 from wirelessfl.codesign.masks import with_shares
+from wirelessfl.codesign.pilots.plan import FEWEST
 from wirelessfl.codesign.round_costs import RoundCosts
 from wirelessfl.codesign.ways import Way
 from wirelessfl.rounds.planner import Planner
+from wirelessfl.runs.result import RunResult
 
+TARGETS = 6
 DRAWS = 4
 """Rounds of the sample, of which the means are taken."""
-MARGIN = 1.25
+MARGIN = 1.5
 """Rounds of a pilot over those of the cheapest uplink, whose rounds with other masks cost less."""
 
 
@@ -71,3 +75,21 @@ def affordable_rounds(
         return 2.0 ** math.ceil(math.log2(most)) if 0 < most < math.inf else most
 
     return rounds
+
+
+def targets_within(runs: Sequence[RunResult]) -> list[float]:
+    """Targets of the curve of such pilots, in increasing order.
+
+    The highest one is reached by half of the pilots, and by three at least. More of them would
+    reach only what the worst H and E reach within the budget, and all better designs would tie.
+
+    Args:
+        runs: the pilots.
+    """
+    pilots = [Pilot.of(run) for run in runs]
+    low = float(np.median([pilot.best[pilot.rounds > 0][0] for pilot in pilots]))
+    reached = sorted(float(pilot.best[-1]) for pilot in pilots)
+    high = min(reached[-max(math.ceil(len(pilots) / 2), FEWEST)], 0.999)
+    low = min(low, high - 0.5 * (high - min(pilot.best[0] for pilot in pilots)))
+    # Equal steps in log(1 - accuracy), as of ``fit_rounds``.
+    return [float(target) for target in 1 - np.geomspace(1 - low, 1 - high, TARGETS + 1)[1:]]

@@ -8,16 +8,20 @@ lengths of submodels, and are part of its problem.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from channels.arrays import FloatArray
-from solvers import optimize_rounds
+from channels.arrays import FloatArray, IntArray
+from solvers import Solution, TrainingRounds, optimize_rounds
 from solvers.access.cells import cell_rows
 from wirelessfl.algorithms.hist import Hist
 from wirelessfl.algorithms.narrow import Adaptive
+from wirelessfl.codesign.choices import Alternatives
+from wirelessfl.codesign.free_ends import FreeEnds
 from wirelessfl.codesign.goals import Goal
 from wirelessfl.codesign.masks import divides, with_shares
 from wirelessfl.codesign.round_costs import RoundCosts
@@ -40,12 +44,30 @@ class Certified(NamedTuple):
         local_steps, edge_rounds: H and E.
         shares: shares of the cells; None for full models and equal masks.
         bound: no design over OFDMA with these numbers to choose from costs less.
+        per_second: what a second costs, for the ends of rounds, with joules of all clients; NaN if
+            rounds have a deadline.
     """
 
     local_steps: int
     edge_rounds: int
     shares: tuple[float, ...] | None
     bound: float
+    per_second: float
+
+
+class Proof(NamedTuple):
+    """What is proven about designs over OFDMA.
+
+    Args:
+        designs: designs with a bound.
+        bound: no design costs less; if there is a limit on seconds, and joules are the objective,
+            no design with one deadline for all rounds.
+        free: the bound without that restriction; NaN without one.
+    """
+
+    designs: list[Alternatives]
+    bound: float = np.nan
+    free: float = np.nan
 
 
 @dataclass(frozen=True)
@@ -74,15 +96,16 @@ class Sizes:
 
 def applies(goal: Goal) -> bool:
     """Whether the certified problem has this goal."""
-    if goal.target is None or goal.max_client_joules is not None:
-        return False
-    return goal.max_seconds is None or 0.0 in goal.weights
+    return goal.target is not None and goal.max_client_joules is None
 
 
 def certified(
     costs: RoundCosts, goal: Goal, space: Space, rounds_of: Callable[..., FloatArray], *, vary: bool
-) -> Certified | None:
-    """The best design over OFDMA, with a bound; None if its rounds do not have this structure.
+) -> list[Certified]:
+    """The best designs over OFDMA, with a bound; none if their rounds do not have this structure.
+
+    If joules count within a limit on seconds, the last one's rounds end when it suits their
+    channels; if joules alone count, the one before has one deadline for all rounds.
 
     Args:
         costs: the sample; submodels have equal sizes.
@@ -95,41 +118,122 @@ def certified(
         ConfigError: an argument is outside the range of the solver.
     """
     if not costs.batched or isinstance(costs.planner.algorithm, Adaptive):
-        return None
+        return []
     sizes = _sizes(costs, vary)
     if sizes is None:
-        return None
+        return []
     # Rounds are monotone in the largest mask: none between two sizes has fewer than both of them.
     rounds = np.minimum(
         *(rounds_of(largest=np.array(m)[:, None, None]) for m in (sizes.least, sizes.counted))
     )
     if not np.isfinite(rounds).any():
-        return None
-    late = goal.max_seconds is not None and goal.weights[1] > 0
-    network = costs.planner.network
+        return []
+    solve = _Solver(costs, space, sizes, rounds, goal.weights[1] / costs.planner.network.clients)
     try:
-        solution = optimize_rounds(
-            rounds if sizes.total is not None else rounds[0],
-            **_clients(costs, sizes),
-            total=sizes.total,
-            local_steps=space.local_steps,
-            edge_rounds=space.edge_rounds,
-            largest=sizes.largest if sizes.total is not None else None,
-            weights=(goal.weights[0], goal.weights[1] / network.clients),
-            max_seconds=goal.max_seconds if late else None,
-            cap=sizes.cap,
-            lower=sizes.granularity if sizes.total is not None else 0,
-            granularity=sizes.granularity,
-        )
+        if goal.max_seconds is None or not goal.weights[1]:
+            found = [solve.certified(solve(goal.weights[0]), goal.weights[0])]
+        else:
+            found = _within(solve, goal, goal.max_seconds)
     except ValueError as error:
         raise ConfigError(f"design over ofdma: {error}") from error
-    found = solution.value
-    if found is None:
-        return None
-    shares = None
-    if sizes.total is not None and found.sizes.tolist() != even_sizes(sizes.total, network.cells):
-        shares = tuple(float(size) / sizes.total for size in found.sizes)
-    return Certified(found.local_steps, found.edge_rounds, shares, float(solution.bound))
+    return [each for each in found if each is not None]
+
+
+def _within(solve: _Solver, goal: Goal, limit: float) -> list[Certified | None]:
+    """Designs within a limit on seconds; one whose rounds are free to end comes last."""
+    second = goal.weights[0]
+    least, found = np.inf, []
+    if not second:
+        strict = solve(0.0, limit=limit)
+        if strict.value is None:
+            return []
+        found, least = [solve.certified(strict, np.nan)], strict.objective
+        guess = strict.objective / limit
+    else:
+        every = solve(second)
+        if every.value is None or every.value.total_seconds <= limit:
+            return [solve.certified(every, second)]
+        guess = solve.joule * every.value.total_joules / limit
+    shape = solve.rounds.shape[1:]
+    free = FreeEnds(solve, (second, solve.joule), limit, least, np.full(shape, -np.inf))
+    with suppress(ArithmeticError):
+        free.search(max(guess, np.finfo(float).tiny))
+    if free.plan is None:
+        return found
+    return [*found, solve.design(free.plan, free.bound, free.per_second)]
+
+
+@dataclass(frozen=True, eq=False)
+class _Solver:
+    """``optimize_rounds`` with the arguments of a sample, see ``free_ends.Solve``.
+
+    Args:
+        costs: the sample.
+        space: numbers to choose from.
+        sizes: of submodels.
+        rounds: [M, H, E].
+        joule: cost of a joule of all clients.
+    """
+
+    costs: RoundCosts
+    space: Space
+    sizes: Sizes
+    rounds: FloatArray
+    joule: float
+
+    def __call__(
+        self,
+        second: float,
+        *,
+        limit: float | None = None,
+        at: tuple[int, int] | None = None,
+        sizes: IntArray | None = None,
+    ) -> Solution[TrainingRounds]:
+        own, rounds = self.sizes, self.rounds
+        steps, edges = self.space.local_steps, self.space.edge_rounds
+        cap: Any = own.cap
+        lower: Any = own.granularity if own.total is not None else 0
+        largest = own.largest
+        if at is not None:
+            h, e = at
+            rounds = rounds[:, h : h + 1, e : e + 1]
+            steps, edges = steps[h : h + 1], edges[e : e + 1]
+        if sizes is not None and own.total is not None:
+            cap = lower = sizes
+            share = float(sizes.max()) * len(sizes) / own.total * (1 - EXACT)
+            place = int(np.searchsorted(largest, share))
+            rounds, largest = rounds[place : place + 1], largest[place : place + 1]
+        return optimize_rounds(
+            rounds if own.total is not None else rounds[0],
+            **self._clients,
+            total=own.total,
+            local_steps=steps,
+            edge_rounds=edges,
+            largest=largest if own.total is not None else None,
+            weights=(second, self.joule),
+            max_seconds=limit,
+            cap=cap,
+            lower=lower,
+            granularity=own.granularity,
+        )
+
+    @cached_property
+    def _clients(self) -> dict[str, Any]:
+        return _clients(self.costs, self.sizes)
+
+    def certified(self, solution: Solution[TrainingRounds], per_second: float) -> Certified | None:
+        """The design of a solution; None if it has none."""
+        if solution.value is None:
+            return None
+        return self.design(solution.value, float(solution.bound), per_second)
+
+    def design(self, plan: TrainingRounds, bound: float, per_second: float) -> Certified:
+        """A design with a bound."""
+        total, cells = self.sizes.total, self.costs.planner.network.cells
+        shares = None
+        if total is not None and plan.sizes.tolist() != even_sizes(total, cells):
+            shares = tuple(float(size) / total for size in plan.sizes)
+        return Certified(plan.local_steps, plan.edge_rounds, shares, bound, per_second)
 
 
 def _all_sizes(sizes: Sizes, cells: int) -> list[int]:

@@ -42,7 +42,7 @@ class ClosedLoop(Redesign):
     What the run shows corrects the rounds of the curve by a factor, which ``learn`` chooses. Each
     part of the run with the same H and E has a ratio of its rounds to those that the curve gives
     for the accuracy that it gained. The logarithm of the factor is a Gaussian process with these
-    ratios as noisy observations:
+    ratios as noisy observations; a part with few rounds says little about those that follow:
 
     - ``local``: half of its variance is common to all settings, since runs differ from each other;
       half is that of the curve's shape, and falls as exp(-d^2/2), d being the distance in log H
@@ -272,6 +272,7 @@ class ClosedLoop(Redesign):
             np.array([segment.settings for segment in segments]).reshape(-1, now.size),
             np.array([self._curve.ratio(segment, initial) for segment in segments]),
             np.array([len(segment.rounds) - 1 for segment in segments]),
+            np.array([self._curve.share(segment) for segment in segments]),
             points,
             now,
         )

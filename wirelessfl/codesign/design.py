@@ -12,8 +12,8 @@ from torch import nn
 
 from channels import Network
 from channels.validation import whole_number
-from solvers import Solution, Status
-from wirelessfl.codesign.affordable import affordable_rounds
+from solvers import Solution
+from wirelessfl.codesign.affordable import affordable_rounds, targets_within
 from wirelessfl.codesign.asynchronous import (
     buffers_of,
     check_arguments,
@@ -24,7 +24,8 @@ from wirelessfl.codesign.asynchronous import (
     merging_space,
     reference,
 )
-from wirelessfl.codesign.choices import OPTIMIZED, Alternatives, Choice, Family, best_of
+from wirelessfl.codesign.certificates import chosen, least_of, solution_of
+from wirelessfl.codesign.choices import OPTIMIZED, Choice, Family
 from wirelessfl.codesign.designs import Design
 from wirelessfl.codesign.expectations import predicted
 from wirelessfl.codesign.families import (
@@ -61,13 +62,6 @@ from wirelessfl.setup.given_objects import GivenObjects, configured, naming_netw
 from wirelessfl.setup.planners import plan_without_data
 from wirelessfl.wording import shown
 
-PROVEN = 1e-4
-"""Largest relative gap of an optimal design."""
-PREFERRED = 0.01
-"""A design without a bound must be better than the best one with a bound by this part."""
-SLIGHT = 1e-6
-"""Relative differences that are not worth telling."""
-FITTED = "for the fitted number of rounds, rounded up"
 LONGER = 2.0
 """Limit on the rounds of a designed run, relative to the predicted ones."""
 
@@ -265,9 +259,9 @@ def design(
     ]
     search = (MergeSearch if space.buffers else Search)(goal, space, among_ways, count)
     found = search.alternatives(families)
-    proven, bound = search.certified(families)
-    found += proven
-    best, others = _best(search, found, proven)
+    proof = search.certified(families)
+    found += proof.designs
+    best, others = chosen(search, found, proof)
     if best is None:
         raise ConfigError(unreachable(goal, families, found))
     expected = predicted(goal, best, count)
@@ -281,67 +275,8 @@ def design(
         reports=Reports(search, [*found, *others], best),
     )
     wall = time.perf_counter() - started
-    known = any(best.of(each) for each in proven)
-    sized = best.way.decides or any(family.sizes or family.widths for family in families)
-    covered = not best.way.noise and best.buffer is None and (known or not sized)
-    return _solution(made, bound, wall, covered, _least_of(proven), _least_of([*found, *others]))
-
-
-def _least_of(found: Sequence[Alternatives]) -> Choice | None:
-    return best_of([choice for each in found if (choice := each.best()) is not None])
-
-
-def _solution(
-    made: Design,
-    bound: float,
-    wall: float,
-    covered: bool,
-    known: Choice | None,
-    least: Choice | None,
-) -> Solution[Design]:
-    """The design with its certificate, which is one for the fitted learning curve.
-
-    Without mask sizes, all designs over other uplinks have been compared.
-
-    Args:
-        made: the design.
-        bound: proven bound on the costs over OFDMA; NaN without one.
-        wall: wall-clock seconds.
-        covered: whether the bound covers the design.
-        known: the best design that it covers.
-        least: the best design, with or without a bound.
-    """
-    score = made.choice.score
-    if math.isnan(bound) or not covered:
-        value = score if made.goal.target is not None else -score
-        text = f"{FITTED}; the best of all designs that have been compared"
-        if made.choice.masks in WIDTHS:
-            text += ", in which widths are some of those that the model allows"
-        if made.choice.way.noise:
-            text += ", with precoders and beamformers of the settings"
-        if made.choice.buffer is not None:
-            text += ", with asynchronous cells"
-        if math.isfinite(bound) and known is not None:
-            text += (
-                f"; with fixed mask sizes, none over ofdma{_ends_of(made.goal)} has less than "
-                f"{bound:.6g}, and the best has {known.score:.6g}"
-            )
-        nan = math.nan
-        return Solution(made, value, nan, nan, Status.FEASIBLE, "enumeration", wall, text)
-    bound = min(bound, score)
-    gap = (score - bound) / score
-    text = f"{FITTED}; the bound is that of designs over ofdma{_ends_of(made.goal)}"
-    text += "; others have been compared"
-    if least is not None and least.score < score * (1 - SLIGHT):
-        less = 100 * (1 - least.score / score)
-        text += f", of which one without a bound has {less:.2g} % less ({least.title})"
-    status = Status.of_gap(gap, PROVEN)
-    return Solution(made, score, bound, gap, status, "optimize_rounds", wall, text)
-
-
-def _ends_of(goal: Goal) -> str:
-    """The restriction on the ends of rounds with which a bound holds; empty if there is none."""
-    return "" if goal.max_seconds is None else " with one deadline for all rounds"
+    sized = any(family.sizes or family.widths for family in families)
+    return solution_of(made, proof, least_of([*found, *others]), wall, sized=sized)
 
 
 def _several(numbers: Sequence[int], given: Any) -> Sequence[int] | None:
@@ -405,7 +340,11 @@ def _curves(
     """
     if curve is None:
         found = {name: trained(name) for name in named}
-        return {name: each.curve() for name, each in found.items()}, list(found.values())
+        curves: dict[str, Curve] = {
+            name: each.curve(targets_within(each.results) if each.target is None else None)
+            for name, each in found.items()
+        }
+        return curves, list(found.values())
     if not isinstance(curve, Mapping):
         if len(named) > 1:
             raise ConfigError(
@@ -416,31 +355,6 @@ def _curves(
     if missing:
         raise ConfigError(f"curve has no entry {missing[0]!r}: give one for each algorithm.")
     return {name: curve[name] for name in named}, []
-
-
-def _best(
-    search: Search, found: Sequence[Alternatives], proven: Sequence[Alternatives]
-) -> tuple[Choice | None, list[Alternatives]]:
-    """The best design, and those that have been added to find it.
-
-    A design with a bound is preferred if it is nearly as good as one with masks, powers or clocks
-    that have only been compared. It is never worse than its bound allows: the bound does not cover
-    what is better by more than its gap, such as masks that are optimized in each round.
-    """
-    added: list[Alternatives] = []
-    best = best_of([choice for each in found if (choice := each.best()) is not None])
-    if best is None:
-        return None, added
-    if best.shares is not None or best.masks:
-        added += search.optimized(best)
-    best = best_of([best, *(c for each in added if (c := each.best()) is not None)])
-    assert best is not None
-    if not best.way.decides and not best.masks:
-        return best, added
-    known = best_of([choice for each in proven if (choice := each.best()) is not None])
-    if known is not None and known.score <= (1 + PREFERRED) * best.score:
-        return known, added
-    return best, added
 
 
 def _config(best: Choice, goal: Goal, predicted: Prediction) -> Config:

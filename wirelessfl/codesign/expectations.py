@@ -8,7 +8,7 @@ import numpy as np
 
 from wirelessfl.codesign.choices import Choice
 from wirelessfl.codesign.curves import RoundsCurve
-from wirelessfl.codesign.goals import Curve, Goal
+from wirelessfl.codesign.goals import SLACK, Curve, Goal
 from wirelessfl.codesign.merge_search import cell_rounds
 from wirelessfl.codesign.merges import MOST, Merges
 from wirelessfl.codesign.predicted import Interval, Prediction
@@ -33,7 +33,7 @@ def predicted(goal: Goal, best: Choice, draws: int) -> Prediction:
             rounds = float(goal.rounds(curve, np.array(seconds), np.array(joules), **where))
         else:
             rounds = merges.within(goal.max_seconds, goal.max_client_joules).item()
-        low = high = rounds = max(float(np.floor(rounds)), 1.0)
+        low = high = rounds = max(float(np.floor(SLACK * rounds)), 1.0)
         accuracy = float(curve.accuracy(rounds, **where))
     else:
         low, high = (float(goal.whole(end)) for end in _ends(curve, accuracy, rounds, **where))

@@ -14,6 +14,11 @@ LEAST_ERROR = 0.15
 """Least standard deviation of log rounds around the curve: runs with other seeds differ by it."""
 EVALUATION = 0.5
 """Standard deviation of log rounds that one evaluation shows."""
+PROGRESS = 0.2
+"""Standard deviation of log rounds that half of a run shows: later rounds may be slower or faster.
+Over stored runs, the first fifth says nothing about all rounds."""
+LEAST_SHARE = 1e-3
+"""Least share of a run that its parts have."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +41,7 @@ class Factors:
         seen: FloatArray,
         ratios: FloatArray,
         evaluations: IntArray,
+        shares: FloatArray,
         points: FloatArray,
         now: FloatArray,
     ) -> tuple[FloatArray, FloatArray]:
@@ -45,6 +51,7 @@ class Factors:
             seen: settings of the parts, [parts, 5].
             ratios: their ratios, [parts]; NaN where unknown.
             evaluations: numbers of their evaluations, [parts].
+            shares: their rounds relative to those of the curve from start to target, [parts].
             points: settings, [..., 5].
             now: current settings, [5].
 
@@ -55,8 +62,9 @@ class Factors:
         if self.learn == "none":
             return np.ones(points.shape[:-1]), np.zeros(points.shape[:-1])
         known = np.isfinite(ratios)
-        seen = seen[known]
-        noisy = self._covariance(seen, seen) + np.diag(EVALUATION**2 / evaluations[known])
+        seen, shares = seen[known], np.clip(shares[known], LEAST_SHARE, 1.0)
+        noise = EVALUATION**2 / evaluations[known] + PROGRESS**2 * (1 / shares - 1)
+        noisy = self._covariance(seen, seen) + np.diag(noise)
         some = self._covariance(points, seen)
         factor = np.exp(some @ np.linalg.solve(noisy, np.log(ratios[known])))
         here = self._covariance(now, now[None])[..., 0]

@@ -14,6 +14,7 @@ import numpy as np
 
 from wirelessfl.algorithms.hist import Hist
 from wirelessfl.algorithms.narrow import reciprocal_width
+from wirelessfl.codesign.certified import Proof
 from wirelessfl.codesign.choices import (
     EQUAL_MASKS,
     Alternatives,
@@ -22,6 +23,7 @@ from wirelessfl.codesign.choices import (
     best_of,
     noise_of,
 )
+from wirelessfl.codesign.goals import SLACK
 from wirelessfl.codesign.masks import with_shares
 from wirelessfl.codesign.merges import MOST, CellCosts, CellRounds
 from wirelessfl.codesign.round_costs import RoundCosts
@@ -58,9 +60,9 @@ class MergeSearch(Search):
             found += own
         return found
 
-    def certified(self, families: Sequence[Family]) -> tuple[list[Alternatives], float]:
+    def certified(self, families: Sequence[Family]) -> Proof:
         """No design, and no bound: the order of the merges is not that of common rounds."""
-        return [], np.nan
+        return Proof([])
 
     def optimized(self, best: Choice) -> list[Alternatives]:
         """No design: masks have no common round for which their sizes could be optimized."""
@@ -120,7 +122,7 @@ class MergeSearch(Search):
             merges = sample.merges(costs, buffer, int(np.ceil(known.max(initial=1.0))))
         else:
             merges = sample.merges(costs, buffer, MOST)
-            rounds = np.floor(merges.within(goal.max_seconds, goal.max_client_joules))
+            rounds = np.floor(SLACK * merges.within(goal.max_seconds, goal.max_client_joules))
         with np.errstate(invalid="ignore"):
             seconds, joules = (total / rounds for total in merges.totals(rounds))
         seconds = np.where(np.isfinite(seconds), seconds, np.inf)

@@ -106,6 +106,11 @@ class Remaining:
         ratio = float(np.ptp(segment.rounds)) / (last - first)
         return min(max(ratio, 1 / LARGEST_RATIO), LARGEST_RATIO)
 
+    def share(self, segment: Segment) -> float:
+        """Rounds of a part of the run over those of the curve from start to target."""
+        whole = float(self.curve.rounds(self.target, segment.settings))
+        return float(np.ptp(segment.rounds)) / whole
+
     def _until(self, points: FloatArray, initial: float, reached: float) -> FloatArray:
         """Rounds at which the curve reaches an accuracy, [...], from points [..., 5]."""
         low, high = self.observed.targets[0], self.observed.targets[-1]

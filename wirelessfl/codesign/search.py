@@ -12,7 +12,7 @@ import numpy as np
 from channels import Access
 from channels.arrays import FloatArray
 from wirelessfl.algorithms.hist import Hist
-from wirelessfl.codesign.certified import applies, certified
+from wirelessfl.codesign.certified import Proof, applies, certified
 from wirelessfl.codesign.choices import (
     EQUAL_MASKS,
     FIXED,
@@ -220,21 +220,23 @@ class Search:
             seconds, joules, largest, rounds, score, tie,
         )  # fmt: skip
 
-    def certified(self, families: Sequence[Family]) -> tuple[list[Alternatives], float]:
+    def certified(self, families: Sequence[Family]) -> Proof:
         """The best designs over OFDMA with a proven bound on the costs of all of them.
 
         Returns:
-            One design for each algorithm and number of clients, and the bound; NaN if there is
-            none for one of them.
+            Designs for each algorithm and number of clients, and the bounds; NaN if there is none
+            for one of them.
 
         Raises:
             ConfigError: an argument is outside the range of the solver.
         """
         ways = [way for way in self.ways if way.saves]
         if not ways or not applies(self.goal):
-            return [], np.nan
-        time, energy = self.goal.weights
-        found, bounds = [], []
+            return Proof([])
+        energy = self.goal.weights[1]
+        found = []
+        bounds: list[float] = []
+        free: list[float] = []
         for family in families:
             edges = family.edges(self.space)
             for clients in self.space.clients:
@@ -245,29 +247,29 @@ class Search:
                 assert self.goal.target is not None
                 rounds = partial(self.goal.rounds_to, self.goal.target, family.curve, **where)
                 space = replace(self.space, edge_rounds=edges)
-                best = certified(costs, self.goal, space, rounds, vary=family.sizes)
-                if best is None:
-                    bounds.append(np.nan)
-                    continue
-                bounds.append(best.bound)
+                known = certified(costs, self.goal, space, rounds, vary=family.sizes)
+                own = {np.isnan(each.per_second): each.bound for each in known}
+                free.append(own.get(False, np.nan))
+                bounds.append(own.get(True, free[-1]))
                 number = costs.planner.network.clients
-                way = ways[0].weighing(energy / (time * number) if time else 0.0)
-                if self.goal.max_seconds is not None and energy:
-                    way = DEADLINE
                 masks = "" if not isinstance(costs.planner.algorithm, Hist) else EQUAL_MASKS
-                found.append(
-                    self.priced(
-                        family,
-                        clients,
-                        masks if best.shares is None else FIXED,
-                        way,
-                        (best.local_steps,),
-                        (best.edge_rounds,),
-                        (best.shares,),
-                        costs,
+                for best in known:
+                    way = DEADLINE
+                    if not np.isnan(best.per_second):
+                        way = ways[0].weighing(energy / (best.per_second * number))
+                    found.append(
+                        self.priced(
+                            family,
+                            clients,
+                            masks if best.shares is None else FIXED,
+                            way,
+                            (best.local_steps,),
+                            (best.edge_rounds,),
+                            (best.shares,),
+                            costs,
+                        )
                     )
-                )
-        return found, float(np.min(bounds))
+        return Proof(found, float(np.min(bounds)), float(np.min(free)))
 
     @staticmethod
     def _where(

@@ -45,9 +45,12 @@ def place_reaching(
     Returns:
         Index of the row of the last of these tests; None if there is none.
     """
-    found = [score(row) for row in rows]
-    ends = range(tests, len(rows) + 1)
-    return next((i - 1 for i in ends if math.fsum(found[i - tests : i]) / tests >= target), None)
+    found: list[float] = []
+    for place, row in enumerate(rows):
+        found.append(score(row))
+        if place + 1 >= tests and math.fsum(found[-tests:]) / tests >= target:
+            return place
+    return None
 
 
 def first_reaching(

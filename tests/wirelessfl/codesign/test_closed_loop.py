@@ -152,9 +152,11 @@ def test_factors_are_those_of_the_gaussian_process(curve, learn):
         np.log(6 / (rounds(scores[6], 4, 2) - rounds(0.1, 4, 2))),
         np.log(12 / (rounds(scores[18], 16, 1) - rounds(scores[6], 16, 1))),
     ]
-    a = covariance(places[0], places[0]) + 0.25 / 6
+    shares = [6 / curve.rounds(0.8, 4, 2), 12 / curve.rounds(0.8, 16, 1)]
+    noise = [0.25 / n + 0.04 * (1 / f - 1) for n, f in zip((6, 12), shares, strict=True)]
+    a = covariance(places[0], places[0]) + noise[0]
     b = covariance(places[0], places[1])
-    d = covariance(places[1], places[1]) + 0.25 / 12
+    d = covariance(places[1], places[1]) + noise[1]
     weights = np.array([d * ratios[0] - b * ratios[1], a * ratios[1] - b * ratios[0]])
     weights /= a * d - b * b
     point = np.array([[1.0, 2.0, 6.0, 1.0, 0.0]])
@@ -293,7 +295,7 @@ def test_errors_of_savings_are_those_of_the_gaussian_process(curve):
     places = np.array([[16.0, 2.0, 6, 1, 0], [1.0, 2.0, 6, 1, 0], [4.0, 2.0, 6, 1, 0]])
     distance = np.log(places[:, None, 0] / places[None, :, 0])
     every = loop.error**2 * (0.5 + 0.5 * np.exp(-(distance**2) / 2))
-    every[2, 2] += 0.25 / 6
+    every[2, 2] += 0.25 / 6 + 0.04 * (curve.rounds(0.8, 4, 2) / 6 - 1)
     posterior = np.linalg.inv(np.linalg.inv(every)[:2, :2])
     wanted = np.sqrt(posterior[0, 0] + posterior[1, 1] - 2 * posterior[0, 1])
     _, error = loop._factors(loop._segments(run), 0.1, places, places[1])

@@ -276,7 +276,7 @@ def test_the_better_algorithm_and_number_of_clients_are_chosen():
         ({}, {"max_seconds": -1.0}, "max_seconds is -1"),
         ({}, {"target": 0.5, "local_steps": [0]}, "local_steps is"),
         ({}, {"target": 0.5, "clients": [9]}, "the network has 4 clients"),
-        ({}, {"target": 0.5, "among": ["fedbuff"]}, "no common rounds"),
+        ({}, {"target": 0.5, "among": ["fedbuff"]}, "no rounds of H local steps"),
         ({}, {"target": 0.5, "among": ["hfedavg", "hist"]}, "one for each"),
         ({}, {"target": 0.5, "uplinks": ["fixed"]}, "not one that a design chooses"),
         ({}, {"target": 0.5, "air_snr_db": [5.0]}, "no effect without uplink 'aircomp'"),
@@ -299,7 +299,7 @@ def test_wrong_arguments_are_refused_in_one_line(flags, arguments, message):
 
 
 def test_runs_without_rounds_are_refused():
-    with pytest.raises(ConfigError, match="no common rounds"):
+    with pytest.raises(ConfigError, match="known without training"):
         wirelessfl.design(Config.from_flags("fedast"), target=0.5)
 
 

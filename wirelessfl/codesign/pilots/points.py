@@ -137,7 +137,6 @@ def chosen_points(choices: Choices, count: int) -> list[Point]:
     of_base = [point._replace(clients=base) for point in grid]
     factors: dict[str, list[list[Point]]] = {
         "clients": [[p._replace(clients=k) for p in of_base] for k in numbers[1:]],
-        "buffer": [[p._replace(buffer=b) for p in of_base] for b in merged[1:]],
         "shares": [
             [p._replace(shares=shares) for p in of_base] for shares in dict.fromkeys(choices.shares)
         ],
@@ -151,13 +150,23 @@ def chosen_points(choices: Choices, count: int) -> list[Point]:
     }
     for name, grids in factors.items():
         each = math.ceil(PER_FACTOR / len(grids)) if grids else 0
-        if name == "buffer":
-            each = PER_BUFFER
         of_factor = list(first)
         for candidates in grids:
             of_factor = _added(of_factor, candidates, each, replace(terms, factor=name))
         found += of_factor[len(first) :]
+        if name == "clients":
+            found += [p._replace(buffer=b) for b in merged[1:] for p in _short(first)]
     return found
+
+
+def _short(points: Sequence[Point]) -> list[Point]:
+    """``PER_BUFFER`` points, from the shortest rounds up to the median ones.
+
+    The soonest designs have short rounds.
+    """
+    ordered = sorted(points, key=lambda point: point.local_steps * point.edge_rounds)
+    places = np.linspace(0, len(points) / 2, PER_BUFFER).astype(int)
+    return [ordered[place] for place in dict.fromkeys(places.tolist())]
 
 
 @dataclass(frozen=True)
@@ -186,8 +195,6 @@ class _Terms:
         found = [1 / (h * e), 1.0, h, e]
         if self.factor == "clients":
             found.append(self.k / (point.clients or self.k))
-        if self.factor == "buffer":
-            found.append(1 / (point.buffer or 1))
         if self.factor in ("shares", "widths"):
             found.append(point.largest)
         if self.factor == "snr_db":
