@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 OWN = (
     *("objective", "among", "max_client_joules", "pilots", "pilot_steps", "jobs", "draws"),
-    *("air_snr_db", "save", "picture", "run", "redesign_every"),
+    *("air_snr_db", "narrowest", "save", "picture", "run", "redesign_every"),
 )
 """Arguments that are not settings of a run."""
 LISTS = ("local_steps", "edge_rounds", "clients_per_round", "buffer")
@@ -58,6 +58,11 @@ def add_design_arguments(parser: argparse.ArgumentParser) -> None:
         "--air-snr-db",
         metavar="X,...",
         help="SNR of the pilots over the air, dB, with --uplink aircomp (default: the network's)",
+    )
+    parser.add_argument(
+        "--narrowest",
+        metavar="W",
+        help="least width of clients that a design may choose, e.g. of ra-fed (default: 0.125)",
     )
     parser.add_argument(
         "--jobs", metavar="N", help="number of pilots that train at a time (default: 1)"
@@ -128,6 +133,8 @@ def design_command(
         options["uplinks"] = str(flags.pop("uplink")).split(",")
         if "aircomp" in options["uplinks"]:
             flags["uplink"] = "aircomp"  # the other settings of this uplink are those of the design
+    if arguments.narrowest is not None:
+        options["narrowest"] = _number("narrowest", arguments.narrowest)
     if arguments.air_snr_db is not None:
         words = arguments.air_snr_db.split(",")
         options["air_snr_db"] = [_number("air_snr_db", word) for word in words]

@@ -17,7 +17,7 @@ from wirelessfl.codesign.masks import divides, with_shares
 from wirelessfl.codesign.round_costs import Costs, RoundCosts
 from wirelessfl.codesign.spaces import Space
 from wirelessfl.codesign.ways import Way
-from wirelessfl.codesign.widths import WIDTHS, widest, with_sizes
+from wirelessfl.codesign.widths import WIDTHS, Limits, widest, with_sizes
 from wirelessfl.config import Config
 from wirelessfl.rounds.planner import Planner
 from wirelessfl.wording import counted
@@ -37,7 +37,7 @@ class Family:
         config: the settings of a run with it.
         planner: plans its rounds.
         curve: its number of rounds to a target.
-        free: whether the widths of clients can be chosen.
+        narrowest: least width of clients, if widths can be chosen; None if they are kept.
         buffers: numbers of asynchronous cells per merge; empty for synchronous rounds.
     """
 
@@ -45,7 +45,7 @@ class Family:
     config: Config
     planner: Planner
     curve: Curve
-    free: bool = False
+    narrowest: float | None = None
     buffers: tuple[int, ...] = ()
 
     @property
@@ -56,13 +56,14 @@ class Family:
     @property
     def widths(self) -> bool:
         """Whether the clients' widths can be chosen, see ``sizes``."""
-        return self._knows_sizes and self.free
+        return self._knows_sizes and self.narrowest is not None
 
     @property
-    def narrowest(self) -> float:
-        """The largest mean of 1/width that the curve knows; inf for one that is not fitted."""
-        runs = getattr(self.curve, "runs", ())
-        return max((float(run.largest) for run in runs), default=np.inf)
+    def limits(self) -> Limits:
+        """Limits of widths: those of the pilots, if the curve is fitted."""
+        assert self.narrowest is not None
+        known = [float(run.largest) for run in getattr(self.curve, "runs", ())]
+        return Limits(self.narrowest, max(known, default=1 / self.narrowest))
 
     @property
     def _knows_sizes(self) -> bool:

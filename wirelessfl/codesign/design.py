@@ -41,7 +41,12 @@ from wirelessfl.codesign.merge_search import MergeSearch
 from wirelessfl.codesign.over_the_air import air_table, air_way, check_noise, pilot_config
 from wirelessfl.codesign.pilots import Pilots, pilot
 from wirelessfl.codesign.pilots.pilot import STEPS
-from wirelessfl.codesign.pilots.widths import states_widths, widths_kept
+from wirelessfl.codesign.pilots.widths import (
+    narrowest_width,
+    pilot_widths,
+    states_widths,
+    widths_kept,
+)
 from wirelessfl.codesign.predicted import Prediction
 from wirelessfl.codesign.reports import Reports
 from wirelessfl.codesign.search import Search
@@ -81,6 +86,7 @@ def design(
     pilots: int = 8,
     pilot_steps: int = STEPS,
     air_snr_db: Sequence[float] | None = None,
+    narrowest: float | None = None,
     jobs: int = 1,
     root: str | Path = "runs/pilots",
     draws: int = 16,
@@ -154,6 +160,8 @@ def design(
             pilots have at most some more rounds than the budget allows.
         air_snr_db: SNR of the pilots over the air, if "aircomp" is among the uplinks; None for that
             of the network.
+        narrowest: least width of clients, in (0, 1), if widths are designed; None for 1/8. Two
+            pilots have it.
         jobs: number of pilots that train at a time.
         root: folder of the pilots, which are kept and used again.
         draws: number of rounds in the sample. Four times as many others are the evaluation.
@@ -189,6 +197,7 @@ def design(
         for name, each in named.items()
         if not states_widths(asked) and widths_kept(each) is None
     }
+    widths = dict.fromkeys(free, narrowest_width(narrowest, free))
     planners = {name: plan_without_data(each, given).planner for name, each in named.items()}
     number = next(iter(planners.values())).network.clients
     space = Space.of(base, local_steps, edge_rounds, clients, number)
@@ -222,7 +231,7 @@ def design(
             else (),
             buffers=several[name],
             masks=divides(algorithm, cells) and not several[name],
-            widths=name in free,
+            widths=pilot_widths(algorithm, widths[name]) if name in free else False,
             snr_db=snr_db,
             count=pilots,
             steps=pilot_steps,
@@ -245,7 +254,7 @@ def design(
     for name, each in curves.items():
         check_curve(each, name, several[name])
     families = [
-        Family(name, named[name], planners[name], curves[name], name in free, several[name])
+        Family(name, named[name], planners[name], curves[name], widths.get(name), several[name])
         for name in named
     ]
     search = (MergeSearch if space.buffers else Search)(goal, space, among_ways, count)

@@ -58,7 +58,7 @@ class WidthSearch:
             ConfigError: a round has no price.
         """
         found: list[Alternatives] = []
-        for widths in common_widths(self.costs, self.family.narrowest):
+        for widths in common_widths(self.costs, self.family.limits):
             title = FULL if widths == WHOLE else EQUAL_WIDTHS
             # Over the air, uploads take as long as those of full models.
             ways = [way for way in self.ways if title == FULL or not way.noise]
@@ -76,8 +76,8 @@ class WidthSearch:
         """Widths by client, with which all clients take about as long."""
         found = []
         for name in dict.fromkeys(way.name for way in self.ways if not way.noise):
-            plain, most = Way(name, name).uplink, self.family.narrowest
-            each = [client_widths(self.costs, plain, h, most) for h in self.local_steps]
+            plain, limits = Way(name, name).uplink, self.family.limits
+            each = [client_widths(self.costs, plain, h, limits) for h in self.local_steps]
             for at in range(max(map(len, each))):
                 # As many for each H: some are repeated.
                 some = tuple(own[min(at, len(own) - 1)] if own else WHOLE for own in each)
@@ -112,7 +112,7 @@ class WidthSearch:
         for _ in range(PASSES):
             before = own
             for group in groups:
-                for widths in moves(costs, own, [group], self.family.narrowest):
+                for widths in moves(costs, own, [group], self.family.limits):
                     value = score(widths)
                     if value < least - GAIN * abs(least):
                         own, least = widths, value

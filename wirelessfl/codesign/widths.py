@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,14 +28,26 @@ from wirelessfl.uplinks.checked import serving
 FULL, EQUAL_WIDTHS, BY_CLIENT = "full", "equal widths", "widths by client"
 WIDTHS = (FULL, EQUAL_WIDTHS, BY_CLIENT)
 """How widths are chosen, as ``Alternatives.masks``."""
-RATIOS = (0.75, 0.5, 0.375, 0.25, 0.1875, 0.125)
-"""Widths that are compared, below full ones."""
+RATIOS = tuple(part / 2**halvings for halvings in range(10) for part in (1.0, 0.75))
+"""Widths that are compared."""
 LEAST_FULL = 0.25
 """Least part of the clients that train full models, if no others train some of the neurons."""
 GROUPS = 20
 """Largest number of groups of clients whose widths are improved."""
 WHOLE = (1.0,)
 """The width of all clients that train full models."""
+
+
+class Limits(NamedTuple):
+    """Limits of widths: those that the learning curve knows.
+
+    Args:
+        narrowest: least width.
+        most: largest mean of 1/width.
+    """
+
+    narrowest: float
+    most: float
 
 
 def with_sizes(algorithm: Algorithm, shares: tuple[float, ...]) -> Algorithm:
@@ -57,32 +70,32 @@ def width_settings(shares: tuple[float, ...]) -> dict[str, list[float]]:
     return {"capacities" if len(shares) == 1 else "widths": list(shares)}
 
 
-def common_widths(costs: RoundCosts, most: float) -> list[tuple[float, ...]]:
+def common_widths(costs: RoundCosts, limits: Limits) -> list[tuple[float, ...]]:
     """Widths that all clients can have, the full one first.
 
     Args:
         costs: a sample of rounds, for the layers of the model.
-        most: largest mean of 1/width.
+        limits: limits of widths.
     """
     algorithm = costs.planner.algorithm
-    return [(ratio,) for ratio in ratios_of(costs) if allowed(algorithm, (ratio,), most)]
+    return [(ratio,) for ratio in ratios_of(costs, limits) if allowed(algorithm, (ratio,), limits)]
 
 
-def allowed(algorithm: Algorithm, widths: Sequence[float], most: float) -> bool:
+def allowed(algorithm: Algorithm, widths: Sequence[float], limits: Limits) -> bool:
     """Whether the learning curve knows such widths, and every neuron has clients that train it.
 
     Args:
         algorithm: an algorithm in which each client has a width.
         widths: [1] or [clients].
-        most: largest mean of 1/width.
+        limits: limits of widths.
     """
     if nested(algorithm) and list(widths).count(1.0) < LEAST_FULL * len(widths):
         return False
-    return mean_reciprocal(widths, len(widths)) <= most * (1 + 1e-9)
+    return mean_reciprocal(widths, len(widths)) <= limits.most * (1 + 1e-9)
 
 
 def moves(
-    costs: RoundCosts, widths: tuple[float, ...], groups: Sequence[IntArray], most: float
+    costs: RoundCosts, widths: tuple[float, ...], groups: Sequence[IntArray], limits: Limits
 ) -> Iterator[tuple[float, ...]]:
     """Widths in which the clients of one group have the next smaller or larger compared width.
 
@@ -90,16 +103,16 @@ def moves(
         costs: a sample of rounds.
         widths: [clients].
         groups: numbers of the clients of each group.
-        most: largest mean of 1/width.
+        limits: limits of widths.
     """
-    ratios = np.array(ratios_of(costs))
+    ratios = np.array(ratios_of(costs, limits))
     places = np.abs(np.array(widths)[:, None] - ratios).argmin(1)
     for group in groups:
         for step in (1, -1):
             moved = places.copy()
             moved[group] = (moved[group] + step).clip(0, len(ratios) - 1)
             found = tuple(float(width) for width in ratios[moved])
-            if found != widths and allowed(costs.planner.algorithm, found, most):
+            if found != widths and allowed(costs.planner.algorithm, found, limits):
                 yield found
 
 
@@ -117,7 +130,7 @@ def groups_of(costs: RoundCosts, uplink: Uplink, local_steps: int) -> list[IntAr
 
 
 def client_widths(
-    costs: RoundCosts, uplink: Uplink, local_steps: int, most: float
+    costs: RoundCosts, uplink: Uplink, local_steps: int, limits: Limits
 ) -> list[tuple[float, ...]]:
     """Widths [clients] with which all clients take about as long, for some durations.
 
@@ -128,25 +141,25 @@ def client_widths(
         costs: a sample of rounds with all clients.
         uplink: an uplink on which clients do not wait for each other.
         local_steps: H.
-        most: largest mean of 1/width.
+        limits: limits of widths.
     """
-    ratios = np.array(ratios_of(costs)[::-1])
+    ratios = np.array(ratios_of(costs, limits)[::-1])
     seconds = _client_seconds(costs, uplink, local_steps, ratios)
     found: dict[tuple[float, ...], None] = {}
     for end in seconds.max(0)[:-1]:
         levels = widths_by_deadline(seconds, np.arange(1, len(ratios) + 1), float(end)).value
         assert levels is not None  # the slowest client has at least this width
         widths = tuple(float(width) for width in ratios[levels])
-        if len(set(widths)) > 1 and allowed(costs.planner.algorithm, widths, most):
+        if len(set(widths)) > 1 and allowed(costs.planner.algorithm, widths, limits):
             found[widths] = None
     return list(found)
 
 
-def ratios_of(costs: RoundCosts) -> list[float]:
+def ratios_of(costs: RoundCosts, limits: Limits) -> list[float]:
     """The compared widths that give different submodels, from 1 on decreasing."""
     levels = levels_of(costs.planner.model.neurons())
     found: dict[int, float] = {}
-    for ratio in (1.0, *RATIOS):
+    for ratio in (ratio for ratio in RATIOS if ratio >= limits.narrowest):
         level = levels.at(ratio)
         found[level] = max(ratio, float(levels.shares[level]))
     return sorted(found.values(), reverse=True)

@@ -11,7 +11,7 @@ from solvers import Status
 from tests.wirelessfl.codesign.known import Known
 from wirelessfl.codesign.pilots import Choices, chosen_points, planned
 from wirelessfl.codesign.round_costs import RoundCosts
-from wirelessfl.codesign.widths import client_widths, ratios_of
+from wirelessfl.codesign.widths import Limits, client_widths, ratios_of
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.setup.planners import plan_without_data
@@ -75,13 +75,14 @@ def test_clients_are_as_fast_as_the_slowest():
     costs = costs_of(config())
     uplink = UPLINKS.find("ofdma")()
     alone = {}
-    for ratio in ratios_of(costs):
+    limits = Limits(0.125, np.inf)
+    for ratio in ratios_of(costs, limits):
         narrow = costs.with_algorithm(replace(costs.planner.algorithm, capacities=(ratio,)))
         planner = replace(narrow.planner, links=replace(narrow.planner.links, uplink=uplink))
         settings = replace(planner.settings, local_steps=8)
         plans = [replace(planner, settings=settings).plan(number) for number in range(3)]
         alone[ratio] = np.mean([plan.price.served.service.seconds for plan in plans], axis=(0, 1))
-    found = client_widths(costs, uplink, 8, np.inf)
+    found = client_widths(costs, uplink, 8, limits)
     assert found
     for widths in found:
         ends = np.array([alone[width][client] for client, width in enumerate(widths)])

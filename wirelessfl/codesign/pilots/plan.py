@@ -21,7 +21,7 @@ from wirelessfl.codesign.pilots.points import (
     ramp,
 )
 from wirelessfl.codesign.pilots.settings import check_pilots, of_pilot, plain_network
-from wirelessfl.codesign.pilots.widths import NARROW, NESTED, nested, widths_kept
+from wirelessfl.codesign.pilots.widths import NARROWEST, pilot_widths, widths_kept
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.setup.arguments import check_objects
@@ -195,7 +195,7 @@ def _widths(
     if reason is not None:
         raise ConfigError(f"narrower widths conflict with {reason}. Leave them out.")
     if widths is True:
-        return NESTED if nested(config.choices.algorithm) else NARROW
+        return pilot_widths(config.choices.algorithm, NARROWEST)
     found = []
     for each in _list("widths", widths):
         several = tuple(float(width) for width in _list("widths", each))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +12,30 @@ from wirelessfl.algorithms.narrow import Adaptive
 from wirelessfl.algorithms.ra_fed import RaFed
 from wirelessfl.config import Config
 from wirelessfl.config.tables import read_toml
+from wirelessfl.errors import ConfigError
+from wirelessfl.wording import shown
 
-NARROW = ((0.125,), (1.0, 0.5, 0.25, 0.125))
-"""Widths of pilots: equal ones, and ones that differ between clients."""
-NESTED = ((1.0, 0.125, 0.125, 0.125), (1.0, 0.5, 0.25, 0.125))
-"""Widths of pilots whose submodels are the first neurons: the others need some wide clients."""
+NARROWEST = 0.125
+"""The narrowest width of pilots, unless another one is given."""
 STATED = ("capacities", "widths", "budget", "min_coverage")
 """Settings of an algorithm that state its widths."""
 DEFAULT = {"widths": None, "budget": "width", "min_coverage": 0}
 """Values with which they leave the widths open."""
+
+
+def pilot_widths(algorithm: Algorithm, narrowest: float) -> tuple[tuple[float, ...], ...]:
+    """Widths of two pilots: equal ones, and ones that differ between clients.
+
+    If submodels are the first neurons, some clients must train the others: both differ.
+
+    Args:
+        algorithm: an algorithm in which each client has a width.
+        narrowest: the narrowest width, in (0, 1).
+    """
+    unequal = tuple(round(narrowest ** (k / 3), 9) for k in range(4))
+    if nested(algorithm):
+        return (1.0, *(3 * (narrowest,))), unequal
+    return (narrowest,), unequal
 
 
 def nested(algorithm: Algorithm) -> bool:
@@ -56,3 +71,26 @@ def states_widths(config: Config | Mapping[str, Any] | str | Path) -> bool:
     tables = config if isinstance(config, Mapping) else read_toml(Path(config), trust=True)
     table = tables.get("algorithm")
     return isinstance(table, Mapping) and any(name in table for name in STATED)
+
+
+def narrowest_width(narrowest: Any, free: Collection[str]) -> float:
+    """The least width of designs.
+
+    Args:
+        narrowest: the given one; None for the default.
+        free: names of the algorithms whose widths are designed.
+
+    Raises:
+        ConfigError: it is wrong, or has no effect.
+    """
+    if narrowest is None:
+        return NARROWEST
+    number = isinstance(narrowest, int | float) and not isinstance(narrowest, bool)
+    if not number or not 0 < narrowest < 1:
+        raise ConfigError(f"narrowest is {shown(narrowest)}: give a width above 0 and below 1.")
+    if not free:
+        raise ConfigError(
+            f"narrowest={narrowest:g} has no effect: the algorithm has no widths of clients, or "
+            "the settings state them. Leave it out."
+        )
+    return float(narrowest)
