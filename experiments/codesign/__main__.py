@@ -2,7 +2,7 @@
 
 ``criteria``, ``fixed``, ``methods`` and ``errors`` print and draw the numbers of
 ``predictions.json``. ``predictions --make`` writes that file: it prices stored runs, fits curves
-and searches (with Optuna, extra ``search``).
+and searches (with Optuna, extra ``search``). ``loop`` does so for redesigns, in ``loops.json``.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from experiments.codesign import (
     designs,
     figures,
     grid,
+    loop_tables,
+    loops,
     predictions,
     rules,
     stored,
@@ -49,11 +51,13 @@ PAPER = Paper(
     Path(__file__).with_name("settings"),
     EXPERIMENTS,
     rules.complete,
-    texts={name: lambda make=make: make(stored.load()) for name, make in TEXTS.items()},
+    texts={name: lambda make=make: make(stored.load()) for name, make in TEXTS.items()}
+    | {"loop": lambda: loop_tables.table(loops.load())},
     pictures={
         name: lambda out, name=name, draw=draw: draw(stored.load(), out / name)
         for name, draw in PICTURES.items()
-    },
+    }
+    | {"loop": lambda out: loop_tables.draw(loops.load(), out / "loop")},
     pages=("choosing.md",),
 )
 
@@ -102,6 +106,18 @@ def _made(arguments: argparse.Namespace) -> None:
     print(f"{len(designs.load())} designs, see {designs.SETTINGS}")
 
 
+def _loop(arguments: argparse.Namespace) -> None:
+    """Redesigned runs as table and figure; with ``--make``, missing ones are made first."""
+    if arguments.make:
+        known = {one.place: one for one in loops.load()}
+        for one in loops.make(evidence(), known.values(), _say):
+            known[one.place] = one
+            loops.save(known.values())
+    _show("loop")(arguments)
+
+
 if __name__ == "__main__":
-    others = {"predictions": _predictions, "made": _made} | {name: _show(name) for name in TEXTS}
+    others = {"predictions": _predictions, "made": _made, "loop": _loop} | {
+        name: _show(name) for name in TEXTS
+    }
     sys.exit(PAPER.main(others=others))

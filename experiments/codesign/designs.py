@@ -7,12 +7,14 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import wirelessfl
 from experiments.codesign.curves import SHARES, as_pilot, designed
+from experiments.codesign.grid import STEPS as GRID_STEPS
 from experiments.codesign.networks import NETWORKS, over
 from experiments.codesign.sweep import ALGORITHMS, PAIRS, TARGETS, by_place, first_round, short
 from experiments.decided.uplinks import SLOTS
@@ -25,6 +27,8 @@ from wirelessfl.results.names import DATA, NAMES
 FILE = Path(__file__).with_name("designs.json")
 SETTINGS = Path(__file__).with_name("settings") / "designs.toml"
 BOOTSTRAP = 100
+LONGER = 2.0
+"""Rounds of runs that need more local steps than the grid has, relative to predicted ones."""
 HEAD = """\
 # Designs off the grid, written by `python -m experiments.codesign made --make`: each run has the
 # algorithm, local steps, edge rounds, masks and uplink that `wirelessfl.design` has chosen for its
@@ -101,6 +105,9 @@ def _entry(one: Made, *, first: bool) -> str:
     table |= {"dataset": one.dataset, "target": TARGETS[one.dataset], "seeds": [one.seed]}
     table |= {name: [v] if isinstance(v, list) else v for name, v in one.settings.items()}
     table |= STATED[one.network]
+    steps = int(table["local_steps"]) * int(table["edge_rounds"])
+    if one.rounds[0] * steps > GRID_STEPS["small"]:  # a run of the grid would end too early
+        table["rounds"] = math.ceil(LONGER * one.rounds[0])
     lines = ["[[grid]]", f"# {one.network}"]
     lines += [] if first else ['scales = ["small"]']
     lines += [f"{name} = {json.dumps(value)}" for name, value in table.items()]
@@ -130,7 +137,7 @@ def pilots(evidence: Evidence) -> dict[tuple[str, str, int], list[StoredRun]]:
 def make(
     evidence: Evidence, known: Iterable[Made], show: Callable[[str], None] = lambda text: None
 ) -> Iterator[Made]:
-    """The designs of all data sets, networks and seeds with all pilots.
+    """The designs of all data sets, networks and seeds, among the algorithms with all pilots.
 
     Args:
         evidence: stored runs of the grid and of ``masks``.
@@ -140,9 +147,11 @@ def make(
     done = {one[:3]: one for one in known}
     found = pilots(evidence)
     for dataset, seed in dict.fromkeys((dataset, seed) for dataset, _, seed in found):
-        runs = {name: found.get((dataset, name, seed)) for name in ALGORITHMS}
-        if None in runs.values():
-            continue
+        runs = {
+            name: found[dataset, name, seed]
+            for name in ALGORITHMS
+            if (dataset, name, seed) in found
+        }
         target, curves = TARGETS[dataset], {}
         for network in NETWORKS:
             if (dataset, network, seed) in done:
@@ -151,7 +160,7 @@ def make(
             if not curves:
                 targets = [share * target for share in SHARES]
                 curves = {
-                    name: wirelessfl.fit_rounds(some or [], targets, bootstrap=BOOTSTRAP)
+                    name: wirelessfl.fit_rounds(some, targets, bootstrap=BOOTSTRAP)
                     for name, some in runs.items()
                 }
             case = next(
@@ -160,9 +169,9 @@ def make(
                 if (case["dataset"], case["algorithm"]) == (dataset, "hist")
             )
             config = over(case.config(seed), network, SLOTS)
-            design = wirelessfl.design(config, target=target, among=ALGORITHMS, curve=curves).value
+            design = wirelessfl.design(config, target=target, among=[*runs], curve=curves).value
             assert design is not None
-            every = [run for some in runs.values() for run in some or []]
+            every = [run for some in runs.values() for run in some]
             yield Made(
                 dataset,
                 network,

@@ -17,8 +17,9 @@ FIELD = "validation_accuracy"
 
 
 def complete(settings: Settings, scale: Scale) -> Settings:
-    """Add the number of rounds and the evaluations of a case, which follow from H and E."""
+    """Add the rounds, unless they are given, and the evaluations; they follow from H and E."""
     rounds = math.ceil(STEPS[scale] / (settings["local_steps"] * settings["edge_rounds"]))
+    rounds = settings.get("rounds", rounds)
     return settings | {"rounds": rounds, "eval_every": max(1, round(rounds / EVALUATIONS))}
 
 

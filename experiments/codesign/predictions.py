@@ -42,7 +42,7 @@ def measure(
     new = searches([sweep for sweep in costs if sweep.place not in done], runs, show)
     found = found._replace(searches=[*old, *new])
     keep(found)
-    places = [one.design().sweep.place for one in samples(found) if one.whole]
+    places = [one.design().sweep.place for one in samples(found)]
     tuned: list[Tuned] = []
     for one in tune(evidence, places, known.tuned, show):
         tuned.append(one)

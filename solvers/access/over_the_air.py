@@ -92,6 +92,17 @@ class OverTheAir(Access):
                 clients than ``mmse`` can serve.
             SolverUnavailableError: the beamforming method's package is not installed.
         """
+        return self.with_powers(load, draw).serve(load, draw)
+
+    def with_powers(self, load: Load, draw: ChannelDraw) -> Simultaneous:
+        """This access with beamformers and powers for a draw.
+
+        It serves all loads of the draw's clients in which the same ones send, with the same
+        weights, as :meth:`serve` does.
+
+        Raises:
+            ValueError, SolverUnavailableError: as :meth:`serve`.
+        """
         network, blocks = draw.network, draw.h.shape[:-2]
         self.seconds(load, draw)  # refuses cells that are too large
         sends = np.broadcast_to(load.vectors > 0, (*blocks, network.clients))
@@ -104,7 +115,7 @@ class OverTheAir(Access):
         else:
             beamformers, power = self._inverted(draw, weights, self.convention)
         decision = Decision(powers_w=power * network.transmit_power_w, beamformers=beamformers)
-        return replace(self.times, power=power, decision=decision).serve(load, draw)
+        return replace(self.times, power=power, decision=decision)
 
     def _aligned(self, draw: ChannelDraw, weights: FloatArray) -> tuple[ComplexArray, FloatArray]:
         """Beamformers [..., cells, antennas] and fractions of power [..., clients]."""

@@ -54,6 +54,9 @@ def evaluate_rounds(
     offset_bits: ArrayLike = 0.0,
     offset_cycles: ArrayLike = 0.0,
     extra_seconds: ArrayLike = 0.0,
+    extra_seconds_per_unit: ArrayLike = 0.0,
+    start_seconds: ArrayLike = 0.0,
+    start_seconds_per_unit: ArrayLike = 0.0,
     bands: Bands = "optimal",
 ) -> RoundCosts:
     """Evaluate H, E and sizes of a design on channel draws, e.g. on draws that it has not seen.
@@ -73,8 +76,8 @@ def evaluate_rounds(
         design: from ``optimize_rounds``.
         bits_per_unit, cycles_per_unit, gain_per_noise, max_power_watts, max_cpu_hz, kappa,
             bandwidth_hz: as for ``optimize_rounds``, on the draws of interest.
-        weights, max_seconds, offset_bits, offset_cycles, extra_seconds, bands: as for
-            ``optimize_rounds``.
+        weights, max_seconds, offset_bits, offset_cycles, bands: as for ``optimize_rounds``.
+        extra_seconds, extra_seconds_per_unit, start_seconds, start_seconds_per_unit: likewise.
 
     Returns:
         Costs of the draws.
@@ -100,7 +103,13 @@ def evaluate_rounds(
         bandwidth_hz,
         int(sizes.sum()),
         ([design.local_steps], [design.edge_rounds], None),
-        (weights, max_seconds, extra_seconds),
+        (weights, max_seconds),
+        {
+            "extra_seconds": extra_seconds,
+            "extra_seconds_per_unit": extra_seconds_per_unit,
+            "start_seconds": start_seconds,
+            "start_seconds_per_unit": start_seconds_per_unit,
+        },
         (sizes, sizes, 1),
         bands,
     )
@@ -109,7 +118,7 @@ def evaluate_rounds(
         raise ValueError(f"the design cannot be evaluated: {stuck}.")
     search = Search(problem)
     phases = search.phases((0, 0, 0), np.ones(problem.shape[1]))
-    seconds = design.edge_rounds * phases.ends[0] + search.shared
+    seconds = design.edge_rounds * phases.ends[0] + search.shared[0]
     joules = design.edge_rounds * phases.joules[0]
     cost = design.rounds * float((weights[0] * seconds + weights[1] * joules).mean())
     return RoundCosts(cost, seconds, joules, phases.late[0])

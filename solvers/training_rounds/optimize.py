@@ -52,7 +52,7 @@ class TrainingRounds:
         sizes: units of each cell, [cells]; 1 for cells that train the whole model.
         seconds: of each draw's global round, [draws].
         joules: of all clients in each draw's global round, [draws].
-        phase_seconds: end of each cell's local phase, [draws, cells].
+        phase_seconds: of each cell's local phase, after its start, [draws, cells].
         bandwidth_hz, upload_seconds, power_watts, cpu_hz: of each client, [draws, cells, clients].
         costs: least cost of the training for H and E, [local steps, edge rounds]; NaN where a bound
             excludes the pair, inf where it is infeasible.
@@ -107,15 +107,20 @@ def optimize_rounds(
     lower: ArrayLike = 0,
     granularity: int = 1,
     extra_seconds: ArrayLike = 0.0,
+    extra_seconds_per_unit: ArrayLike = 0.0,
+    start_seconds: ArrayLike = 0.0,
+    start_seconds_per_unit: ArrayLike = 0.0,
     bands: Bands = "optimal",
     within: float = 0.0,
 ) -> Solution[TrainingRounds]:
     """Find local steps, edge rounds, mask sizes, bands, powers and clocks that cost the least.
 
-    A global round is E local phases of H local steps each, and what follows them. Solves
+    A global round is E edge rounds, and what follows them, e.g. the backhaul. An edge round is a
+    start, e.g. the download, and a local phase of H local steps. Solves
 
         min  R(m, H, E) x mean over draws of (w_T seconds + w_E joules) of a global round,
-        seconds = max_j (E t_j + extra_seconds_j),  joules = E sum_j V_j(p_j, t_j; H)
+        seconds = max_j (E (d_j(p_j) + t_j) + x_j(p_j)),  joules = E sum_j V_j(p_j, t_j; H),
+        d_j(p) = start_seconds_j + p start_seconds_per_unit_j,  x_j(p) likewise of extra_seconds,
 
     over H, E and m of a grid; over integers p_j in [lower_j, cap_j], multiples of ``granularity``,
     with sum_j p_j = total and max_j p_j <= m total / cells, which all draws share; and, in each
@@ -162,7 +167,11 @@ def optimize_rounds(
             per local step.
         cap, lower, granularity: bounds of the sizes, as for ``optimize_mask_sizes``; with equal
             ``cap`` and ``lower`` the masks are fixed.
-        extra_seconds: [draws, cells], seconds of a global round besides the local phases.
+        extra_seconds, extra_seconds_per_unit: [draws, cells], seconds of a global round besides its
+            edge rounds, and those per unit of the cell's submodel.
+        start_seconds, start_seconds_per_unit: [draws, cells], seconds of an edge round before the
+            clients of the cell compute, and those per unit. Clients that start at different times
+            count as if they started at the latest of these.
         bands: "optimal"; or "equal", at full power and speed, for comparison.
         within: points of the grid that cost up to this fraction more than the best are solved too,
             in fractions of units that are then rounded; inf for the whole grid. For maps of
@@ -202,7 +211,13 @@ def optimize_rounds(
         bandwidth_hz,
         total,
         (local_steps, edge_rounds, largest),
-        (weights, max_seconds, extra_seconds),
+        (weights, max_seconds),
+        {
+            "extra_seconds": extra_seconds,
+            "extra_seconds_per_unit": extra_seconds_per_unit,
+            "start_seconds": start_seconds,
+            "start_seconds_per_unit": start_seconds_per_unit,
+        },
         (cap, lower, granularity),
         bands,
     )
@@ -296,7 +311,7 @@ def _solution(search: Search, found: Found, start: float) -> Solution[TrainingRo
     phases = search.phases(found.point, found.steps)
     times, joules = int(problem.edge_rounds[e]), phases.joules[0]
     rounds = float(problem.rounds[m, h, e])
-    seconds = times * phases.ends[0] + search.shared
+    seconds = times * phases.ends[0] + search.shared[e]
     second, joule = problem.weights
     cost = rounds * float((second * seconds + joule * times * joules).mean())
     costs, bounds = found.costs.copy(), found.bounds

@@ -32,6 +32,13 @@ CLIENTS = {
     "kappa": "joules per cycle and Hz^2",
 }
 """Arguments [draws, cells, clients] with their units, in the order of ``EnergyCells``."""
+OTHERS = {
+    "extra_seconds": "seconds",
+    "extra_seconds_per_unit": "seconds per unit",
+    "start_seconds": "seconds",
+    "start_seconds_per_unit": "seconds per unit",
+}
+"""Arguments [draws, cells] besides the band, with their units."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +54,9 @@ class Problem:
         sizes: the bounds on sizes for each m, as given.
         low, high: bounds in steps, [largest, cells]; ``high`` is 0 where a client cannot take part.
         quota: sum of the sizes in steps.
-        extra: seconds of a global round besides the local phases, [draws, cells].
+        extra, extra_each: seconds of a global round besides the edge rounds, and those per step of
+            the size, [draws, cells].
+        start, start_each: seconds of an edge round before its local phase, likewise.
         weights: w_T and w_E.
         max_seconds: of the whole training; inf for no limit.
         bands: how the clients share the band.
@@ -66,6 +75,9 @@ class Problem:
     high: FloatArray
     quota: int
     extra: FloatArray
+    extra_each: FloatArray
+    start: FloatArray
+    start_each: FloatArray
     weights: tuple[float, float]
     max_seconds: float
     bands: Bands
@@ -131,7 +143,8 @@ def read_problem(
     bandwidth_hz: Any,
     total: Any,
     grid: tuple[Any, Any, Any],
-    goal: tuple[Any, Any, Any],
+    goal: tuple[Any, Any],
+    others: dict[str, Any],
     bounds: tuple[Any, Any, Any],
     bands: Any,
 ) -> Problem:
@@ -143,7 +156,8 @@ def read_problem(
         bandwidth_hz: [draws, cells].
         total: number of units, or None.
         grid: local_steps, edge_rounds and largest.
-        goal: weights, max_seconds and extra_seconds.
+        goal: weights and max_seconds.
+        others: arguments [draws, cells] by name, in the order of ``OTHERS``.
         bounds: cap, lower and granularity.
         bands: how the clients share the band.
 
@@ -156,13 +170,11 @@ def read_problem(
         _counts(n, g) for n, g in zip(("local_steps", "edge_rounds"), grid, strict=False)
     )
     reached, largest = _rounds(rounds, grid[2], len(local), len(edge))
-    weights, limit = _goal(*goal[:2])
+    weights, limit = _goal(*goal)
     arrays = {name: finite(name, value, CLIENTS[name]) for name, value in clients.items()}
-    cell = {
-        "bandwidth_hz": shared_band(bandwidth_hz, arrays),
-        "extra_seconds": finite("extra_seconds", goal[2], "seconds"),
-    }
-    full, (band, extra), _ = broadcast(arrays, cell, "[draws, cells, clients]")
+    cell = {"bandwidth_hz": shared_band(bandwidth_hz, arrays)}
+    cell |= {name: finite(name, others[name], unit) for name, unit in OTHERS.items()}
+    full, (band, *other), _ = broadcast(arrays, cell, "[draws, cells, clients]")
     if full[0].ndim not in (2, 3):
         raise ValueError(
             f"arguments of clients have shape {full[0].shape}: give [draws, cells, clients], with "
@@ -177,6 +189,7 @@ def read_problem(
     else:
         sizes = _sizes(total, number, largest, bounds)
     step = sizes.cells.step
+    extra, extra_each, start, start_each = (array.reshape(draws, number) for array in other)
     problem = Problem(
         cells=rows._replace(bits=step * rows.bits, cycles=step * rows.cycles),
         shape=(draws, number),
@@ -188,7 +201,10 @@ def read_problem(
         low=sizes.cells.low,
         high=sizes.cells.high,
         quota=sizes.quota,
-        extra=extra.reshape(draws, number),
+        extra=extra,
+        extra_each=step * extra_each,
+        start=start,
+        start_each=step * start_each,
         weights=weights,
         max_seconds=limit,
         bands=bands,
@@ -214,8 +230,18 @@ def _settled(problem: Problem) -> Problem:
         )
         units = (one[0] * problem.sizes.cells.step).astype(np.int64)
         ones = np.ones_like(low)
+        nothing = np.zeros(problem.shape)
         return replace(
-            problem, cells=cells, low=ones, high=ones, quota=problem.shape[1], units=units
+            problem,
+            cells=cells,
+            low=ones,
+            high=ones,
+            quota=problem.shape[1],
+            units=units,
+            extra=problem.extra + one[0] * problem.extra_each,
+            start=problem.start + one[0] * problem.start_each,
+            extra_each=nothing,
+            start_each=nothing,
         )
     return replace(problem, high=np.where(problem.stuck(), np.minimum(high, 0.0), high))
 

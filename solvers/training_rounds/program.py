@@ -34,6 +34,7 @@ class Case(NamedTuple):
         low, high: bounds in steps, [cells].
         quota: sum of the sizes in steps.
         lost: seconds that each cell cannot use, [draws, cells].
+        growth: further ones per step of the size, [draws, cells].
         latest: ends, [draws]; inf for no limit.
         weights: w_T and w_E.
     """
@@ -44,8 +45,13 @@ class Case(NamedTuple):
     high: FloatArray
     quota: int
     lost: FloatArray
+    growth: FloatArray
     latest: FloatArray
     weights: tuple[float, float]
+
+    def lost_with(self, steps: FloatArray) -> FloatArray:
+        """Seconds that each cell cannot use [draws, cells], with sizes in steps [cells]."""
+        return self.lost + self.growth * steps
 
 
 class Cut(NamedTuple):
@@ -53,10 +59,11 @@ class Cut(NamedTuple):
 
     With mu >= 0 for the end of each cell, and weights of the tangents of its energy,
 
-        U >= sum_j [(mu tau_H + a + g H) q_j + (mu - s) lost_j] + sum_w r_w T_w
+        U >= sum_j [(mu tau_H + a + g H) q_j + (mu - s) lost_j(p_j)] + sum_w r_w T_w
 
-    for all sizes and ends that are possible, where tau_H is the time of a unit, and r_w is what
-    the multipliers leave of the cost of a second.
+    for all sizes p_j and ends that are possible, where q_j is p_j and its fixed part, tau_H is the
+    time of a unit, lost_j grows with p_j, and r_w is what the multipliers leave of the cost of a
+    second.
 
     Args:
         per_time: mu, [draws, cells].
@@ -128,11 +135,11 @@ class _Program:
         second, joule = (weight / draws for weight in case.weights)
         used = case.high + case.fixed > 0
         soonest = np.where(used, model.units.soonest[case.local] / self.second, 0.0)
-        lost = case.lost / self.second
+        lost, growth = case.lost / self.second, case.growth / self.second
         place = np.arange(draws * number).reshape(draws, number)
         draw, cell = np.divmod(place, number)
         parts: list[tuple[FloatArray, IntArray, IntArray]] = [
-            (soonest * step, place, cell),
+            ((soonest + growth) * step, place, cell),
             (np.full(place.shape, -1.0), place, number + draw),
         ]
         right = [(-soonest * case.fixed - lost).ravel()]
@@ -143,14 +150,15 @@ class _Program:
         if joule:
             units, slopes = (x * joule / self.cost for x in model.lines(case.local))
             slopes = slopes * self.second
-            keep = lines & used & (np.abs(units) * step < steep) & (-slopes < steep)
+            sizes = units - slopes * growth
+            keep = lines & used & (np.abs(sizes) * step < steep) & (-slopes < steep)
             keep &= (units != 0) | (slopes != 0)
             self.lines = np.nonzero(keep)
             _, draw, cell = self.lines
-            units, slopes = units[keep], slopes[keep]
+            units, slopes, sizes = units[keep], slopes[keep], sizes[keep]
             row = place.size + np.arange(len(draw))
             parts += [
-                (units * step, row, cell),
+                (sizes * step, row, cell),
                 (slopes, row, number + draw),
                 (np.full(len(row), -1.0), row, number + draws + place[draw, cell]),
             ]

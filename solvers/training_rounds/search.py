@@ -1,9 +1,10 @@
 """The best point of the grid: bounds of all points, and the cost of those that may be best.
 
 A point (m, H, E) costs R (w_T x + E U), where x is the mean of seconds that all cells lose in a
-round and U the least mean cost of a local phase. U depends on E only where cells lose different
-times or the end has a limit; points with the same U share it. U is nondecreasing in H and
-nonincreasing in m and in the limit, which carries bounds from one to many. The point with the
+round, whatever their sizes, and U the least mean cost of an edge round without these. U depends on
+E only where cells lose different times of global rounds, or the end has a limit; points with the
+same U share it. U is nondecreasing in H and nonincreasing in E, in m and in the limit, which
+carries bounds from one to many. The point with the
 lowest bound is refined, until no bound is below the best cost by more than the gap.
 """
 
@@ -57,11 +58,15 @@ class Search:
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self.fixed, self.exact = proportion(problem.cells, problem.shape[1])
-        self.shared = problem.extra.min(-1)
-        """Seconds of a round that no cell can use, [draws]."""
-        apart = problem.extra - self.shared[:, None]
-        self.lost = apart / problem.edge_rounds[:, None, None]
-        """What each cell loses besides in a local phase, [edge rounds, draws, cells]."""
+        edges = problem.edge_rounds[:, None]
+        extra, start = problem.extra.min(-1), problem.start.min(-1)
+        self.shared = extra + edges * start
+        """Seconds of a round that no cell can use, whatever its size, [edge rounds, draws]."""
+        apart = problem.extra - extra[:, None]
+        self.lost = apart / edges[..., None] + (problem.start - start[:, None])
+        """What each cell loses besides in an edge round, [edge rounds, draws, cells]."""
+        self.growth = problem.extra_each / edges[..., None] + problem.start_each
+        """The same per step of its size."""
         with np.errstate(invalid="ignore"):
             deadline = problem.max_seconds / problem.rounds[..., None] - self.shared
         self.latest = deadline / problem.edge_rounds[:, None]
@@ -73,7 +78,7 @@ class Search:
         self.units = units
         self.turns = np.zeros(problem.rounds.shape, dtype=np.int64)
         shape = problem.rounds.shape
-        alone = not apart.any() and problem.max_seconds == np.inf
+        alone = not (apart.any() or problem.extra_each.any()) and problem.max_seconds == np.inf
         key = np.arange(problem.rounds.size).reshape(shape)
         self.key = np.broadcast_to(key[:, :, :1], shape) if alone else key
         """Number of the first point with the same U."""
@@ -102,17 +107,18 @@ class Search:
 
     def largest(self, latest: FloatArray) -> FloatArray:
         """Largest sizes [largest, local steps, edge rounds, cells] that end by ``latest``."""
-        window = latest[..., None] * (1 + 1e-14) - self.lost
         tau = self.tau[:, None]
+        window = latest[..., None] * (1 + 1e-14) - self.lost - tau * self.fixed
+        each = tau + self.growth
         with np.errstate(divide="ignore", invalid="ignore"):
-            steps = window / tau
-        steps = np.where(tau > 0, steps, np.where(window >= 0, np.inf, -1.0)).min(-2)
-        return np.asarray(np.floor(steps - self.fixed + 1e-9))
+            steps = window / each
+        steps = np.where(each > 0, steps, np.where(window >= 0, np.inf, -1.0)).min(-2)
+        return np.asarray(np.floor(steps + 1e-9))
 
     def cost(self, phase: FloatArray) -> FloatArray:
-        """Cost of the training, by that of the local phase, [largest, local steps, edge rounds]."""
+        """Cost of the training, by that of an edge round, [largest, local steps, edge rounds]."""
         problem = self.problem
-        round_ = problem.weights[0] * self.shared.mean() + problem.edge_rounds * phase
+        round_ = problem.weights[0] * self.shared.mean(-1) + problem.edge_rounds * phase
         with np.errstate(invalid="ignore"):
             found = problem.rounds * round_
         return np.where(self.alive, found, np.inf)
@@ -163,16 +169,17 @@ class Search:
         if not second:
             return np.zeros(problem.rounds.shape)
         low, high = (x[:, None, None, None] for x in (problem.low, problem.high))
-        tau, fixed = self.tau[:, None], self.fixed
-        begin = (tau * (low + fixed) + self.lost).max(-1)
+        tau = self.tau[:, None]
+        each, lost = tau + self.growth, tau * self.fixed + self.lost
+        begin = (each * low + lost).max(-1)
         if problem.fixed:
             return np.asarray(second * begin.mean(-1))
-        end = (tau * (high + fixed) + self.lost).max(-1)
+        end = (each * high + lost).max(-1)
         for _ in range(_HALVINGS):
             middle = (begin + end) / 2
             with np.errstate(divide="ignore", invalid="ignore"):
-                steps = (middle[..., None] - self.lost) / tau - fixed
-            steps = np.where(tau > 0, steps, np.inf)
+                steps = (middle[..., None] - lost) / each
+            steps = np.where(each > 0, steps, np.inf)
             few = np.clip(steps, low, high).sum(-1) < problem.quota
             begin, end = np.where(few, middle, begin), np.where(few, end, middle)
             if (end - begin <= 1e-9 * end).all():
@@ -204,7 +211,7 @@ class Search:
         whole = bool(self.stage[point] == 1)
         case = Case(
             h, self.fixed, problem.low[m], self.high[m, h, e], problem.quota, self.lost[e],
-            self.latest[m, h, e], problem.weights,
+            self.growth[e], self.latest[m, h, e], problem.weights,
         )  # fmt: skip
         answer = self._program(case, whole)
         if isinstance(answer, str):
@@ -249,7 +256,8 @@ class Search:
     def _program(self, case: Case, whole: bool) -> Answer | str:
         """Solve the program with the tangents near the last design."""
         size = np.maximum(self.near_steps + case.fixed, 1e-9)
-        tau = np.maximum((self.near_ends[:, None] - case.lost) / size, self.tau[case.local])
+        window = self.near_ends[:, None] - case.lost_with(self.near_steps)
+        tau = np.maximum(window / size, self.tau[case.local])
         lines = self.model.relevant(case.local, tau)
         answer = solve_program(self.model, case, lines, self._scales(case), whole)
         if not isinstance(answer, str):
@@ -267,9 +275,10 @@ class Search:
         bound = np.where(cut.rest == 0, 0.0, ends).sum(-1)
         bound = bound + (self.lost * (cut.per_time - cut.per_second)).sum((1, 2))
         bound = bound + (each @ self.fixed)[:, None]
+        each = each[:, None] + (self.growth * (cut.per_time - cut.per_second)).sum(1)
         order = each.argsort(-1)
-        each = np.take_along_axis(each, order, -1)[:, None]
-        order = np.broadcast_to(order[:, None], self.high.shape)
+        each = np.take_along_axis(each, order, -1)
+        order = np.broadcast_to(order, self.high.shape)
         low = np.broadcast_to(problem.low[:, None, None], self.high.shape)
         low, high = (np.take_along_axis(x, order, -1) for x in (low, self.high))
         room = high - low
@@ -282,12 +291,13 @@ class Search:
         """Typical seconds and cost of a phase."""
         sizes = case.quota / len(case.low) + case.fixed
         soonest = self.tau[case.local]
-        seconds = float((soonest * sizes + case.lost).max()) or 1.0
+        lost = case.lost_with(np.full(len(case.low), case.quota / len(case.low)))
+        seconds = float((soonest * sizes + lost).max()) or 1.0
         second, joule = case.weights
         if not joule:
             return seconds, second * seconds
         ends = np.where(np.isfinite(case.latest), case.latest, 2 * seconds)
-        tau = np.maximum((ends[:, None] - case.lost) / np.maximum(sizes, 1e-9), soonest)
+        tau = np.maximum((ends[:, None] - lost) / np.maximum(sizes, 1e-9), soonest)
         base, slope = self.model.lines(case.local)
         energy = (sizes * np.maximum((base + slope * tau).max(0), 0.0)).sum() / len(case.latest)
         cost = second * float(ends.mean()) + joule * float(energy)
@@ -295,9 +305,9 @@ class Search:
 
     def _tried(self, case: Case, steps: FloatArray, ends: FloatArray, near: bool) -> float:
         """Cost of sizes, whole or not, with ends no sooner than possible; adds tangents there."""
-        size = steps + case.fixed
+        size, lost = steps + case.fixed, case.lost_with(steps)
         soonest = self.tau[case.local]
-        needed = (size * soonest + case.lost).max(-1)
+        needed = (size * soonest + lost).max(-1)
         ends = np.maximum(ends, needed)
         if (needed > case.latest * (1 + 1e-12)).any():
             return np.inf
@@ -305,7 +315,7 @@ class Search:
             ends = np.maximum(case.latest, needed)
         cost = case.weights[0] * float(ends.mean())
         if case.weights[1]:
-            window = ends[:, None] - case.lost
+            window = ends[:, None] - lost
             safe = np.where(size > 0, size, 1.0)
             energy = self.model.refine(np.maximum(window / safe, soonest), case.local, near)
             joules = np.where(size > 0, size * energy, 0.0).sum(-1)
@@ -318,7 +328,8 @@ class Search:
         problem = self.problem
         cells = problem.at(int(problem.local_steps[h]))
         sizes = np.tile(steps, (1, problem.shape[0], 1))
+        lost = self.lost[e] + self.growth[e] * steps
         return spend(
-            cells, sizes, self.lost[None, e], self.latest[None, m, h, e], problem.weights,
+            cells, sizes, lost[None], self.latest[None, m, h, e], problem.weights,
             problem.bands == "equal",
         )  # fmt: skip

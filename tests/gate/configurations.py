@@ -214,6 +214,7 @@ SUBMODELS = {
     "heterofl": one("heterofl", **WIDE, capacities=(1.0, 0.5, 0.25)),
     "fedrolex": one("fedrolex", **WIDE, clients_per_round=5, weighting="samples"),
     "fedavg-small": one("fedavg-small", **WIDE, capacities=(1.0, 0.5)),
+    "ra-fed-widths": one("ra-fed", **WIDE, widths=(1.0, 0.5, 0.25, 0.5) * 2),
     "ra-fed-ordered": one("ra-fed", **WIDE, masks="ordered", padding=0.0),
     "ra-fed-rolling": one("ra-fed", **WIDE, masks="rolling", padding=0.5),
     "ra-fed-random": one("ra-fed", **WIDE, masks="random", executor="loop"),

@@ -17,7 +17,7 @@ from wirelessfl.algorithms.context import RoundContext
 from wirelessfl.algorithms.scaled import Scaled
 from wirelessfl.errors import ConfigError
 from wirelessfl.submodels import ClientSubmodels, check_weight_coverage
-from wirelessfl.submodels.budgets import dealt_capacities, levels_of
+from wirelessfl.submodels.budgets import dealt_capacities, levels_of, mean_reciprocal
 from wirelessfl.submodels.masks import Dealing, Masks, check_coverage, deal_masks
 
 Budget = Literal["width", "bytes", "flops", "deadline", "fastest"]
@@ -83,11 +83,15 @@ class Narrow(Algorithm):
             ConfigError: a client cannot afford the smallest submodel.
         """
         levels = levels_of(context.neurons())
-        level = {share: levels.within(self.budget, share) for share in set(self.capacities)}
-        shares = dealt_capacities(
+        shares = self.shares(context).tolist()
+        level = {share: levels.within(self.budget, share) for share in set(shares)}
+        return np.array([level[share] for share in shares], dtype=np.int64)
+
+    def shares(self, context: RoundContext) -> FloatArray:
+        """Capacity [senders] of each sender, in the unit ``budget``."""
+        return dealt_capacities(
             self.capacities, context.clients, context.capacity_stream, context.senders
         )
-        return np.array([level[share] for share in shares.tolist()], dtype=np.int64)
 
 
 @dataclass(frozen=True)
@@ -108,6 +112,8 @@ class Adaptive(Scaled, Narrow):
             neurons.
         coverage_of: whether ``min_coverage`` counts the clients that cover each neuron, or each
             weight (see ``submodels.weight_coverage``).
+        widths: [clients], the fraction of each layer's neurons that each client trains, in the
+            order of the clients; None for ``capacities``.
     """
 
     name = ""
@@ -130,6 +136,14 @@ class Adaptive(Scaled, Narrow):
         Literal["neurons", "weights"],
         Field(description="what --min-coverage counts: clients that cover each neuron or weight"),
     ] = "neurons"
+    widths: Annotated[
+        tuple[Annotated[float, Field(gt=0, le=1)], ...] | None,
+        Field(
+            min_length=1,
+            description="fraction of each layer's neurons that each client trains, one per client "
+            "in their order (default: --capacities, assigned at random)",
+        ),
+    ] = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -153,6 +167,10 @@ class Adaptive(Scaled, Narrow):
             found["deadline"] = f'conflicts with budget="{self.budget}": choose budget "deadline"'
         if not self.min_coverage:
             found["coverage_of"] = "needs min_coverage: set it"
+        if self.budget != "width":
+            found["widths"] = f'conflicts with budget="{self.budget}": choose budget "width"'
+        if self.widths is not None:
+            found["capacities"] = "conflicts with widths, which replace them: leave one of them out"
         if self.budget in ("deadline", "fastest"):
             found["capacities"] = (
                 f'conflicts with budget="{self.budget}", which computes widths from the channels: '
@@ -164,6 +182,15 @@ class Adaptive(Scaled, Narrow):
     def fixed_shapes(self) -> bool:
         """False if the widths depend on the channels of each round."""
         return self.budget not in ("deadline", "fastest")
+
+    def check(self, clients: int, per_round: int, tracking: int) -> None:
+        """Check that ``widths`` has one entry per client."""
+        super().check(clients, per_round, tracking)
+        if self.widths is not None and len(self.widths) != clients:
+            raise ValueError(
+                f"widths has {len(self.widths)} entries, and there are {clients} clients: give one "
+                "per client, or capacities, which are assigned in equal numbers"
+            )
 
     @property
     def even_masks(self) -> str:
@@ -202,6 +229,12 @@ class Adaptive(Scaled, Narrow):
                 cell=cell,
             )
         return found
+
+    def shares(self, context: RoundContext) -> FloatArray:
+        """Capacity [senders] of each sender: its width if ``widths`` are given."""
+        if self.widths is None:
+            return super().shares(context)
+        return np.array(self.widths)[context.senders]
 
     def levels(self, context: RoundContext) -> IntArray:
         """Width level [senders] of each sender.
@@ -260,6 +293,13 @@ class Adaptive(Scaled, Narrow):
                 "clients_per_round."
             )
         return float(solution.objective)
+
+
+def reciprocal_width(algorithm: Algorithm, clients: int) -> float:
+    """Mean of 1/width over the clients; 1 without widths, or if they are not given as ratios."""
+    if not isinstance(algorithm, Adaptive) or algorithm.budget != "width":
+        return 1.0
+    return mean_reciprocal(algorithm.widths or algorithm.capacities, clients)
 
 
 def deal(

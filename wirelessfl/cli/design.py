@@ -21,13 +21,13 @@ OWN = (
     *("air_snr_db", "save", "picture", "run", "redesign_every"),
 )
 """Arguments that are not settings of a run."""
-LISTS = ("local_steps", "edge_rounds", "clients_per_round")
+LISTS = ("local_steps", "edge_rounds", "clients_per_round", "buffer")
 """Settings of a run that restrict what is chosen from; values are separated by commas."""
 NUMBERS = ("target", "max_seconds")
 """Settings of a run that are the goal."""
 CHOSEN = (
     *("mask_sizes", "mask_shares", "allocation", "order", "round_deadline", "energy_weight"),
-    *("late", "stop_at_target", "schedule", "client_joules", "rounds"),
+    *("late", "stop_at_target", "client_joules", "rounds"),
 )
 """Settings that a design chooses, or that it does not consider."""
 LEAST = {"pilots": 3, "draws": 2}
@@ -106,13 +106,15 @@ def design_command(
                 f"leave --{name.replace('_', '-')} out."
             )
     _check_files(arguments)
-    every = _period(arguments, flags)
+    merging = _is_buffered(tables, flags)
+    every = _period(arguments, flags, merging)
     options: dict[str, Any] = {}
     for name in LISTS:
         if name in flags:
             options[name] = _integers(name, flags.pop(name))
-    if "clients_per_round" in options:
-        options["clients"] = options.pop("clients_per_round")
+    for name, argument in (("clients_per_round", "clients"), ("buffer", "buffers")):
+        if name in options:
+            options[argument] = options.pop(name)
     for name in NUMBERS:
         if name in flags:
             options[name] = _number(name, flags.pop(name))
@@ -134,6 +136,8 @@ def design_command(
     for name in ("pilots", "pilot_steps", "jobs", "draws"):
         if getattr(arguments, name) is not None:
             options[name] = _integer(name, getattr(arguments, name))
+    if merging:
+        _settle_buffer(tables, flags)
     console = Console(stderr=True)
 
     def say(text: str) -> None:
@@ -164,7 +168,24 @@ def design_command(
     return 0
 
 
-def _period(arguments: argparse.Namespace, flags: Mapping[str, Any]) -> int | None:
+def _is_buffered(tables: Mapping[str, Any], flags: Mapping[str, Any]) -> bool:
+    """Whether the settings name schedule "buffered"."""
+    schedule = tables.get("schedule")
+    name = schedule.get("name") if isinstance(schedule, Mapping) else schedule
+    return bool(flags.get("schedule", name) == "buffered")
+
+
+def _settle_buffer(tables: Mapping[str, Any], flags: dict[str, Any]) -> None:
+    """Replace the default buffer, which may be larger than the number of cells."""
+    schedule = tables.get("schedule")
+    if isinstance(schedule, Mapping) and "buffer" in schedule:
+        return
+    cells = flags.get("cells", tables.get("network", {}).get("cells"))
+    if cells is not None:
+        flags["buffer"] = cells
+
+
+def _period(arguments: argparse.Namespace, flags: Mapping[str, Any], merging: bool) -> int | None:
     """Global rounds between two redesigns; None without redesigns.
 
     Raises:
@@ -173,6 +194,11 @@ def _period(arguments: argparse.Namespace, flags: Mapping[str, Any]) -> int | No
     if arguments.redesign_every is None:
         return None
     every = _integer("redesign_every", arguments.redesign_every)
+    if merging:
+        raise ConfigError(
+            f"redesign_every={every} conflicts with schedule buffered, whose merges are not "
+            'redesigned: choose schedule "rounds", or leave it out.'
+        )
     if not arguments.run:
         raise ConfigError(f"redesign_every={every} needs --run: give it, or leave it out.")
     for name, value in (

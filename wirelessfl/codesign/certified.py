@@ -1,32 +1,37 @@
 """Designs with a proven bound: OFDMA with the best bands, powers and clocks, in rounds.
 
 ``solvers.optimize_rounds`` chooses local steps, edge rounds and mask sizes together with bands,
-powers, clocks and ends of every draw of the sample. What it leaves out (downloads, and the part of
-the backhaul that depends on mask sizes) only adds seconds, so that its bound holds for the costs
-of the rounds, too.
+powers, clocks and ends of every draw of the sample. Downloads and backhaul are in proportion to the
+lengths of submodels, and are part of its problem.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from channels.arrays import FloatArray
-from solvers import optimize_rounds
+from channels.arrays import FloatArray, IntArray
+from solvers import Solution, TrainingRounds, optimize_rounds
 from solvers.access.cells import cell_rows
 from wirelessfl.algorithms.hist import Hist
+from wirelessfl.algorithms.narrow import Adaptive
+from wirelessfl.codesign.choices import Alternatives
+from wirelessfl.codesign.free_ends import FreeEnds
 from wirelessfl.codesign.goals import Goal
 from wirelessfl.codesign.masks import divides, with_shares
-from wirelessfl.codesign.round_costs import RoundCosts, sizes_of
+from wirelessfl.codesign.round_costs import RoundCosts
 from wirelessfl.codesign.spaces import Space
 from wirelessfl.errors import ConfigError
 from wirelessfl.rounds.mask_sizes import mask_size_problem
+from wirelessfl.submodels import sizes_of
 from wirelessfl.submodels.partition import even_sizes
 
-MOST = 40
+MOST = 400
 """Largest number of sizes of the largest mask that are told apart."""
 EXACT = 1e-9
 """Relative deviation of a submodel's length from a line that rounding errors explain."""
@@ -39,12 +44,30 @@ class Certified(NamedTuple):
         local_steps, edge_rounds: H and E.
         shares: shares of the cells; None for full models and equal masks.
         bound: no design over OFDMA with these numbers to choose from costs less.
+        per_second: what a second costs, for the ends of rounds, with joules of all clients; NaN if
+            rounds have a deadline.
     """
 
     local_steps: int
     edge_rounds: int
     shares: tuple[float, ...] | None
     bound: float
+    per_second: float
+
+
+class Proof(NamedTuple):
+    """What is proven about designs over OFDMA.
+
+    Args:
+        designs: designs with a bound.
+        bound: no design costs less; if there is a limit on seconds, and joules are the objective,
+            no design with one deadline for all rounds.
+        free: the bound without that restriction; NaN without one.
+    """
+
+    designs: list[Alternatives]
+    bound: float = np.nan
+    free: float = np.nan
 
 
 @dataclass(frozen=True)
@@ -58,6 +81,7 @@ class Sizes:
         granularity: sizes are multiples of it.
         largest: limits on the largest size, relative to equal ones, increasing.
         counted: as what these sizes count for the learning curve: those of equal masks as 1.
+        least: the same of the smallest sizes that are not told apart from these.
     """
 
     offset: float
@@ -67,19 +91,21 @@ class Sizes:
     granularity: int = 1
     largest: tuple[float, ...] = (1.0,)
     counted: tuple[float, ...] = (1.0,)
+    least: tuple[float, ...] = (1.0,)
 
 
 def applies(goal: Goal) -> bool:
     """Whether the certified problem has this goal."""
-    if goal.target is None or goal.max_client_joules is not None:
-        return False
-    return goal.max_seconds is None or 0.0 in goal.weights
+    return goal.target is not None and goal.max_client_joules is None
 
 
 def certified(
     costs: RoundCosts, goal: Goal, space: Space, rounds_of: Callable[..., FloatArray], *, vary: bool
-) -> Certified | None:
-    """The best design over OFDMA, with a bound; None if its rounds do not have this structure.
+) -> list[Certified]:
+    """The best designs over OFDMA, with a bound; none if their rounds do not have this structure.
+
+    If joules count within a limit on seconds, the last one's rounds end when it suits their
+    channels; if joules alone count, the one before has one deadline for all rounds.
 
     Args:
         costs: the sample; submodels have equal sizes.
@@ -91,53 +117,123 @@ def certified(
     Raises:
         ConfigError: an argument is outside the range of the solver.
     """
-    if not costs.batched:
-        return None
+    if not costs.batched or isinstance(costs.planner.algorithm, Adaptive):
+        return []
     sizes = _sizes(costs, vary)
     if sizes is None:
-        return None
-    rounds = rounds_of(largest=np.array(sizes.counted)[:, None, None])
+        return []
+    # Rounds are monotone in the largest mask: none between two sizes has fewer than both of them.
+    rounds = np.minimum(
+        *(rounds_of(largest=np.array(m)[:, None, None]) for m in (sizes.least, sizes.counted))
+    )
     if not np.isfinite(rounds).any():
-        return None
-    late = goal.max_seconds is not None and goal.weights[1] > 0
-    network = costs.planner.network
+        return []
+    solve = _Solver(costs, space, sizes, rounds, goal.weights[1] / costs.planner.network.clients)
     try:
-        solution = optimize_rounds(
-            rounds if sizes.total is not None else rounds[0],
-            **_clients(costs, sizes),
-            total=sizes.total,
-            local_steps=space.local_steps,
-            edge_rounds=space.edge_rounds,
-            largest=sizes.largest if sizes.total is not None else None,
-            weights=(goal.weights[0], goal.weights[1] / network.clients),
-            max_seconds=goal.max_seconds if late else None,
-            cap=sizes.cap,
-            lower=sizes.granularity if sizes.total is not None else 0,
-            granularity=sizes.granularity,
-        )
+        if goal.max_seconds is None or not goal.weights[1]:
+            found = [solve.certified(solve(goal.weights[0]), goal.weights[0])]
+        else:
+            found = _within(solve, goal, goal.max_seconds)
     except ValueError as error:
         raise ConfigError(f"design over ofdma: {error}") from error
-    found = solution.value
-    if found is None:
-        return None
-    shares = None
-    if sizes.total is not None and found.sizes.tolist() != even_sizes(sizes.total, network.cells):
-        shares = tuple(float(size) / sizes.total for size in found.sizes)
-    bound = float(solution.bound) * _between(rounds, sizes, network.cells)
-    return Certified(found.local_steps, found.edge_rounds, shares, bound)
+    return [each for each in found if each is not None]
 
 
-def _between(rounds: FloatArray, sizes: Sizes, cells: int) -> float:
-    """Factor of a bound, 1 if all sizes of the largest mask are told apart.
+def _within(solve: _Solver, goal: Goal, limit: float) -> list[Certified | None]:
+    """Designs within a limit on seconds; one whose rounds are free to end comes last."""
+    second = goal.weights[0]
+    least, found = np.inf, []
+    if not second:
+        strict = solve(0.0, limit=limit)
+        if strict.value is None:
+            return []
+        found, least = [solve.certified(strict, np.nan)], strict.objective
+        guess = strict.objective / limit
+    else:
+        every = solve(second)
+        if every.value is None or every.value.total_seconds <= limit:
+            return [solve.certified(every, second)]
+        guess = solve.joule * every.value.total_joules / limit
+    shape = solve.rounds.shape[1:]
+    free = FreeEnds(solve, (second, solve.joule), limit, least, np.full(shape, -np.inf))
+    with suppress(ArithmeticError):
+        free.search(max(guess, np.finfo(float).tiny))
+    if free.plan is None:
+        return found
+    return [*found, solve.design(free.plan, free.bound, free.per_second)]
 
-    Otherwise a size between two of them needs fewer rounds than the next one, for which the bound
-    holds, but not fewer than the one before: the number of rounds is monotone in it.
+
+@dataclass(frozen=True, eq=False)
+class _Solver:
+    """``optimize_rounds`` with the arguments of a sample, see ``free_ends.Solve``.
+
+    Args:
+        costs: the sample.
+        space: numbers to choose from.
+        sizes: of submodels.
+        rounds: [M, H, E].
+        joule: cost of a joule of all clients.
     """
-    if sizes.total is None or len(sizes.largest) == len(_all_sizes(sizes, cells)):
-        return 1.0
-    before, after = rounds[:-1], rounds[1:]
-    known = np.isfinite(after) & np.isfinite(before)
-    return float(min(1.0, (before[known] / after[known]).min(initial=1.0)))
+
+    costs: RoundCosts
+    space: Space
+    sizes: Sizes
+    rounds: FloatArray
+    joule: float
+
+    def __call__(
+        self,
+        second: float,
+        *,
+        limit: float | None = None,
+        at: tuple[int, int] | None = None,
+        sizes: IntArray | None = None,
+    ) -> Solution[TrainingRounds]:
+        own, rounds = self.sizes, self.rounds
+        steps, edges = self.space.local_steps, self.space.edge_rounds
+        cap: Any = own.cap
+        lower: Any = own.granularity if own.total is not None else 0
+        largest = own.largest
+        if at is not None:
+            h, e = at
+            rounds = rounds[:, h : h + 1, e : e + 1]
+            steps, edges = steps[h : h + 1], edges[e : e + 1]
+        if sizes is not None and own.total is not None:
+            cap = lower = sizes
+            share = float(sizes.max()) * len(sizes) / own.total * (1 - EXACT)
+            place = int(np.searchsorted(largest, share))
+            rounds, largest = rounds[place : place + 1], largest[place : place + 1]
+        return optimize_rounds(
+            rounds if own.total is not None else rounds[0],
+            **self._clients,
+            total=own.total,
+            local_steps=steps,
+            edge_rounds=edges,
+            largest=largest if own.total is not None else None,
+            weights=(second, self.joule),
+            max_seconds=limit,
+            cap=cap,
+            lower=lower,
+            granularity=own.granularity,
+        )
+
+    @cached_property
+    def _clients(self) -> dict[str, Any]:
+        return _clients(self.costs, self.sizes)
+
+    def certified(self, solution: Solution[TrainingRounds], per_second: float) -> Certified | None:
+        """The design of a solution; None if it has none."""
+        if solution.value is None:
+            return None
+        return self.design(solution.value, float(solution.bound), per_second)
+
+    def design(self, plan: TrainingRounds, bound: float, per_second: float) -> Certified:
+        """A design with a bound."""
+        total, cells = self.sizes.total, self.costs.planner.network.cells
+        shares = None
+        if total is not None and plan.sizes.tolist() != even_sizes(total, cells):
+            shares = tuple(float(size) / total for size in plan.sizes)
+        return Certified(plan.local_steps, plan.edge_rounds, shares, bound, per_second)
 
 
 def _all_sizes(sizes: Sizes, cells: int) -> list[int]:
@@ -176,8 +272,13 @@ def _sizes(costs: RoundCosts, vary: bool) -> Sizes | None:
     found = Sizes(max(float(offset), 0.0), float(slope), total, problem.cap, problem.granularity)
     every = _all_sizes(found, cells)
     places = np.unique(np.linspace(0, len(every) - 1, min(len(every), MOST)).round().astype(int))
-    largest = tuple(every[place] * found.granularity * cells / total for place in places)
-    return replace(found, largest=largest, counted=(1.0, *largest[1:]))
+    relative = np.array(every) * found.granularity * cells / total
+    first = np.array([0, *(places[:-1] + 1)])
+    counted = np.where(np.arange(len(every)) == 0, 1.0, relative)
+    limits, ends, starts = (
+        tuple(map(float, x)) for x in (relative[places], counted[places], counted[first])
+    )
+    return replace(found, largest=limits, counted=ends, least=starts)
 
 
 def _unused(sizes: Any) -> Any:
@@ -212,10 +313,13 @@ def _clients(costs: RoundCosts, sizes: Sizes) -> dict[str, Any]:
             found.setdefault(name, []).append(np.broadcast_to(rows, (blocks, *rows.shape[-2:])))
         bands = np.broadcast_to(network.bandwidth_hz, (blocks, network.cells))
         found.setdefault("bandwidth_hz", []).append(bands)
-        # Without the parts that depend on the size: a lower bound.
-        length = sizes.offset if sizes.total is not None else sizes.slope
-        extra = pricing.backhaul_seconds(np.full((blocks, network.cells), length))
-        found.setdefault("extra_seconds", []).append(extra)
+        for load, length, end in ((rest, sizes.offset, ""), (unit, sizes.slope, "_per_unit")):
+            each = np.broadcast_to(load.start_seconds, network.clients)
+            start = np.maximum(network.over_cells(np.maximum, each), 0.0)  # -inf in empty cells
+            extra = pricing.backhaul_seconds(np.full(network.cells, length))
+            for name, seconds in (("start_seconds", start), ("extra_seconds", extra)):
+                rows = np.broadcast_to(seconds, (blocks, network.cells))
+                found.setdefault(f"{name}{end}", []).append(rows)
     return {name: np.concatenate(_padded(parts)) for name, parts in found.items()}
 
 

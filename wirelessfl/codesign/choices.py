@@ -17,11 +17,15 @@ from wirelessfl.codesign.masks import divides, with_shares
 from wirelessfl.codesign.round_costs import Costs, RoundCosts
 from wirelessfl.codesign.spaces import Space
 from wirelessfl.codesign.ways import Way
+from wirelessfl.codesign.widths import WIDTHS, widest, with_sizes
 from wirelessfl.config import Config
 from wirelessfl.rounds.planner import Planner
+from wirelessfl.wording import counted
 
 Shares = tuple[float, ...] | None
 EQUAL_MASKS, FIXED, OPTIMIZED = "equal", "fixed", "optimized each round"
+EQUAL = 1e-9
+"""Relative difference of scores that rounding errors explain."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,18 +37,43 @@ class Family:
         config: the settings of a run with it.
         planner: plans its rounds.
         curve: its number of rounds to a target.
+        free: whether the widths of clients can be chosen.
+        buffers: numbers of asynchronous cells per merge; empty for synchronous rounds.
     """
 
     algorithm: str
     config: Config
     planner: Planner
     curve: Curve
+    free: bool = False
+    buffers: tuple[int, ...] = ()
 
     @property
     def sizes(self) -> bool:
         """Whether mask sizes can be chosen: the curve must know how rounds depend on them."""
-        known = getattr(self.curve, "varies", ("largest",))
-        return "largest" in known and divides(self.planner.algorithm, self.planner.network.cells)
+        return self._knows_sizes and divides(self.planner.algorithm, self.planner.network.cells)
+
+    @property
+    def widths(self) -> bool:
+        """Whether the clients' widths can be chosen, see ``sizes``."""
+        return self._knows_sizes and self.free
+
+    @property
+    def narrowest(self) -> float:
+        """The largest mean of 1/width that the curve knows; inf for one that is not fitted."""
+        runs = getattr(self.curve, "runs", ())
+        return max((float(run.largest) for run in runs), default=np.inf)
+
+    @property
+    def _knows_sizes(self) -> bool:
+        if self.buffers:
+            return False
+        return "largest" in getattr(self.curve, "varies", ("largest",))
+
+    def merged_clients(self, buffer: int) -> float:
+        """Mean number of clients of the cells of a merge."""
+        network = self.planner.network
+        return buffer * network.clients / network.cells
 
     def edges(self, space: Space) -> tuple[int, ...]:
         """The numbers of edge rounds of a space; with one server there are no edge rounds."""
@@ -60,7 +89,10 @@ class Family:
         """
         stream = Stream(self.config.run.seed).child(name)
         participation = replace(self.planner.participation, per_round=clients)
-        planner = replace(self.planner, stream=stream, participation=participation)
+        run_stream = self.planner.run_stream or self.planner.stream
+        planner = replace(
+            self.planner, stream=stream, run_stream=run_stream, participation=participation
+        )
         return RoundCosts(planner, draws)
 
 
@@ -71,14 +103,17 @@ class Alternatives:
     Args:
         family: algorithm and learning curve.
         clients: number of clients per round; None for all.
-        masks: how the sizes of the cells' submodels are chosen; empty for full models.
+        masks: how the sizes of the cells' or clients' submodels are chosen; empty for those of the
+            settings.
         way: the uplink; with a deadline of rounds, each design has its own.
         local_steps, edge_rounds: H and E.
-        shares: [H] shares of the cells; None for equal ones.
+        shares: [H] shares of the cells, None for equal ones; or widths, see ``with_sizes``.
         seconds, joules: [H, E], costs of a global round, sample averages.
-        largest: [H, E], largest submodel over an equal one.
+        largest: [H, E], m, see ``Costs``.
         rounds: [H, E], global rounds.
         score: [H, E], what is minimised; inf where the goal is not met.
+        tie: [H, E], what is minimised among designs with equal scores.
+        buffer: B, asynchronous cells per merge; None for synchronous rounds.
     """
 
     family: Family
@@ -93,6 +128,8 @@ class Alternatives:
     largest: FloatArray
     rounds: FloatArray
     score: FloatArray
+    tie: FloatArray
+    buffer: int | None = None
 
     def choice(self, h: int, e: int) -> Choice:
         """One of the designs, by its place in the arrays."""
@@ -114,6 +151,8 @@ class Alternatives:
             float(self.largest[place]),
             float(self.rounds[place]),
             float(self.score[place]),
+            float(self.tie[place]),
+            self.buffer,
         )
 
     def choices(self) -> Iterator[Choice]:
@@ -125,7 +164,11 @@ class Alternatives:
         """The best design; None if none meets the goal."""
         if not np.isfinite(self.score).any():
             return None
-        h, e = np.unravel_index(int(self.score.argmin()), self.score.shape)
+        least = self.score.min()
+        equal = self.score <= least + EQUAL * abs(least)
+        tie = np.where(equal & ~np.isnan(self.tie), self.tie, np.inf)
+        place = np.lexsort((self.score.ravel(), tie.ravel(), ~equal.ravel()))[0]
+        h, e = np.unravel_index(int(place), self.score.shape)
         return self.choice(int(h), int(e))
 
 
@@ -145,18 +188,29 @@ class Choice:
     largest: float
     rounds: float
     score: float
+    tie: float
+    buffer: int | None = None
 
     @property
     def title(self) -> str:
         """What has been chosen, in one line."""
         some = "all clients" if self.clients is None else f"{self.clients} clients per round"
+        if self.buffer is not None:
+            some = f"{counted(self.buffer, 'cell')} per merge"
         parts = [self.family.algorithm, f"H = {self.local_steps}", f"E = {self.edge_rounds}", some]
-        parts += [f"masks {self.mask_text}"] if self.masks else []
+        parts += [f"{self.size_name} {self.mask_text}"] if self.masks else []
         return ", ".join([*parts, self.way.title])
 
     @property
+    def size_name(self) -> str:
+        """What the sizes are those of: "masks" of cells, or "widths" of clients."""
+        return "widths" if self.masks in WIDTHS else "masks"
+
+    @property
     def mask_text(self) -> str:
-        """The sizes of the masks."""
+        """The sizes of the masks, or the widths."""
+        if self.masks in WIDTHS:
+            return widest(self.shares)
         if self.shares is None:
             return self.masks
         return " : ".join(f"{share:.3g}" for share in self.shares)
@@ -167,17 +221,22 @@ class Choice:
         Args:
             clients: number of clients of the network.
         """
+        some: float = clients if self.clients is None else self.clients
+        if self.buffer is not None:
+            some = self.family.merged_clients(self.buffer)
         return {
             "local_steps": self.local_steps,
             "edge_rounds": self.edge_rounds,
-            "clients": clients if self.clients is None else self.clients,
+            "clients": some,
             "largest": self.largest,
             **noise_of(self.way),
         }
 
     def algorithm(self) -> Algorithm:
-        """The algorithm with the chosen mask sizes."""
+        """The algorithm with the chosen mask sizes or widths."""
         own = self.family.planner.algorithm
+        if self.masks in WIDTHS and self.shares is not None:
+            return with_sizes(own, self.shares)
         if not isinstance(own, Hist):
             return own
         if self.masks == OPTIMIZED:
@@ -205,9 +264,9 @@ class Choice:
 
     @property
     def order(self) -> tuple[float, float, float]:
-        """Compares designs; costs that differ by rounding errors are equal, fewer joules win."""
+        """Compares designs; scores that differ by rounding errors are equal, see ``Goal.tie``."""
         digits = f"{self.score:.9g}"
-        return float(digits), self.rounds * self.joules, self.score
+        return float(digits), self.tie, self.score
 
 
 def order_of(choice: Choice) -> tuple[float, float, float]:

@@ -3,66 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, ClassVar, Literal, NamedTuple, Self, get_args
+from typing import Any, ClassVar, Self, get_args
 
 import numpy as np
 
 from channels.arrays import FloatArray
 from wirelessfl.codesign.curves import Pilot, RoundsCurve
-from wirelessfl.codesign.curves.curve import Fitted
 from wirelessfl.codesign.curves.fit import FITS
-from wirelessfl.codesign.curves.observed import NAMES, Observed
 from wirelessfl.codesign.curves.pilot import SCORE
-from wirelessfl.codesign.round_costs import RoundCosts
+from wirelessfl.codesign.factors import Factors, Learn
+from wirelessfl.codesign.grid_costs import Grid, grid_costs
+from wirelessfl.codesign.remaining import Remaining
+from wirelessfl.codesign.segments import Segment, segments_of
 from wirelessfl.divergence import counted
 from wirelessfl.errors import ConfigError
-from wirelessfl.rounds.redesign import Decision, Redesign, RoundSettings, Row, SoFar
+from wirelessfl.rounds.redesign import Decision, Redesign, RoundSettings, SoFar
 from wirelessfl.wording import shown
 
-Learn = Literal["local", "common", "none"]
-LEAST_ERROR = 0.15
-"""Least standard deviation of log rounds around the curve: runs with other seeds differ by it."""
-EVALUATION = 0.5
-"""Standard deviation of log rounds that one evaluation shows."""
-LARGEST_RATIO = 4.0
-"""Largest ratio of the rounds of a part of a run to those of the curve, either way."""
-LEAST_PROGRESS = 0.01
-"""What a part of a run has gained at least, as a share of the accuracy that it lacks."""
+CAUTION = 0.5
+"""Standard deviations of the error of a saving by which it must exceed ``least_gain``."""
 SECONDS = (1.0, 0.0)
-DRAWS, FEW = 16, 8
-"""Numbers of channel draws over which the cost of a round is averaged: of rounds with equal
-submodels, and of others, each of which must be planned."""
-CLIENTS, LARGEST = NAMES.index("clients"), NAMES.index("largest")
-
-
-class Segment(NamedTuple):
-    """Consecutive rounds of a run with the same settings.
-
-    Args:
-        settings: H, E, K, m and sigma^2, [5].
-        rounds: global round of each row, [rows]; the first is that of the row before the segment.
-        scores: validation accuracies, [rows].
-        reached: best validation accuracy before the segment.
-    """
-
-    settings: FloatArray
-    rounds: FloatArray
-    scores: FloatArray
-    reached: float
-
-
-class Grid(NamedTuple):
-    """Numbers to choose from.
-
-    Args:
-        local_steps, edge_rounds: H and E, increasing.
-    """
-
-    local_steps: list[int]
-    edge_rounds: list[int]
 
 
 @dataclass(frozen=True)
@@ -70,21 +33,25 @@ class ClosedLoop(Redesign):
     """Every R rounds, choose H, E and the uplink's allocation that reach the target soonest.
 
     The state of a run is its best validation accuracy so far, a. With settings s it still needs
-    R_target(s) - R_a(s) rounds, where R is the fitted learning curve; the settings of the next
-    rounds minimise these rounds times the mean cost of a round over channels that the run does not
-    have, by enumeration. Below the lowest fitted accuracy, R_a grows linearly from the accuracy of
-    the initial model.
+    R_target(s) (1 - R_a / R_target) rounds, where R is the fitted learning curve and the share of
+    rounds that remains is that of the current settings: differences of two fits predict no better
+    which settings are the soonest, and vary more. The settings of the next rounds minimise these
+    rounds times the mean cost of a round over channels that the run does not have, by enumeration.
+    Below the lowest fitted accuracy, R_a grows linearly from the accuracy of the initial model.
 
     What the run shows corrects the rounds of the curve by a factor, which ``learn`` chooses. Each
     part of the run with the same H and E has a ratio of its rounds to those that the curve gives
     for the accuracy that it gained. The logarithm of the factor is a Gaussian process with these
-    ratios as noisy observations:
+    ratios as noisy observations; a part with few rounds says little about those that follow:
 
     - ``local``: half of its variance is common to all settings, since runs differ from each other;
       half is that of the curve's shape, and falls as exp(-d^2/2), d being the distance in log H
       and log E. The variance is that of left-out pilots around the curve.
     - ``common``: all of it is common. Predictions change, but no comparison of settings.
     - ``none``: the factor is 1.
+
+    Settings change if this saves more than half a standard deviation of the ratio of the two
+    factors, and more than ``least_gain``.
 
     A fit to pilots and the run together is no substitute: what it learns at low accuracies does
     not reach the target's coefficients.
@@ -222,14 +189,9 @@ class ClosedLoop(Redesign):
         return cls(**found)
 
     @cached_property
-    def _observed(self) -> Observed:
-        """What the pilots say."""
-        return Observed.of(self.pilots, np.array(self.targets))
-
-    @cached_property
-    def _curve(self) -> Fitted:
-        """The curve of the pilots."""
-        return FITS[self.form](self._observed, None)
+    def _curve(self) -> Remaining:
+        """Rounds to the target by the curve of the pilots."""
+        return Remaining.of(self.pilots, self.targets, self.form, self.target)
 
     def decide(self, run: SoFar) -> Decision:
         """The settings with the least remaining cost by the curve, and what it expects of them."""
@@ -247,17 +209,20 @@ class ClosedLoop(Redesign):
             ways.append(now)
         costs = [self._costs(run, way, grid) for way in ways]
         seconds, joules = (np.stack([cost[i] for cost in costs]) for i in range(2))
-        points = np.stack([self._points(grid, run.participants, cost[2]) for cost in costs])
-        factor = self._factor([*self._segments(run)], points, initial)
-        rounds = factor * self._remaining(points, initial, reached)
-        score = self._score(rounds, seconds, joules)
+        points = np.stack(
+            [self._curve.points(*grid, run.participants, largest) for _, _, largest in costs]
+        )
         stays = (
             next(i for i, way in enumerate(ways) if way.uplink == now.uplink),
             grid.local_steps.index(now.local_steps),
             grid.edge_rounds.index(now.edge_rounds),
         )
-        best = tuple(int(i) for i in np.unravel_index(int(score.argmin()), score.shape))
-        if not score[best] < (1 - self.least_gain) * score[stays]:
+        factor, error = self._factors(self._segments(run), initial, points, points[stays])
+        rounds = factor * self._curve.rounds(points, points[stays], initial, reached)
+        score = self._score(rounds, seconds, joules)
+        careful = score * np.exp(CAUTION * error)
+        best = tuple(int(i) for i in np.unravel_index(int(careful.argmin()), score.shape))
+        if not careful[best] < (1 - self.least_gain) * score[stays]:
             best = stays
         expected = {
             "rounds": rounds[best],
@@ -286,147 +251,28 @@ class ClosedLoop(Redesign):
     def _costs(
         self, run: SoFar, way: RoundSettings, grid: Grid
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Mean seconds and joules of a round, and m, over the grid, [H, E] each.
+        """Mean seconds and joules of a round, and m, over the grid, [H, E] each."""
+        return grid_costs(run, way, grid, joules=self.objective[1] > 0)
 
-        Args:
-            run: the run.
-            way: participants and uplink.
-            grid: numbers of local steps and edge rounds.
-        """
-        key = (replace(way, local_steps=1, edge_rounds=1).key, str(grid))
-        if key not in run.memo:
-            planner = run.planner(way)
-            with_joules = self.objective[1] > 0
-            try:
-                draws = DRAWS if planner.algorithm.fixed_shapes else FEW
-                found = RoundCosts(planner, draws).of(
-                    planner.links.uplink, grid.local_steps, grid.edge_rounds, joules=with_joules
-                )
-                run.memo[key] = (*found.means, found.largest)
-            except ConfigError:  # some of these rounds cannot be planned
-                each = [
-                    [
-                        run.cost(replace(way, local_steps=steps, edge_rounds=edges))
-                        for edges in grid.edge_rounds
-                    ]
-                    for steps in grid.local_steps
-                ]
-                run.memo[key] = tuple(
-                    np.array([[getattr(cost, name) for cost in row] for row in each])
-                    for name in ("seconds", "joules", "largest")
-                )
-        found_costs: tuple[FloatArray, FloatArray, FloatArray] = run.memo[key]
-        return found_costs
+    def _segments(self, run: SoFar) -> list[Segment]:
+        """The parts of the run with equal H, E, K and m."""
 
-    def _points(self, grid: Grid, clients: float, largest: FloatArray) -> FloatArray:
-        """The settings of a grid, [H, E, 5]; ``largest`` is m, [H, E]."""
-        return np.array(
-            [
-                [
-                    self._point(steps, edges, clients, largest[h, e])
-                    for e, edges in enumerate(grid.edge_rounds)
-                ]
-                for h, steps in enumerate(grid.local_steps)
-            ]
+        def point(decision: Decision, clients: float) -> FloatArray:
+            chosen = decision.settings
+            largest = run.cost(chosen).largest if self._curve.masks else 1.0
+            return self._curve.point(chosen.local_steps, chosen.edge_rounds, clients, largest)
+
+        return [*segments_of(run, point)]
+
+    def _factors(
+        self, segments: Sequence[Segment], initial: float, points: FloatArray, now: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """What the parts of the run say, see ``Factors.given``; ``initial`` is the first score."""
+        return Factors(self.learn, self.error).given(
+            np.array([segment.settings for segment in segments]).reshape(-1, now.size),
+            np.array([self._curve.ratio(segment, initial) for segment in segments]),
+            np.array([len(segment.rounds) - 1 for segment in segments]),
+            np.array([self._curve.share(segment) for segment in segments]),
+            points,
+            now,
         )
-
-    def _point(self, steps: int, edges: int, clients: float, largest: float) -> FloatArray:
-        """H, E, K, m and sigma^2 of the curve; K and m only where pilots differ in them, [5]."""
-        point: FloatArray = self._observed.points[0].astype(np.float64)
-        point[:2] = steps, edges
-        for place, value in ((CLIENTS, clients), (LARGEST, largest)):
-            if self._observed.varies[place]:
-                point[place] = value
-        return point
-
-    def _segments(self, run: SoFar) -> Iterator[Segment]:
-        """The parts of the run with equal H, E, K and m, of which rows are known."""
-        settings = [
-            self._point(
-                each.settings.local_steps,
-                each.settings.edge_rounds,
-                _participants(run.rows, each),
-                run.cost(each.settings).largest if self._observed.varies[LARGEST] else 1.0,
-            )
-            for each in run.decisions
-        ]
-        starts = [each.round for each in run.decisions]
-        kept = [i for i in range(len(starts)) if i == 0 or (settings[i] != settings[i - 1]).any()]
-        ends = [*(starts[i] for i in kept[1:]), run.rounds]
-        for place, end in zip(kept, ends, strict=True):
-            start = starts[place]
-            rows = [row for row in run.rows if start <= row["round"] <= end]
-            if len(rows) < 2:
-                continue
-            yield Segment(
-                settings[place],
-                np.array([float(row["round"]) for row in rows]),
-                np.array([counted(row, SCORE) for row in rows]),
-                max(counted(row, SCORE) for row in run.rows if row["round"] <= start),
-            )
-
-    def _factor(
-        self, segments: Sequence[Segment], points: FloatArray, initial: float
-    ) -> FloatArray:
-        """Expected ratio of the run's rounds to those of the curve, [...], at points [..., 5]."""
-        if self.learn == "none" or not segments:
-            return np.ones(points.shape[:-1])
-        ratios = np.array([self._ratio(segment, initial) for segment in segments])
-        seen = np.stack([segment.settings for segment in segments])
-        known = np.isfinite(ratios)
-        if not known.any():
-            return np.ones(points.shape[:-1])
-        ratios, seen = ratios[known], seen[known]
-        evaluations = np.array([len(segment.rounds) - 1 for segment in segments])[known]
-        covariance = self._covariance(seen, seen) + np.diag(EVALUATION**2 / evaluations)
-        weights = np.linalg.solve(covariance, np.log(ratios))
-        return np.exp(self._covariance(points, seen) @ weights)
-
-    def _covariance(self, some: FloatArray, others: FloatArray) -> FloatArray:
-        """Covariance of log ratios at points [..., 5] and [others, 5], [..., others]."""
-        distance = np.log(some[..., None, :2]) - np.log(others[:, :2])
-        near = np.exp(-0.5 * (distance**2).sum(-1))
-        local = 0.0 if self.learn == "common" else 0.5
-        variance = max(self.error, LEAST_ERROR) ** 2
-        return np.asarray(variance * (1 - local + local * near))
-
-    def _ratio(self, segment: Segment, initial: float) -> float:
-        """Rounds of a part of the run over those of the curve; NaN if the curve has none."""
-        missing = max(self.target - segment.reached, 0.0)
-        least = segment.reached + LEAST_PROGRESS * missing
-        best = min(max(float(segment.scores.max()), least), self.target)
-        first, last = (
-            float(self._rounds_at(segment.settings, initial, accuracy))
-            for accuracy in (segment.reached, best)
-        )
-        if not (math.isfinite(last) and last > first):
-            return math.nan
-        ratio = float(np.ptp(segment.rounds)) / (last - first)
-        return min(max(ratio, 1 / LARGEST_RATIO), LARGEST_RATIO)
-
-    def _remaining(self, points: FloatArray, initial: float, reached: float) -> FloatArray:
-        """Rounds from accuracy ``reached`` to the target, [...]; inf where it is not reached.
-
-        Their share of all rounds is at least that of the missing accuracy, as on every concave
-        learning curve: a difference of two fits may be 0. Fractions of a round are kept, because
-        one round of few steps would else seem as good as one of many near the target.
-        """
-        whole = self._curve.rounds(self.target, points)
-        missing = (self.target - reached) / (self.target - initial)
-        with np.errstate(invalid="ignore"):
-            left = whole - self._rounds_at(points, initial, reached)
-            return np.where(np.isfinite(whole), np.maximum(left, missing * whole), np.inf)
-
-    def _rounds_at(self, points: FloatArray, initial: float, reached: float) -> FloatArray:
-        """Rounds at which the curve reaches an accuracy, [...], from points [..., 5]."""
-        low, high = self.targets[0], self.targets[-1]
-        if reached >= low:
-            return np.asarray(self._curve.rounds(min(reached, high), points))
-        share = 0.0 if low <= initial else (reached - initial) / (low - initial)
-        return np.asarray(share * self._curve.rounds(low, points))
-
-
-def _participants(rows: Sequence[Row], decision: Decision) -> float:
-    """Participants of the rounds after a decision."""
-    found = [row["clients_per_round"] for row in rows if row["round"] > decision.round]
-    return float(found[0] if found else rows[-1]["clients_per_round"])

@@ -8,15 +8,26 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from torch import nn
 
 from channels import Network
 from channels.validation import whole_number
-from solvers import Solution, Status
-from wirelessfl.codesign.choices import OPTIMIZED, Alternatives, Choice, Family, best_of
-from wirelessfl.codesign.curves import RoundsCurve
+from solvers import Solution
+from wirelessfl.codesign.affordable import affordable_rounds, targets_within
+from wirelessfl.codesign.asynchronous import (
+    buffers_of,
+    check_arguments,
+    check_curve,
+    given_buffer,
+    is_asynchronous,
+    merging_pilots,
+    merging_space,
+    reference,
+)
+from wirelessfl.codesign.certificates import chosen, least_of, solution_of
+from wirelessfl.codesign.choices import OPTIMIZED, Choice, Family
 from wirelessfl.codesign.designs import Design
+from wirelessfl.codesign.expectations import predicted
 from wirelessfl.codesign.families import (
     at_target,
     base_config,
@@ -26,14 +37,18 @@ from wirelessfl.codesign.families import (
 )
 from wirelessfl.codesign.goals import Curve, Goal
 from wirelessfl.codesign.masks import divides
+from wirelessfl.codesign.merge_search import MergeSearch
 from wirelessfl.codesign.over_the_air import air_table, air_way, check_noise, pilot_config
 from wirelessfl.codesign.pilots import Pilots, pilot
 from wirelessfl.codesign.pilots.pilot import STEPS
-from wirelessfl.codesign.predicted import Interval, Prediction
+from wirelessfl.codesign.pilots.widths import states_widths, widths_kept
+from wirelessfl.codesign.predicted import Prediction
 from wirelessfl.codesign.reports import Reports
 from wirelessfl.codesign.search import Search
 from wirelessfl.codesign.spaces import Space
+from wirelessfl.codesign.unreachable import unreachable
 from wirelessfl.codesign.ways import AIR, UPLINKS_IN_ROUNDS, Way, ways
+from wirelessfl.codesign.widths import WIDTHS, width_settings
 from wirelessfl.config import Config
 from wirelessfl.data import Data
 from wirelessfl.errors import ConfigError
@@ -42,13 +57,6 @@ from wirelessfl.setup.given_objects import GivenObjects, configured, naming_netw
 from wirelessfl.setup.planners import plan_without_data
 from wirelessfl.wording import shown
 
-EVALUATED = 4
-"""Number of draws of the evaluation, relative to those of the design."""
-PROVEN = 1e-4
-"""Largest relative gap of an optimal design."""
-PREFERRED = 0.01
-"""A design without a bound must be better than the best one with a bound by this part."""
-FITTED = "for the fitted number of rounds"
 LONGER = 2.0
 """Limit on the rounds of a designed run, relative to the predicted ones."""
 
@@ -68,6 +76,7 @@ def design(
     local_steps: Sequence[int] | int | None = None,
     edge_rounds: Sequence[int] | int | None = None,
     clients: Sequence[int] | int | None = None,
+    buffers: Sequence[int] | int | None = None,
     curve: Curve | Mapping[str, Curve] | None = None,
     pilots: int = 8,
     pilot_steps: int = STEPS,
@@ -80,16 +89,25 @@ def design(
     """Choose how to train over a network: for a target at the least cost, or within a budget.
 
     A design is an algorithm, the numbers of local steps H, of edge rounds E and of clients per
-    round, fixed mask sizes (HIST), and an uplink with its allocation of bands, powers and clocks.
-    The global rounds R to the target are those of learning curves that are fitted to pilots, on
-    validation data; test data are not read. Seconds and joules of a global round are means over a
-    sample of rounds, which the planner of the run plans: downloads and backhaul count. The
-    objective is R x (w_T seconds + w_E joules).
+    round, fixed mask sizes (HIST) or widths of the clients' submodels (RA-Fed, RAM-Fed, HeteroFL,
+    FedRolex; unless the settings state them), and an uplink with its allocation of bands, powers
+    and clocks. The global rounds R to the target are those of learning curves that are fitted to
+    pilots, on validation data; test data are not read. They are rounded up to whole rounds with an
+    evaluation, at which a run ends. Seconds and joules of a global round are means over a sample of
+    rounds, which the planner of the run plans: downloads and backhaul count. The objective is
+    R x (w_T seconds + w_E joules).
 
     Over OFDMA with bands, powers and clocks of the least cost, ``solvers.optimize_rounds`` chooses
     H, E and mask sizes, and proves a bound on the objective, for the fitted R. Time division, equal
-    bands, sums over the air, and masks that are optimized in each round are compared one by one. A
-    design with a bound is preferred to one that is better by less than 1 %.
+    bands, sums over the air, masks that are optimized in each round, and widths are compared one by
+    one. A design with a bound is preferred to one without that is better by less than 1 %; the
+    solution's message says so.
+
+    With asynchronous cells (schedule buffered, algorithms with cells), the number B of cells per
+    merge is designed, too, and R counts merges. The pilots keep the network, because the order of
+    merges depends on it. Which cells finish when is simulated, with the sampled rounds, for all
+    combinations of H, E, B and uplink; masks are equal. The design that waits for all cells is the
+    synchronous one.
 
     >>> import wirelessfl
     >>> def scores(steps):
@@ -126,11 +144,14 @@ def design(
             weakest clients.
         local_steps, edge_rounds: H and E to choose from; None for 2 to 40 and 1 to 10.
         clients: numbers of clients per round to choose from; None for that of the settings.
+        buffers: numbers of asynchronous cells per merge to choose from (schedule buffered); None
+            for a quarter of the cells, half of them, and all.
         curve: the learning curve, or one for each algorithm by name; None to fit it to pilots. One
             that was fitted with ``bootstrap=0`` gives predictions without intervals.
         pilots: number of pilots for each algorithm that differ in H and E, see
             ``wirelessfl.pilot``.
-        pilot_steps: local steps of a client up to the last round of a pilot.
+        pilot_steps: local steps of a client up to the last round of a pilot. Without a target,
+            pilots have at most some more rounds than the budget allows.
         air_snr_db: SNR of the pilots over the air, if "aircomp" is among the uplinks; None for that
             of the network.
         jobs: number of pilots that train at a time.
@@ -148,7 +169,7 @@ def design(
         DataError: data are missing or unsuitable.
     """
     started = time.perf_counter()
-    count = _draws(draws)
+    count, asked = _draws(draws), config
     names = [uplinks] if isinstance(uplinks, str) else list(uplinks)
     check_objects(model=model)
     config, network = naming_network(config, network)
@@ -158,21 +179,39 @@ def design(
         target = settings.evaluation.target
     if max_seconds is None:
         max_seconds = settings.training.max_seconds
-    goal = Goal.of(target, objective, max_seconds, max_client_joules)
+    every = settings.evaluation.eval_every or 1
+    goal = Goal.of(target, objective, max_seconds, max_client_joules, every)
     base = base_config(settings)
+    check_arguments(base, clients, buffers)
     named = {name: with_algorithm(base, name) for name in names_of(among, base)}
+    free = {
+        name
+        for name, each in named.items()
+        if not states_widths(asked) and widths_kept(each) is None
+    }
     planners = {name: plan_without_data(each, given).planner for name, each in named.items()}
     number = next(iter(planners.values())).network.clients
     space = Space.of(base, local_steps, edge_rounds, clients, number)
+    several: dict[str, tuple[int, ...]] = dict.fromkeys(named, ())
+    if is_asynchronous(base):
+        cells = next(iter(planners.values())).network.cells
+        space = merging_space(space, buffers, given_buffer(settings), cells)
+        several = buffers_of(named, space.buffers, cells)
+        named = {
+            name: reference(config, several[name], given_buffer(settings) or cells)
+            for name, config in named.items()
+        }
     air = air_way(settings, next(iter(planners.values())).network) if AIR in names else None
     among_ways = ways(names, goal, air)
-    snr_db = _air_snr_db(air_snr_db, air, curve)
+    snr_db = _air_snr_db(air_snr_db, air, curve, keeps=bool(space.buffers))
 
     def trained(name: str) -> Pilots:
         """The pilots of an algorithm."""
         algorithm, cells = planners[name].algorithm, planners[name].network.cells
         settled = named[name]
-        if air is not None:
+        if several[name]:
+            settled = merging_pilots(settled, among_ways, air_table(settings))
+        elif air is not None:
             settled = pilot_config(settled, air_table(settings), given=network is not None)
         found = pilot(
             at_target(settled, goal.target),
@@ -181,10 +220,15 @@ def design(
             clients=[number if some is None else some for some in space.clients]
             if len(space.clients) > 1
             else (),
-            masks=divides(algorithm, cells),
+            buffers=several[name],
+            masks=divides(algorithm, cells) and not several[name],
+            widths=name in free,
             snr_db=snr_db,
             count=pilots,
             steps=pilot_steps,
+            most_rounds=None
+            if several[name] or name in free  # merges and narrow rounds are cheaper
+            else affordable_rounds(planners[name], goal, among_ways, space.clients),
             root=root,
             jobs=jobs,
             model=model,
@@ -198,61 +242,32 @@ def design(
     curves, runs = _curves(curve, named, trained)
     if air is not None:
         check_noise(curves)
-    families = [Family(name, named[name], planners[name], curves[name]) for name in named]
-    search = Search(goal, space, among_ways, count)
+    for name, each in curves.items():
+        check_curve(each, name, several[name])
+    families = [
+        Family(name, named[name], planners[name], curves[name], name in free, several[name])
+        for name in named
+    ]
+    search = (MergeSearch if space.buffers else Search)(goal, space, among_ways, count)
     found = search.alternatives(families)
-    proven, bound = search.certified(families)
-    found += proven
-    best, others = _best(search, found, proven)
+    proof = search.certified(families)
+    found += proof.designs
+    best, others = chosen(search, found, proof)
     if best is None:
-        raise ConfigError(_unreachable(goal, families, found))
-    predicted = _predicted(goal, best, count)
+        raise ConfigError(unreachable(goal, families, found))
+    expected = predicted(goal, best, count)
     made = Design(
-        config=_config(best, goal, predicted),
+        config=_config(best, goal, expected),
         goal=goal,
         choice=best,
-        predicted=predicted,
+        predicted=expected,
         trainings=sum(len(each) for each in runs),
         wall_seconds=sum(each.wall_seconds for each in runs),
         reports=Reports(search, [*found, *others], best),
     )
     wall = time.perf_counter() - started
-    if best.way.noise:
-        return _solution(made, math.nan, wall, bound)
-    known = any(best.of(each) for each in proven)
-    if not known and (best.way.decides or any(family.sizes for family in families)):
-        return _solution(made, math.nan, wall, bound)
-    return _solution(made, bound, wall)
-
-
-def _solution(
-    made: Design, bound: float, wall: float, over_ofdma: float = math.nan
-) -> Solution[Design]:
-    """The design with its certificate, which is one for the fitted learning curve.
-
-    Without mask sizes, all designs over other uplinks have been compared.
-
-    Args:
-        made: the design.
-        bound: proven bound on the costs over OFDMA; NaN if it does not cover the design.
-        wall: wall-clock seconds.
-        over_ofdma: a bound that does not.
-    """
-    score = made.choice.score
-    if math.isnan(bound):
-        value = score if made.goal.target is not None else -score
-        text = f"{FITTED}; the best of all designs that have been compared"
-        if made.choice.way.noise:
-            text += ", with precoders and beamformers of the settings"
-        if math.isfinite(over_ofdma):
-            text += f"; with fixed mask sizes, none over ofdma has less than {over_ofdma:.6g}"
-        return Solution(made, value, bound, bound, Status.FEASIBLE, "enumeration", wall, text)
-    bound = min(bound, score)
-    gap = (score - bound) / score
-    limits = " with one deadline for all rounds" if made.goal.max_seconds is not None else ""
-    text = f"{FITTED}; the bound is that of designs over ofdma{limits}; others have been compared"
-    status = Status.of_gap(gap, PROVEN)
-    return Solution(made, score, bound, gap, status, "optimize_rounds", wall, text)
+    sized = any(family.sizes or family.widths for family in families)
+    return solution_of(made, proof, least_of([*found, *others]), wall, sized=sized)
 
 
 def _several(numbers: Sequence[int], given: Any) -> Sequence[int] | None:
@@ -260,12 +275,25 @@ def _several(numbers: Sequence[int], given: Any) -> Sequence[int] | None:
     return None if given is None or len(numbers) < 2 else numbers
 
 
-def _air_snr_db(given: Any, air: Way | None, curve: object) -> Sequence[float]:
+def _air_snr_db(
+    given: Any, air: Way | None, curve: object, *, keeps: bool = False
+) -> Sequence[float]:
     """SNR of the pilots over the air; none without this uplink, or if the curve is known.
+
+    Args:
+        given: values of the argument.
+        air: the uplink over the air, if it is considered.
+        curve: the given curve.
+        keeps: whether pilots have the network of the settings, and therefore its SNR.
 
     Raises:
         ConfigError: values are given, and have no effect.
     """
+    if given is not None and keeps:
+        raise ConfigError(
+            f"air_snr_db={shown(given)} conflicts with schedule buffered, whose pilots keep the "
+            "network and its SNR: leave it out."
+        )
     if given is not None and (air is None or curve is not None):
         why = f"has no effect without uplink {AIR!r}" if air is None else "conflicts with curve"
         raise ConfigError(f"air_snr_db={shown(given)} {why}: leave it out.")
@@ -303,7 +331,11 @@ def _curves(
     """
     if curve is None:
         found = {name: trained(name) for name in named}
-        return {name: each.curve() for name, each in found.items()}, list(found.values())
+        curves: dict[str, Curve] = {
+            name: each.curve(targets_within(each.results) if each.target is None else None)
+            for name, each in found.items()
+        }
+        return curves, list(found.values())
     if not isinstance(curve, Mapping):
         if len(named) > 1:
             raise ConfigError(
@@ -314,64 +346,6 @@ def _curves(
     if missing:
         raise ConfigError(f"curve has no entry {missing[0]!r}: give one for each algorithm.")
     return {name: curve[name] for name in named}, []
-
-
-def _best(
-    search: Search, found: Sequence[Alternatives], proven: Sequence[Alternatives]
-) -> tuple[Choice | None, list[Alternatives]]:
-    """The best design, and those that have been added to find it.
-
-    A design with a bound is preferred if it is nearly as good as one with masks, powers or clocks
-    that have only been compared.
-    """
-    added: list[Alternatives] = []
-    best = best_of([choice for each in found if (choice := each.best()) is not None])
-    if best is None:
-        return None, added
-    if best.shares is not None or best.masks:
-        added += search.optimized(best)
-    best = best_of([best, *(c for each in added if (c := each.best()) is not None)])
-    assert best is not None
-    if not best.way.decides and not best.masks:
-        return best, added
-    known = best_of([choice for each in proven if (choice := each.best()) is not None])
-    if known is not None and known.score <= (1 + PREFERRED) * best.score:
-        return known, added
-    return best, added
-
-
-def _predicted(goal: Goal, best: Choice, draws: int) -> Prediction:
-    """What the run of a design should take, by other draws than those of the design."""
-    costs = best.family.sample(best.clients, EVALUATED * draws, "design evaluation")
-    found = best.costs(costs)
-    (seconds,), (joules,) = (mean.ravel() for mean in found.means)
-    where = best.where(costs.planner.network.clients)
-    rounds = best.rounds
-    low = high = rounds
-    accuracy, curve = goal.target, best.family.curve
-    if accuracy is None:
-        rounds = float(goal.rounds(curve, np.array(seconds), np.array(joules), **where))
-        low = high = rounds
-        accuracy = float(curve.accuracy(rounds, **where))
-    else:
-        low, high = _ends(curve, accuracy, rounds, **where)
-    return Prediction(
-        Interval(rounds, low, high),
-        Interval(rounds * seconds, low * seconds, high * seconds),
-        Interval(rounds * joules, low * joules, high * joules),
-        accuracy,
-        best.rounds * best.seconds,
-        best.rounds * best.joules,
-    )
-
-
-def _ends(curve: Curve, target: float, rounds: float, **where: Any) -> tuple[float, float]:
-    """Ends of the curve's interval; the rounds themselves if it has none."""
-    interval = getattr(curve, "interval", None)
-    if interval is None or (isinstance(curve, RoundsCurve) and not curve.replicates):
-        return rounds, rounds
-    low, high = interval(target, **where)
-    return float(low), float(high)
 
 
 def _config(best: Choice, goal: Goal, predicted: Prediction) -> Config:
@@ -392,7 +366,9 @@ def _config(best: Choice, goal: Goal, predicted: Prediction) -> Config:
     if goal.target is None and goal.max_client_joules is not None:
         training["rounds"] = max(1, math.floor(predicted.rounds.value))
     masks: dict[str, Any] | None = None
-    if best.masks == OPTIMIZED:
+    if best.masks in WIDTHS and best.shares is not None:
+        masks = dict(width_settings(best.shares))
+    elif best.masks == OPTIMIZED:
         masks = {"mask_sizes": "optimized"}
     elif best.shares is not None:
         masks = {"mask_sizes": "fixed", "mask_shares": list(best.shares)}
@@ -403,31 +379,5 @@ def _config(best: Choice, goal: Goal, predicted: Prediction) -> Config:
         training=training,
         evaluation=evaluation,
         run={"predicted": predicted.numbers},
+        schedule={} if best.buffer is None else {"buffer": best.buffer},
     )
-
-
-def _unreachable(goal: Goal, families: Sequence[Family], found: Sequence[Alternatives]) -> str:
-    """Why no design meets the goal."""
-    if goal.target is None:
-        return f"no design trains a round within {goal.limits}: raise the limit."
-    reached = [each for each in found if np.isfinite(each.rounds).any()]
-    if reached:
-        return (
-            f"no design reaches {goal.target:g} within {goal.limits}: the soonest takes "
-            f"{min(_least(each.rounds * each.seconds) for each in reached):.4g} s, and the most "
-            f"frugal {min(_least(each.rounds * each.joules) for each in reached):.4g} J per "
-            "client. Raise the limit, or lower the target."
-        )
-    largest = max(_largest(family.curve) for family in families)
-    return (
-        f"target={goal.target:g} is not reached by any design: the largest accuracy that the "
-        f"pilots have reached is {largest:.4g}. Lower target, or train longer pilots."
-    )
-
-
-def _least(values: Any) -> float:
-    return float(np.nanmin(np.where(np.isfinite(values), values, np.inf)))
-
-
-def _largest(curve: Curve) -> float:
-    return float(max(getattr(curve, "targets", [0.0])))

@@ -96,6 +96,11 @@ class Design:
                 "redesigns have a target and no limits: give target, and leave max_seconds and "
                 "max_client_joules out, or train the design once."
             )
+        if self.choice.buffer is not None:
+            raise ConfigError(
+                "the design has asynchronous cells, whose merges are not redesigned: choose "
+                'schedule "rounds", or train the design once.'
+            )
         if self.choice.way.noise:
             raise ConfigError(
                 f"the design is over {self.choice.way.name}, and redesigns know no errors of sums: "
@@ -108,6 +113,8 @@ class Design:
             )
         ways = [way for way in search.ways if not (way.saves or way.deadline or way.noise)]
         ways = [way for way in ways if way != self.choice.way]  # it is the configured one
+        if self.choice.way.saves:  # no other bands are sooner, and the settings conflict
+            ways = [way for way in ways if way.name != self.choice.way.name]
         if not self.choice.algorithm().fixed_shapes:  # each cost takes rounds to be planned
             ways = []
         return ClosedLoop.of(

@@ -10,6 +10,7 @@ from wirelessfl.config import Config
 from wirelessfl.config.kinds import class_of
 from wirelessfl.config.tables import given_places
 from wirelessfl.errors import ConfigError
+from wirelessfl.schedules.buffered import Buffered
 from wirelessfl.wording import shown
 
 VALIDATION = 0.1
@@ -19,7 +20,9 @@ DESIGNED = {
     "uplink": ("allocation", "order", "round_deadline", "energy_weight", "late"),
 }
 """Settings that a design chooses, by table."""
-OF_MASKS = ("mask_sizes", "mask_shares", "size_cap", "mask_overlap")
+DESIGNABLE = ("rounds", "cells")
+"""Regimes that can be designed: synchronous rounds, and asynchronous cells."""
+OF_MASKS = ("mask_sizes", "mask_shares", "size_cap", "mask_overlap", "capacities", "widths")
 
 
 def base_config(config: Config) -> Config:
@@ -31,11 +34,17 @@ def base_config(config: Config) -> Config:
     Raises:
         ConfigError: there is nothing to design, or no validation data.
     """
-    if config.regime != "rounds" or config.task:
+    if config.regime not in DESIGNABLE or config.task:
         raise ConfigError(
             f"schedule {config.schedule['name']!r} with algorithm {config.algorithm['name']!r} has "
-            "no common rounds of H local steps and E edge rounds to design: choose an algorithm in "
-            'rounds, such as hfedavg or hist, with schedule "rounds", without sessions and tasks.'
+            "no rounds of H local steps and E edge rounds whose costs are known without training: "
+            'choose schedule "rounds", or "buffered" with hfedavg or hist, without sessions and '
+            "tasks."
+        )
+    if config.regime == "cells" and type(config.choices.schedule) is not Buffered:
+        raise ConfigError(
+            f"schedule {config.choices.schedule.title!r} conflicts with design, which simulates "
+            'the merges of schedule "buffered": choose that.'
         )
     if config.training.local_epochs is not None:
         raise ConfigError(
@@ -69,6 +78,8 @@ def base_config(config: Config) -> Config:
         training.pop(name, None)
     run = {k: v for k, v in tables.get("run", {}).items() if k not in ("out", "predicted")}
     tables |= {"evaluation": evaluation, "training": training, "run": run}
+    if config.regime == "cells":  # every algorithm with cells can merge all of them
+        tables["schedule"] = {**tables["schedule"], "buffer": config.network.cells}
     return Config.of(tables, loose=given_places(tables))
 
 
@@ -87,10 +98,10 @@ def with_algorithm(config: Config, name: str) -> Config:
     table |= {key: value for key, value in given.items() if key in known and key != "name"}
     tables = {**config.given_tables(), "algorithm": table}
     found = Config.of(tables, loose=given_places(tables))
-    if found.regime != "rounds":
+    if found.regime != config.regime:
         raise ConfigError(
-            f"among contains {name!r}, which has no common rounds of H local steps and E edge "
-            "rounds to design: leave it out."
+            f"among contains {name!r}, which with schedule {config.schedule['name']!r} has no "
+            "rounds of H local steps and E edge rounds to design: leave it out."
         )
     return found
 
@@ -127,24 +138,27 @@ def designed_config(
     training: Mapping[str, Any],
     evaluation: Mapping[str, Any],
     run: Mapping[str, Any],
+    schedule: Mapping[str, Any],
 ) -> Config:
     """The configuration of a design: ``config`` with these settings.
 
     Args:
         config: the settings of its algorithm.
         uplink: the table of the uplink.
-        masks: settings of HIST's mask sizes, which replace those of the algorithm; None to keep
+        masks: settings of mask sizes or widths, which replace those of the algorithm; None to keep
             them.
-        training, evaluation, run: settings that replace those of their tables.
+        training, evaluation, run, schedule: settings that replace those of their tables.
     """
     tables = config.given_tables()
     algorithm = dict(tables["algorithm"])
     if masks is not None:
         kept = {key: value for key, value in algorithm.items() if key not in OF_MASKS}
         algorithm = kept | dict(masks)
-    changes = {"training": training, "evaluation": evaluation, "run": run}
+    changes = {"training": training, "evaluation": evaluation, "run": run, "schedule": schedule}
     tables |= {
-        section: {**tables.get(section, {}), **values} for section, values in changes.items()
+        section: {**tables.get(section, {}), **values}
+        for section, values in changes.items()
+        if values
     }
     tables |= {"algorithm": algorithm, "uplink": dict(uplink)}
     return Config.of(tables)

@@ -17,7 +17,7 @@ from wirelessfl.wording import shown
 NAMED = {"seconds": (1.0, 0.0), "joules": (0.0, 1.0)}
 """Weights of seconds and joules of the objectives with a name."""
 SLACK = 1 + 1e-9
-"""Relative excess over a budget that rounding errors explain."""
+"""Relative excess over a budget, or of a number of rounds, that rounding errors explain."""
 
 
 class Curve(Protocol):
@@ -55,12 +55,14 @@ class Goal:
         weights: w_T and w_E of w_T seconds + w_E joules, where joules are means over the clients.
         max_seconds: limit on the simulated seconds of the run; None for no limit.
         max_client_joules: limit on the joules of the run, mean over the clients; None for none.
+        every: global rounds between evaluations.
     """
 
     target: float | None
     weights: tuple[float, float]
     max_seconds: float | None = None
     max_client_joules: float | None = None
+    every: int = 1
 
     @classmethod
     def of(
@@ -69,6 +71,7 @@ class Goal:
         objective: Any,
         max_seconds: float | None,
         max_client_joules: float | None,
+        every: int = 1,
     ) -> Goal:
         """The goal of these arguments of ``wirelessfl.design``.
 
@@ -91,7 +94,7 @@ class Goal:
                     f"objective={shown(objective)} needs a target: without one, accuracy is the "
                     "objective. Give target, or leave objective out."
                 )
-            return cls(None, (0.0, 0.0), max_seconds, max_client_joules)
+            return cls(None, (0.0, 0.0), max_seconds, max_client_joules, every)
         if not _positive(target) or target > 1:
             raise ConfigError(f"target is {shown(target)}: give an accuracy > 0 and <= 1.")
         weights = _weights("seconds" if objective is None else objective)
@@ -100,7 +103,7 @@ class Goal:
                 "objective is joules alone: slower clocks always save more, so that no design is "
                 "the best. Give max_seconds, or weights of seconds and joules, e.g. 1,10."
             )
-        return cls(float(target), weights, max_seconds, max_client_joules)
+        return cls(float(target), weights, max_seconds, max_client_joules, every)
 
     @property
     def seconds_only(self) -> bool:
@@ -135,10 +138,21 @@ class Goal:
             found.append(f"{self.max_client_joules:g} J per client")
         return " and ".join(found)
 
+    def whole(self, rounds: ArrayLike) -> FloatArray:
+        """Global rounds after which a run ends that needs these: the next ones with an evaluation.
+
+        Fits interpolate between evaluations; a run ends at one.
+        """
+        return np.asarray(np.ceil(np.asarray(rounds) / (self.every * SLACK)) * self.every)
+
+    def rounds_to(self, target: float, curve: Curve, **where: Any) -> FloatArray:
+        """Number of global rounds, whole and evaluated, of a run that ends at a target."""
+        return self.whole(curve.rounds(target, **where))
+
     def rounds(
         self, curve: Curve, seconds: FloatArray, joules: FloatArray, **where: Any
     ) -> FloatArray:
-        """Number of global rounds of designs.
+        """Number of global rounds of designs: whole ones.
 
         Args:
             curve: rounds to a target.
@@ -146,13 +160,45 @@ class Goal:
             where: ``local_steps``, ``edge_rounds``, ``clients`` and ``largest`` of the designs.
         """
         if self.target is not None:
-            return np.asarray(curve.rounds(self.target, **where), dtype=np.float64)
+            return self.rounds_to(self.target, curve, **where)
         affordable = np.full(np.shape(seconds), np.inf)
         if self.max_seconds is not None:
             affordable = np.minimum(affordable, self.max_seconds / seconds)
         if self.max_client_joules is not None:
             affordable = np.minimum(affordable, self.max_client_joules / joules)
-        return np.asarray(affordable)
+        return np.floor(affordable * SLACK)  # the last one is evaluated
+
+    def tie(
+        self,
+        curve: Curve,
+        rounds: FloatArray,
+        seconds: FloatArray,
+        joules: FloatArray,
+        **where: Any,
+    ) -> FloatArray:
+        """What decides between designs with equal scores; arguments as in :meth:`score`.
+
+        With a target, that are joules. Otherwise designs can be equal because they all reach the
+        highest accuracy that the curve knows: the part of the limits that this takes, of which the
+        best design has the most left.
+        """
+        with np.errstate(invalid="ignore"):
+            if self.target is not None:
+                return np.asarray(rounds * joules)
+            top = self.most(curve)
+            needed = np.asarray(rounds) if top is None else self.rounds_to(top, curve, **where)
+            used = np.zeros(np.shape(rounds))
+            if self.max_seconds is not None:
+                used = np.maximum(used, needed * seconds / self.max_seconds)
+            if self.max_client_joules is not None:
+                used = np.maximum(used, needed * joules / self.max_client_joules)
+        return used
+
+    @staticmethod
+    def most(curve: Curve) -> float | None:
+        """The highest accuracy that a curve knows; None if it does not say."""
+        targets = getattr(curve, "targets", ())
+        return float(max(targets)) if len(targets) else None
 
     def score(
         self,

@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 
 from wirelessfl.algorithms.hist import Hist
-from wirelessfl.codesign.round_costs import RoundCosts, sizes_of
+from wirelessfl.codesign.round_costs import RoundCosts
 from wirelessfl.rounds.contexts import RoundContext
+from wirelessfl.submodels import sizes_of
 from wirelessfl.uplinks import Uplink
 
 MANY = 8

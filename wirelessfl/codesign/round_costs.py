@@ -8,20 +8,23 @@ not depend on them; otherwise each round is planned for each of them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from channels import Access, ChannelDraw, Load
 from channels.arrays import BoolArray, FloatArray, IntArray
-from solvers import DeadlineMissedError
+from solvers import DeadlineMissedError, OverTheAir
 from wirelessfl.algorithms.base import Algorithm
+from wirelessfl.algorithms.narrow import Adaptive, reciprocal_width
+from wirelessfl.rounds.contexts import RoundContext
 from wirelessfl.rounds.participants import Participants
 from wirelessfl.rounds.plan import Plan
 from wirelessfl.rounds.planner import Planner
-from wirelessfl.submodels import Submodels
+from wirelessfl.server.present import RankedClients
+from wirelessfl.submodels import Submodels, largest_part, levels_of
 from wirelessfl.uplinks import Uplink
 from wirelessfl.uplinks.checked import serving
 from wirelessfl.uplinks.tdma import Tdma
@@ -36,7 +39,8 @@ class Costs(NamedTuple):
     Args:
         seconds: [draws, H, E], duration; inf where a deadline is missed.
         joules: [draws, H, E], mean over all clients; NaN if they are not computed.
-        largest: [H, E], largest submodel relative to equal ones.
+        largest: [H, E], m: the largest submodel relative to equal ones, or the mean of 1/width
+            where each client has a width.
     """
 
     seconds: FloatArray
@@ -64,16 +68,20 @@ class RoundCosts:
         planner: plans the rounds; its stream draws the sample.
         draws: number of rounds in the sample.
         groups: participants and channels of the sample; None to draw them.
+        present: clients that take part; None for all.
+        powered: accesses over the air whose beamformers and powers are known, for these channels.
     """
 
     planner: Planner
     draws: int
     groups: Sequence[Group] | None = None
+    present: RankedClients | None = None
+    powered: dict[Any, Access] = field(default_factory=dict)
 
     def with_algorithm(self, algorithm: Algorithm) -> RoundCosts:
         """The same rounds with another algorithm, whose submodels have other sizes."""
         planner = replace(self.planner, algorithm=algorithm)
-        return RoundCosts(planner, self.draws, self.rounds)
+        return RoundCosts(planner, self.draws, self.rounds, self.present, self.powered)
 
     @property
     def batched(self) -> bool:
@@ -87,21 +95,22 @@ class RoundCosts:
 
     @property
     def largest(self) -> float:
-        """The largest submodel relative to equal ones, if sizes are the same in all rounds."""
-        return largest_part(self._first.submodels)
+        """m, if sizes are the same in all rounds: see ``Costs``."""
+        narrow = reciprocal_width(self.planner.algorithm, self.planner.network.clients)
+        return max(largest_part(self._first.submodels), narrow)
 
     def first(self, draws: int) -> RoundCosts:
         """The first rounds of the sample."""
         some = min(draws, self.draws)
         groups = self.rounds
         if self.planner.participation.per_round is not None:
-            return RoundCosts(self.planner, some, groups[:some])
+            return RoundCosts(self.planner, some, groups[:some], self.present)
         (who, channels), *_ = groups
         rise = channels.noise_rise
         few = ChannelDraw(
             channels.network, channels.h[:some], None if rise is None else rise[:some]
         )
-        return RoundCosts(self.planner, some, [Group(who, few)])
+        return RoundCosts(self.planner, some, [Group(who, few)], self.present)
 
     def of(
         self,
@@ -138,13 +147,31 @@ class RoundCosts:
         plain = links.failures is None and settings.cutoff_seconds is None
         plain = plain and planner.participation.selection is None
         plain = plain and links.coherence == "round" and planner.algorithm.fixed_shapes
-        plain = plain and self._first.client_submodels is None
-        return plain and links.uplink.silent(self._first.draws) is None
+        if not plain or links.uplink.silent(self._first.draws) is not None:
+            return False
+        # A sum over the air contains the elements that at least one client has, in each round.
+        steady = links.uplink.gives == "each" and self._lengths is not None
+        return self._first.client_submodels is None or steady
 
     @cached_property
     def _first(self) -> Plan:
         """The first round, with its own submodels; their sizes are those of all rounds."""
         return _planned(_plain(self.planner), 1, 1, 0)
+
+    @cached_property
+    def _lengths(self) -> FloatArray | None:
+        """Length of each client's submodel, [clients]; None if rounds must be planned for it."""
+        planner, algorithm = self.planner, self.planner.algorithm
+        if not isinstance(algorithm, Adaptive) or algorithm.plans_ahead:
+            return None
+        clients = planner.network.clients
+        who = Participants(np.arange(clients), np.ones(clients, dtype=np.bool_))
+        stream = planner.run_stream or planner.stream
+        context = RoundContext(
+            planner.model, planner.pricing, stream, 0, stream, self.rounds[0].draws, who
+        )
+        levels = algorithm.levels(context)
+        return levels_of(context.neurons()).parameters[levels].astype(np.float64)
 
     @cached_property
     def rounds(self) -> Sequence[Group]:
@@ -153,7 +180,7 @@ class RoundCosts:
             return self.groups
         planner = _plain(self.planner)
         whole = Submodels.whole(planner.model.spec, planner.network.cells)
-        plans = [planner.plan(number, submodels=whole) for number in range(self.draws)]
+        plans = [planner.plan(n, self.present, submodels=whole) for n in range(self.draws)]
         if planner.participation.per_round is not None:
             return [Group(Participants(p.clients, p.tracking), p.draws) for p in plans]
         h = np.concatenate([plan.draws.h for plan in plans])
@@ -172,14 +199,18 @@ class RoundCosts:
         """All numbers of steps and edge rounds at once, in arrays [E or 1, H, draws, senders]."""
         settings = replace(planner.settings, local_steps=1, edge_rounds=1)
         pricing = replace(planner.pricing, settings=settings)
-        nodes = self._first.submodels.lengths.astype(np.float64)
+        nodes, lengths = self._first.submodels.lengths.astype(np.float64), self._lengths
         backhaul = pricing.backhaul_seconds(nodes)
         found = []
-        for who, draws in self.rounds:
-            load = pricing.load(who, nodes[draws.network.cell_of])
+        for number, (who, draws) in enumerate(self.rounds):
+            if lengths is None:
+                load = pricing.load(who, nodes[draws.network.cell_of])
+            else:
+                load = pricing.load(who, lengths[who.clients], lengths[who.clients])
             with serving(pricing.title):
+                access = self._access(pricing.access, load, draws, number) if joules else None
                 seconds, spent, late = _served(
-                    pricing.access, _loads(load, steps, edges, deadline), draws, joules
+                    access or pricing.access, _loads(load, steps, edges, deadline), draws, joules
                 )
             slowest = draws.network.over_cells(np.maximum, seconds)
             times = (edges[:, None, None, None] * slowest + backhaul).max(-1)
@@ -200,18 +231,45 @@ class RoundCosts:
         shape = (self.draws, len(steps), len(edges))
         seconds, spent = np.full(shape, np.inf), np.full(shape, np.nan)
         largest = np.ones(shape)
+        narrow = reciprocal_width(planner.algorithm, planner.network.clients)
         for place in np.ndindex(shape):
             number, h, e = place
             if deadline is not None:
                 links, limit = planner.links, float(deadline[h, e])
                 uplink = replace(links.uplink, round_deadline=limit)  # type: ignore[call-arg]
                 planner = replace(planner, links=replace(links, uplink=uplink))
-            plan = _planned(planner, int(steps[h]), int(edges[e]), number)
+            plan = _planned(planner, int(steps[h]), int(edges[e]), number, self.present)
             seconds[place] = plan.price.seconds.max()
-            largest[place] = largest_part(plan.submodels)
+            largest[place] = max(largest_part(plan.submodels), narrow)
             if joules:
-                spent[place] = plan.price.joules
+                spent[place] = self._joules(plan)
         return Costs(seconds, spent, largest.mean(0))
+
+    def _joules(self, plan: Plan) -> float:
+        """Joules of a round, mean over the clients."""
+        served = plan.price.served
+        if served.failures is not None:  # channels are estimated
+            return plan.price.joules
+        place = plan.round, served.draws.h.shape[0]
+        with serving(served.title):
+            access = self._access(served.access, served.load, served.draws, place)
+        return replace(plan.price, served=replace(served, access=access)).joules
+
+    def _access(self, access: Access, load: Load, draws: ChannelDraw, place: Any) -> Access:
+        """The access; over the air with its beamformers and powers, which are found once.
+
+        Args:
+            access: the access.
+            load: a load of the clients.
+            draws: their channels.
+            place: says which channels they are.
+        """
+        if not isinstance(access, OverTheAir):
+            return access
+        key = access, place, load.vectors.tobytes(), draws.network.numbers.tobytes()
+        if key not in self.powered:
+            self.powered[key] = access.with_powers(load, draws)
+        return self.powered[key]
 
 
 def _plain(planner: Planner) -> Planner:
@@ -219,9 +277,11 @@ def _plain(planner: Planner) -> Planner:
     return replace(planner, links=replace(planner.links, uplink=Tdma(), failures=None))
 
 
-def _planned(planner: Planner, steps: int, edges: int, number: int) -> Plan:
+def _planned(
+    planner: Planner, steps: int, edges: int, number: int, present: RankedClients | None = None
+) -> Plan:
     settings = replace(planner.settings, local_steps=steps, edge_rounds=edges)
-    return replace(planner, settings=settings).plan(number)
+    return replace(planner, settings=settings).plan(number, present)
 
 
 def _loads(load: Load, steps: IntArray, edges: IntArray, deadline: FloatArray | None) -> Load:
@@ -256,22 +316,3 @@ def _served(
         seconds = access.seconds(load, draws)
         return np.broadcast_to(seconds, shape), np.full(shape, np.nan), late
     return np.broadcast_to(service.seconds, shape), np.broadcast_to(service.joules, shape), late
-
-
-def largest_part(submodels: Submodels) -> float:
-    """The largest submodel of cells relative to equal ones, m = max_j p_j N; 1 for full models.
-
-    Sizes that differ by one neuron, because neurons are not a multiple of cells, are equal ones.
-    """
-    sizes = sizes_of(submodels)
-    if not sizes or max(sizes) - min(sizes) <= 1:
-        return 1.0
-    return max(sizes) * len(sizes) / sum(sizes)
-
-
-def sizes_of(submodels: Submodels) -> list[int]:
-    """Number of neurons of each cell in the widest partitioned layer; empty for full models."""
-    if submodels.neurons is None or not submodels.layers:
-        return []
-    widest = max(range(len(submodels.layers)), key=lambda i: submodels.layers[i].width)
-    return [len(numbers[widest]) for numbers in submodels.neurons]

@@ -12,7 +12,7 @@ import numpy as np
 from channels import Access
 from channels.arrays import FloatArray
 from wirelessfl.algorithms.hist import Hist
-from wirelessfl.codesign.certified import applies, certified
+from wirelessfl.codesign.certified import Proof, applies, certified
 from wirelessfl.codesign.choices import (
     EQUAL_MASKS,
     FIXED,
@@ -28,7 +28,9 @@ from wirelessfl.codesign.goals import Curve, Goal
 from wirelessfl.codesign.masks import SIZE_CAP, fixed_shares, with_shares
 from wirelessfl.codesign.round_costs import Costs, RoundCosts
 from wirelessfl.codesign.spaces import Space
-from wirelessfl.codesign.ways import DEADLINE, Way
+from wirelessfl.codesign.ways import DEADLINE, WEIGHED, Way
+from wirelessfl.codesign.width_search import WidthSearch
+from wirelessfl.codesign.widths import with_sizes
 
 WEIGHTS = tuple(10.0**power for power in np.arange(-2.0, 3.1, 1.0))
 """Weights of energy that are tried, relative to that at which seconds and joules weigh the same."""
@@ -70,6 +72,12 @@ class Search:
 
     def _of(self, family: Family, clients: int | None) -> list[Alternatives]:
         costs = family.sample(clients, self.draws)
+        if family.widths:
+            widths = WidthSearch(
+                family, clients, costs, self.space.local_steps, self.ways,
+                self._made, self._weighed, self.alone,
+            )  # fmt: skip
+            return widths.alternatives()
         algorithm = costs.planner.algorithm
         if isinstance(algorithm, Hist) and algorithm.mask_sizes != "uniform":
             algorithm = with_shares(algorithm, None)
@@ -194,9 +202,7 @@ class Search:
         for h, some in _runs(shares):
             of = costs
             if some is not None:
-                algorithm = costs.planner.algorithm
-                assert isinstance(algorithm, Hist)
-                of = costs.with_algorithm(with_shares(algorithm, some))
+                of = costs.with_algorithm(with_sizes(costs.planner.algorithm, some))
             steps = local_steps[h]
             limits = None
             if way.deadline:
@@ -205,27 +211,32 @@ class Search:
         seconds, joules, largest = (np.concatenate(part) for part in zip(*parts, strict=True))
         with np.errstate(invalid="ignore"):
             rounds = self.goal.rounds(family.curve, seconds, joules, largest=largest, **where)
-            score = self.goal.score(family.curve, rounds, seconds, joules, largest=largest, **where)
+            score, tie = (
+                rate(family.curve, rounds, seconds, joules, largest=largest, **where)
+                for rate in (self.goal.score, self.goal.tie)
+            )
         return Alternatives(
             family, clients, masks, way, local_steps, edge_rounds, shares,
-            seconds, joules, largest, rounds, score,
+            seconds, joules, largest, rounds, score, tie,
         )  # fmt: skip
 
-    def certified(self, families: Sequence[Family]) -> tuple[list[Alternatives], float]:
+    def certified(self, families: Sequence[Family]) -> Proof:
         """The best designs over OFDMA with a proven bound on the costs of all of them.
 
         Returns:
-            One design for each algorithm and number of clients, and the bound; NaN if there is
-            none for one of them.
+            Designs for each algorithm and number of clients, and the bounds; NaN if there is none
+            for one of them.
 
         Raises:
             ConfigError: an argument is outside the range of the solver.
         """
         ways = [way for way in self.ways if way.saves]
         if not ways or not applies(self.goal):
-            return [], np.nan
-        time, energy = self.goal.weights
-        found, bounds = [], []
+            return Proof([])
+        energy = self.goal.weights[1]
+        found = []
+        bounds: list[float] = []
+        free: list[float] = []
         for family in families:
             edges = family.edges(self.space)
             for clients in self.space.clients:
@@ -234,31 +245,31 @@ class Search:
                     costs = costs.with_algorithm(with_shares(costs.planner.algorithm, None))
                 where = self._where(costs, clients, self.space.local_steps, edges)
                 assert self.goal.target is not None
-                rounds = partial(family.curve.rounds, self.goal.target, **where)
+                rounds = partial(self.goal.rounds_to, self.goal.target, family.curve, **where)
                 space = replace(self.space, edge_rounds=edges)
-                best = certified(costs, self.goal, space, rounds, vary=family.sizes)
-                if best is None:
-                    bounds.append(np.nan)
-                    continue
-                bounds.append(best.bound)
+                known = certified(costs, self.goal, space, rounds, vary=family.sizes)
+                own = {np.isnan(each.per_second): each.bound for each in known}
+                free.append(own.get(False, np.nan))
+                bounds.append(own.get(True, free[-1]))
                 number = costs.planner.network.clients
-                way = ways[0].weighing(energy / (time * number) if time else 0.0)
-                if self.goal.max_seconds is not None and energy:
-                    way = DEADLINE
                 masks = "" if not isinstance(costs.planner.algorithm, Hist) else EQUAL_MASKS
-                found.append(
-                    self.priced(
-                        family,
-                        clients,
-                        masks if best.shares is None else FIXED,
-                        way,
-                        (best.local_steps,),
-                        (best.edge_rounds,),
-                        (best.shares,),
-                        costs,
+                for best in known:
+                    way = DEADLINE
+                    if not np.isnan(best.per_second):
+                        way = ways[0].weighing(energy / (best.per_second * number))
+                    found.append(
+                        self.priced(
+                            family,
+                            clients,
+                            masks if best.shares is None else FIXED,
+                            way,
+                            (best.local_steps,),
+                            (best.edge_rounds,),
+                            (best.shares,),
+                            costs,
+                        )
                     )
-                )
-        return found, float(np.min(bounds))
+        return Proof(found, float(np.min(bounds)), float(np.min(free)))
 
     @staticmethod
     def _where(
@@ -303,6 +314,15 @@ class Search:
         costs = costs.with_algorithm(replace(own, mask_sizes="optimized", mask_shares=None))
         return [self.alone(best, costs, best.way, OPTIMIZED)]
 
+    def traded(self, best: Choice) -> list[Alternatives]:
+        """The best design with other weights of energy, for seconds against joules."""
+        if not any(way.saves for way in self.ways) or best.masks == OPTIMIZED:
+            return []
+        costs = best.family.sample(best.clients, self.draws)
+        even = best.seconds / (best.joules * costs.planner.network.clients)
+        ways = [WEIGHED.weighing(even * weight) for weight in WEIGHTS[1:]]
+        return [self.alone(best, costs, way) for way in ways]
+
     def alone(
         self, best: Choice, costs: RoundCosts, way: Way, masks: str | None = None
     ) -> Alternatives:
@@ -324,7 +344,7 @@ class Search:
         assert self.goal.target is not None
         assert self.goal.max_seconds is not None
         some = {**where, "local_steps": np.array(steps)[:, None]}
-        rounds = curve.rounds(self.goal.target, largest=costs.largest, **some)
+        rounds = self.goal.rounds_to(self.goal.target, curve, largest=costs.largest, **some)
         limits = self.goal.max_seconds / np.broadcast_to(rounds, (len(steps), len(edges)))
         return np.asarray(np.where(limits > 0, limits, 1e-9))
 

@@ -6,14 +6,18 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from wirelessfl.codesign.choices import OPTIMIZED, Choice
+from wirelessfl.codesign.choices import EQUAL, OPTIMIZED, Choice
 from wirelessfl.codesign.predicted import Designed, Interval
+from wirelessfl.codesign.widths import WIDTHS
 from wirelessfl.results.text import narrow, rendered
 
 
 def design_table(design: Designed) -> str:
     """See ``Design.table``."""
-    parts = [chosen_table(design), _predicted(design), bought_table(design), _runners_up(design)]
+    parts = [chosen_table(design), _predicted(design)]
+    if limit := _limit(design):
+        parts.append(limit)
+    parts += [bought_table(design), _runners_up(design)]
     front = design.reports.front
     if front:
         parts.append(_front(design, front))
@@ -29,8 +33,10 @@ def chosen_table(design: Designed) -> str:
         ["E, edge rounds", str(choice.edge_rounds)],
         ["clients per round", "all" if choice.clients is None else str(choice.clients)],
     ]
+    if choice.buffer is not None:
+        rows[-1] = ["B, cells per merge", str(choice.buffer)]
     if choice.masks:
-        rows.append(["masks", choice.mask_text])
+        rows.append([choice.size_name, choice.mask_text])
     rows.append(["uplink", way.title])
     goal, limits = design.goal.title, design.goal.limits
     title = f"design: {goal if design.goal.target is None else f'least {goal}'}"
@@ -40,8 +46,9 @@ def chosen_table(design: Designed) -> str:
 
 def _predicted(design: Designed) -> str:
     found = design.predicted
+    rounds = "global rounds" if design.choice.buffer is None else "merges"
     rows = [
-        ["global rounds", *_interval(found.rounds), ""],
+        [rounds, *_interval(found.rounds), ""],
         ["simulated seconds", *_interval(found.seconds), f"{found.design_seconds:.4g}"],
         ["joules per client", *_interval(found.joules), f"{found.design_joules:.4g}"],
         ["validation accuracy", f"{found.accuracy:.4g}", "", ""],
@@ -56,6 +63,18 @@ def _interval(found: Interval) -> list[str]:
     if found.low == found.high:
         return [f"{found.value:.4g}", ""]
     return [f"{found.value:.4g}", f"{found.low:.4g} to {found.high:.4g}"]
+
+
+def _limit(design: Designed) -> str:
+    """Which target limits the most accuracy within a budget; empty if none does."""
+    goal = design.goal
+    top = goal.most(design.choice.family.curve)
+    if goal.target is not None or top is None or -design.choice.score < top * (1 - EQUAL):
+        return ""
+    return (
+        f"{top:.4g} is the highest accuracy of the learning curve: of the designs that reach it "
+        f"within\n{goal.limits}, this one needs the least of that. Longer pilots may tell more."
+    )
 
 
 def bought_table(design: Designed) -> str:
@@ -110,13 +129,18 @@ def _parts(design: Designed) -> dict[str, Callable[[Choice], str]]:
     columns["E"] = lambda choice: str(choice.edge_rounds)
     if len(design.reports.search.space.clients) > 1:
         columns["K"] = lambda choice: "all" if choice.clients is None else str(choice.clients)
-    if any(each.masks for each in found):
-        columns["masks"] = _masks
+    if len({each.buffer for each in found}) > 1:
+        columns["B"] = lambda choice: str(choice.buffer)
+    names = {"widths" if each.masks in WIDTHS else "masks" for each in found if each.masks}
+    if names and design.choice.buffer is None:
+        columns[" or ".join(sorted(names))] = _masks
     columns["uplink"] = lambda choice: choice.way.title
     return columns
 
 
 def _masks(choice: Choice) -> str:
+    if choice.masks in WIDTHS:
+        return choice.mask_text
     if choice.shares is None:
         return choice.masks.replace(OPTIMIZED, "optimized") or "-"
     return f"{100 * min(choice.shares):.2g} to {100 * max(choice.shares):.2g} %"
@@ -180,8 +204,10 @@ def _facts(choice: Choice) -> dict[str, Any]:
         "local_steps": choice.local_steps,
         "edge_rounds": choice.edge_rounds,
         "clients_per_round": choice.clients,
+        "buffer": choice.buffer,
         "masks": choice.masks or None,
-        "mask_shares": choice.shares,
+        "mask_shares": None if choice.masks in WIDTHS else choice.shares,
+        "widths": choice.shares if choice.masks in WIDTHS else None,
         "uplink": {"name": choice.way.name, **choice.way.settings},
         "rounds": _number(choice.rounds),
         "seconds": _number(choice.rounds * choice.seconds),

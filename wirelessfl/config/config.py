@@ -171,7 +171,6 @@ class Config(Settings):
         config = cls.model_construct(set(given.model_fields_set), **values)
         config._choices, config._tasks = given.choices, dict(tasks or {})
         config._origin = given._origin
-        config._frame = config._framed()
         return config
 
     def _with_tasks(self) -> Config:

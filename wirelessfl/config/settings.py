@@ -40,6 +40,17 @@ class Origin:
     places: frozenset[tuple[str, str]] = field(compare=False)
 
 
+@dataclass
+class _Framed:
+    """The frame of settings, once it has been found; it does not affect comparisons of settings."""
+
+    frame: Frame | None = field(default=None, compare=False)
+
+    def __reduce__(self) -> tuple[type[_Framed], tuple[()]]:
+        """A copy without the frame, whose classes may have been made at run time."""
+        return _Framed, ()
+
+
 class Settings(Section):
     """All settings of a run, by table.
 
@@ -79,7 +90,7 @@ class Settings(Section):
 
     _choices: Choices = PrivateAttr()
     _origin: Origin = PrivateAttr()
-    _frame: Frame = PrivateAttr()
+    _framed: _Framed = PrivateAttr(default_factory=_Framed)
 
     @classmethod
     def __pydantic_init_subclass__(cls, **options: Any) -> None:
@@ -96,7 +107,6 @@ class Settings(Section):
             raise ConfigError(explain(error, _setting, partial(unknown_setting, named))) from None
         self._choices = Choices.of(dict(self))
         self._origin = Origin(frozenset(given_places(tables)))
-        self._frame = self._framed()
 
     def given_tables(self) -> dict[str, Any]:
         """The given settings by table, without defaults."""
@@ -115,6 +125,10 @@ class Settings(Section):
             tables[kind] = given
         return tables
 
+    def states(self, section: str, key: str) -> bool:
+        """Whether a setting was given, even if the given value is its default."""
+        return (section, key) in self._origin.places
+
     @property
     def choices(self) -> Choices:
         """The chosen objects, such as algorithm, uplink and schedule, with their settings."""
@@ -128,9 +142,11 @@ class Settings(Section):
     @property
     def frame(self) -> Frame:
         """The settings that decide which kinds of choices the run has."""
-        return self._frame
+        if self._framed.frame is None:
+            self._framed.frame = self._found_frame()
+        return self._framed.frame
 
-    def _framed(self) -> Frame:
+    def _found_frame(self) -> Frame:
         choices = self._choices
         return Frame(
             type(choices.algorithm),

@@ -11,6 +11,7 @@ import numpy as np
 from channels import Access, EqualBands, EqualSlots, FixedRate, Network, ReadyOrder
 from channels.arrays import BoolArray, FloatArray, IntArray
 from solvers import EnergyWithinDeadline, OptimalBands
+from solvers.access.many_bands import ManyBands
 from wirelessfl.pricing.recorded import GainDraw, RecordedRounds
 from wirelessfl.uplinks.checked import checked_access
 
@@ -86,7 +87,8 @@ class _Chunk:
         self.recorded, self.count = recorded, len(networks)
         whole, uplink = recorded.network, recorded.planner.links.uplink
         clients, items, cells = recorded.clients, recorded.items, whole.cells
-        self.access = checked_access(uplink)
+        access = checked_access(uplink)
+        self.access = ManyBands() if type(access) is OptimalBands else access
         self.shares = uplink.equal_shares
         shift = np.arange(self.count)[:, None] * items * cells
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from html import escape
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from wirelessfl.pricing.price import check_priceable, priced
 from wirelessfl.pricing.prices import Prices
 from wirelessfl.setup.arguments import check_objects
 from wirelessfl.setup.given_objects import GivenObjects, configured, naming_network
+from wirelessfl.setup.planners import Planned
 from wirelessfl.wording import shown
 
 ROUNDS = 5
@@ -249,12 +250,14 @@ class _Compared:
         given: Python objects that replace settings.
         rounds: number of rounds.
         air_joules: see ``plan``.
+        built: what planned the options so far; all have the same model.
     """
 
     config: Config
     given: GivenObjects
     rounds: int
     air_joules: bool | None
+    built: list[Planned] = field(default_factory=list)
 
     @property
     def title(self) -> str:
@@ -306,12 +309,15 @@ class _Compared:
         try:
             config = Config.of(tables, loose=loose - {("uplink", key) for key in uplink})
             air = config.choices.uplink.gives == "sum"
-            found = priced(config, self.rounds, self.given, joules=not air).prices
+            like = self.built[-1] if self.built else None
+            made = priced(config, self.rounds, self.given, joules=not air, like=like)
+            self.built.append(made.planned)
+            found = made.prices
             joules, counted_rounds = None, 0
             if not air:
                 joules, counted_rounds = float(found.joules.mean()), len(found)
             elif (number := self._air_rounds(config)) > 0:
-                own = priced(config, number, self.given).prices
+                own = priced(config, number, self.given, like=made.planned).prices
                 joules, counted_rounds = float(own.joules.mean()), len(own)
         except ConfigError as error:
             return Option(title, settings, reason=str(error)), None

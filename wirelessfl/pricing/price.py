@@ -109,6 +109,7 @@ def priced(
     *,
     joules: bool = True,
     log: Log | None = None,
+    like: Planned | None = None,
 ) -> Priced:
     """Price a run, and keep what determines its state; arguments and errors as in ``price``.
 
@@ -118,6 +119,7 @@ def priced(
         given: Python objects that replace settings.
         joules: whether to compute the energy.
         log: takes the plan of each round.
+        like: what plans settings that have the same model; None to build the model.
     """
     rounds = check_priceable(config, rounds, joules)
     rows: list[dict[str, Any]] = []
@@ -138,7 +140,7 @@ def priced(
         simulation.training.log = log
         return schedule
 
-    simulation = simulated(config, given, rounds, report, joules=joules, prepare=prepare)
+    simulation = simulated(config, given, rounds, report, joules=joules, prepare=prepare, like=like)
     training, regime, planned = simulation.training, simulation.regime, simulation.planned
     seconds = np.array(training.node_seconds).reshape(-1, planned.planner.network.cells)
     ended = None if isinstance(regime, UntrainedCells) else regime.ended
@@ -173,6 +175,7 @@ def simulated(
     *,
     joules: bool = True,
     prepare: Callable[[Simulation, Scheduler], Scheduler] | None = None,
+    like: Planned | None = None,
 ) -> Simulation:
     """Simulate the rounds of a run.
 
@@ -183,11 +186,12 @@ def simulated(
         report: called after each round.
         joules: whether energy is counted.
         prepare: called before the first round; returns the schedule to use.
+        like: what plans settings that have the same model; None to build the model.
     """
     if given.network is not None:
         guard(type(given.network.fading), Fading)
     with seeded_generators(Stream(config.run.seed, ("users' code",))):
-        planned = plan_without_data(config, given)
+        planned = plan_without_data(config, given, like)
         settings = planned.planner.settings
         training = UntrainedRounds(_server(config, planned), settings, joules=joules)
         clock = Clock()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -173,9 +174,14 @@ class RecordedRounds:
         if np.array_equal(network.path_gain_db, self.network.path_gain_db):
             return self.gain
         amplitude = (10 ** (network.path_gain_db / 20)).astype(np.float32)
-        h = self.h * amplitude[self.clients, None]
-        real, imag = h.real.astype(np.float64), h.imag.astype(np.float64)
-        return np.asarray((real**2 + imag**2).sum(axis=-1))
+        parts = (self._parts * amplitude[self.clients]).astype(np.float64)
+        parts *= parts
+        return np.asarray(parts.sum(0))
+
+    @cached_property
+    def _parts(self) -> np.ndarray:
+        """Real and imaginary parts of the channels, [2 x antennas, rows]."""
+        return np.ascontiguousarray(self.h.view(np.float32).T)
 
     def noise_rises(self, network: Network) -> FloatArray | None:
         """Noise rises [blocks of all rounds x cells] of a network; None without interference."""

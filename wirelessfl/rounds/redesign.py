@@ -61,7 +61,8 @@ class Cost:
     Args:
         seconds: duration.
         joules: energy, mean over all clients of the network.
-        largest: m, largest submodel of a cell relative to equal ones; 1 for full models.
+        largest: m, largest submodel of a cell relative to equal ones, or mean of 1/width where each
+            client has a width; 1 for full models.
     """
 
     seconds: float

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from channels.arrays import FloatArray, IntArray
+from wirelessfl.algorithms.narrow import reciprocal_width
 from wirelessfl.errors import ConfigError
 from wirelessfl.guard import calling, title_of, wrong_result
 from wirelessfl.rounds.planner import Planner
 from wirelessfl.rounds.redesign import Cost, Decision, Redesign, RoundSettings, Row, SoFar
 from wirelessfl.rounds.training import RoundTraining
-from wirelessfl.submodels import Submodels
+from wirelessfl.submodels import largest_part
 from wirelessfl.training.shards import Shards
 from wirelessfl.wording import shown
 
@@ -139,19 +140,13 @@ def _cost(planner: Planner) -> Cost:
     return Cost(
         seconds=float(np.mean([plan.price.seconds.max() for plan in plans])),
         joules=float(np.mean([plan.price.joules for plan in plans])),
-        largest=float(np.mean([_largest(plan.submodels) for plan in plans])),
+        largest=max(
+            float(np.mean([largest_part(plan.submodels) for plan in plans])),
+            reciprocal_width(planner.algorithm, planner.network.clients),
+        ),
     )
 
 
 def _equal(clients: IntArray, samples: int | None) -> FloatArray:
     """Losses of 0: costs are estimated without a model."""
     return np.zeros(len(clients))
-
-
-def _largest(submodels: Submodels) -> float:
-    """m = max_j p_j N: the largest share of the partitioned layer, relative to equal shares."""
-    if submodels.neurons is None or not submodels.layers:
-        return 1.0
-    widest = max(range(len(submodels.layers)), key=lambda i: submodels.layers[i].width)
-    sizes = [len(numbers[widest]) for numbers in submodels.neurons]
-    return max(sizes) * len(sizes) / submodels.layers[widest].width

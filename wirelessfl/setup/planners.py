@@ -60,11 +60,13 @@ class Planned:
         planner: plans rounds.
         model: the model.
         groups: groups of clients that attend different sessions; None without groups.
+        structure: the model's partition and neurons, found on demand.
     """
 
     planner: Planner
     model: UntrainedModel
     groups: LabelGroups | None
+    structure: Structure
 
 
 def data_facts(settings: DataSection) -> Dataset:
@@ -107,7 +109,9 @@ def untrained_model(config: Config, given: GivenObjects, stream: Stream) -> Untr
     return UntrainedModel(module, objective, data, cost)
 
 
-def plan_without_data(config: Config, given: GivenObjects = NOTHING) -> Planned:
+def plan_without_data(
+    config: Config, given: GivenObjects = NOTHING, like: Planned | None = None
+) -> Planned:
     """Build what plans a run in rounds, without data, split and executor.
 
     Weights of means by numbers of samples are not known: clients have equal weights.
@@ -115,6 +119,7 @@ def plan_without_data(config: Config, given: GivenObjects = NOTHING) -> Planned:
     Args:
         config: the settings, resolved, with the given objects marked.
         given: Python objects that replace settings.
+        like: what was built with settings that have the same model; None to build it.
 
     Raises:
         ConfigError: settings conflict.
@@ -122,13 +127,13 @@ def plan_without_data(config: Config, given: GivenObjects = NOTHING) -> Planned:
     """
     stream = Stream(config.run.seed)
     network = given.network or build_network(config.network, stream, config.choices)
-    model = untrained_model(config, given, stream)
+    model = untrained_model(config, given, stream) if like is None else like.model
     presence = config.choices.presence
     groups = None if presence is None else presence.groups(model.data.classes, network.cell_of)
-    structure = Structure(model, config.choices.model.layers)
+    structure = Structure(model, config.choices.model.layers) if like is None else like.structure
     steps = _steps_without_training(config, given, network, stream)
     planner = make_planner(config, network, structure, model.step_cost, None, steps)
-    return Planned(planner, model, groups)
+    return Planned(planner, model, groups, structure)
 
 
 def _steps_without_training(

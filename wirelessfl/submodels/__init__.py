@@ -1,6 +1,12 @@
 """Submodels: flat parameters, neurons, partitions, masks, extraction and merging by coverage."""
 
-from wirelessfl.submodels.budgets import Budget, Levels, dealt_capacities, levels_of
+from wirelessfl.submodels.budgets import (
+    Budget,
+    Levels,
+    dealt_capacities,
+    levels_of,
+    mean_reciprocal,
+)
 from wirelessfl.submodels.client_submodels import ClientSubmodels
 from wirelessfl.submodels.extract import Submodels, extract, extract_neurons
 from wirelessfl.submodels.flat import ParamSpec
@@ -15,6 +21,7 @@ from wirelessfl.submodels.neurons import NeuronMap, Neurons, Slot
 from wirelessfl.submodels.partition import Partition, make_partition
 from wirelessfl.submodels.picture import draw_masks
 from wirelessfl.submodels.removable import find_neurons
+from wirelessfl.submodels.sizes import largest_part, sizes_of
 from wirelessfl.submodels.weight_coverage import check_weight_coverage, weight_coverage_bound
 
 __all__ = [
@@ -38,7 +45,10 @@ __all__ = [
     "extract",
     "extract_neurons",
     "find_neurons",
+    "largest_part",
     "levels_of",
     "make_partition",
+    "mean_reciprocal",
+    "sizes_of",
     "weight_coverage_bound",
 ]

@@ -154,6 +154,19 @@ def dealt_capacities(
     return np.array(capacities, dtype=np.float64).take(dealt if who is None else dealt[who])
 
 
+def mean_reciprocal(widths: Sequence[float], clients: int) -> float:
+    """Mean of 1/width over the clients, if each width is assigned to an equal number of them.
+
+    It is 1 for full models, and for widths of the same mean it is least if all are equal.
+
+    Args:
+        widths: width ratios in (0, 1], as ``capacities`` of ``dealt_capacities``.
+        clients: number of clients, >= 1.
+    """
+    counts = np.bincount(np.arange(clients) % len(widths), minlength=len(widths))
+    return float((counts / np.asarray(widths, dtype=np.float64)).sum() / clients)
+
+
 @lru_cache(maxsize=8)  # called in every round
 def _dealt(capacities: int, clients: int, stream: Stream) -> NDArray[np.integer[Any]]:
     """Index of each client's capacity, [clients]."""

@@ -58,6 +58,20 @@ def least_joules(network, sizes, local, ends, offsets=(0.0, 0.0)):
     return found.objective.sum(-1)
 
 
+def besides(others, sizes, edge):
+    """Seconds of a global round besides its local phases: of exchanges, and of E downloads.
+
+    Args:
+        others: ``extra_seconds``, ``start_seconds`` and those per unit, [draws, cells].
+    """
+    extra, start = (
+        np.asarray(others.get(f"{name}_seconds", 0.0))
+        + np.asarray(sizes) * np.asarray(others.get(f"{name}_seconds_per_unit", 0.0))
+        for name in ("extra", "start")
+    )
+    return extra + edge * start
+
+
 def splits(total, cells, cap=None):
     """All sizes with a sum."""
     most = total if cap is None else cap

@@ -8,6 +8,7 @@ import pytest
 import solvers
 from solvers import Status, optimize_masks_and_bands, optimize_masks_and_energy, optimize_rounds
 from tests.solvers.training_rounds.networks import (
+    besides,
     best_weighted,
     drawn,
     least_joules,
@@ -19,6 +20,14 @@ from tests.solvers.training_rounds.networks import (
 
 LOCAL, EDGE = [1, 2, 4], [1, 2, 3]
 GRID = {"local_steps": LOCAL, "edge_rounds": EDGE}
+LINKS = {
+    "extra_seconds": [[0.05, 0.2, 0.1], [0.0, 0.1, 0.3]],
+    "extra_seconds_per_unit": [0.02, 0.0, 0.05],
+    "start_seconds": [[0.02, 0.01, 0.0], [0.03, 0.01, 0.04]],
+    "start_seconds_per_unit": [[0.03, 0.05, 0.01], [0.01, 0.04, 0.02]],
+}
+"""Backhaul and downloads of three cells in two draws."""
+TWO = {name: np.array(values)[..., :2] for name, values in LINKS.items()}
 
 
 def assert_proven(solution, least):
@@ -33,17 +42,19 @@ def points(local=LOCAL, edge=EDGE):
     return itertools.product(enumerate(local), enumerate(edge))
 
 
-@pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize("extra", [0.0, [[0.05, 0.4, 0.1]]])
-def test_seconds_agree_with_enumeration(seed, extra):
-    network = drawn(seed, draws=3, cells=3)
-    found = optimize_rounds(rounds(LOCAL, EDGE), **network, total=5, extra_seconds=extra, **GRID)
+@pytest.mark.parametrize(
+    ("seed", "others"),
+    [(0, {}), (1, {"extra_seconds": [[0.05, 0.4, 0.1]]}), (2, LINKS)],
+)
+def test_seconds_agree_with_enumeration(seed, others):
+    network = drawn(seed, cells=3)
+    found = optimize_rounds(rounds(LOCAL, EDGE), **network, total=5, **others, **GRID)
     costs = {}
     for local in LOCAL:
         for sizes in splits(5, 3):
             phases = least_seconds(network, sizes, local)
             for edge in EDGE:
-                ends = (edge * phases + np.asarray(extra)).max(-1)
+                ends = (edge * phases + besides(others, sizes, edge)).max(-1)
                 costs[local, edge, sizes] = rounds([local], [edge])[0, 0] * ends.mean()
     best = min(costs, key=costs.get)
     assert_proven(found, costs[best])
@@ -58,43 +69,46 @@ def test_seconds_agree_with_enumeration(seed, extra):
 
 
 @pytest.mark.parametrize(
-    ("seed", "extra", "weights"),
+    ("seed", "others", "weights"),
     [
-        (0, 0.0, (1.0, 20.0)),
-        (1, [[0.2, 0.5], [0.1, 0.0]], (1.0, 20.0)),
-        (2, [[0.2, 0.5]], (0.5, 1.0)),
+        (0, {}, (1.0, 20.0)),
+        (1, {"extra_seconds": [[0.2, 0.5], [0.1, 0.0]]}, (1.0, 20.0)),
+        (2, TWO, (0.5, 1.0)),
     ],
 )
-def test_weighted_sums_agree_with_enumeration(seed, extra, weights):
+def test_weighted_sums_agree_with_enumeration(seed, others, weights):
     network, local, edge = drawn(seed), [1, 3], [2]
     found = optimize_rounds(
         rounds(local, edge), **network, total=3, local_steps=local, edge_rounds=edge,
-        extra_seconds=extra, weights=weights,
+        weights=weights, **others,
     )  # fmt: skip
-    each = np.broadcast_to(extra, (2, 2))
+
+    def lost(sizes, edge):
+        return np.broadcast_to(besides(others, sizes, edge), (2, 2))
+
     least = min(
-        rounds([h], [e])[0, 0] * best_weighted(network, sizes, h, e, each, weights)
+        rounds([h], [e])[0, 0] * best_weighted(network, sizes, h, e, lost(sizes, e), weights)
         for h in local for e in edge for sizes in splits(3, 2)
     )  # fmt: skip
     assert_proven(found, least)
 
 
-@pytest.mark.parametrize("seed", range(1))
-@pytest.mark.parametrize("extra", [0.0, [[0.05, 0.2, 0.1], [0.0, 0.1, 0.3]]])
-def test_joules_by_a_deadline_agree_with_enumeration(seed, extra):
-    network, total = drawn(seed, cells=3), 4
+@pytest.mark.parametrize("others", [{}, {"extra_seconds": LINKS["extra_seconds"]}, LINKS])
+def test_joules_by_a_deadline_agree_with_enumeration(others):
+    network, total = drawn(0, cells=3), 4
     fastest = optimize_rounds(
-        rounds(LOCAL, EDGE), **network, total=total, extra_seconds=extra, **GRID
+        rounds(LOCAL, EDGE), **network, total=total, **others, **GRID
     ).objective
     found = optimize_rounds(
-        rounds(LOCAL, EDGE), **network, total=total, extra_seconds=extra, **GRID,
+        rounds(LOCAL, EDGE), **network, total=total, **others, **GRID,
         weights=(0.0, 1.0), max_seconds=3 * fastest,
     )  # fmt: skip
     least = np.inf
     for local, edge in itertools.product(LOCAL, EDGE):
         reached = rounds([local], [edge])[0, 0]
-        ends = (3 * fastest / reached - np.broadcast_to(extra, (2, 3))) / edge
         for sizes in splits(total, 3):
+            lost = np.broadcast_to(besides(others, sizes, edge), (2, 3))
+            ends = (3 * fastest / reached - lost) / edge
             if (ends >= least_seconds(network, sizes, local)).all():
                 joules = edge * least_joules(network, sizes, local, ends).mean()
                 least = min(least, reached * joules)
@@ -223,13 +237,14 @@ def test_fixed_masks_and_whole_models():
     network = drawn(12, cells=3)
     reached = rounds(LOCAL, EDGE)
     for goal in ({}, {"weights": (1.0, 5.0)}, {"weights": (0.0, 1.0), "max_seconds": 1e3}):
-        fixed = optimize_rounds(reached, **network, total=6, cap=2, lower=2, **goal, **GRID)
-        double = {name: 2 * network[name] for name in ("bits_per_unit", "cycles_per_unit")}
-        whole = optimize_rounds(reached, **(network | double), total=None, **goal, **GRID)
+        given = network | LINKS
+        fixed = optimize_rounds(reached, **given, total=6, cap=2, lower=2, **goal, **GRID)
+        double = {name: 2 * np.array(given[name]) for name in given if name.endswith("_per_unit")}
+        whole = optimize_rounds(reached, **(given | double), total=None, **goal, **GRID)
         assert fixed.objective == pytest.approx(whole.objective, rel=1e-6)
         assert fixed.value.sizes.tolist() == [2, 2, 2]
         assert whole.value.sizes.tolist() == [1, 1, 1]
-        best = optimize_rounds(reached, **network, total=6, **goal, **GRID)
+        best = optimize_rounds(reached, **given, total=6, **goal, **GRID)
         assert best.objective <= fixed.objective * (1 + 1e-4)
 
 
@@ -242,6 +257,10 @@ def test_random_instances_are_proven(seed):
     number = len(network["bandwidth_hz"])
     extra = random.uniform(0, 0.2, number) if seed % 2 else 0.1
     given = network | {"total": 20 * number, "extra_seconds": extra}
+    if seed:
+        given["start_seconds_per_unit"] = random.uniform(0, 1e-2, number)
+    if seed == 2:
+        given |= {"start_seconds": 0.1, "extra_seconds_per_unit": random.uniform(0, 2e-2, number)}
     grid = {"local_steps": local, "edge_rounds": edge}
     fast = optimize_rounds(rounds(local, edge), **given, **grid)
     weight = 10 ** random.uniform(-2, 3)
@@ -262,10 +281,9 @@ def test_random_instances_are_proven(seed):
 
 def test_the_plan_delivers_what_it_promises():
     """Bands, ends, powers and clocks keep their limits, and have the seconds and joules."""
-    network, total, weights = drawn(13, draws=3, cells=3) | {"lower": 1}, 9, (1.0, 30.0)
-    extra = np.array([0.1, 0.3, 0.0])
+    network, total, weights = drawn(13, cells=3) | {"lower": 1}, 9, (1.0, 30.0)
     found = optimize_rounds(
-        rounds(LOCAL, EDGE), **network, total=total, weights=weights, extra_seconds=extra, **GRID
+        rounds(LOCAL, EDGE), **network, total=total, weights=weights, **LINKS, **GRID
     )
     plan = found.value
     bits, cycles = loads(network, plan.sizes, plan.local_steps)
@@ -277,7 +295,8 @@ def test_the_plan_delivers_what_it_promises():
     assert (band.sum(-1) <= network["bandwidth_hz"] * (1 + 1e-9)).all()
     assert (plan.power_watts <= network["max_power_watts"] * (1 + 1e-12)).all()
     assert (plan.cpu_hz <= network["max_cpu_hz"] * (1 + 1e-12)).all()
-    seconds = (plan.edge_rounds * plan.phase_seconds + extra).max(-1)
+    lost = besides(LINKS, plan.sizes, plan.edge_rounds)
+    seconds = (plan.edge_rounds * plan.phase_seconds + lost).max(-1)
     np.testing.assert_allclose(plan.seconds, seconds, rtol=1e-9)
     energy = network["kappa"] * cycles * plan.cpu_hz**2 + plan.power_watts * plan.upload_seconds
     np.testing.assert_allclose(plan.joules, plan.edge_rounds * energy.sum((-1, -2)), rtol=1e-9)
@@ -316,7 +335,7 @@ def test_a_geometric_program_bounds_real_local_steps(weights):
     network, local = drawn(16, draws=1, cells=1), np.arange(1, 31)
     found = optimize_rounds(
         rounds(local, [1]), **network, total=None, local_steps=local, edge_rounds=[1],
-        weights=weights,
+        weights=weights, start_seconds_per_unit=0.05, extra_seconds_per_unit=0.1,
     )  # fmt: skip
     nodes, means = np.polynomial.legendre.leggauss(14)
     band, seconds, speed = (cvxpy.Variable(2, pos=True) for _ in range(3))  # MHz, s, GHz
@@ -332,7 +351,7 @@ def test_a_geometric_program_bounds_real_local_steps(weights):
         spent += sent + network["kappa"] * 1e27 * cycles * steps * speed[i] ** 2
         limits += [
             sent <= network["max_power_watts"][0, i] * seconds[i],
-            cycles * steps / speed[i] + seconds[i] <= end,
+            0.15 + cycles * steps / speed[i] + seconds[i] <= end,
             speed[i] <= network["max_cpu_hz"][0, i] / 1e9,
         ]
     reached = 60 / steps + 10 + 2.0 * steps + 3.0
@@ -417,7 +436,7 @@ def test_nothing_to_do_costs_nothing():
 
 @pytest.mark.parametrize("bands", ["optimal", "equal"])
 def test_an_evaluation_agrees_with_the_design(bands):
-    network, weights = drawn(21, draws=3), (1.0, 10.0)
+    network, weights = drawn(21) | TWO, (1.0, 10.0)
     found = optimize_rounds(
         rounds(LOCAL, EDGE), **network, total=6, weights=weights, bands=bands, **GRID
     )

@@ -9,7 +9,7 @@ import pytest
 import wirelessfl
 from wirelessfl import ClosedLoop, Pilot, RoundSettings, fit_rounds
 from wirelessfl.cli import main
-from wirelessfl.codesign.closed_loop import Grid
+from wirelessfl.codesign.grid_costs import Grid
 from wirelessfl.errors import ConfigError
 from wirelessfl.rounds.redesign import Cost, Decision, SoFar
 
@@ -80,10 +80,11 @@ def test_decisions_minimise_the_remaining_cost(curve, price, objective):
     reached = run.rows[-1]["validation_accuracy"]
     assert 0.5 < reached < 0.8
     found = loop_of(curve, price=price, objective=objective, learn="none").decide(run)
+    share = 1 - curve.rounds(reached, 4, 2) / curve.rounds(0.8, 4, 2)
     scores = {}
     for steps in STEPS:
         for edges in EDGES:
-            left = curve.rounds(0.8, steps, edges) - curve.rounds(reached, steps, edges)
+            left = share * curve.rounds(0.8, steps, edges)
             seconds = price[0] + price[1] * steps * edges
             scores[steps, edges] = left * (objective[0] * seconds + objective[1] * 2 * seconds)
     best = min(scores, key=scores.get)
@@ -91,7 +92,7 @@ def test_decisions_minimise_the_remaining_cost(curve, price, objective):
         best = (4, 2)
     assert (found.settings.local_steps, found.settings.edge_rounds) == best
     seconds = price[0] + price[1] * best[0] * best[1]
-    left = curve.rounds(0.8, *best) - curve.rounds(reached, *best)
+    left = share * curve.rounds(0.8, *best)
     expected = {"rounds": left, "seconds": left * seconds, "joules": 2 * left * seconds}
     assert found.expected == pytest.approx(expected)
 
@@ -151,15 +152,17 @@ def test_factors_are_those_of_the_gaussian_process(curve, learn):
         np.log(6 / (rounds(scores[6], 4, 2) - rounds(0.1, 4, 2))),
         np.log(12 / (rounds(scores[18], 16, 1) - rounds(scores[6], 16, 1))),
     ]
-    a = covariance(places[0], places[0]) + 0.25 / 6
+    shares = [6 / curve.rounds(0.8, 4, 2), 12 / curve.rounds(0.8, 16, 1)]
+    noise = [0.25 / n + 0.04 * (1 / f - 1) for n, f in zip((6, 12), shares, strict=True)]
+    a = covariance(places[0], places[0]) + noise[0]
     b = covariance(places[0], places[1])
-    d = covariance(places[1], places[1]) + 0.25 / 12
+    d = covariance(places[1], places[1]) + noise[1]
     weights = np.array([d * ratios[0] - b * ratios[1], a * ratios[1] - b * ratios[0]])
     weights /= a * d - b * b
     point = np.array([[1.0, 2.0, 6.0, 1.0, 0.0]])
     here = np.log([1, 2])
     expected = np.exp(sum(w * covariance(here, p) for w, p in zip(weights, places, strict=True)))
-    found = loop._factor([*loop._segments(run)], point, 0.1)
+    found, _ = loop._factors(loop._segments(run), 0.1, point, point[0])
     assert found == pytest.approx([expected])
 
 
@@ -168,7 +171,7 @@ def test_segments_are_parts_with_equal_settings(curve):
     bands = replace(other, uplink={"allocation": "optimal"})
     scores = np.linspace(0.1, 0.7, 9)
     run = so_far([(0, first), (2, first), (4, other), (6, bands)], 8, scores)
-    parts = [*loop_of(curve)._segments(run)]
+    parts = loop_of(curve)._segments(run)
     assert [part.rounds.tolist() for part in parts] == [[0, 1, 2, 3, 4], [4, 5, 6, 7, 8]]
     assert [part.settings[:2].tolist() for part in parts] == [[4, 2], [16, 1]]
     assert [part.reached for part in parts] == [scores[0], scores[4]]
@@ -249,6 +252,55 @@ def test_a_design_gives_its_loop(config, toy, curve):
     assert {"name": "ofdma", "allocation": "optimal"} in loop.uplinks
     result = wirelessfl.run(found.config, data=toy, redesign=loop)
     assert result.config.given.redesign == loop.title
+
+
+def test_the_loop_of_a_design_with_bands_powers_and_clocks_is_trained(config, toy, curve):
+    """OFDMA with the least seconds: no other bands are sooner, and their settings conflict."""
+    base = config("hfedavg", validation_fraction=0.2)
+    found = wirelessfl.design(
+        base, data=toy, target=0.8, curve=curve, uplinks=["ofdma"], local_steps=STEPS, draws=2
+    ).value
+    assert found.choice.way.saves
+    loop = found.closed_loop(1)
+    assert loop.uplinks == ({},)
+    flags = found.config.given_tables()
+    flags["training"] = dict(flags["training"]) | {"rounds": 2}
+    assert len(wirelessfl.run(flags, data=toy, redesign=loop).rows) > 1
+
+
+@pytest.mark.parametrize("learn", ["none", "common", "local"])
+def test_a_run_as_predicted_stays_where_the_design_has_put_it(curve, learn):
+    """The share of rounds that remains is common: it does not change what is the soonest."""
+    price = (1.0, 0.1)
+    whole = {
+        (h, e): curve.rounds(0.8, h, e) * (price[0] + price[1] * h * e)
+        for h in STEPS
+        for e in EDGES
+    }
+    start = RoundSettings(*min(whole, key=whole.get))
+    for rounds in (2, 6, 10):
+        scores = accuracy(range(rounds + 1), start.local_steps, start.edge_rounds)
+        run = so_far([(0, start)], rounds, scores)
+        found = loop_of(curve, price=price, learn=learn, least_gain=0.0).decide(run)
+        assert found.settings == start
+
+
+def test_errors_of_savings_are_those_of_the_gaussian_process(curve):
+    """Variance of the difference of two factors given a third: by the inverse of all covariances.
+
+    The posterior precision of two values is their block of the inverse covariance.
+    """
+    loop = loop_of(curve)
+    run = so_far([(0, RoundSettings(4, 2))], 6, accuracy(range(7), 4, 2))
+    places = np.array([[16.0, 2.0, 6, 1, 0], [1.0, 2.0, 6, 1, 0], [4.0, 2.0, 6, 1, 0]])
+    distance = np.log(places[:, None, 0] / places[None, :, 0])
+    every = loop.error**2 * (0.5 + 0.5 * np.exp(-(distance**2) / 2))
+    every[2, 2] += 0.25 / 6 + 0.04 * (curve.rounds(0.8, 4, 2) / 6 - 1)
+    posterior = np.linalg.inv(np.linalg.inv(every)[:2, :2])
+    wanted = np.sqrt(posterior[0, 0] + posterior[1, 1] - 2 * posterior[0, 1])
+    _, error = loop._factors(loop._segments(run), 0.1, places, places[1])
+    assert error[0] == pytest.approx(wanted)
+    assert error[1] == 0
 
 
 @pytest.mark.parametrize(

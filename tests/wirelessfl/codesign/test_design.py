@@ -1,6 +1,7 @@
 """Designs: the best of all candidates, their bound, and their configuration."""
 
 import itertools
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -48,18 +49,17 @@ def test_the_soonest_design_is_that_of_an_enumeration(further):
     settings = config("hfedavg", **further)
     solution = design(settings, target=0.5, curve=curve, **FEW)
     seconds = {
-        key: curve.rounds(0.5, *key[1:]) * cost[0]
+        key: np.ceil(curve.rounds(0.5, *key[1:])) * cost[0]
         for key, cost in enumerated("hfedavg", UPLINKS, **further).items()
     }
     found, best = solution.value, min(seconds, key=seconds.get)
     assert (found.choice.local_steps, found.choice.edge_rounds) == best[1:]
     assert solution.objective == pytest.approx(seconds[best], rel=1e-6)
     assert solution.bound <= solution.objective * (1 + 1e-12)
-    assert (solution.status is Status.OPTIMAL) == (not further)
+    assert solution.status is Status.OPTIMAL
     alone = design(settings, target=0.5, curve=curve, uplinks=["ofdma"], **FEW)
     assert solution.bound <= alone.bound <= alone.objective
-    # Downloads are not in the problem with the bound.
-    assert (alone.status is Status.OPTIMAL) == (not further)
+    assert alone.status is Status.OPTIMAL
     steps, edges, heat = found.reports.heat
     for h, e in GRID:
         least = min(value for key, value in seconds.items() if key[1:] == (h, e))
@@ -72,7 +72,7 @@ def test_the_cheapest_design_is_that_of_an_enumeration():
     uplinks = UPLINKS | {"weighted": {"uplink": "ofdma", "energy_weight": 30.0 / 4}}
     solution = design(config("hfedavg"), target=0.5, objective=weights, curve=curve, **FEW)
     score = {
-        key: curve.rounds(0.5, *key[1:]) * np.dot(weights, cost)
+        key: np.ceil(curve.rounds(0.5, *key[1:])) * np.dot(weights, cost)
         for key, cost in enumerated("hfedavg", uplinks).items()
     }
     found, best = solution.value, min(score, key=score.get)
@@ -97,6 +97,7 @@ def test_masks_are_chosen_with_a_bound():
     """At least as good as all splits of the neurons, if these take the best bands."""
     curve = Known(mask=0.5)
     flags = {"cycles_per_step": 1e8, "size_cap": 1.75, "mask_sizes": "optimized"}
+    flags |= {"backhaul_mbps": 5.0, "downlink_mbps": 1.0}  # both in proportion to the masks
     solution = design(config(**flags), target=0.5, curve=curve, **FEW)
     del flags["mask_sizes"], flags["size_cap"]
     splits = [(k / 8, 1 - k / 8) for k in range(1, 8)]
@@ -111,7 +112,7 @@ def test_masks_are_chosen_with_a_bound():
                 edge_rounds=e,
             )
         )[0]
-        * curve.rounds(0.5, h, e, largest=2 * max(split))
+        * np.ceil(curve.rounds(0.5, h, e, largest=2 * max(split)))
         for split, h, e in [(split, *point) for split in splits for point in GRID]
     }
     assert solution.objective <= min(found.values()) * (1 + 1e-9)
@@ -129,7 +130,7 @@ def test_predictions_are_costs_of_other_draws():
     found = design(config("hfedavg"), target=0.5, curve=curve, **FEW).value
     run = found.config
     seconds, joules = costs(run, "design evaluation", 4 * FEW["draws"])
-    rounds = curve.rounds(0.5, run.training.local_steps, run.training.edge_rounds)
+    rounds = np.ceil(curve.rounds(0.5, run.training.local_steps, run.training.edge_rounds))
     assert found.predicted.rounds.value == pytest.approx(rounds)
     assert found.predicted.seconds.value == pytest.approx(rounds * seconds, rel=1e-9)
     assert found.predicted.joules.value == pytest.approx(rounds * joules, rel=1e-9)
@@ -150,9 +151,9 @@ def test_predictions_have_intervals_if_the_curve_has(bootstrap):
     found = design(config("hfedavg"), target=0.8, curve=curve, **FEW).value
     low, value, high = (getattr(found.predicted.rounds, end) for end in ("low", "value", "high"))
     where = found.config.training.local_steps, found.config.training.edge_rounds
-    assert value == pytest.approx(float(curve.rounds(0.8, *where)))
+    assert value == math.ceil(curve.rounds(0.8, *where))
     if bootstrap:
-        assert (low, high) == curve.interval(0.8, *where)
+        assert (low, high) == tuple(np.ceil(curve.interval(0.8, *where)))
         assert low < high
     else:
         assert low == value == high
@@ -182,7 +183,7 @@ def test_the_most_accuracy_within_seconds_is_that_of_an_enumeration():
     curve = Known()
     solution = design(config("hfedavg"), max_seconds=0.5, curve=curve, **FEW)
     score = {
-        key: curve.accuracy(0.5 / cost[0], *key[1:])
+        key: curve.accuracy(np.floor(0.5 / cost[0]), *key[1:])
         for key, cost in enumerated("hfedavg", UPLINKS).items()
     }
     best = max(score, key=score.get)
@@ -192,6 +193,37 @@ def test_the_most_accuracy_within_seconds_is_that_of_an_enumeration():
     assert found.config.training.max_seconds == 0.5
     assert found.config.evaluation.target is None
     assert "accuracy" in found.table()
+
+
+def test_designs_that_all_reach_the_highest_accuracy_differ_in_what_they_need_for_it():
+    curve = Known(targets=(0.1, 0.2))
+    settings = config("hfedavg")
+    found = design(settings, max_seconds=2.0, curve=curve, **FEW).value
+    seconds = {
+        key: np.ceil(curve.rounds(0.2, *key[1:])) * cost[0]
+        for key, cost in enumerated("hfedavg", {n: UPLINKS[n] for n in [*UPLINKS][:2]}).items()
+    }
+    assert max(seconds.values()) < 2.0
+    slots = design(settings, max_seconds=2.0, curve=curve, uplinks=["tdma"], **FEW).value
+    for each in (found, slots):
+        assert each.predicted.seconds.value == 2.0
+        assert "0.2 is the highest accuracy of the learning curve" in each.table()
+    chosen = slots.choice
+    assert chosen.tie == pytest.approx(min(seconds.values()) / 2.0, rel=1e-9)
+    assert found.choice.tie <= chosen.tie
+
+
+@pytest.mark.parametrize("every", [1, 4])
+def test_rounds_are_whole_and_evaluated(every):
+    """The bound is that of the rounds after which the run can end."""
+    curve, settings = Known(), config("hfedavg", eval_every=every)
+    solution = design(settings, target=0.5, curve=curve, uplinks="ofdma", **FEW)
+    choice = solution.value.choice
+    needed = curve.rounds(0.5, choice.local_steps, choice.edge_rounds)
+    assert choice.rounds == solution.value.predicted.rounds.value == every * -(-needed // every)
+    assert choice.rounds > needed
+    assert solution.objective == pytest.approx(choice.rounds * choice.seconds, rel=1e-12)
+    assert solution.status is Status.OPTIMAL
 
 
 def test_both_limits_are_kept():
@@ -244,7 +276,7 @@ def test_the_better_algorithm_and_number_of_clients_are_chosen():
         ({}, {"max_seconds": -1.0}, "max_seconds is -1"),
         ({}, {"target": 0.5, "local_steps": [0]}, "local_steps is"),
         ({}, {"target": 0.5, "clients": [9]}, "the network has 4 clients"),
-        ({}, {"target": 0.5, "among": ["fedbuff"]}, "no common rounds"),
+        ({}, {"target": 0.5, "among": ["fedbuff"]}, "no rounds of H local steps"),
         ({}, {"target": 0.5, "among": ["hfedavg", "hist"]}, "one for each"),
         ({}, {"target": 0.5, "uplinks": ["fixed"]}, "not one that a design chooses"),
         ({}, {"target": 0.5, "air_snr_db": [5.0]}, "no effect without uplink 'aircomp'"),
@@ -267,7 +299,7 @@ def test_wrong_arguments_are_refused_in_one_line(flags, arguments, message):
 
 
 def test_runs_without_rounds_are_refused():
-    with pytest.raises(ConfigError, match="no common rounds"):
+    with pytest.raises(ConfigError, match="known without training"):
         wirelessfl.design(Config.from_flags("fedast"), target=0.5)
 
 

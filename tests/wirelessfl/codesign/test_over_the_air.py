@@ -48,7 +48,7 @@ def test_the_soonest_is_that_of_an_enumeration(curve, name):
     uplinks = {"aircomp": AIR, "tdma": {"uplink": "tdma"}, "ready": {"order": "ready"}}
     noise = {"aircomp": 0.1}  # 10 dB
     found = {
-        (uplink, h, e): curve.rounds(0.5, h, e, noise=noise.get(uplink, 0.0))
+        (uplink, h, e): np.ceil(curve.rounds(0.5, h, e, noise=noise.get(uplink, 0.0)))
         * seconds(h, e, **settings)
         for uplink, settings in uplinks.items()
         for h, e in itertools.product(FEW["local_steps"], FEW["edge_rounds"])
@@ -63,7 +63,7 @@ def test_the_soonest_is_that_of_an_enumeration(curve, name):
     assert made.choice.way.name == made.config.uplink["name"] == name
     assert solution.status is Status.FEASIBLE
     assert ("of the settings" in solution.message) == (name == "aircomp")
-    rounds = curve.rounds(0.5, *best[1:], noise=noise.get(name, 0.0))
+    rounds = np.ceil(curve.rounds(0.5, *best[1:], noise=noise.get(name, 0.0)))
     assert made.predicted.rounds.value == pytest.approx(rounds)
     if name == "aircomp":
         assert made.config.uplink["convention"] == "physical"

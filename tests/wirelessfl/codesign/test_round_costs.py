@@ -7,6 +7,7 @@ import pytest
 
 import wirelessfl
 from channels.streams import Stream
+from solvers import OverTheAir
 from tests.wirelessfl.codesign.known import config
 from wirelessfl.codesign.masks import fixed_shares, with_shares
 from wirelessfl.codesign.round_costs import RoundCosts
@@ -37,6 +38,27 @@ def test_costs_are_those_of_the_plans(uplink, further):
         assert found.seconds[number, h, e] == pytest.approx(price.seconds.max(), rel=1e-12)
         assert found.joules[number, h, e] == pytest.approx(price.joules, rel=1e-12)
     assert (found.largest == 1).all()
+
+
+@pytest.mark.parametrize("threshold", [0.0, 0.5])
+def test_beamformers_are_found_once_for_each_draw(threshold, monkeypatch):
+    """Also where rounds are planned one by one, for all H and E, and with other masks."""
+    settings = config("hist", uplink="aircomp", threshold=threshold, antennas=2, coherence="round")
+    planner = plan_without_data(settings).planner
+    found, original = [], OverTheAir._beamformers
+
+    def counted(access, draw, scales):
+        found.append(len(draw.h))
+        return original(access, draw, scales)
+
+    monkeypatch.setattr(OverTheAir, "_beamformers", counted)
+    costs = RoundCosts(planner, 2)
+    first = costs.of(planner.links.uplink, [1, 6], [1, 3])
+    same = costs.of(planner.links.uplink, [6], [3])
+    other = costs.with_algorithm(with_shares(planner.algorithm, (0.75, 0.25)))
+    other.of(planner.links.uplink, [1], [1, 2])
+    assert sum(found) == 2
+    np.testing.assert_array_equal(first.joules[:, 1:, 1:], same.joules)
 
 
 @pytest.mark.parametrize("algorithm", ["hist", "hfedavg", "fedavg"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, fields
@@ -35,6 +36,7 @@ VALUES: Mapping[str, Any] = {
     "deadline": 1.5,
     "min_coverage": 2,
     "capacities": (1.0, 0.5),
+    "widths": (0.5, 0.25) * 30,
     "beamformer_starts": 3,
     "round_deadline": 2.5,
     "energy_weight": 0.5,
@@ -226,3 +228,12 @@ def test_a_flag_that_switches_a_choice_drops_its_settings(
             if section in SECTIONS and section in stored:
                 for key in table.keys() & stored[section].keys():
                     assert table[key] == flags.get(key, stored[section][key])
+
+
+@pytest.mark.parametrize("algorithm", ["fedavg", "hist"])  # the class of hist is made at run time
+def test_configurations_can_be_sent_to_other_processes(algorithm):
+    config = Config.from_flags(algorithm, clients=4)
+    assert config.frame is not None
+    found = pickle.loads(pickle.dumps(config))
+    assert found == config
+    assert found.frame == config.frame

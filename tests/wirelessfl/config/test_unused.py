@@ -78,6 +78,7 @@ VALUES = {
     "history": 2,
     "deadline": 1.0,
     "mask_shares": (0.25, 0.25, 0.25, 0.25),
+    "widths": (0.5,) * 60,
 }
 """Values of flags whose default is None."""
 BASE = {

@@ -2,6 +2,7 @@
 
 from wirelessfl.codesign.curves.curve import RoundsCurve
 from wirelessfl.codesign.curves.fit import fit_rounds
+from wirelessfl.codesign.curves.merges import MergesCurve, merges_curve
 from wirelessfl.codesign.curves.pilot import Pilot, Reached
 
-__all__ = ["Pilot", "Reached", "RoundsCurve", "fit_rounds"]
+__all__ = ["MergesCurve", "Pilot", "Reached", "RoundsCurve", "fit_rounds", "merges_curve"]

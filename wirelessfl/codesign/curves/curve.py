@@ -119,7 +119,7 @@ class RoundsCurve:
         local_steps: ArrayLike,
         edge_rounds: ArrayLike,
         clients: ArrayLike | None = None,
-        largest: ArrayLike = 1.0,
+        largest: ArrayLike | None = None,
         noise: ArrayLike = 0.0,
     ) -> FloatArray:
         """Global rounds to a target, at least 1 and not rounded; inf if it is never reached.
@@ -129,7 +129,8 @@ class RoundsCurve:
             local_steps: H >= 1; this and the following are broadcast against each other.
             edge_rounds: E >= 1.
             clients: K, participants of a round; None for those of the pilots.
-            largest: m, the largest submodel relative to equal ones.
+            largest: m, the largest submodel relative to equal ones, or the mean of 1/width where
+                each client has a width; None for that of the pilots, or 1 if they differ in it.
             noise: sigma^2, relative error variance of over-the-air sums.
 
         Raises:
@@ -146,7 +147,7 @@ class RoundsCurve:
         local_steps: ArrayLike,
         edge_rounds: ArrayLike,
         clients: ArrayLike | None = None,
-        largest: ArrayLike = 1.0,
+        largest: ArrayLike | None = None,
         noise: ArrayLike = 0.0,
     ) -> FloatArray:
         """Rounds that a further run may need, one draw per resampled fit, [bootstrap, ...].
@@ -173,7 +174,7 @@ class RoundsCurve:
         local_steps: ArrayLike,
         edge_rounds: ArrayLike,
         clients: ArrayLike | None = None,
-        largest: ArrayLike = 1.0,
+        largest: ArrayLike | None = None,
         noise: ArrayLike = 0.0,
         *,
         level: float = 0.9,
@@ -201,7 +202,7 @@ class RoundsCurve:
         local_steps: ArrayLike,
         edge_rounds: ArrayLike,
         clients: ArrayLike | None = None,
-        largest: ArrayLike = 1.0,
+        largest: ArrayLike | None = None,
         noise: ArrayLike = 0.0,
     ) -> FloatArray:
         """The largest accuracy within ``targets`` that is reached within so many rounds.
@@ -252,6 +253,8 @@ class RoundsCurve:
         arrays = []
         for i, (name, value) in enumerate(zip(NAMES, values, strict=True)):
             pilots = self.observed.points[:, i]
+            if value is None and name == "largest" and self.observed.varies[i]:
+                value = 1.0
             if value is None:
                 if self.observed.varies[i]:
                     raise ConfigError(f"{name} is missing, and pilots differ in it: give it.")

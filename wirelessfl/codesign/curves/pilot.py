@@ -13,6 +13,7 @@ from channels.arrays import FloatArray, IntArray
 from wirelessfl.config.stored import settings_by_flag
 from wirelessfl.divergence import counted
 from wirelessfl.errors import ConfigError
+from wirelessfl.submodels import mean_reciprocal
 from wirelessfl.wording import shown
 
 SCORE = "validation_accuracy"
@@ -57,10 +58,12 @@ class Pilot:
     Args:
         local_steps: H, local steps of an edge round, >= 1.
         edge_rounds: E, edge rounds of a global round, >= 1.
-        clients: K, participants of a global round, > 0.
+        clients: K, participants of a global round, > 0; of asynchronous cells, whose global rounds
+            are merges, the mean number of clients of the cells of a merge.
         rounds: global round of each evaluation, increasing, [rows].
         scores: validation accuracy in [0, 1], [rows].
-        largest: m, the largest submodel relative to equal ones, >= 1.
+        largest: m >= 1: the largest submodel of a cell relative to equal ones (HIST), or the mean
+            of 1/width over the clients (algorithms in which each client has a width).
         noise: sigma^2, error variance of over-the-air sums relative to the sums, >= 0.
         wall_seconds: wall-clock seconds of the training, >= 0.
 
@@ -126,7 +129,7 @@ class Pilot:
 
         Raises:
             ConfigError: the run has no validation accuracy, several models, sessions or
-                asynchronous cells, or its submodels or noise are not in its settings.
+                asynchronous requests to clients, or its submodels or noise are not in its settings.
         """
         rows, settings = result.rows, result.settings
         if any(isinstance(settings.get(table), Mapping) for table in ("training", "run")):
@@ -141,7 +144,7 @@ class Pilot:
         return cls(
             local_steps=int(settings["local_steps"]),
             edge_rounds=int(settings.get("edge_rounds", 1)),
-            clients=float(settings.get("clients_per_round") or settings["clients"]),
+            clients=_clients(rows, settings),
             rounds=np.array([row["round"] for row in rows]),
             scores=np.array([counted(row, SCORE) for row in rows]),
             largest=_largest(settings) if largest is None else largest,
@@ -184,6 +187,19 @@ class Pilot:
         return Reached(first + (last - first) * share, EXACT)
 
 
+def _merges_cells(rows: Sequence[Mapping[str, Any]], settings: Mapping[str, Any]) -> bool:
+    """Whether a run has asynchronous cells, whose global rounds are merges."""
+    requests = any("requests" in row for row in rows)
+    return settings.get("schedule") == "buffered" and "buffer" in settings and not requests
+
+
+def _clients(rows: Sequence[Mapping[str, Any]], settings: Mapping[str, Any]) -> float:
+    """K; of asynchronous cells, the mean number of clients of the cells of a merge."""
+    if _merges_cells(rows, settings):
+        return float(settings["clients"]) * int(settings["buffer"]) / int(settings["cells"])
+    return float(settings.get("clients_per_round") or settings["clients"])
+
+
 def _check(rows: Sequence[Mapping[str, Any]], settings: Mapping[str, Any]) -> None:
     """Refuse runs that do not train one model in global rounds, or lack validation data.
 
@@ -202,10 +218,10 @@ def _check(rows: Sequence[Mapping[str, Any]], settings: Mapping[str, Any]) -> No
                 f"a run whose {name} was redesigned has no curve of one setting: fit runs without "
                 "redesigns."
             )
-    if settings.get("schedule", "rounds") != "rounds":
+    if settings.get("schedule", "rounds") != "rounds" and not _merges_cells(rows, settings):
         raise ConfigError(
             f"a run with schedule={settings['schedule']} has no global rounds: fit runs with "
-            "schedule=rounds."
+            "schedule=rounds, or with asynchronous cells."
         )
     if not rows or any(SCORE not in row for row in rows):
         raise ConfigError(
@@ -220,6 +236,8 @@ def _largest(settings: Mapping[str, Any]) -> float:
     Raises:
         ConfigError: the sizes depend on the radio.
     """
+    if "min_coverage" in settings:  # of algorithms in which each client has a width
+        return _reciprocal(settings)
     if settings.get("mask_sizes", "uniform") == "uniform":
         return 1.0
     shares = settings.get("mask_shares")
@@ -231,3 +249,21 @@ def _largest(settings: Mapping[str, Any]) -> float:
         )
     shares = [float(share) for share in shares]
     return float(max(1.0, max(shares) * len(shares) / math.fsum(shares)))
+
+
+def _reciprocal(settings: Mapping[str, Any]) -> float:
+    """Mean of 1/width over the clients; budgets in bytes and flops count as full models.
+
+    Raises:
+        ConfigError: the widths depend on the radio.
+    """
+    budget = settings.get("budget", "width")
+    if budget in ("deadline", "fastest"):
+        raise ConfigError(
+            f"a run with budget={budget} has widths that depend on the radio: fit runs with "
+            "capacities or widths, or give Pilot.of(run, largest=...), the mean of 1/width."
+        )
+    widths = settings.get("widths") or settings.get("capacities")
+    if budget != "width" or not widths:
+        return 1.0
+    return mean_reciprocal([float(width) for width in widths], int(settings["clients"]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -19,6 +19,8 @@ from wirelessfl.setup.network import build_network
 
 VALIDATION = 0.1
 """Fraction of the training data held out if the settings hold out none."""
+ERROR_FREE = {"name": "ofdma", "allocation": "optimal"}
+"""Uplink of pilots with asynchronous cells, if that of the settings has errors."""
 EVALUATIONS = 100
 """Evaluations of a pilot, about."""
 UP_TO_TARGET = 4
@@ -30,6 +32,18 @@ OWN_TRAINING = ("rounds", "local_steps", "edge_rounds", "clients_per_round")
 """Settings that a pilot has of its own, or does not need; they are replaced."""
 
 
+class Size(Protocol):
+    """Numbers of clients and cells."""
+
+    @property
+    def clients(self) -> int:
+        """Number of clients."""
+
+    @property
+    def cells(self) -> int | None:
+        """Number of cells; None for the default one."""
+
+
 def check_pilots(config: Config) -> None:
     """Refuse settings whose rounds the learning curve does not describe.
 
@@ -37,11 +51,11 @@ def check_pilots(config: Config) -> None:
         ConfigError: the message names the setting.
     """
     regime = config.regime
-    if config.task or regime != "rounds":
-        what = {"sessions": "sessions", "cells": "schedule=buffered", "tasks": "asynchronous tasks"}
+    if config.task or regime not in ("rounds", "cells"):
+        what = {"sessions": "sessions", "tasks": "requests to clients"}
         raise ConfigError(
-            f"pilots have synchronous rounds of one model, and the settings have {what[regime]}: "
-            'choose schedule "rounds", without tasks and sessions.'
+            f"pilots have rounds of one model, and the settings have {what[regime]}: choose "
+            'schedule "rounds", or "buffered" with hfedavg or hist, without tasks and sessions.'
             if regime in what
             else "pilots train one model, and the settings have tables of tasks: leave them out."
         )
@@ -59,7 +73,12 @@ def check_pilots(config: Config) -> None:
 
 
 def of_pilot(
-    config: Config, point: Point, steps: int, plain: Mapping[str, Any] | None, clients: int
+    config: Config,
+    point: Point,
+    steps: int,
+    plain: Mapping[str, Any] | None,
+    size: Size,
+    most_rounds: float = math.inf,
 ) -> Config:
     """The settings of a pilot.
 
@@ -68,7 +87,8 @@ def of_pilot(
         point: settings of the pilot.
         steps: local steps of a client up to the last round.
         plain: ``[network]`` without a radio; None to keep that of the settings.
-        clients: number of clients of the network.
+        size: numbers of clients and cells of the network.
+        most_rounds: limit on its rounds.
 
     Raises:
         ConfigError: the training depends on the radio, or settings conflict.
@@ -77,13 +97,17 @@ def of_pilot(
     tables = _tables(config)
     allowed = given_places(tables)
     own = point.local_steps * point.edge_rounds
-    rounds = max(math.ceil(steps / own), FEWEST_ROUNDS)
+    each = steps / own
+    if point.buffer is not None:
+        each *= (size.cells or 1) / point.buffer  # a merge contains the rounds of so many cells
+        tables["schedule"] = {**tables["schedule"], "buffer": point.buffer}
+    rounds = max(math.ceil(min(each, most_rounds)), FEWEST_ROUNDS)
     training = _without(tables, "training", OWN_TRAINING)
     training |= {"local_steps": point.local_steps, "rounds": rounds}
     if not star:
         training["edge_rounds"] = point.edge_rounds
     senders = point.clients or config.training.clients_per_round
-    if senders is not None and senders != clients:
+    if senders is not None and senders != size.clients:
         training["clients_per_round"] = senders
     elif config.training.clients_per_round is not None:
         tables.pop("select", None)
@@ -99,15 +123,24 @@ def of_pilot(
     algorithm["name"] = config.algorithm["name"]
     if point.shares is not None:
         algorithm |= {"mask_sizes": "fixed", "mask_shares": point.shares}
+    if point.widths is not None:
+        algorithm["capacities"] = point.widths
     parts = {"algorithm": algorithm, "training": training, "evaluation": evaluation, "data": data}
     tables |= parts | {"run": _without(tables, "run", OWN_RUN)}
+    keeps = point.buffer is not None and point.buffer < (size.cells or 1)
     if point.snr_db is not None:
-        return _over_the_air(config, tables, point.snr_db)
-    tables.pop("uplink", None)
-    if plain is not None:
+        return _over_the_air(config, tables, None if keeps else point.snr_db)
+    uplink = tables.pop("uplink", None)
+    if keeps:
+        free = config.choices.uplink.gives == "each"
+        tables["uplink"] = uplink if uplink and free else dict(ERROR_FREE)
+    elif plain is not None:
         tables = {k: v for k, v in tables.items() if k not in TABLES} | {"network": dict(plain)}
     made = Config.of(tables, loose=allowed)
-    for reason in dependences(made):
+    checked = made
+    if point.buffer is not None:  # that the order of merges depends on seconds is wanted
+        checked = Config.of(tables | {"schedule": {"name": "rounds"}}, loose=allowed)
+    for reason in dependences(checked):
         raise ConfigError(f"pilots train without a radio, but {reason}. Leave it out for pilots.")
     return made
 
@@ -150,9 +183,17 @@ def _without(tables: Mapping[str, Any], name: str, keys: tuple[str, ...]) -> dic
     return {k: v for k, v in (tables.get(name) or {}).items() if k not in keys}
 
 
-def _over_the_air(config: Config, tables: dict[str, Any], snr_db: float) -> Config:
-    """The settings with an upload over the air at an SNR, and the other settings of the radio."""
+def _over_the_air(config: Config, tables: dict[str, Any], snr_db: float | None) -> Config:
+    """The settings with an upload over the air at an SNR, and the other settings of the radio.
+
+    Args:
+        config: settings of the run to design.
+        tables: settings of the pilot.
+        snr_db: the SNR; None for that of the network.
+    """
     if config.uplink["name"] != "aircomp":
         tables["uplink"] = {"name": "aircomp"}
+    if snr_db is None:
+        return Config.of(tables, loose=given_places(tables))
     tables["network"] = {**(tables.get("network") or {}), "snr_db": snr_db}
     return Config.of(tables, loose=given_places(tables) - {("network", "snr_db")})

@@ -1,0 +1,77 @@
+"""The bands of ``OptimalBands`` for many cells at once, in less time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from channels.arrays import FloatArray
+from channels.loads import Decision, Load, Service
+from channels.network import ChannelDraw, Network
+from solvers.access.cells import by_client, cell_rows
+from solvers.access.optimal_bands import OptimalBands
+from solvers.bands.allocate import soonest
+from solvers.bands.least_band import upload_seconds
+from solvers.bands.least_time import Cells
+from solvers.bands.newton import newton_bands
+
+
+@dataclass(frozen=True)
+class ManyBands(OptimalBands):
+    """The same ends as :class:`solvers.OptimalBands`, to rounding errors, and without a bound.
+
+    Each cell is solved by Newton's method, and by the solver of ``OptimalBands`` where that fails.
+    A load and a draw have one block: all cells are those of one network.
+
+    >>> import numpy as np
+    >>> import channels
+    >>> import solvers
+    >>> from solvers.access.many_bands import ManyBands
+    >>> network = channels.section_vi_c(cells=2, clients=4, stream=channels.Stream(1))
+    >>> draw = network.draw(channels.Stream(1, ("channel",)))
+    >>> load = channels.Load(cycles=np.full(4, 1e6), elements=np.full(4, 1000.0))
+    >>> many, each = ManyBands().serve(load, draw), solvers.OptimalBands().serve(load, draw)
+    >>> bool(np.allclose(many.seconds, each.seconds, rtol=1e-12))
+    True
+    """
+
+    def serve(self, load: Load, draw: ChannelDraw) -> Service:
+        """See :class:`solvers.OptimalBands`."""
+        own = draw.in_bands()
+        network, snr_hz, bits = own.network, own.snr_hz, load.bits
+        if bits.shape != snr_hz.shape or snr_hz.ndim != 1 or not (snr_hz > 0).all():
+            return super().serve(load, draw)
+        ready = load.ready_seconds(network)
+        sends = bits > 0
+        waits = np.where(sends, ready, 0.0)
+        size, waiting, rho = (_rows(network, values) for values in (bits, waits, snr_hz))
+        cells = Cells(size, waiting, rho, network.bandwidth_hz)
+        rows, end, solved = newton_bands(cells)
+        upload = end[network.cell_of] - ready
+        others = np.flatnonzero(~solved & cells.bits.any(-1))
+        if others.size:
+            some = cells.rows(others)
+            rows[others], *_ = soonest(some)
+            taken = np.zeros(cells.bits.shape)
+            taken[others] = upload_seconds(some.bits, rows[others], some.snr_hz)
+            again = np.isin(network.cell_of, others)
+            upload = np.where(again, _by_client(network, taken), upload)
+        bands = np.where(sends, _by_client(network, rows), 0.0)
+        upload = np.where(sends, upload, 0.0)
+        joules = load.compute_joules(network) + network.transmit_power_w * upload
+        arrived = np.ones(bits.shape, dtype=np.bool_)
+        decision = Decision(bands_hz=bands)
+        return Service(ready + upload, joules, arrived, decision, airtime_seconds=upload)
+
+
+def _rows(network: Network, values: FloatArray) -> FloatArray:
+    """As ``cell_rows``; without a copy if all cells have as many clients."""
+    width = int(network.cell_sizes.max(initial=0))
+    if width and (network.cell_sizes == width).all():
+        return values.reshape(-1, width)
+    return cell_rows(network, values)
+
+
+def _by_client(network: Network, values: FloatArray) -> FloatArray:
+    return values.ravel() if values.size == network.clients else by_client(network, values)

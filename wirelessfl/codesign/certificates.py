@@ -1,0 +1,106 @@
+"""Which of the compared designs is the best, and what its certificate says."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from solvers import Solution, Status
+from wirelessfl.codesign.certified import Proof
+from wirelessfl.codesign.choices import Alternatives, Choice, best_of
+from wirelessfl.codesign.designs import Design
+from wirelessfl.codesign.search import Search
+from wirelessfl.codesign.widths import WIDTHS
+
+PROVEN = 1e-4
+"""Largest relative gap of an optimal design."""
+PREFERRED = 0.01
+"""A design that is not preferred must be better by this part, see ``chosen``."""
+SLIGHT = 1e-6
+"""Relative differences that are not worth telling."""
+FITTED = "for the fitted number of rounds, rounded up"
+STRICT = " with one deadline for all rounds"
+
+
+def least_of(found: Sequence[Alternatives]) -> Choice | None:
+    """The best design; None if none meets the goal."""
+    return best_of([choice for each in found if (choice := each.best()) is not None])
+
+
+def chosen(
+    search: Search, found: Sequence[Alternatives], proof: Proof
+) -> tuple[Choice | None, list[Alternatives]]:
+    """The best design, and those that have been added to find it.
+
+    A design with a bound is preferred if it is nearly as good as one with masks, powers or clocks
+    that have only been compared; first of all one with a deadline, which keeps a limit on seconds
+    in each round. It is never worse than its bound allows: what is better by more than its gap is
+    of a kind that the bound does not cover.
+    """
+    added: list[Alternatives] = []
+    best = least_of(found)
+    if best is None:
+        return None, added
+    if best.shares is not None or best.masks:
+        added += search.optimized(best)
+    best = least_of([*found, *added])
+    assert best is not None
+    if not best.way.decides and not best.masks:
+        return best, added
+    strict = [each for each in proof.designs if each.way.deadline]
+    for preferred in (strict, proof.designs):
+        known = least_of(preferred)
+        if known is not None and known.score <= (1 + PREFERRED) * best.score:
+            return known, added
+    return best, added
+
+
+def solution_of(
+    made: Design, proof: Proof, least: Choice | None, wall: float, *, sized: bool
+) -> Solution[Design]:
+    """The design with its certificate, which is one for the fitted learning curve.
+
+    Without mask sizes, all designs over other uplinks have been compared.
+
+    Args:
+        made: the design.
+        proof: what is proven about designs over OFDMA.
+        least: the best design, with or without a bound.
+        wall: wall-clock seconds.
+        sized: whether mask sizes or widths have been chosen.
+    """
+    choice, goal = made.choice, made.goal
+    strict = choice.way.deadline or math.isnan(proof.free)
+    bound = proof.bound if strict else proof.free
+    ends = STRICT if strict and goal.max_seconds is not None and goal.weights[1] else ""
+    known = any(choice.of(each) for each in proof.designs)
+    covered = not choice.way.noise and choice.buffer is None
+    covered = covered and (known or not (sized or choice.way.decides))
+    score, best = choice.score, least_of(proof.designs)
+    if math.isnan(bound) or not covered:
+        value = score if goal.target is not None else -score
+        text = f"{FITTED}; the best of all designs that have been compared"
+        if choice.masks in WIDTHS:
+            text += ", in which widths are some of those that the model allows"
+        if choice.way.noise:
+            text += ", with precoders and beamformers of the settings"
+        if choice.buffer is not None:
+            text += ", with asynchronous cells"
+        if math.isfinite(bound) and best is not None:
+            text += (
+                f"; with fixed mask sizes, none over ofdma{ends} has less than {bound:.6g}, and "
+                f"the best has {best.score:.6g}"
+            )
+        nan = math.nan
+        return Solution(made, value, nan, nan, Status.FEASIBLE, "enumeration", wall, text)
+    bound = min(bound, score)
+    gap = (score - bound) / score
+    text = f"{FITTED}; the bound is that of designs over ofdma{ends}"
+    if ends and math.isfinite(proof.free):
+        text += f" (with others, none has less than {proof.free:.6g})"
+    text += "; others have been compared"
+    if least is not None and least.score < score * (1 - SLIGHT):
+        less = 100 * (1 - least.score / score)
+        text += f", of which one has {less:.2g} % less ({least.title})"
+    status = Status.of_gap(gap, PROVEN)
+    return Solution(made, score, bound, gap, status, "optimize_rounds", wall, text)

@@ -1,0 +1,188 @@
+"""Widths of clients, chosen for the mean of many rounds: which part of the model each trains.
+
+Rounds depend on widths by one number, the mean of 1/width, which is least for equal widths of the
+same mean. For a given duration of a round, the best widths are therefore the largest ones with
+which clients end in time, if they do not wait for each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from channels.arrays import FloatArray, IntArray
+from solvers import widths_by_deadline
+from wirelessfl.algorithms.base import Algorithm
+from wirelessfl.algorithms.hist import Hist
+from wirelessfl.algorithms.narrow import Adaptive
+from wirelessfl.codesign.masks import with_shares
+from wirelessfl.codesign.pilots.widths import nested
+from wirelessfl.codesign.round_costs import RoundCosts
+from wirelessfl.submodels import levels_of, mean_reciprocal
+from wirelessfl.uplinks import Uplink
+from wirelessfl.uplinks.checked import serving
+
+FULL, EQUAL_WIDTHS, BY_CLIENT = "full", "equal widths", "widths by client"
+WIDTHS = (FULL, EQUAL_WIDTHS, BY_CLIENT)
+"""How widths are chosen, as ``Alternatives.masks``."""
+RATIOS = (0.75, 0.5, 0.375, 0.25, 0.1875, 0.125)
+"""Widths that are compared, below full ones."""
+LEAST_FULL = 0.25
+"""Least part of the clients that train full models, if no others train some of the neurons."""
+GROUPS = 20
+"""Largest number of groups of clients whose widths are improved."""
+WHOLE = (1.0,)
+"""The width of all clients that train full models."""
+
+
+def with_sizes(algorithm: Algorithm, shares: tuple[float, ...]) -> Algorithm:
+    """The algorithm with these shares of the cells (HIST), or these widths of the clients.
+
+    Args:
+        algorithm: HIST, or an algorithm in which each client has a width.
+        shares: [cells] shares, [1] a common width, or [clients] widths.
+    """
+    if isinstance(algorithm, Hist):
+        return with_shares(algorithm, shares)
+    assert isinstance(algorithm, Adaptive)
+    if len(shares) == 1:
+        return replace(algorithm, capacities=shares, widths=None)
+    return replace(algorithm, widths=shares)
+
+
+def width_settings(shares: tuple[float, ...]) -> dict[str, list[float]]:
+    """Settings of the algorithm with these widths."""
+    return {"capacities" if len(shares) == 1 else "widths": list(shares)}
+
+
+def common_widths(costs: RoundCosts, most: float) -> list[tuple[float, ...]]:
+    """Widths that all clients can have, the full one first.
+
+    Args:
+        costs: a sample of rounds, for the layers of the model.
+        most: largest mean of 1/width.
+    """
+    algorithm = costs.planner.algorithm
+    return [(ratio,) for ratio in ratios_of(costs) if allowed(algorithm, (ratio,), most)]
+
+
+def allowed(algorithm: Algorithm, widths: Sequence[float], most: float) -> bool:
+    """Whether the learning curve knows such widths, and every neuron has clients that train it.
+
+    Args:
+        algorithm: an algorithm in which each client has a width.
+        widths: [1] or [clients].
+        most: largest mean of 1/width.
+    """
+    if nested(algorithm) and list(widths).count(1.0) < LEAST_FULL * len(widths):
+        return False
+    return mean_reciprocal(widths, len(widths)) <= most * (1 + 1e-9)
+
+
+def moves(
+    costs: RoundCosts, widths: tuple[float, ...], groups: Sequence[IntArray], most: float
+) -> Iterator[tuple[float, ...]]:
+    """Widths in which the clients of one group have the next smaller or larger compared width.
+
+    Args:
+        costs: a sample of rounds.
+        widths: [clients].
+        groups: numbers of the clients of each group.
+        most: largest mean of 1/width.
+    """
+    ratios = np.array(ratios_of(costs))
+    places = np.abs(np.array(widths)[:, None] - ratios).argmin(1)
+    for group in groups:
+        for step in (1, -1):
+            moved = places.copy()
+            moved[group] = (moved[group] + step).clip(0, len(ratios) - 1)
+            found = tuple(float(width) for width in ratios[moved])
+            if found != widths and allowed(costs.planner.algorithm, found, most):
+                yield found
+
+
+def groups_of(costs: RoundCosts, uplink: Uplink, local_steps: int) -> list[IntArray]:
+    """Groups of clients whose rounds take about as long, the slowest first.
+
+    Args:
+        costs: a sample of rounds.
+        uplink: an uplink on which clients do not wait for each other.
+        local_steps: H.
+    """
+    seconds = _client_seconds(costs, uplink, local_steps, np.ones(1))[:, 0]
+    order = np.argsort(-seconds, kind="stable")
+    return [part for part in np.array_split(order, min(GROUPS, len(order))) if len(part)]
+
+
+def client_widths(
+    costs: RoundCosts, uplink: Uplink, local_steps: int, most: float
+) -> list[tuple[float, ...]]:
+    """Widths [clients] with which all clients take about as long, for some durations.
+
+    A duration is that of a round in which the slowest client has one of the compared widths and all
+    others have the widest of them with which they are not later. Seconds are means over the sample.
+
+    Args:
+        costs: a sample of rounds with all clients.
+        uplink: an uplink on which clients do not wait for each other.
+        local_steps: H.
+        most: largest mean of 1/width.
+    """
+    ratios = np.array(ratios_of(costs)[::-1])
+    seconds = _client_seconds(costs, uplink, local_steps, ratios)
+    found: dict[tuple[float, ...], None] = {}
+    for end in seconds.max(0)[:-1]:
+        levels = widths_by_deadline(seconds, np.arange(1, len(ratios) + 1), float(end)).value
+        assert levels is not None  # the slowest client has at least this width
+        widths = tuple(float(width) for width in ratios[levels])
+        if len(set(widths)) > 1 and allowed(costs.planner.algorithm, widths, most):
+            found[widths] = None
+    return list(found)
+
+
+def ratios_of(costs: RoundCosts) -> list[float]:
+    """The compared widths that give different submodels, from 1 on decreasing."""
+    levels = levels_of(costs.planner.model.neurons())
+    found: dict[int, float] = {}
+    for ratio in (1.0, *RATIOS):
+        level = levels.at(ratio)
+        found[level] = max(ratio, float(levels.shares[level]))
+    return sorted(found.values(), reverse=True)
+
+
+def _client_seconds(
+    costs: RoundCosts, uplink: Uplink, local_steps: int, ratios: FloatArray
+) -> FloatArray:
+    """Mean seconds [clients, ratios] of a local phase of each client, if all have a ratio."""
+    planner = costs.planner
+    levels = levels_of(planner.model.neurons())
+    lengths: IntArray = levels.parameters[[levels.at(float(ratio)) for ratio in ratios]]
+    settings = replace(planner.settings, local_steps=local_steps, edge_rounds=1)
+    links = replace(planner.links, uplink=uplink)
+    pricing = replace(planner.pricing, settings=settings, links=links)
+    seconds = np.zeros((planner.network.clients, len(ratios)))
+    counts = np.zeros(planner.network.clients)
+    for who, draws in costs.rounds:
+        length = np.repeat(lengths[:, None, None], len(who.clients), -1).astype(np.float64)
+        load = pricing.load(who, length, np.full_like(length, planner.model.spec.size))
+        with serving(pricing.title):
+            each = pricing.sizing.seconds(load, draws)
+        shape = np.broadcast_shapes(length.shape, draws.h.shape[:-1])
+        seconds[who.clients] += np.broadcast_to(each, shape).sum(1).T
+        counts[who.clients] += len(draws.h)
+    missing = counts == 0
+    seconds /= np.maximum(counts, 1)[:, None]
+    # A client that the sample lacks counts as the slowest one.
+    seconds[missing] = seconds.max(0)
+    return np.asarray(np.maximum.accumulate(seconds, axis=1))
+
+
+def widest(shares: Sequence[float] | None) -> str:
+    """Widths in words, for tables."""
+    if shares is None or tuple(shares) == WHOLE:
+        return FULL
+    if len(shares) == 1:
+        return f"{shares[0]:.3g} each"
+    return f"{min(shares):.3g} to {max(shares):.3g}, mean {np.mean(shares):.3g}"
