@@ -42,7 +42,7 @@ def on_ray(
         ConfigError: Ray is not installed, or no cluster answers.
     """
     try:
-        import ray
+        import ray.exceptions
     except ImportError as error:
         raise ConfigError("ray is not installed: run pip install 'wirelessfl[ray]'.") from error
     failures = []

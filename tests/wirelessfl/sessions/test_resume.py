@@ -28,7 +28,10 @@ RESUMED = {
 
 @pytest.mark.parametrize("case", RESUMED)
 def test_resumed_run_equals_an_uninterrupted_run(config, toy, same, halt_at, case, copies):
-    """Resume from a copy of the run directory at every row, and after a keyboard interrupt."""
+    """Resume from copies of the run's folder at every other row, and after a keyboard interrupt.
+
+    Half of the cases resume at even rows, the others at odd ones.
+    """
     # A fixed chunk, since chunks chosen by timing may change the rounding.
     flags = FLAGS | RESUMED[case] | {"checkpoint_seconds": 0, "sessions": 3, "chunk": 3}
     name = "scaffold" if "scaffold" in case else "fedavg"
@@ -38,7 +41,7 @@ def test_resumed_run_equals_an_uninterrupted_run(config, toy, same, halt_at, cas
         assert len({row["present"] for row in reference.rows}) > 1
         assert reference.rows[-1]["dropped"] > 0
     assert len(copies) == len(reference.rows)
-    for folder in copies:
+    for folder in copies[[*RESUMED].index(case) % 2 :: 2]:
         same(wirelessfl.resume(folder, data=toy), reference)
     settings = config(name, **flags)
     with pytest.raises(KeyboardInterrupt):
@@ -52,7 +55,7 @@ def test_killed_run_resumes_across_a_transition(tmp_path, same, launcher, engine
     def words(out):
         return [
             *("run", "fedavg", "--dataset", "digits", "--clients", "8", "--split", "dirichlet"),
-            *("--sessions", "40", "--rounds", "3", "--local-steps", "4", "--threads", "1"),
+            *("--sessions", "24", "--rounds", "3", "--local-steps", "4", "--threads", "1"),
             *("--warm-start", "proposed", "--history", "5", "--checkpoint-seconds", "0"),
             *("--momentum", "0.9", "--workers", "1", "--out", str(out)),
         ]
@@ -60,13 +63,13 @@ def test_killed_run_resumes_across_a_transition(tmp_path, same, launcher, engine
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     whole_process = launcher.start(*words(whole))
     again = ["resume", str(killed)]
-    for arguments, rows in ((words(killed), 4), (again, 45)):
+    for arguments, rows in ((words(killed), 4), (again, 30)):
         process = launcher.start(*arguments)
         engine.wait_for_rows(killed, rows, process)
         process.send_signal(signal.SIGKILL)
         assert process.wait() == -signal.SIGKILL
-        assert len(RunDirectory(killed).rows()) < 160, "the run ended before it was killed"
+        assert len(RunDirectory(killed).rows()) < 96, "the run ended before it was killed"
     done = launcher.start(*again, "--json")
-    assert json.loads(done.communicate()[0])["round"] == 120
+    assert json.loads(done.communicate()[0])["round"] == 72
     assert done.wait() == whole_process.wait() == 0
     same(wirelessfl.resume(whole), wirelessfl.resume(killed))
