@@ -153,9 +153,14 @@ def costs(line: Line, field: str) -> dict[int, Reached]:
 
 
 def findings(found: Sequence[Line]) -> Iterator[str]:
-    """Sentences on the best combinations: with the most seeds, all of which reach the target."""
-    most = max((len(line.runs) for line in found), default=0)
-    every = [line for line in found if len(line.runs) == most]
+    """Sentences on the best combinations, over the seeds that all of them have."""
+    seeds_of = [{run.seed for run in line.runs} for line in found]
+    common = set.intersection(*seeds_of) if seeds_of else set()
+    if not common:
+        yield "No seed has runs of all combinations."
+        return
+    every = [line.of_seeds(common) for line in found]
+    most = len(common)
     whole = [line for line in every if len(line.costs("sim_seconds")) == most]
     seeds = f"{most} seed{'s' * (most != 1)}"
     if not whole:

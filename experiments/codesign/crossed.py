@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -59,6 +59,13 @@ class Line:
         """The costs of the target of the seeds that reach it."""
         hits = [first_reaching(run.rows, TARGET) for run in self.runs]
         return [float(hit[field]) for hit in hits if hit is not None]
+
+    def of_seeds(self, seeds: Collection[int]) -> Line:
+        """The same with the runs of some seeds."""
+        runs, trained = (
+            [run for run in some if run.seed in seeds] for some in (self.runs, self.trained)
+        )
+        return replace(self, runs=runs, trained=trained)
 
     @property
     def finals(self) -> dict[int, float]:
@@ -145,8 +152,9 @@ def draw(results: Results, out: Path) -> list[Path]:
             axis.set_minor_formatter(NullFormatter())
     axes[0].set_ylabel(f"J per client to {100 * TARGET:g} %")
     same_limits(axes, x=True)
-    most = max((len(line.runs) for line in found), default=0)
-    seeds = f"mean of {most} seeds" if most > 1 else "1 seed"
+    numbers = sorted({len(line.runs) for line in found}) or [0]
+    seeds = " to ".join(f"{number}" for number in dict.fromkeys((numbers[0], numbers[-1])))
+    seeds = f"mean of {seeds} seeds" if numbers[-1] > 1 else "1 seed"
     legend(figure, axes, data_name(results.study.cases), seeds)
     return save(figure, results, out / "crossed")
 
