@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import statistics
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -228,12 +229,30 @@ def _place(dataset: str, seed: int, settings: Mapping[str, Any]) -> tuple[Any, .
     return dataset, seed, settings.get("layout")
 
 
+def summary(found: Sequence[tuple[Made, Mapping[str, Any] | None]]) -> str:
+    """How many runs reach the target, and how far predictions are from them."""
+    hits = [(one, hit) for one, hit in found if hit is not None]
+    if not hits:
+        return f"{len(found)} runs, none of which reaches its target."
+    seconds, joules = (
+        100 * statistics.median(abs(getattr(one, name)[0] / hit[field] - 1) for one, hit in hits)
+        for name, field in (("seconds", "sim_seconds"), ("joules", "joules"))
+    )
+    inside = sum(one.seconds[1] <= hit["sim_seconds"] <= one.seconds[2] for one, hit in hits)
+    return (
+        f"{len(hits)} of {len(found)} runs reach the target, {inside} within the 90 % interval of "
+        f"seconds. Predicted seconds differ from realised ones by {seconds:.2g} % in the "
+        f"median, and joules by {joules:.2g} %."
+    )
+
+
 def table(results: Results) -> str:
     """One row per design: what has been chosen, predicted and realised."""
+    found = realised(results, load())
     head = ["data", "network", "seed", "algorithm", "H", "E", "masks", "uplink"]
     head += ["predicted s (90 %)", "realised s", "predicted J", "realised J", "trainings"]
     rows = []
-    for one, hit in realised(results, load()):
+    for one, hit in found:
         s = one.settings
         shares = s.get("mask_shares")
         masks = " : ".join(f"{x:.2g}" for x in shares) if shares else s.get("mask_sizes", "equal")
@@ -254,7 +273,7 @@ def table(results: Results) -> str:
                 str(one.trainings),
             ]
         )
-    return markdown(head, rows)
+    return f"{summary(found)}\n\n{markdown(head, rows)}"
 
 
 UPLINK = ("order", "allocation", "energy_weight")

@@ -215,7 +215,7 @@ def state_of(schedule, regime):
 
 
 def test_a_simulation_can_be_resumed_at_any_time():
-    """Resume from every other checkpoint, including some with held updates and queued transmissions."""
+    """Resume from every other checkpoint, some with held updates or queued transmissions."""
     kinds = set()
 
     def fresh_run():
