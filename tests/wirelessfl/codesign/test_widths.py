@@ -180,6 +180,6 @@ def test_no_width_is_below_the_narrowest():
     for given, message in ((1.0, "narrowest is 1.0: give a width"), (0.0, "narrowest is 0.0")):
         with pytest.raises(ConfigError, match=message):
             wirelessfl.design(config(), target=0.5, curve=curve, narrowest=given, **FEW)
+    stated = config(capacities=(1.0,))
     with pytest.raises(ConfigError, match=r"narrowest=0.25 has no effect: .* state them"):
-        stated = config(capacities=(1.0,))
         wirelessfl.design(stated, target=0.5, curve=curve, narrowest=0.25, **FEW)
