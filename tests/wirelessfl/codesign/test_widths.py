@@ -171,3 +171,15 @@ def test_curves_of_runs_with_widths_from_the_channels_need_their_mean():
         wirelessfl.Pilot.of(Trained(config(budget="fastest", min_coverage=1)))
     given = Trained(config(budget="fastest", min_coverage=1))
     assert wirelessfl.Pilot.of(given, largest=2.0).largest == 2.0
+
+
+def test_no_width_is_below_the_narrowest():
+    curve = Known(mask=0.0)  # narrower is always sooner
+    found = wirelessfl.design(config(), target=0.5, curve=curve, narrowest=0.25, **FEW).value
+    assert min(found.choice.shares) == 0.25
+    for given, message in ((1.0, "narrowest is 1.0: give a width"), (0.0, "narrowest is 0.0")):
+        with pytest.raises(ConfigError, match=message):
+            wirelessfl.design(config(), target=0.5, curve=curve, narrowest=given, **FEW)
+    stated = config(capacities=(1.0,))
+    with pytest.raises(ConfigError, match=r"narrowest=0.25 has no effect: .* state them"):
+        wirelessfl.design(stated, target=0.5, curve=curve, narrowest=0.25, **FEW)
