@@ -1,6 +1,7 @@
 """Closed loop: designs that are trained once, against the same designs redesigned as they train.
 
-``python -m experiments.codesign loop --make`` trains what is missing, stores its rows in ``loops``
+``python -m experiments.codesign loop --make`` trains what is missing, stores its rows in
+``rows/loops``
 and writes ``loops.json``. Designs without redesigns are runs of the grid if these are evaluated in
 each round, priced over the network. A run whose redesigns change nothing is the run without them,
 so redesigns are first asked about its rows; a run is trained if they change something.
@@ -38,7 +39,7 @@ DATASETS: tuple[str, ...] = tuple(STATED["datasets"])
 OWN, SEED, NETWORK = "own", "seed", "network"
 CASES: tuple[str, ...] = (OWN, SEED, NETWORK)
 """Whose pilots and network a design is made for, see ``criteria.toml``."""
-FOLDER = Path(__file__).with_name("loops")
+FOLDER = Path(__file__).with_name("rows") / "loops"
 """Rows of runs that are not those of the grid."""
 FILE = Path(__file__).with_name("loops.json")
 ALGORITHM = "hist"

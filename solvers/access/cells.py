@@ -15,6 +15,8 @@ Values = TypeVar("Values", FloatArray, ComplexArray)
 
 def by_client(network: Network, values: Values) -> Values:
     """Values [..., clients] of [..., cells, clients of the largest cell]; see ``by_cell``."""
+    if _even(network):
+        return values.reshape(*values.shape[:-2], network.clients)
     places = np.arange(network.clients) - network.cell_starts[network.cell_of]
     found: Values = values[..., network.cell_of, places]
     return found
@@ -25,7 +27,16 @@ def cell_rows(network: Network, values: FloatArray) -> FloatArray:
     lead = np.shape(values)[:-1]
     if not network.clients:  # solvers want a place for at least one
         return np.zeros((*lead, network.cells, 1))
-    return np.asarray(network.by_cell(np.broadcast_to(values, (*lead, network.clients))).real)
+    values = np.broadcast_to(values, (*lead, network.clients)).real
+    if _even(network):  # without looking for the clients of each cell
+        return np.array(values).reshape(*lead, network.cells, -1)
+    return np.asarray(network.by_cell(values))
+
+
+def _even(network: Network) -> bool:
+    """Whether all cells have as many clients."""
+    sizes = network.cell_sizes
+    return bool(network.clients) and bool((sizes == sizes[0]).all())
 
 
 def channel_rows(draw: ChannelDraw) -> ComplexArray:

@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from channels.arrays import FloatArray
 from channels.loads import Decision, Load, Service
-from channels.network import ChannelDraw, Network
+from channels.network import ChannelDraw
 from solvers.access.cells import by_client, cell_rows
 from solvers.access.optimal_bands import OptimalBands
 from solvers.bands.allocate import soonest
@@ -45,7 +44,7 @@ class ManyBands(OptimalBands):
         ready = load.ready_seconds(network)
         sends = bits > 0
         waits = np.where(sends, ready, 0.0)
-        size, waiting, rho = (_rows(network, values) for values in (bits, waits, snr_hz))
+        size, waiting, rho = (cell_rows(network, values) for values in (bits, waits, snr_hz))
         cells = Cells(size, waiting, rho, network.bandwidth_hz)
         rows, end, solved = newton_bands(cells)
         upload = end[network.cell_of] - ready
@@ -56,22 +55,10 @@ class ManyBands(OptimalBands):
             taken = np.zeros(cells.bits.shape)
             taken[others] = upload_seconds(some.bits, rows[others], some.snr_hz)
             again = np.isin(network.cell_of, others)
-            upload = np.where(again, _by_client(network, taken), upload)
-        bands = np.where(sends, _by_client(network, rows), 0.0)
+            upload = np.where(again, by_client(network, taken), upload)
+        bands = np.where(sends, by_client(network, rows), 0.0)
         upload = np.where(sends, upload, 0.0)
         joules = load.compute_joules(network) + network.transmit_power_w * upload
         arrived = np.ones(bits.shape, dtype=np.bool_)
         decision = Decision(bands_hz=bands)
         return Service(ready + upload, joules, arrived, decision, airtime_seconds=upload)
-
-
-def _rows(network: Network, values: FloatArray) -> FloatArray:
-    """As ``cell_rows``; without a copy if all cells have as many clients."""
-    width = int(network.cell_sizes.max(initial=0))
-    if width and (network.cell_sizes == width).all():
-        return values.reshape(-1, width)
-    return cell_rows(network, values)
-
-
-def _by_client(network: Network, values: FloatArray) -> FloatArray:
-    return values.ravel() if values.size == network.clients else by_client(network, values)

@@ -76,8 +76,8 @@ def evaluate_rounds(
         design: from ``optimize_rounds``.
         bits_per_unit, cycles_per_unit, gain_per_noise, max_power_watts, max_cpu_hz, kappa,
             bandwidth_hz: as for ``optimize_rounds``, on the draws of interest.
-        weights, max_seconds, offset_bits, offset_cycles, bands: as for ``optimize_rounds``.
-        extra_seconds, extra_seconds_per_unit, start_seconds, start_seconds_per_unit: likewise.
+        weights, max_seconds, offset_bits, offset_cycles, extra_seconds, extra_seconds_per_unit,
+            start_seconds, start_seconds_per_unit, bands: as for ``optimize_rounds``.
 
     Returns:
         Costs of the draws.

@@ -120,7 +120,8 @@ def optimize_rounds(
 
         min  R(m, H, E) x mean over draws of (w_T seconds + w_E joules) of a global round,
         seconds = max_j (E (d_j(p_j) + t_j) + x_j(p_j)),  joules = E sum_j V_j(p_j, t_j; H),
-        d_j(p) = start_seconds_j + p start_seconds_per_unit_j,  x_j(p) likewise of extra_seconds,
+        d_j(p) = start_seconds_j + p start_seconds_per_unit_j,
+        x_j(p) = extra_seconds_j + p extra_seconds_per_unit_j,
 
     over H, E and m of a grid; over integers p_j in [lower_j, cap_j], multiples of ``granularity``,
     with sum_j p_j = total and max_j p_j <= m total / cells, which all draws share; and, in each

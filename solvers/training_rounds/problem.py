@@ -56,7 +56,8 @@ class Problem:
         quota: sum of the sizes in steps.
         extra, extra_each: seconds of a global round besides the edge rounds, and those per step of
             the size, [draws, cells].
-        start, start_each: seconds of an edge round before its local phase, likewise.
+        start, start_each: seconds of an edge round before its local phase, and those per step of
+            the size, [draws, cells].
         weights: w_T and w_E.
         max_seconds: of the whole training; inf for no limit.
         bands: how the clients share the band.

@@ -54,9 +54,9 @@ TASK = (
 )
 
 Line = tuple[str, str]
+"""A flag with its placeholder, and its description."""
 COMMON = ("-h", "--config", "--json", "--trust", "--quiet")
 """Arguments of all commands, which the usage line names."""
-"""A flag with its placeholder, and its description."""
 
 
 def help_of_run(tables: Mapping[str, Any]) -> Iterator[tuple[str, list[Line]]]:

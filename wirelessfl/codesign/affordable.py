@@ -10,6 +10,7 @@ import numpy as np
 
 from wirelessfl.algorithms.hist import Hist
 from wirelessfl.codesign.curves import Pilot
+from wirelessfl.codesign.curves.fit import spread_targets
 from wirelessfl.codesign.goals import Goal
 from wirelessfl.codesign.masks import with_shares
 from wirelessfl.codesign.pilots.plan import FEWEST
@@ -18,7 +19,6 @@ from wirelessfl.codesign.ways import Way
 from wirelessfl.rounds.planner import Planner
 from wirelessfl.runs.result import RunResult
 
-TARGETS = 6
 DRAWS = 4
 """Rounds of the sample, of which the means are taken."""
 MARGIN = 1.5
@@ -91,5 +91,4 @@ def targets_within(runs: Sequence[RunResult]) -> list[float]:
     reached = sorted(float(pilot.best[-1]) for pilot in pilots)
     high = min(reached[-max(math.ceil(len(pilots) / 2), FEWEST)], 0.999)
     low = min(low, high - 0.5 * (high - min(pilot.best[0] for pilot in pilots)))
-    # Equal steps in log(1 - accuracy), as of ``fit_rounds``.
-    return [float(target) for target in 1 - np.geomspace(1 - low, 1 - high, TARGETS + 1)[1:]]
+    return [float(target) for target in spread_targets(low, high)]

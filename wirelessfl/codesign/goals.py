@@ -168,47 +168,26 @@ class Goal:
             affordable = np.minimum(affordable, self.max_client_joules / joules)
         return np.floor(affordable * SLACK)  # the last one is evaluated
 
-    def tie(
-        self,
-        curve: Curve,
-        rounds: FloatArray,
-        seconds: FloatArray,
-        joules: FloatArray,
-        **where: Any,
-    ) -> FloatArray:
-        """What decides between designs with equal scores; arguments as in :meth:`score`.
-
-        With a target, that are joules. Otherwise designs can be equal because they all reach the
-        highest accuracy that the curve knows: the part of the limits that this takes, of which the
-        best design has the most left.
-        """
-        with np.errstate(invalid="ignore"):
-            if self.target is not None:
-                return np.asarray(rounds * joules)
-            top = self.most(curve)
-            needed = np.asarray(rounds) if top is None else self.rounds_to(top, curve, **where)
-            used = np.zeros(np.shape(rounds))
-            if self.max_seconds is not None:
-                used = np.maximum(used, needed * seconds / self.max_seconds)
-            if self.max_client_joules is not None:
-                used = np.maximum(used, needed * joules / self.max_client_joules)
-        return used
-
     @staticmethod
     def most(curve: Curve) -> float | None:
         """The highest accuracy that a curve knows; None if it does not say."""
         targets = getattr(curve, "targets", ())
         return float(max(targets)) if len(targets) else None
 
-    def score(
+    def rated(
         self,
         curve: Curve,
         rounds: FloatArray,
         seconds: FloatArray,
         joules: FloatArray,
         **where: Any,
-    ) -> FloatArray:
-        """What is minimised: the weighted cost of the run, or minus its accuracy; inf if not met.
+    ) -> tuple[FloatArray, FloatArray]:
+        """What is minimised, and what decides between designs that are equal in it.
+
+        The first is the weighted cost of the run, or minus its accuracy; inf if the goal is not
+        met. The second is joules, if there is a target. Otherwise designs can be equal because they
+        all reach the highest accuracy that the curve knows: it is the part of the limits that this
+        takes, of which the best design has the most left.
 
         Args:
             curve: rounds to a target.
@@ -217,15 +196,18 @@ class Goal:
             where: as in :meth:`rounds`.
         """
         with np.errstate(invalid="ignore"):
-            time, energy = rounds * seconds, rounds * joules
-        if self.target is None:
-            found = np.full(np.shape(rounds), np.inf)
+            if self.target is not None:
+                time, energy = rounds * seconds, rounds * joules
+                return self._cost(time, energy), energy
             able = np.isfinite(seconds) & (rounds > 0)
-            accuracy = np.broadcast_to(
-                curve.accuracy(np.where(able, rounds, 1.0), **where), able.shape
-            )
-            found[able] = -accuracy[able]
-            return found
+            accuracy = curve.accuracy(np.where(able, rounds, 1.0), **where)
+            top = self.most(curve)
+            needed = rounds if top is None else self.rounds_to(top, curve, **where)
+            used = self._used(needed * seconds, needed * joules)
+        return np.where(able, -accuracy, np.inf), used
+
+    def _cost(self, time: FloatArray, energy: FloatArray) -> FloatArray:
+        """The weighted cost of runs; inf if they are too late or spend too much."""
         score = self.weights[0] * time
         if self.weights[1] > 0:
             score = score + self.weights[1] * energy
@@ -235,6 +217,15 @@ class Goal:
         if self.max_client_joules is not None:
             late |= ~(energy <= self.max_client_joules * SLACK)
         return np.where(late, np.inf, score)
+
+    def _used(self, time: FloatArray, energy: FloatArray) -> FloatArray:
+        """The largest part of a limit that runs use."""
+        used = np.zeros(np.shape(time))
+        if self.max_seconds is not None:
+            used = np.maximum(used, time / self.max_seconds)
+        if self.max_client_joules is not None:
+            used = np.maximum(used, energy / self.max_client_joules)
+        return used
 
 
 def _positive(value: Any) -> bool:

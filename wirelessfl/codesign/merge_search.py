@@ -126,9 +126,7 @@ class MergeSearch(Search):
         with np.errstate(invalid="ignore"):
             seconds, joules = (total / rounds for total in merges.totals(rounds))
         seconds = np.where(np.isfinite(seconds), seconds, np.inf)
-        score, tie = (
-            rate(family.curve, rounds, seconds, joules, **where) for rate in (goal.score, goal.tie)
-        )
+        score, tie = goal.rated(family.curve, rounds, seconds, joules, **where)
         masks = EQUAL_MASKS if isinstance(family.planner.algorithm, Hist) else ""
         return Alternatives(
             family, None, masks, way, local_steps, edge_rounds, (None,) * len(local_steps),

@@ -211,9 +211,8 @@ class Search:
         seconds, joules, largest = (np.concatenate(part) for part in zip(*parts, strict=True))
         with np.errstate(invalid="ignore"):
             rounds = self.goal.rounds(family.curve, seconds, joules, largest=largest, **where)
-            score, tie = (
-                rate(family.curve, rounds, seconds, joules, largest=largest, **where)
-                for rate in (self.goal.score, self.goal.tie)
+            score, tie = self.goal.rated(
+                family.curve, rounds, seconds, joules, largest=largest, **where
             )
         return Alternatives(
             family, clients, masks, way, local_steps, edge_rounds, shares,

@@ -152,6 +152,14 @@ def _pilots(runs: Iterable[Trained | Pilot]) -> list[Pilot]:
     return pilots
 
 
+def spread_targets(low: float, high: float) -> FloatArray:
+    """Targets above ``low`` up to ``high``, [targets], in increasing order.
+
+    They have equal steps in log(1 - accuracy): each costs about as many rounds as all before it.
+    """
+    return np.asarray(1 - np.geomspace(1 - low, 1 - high, DEFAULT_TARGETS + 1)[1:])
+
+
 def _targets(pilots: Sequence[Pilot], targets: Sequence[float] | None) -> FloatArray:
     """The targets in increasing order, chosen from the pilots if there are none.
 
@@ -163,8 +171,7 @@ def _targets(pilots: Sequence[Pilot], targets: Sequence[float] | None) -> FloatA
         high = float(np.quantile([pilot.best[-1] for pilot in pilots], 0.25, method="lower"))
         if not low < high < 1:
             low, high = low - 0.5 * (low - pilots[0].best[0]), min(high, 0.999)
-        # Equal steps in log(1 - accuracy): each costs about as many rounds as all before it.
-        return np.asarray(1 - np.geomspace(1 - low, 1 - high, DEFAULT_TARGETS + 1)[1:])
+        return spread_targets(low, high)
     try:
         found = np.unique(np.array([float(t) for t in np.atleast_1d(targets)]))
     except (TypeError, ValueError):

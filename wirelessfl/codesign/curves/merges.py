@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from channels.arrays import FloatArray, IntArray
-from channels.streams import Stream
 from wirelessfl.codesign.curves.curve import RoundsCurve
 from wirelessfl.codesign.curves.fit import fit_rounds
 from wirelessfl.codesign.curves.pilot import Pilot
@@ -48,6 +47,8 @@ class Factor(NamedTuple):
 class MergesCurve(RoundsCurve):
     """Merges to a validation accuracy; created by ``merges_curve``.
 
+    ``clients`` are those of the cells of a merge. In draws, the logarithms of factors are normal.
+
     Args:
         factors: for each number of cells per merge, in increasing order.
     """
@@ -67,40 +68,6 @@ class MergesCurve(RoundsCurve):
             for each in self.factors
         }
         return super().coefficients | found
-
-    def rounds(
-        self,
-        target: float,
-        local_steps: ArrayLike,
-        edge_rounds: ArrayLike,
-        clients: ArrayLike | None = None,
-        largest: ArrayLike | None = None,
-        noise: ArrayLike = 0.0,
-    ) -> FloatArray:
-        """Merges to a target, see ``RoundsCurve.rounds``; ``clients`` are those of a merge."""
-        whole = super().rounds(target, local_steps, edge_rounds, None, largest, noise)
-        log = self._log(target, local_steps, edge_rounds, clients)
-        return np.asarray(np.maximum(whole * np.exp(log), 1.0))
-
-    def draws(
-        self,
-        target: float,
-        local_steps: ArrayLike,
-        edge_rounds: ArrayLike,
-        clients: ArrayLike | None = None,
-        largest: ArrayLike | None = None,
-        noise: ArrayLike = 0.0,
-    ) -> FloatArray:
-        """Merges that a further run may need, see ``RoundsCurve.draws``.
-
-        Factors are normal with their standard errors.
-        """
-        whole = super().draws(target, local_steps, edge_rounds, None, largest, noise)
-        normal = Stream(1, ("design", "factors")).generator().standard_normal(len(whole))
-        normal = normal.reshape(-1, *(1,) * (whole.ndim - 1))
-        error = np.array([each.error for each in self.factors])[self._places(clients)]
-        log = self._log(target, local_steps, edge_rounds, clients) + error * normal
-        return np.asarray(np.maximum(whole * np.exp(log), 1.0))
 
     def accuracy(
         self,
@@ -127,19 +94,24 @@ class MergesCurve(RoundsCurve):
         found = grid[low] + np.nan_to_num(part, nan=0.0) * (grid[1] - grid[0])
         return np.asarray(np.where(reached == 0, 0.0, np.where(reached == GRID, grid[-1], found)))
 
-    def _log(
+    def _scale(
         self,
         target: float,
         local_steps: ArrayLike,
         edge_rounds: ArrayLike,
         clients: ArrayLike | None,
-    ) -> FloatArray:
-        """The logarithm of the factor."""
+    ) -> tuple[FloatArray, FloatArray]:
+        """The factor of the merges of all cells, and its standard error."""
         places = self._places(clients)
         log = np.array([np.interp(target, self.targets, each.log) for each in self.factors])
         slope = np.array([each.slope for each in self.factors])
+        error = np.array([each.error for each in self.factors])
         work = np.log(np.asarray(local_steps, dtype=np.float64) * np.asarray(edge_rounds))
-        return np.asarray(log[places] + slope[places] * work)
+        return np.asarray(np.exp(log[places] + slope[places] * work)), error[places]
+
+    def _points(self, *values: ArrayLike | None) -> FloatArray:
+        local_steps, edge_rounds, _, *others = values
+        return super()._points(local_steps, edge_rounds, None, *others)
 
     def _places(self, clients: ArrayLike | None) -> IntArray:
         """Indices of the factors.

@@ -45,7 +45,7 @@ def nested(algorithm: Algorithm) -> bool:
 
 
 def widths_kept(config: Config) -> str | None:
-    """Why the widths of clients cannot be chosen, whatever the capacities: None if they can."""
+    """Why a design cannot choose the widths of clients, even without capacities; None if it can."""
     algorithm = config.choices.algorithm
     if not isinstance(algorithm, Adaptive):
         name = config.algorithm["name"]
