@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 import wirelessfl
+from experiments.blocks import DOCS, filled
 from experiments.codesign import choosing, crossed
 from experiments.codesign.__main__ import PAPER
 from experiments.codesign.access import ACCESSES, PRICED, access_of, complete
 from experiments.codesign.crossed import BUFFERED, ROUNDS, Line, run_name
 from experiments.evidence import Evidence
-from experiments.pages import DOCS, filled
 from experiments.priced import over
 from experiments.runs import Store
 from experiments.stated import identity

@@ -6,38 +6,38 @@ from pathlib import Path
 
 import pytest
 
-from experiments import pages
+from experiments import blocks, pages
+from experiments.blocks import BLOCK, DOCS, FIGURES, OTHER, csv_of, filled, paragraphs, status
 from experiments.claims import RESULTS
 from experiments.evidence import Evidence
-from experiments.pages import BLOCK, FIGURES, filled, paragraphs, status
 from experiments.papers import papers
 from experiments.stated import stored_file
 from wirelessfl.errors import ConfigError
 from wirelessfl.results.archive import StoredRun
 from wirelessfl.runs.about import NUMERICS
 
-DOCS = RESULTS.parent
-
 
 @pytest.mark.parametrize("name", papers())
 def test_pages_have_every_experiment_with_runs(name):
-    """Of experiments with the same study and the same table, one is enough."""
+    """Of experiments with the same study and table, one is enough; a list links all others."""
     paper = papers()[name]
     files = [RESULTS / f"{name.replace('_', '-')}.md", *(DOCS / page for page in paper.pages)]
     text = "\n".join(file.read_text(encoding="utf-8") for file in files)
-    blocks = {match[1]: match[2] for match in BLOCK.finditer(text)}
-    assert paper.texts.keys() <= blocks.keys()
+    found = {match[2]: match[3] for match in BLOCK.finditer(text)}
+    assert paper.texts.keys() <= found.keys()
+    if OTHER.search(text):
+        return
     shown = {
         (paper.experiments[one].study, paper.experiments[one].table)
-        for one in blocks.keys() - paper.texts.keys()
+        for one in found.keys() - paper.texts.keys()
     }
     for one, experiment in paper.experiments.items():
         if not paper.study(experiment.study, "small").cases:
-            assert one not in blocks
+            assert one not in found
         elif experiment.draw is None:
             assert (experiment.study, experiment.table) in shown, one
         else:
-            assert blocks[one], f"{one} has no text for readers who do not see its figure"
+            assert found[one], f"{one} has no text for readers who do not see its figure"
 
 
 def test_figures_are_shown_and_exist():
@@ -58,7 +58,7 @@ def one(tmp_path, monkeypatch):
     paper = replace(paper, experiments={"fig3": paper.experiments["fig3"]})
     study = paper.study("fig3", "small")
     store = paper.store("small", tmp_path, tmp_path / "rows")
-    monkeypatch.setattr(pages, "FIGURES", tmp_path)
+    monkeypatch.setattr(blocks, "FIGURES", tmp_path)
 
     def put(case, seed):
         rows = [
@@ -102,6 +102,28 @@ def test_a_block_has_figure_table_and_number_of_runs(one, tmp_path):
     twice = filled(MARKED + MARKED, found)
     assert twice.count("| data |") == 1
     assert twice.count("![rounds]") == 2
+
+
+def test_a_figure_block_links_its_table(one, tmp_path):
+    put, study, evidence = one
+    text = "<!-- figure of fig3: rounds -->\nold\n<!-- end of figure -->\n"
+    rest = "<!-- other tables -->\nold\n<!-- end of other tables -->\n"
+    for i in range(5):
+        put(i, study.cases[i].seeds[0])
+    found = evidence()
+    pages.draw(found)
+    page = filled(text + rest, found)
+    planned = sum(len(case.seeds) for case in study.cases)
+    runs = f"5 of {planned} runs, 1 seed. [Table](../figures/fadamgc-fig3.csv)."
+    assert f"(../figures/fadamgc-fig3.png)\n\n*{runs}*\n" in page
+    assert "old" not in page
+    assert f"- `fig3`: {runs}" in filled(rest, found)
+    (table,) = blocks.tables_of(found, "fig3").values()
+    assert len(table.splitlines()) == 6
+
+
+def test_tables_as_csv():
+    assert csv_of("| a | b, c |\n|---|---|\n| 1 | 2 |\n") == 'a,"b, c"\n1,2\n'
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,200 @@
+"""Blocks of a page that are computed from stored rows: figures, tables and lists of tables.
+
+A page has blocks between ``<!-- rows of NAME: what its figure shows -->`` and ``<!-- end of rows
+-->``: the figure and the table of an experiment. ``<!-- figure of NAME: ... -->`` to ``<!-- end of
+figure -->`` shows the figure and links the table, a CSV file beside the figure. ``<!-- other tables
+-->`` to ``<!-- end of other tables -->`` links the tables of all experiments without a block.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import textwrap
+from pathlib import Path
+
+from experiments.evidence import Evidence
+from experiments.studies import Results
+from wirelessfl.errors import ConfigError
+from wirelessfl.results.names import DATA, MODELS
+
+DOCS = Path(__file__).parents[1] / "docs"
+FIGURES = DOCS / "figures"
+WIDTH = 120
+"""Most characters per line of text."""
+BLOCK = re.compile(
+    r"<!-- (rows|figure) of ([\w-]+)(?:: (.*?))? -->\n.*?<!-- end of \1 -->", re.DOTALL
+)
+OTHER = re.compile(r"(<!-- other tables -->\n).*?(<!-- end of other tables -->)", re.DOTALL)
+
+
+def pictures(evidence: Evidence, name: str) -> list[Path]:
+    """The files in ``docs/figures`` of an experiment, which may have several."""
+    stem = stem_of(evidence, name)
+    return [*FIGURES.glob(f"{stem}.png"), *sorted(FIGURES.glob(f"{stem}-*.png"))]
+
+
+def stem_of(evidence: Evidence, name: str) -> str:
+    """The first part of the names of an experiment's files in ``docs/figures``."""
+    return f"{evidence.paper.name.replace('_', '-')}-{name}"
+
+
+def status(results: Results) -> str:
+    """How many runs and seeds a table shows, as in ``12 of 60 runs, 1 to 3 seeds``."""
+    planned = sum(len(case.seeds) for case in results.study.cases)
+    counts = [len(results.of(case)) for case in results.study.cases]
+    some = [count for count in counts if count]
+    runs = f"{planned}" if sum(counts) == planned else f"{sum(counts)} of {planned}"
+    if not some:
+        return f"*{runs} runs are finished.*"
+    seeds = f"{min(some)} to {max(some)}" if min(some) < max(some) else f"{max(some)}"
+    old = sum(not run.current for case in results.study.cases for run in results.of(case))
+    made = f"; {old} by an older version of the algorithms" if old else ""
+    return f"*{runs} runs, {seeds} seed{'' if seeds == '1' else 's'}{made}.*"
+
+
+def paragraphs(text: str) -> list[str]:
+    """The tables and the paragraphs before them; lists after the last table are left out."""
+    found = [one.strip() for one in text.strip().split("\n\n")]
+    tables = [place for place, one in enumerate(found) if one.startswith("|")]
+    last = max(tables, default=len(found))
+    return [one if one.startswith("|") else textwrap.fill(one, WIDTH) for one in found[: last + 1]]
+
+
+def block(
+    name: str, about: str, evidence: Evidence, shown: set[str], figures: str = "../figures"
+) -> str:
+    """The figure and the table of one experiment, and the number of its runs.
+
+    Args:
+        name: name of the experiment.
+        about: what its figure shows, for readers who do not see it.
+        evidence: the runs of its paper.
+        shown: tables and paragraphs of the page so far, which are not repeated; new ones are added.
+        figures: folder of the figures, relative to the page.
+    """
+    head = f"<!-- rows of {name}{': ' if about else ''}{about} -->"
+    if name in evidence.paper.texts:
+        parts = paragraphs(evidence.paper.texts[name]())
+        parts[:0] = _shown(evidence, name, about, figures)
+        return "\n\n".join([head, *parts]) + "\n\n<!-- end of rows -->"
+    experiment = evidence.paper.experiments[name]
+    results = evidence.study(experiment.study)
+    parts = [status(results)]
+    if results.where():
+        text = (experiment.short or experiment.table)(results)
+        found = [one for one in paragraphs(text) if one not in shown]
+        shown.update(found)
+        parts[:0] = found
+        parts[:0] = _shown(evidence, name, about, figures)
+    return "\n\n".join([head, *parts]) + "\n\n<!-- end of rows -->"
+
+
+def figure_block(
+    name: str, about: str, evidence: Evidence, shown: set[str], figures: str = "../figures"
+) -> str:
+    """The figure of an experiment, the number of its runs and links to tables; see ``block``."""
+    parts = [f"<!-- figure of {name}{': ' if about else ''}{about} -->"]
+    parts += _shown(evidence, name, about, figures)
+    if name in evidence.paper.experiments:
+        said = status(evidence.study(evidence.paper.experiments[name].study)).strip("*")
+        parts.append(f"*{said}{_links(evidence, name, figures)}*")
+    return "\n\n".join([*parts, "<!-- end of figure -->"])
+
+
+def other_tables(evidence: Evidence, shown: set[str], figures: str = "../figures") -> str:
+    """Links to the tables of all experiments with runs that a page does not show.
+
+    Args:
+        evidence: the runs of the paper.
+        shown: names of the experiments with blocks.
+        figures: folder of the tables, relative to the page.
+    """
+    found = []
+    for name, experiment in evidence.paper.experiments.items():
+        results = evidence.study(experiment.study)
+        if name not in shown and results.where():
+            said = status(results).strip("*.")
+            found.append(f"- `{name}`: {said}.{_links(evidence, name, figures)}")
+    return "\n".join(found)
+
+
+def tables_of(evidence: Evidence, name: str) -> dict[Path, str]:
+    """The tables of an experiment as CSV files beside its figure; empty without runs."""
+    experiment = evidence.paper.experiments[name]
+    results = evidence.study(experiment.study)
+    if not results.where():
+        return {}
+    texts = [one for one in experiment.table(results).split("\n\n") if one.startswith("|")]
+    stem = stem_of(evidence, name)
+    ends = [""] if len(texts) == 1 else [f"-{place}" for place in range(1, len(texts) + 1)]
+    return {FIGURES / f"{stem}{end}.csv": csv_of(one) for end, one in zip(ends, texts, strict=True)}
+
+
+def csv_of(table: str) -> str:
+    """A Markdown table as CSV."""
+    lines = table.strip().splitlines()
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([rows[0], *rows[2:]])
+    return text.getvalue()
+
+
+def _links(evidence: Evidence, name: str, figures: str) -> str:
+    """Links to the tables of an experiment, with a space before each."""
+    files = [file.name for file in tables_of(evidence, name)]
+    words = ["Table"] if len(files) == 1 else [f"Table {n}" for n in range(1, len(files) + 1)]
+    return "".join(f" [{word}]({figures}/{file})." for word, file in zip(words, files, strict=True))
+
+
+def _shown(evidence: Evidence, name: str, about: str, figures: str) -> list[str]:
+    """The figures of an experiment, with the texts for readers who do not see them."""
+    found = []
+    for file in pictures(evidence, name):
+        part = _part(file.stem[len(f"{evidence.paper.name}-{name}") :].strip("-"))
+        found.append(f"![{f'{about} ({part})' if part else about}]({figures}/{file.name})")
+    return found
+
+
+def _part(suffix: str) -> str:
+    """What one of several pictures shows, from the end of its file's name."""
+    names = sorted(DATA | MODELS, key=len, reverse=True)  # fashion-mnist before mnist
+    known = re.compile("|".join([*map(re.escape, names), r"[^-]+"]))
+    return ", ".join((DATA | MODELS).get(word, word) for word in known.findall(suffix))
+
+
+def filled(text: str, evidence: Evidence, figures: str = "../figures") -> str:
+    """The text of a page with all its blocks.
+
+    Args:
+        text: the page.
+        evidence: the runs of its paper.
+        figures: folder of the figures, relative to the page.
+
+    Raises:
+        ConfigError: a block has no end, or its paper has no such experiment.
+    """
+    shown: set[str] = set()
+    found, page = list(BLOCK.finditer(text)), f"the page of {evidence.paper.name}"
+    for kind in ("rows", "figure"):
+        begun, ended = text.count(f"<!-- {kind} of "), text.count(f"<!-- end of {kind} -->")
+        if not begun == ended == sum(match[1] == kind for match in found):
+            raise ConfigError(
+                f"{page} has {begun} lines `<!-- {kind} of NAME -->` and "
+                f"{ended} lines `<!-- end of {kind} -->`: each of the former needs one of the "
+                "latter."
+            )
+    for match in found:
+        known = [*evidence.paper.experiments, *evidence.paper.texts]
+        if match[2] not in known:
+            raise ConfigError(
+                f"{page} has `<!-- {match[1]} of {match[2]} -->`: choose from {', '.join(known)}."
+            )
+
+    def one(match: re.Match[str]) -> str:
+        make = block if match[1] == "rows" else figure_block
+        return make(match[2], match[3] or "", evidence, shown, figures)
+
+    links = other_tables(evidence, {match[2] for match in found}, figures)
+    return OTHER.sub(lambda m: f"{m[1]}\n{links}\n\n{m[2]}", BLOCK.sub(one, text))
