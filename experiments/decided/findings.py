@@ -6,7 +6,7 @@ import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 
-from experiments.decided import conventions, crossover, energy, masks, oma, selection
+from experiments.decided import conventions, crossover, energy, oma, selection
 from experiments.decided.uplinks import AIR, BEST, EQUAL, OPTIMAL, SLOTS
 from experiments.evidence import Evidence, by_seed, final
 from wirelessfl.results.archive import StoredRun
@@ -62,8 +62,8 @@ def _noise(hist: Evidence, ours: Evidence) -> str:
     return (
         f"The published AirComp convention is {excess:.0f} dB noisier than the physical one, in "
         "which clients scale their updates up to the power limit. After 20 rounds, HIST in the "
-        f"published convention is {_points(_less(hist, ours, 'published', -20.0))} below error-free "
-        f"OMA at -20 dB and {_points(_less(hist, ours, 'published', -10.0))} at -10 dB; in the "
+        f"published convention is {_points(_less(hist, ours, 'published', -20.0))} below "
+        f"error-free OMA at -20 dB and {_points(_less(hist, ours, 'published', -10.0))} at -10 dB; in the "
         f"physical one, {_points(_less(hist, ours, 'physical', -20.0))} at -20 dB."
     )
 
@@ -114,8 +114,8 @@ def _bands(points: Sequence[oma.Point], costs: Sequence[energy.Cost]) -> str:
     longer = [b.seconds / a.seconds for a, b in zip(disc[EQUAL], disc[OPTIMAL], strict=True)]
     return (
         f"Optimal bandwidth allocation reaches the target {_range(cells, '.1f')} times sooner than "
-        f"equal time slots in the networks of Section VI-C, {_range(snrs[0], '.1f')} times at 20 dB "
-        f"and {_range(snrs[1], '.0f')} times at -20 dB in those of Figure 7b. It is not free: in a "
+        f"equal time slots in the networks of Section VI-C, {_range(snrs[0], '.1f')} times at 20 "
+        f"dB and {_range(snrs[1], '.0f')} times at -20 dB in those of Figure 7b. It is not free: in a "
         f"disc of 500 m it takes {100 - 100 * _mean(longer):.0f} % less time than equal bandwidth "
         f"and {100 * _mean(more) - 100:.0f} % more energy ({len(more)} seeds), since fast clients "
         "send as long as the slowest, at full power."
@@ -184,8 +184,8 @@ def _deadlines(costs: Sequence[energy.Cost]) -> str:
     cells, disc = _by_design(costs, energy.CELLS), _by_design(costs, energy.DISC)
     deadline, weight = f"{energy.DEADLINE} {energy.DEADLINES[0]:g}", f"{energy.WEIGHT} 1"
     return (
-        "Little time saves much energy. In the cells of Section VI-C, where rounds are alike, a deadline "
-        f"5 % above the longest round saves {_saved(cells, deadline)}. In the disc, the longest "
+        "Little time saves much energy. In the cells of Section VI-C, where rounds are alike, a "
+        f"deadline 5 % above the longest round saves {_saved(cells, deadline)}. In the disc, the longest "
         "round is much longer than the mean, so a weight of energy is better than a deadline: it "
         f"saves {_saved(disc, weight)}."
     )
@@ -214,8 +214,8 @@ def _map(places: Sequence[crossover.Place]) -> str:
     best, slots, bit = values.values()
     slower = [p for p in places if p.ratio([one + crossover.ONE_BIT for one in BEST]) < 1]
     return (
-        "No SNR and number of clients makes OMA with 32 bits per number faster per round: from 5 to "
-        f"60 clients per cell and -20 to 20 dB, the best OMA takes {best.min():.1f} to "
+        "No SNR and number of clients makes OMA with 32 bits per number faster per round: from 5 "
+        f"to 60 clients per cell and -20 to 20 dB, the best OMA takes {best.min():.1f} to "
         f"{best.max():.0f} times as long as AirComp, and equal slots {slots.min():.0f} to "
         f"{round(slots.max(), -3):,.0f} times. With one bit per number, OMA is faster with up to "
         f"{max(p.clients for p in slower)} clients per cell, from "
