@@ -63,8 +63,8 @@ def _noise(hist: Evidence, ours: Evidence) -> str:
         f"The published AirComp convention is {excess:.0f} dB noisier than the physical one, in "
         "which clients scale their updates up to the power limit. After 20 rounds, HIST in the "
         f"published convention is {_points(_less(hist, ours, 'published', -20.0))} below "
-        f"error-free OMA at -20 dB and {_points(_less(hist, ours, 'published', -10.0))} at -10 dB; in the "
-        f"physical one, {_points(_less(hist, ours, 'physical', -20.0))} at -20 dB."
+        f"error-free OMA at -20 dB and {_points(_less(hist, ours, 'published', -10.0))} at -10 dB; "
+        f"in the physical one, {_points(_less(hist, ours, 'physical', -20.0))} at -20 dB."
     )
 
 
@@ -115,10 +115,10 @@ def _bands(points: Sequence[oma.Point], costs: Sequence[energy.Cost]) -> str:
     return (
         f"Optimal bandwidth allocation reaches the target {_range(cells, '.1f')} times sooner than "
         f"equal time slots in the networks of Section VI-C, {_range(snrs[0], '.1f')} times at 20 "
-        f"dB and {_range(snrs[1], '.0f')} times at -20 dB in those of Figure 7b. It is not free: in a "
-        f"disc of 500 m it takes {100 - 100 * _mean(longer):.0f} % less time than equal bandwidth "
-        f"and {100 * _mean(more) - 100:.0f} % more energy ({len(more)} seeds), since fast clients "
-        "send as long as the slowest, at full power."
+        f"dB and {_range(snrs[1], '.0f')} times at -20 dB in those of Figure 7b. It is not free. "
+        f"In a disc of 500 m it takes {100 - 100 * _mean(longer):.0f} % less time than equal "
+        f"bandwidth and {100 * _mean(more) - 100:.0f} % more energy ({len(more)} seeds), since "
+        "fast clients send as long as the slowest, at full power."
     )
 
 
@@ -185,9 +185,9 @@ def _deadlines(costs: Sequence[energy.Cost]) -> str:
     deadline, weight = f"{energy.DEADLINE} {energy.DEADLINES[0]:g}", f"{energy.WEIGHT} 1"
     return (
         "Little time saves much energy. In the cells of Section VI-C, where rounds are alike, a "
-        f"deadline 5 % above the longest round saves {_saved(cells, deadline)}. In the disc, the longest "
-        "round is much longer than the mean, so a weight of energy is better than a deadline: it "
-        f"saves {_saved(disc, weight)}."
+        f"deadline 5 % above the longest round saves {_saved(cells, deadline)}. In the disc, the "
+        "longest round is much longer than the mean, so a weight of energy is better than a "
+        f"deadline: it saves {_saved(disc, weight)}."
     )
 
 
