@@ -113,7 +113,10 @@ def _panel(panel: Axes, gaps: Sequence[Gap]) -> None:
         look = line_look(i) | {"linestyle": "none"}
         panel.errorbar(places, middle, [below, above], label=network, capsize=2, **look)
     panel.set_yscale("symlog", linthresh=LINEAR, linscale=0.6)
-    panel.set_xticks(range(len(baselines)), [named(one).replace(", ", ",\n") for one in baselines])
+    ticks = [
+        named(one).replace(", ", ",\n").replace(" bandwidth", "\nbandwidth") for one in baselines
+    ]
+    panel.set_xticks(range(len(baselines)), ticks)
     panel.set_xlim(-0.5, len(baselines) - 0.5)
     panel.tick_params(axis="x", labelsize=style().small)
 
