@@ -63,8 +63,7 @@ def fewest_at_rate(
     """
     table, memory = evidence.study("table2"), evidence.study("memory")
     cases = _cases(table, "fashion-mnist", 20)
-    wanted = {"algorithm": "fadamgc", "beta2": 0.99, "lr": lr}
-    ours = costs(memory, memory.study.cases, every=every, **wanted)
+    ours = costs(memory, memory.study.cases, every=every, algorithm="fadamgc", beta2=0.99, lr=lr)
     return [
         ratio(NAMES[method], costs(table, cases, algorithm=method), ours, least)
         for method in methods
@@ -83,18 +82,14 @@ def over(
 
     ``of`` lists data sets and numbers of local steps.
     """
-    results = evidence.study("table2")
-    return [
-        ratio(
-            _named(dataset, steps) if len(of) > 1 else "",
-            *(
-                costs(results, _cases(results, dataset, steps), quantity, algorithm=name)
-                for name in (method, "fadamgc")
-            ),
-            least=least,
+    results, found = evidence.study("table2"), []
+    for dataset, steps in of:
+        theirs, ours = (
+            costs(results, _cases(results, dataset, steps), quantity, algorithm=name)
+            for name in (method, "fadamgc")
         )
-        for dataset, steps in of
-    ]
+        found.append(ratio(_named(dataset, steps) if len(of) > 1 else "", theirs, ours, least))
+    return found
 
 
 def _named(dataset: str, steps: int) -> str:
@@ -230,7 +225,8 @@ def _tracked(
 
 def more_clients(evidence: Evidence, *, study: str, least: float) -> list[Effect]:
     """FAdamGC's rounds with the fewest over those with the most clients (Figures 5 and 7)."""
-    return [ratio("", *ends(evidence.study(study), "fadamgc"), least=least)]
+    few, many = ends(evidence.study(study), "fadamgc")
+    return [ratio("", few, many, least)]
 
 
 def sampling(evidence: Evidence, *, study: str, least: float) -> list[Effect]:
