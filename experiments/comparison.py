@@ -12,7 +12,8 @@ from experiments.look import costs_of, data_name, save, seeds_text
 from experiments.report import markdown, reached, spread, with_edge
 from experiments.studies import Case, Results
 from experiments.words import AXES, SYMBOLS, WORDS, said, shown
-from wirelessfl.figures import LABELS, NOT_RUN, Against, looks
+from wirelessfl.figure_marks import counted_seeds, missed
+from wirelessfl.figures import LABELS, NOT_RUN, SHADE, Against, looks
 from wirelessfl.results.names import NAMES
 from wirelessfl.results.panels import draw_points, grid, legend, same_limits
 
@@ -202,10 +203,13 @@ def _panels(cases: Sequence[Case], facets: Sequence[str]) -> list[tuple[Any, ...
 
 
 def _line(axis: Axes, values: Sequence[float | None] | None, text: str) -> None:
-    """Draw the mean over the seeds as a horizontal line, if all seeds have values."""
-    known = [value for value in values or () if value is not None]
+    """Draw the mean and the range of the seeds over all places, if all seeds have values."""
+    known = [value for value in values or () if value is not None and not missed(value)]
     if known and len(known) == len(values or ()):
-        axis.axhline(statistics.mean(known), color="0.3", linestyle="--", linewidth=1, label=text)
+        gid = counted_seeds([len(known)])
+        look: dict[str, Any] = {"color": "0.3", "linestyle": "--", "linewidth": 1, "gid": gid}
+        axis.axhline(statistics.mean(known), label=text, **look)
+        axis.axhspan(min(known), max(known), color="0.5", alpha=SHADE, linewidth=0, zorder=0.6)
 
 
 def _label(case: Case, others: Sequence[str], method: bool) -> str:

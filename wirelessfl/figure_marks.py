@@ -71,7 +71,7 @@ def draw_seeds(
     figure = axes.get_figure()
     assert figure is not None
     moved = ScaledTranslation(beside * BESIDE * style().small / 72, 0, figure.dpi_scale_trans)
-    look |= {"markersize": style().small / 3.2, "markeredgecolor": "white", "linestyle": "none"}
+    look |= {"markersize": style().small / 2.9, "markeredgecolor": "white", "linestyle": "none"}
     look |= {"markeredgewidth": 0.3, "transform": axes.transData + moved, "gid": DOT}
     axes.plot([x] * len(hits), hits, marker="o", **look)
     axes.update_datalim([(x, min(hits)), (x, max(hits))])

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = [
-    "COLOURS", "DASHES", "LABELS", "MARKERS", "NOT_REACHED", "NOT_RUN", "STYLES",
+    "COLOURS", "DASHES", "LABELS", "MARKERS", "NOT_REACHED", "NOT_RUN", "SHADE", "STYLES",
     "Against", "AtLeast", "Row", "Style", "StyleName", "What",
     "colour_of", "draw_bars", "draw_curves", "line_look", "looks", "mark", "new_figure",
     "save_figure", "style", "use_style", "whole_ticks",
