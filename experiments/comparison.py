@@ -65,7 +65,7 @@ def table(
         head = ["method", *(WORDS[name] for name in names)]
         head += [] if best is None else [f"best {WORDS[best]}", "of"]
         head += ["seeds", "final accuracy (%)"]
-        averaged = f", mean of {tests} tests" * (tests > 1)
+        averaged = f", mean of {tests} evaluations" * (tests > 1)
         head += [f"{LABELS[quantity]} to {100 * goal:g} %{averaged}" for quantity, goal in costs]
         groups: dict[tuple[Any, ...], list[Case]] = {}
         for case in results.where():
@@ -182,7 +182,7 @@ def against(
             if axis not in filled:
                 axis.set_ylim(filled[0].get_ylim() if filled else (0, 1))
                 axis.text(0.5, 0.5, NOT_RUN, transform=axis.transAxes, ha="center", style="italic")
-        averaged = f", mean of {tests} tests" * (tests > 1)
+        averaged = f", mean of {tests} evaluations" * (tests > 1)
         goal = "" if quantity is None else f"target {100 * target:g} %{averaged}"
         seeds = seeds_text(results, results.where())
         symbols = [f"{WORDS[s]}: {SYMBOLS[s]}" for s in (*others, *facets) if s in SYMBOLS]

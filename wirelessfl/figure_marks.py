@@ -103,7 +103,8 @@ def mark(axes: Axes, x: float, text: str, colour: str = DARK) -> None:
         colour: colour of the arrow.
     """
     if text == NOT_REACHED:
-        look = {"color": colour, "markersize": style().small / 1.4, "markeredgewidth": 0}
+        look: dict[str, Any] = {"color": colour, "markeredgewidth": 0}
+        look |= {"markersize": style().small / 1.4}
         at = axes.get_xaxis_transform()
         axes.plot([x], [1 - HIGH / 2], "^", transform=at, clip_on=False, gid=NOT_REACHED, **look)
     else:
