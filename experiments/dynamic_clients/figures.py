@@ -10,6 +10,7 @@ from typing import Any
 from experiments.dynamic_clients.measures import pairs, session_of
 from experiments.dynamic_clients.methods import ALGORITHMS, SHOWN
 from experiments.look import data_name, save, seeds_text
+from experiments.report import markdown, spread
 from experiments.studies import Results
 from wirelessfl.divergence import counted
 from wirelessfl.figures import new_figure
@@ -44,7 +45,21 @@ def lasting(results: Results, out: Path) -> list[Path]:
     same_limits(axes)
     cases = results.where()
     legend(figure, axes, data_name(cases), seeds_text(results, cases))
-    return save(figure, results, out / "fig2")
+    return save(figure, results, out / "lasting")
+
+
+def table(results: Results) -> str:
+    """One row per algorithm and other warm start, one column per round."""
+    rows = [
+        [NAMES[algorithm], SHOWN[over], *(spread(seeds, places=2) for seeds in values.values())]
+        for algorithm in ALGORITHMS
+        for over in BASELINES
+        if (values := by_round(results, over, algorithm=algorithm))
+    ]
+    head = ["algorithm", "gain over", *(f"round {t}" for t in SHOWN_AT)]
+    text = "Gain of Proposed in percentage points by round after a change of clients, mean over "
+    text += "settings and transitions, ± the sample standard deviation over the seeds."
+    return f"{text}\n\n{markdown(head, rows)}"
 
 
 def by_round(results: Results, over: str, **wanted: Any) -> dict[int, list[float]]:

@@ -129,13 +129,12 @@ def points(results: Results, out: Path) -> list[Path]:
     same_limits(axes, x=True, y=False)
     for model in dict.fromkeys(model for model, _ in lines):
         first = next(place for place, (one, _) in enumerate(lines) if one == model)
-        axes[-1].annotate(
+        axes[0].annotate(
             MODELS.get(model, model),
-            (1, first - 0.35),
+            (0.02, first - 0.35),
             xycoords=("axes fraction", "data"),
             fontsize=style().small,
             fontstyle="italic",
-            ha="right",
             va="top",
         )
     for rank, data in enumerate(sets):
@@ -147,14 +146,14 @@ def points(results: Results, out: Path) -> list[Path]:
     axes[0].plot([], [], "|", color="0.45", markersize=9, label="the paper's value")
     if any(line.get_marker() == LOST for panel in axes for line in panel.get_lines()):
         axes[0].plot([], [], LOST, color="black", label="the other warm start diverged")
-    legend(figure, axes, "mean over settings, transitions and seeds; small dots: seeds")
+    legend(figure, axes, "mean over settings, transitions and seeds")
     return save(figure, results, out / "gains")
 
 
 def _draw(panel: Axes, y: float, found: Gain, colour: str, rank: int) -> None:
     """Draw a gain: its mean, its seeds and the paper's value."""
     if found.paper is not None:
-        panel.plot(found.paper, y, "|", color="0.45", markersize=8, zorder=1.8)
+        panel.plot(found.paper, y, "|", color="0.45", markersize=6, zorder=1.8)
     mean, size = statistics.mean(found.seeds), style().small / 1.8
     fill = colour if rank == 0 else "white"
     form = LOST if found.diverged else FORMS[rank]

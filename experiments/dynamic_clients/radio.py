@@ -175,7 +175,7 @@ def points(results: Results, out: Path) -> list[Path]:
             shift = APART * (rank - (len(by_start) - 1) / 2)
             draw_points(panel, values, SHOWN[start], rank, shift=shift)
         panel.set_xticks(range(len(DISTANCES)), [f"-{one:g}" for one in DISTANCES])
-        panel.set_xlabel("target: lowest final accuracy and this (pp)")
+        panel.set_xlabel("target relative to the lowest final accuracy (pp)")
         panel.set_ylabel("time to target (s)")
         counts = sorted({len(results.of(case)) for case in cases})
         name = f"{DATA[cases[0]['dataset']]}, {UPLINKS[cases[0]['uplink']]}"
@@ -183,6 +183,7 @@ def points(results: Results, out: Path) -> list[Path]:
     same_limits(axes)
     for panel in axes:
         room(panel)
+        panel.yaxis.set_major_formatter("{x:g}")
     algorithms = ", ".join(NAMES[one] for one in results.values("algorithm"))
     legend(figure, axes, algorithms, "mean over three changes of clients and the seeds")
     return save(figure, results, out / "radio")

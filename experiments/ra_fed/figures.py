@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from experiments.comparison import most_finished
-from experiments.look import data_name, save, seeds_text
+from experiments.look import costs_of, data_name, save, seeds_text
 from experiments.ra_fed.measures import coverage_of, diverged, final_by_seed, in_order
 from experiments.ra_fed.measures import gains_by_seed as gains
 from experiments.ra_fed.methods import (
@@ -49,8 +49,10 @@ def widths(results: Results, out: Path) -> list[Path]:
         look: dict[str, Any] = {"color": colour_of(method), "markersize": style().small / 2}
         for case, seeds in both[method]:
             y, mean = lines.index(_line(case)), statistics.mean(seeds)
-            panel.plot(mean, y, "o", **look)
-            panel.plot(seeds, [y] * len(seeds), "o", **DOTS)
+            fill = colour_of(method) if len(seeds) > 1 else "white"
+            panel.plot(mean, y, "o", markerfacecolor=fill, **look)
+            if len(seeds) > 1:
+                panel.plot(seeds, [y] * len(seeds), "o", **DOTS)
             if diverged(results, case):
                 panel.annotate(DAGGER, (mean, y), (4, 0), textcoords="offset points", va="center")
         panel.set_xscale("symlog", linthresh=LINEAR, linscale=0.6)
@@ -67,7 +69,7 @@ def widths(results: Results, out: Path) -> list[Path]:
     same_limits(axes, x=True, y=False)
     names = ", ".join(NAMES[one] for one in OTHERS)
     mark = f"{DAGGER}: a seed diverged" if _any(axes) else ""
-    legend(figure, axes, f"others: {names}", "final accuracy; small dots: seeds", mark)
+    legend(figure, axes, f"others: {names}", "small dots: seeds", "open: one seed", mark)
     return save(figure, results, out / "widths")
 
 
@@ -113,8 +115,8 @@ def coverage(results: Results, out: Path) -> list[Path]:
                 panel.plot([x] * len(gaps), gaps, "o", **DOTS)
         panel.axhline(0, color="0.3", linewidth=0.8, zorder=1)
         panel.axvline(0, color="0.3", linewidth=0.8, zorder=1)
-        panel.set_xlabel("weights trained by nobody, minus covered masks' (pp)")
-        panel.set_ylabel("final accuracy,\nminus covered masks' (pp)")
+        panel.set_xlabel("weights trained by nobody: minus covered masks (pp)")
+        panel.set_ylabel("final accuracy:\nminus covered masks (pp)")
         panel.set_title(NAMES[method])
     for masks, form in FORMS.items():
         fill = "black" if masks == "random" else "white"
@@ -190,7 +192,7 @@ def radio(results: Results, out: Path) -> list[Path]:
     target = TARGETS[cases[0]["dataset"]]
     figure, (panel,) = new_figure(height=2.5)
     figure.set_figwidth(style().wide)
-    bars = {_bar(case): results.costs(case, "sim_seconds", target) for case in cases}
+    bars = {_bar(case): costs_of(results, case, "sim_seconds", target) for case in cases}
     draw_bars(panel, {"": bars}, f"time to {100 * target:g} % (s)")
     own = panel.get_legend()
     if own is not None:
@@ -227,16 +229,16 @@ def scale(results: Results, out: Path) -> list[Path]:
             if gaps:
                 points[float(at)] = gaps
         if points:
-            draw_points(panel, points, NAMES[method], place, shift=0.08 * (place - 2), line=False)
+            draw_points(panel, points, NAMES[method], place, shift=0.17 * (place - 2.5), line=False)
     panel.set_yscale("symlog", linthresh=LINEAR, linscale=0.6)
     low, high = panel.get_ylim()
     _differences(panel, "y")
-    panel.set_ylim(low, high)
+    panel.set_ylim(1.5 * low, high)
     labels = [share(results.where(capacities=one)[0]) for one in sizes]
     panel.set_xticks(range(len(sizes)), labels)
     panel.set_xlim(-0.5, len(sizes) - 0.5)
     panel.set_xlabel("width of the submodels")
-    panel.set_ylabel("scaled minus unscaled:\nfinal accuracy (pp)")
+    panel.set_ylabel("final accuracy:\nscaled minus unscaled (pp)")
     cases = results.where()
     legend(figure, [panel], setting_of(cases[0]), seeds_text(results, cases))
     return save(figure, results, out / "scale")
