@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from experiments.look import costs_of, data_name, save, seeds_text
-from experiments.report import markdown, reached, spread
+from experiments.report import markdown, reached, spread, with_edge
 from experiments.studies import Case, Results
 from experiments.words import AXES, SYMBOLS, WORDS, said, shown
 from wirelessfl.figures import LABELS, NOT_RUN, Against, looks
@@ -51,7 +51,8 @@ def table(
         quantities: the costs, fields of rows.
         best: a setting of which only the best value is shown: that of the highest final accuracy,
             or if ``tests`` is above 1, of the lowest cost in the first column. Only values with the
-            most finished seeds are compared, because single runs vary.
+            most finished seeds are compared, because single runs vary. It is marked if it is the
+            smallest or the largest one with runs.
         tests: number of tests that are averaged, see ``place_reaching``.
     """
 
@@ -77,7 +78,9 @@ def table(
             else:
                 case = max(tried, key=lambda one: statistics.mean(results.finals(one)))
             row = [*key[: len(names) + 1]]
-            row += [] if best is None else [shown(case, best), str(len(tried))]
+            if best is not None:
+                text = with_edge(shown(case, best), case[best], [one[best] for one in cases])
+                row += [text, str(len(tried))]
             row += [str(len(results.of(case))), spread(results.finals(case))]
             seeds = results.rows(case)
             row += [reached(seeds, at, q, "d" if q == "round" else ".1f", tests) for q, at in costs]
