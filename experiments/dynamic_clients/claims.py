@@ -14,9 +14,9 @@ from typing import Literal
 import numpy as np
 
 from experiments.dynamic_clients import costs, published
-from experiments.dynamic_clients.measures import last, session_of
+from experiments.dynamic_clients.measures import SAME, last, session_of
 from experiments.dynamic_clients.methods import SHOWN
-from experiments.dynamic_clients.tables import SAME, paper_of
+from experiments.dynamic_clients.tables import paper_of
 from experiments.evidence import Evidence
 from experiments.studies import Case, Results
 from wirelessfl.results.intervals import Effect, difference
