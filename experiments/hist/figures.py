@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 SPLITS = {
-    "noniid": "fully non-i.i.d.",
-    "cell-iid": "cells i.i.d.",
-    "cell-shards": "few labels per cell",
+    "noniid": "random label shards",
+    "cell-iid": "i.i.d. across cells",
+    "cell-shards": "label shards by cell",
 }
 MASKS = {"uniform": "uniform masks", "optimized": "optimized masks"}
 TARGET = 0.8
