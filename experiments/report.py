@@ -11,6 +11,8 @@ from wirelessfl.divergence import counted
 from wirelessfl.results.seeds import first_reaching
 
 MISSING = "not reached"
+EDGE = "edge of the grid"
+"""Mark of a best value without tried values on both sides: a better one may lie beyond."""
 LISTED = 6
 """Missing cases that are listed below a table."""
 
@@ -43,6 +45,25 @@ def reached(
     if len(values) == 1:
         return shown
     return f"{shown} ({min(values):{form}} to {max(values):{form}})"
+
+
+def at_edge(best: Any, tried: Iterable[Any]) -> bool:
+    """Whether the best of several numbers is the smallest or the largest that was tried.
+
+    >>> at_edge(0.1, [0.01, 0.1, 0.03]), at_edge(0.03, [0.01, 0.1, 0.03]), at_edge(0.1, [0.1])
+    (True, False, False)
+
+    Args:
+        best: the best value of a setting.
+        tried: all values that were tried, in any order; without several numbers, there is no grid.
+    """
+    values = {one for one in tried if isinstance(one, int | float) and not isinstance(one, bool)}
+    return len(values) > 1 and best in (min(values), max(values))
+
+
+def with_edge(text: str, best: Any, tried: Iterable[Any]) -> str:
+    """The text of a best value, marked if it is at the edge of what was tried; see ``at_edge``."""
+    return f"{text} ({EDGE})" if at_edge(best, tried) else text
 
 
 def accuracies(seeds: Sequence[list[dict[str, Any]]], marks: Sequence[int]) -> str:
