@@ -16,6 +16,7 @@ from wirelessfl.results.selection import label_text, value_text
 from wirelessfl.results.tables import COSTS, check_target, last_value, monitor_of, reaching
 from wirelessfl.row_fields import is_accuracy, title_of
 from wirelessfl.runs.monitor import Monitor
+from wirelessfl.runs.plots import for_notebooks
 from wirelessfl.wording import shown, suggestion
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ def plotted_against(
         panel.set_ylabel(what)
         legend(figure, [panel])
         finish(figure)
-    return figure
+    return for_notebooks(figure)
 
 
 def _drawn(

@@ -31,6 +31,7 @@ def test_final_accuracies_against_a_setting(swept):
     assert (panel.get_xlabel(), panel.get_ylabel()) == ("lr", "test accuracy (%)")
     assert ticks(panel) == ["0.01", "0.1", "0.2"]
     assert legend(figure) == ["FedAvg", "FedProx"]
+    assert callable(figure._repr_png_), "notebooks show it"
 
 
 def test_costs_against_a_setting_have_bounds_and_a_band(swept):
