@@ -116,7 +116,8 @@ def test_the_best_step_size_is_that_of_the_highest_final_accuracy(found):
     text = EXPERIMENTS["scale"].short(results)
     for scale, (end, lr) in best.items():
         name = {"none": "unscaled", "width": "scaled by width"}[scale]
-        assert f"| HIST | {name} | {lr:g} | 2 | 1 | {end:.1f} | not reached |" in text
+        row = f"| HIST | {name} | {lr:g} (edge of the grid) | 2 | 1 | {end:.1f} | not reached |"
+        assert row in text
 
 
 def test_lines_without_runs_are_left_out_and_places_without_runs_are_marked(found, tmp_path):
