@@ -4,7 +4,6 @@ import statistics
 from dataclasses import replace
 from math import log
 
-import numpy as np
 import pytest
 
 from experiments.dynamic_clients import claims, costs, figures, gains, published, radio, tables
