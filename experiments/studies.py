@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from experiments import sealed
 from experiments.runs import Planned, Store
 from experiments.stated import stated
 from wirelessfl.config import Config
@@ -148,17 +149,23 @@ class Study:
         ]
 
     def results(self, store: Store) -> Results:
-        """The stored runs of this study."""
-        known = store.algorithms()  # no configuration is resolved for the others
-        return Results(
-            self,
-            {
-                i: store.found(case.config(case.seeds[0]), case.seeds)
-                if case["algorithm"] in known
-                else []
-                for i, case in enumerate(self.cases)
-            },
-        )
+        """The stored runs of this study.
+
+        Only configurations of cases that are not in its sealed table are resolved.
+        """
+        table = sealed.table(store.rows, self.name)
+        known: set[str] | None = None
+        found: dict[int, list[StoredRun]] = {}
+        for i, case in enumerate(self.cases):
+            names = None if table is None else table.places(case.settings, case.seeds)
+            if names is None:
+                known = store.algorithms() if known is None else known
+                stored = case["algorithm"] in known  # otherwise there is nothing to resolve
+                found[i] = store.found(case.config(case.seeds[0]), case.seeds) if stored else []
+            else:
+                runs = (store.run(name, study) for name, study in names)
+                found[i] = [run for run in runs if run is not None]
+        return Results(self, found)
 
 
 @dataclass(frozen=True)
