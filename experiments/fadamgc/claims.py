@@ -24,7 +24,12 @@ from experiments.fadamgc.seconds import (
     published_seconds,
     round_seconds,
 )
-from experiments.fadamgc.tables import PUBLISHED_ROUNDS, PUBLISHED_WITHOUT_MEMORY, TARGETS
+from experiments.fadamgc.tables import (
+    PUBLISHED_ROUNDS,
+    PUBLISHED_WITHOUT_MEMORY,
+    TARGETS,
+    fastest,
+)
 from experiments.studies import Case, Results
 from wirelessfl.models import ResNet18
 from wirelessfl.results.archive import StoredRun
@@ -235,10 +240,13 @@ def quickest(results: Results, tests: int, **wanted: Any) -> dict[int, Reached]:
 
 
 def data_sets(results: Results, language: bool) -> dict[str, list[Case]]:
-    """The cases of each data set of images or language, and number of local steps."""
+    """The cases of each data set of images or language, and number of local steps.
+
+    One case per method, that with its fastest step sizes.
+    """
     found = grouped(results.study.cases, "dataset", "local_steps").items()
     return {
-        f"{DATA[dataset]}, K = {steps}": cases
+        f"{DATA[dataset]}, K = {steps}": fastest(results, cases)
         for (dataset, steps), cases in found
         if (dataset in LANGUAGE) == language
     }
