@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from experiments.look import data_name, save, seeds_text
+from experiments.look import costs_of, data_name, save, seeds_text
 from experiments.report import markdown, reached, spread
 from experiments.studies import Case, Results
 from experiments.words import AXES, SYMBOLS, WORDS, said, shown
-from wirelessfl.figures import LABELS, NOT_RUN, Against
+from wirelessfl.figures import LABELS, NOT_RUN, Against, looks
 from wirelessfl.results.names import NAMES
-from wirelessfl.results.panels import draw_points, grid, legend, room_below, same_limits
+from wirelessfl.results.panels import draw_points, grid, legend, same_limits
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -141,7 +141,7 @@ def against(
                 return None
             if quantity is None:
                 return [*results.finals(case)]
-            return results.costs(case, quantity, target, tests)
+            return costs_of(results, case, quantity, target, tests)
 
         panels = _panels(study.cases, facets)
         every = [case for case in study.cases if lined(case)]
@@ -150,6 +150,7 @@ def against(
         others = [*told, *(one for one in varied(every) if one not in hidden)]
         method = "algorithm" not in facets
         labels = list(dict.fromkeys(_label(c, others, method) for c in every))
+        by_label = looks(labels)
         figure, axes = grid(len(panels))
         for axis, values in zip(axes, panels, strict=True):
             cases = [
@@ -164,7 +165,7 @@ def against(
                     lines[_label(case, others, method)].append((case, found))
                 elif reference is not None:
                     _line(axis, found, _label(case, others, method))
-            _draw(axis, lines, setting)
+            _draw(axis, lines, setting, by_label)
             axis.set_xlabel(AXES.get(setting, WORDS[setting]))
             axis.set_ylabel("final accuracy (%)" if quantity is None else COSTS[quantity])
             if facets:
@@ -173,7 +174,6 @@ def against(
             axis.margins(y=0.08)
         filled = [axis for axis in axes if axis.lines]
         same_limits(filled)
-        room_below(filled)
         for axis in axes:
             if axis not in filled:
                 axis.set_ylim(filled[0].get_ylim() if filled else (0, 1))
@@ -210,7 +210,7 @@ def _label(case: Case, others: Sequence[str], method: bool) -> str:
     return ", ".join([NAMES[case["algorithm"]]] * (method or not words) + words)
 
 
-def _draw(axis: Axes, lines: Lines, x: str) -> None:
+def _draw(axis: Axes, lines: Lines, x: str, by_label: dict[str, dict[str, Any]]) -> None:
     """Draw the lines of a panel; a non-numeric setting has evenly spaced places.
 
     Lines without any run are left out; the figure's note gives their number.
@@ -230,7 +230,7 @@ def _draw(axis: Axes, lines: Lines, x: str) -> None:
             if values is not None or len(known) <= MARKED:
                 points[places[tick] + shift] = values
         if text in known:
-            draw_points(axis, points, text, place, line=numbers)
+            draw_points(axis, points, text, place, line=numbers, look=by_label[text])
     ends = sorted(places.values())
     if numbers and ends and 0 < 8 * ends[0] <= ends[-1]:
         axis.set_xscale("log")

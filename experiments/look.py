@@ -1,4 +1,4 @@
-"""What all figures of studies say: data sets, seeds, and notes on old and missing runs."""
+"""What all figures of studies say: data sets, seeds, costs with bounds, and old runs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from experiments.studies import Case, Results
-from wirelessfl.figures import save_figure
+from wirelessfl.figures import AtLeast, save_figure
 from wirelessfl.results.names import DATA, MODELS
 from wirelessfl.results.panels import note, wrapped
 
@@ -37,17 +37,28 @@ def seeds_text(results: Results, cases: Iterable[Case], spread: str = SPREAD) ->
     return f"{spread} of {most} seeds" if least == most else f"{spread} of {least} to {most} seeds"
 
 
+def costs_of(
+    results: Results, case: Case, quantity: str, target: float, tests: int = 1
+) -> list[float | None]:
+    """For each finished seed, ``quantity`` when ``target`` is first reached, to be drawn.
+
+    A run that does not reach it has the cost of the whole run, as a bound; see ``Results.costs``.
+    """
+    ends = [rows[-1][quantity] for rows in results.rows(case)]
+    costs = results.costs(case, quantity, target, tests)
+    return [AtLeast(end) if cost is None else cost for cost, end in zip(costs, ends, strict=True)]
+
+
 def save(figure: Figure, results: Results, path: Path) -> list[Path]:
-    """Save a figure, with notes on runs of an older version of the results and on missing runs."""
+    """Save a figure, with a note on runs of an older version of the results."""
     cases = results.study.cases
     old = [case for case in cases if not all(run.current for run in results.of(case))]
-    missing = [case for case in cases if not results.of(case)]
-    for text, named in (("made by an older version", old), ("not run", missing)):
-        if named:
-            said = wrapped(figure, f"{text}: {_names(named, cases)}")
-            if said.count("\n") >= LINES:
-                said = f"{text}: {_count(named, cases)}"
-            note(figure, said)
+    if old:
+        text = "made by an older version"
+        said = wrapped(figure, f"{text}: {_names(old, cases)}")
+        if said.count("\n") >= LINES:
+            said = f"{text}: {_count(old, cases)}"
+        note(figure, said)
     return save_figure(figure, path)
 
 

@@ -11,7 +11,7 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from wirelessfl.figures import NOT_REACHED, NOT_RUN
+from wirelessfl.figure_marks import NOT_REACHED, NOT_RUN, marks_of
 
 COARSE = 30
 """Resolution of the saved figures, in dots per inch."""
@@ -72,8 +72,10 @@ def facts(figure: Figure) -> str:
 
 def marks(panel: Axes) -> list[tuple[float, str]]:
     """The places of a panel's horizontal axis that are marked "not reached" or "not run"."""
-    texts = [text for text in panel.texts if text.get_text() in (NOT_REACHED, NOT_RUN)]
-    return sorted((float(text.xy[0]), text.get_text()) for text in texts)  # type: ignore[attr-defined]
+    found = [(float(line.get_xdata()[0]), NOT_REACHED) for line in marks_of(panel)]
+    texts = [text for text in panel.texts if text.get_text() == NOT_RUN]
+    found += [(float(text.xy[0]), NOT_RUN) for text in texts]  # type: ignore[attr-defined]
+    return sorted(found)
 
 
 def titles(figure: Figure) -> list[str]:

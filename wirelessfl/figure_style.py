@@ -1,15 +1,16 @@
-"""The style of figures: colours, dashes, markers, and sizes at print size or for screens."""
+"""The style of figures: dashes, markers, and sizes at print size or for screens."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Literal
 
-# Okabe-Ito palette, for colour-blind readers; dashes and markers distinguish curves in greyscale.
-COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000"]
+from wirelessfl.figure_colours import COLOURS, colour_of, looks_of, method_of
+
+# Dashes and markers distinguish curves also in greyscale.
 DASHES: list[Any] = [
     "-",
     (0, (5, 2)),
@@ -91,12 +92,34 @@ def use_style(name: StyleName) -> Iterator[None]:
         _current.reset(token)
 
 
-def line_look(place: int) -> dict[str, Any]:
-    """Colour, dashes and marker of the line with this number, as arguments of ``Axes.plot``."""
+def line_look(place: int, label: str | None = None) -> dict[str, Any]:
+    """Colour, dashes and marker of a line, as arguments of ``Axes.plot``.
+
+    Args:
+        place: number of the line, which decides its dashes and its marker.
+        label: its label; if it begins with a method that has a colour, the line has this colour,
+            else that of its number.
+    """
+    known = label is not None and method_of(label) is not None
     return {
-        "color": COLOURS[place % len(COLOURS)],
+        "color": colour_of(label) if label and known else COLOURS[place % len(COLOURS)],
         "linestyle": DASHES[place % len(DASHES)],
         "marker": MARKERS[place % len(MARKERS)],
         "linewidth": style().line,
         "markersize": style().small / 1.8,
+    }
+
+
+def looks(labels: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Colour, dashes and marker by label, as arguments of ``Axes.plot``.
+
+    Lines of one method have its colour, in shades; then dashes and markers show what else the
+    labels say, such as the number of cells.
+
+    Args:
+        labels: all labels of the figure, in order.
+    """
+    return {
+        label: line_look(number) | {"color": colour}
+        for label, (colour, number) in looks_of(labels).items()
     }

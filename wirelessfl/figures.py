@@ -9,14 +9,25 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 import numpy as np
 
 from wirelessfl.divergence import counted, has_diverged
+from wirelessfl.figure_bars import draw_bars
+from wirelessfl.figure_colours import COLOURS, colour_of
+from wirelessfl.figure_marks import (
+    NOT_REACHED,
+    NOT_RUN,
+    AtLeast,
+    counted_seeds,
+    entries,
+    finish,
+    mark,
+)
 from wirelessfl.figure_style import (
-    COLOURS,
     DASHES,
     MARKERS,
     STYLES,
     Style,
     StyleName,
     line_look,
+    looks,
     style,
     use_style,
 )
@@ -37,9 +48,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "COLOURS", "DASHES", "LABELS", "MARKERS", "NOT_REACHED", "NOT_RUN", "STYLES",
-    "Against", "Row", "Style", "StyleName", "What",
-    "draw_bars", "draw_curves", "line_look", "mark", "new_figure", "save_figure", "style",
-    "use_style", "whole_ticks",
+    "Against", "AtLeast", "Row", "Style", "StyleName", "What",
+    "colour_of", "draw_bars", "draw_curves", "line_look", "looks", "mark", "new_figure",
+    "save_figure", "style", "use_style", "whole_ticks",
 ]  # fmt: skip
 
 Row = Mapping[str, Any]
@@ -51,9 +62,14 @@ WIDE = 2.5
 """Width of wide curves, relative to others."""
 CROWDED = 4
 """Number of curves from which a panel's curves have markers."""
-NOT_REACHED, NOT_RUN = "not reached", "not run"
-SHIFT = 1.15
-"""Distance of marks at the same place, in units of the size of the text."""
+THIN = 0.6
+"""Width of curves of one seed where others are means, relative to theirs."""
+SHADE = 0.25
+"""Opacity of the range of the seeds."""
+MARGIN = 0.06
+"""Room below the lowest accuracy, as a share of the range of accuracies."""
+START, MANY = 0.1, 10
+"""Share of the horizontal axis whose low accuracies are not shown, if curves have many rows."""
 
 
 def new_figure(columns: int = 1, height: float = 2.6, rows: int = 1) -> tuple[Figure, list[Axes]]:
@@ -99,6 +115,8 @@ def draw_curves(
 ) -> None:
     """Plot accuracy in percent, loss or another field of rows, with one curve per label.
 
+    Curves have the colours of their methods, see ``looks``. Where the numbers of seeds differ, the
+    legend gives them, and curves of one seed are thin.
     A diverged model has the accuracy 0 and no loss, so its curve of losses ends there.
 
     Args:
@@ -108,13 +126,14 @@ def draw_curves(
         against: field of the rows on the horizontal axis (mean over the seeds), or its short name:
             rounds, mib, seconds, wall.
         target: accuracy in [0, 1] to mark with a horizontal line.
-        floor: lowest accuracy shown, in [0, 1].
+        floor: lowest accuracy shown, in [0, 1]; by default the lowest one after the first tenth of
+            the horizontal axis, if the curves have at least ``MANY`` rows.
         common: whether the horizontal axis ends shortly after the end of the shortest curve, or
             after all curves that reach the target have reached it.
         legend: whether to draw a legend.
         median: whether a curve shows the median over the seeds instead of the mean.
-        styles: all labels in a fixed order, so that a label has the same colour and dashes in
-            all panels.
+        styles: all labels of the figure in a fixed order, so that a label looks alike in all
+            panels.
         wide: labels of curves that are drawn wide and pale below the others, and so are seen where
             others lie on them.
         what: field of the rows on the vertical axis.
@@ -132,9 +151,9 @@ def draw_curves(
     hits: list[float] = []
     accuracy = is_accuracy(what)
     order = list(styles) or list(runs)
-    alpha = 0.15 if len(runs) < CROWDED else 0.08
+    by_label = looks(order)
+    counts = {len(seeds) for seeds in runs.values()}
     for label, seeds in runs.items():
-        i = order.index(label)
         length = min(len(rows) for rows in seeds)
         x = np.mean([[row[against] for row in rows[:length]] for rows in seeds], axis=0)
         y = np.array([[_value(row, what) for row in rows[:length]] for rows in seeds])
@@ -143,17 +162,19 @@ def draw_curves(
         drawn = np.median(y, axis=0) if median else y.mean(0)
         if target is not None and (hit := np.flatnonzero(drawn >= 100 * target)).size:
             hits.append(x[hit[0]])
-        look: dict[str, Any] = {"color": COLOURS[i % len(COLOURS)]}
-        look |= {"linestyle": DASHES[i % len(DASHES)], "linewidth": style().line}
+        look = by_label[label] | {"marker": "", "gid": counted_seeds([len(seeds)])}
+        if len(seeds) == 1 < max(counts):
+            look |= {"linewidth": THIN * style().line}
         if label in wide:
             look |= {"linewidth": WIDE * style().line, "alpha": 0.5, "zorder": 1.9}
         if len(order) >= CROWDED:
             step = max(length // 6, 1)
-            look |= {"marker": MARKERS[i % len(MARKERS)], "markersize": style().small / 2.2}
-            look |= {"markevery": (i * step // len(order), step), "markeredgewidth": 0}
+            at = order.index(label) * step // len(order), step
+            look |= {"marker": by_label[label]["marker"], "markevery": at}
+            look |= {"markersize": style().small / 2.2, "markeredgewidth": 0}
         axes.plot(x, drawn, label=label, **look)
         if len(seeds) > 1:
-            axes.fill_between(x, y.min(0), y.max(0), color=look["color"], alpha=alpha, linewidth=0)
+            axes.fill_between(x, y.min(0), y.max(0), color=look["color"], alpha=SHADE, linewidth=0)
     if target is not None:
         axes.axhline(100 * target, color="0.5", linewidth=0.8, linestyle=":")
     if against == "round":
@@ -163,10 +184,33 @@ def draw_curves(
         axes.set_xlim(0, end)
     if floor is not None:
         axes.set_ylim(bottom=100 * floor)
+    elif accuracy:
+        _crop(axes)
     axes.set_xlabel(title_of(against), fontsize=style().text)
     axes.set_ylabel(title_of(what), fontsize=style().text)
     if legend:
-        axes.legend(fontsize=style().small, frameon=False, loc="best")
+        shown_by = entries([axes])
+        axes.legend(
+            shown_by.values(), shown_by.keys(), fontsize=style().small, frameon=False, loc="best"
+        )
+
+
+def _crop(axes: Axes) -> None:
+    """Leave out accuracies that all curves exceed after the start, if they have many rows."""
+    curves = [line for line in axes.get_lines() if not str(line.get_label()).startswith("_")]
+    places = [np.array(line.get_xydata(), dtype=float) for line in curves]
+    if min(map(len, places)) < MANY:
+        return
+    shades = [path for shade in axes.collections for path in shade.get_paths()]
+    places += [np.array(path.vertices, dtype=float) for path in shades]
+    start = axes.get_xlim()[0] + START * (axes.get_xlim()[1] - axes.get_xlim()[0])
+    late = np.concatenate([one[one[:, 0] >= min(start, one[:, 0].max()), 1] for one in places])
+    levels = [line for line in axes.get_lines() if line not in curves]
+    heights = [*late, *(float(np.min(line.get_ydata())) for line in levels)]
+    low, high = np.nanmin(heights), np.nanmax(np.concatenate(places)[:, 1])
+    low -= MARGIN * (high - low)
+    if low > axes.get_ylim()[0]:
+        axes.set_ylim(bottom=low)
 
 
 def _check_scales(what: str, accuracies: Mapping[str, float | None], smooth: int) -> None:
@@ -271,98 +315,9 @@ def save_figure(figure: Figure, path: Path | str) -> list[Path]:
             f"{path.suffix!r}."
         )
     path.parent.mkdir(parents=True, exist_ok=True)
+    finish(figure)
     files = [path.with_suffix(suffix) for suffix in (".png", ".pdf")]
     with rc_context(style().rc):
         for file in files:
             figure.savefig(file, dpi=200)
     return files
-
-
-def draw_bars(
-    axes: Axes,
-    bars: Mapping[str, Mapping[str, Sequence[float | None]]],
-    label: str,
-    groups: Sequence[str] = (),
-) -> None:
-    """Draw grouped bars: a bar shows the mean over the seeds, and a line the range.
-
-    Args:
-        axes: axes to draw on.
-        bars: the seeds' values by series and group; None for a seed that does not reach the target.
-            A bar of some seeds is hatched, and their number stands above it. If no seed has a
-            value, the place is marked "not reached"; if the group is absent, "not run".
-        label: label of the vertical axis.
-        groups: all groups in order; by default those of ``bars`` as they come.
-
-    Raises:
-        ValueError: there are no series or no groups.
-    """
-    from matplotlib.patches import Patch
-
-    groups = groups or list(dict.fromkeys(group for series in bars.values() for group in series))
-    if not bars or not groups:
-        raise ValueError(f"bars is {dict(bars)}: give at least one series with a group.")
-    width, small = 0.8 / len(bars), style().small
-    for i, (series, by_group) in enumerate(bars.items()):
-        colour = COLOURS[i % len(COLOURS)]
-        for j, group in enumerate(groups):
-            seeds = by_group.get(group, ())
-            values = [value for value in seeds if value is not None]
-            x = j + (i - (len(bars) - 1) / 2) * width
-            named = series if j == 0 else None
-            height = float(np.mean(values)) if values else 0.0
-            (bar,) = axes.bar(x, height, width, color=colour, label=named)
-            bar.set(edgecolor="white", linewidth=0.5)
-            if len(values) > 1:
-                axes.plot([x, x], [min(values), max(values)], color="0.2", linewidth=1)
-            if 0 < len(values) < len(seeds):
-                bar.set_hatch("////")
-                text = f"{len(values)}/{len(seeds)}"
-                axes.text(x, max(values), text, fontsize=small, ha="center", va="bottom")
-            if not values:
-                mark(axes, x, NOT_REACHED if group in by_group else NOT_RUN, colour)
-    axes.set_xticks(range(len(groups)), groups, fontsize=small)
-    axes.set_ylabel(label, fontsize=style().text)
-    axes.grid(visible=False, axis="x")
-    axes.set_axisbelow(True)
-    axes.margins(y=0.35)  # room for the legend
-    if not any(v is not None for by_group in bars.values() for s in by_group.values() for v in s):
-        axes.set_ylim(0, 1)
-        axes.set_yticks([])
-    colours = [COLOURS[i % len(COLOURS)] for i in range(len(bars))]
-    handles = [Patch(color=c, label=series) for c, series in zip(colours, bars, strict=True)]
-    axes.legend(handles=handles, fontsize=small, frameon=False)
-
-
-def mark(axes: Axes, x: float, text: str, colour: str = "0.3") -> None:
-    """Write a vertical text at a place of the horizontal axis that has no value.
-
-    Several marks at the same place stand side by side, centred on it.
-
-    Args:
-        axes: axes to draw on.
-        x: the place.
-        text: ``NOT_REACHED`` or ``NOT_RUN``.
-        colour: colour of the text.
-    """
-    from matplotlib.text import Annotation
-
-    axes.annotate(
-        text,
-        (x, 0),
-        (0, 3),
-        xycoords=("data", "axes fraction"),
-        textcoords="offset points",
-        fontsize=style().small,
-        fontstyle="italic" if text == NOT_RUN else "normal",
-        color=colour,
-        bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.3, "alpha": 0.85},
-        zorder=1.5,  # above the grid, below lines and error bars
-        rotation=90,
-        ha="center",
-        va="bottom",
-    )
-    annotations = (one for one in axes.texts if isinstance(one, Annotation))
-    marks = [one for one in annotations if one.xy == (x, 0)]
-    for i, one in enumerate(marks):
-        one.xyann = (i - (len(marks) - 1) / 2) * SHIFT * style().small, 3

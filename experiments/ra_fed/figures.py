@@ -24,7 +24,7 @@ from experiments.studies import Case, Results
 from wirelessfl.divergence import counted
 from wirelessfl.figures import COLOURS, DASHES, NOT_RUN, draw_curves, mark, new_figure, style
 from wirelessfl.results.names import NAMES
-from wirelessfl.results.panels import grid, legend, room_below, same_limits
+from wirelessfl.results.panels import grid, legend, same_limits
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -54,7 +54,6 @@ def widths(results: Results, out: Path) -> list[Path]:
             panel.set_xlabel("client width ratio")
             panel.set_title(setting_of(cases[0]))
         same_limits(axes)
-        room_below(axes)
         shown = [case for cases in group for case in cases]
         legend(figure, axes, _seeds(results, shown))
         files += save(figure, results, out / (f"widths-{name}" if place else "widths"))
@@ -79,7 +78,6 @@ def heterogeneity(results: Results, out: Path) -> list[Path]:
         panel.set_xlabel("Dirichlet parameter")
         panel.set_title("mixed widths" if kind == MIXED else f"width ratio {kind}")
     same_limits(axes)
-    room_below(axes)
     legend(figure, axes, data_name(cases), _seeds(results, cases))
     return save(figure, results, out / "heterogeneity")
 

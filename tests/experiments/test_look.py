@@ -8,7 +8,8 @@ from experiments import look
 from experiments.fadamgc.__main__ import PAPER
 from experiments.studies import Case, Results, Study
 from tests.drawn import facts, legend, lines, marks
-from wirelessfl.figures import NOT_REACHED, NOT_RUN, new_figure
+from wirelessfl.figure_marks import BOUND, DOT, ONE, AtLeast, finish, marks_of
+from wirelessfl.figures import NOT_REACHED, NOT_RUN, colour_of, new_figure
 from wirelessfl.results import panels
 
 
@@ -38,46 +39,103 @@ def test_the_number_of_seeds_in_words(seeds, text):
     assert look.seeds_text(results, results.study.cases) == text
 
 
-def test_missing_and_old_runs_are_named_below_the_panels(tmp_path, redrawn):
+def test_old_runs_are_named_below_the_panels(tmp_path, redrawn):
     """Notes name cases by their labels, or give their number if labels do not distinguish them."""
     look.save(new_figure()[0], results_of(1, 1, 1), tmp_path / "whole")
     look.save(new_figure()[0], results_of(1, 3, 0, old=[0, 1]), tmp_path / "named")
     alike = results_of(1, 1, 0, old=[0], labels=["hist"] * 3)
     look.save(new_figure()[0], alike, tmp_path / "counted")
     assert redrawn["whole"].get_supxlabel() == ""
-    assert redrawn["named"].get_supxlabel().split("\n") == [
-        "made by an older version: FedAvg; HIST", "not run: SCAFFOLD",
-    ]  # fmt: skip
-    assert redrawn["counted"].get_supxlabel().split("\n") == [
-        "made by an older version: 1 of 3 cases of the study",
-        "not run: 1 of 3 cases of the study",
-    ]
+    assert redrawn["named"].get_supxlabel() == "made by an older version: FedAvg; HIST"
+    counted = "made by an older version: 1 of 3 cases of the study"
+    assert redrawn["counted"].get_supxlabel() == counted
 
 
-def test_points_mark_what_is_not_reached_and_not_run():
-    """Points are means of the seeds with a value; hollow if some have none."""
+def test_points_are_means_with_seeds_bounds_and_marks():
+    """Where only some seeds reach the target, the mean with the cost at the others' ends."""
     figure, (panel,) = new_figure()
-    points = {1.0: [2.0, 4.0], 2.0: [None, 5.0], 3.0: [None, None], 4.0: None}
+    points = {
+        1.0: [2.0, 4.0], 2.0: [AtLeast(9.0), 5.0], 3.0: [None, None], 4.0: None, 5.0: [1.0, None],
+        6.0: [*range(6)],
+    }  # fmt: skip
     panels.draw_points(panel, points, "A", 0)
-    assert lines(panel)["A"] == ([1, 2], [3, 5])
+    assert lines(panel)["A"] == ([1, 2, 5, 6], [3, 7, 1, 2.5])
     assert marks(panel) == [(3, NOT_REACHED), (4, NOT_RUN)]
-    assert panel.get_xlim()[1] >= 4
-    ranges = [list(line.get_ydata()) for line in panel.get_lines()[1:] if len(line.get_ydata()) > 1]
-    assert ranges == [[2, 4]]
+    assert panel.get_xlim()[1] >= 6
+    dots = [line for line in panel.get_lines() if line.get_gid() == DOT]
+    seeds = [(line.get_xdata()[0], list(line.get_ydata())) for line in dots]
+    assert seeds == [(1, [2, 4]), (2, [5]), (5, [1])]
+    ranges = [list(line.get_ydata()) for line in panel.get_lines() if line.get_marker() == "_"]
+    assert ranges == [[0, 5]]
+    assert [text.xy for text in panel.texts if text.get_gid() == BOUND] == [(2, 7), (5, 1)]
     panels.legend(figure, [panel], "digits", "", "2 seeds")
-    assert facts(figure) == "digits; 2 seeds; hollow: not all seeds reach the target"
+    said = "▲: target not reached; arrow up: at least, as some seeds do not reach it"
+    assert facts(figure) == f"digits; 2 seeds; dots: seeds; {said}"
+
+
+@pytest.mark.parametrize("scale", ["linear", "log"])
+def test_targets_not_reached_are_in_a_band_above_the_values(scale):
+    """The band is above all values and ticks; the axis does not go below 0, nor another's band."""
+    figure, (panel, other, apart) = panels.grid(3)
+    for one in (panel, other):
+        one.set_yscale(scale)
+    panels.draw_points(panel, {1.0: [1.0, 60.0], 2.0: [None]}, "HIST", 0)
+    panels.same_limits([panel, other])
+    apart.set_ylim(0, 1)
+    high = panel.get_ylim()[1]
+    for _ in range(2):
+        finish(figure)
+    assert panel.get_ylim() == other.get_ylim()
+    assert panel.get_ylim()[0] >= 0
+    assert panel.get_ylim()[1] > high > 60
+    assert apart.get_ylim() == (0, 1)
+    assert max(panel.get_yticks()) <= high
+    (arrow,) = marks_of(panel)
+    assert arrow.get_color() == colour_of("hist")
+    to_axes = panel.transAxes.inverted().transform
+    at = to_axes(arrow.get_transform().transform(arrow.get_xydata()))[0][1]
+    edge = to_axes(panel.transData.transform([(1, high)]))[0][1]
+    assert edge < at < 1
+
+
+def test_legends_give_the_number_of_seeds_where_lines_differ_in_it():
+    figure, (panel,) = new_figure()
+    panels.draw_points(panel, {1.0: [1.0, 2.0], 2.0: [1.0]}, "A", 0)
+    panels.draw_points(panel, {1.0: [1.0, 2.0], 2.0: [1.0, 2.0]}, "B", 1)
+    panels.legend(figure, [panel], "digits")
+    assert legend(figure) == ["A (n = 1 to 2)", "B (n = 2)"]
+    assert facts(figure) == "digits; dots: seeds; n: seeds; open: one seed"
+    alike, (panel,) = new_figure()
+    panels.draw_points(panel, {1.0: [1.0]}, "A", 0)
+    panels.draw_points(panel, {1.0: [1.0]}, "B", 1)
+    panels.legend(alike, [panel], "digits")
+    assert (legend(alike), facts(alike)) == (["A", "B"], "digits")
+    assert not any(line.get_visible() for line in panel.get_lines() if line.get_gid() == ONE)
+
+
+def test_costs_of_runs_that_end_before_the_target_are_bounds():
+    rows = [{"round": i, "accuracy": i / 10} for i in range(4)]
+    case = Case({"algorithm": "hist"}, (1,), 0)
+    runs = {0: [SimpleNamespace(rows=rows, current=True)]}
+    results = Results(Study("by hand", (case,)), runs)
+    assert look.costs_of(results, case, "round", 0.2) == [2.0]
+    (bound,) = look.costs_of(results, case, "round", 0.9)
+    assert isinstance(bound, AtLeast)
+    assert bound == 3
 
 
 def test_marks_stand_at_their_ticks_and_side_by_side_at_the_same_one():
     _, (panel,) = new_figure()
     for place, name in enumerate("ABC"):
         panels.draw_points(panel, {1.0: [None], 2.0: None if name == "B" else [1.0]}, name, place)
-    shifts = {}
-    for text in panel.texts:
-        shifts.setdefault(text.xy[0], []).append(text.xyann[0])
-    assert shifts[2.0] == [0]
-    left, middle, right = shifts[1.0]
-    assert left == -right < middle == 0
+    panel.set_xlim(0, 3)
+    at = [line.get_transform().transform(line.get_xydata())[0] for line in marks_of(panel)]
+    left, middle, right = (x for x, _ in at)
+    assert middle - left == pytest.approx(right - middle)
+    assert middle - left > 1
+    assert middle == pytest.approx(panel.transData.transform((1, 0))[0])
+    (text,) = panel.texts
+    assert (text.xy[0], text.xyann[0]) == (2, 0)
 
 
 def test_facts_that_need_several_lines_are_of_about_equal_length():

@@ -6,6 +6,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from tests.drawn import bars, legend, lines, marks, ticks
+from wirelessfl.figure_marks import BOUND, DOT, AtLeast
 from wirelessfl.figures import (
     LABELS,
     NOT_REACHED,
@@ -39,7 +40,9 @@ def test_curves_are_means_over_seeds_with_their_range(against):
     assert (panel.get_xlabel(), panel.get_ylabel()) == (LABELS[against], "test accuracy (%)")
     step = {"round": 1.0, "uplink_mib": 0.75, "sim_seconds": 3.0}[against]
     shown = lines(panel)
-    assert list(shown) == [text.get_text() for text in panel.get_legend().get_texts()] == ["A", "B"]
+    assert list(shown) == ["A", "B"]
+    texts = [text.get_text() for text in panel.get_legend().get_texts()]
+    assert texts == ["A (n = 2)", "B (n = 1)"]
     assert shown["A"][0] == pytest.approx([0, step, 2 * step])
     assert shown["A"][1] == pytest.approx([20, 40, 70])
     assert shown["B"][1] == pytest.approx([20, 40])
@@ -156,33 +159,58 @@ def test_a_wide_curve_is_seen_below_others_that_lie_on_it():
     assert below.get_zorder() < above.get_zorder()
 
 
-def test_bars_are_means_with_a_range_and_empty_ones_are_labelled():
+def test_bars_are_means_with_their_seeds():
+    """Up to five seeds are dots, more a range; a place without seeds is in the band at the top."""
     figure, (panel,) = new_figure()
-    given = {"A": {"x": [1.0, 3.0], "y": []}, "B": {"x": [4.0], "y": [5.0]}}
+    given = {"A": {"x": [1.0, 3.0], "y": []}, "B": {"x": [4.0], "y": [*range(6)]}}
     draw_bars(panel, given, "seconds")
     assert panel.get_ylabel() == "seconds"
     assert ticks(panel) == ["x", "y"]
-    assert bars(panel) == {"A": [2, 0], "B": [4, 5]}
-    assert [text.get_text() for text in panel.texts] == ["not reached"]
-    (spread,) = panel.get_lines()
-    assert list(spread.get_ydata()) == [1, 3]
+    assert bars(panel) == {"A": [2, 0], "B": [4, 2.5]}
+    assert [text for _, text in marks(panel)] == [NOT_REACHED]
+    dots, spread = (line for line in panel.get_lines() if line.get_gid() != NOT_REACHED)
+    assert (dots.get_gid(), list(dots.get_ydata())) == (DOT, [1, 3])
+    assert list(spread.get_ydata()) == [0, 5]
     assert legend(figure) == ["A", "B"]
 
 
-def test_bars_of_some_seeds_and_of_none_are_marked():
-    """Bars of some seeds are hatched; places are marked "not reached" or "not run"."""
+def test_bars_of_some_seeds_are_bounds_and_places_of_none_are_marked():
+    """Bars of some seeds are pale and have an arrow; others are in the band, or "not run"."""
     _, (panel,) = new_figure()
-    given = {"A": {"x": [1.0, None, 3.0], "y": [None]}, "B": {"y": [5.0]}}
+    given = {"A": {"x": [1.0, AtLeast(8.0), 3.0], "y": [None]}, "B": {"y": [5.0]}}
     draw_bars(panel, given, "seconds", groups=["y", "x"])
     assert ticks(panel) == ["y", "x"]
-    assert bars(panel) == {"A": [0, 2], "B": [5, 0]}
-    assert [bar.get_hatch() for bar in panel.patches] == [None, "////", None, None]
-    assert [text.get_text() for text in panel.texts] == [NOT_REACHED, "2/3", NOT_RUN]
-    assert [place for place, _ in marks(panel)] == pytest.approx([-0.2, 1.2])
+    assert bars(panel) == {"A": [0, 4], "B": [5, 0]}
+    assert [bar.get_alpha() for bar in panel.patches] == [None, 0.5, None, None]
+    assert [text.xy[1] for text in panel.texts if text.get_gid() == BOUND] == [4]
+    found = marks(panel)
+    assert [text for _, text in found] == [NOT_REACHED, NOT_RUN]
+    assert [place for place, _ in found] == pytest.approx([-0.2, 1.2])
     _, (panel,) = new_figure()
     draw_bars(panel, {"A": {"x": [None]}}, "seconds")
     assert [text for _, text in marks(panel)] == [NOT_REACHED]
     assert list(panel.get_yticks()) == []
+
+
+def test_accuracies_of_the_start_are_left_out():
+    """The axis begins below the lowest accuracy after the first tenth; ``floor`` chooses it."""
+    curve = [rows(0.1, *[0.7 + 0.02 * i for i in range(10)])]
+    _, (panel,) = new_figure()
+    draw_curves(panel, {"A": curve}, "round", target=0.75)
+    assert 65 < panel.get_ylim()[0] < 70
+    _, (panel,) = new_figure()
+    draw_curves(panel, {"A": curve}, "round", target=0.6)
+    assert 55 < panel.get_ylim()[0] < 60
+    _, (panel,) = new_figure()
+    draw_curves(panel, {"A": curve}, "round", floor=0.0)
+    assert panel.get_ylim()[0] == 0
+
+
+def test_curves_of_one_seed_are_thin_beside_means():
+    _, (panel,) = new_figure()
+    draw_curves(panel, RUNS, "round")
+    mean, single = panel.get_lines()
+    assert single.get_linewidth() < mean.get_linewidth()
 
 
 def test_curves_can_be_smoothed_and_rounds_have_whole_ticks():

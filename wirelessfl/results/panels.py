@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import math
-import statistics
 import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from wirelessfl.figure_marks import (
+    ONE,
+    counted_seeds,
+    draw_bound,
+    draw_seeds,
+    entries,
+    explained,
+    mean_or_bound,
+    missed,
+)
 from wirelessfl.figures import NOT_REACHED, NOT_RUN, line_look, mark, new_figure, style
 
 if TYPE_CHECKING:
@@ -41,12 +50,8 @@ def legend(figure: Figure, axes: Sequence[Axes], *facts: str, order: Sequence[st
     for panel in axes:
         if (own := panel.get_legend()) is not None:
             own.remove()
-    by_text: dict[str, Any] = {}
-    for panel in axes:
-        for handle, text in zip(*panel.get_legend_handles_labels(), strict=True):
-            by_text.setdefault(text, _plain(handle))
-    by_text = {text: by_text[text] for text in order or by_text if text in by_text}
-    said = "; ".join(fact for fact in (*facts, _partly(figure)) if fact)
+    by_text = entries(axes, order)
+    said = "; ".join(fact for fact in (*facts, *explained(figure)) if fact)
     said, small = wrapped(figure, said), style().small
     if len(by_text) < 2:
         figure.suptitle(said, fontsize=small)
@@ -66,24 +71,6 @@ def legend(figure: Figure, axes: Sequence[Axes], *facts: str, order: Sequence[st
         handlelength=2.8,
         borderpad=0.1,
     ).get_title().set_multialignment("center")
-
-
-def _plain(handle: Any) -> Any:
-    """The handle of a legend, without the hatching of a single bar."""
-    from matplotlib.container import BarContainer
-    from matplotlib.patches import Patch
-
-    bars = isinstance(handle, BarContainer)
-    return Patch(color=handle.patches[0].get_facecolor()) if bars else handle
-
-
-def _partly(figure: Figure) -> str:
-    """What marks a mean over some of the seeds only, if the figure has one."""
-    if any(bar.get_hatch() for panel in figure.axes for bar in panel.patches):
-        return "hatched: n/m seeds reach the target"
-    if any(line.get_gid() == PARTLY for panel in figure.axes for line in panel.get_lines()):
-        return "hollow: not all seeds reach the target"
-    return ""
 
 
 def wrapped(figure: Figure, text: str) -> str:
@@ -115,25 +102,16 @@ def same_limits(axes: Sequence[Axes], *, x: bool = False, y: bool = True) -> Non
 
 
 def room(panel: Axes) -> None:
-    """Make room for marks below the points of a logarithmic axis, and drop its minor labels."""
+    """Make room around the points of a logarithmic axis, and drop its minor labels."""
     from matplotlib.ticker import LogLocator, NullFormatter
 
     low, high = panel.get_ylim()
-    low, high = low / (high / low) ** (0.4 if panel.texts else 0.05), high * (high / low) ** 0.05
+    low, high = low / (high / low) ** 0.05, high * (high / low) ** 0.05
     panel.set_ylim(low, high)
     panel.yaxis.set_minor_formatter(NullFormatter())
     if math.log10(high / low) < 1:
         panel.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         panel.yaxis.set_major_formatter("{x:g}")
-
-
-def room_below(axes: Sequence[Axes]) -> None:
-    """Make room without ticks for marks below the values of linear axes, if a panel has marks."""
-    if any(panel.texts for panel in axes):
-        for panel in axes:
-            low, high = panel.get_ylim()
-            panel.set_yticks([tick for tick in panel.get_yticks() if low <= tick <= high])
-            panel.set_ylim(low - 0.4 * (high - low), high)
 
 
 Values = Mapping[float, Sequence[float | None] | None]
@@ -148,37 +126,41 @@ def draw_points(
     *,
     line: bool = True,
     shift: float = 0.0,
+    look: Mapping[str, Any] | None = None,
 ) -> None:
-    """Plot the mean and the range of the seeds at each place.
+    """Plot the mean over the seeds and the seeds at each place.
 
-    A hollow marker means that some seeds have no value: the mean is of the others. Places without
-    any value are marked "not reached", and those without runs "not run", in the series' colour.
+    Up to five seeds are dots, more a range. If some seeds have no value, the place has an open
+    marker at a lower bound of the mean, with an arrow. Places without any value are arrows in a
+    band at the top, and those without runs are marked "not run".
 
     Args:
         panel: axes to draw on.
-        points: values by place.
+        points: values by place; ``AtLeast`` for a run that ended before its target.
         name: the series' name in the legend.
-        place: the series' number, which decides its colour, dashes and marker.
+        place: the series' number, which decides its dashes and marker, and its colour unless its
+            name begins with a method that has one.
         line: whether to connect the means.
         shift: added to all places, so that series do not hide each other.
+        look: colour, dashes and marker, see ``looks``; by default those of ``line_look``.
     """
-    known = {x: [v for v in seeds or () if v is not None] for x, seeds in points.items()}
-    known = {x: values for x, values in sorted(known.items()) if values}
-    means = [statistics.mean(values) for values in known.values()]
-    look = line_look(place) | ({} if line else {"linestyle": "none"})
+    found = {x: mean_or_bound(seeds or ()) for x, seeds in sorted(points.items())}
+    means = {x: mean for x, mean in found.items() if mean is not None}
+    look = dict(look or line_look(place, name)) | ({} if line else {"linestyle": "none"})
     colour, marker, size = look["color"], look["marker"], look["markersize"]
-    panel.plot([x + shift for x in known], means, label=name, **look)
-    for x, values, mean in zip(known, known.values(), means, strict=True):
-        if len(values) > 1:
-            ends = [min(values), max(values)]
-            panel.plot([x + shift] * 2, ends, "_-", color=colour, linewidth=1, markersize=4)
-        if len(values) < len(points[x] or ()):
-            panel.plot(
-                x + shift, mean, marker, markersize=size / 2, color="white", zorder=3, gid=PARTLY
-            )
-    for x, seeds in points.items():
-        if x not in known:
-            panel.update_datalim([(x, 0.0)], updatey=False)
-            text = NOT_RUN if seeds is None else NOT_REACHED
-            mark(panel, x, text, colour)
+    seeds = {x: points[x] or () for x in means}
+    gid = counted_seeds(map(len, seeds.values()))
+    panel.plot([x + shift for x in means], [*means.values()], label=name, gid=gid, **look)
+    for x, mean in means.items():
+        draw_seeds(panel, x + shift, seeds[x], colour)
+        white = {"markersize": size / 2, "color": "white", "zorder": 3, "markeredgewidth": 0}
+        if any(map(missed, seeds[x])):
+            panel.plot(x + shift, mean, marker, gid=PARTLY, **white)
+            draw_bound(panel, x + shift, mean, colour)
+        elif len(seeds[x]) == 1:
+            panel.plot(x + shift, mean, marker, gid=ONE, visible=False, **white)
+    for x in points:
+        if x not in means:
+            panel.update_datalim([(x + shift, 0.0)], updatey=False)
+            mark(panel, x + shift, NOT_RUN if points[x] is None else NOT_REACHED, colour)
     panel.autoscale_view()

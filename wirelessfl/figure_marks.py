@@ -1,0 +1,255 @@
+"""Marks in figures: single seeds, bounds, targets that are not reached, and numbers of seeds."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from wirelessfl.figure_style import style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+NOT_REACHED, NOT_RUN = "not reached", "not run"
+BOUND, DOT, ONE, BAND, SEEDS = "bound", "seed", "one seed", "band", "seeds"
+"""What artists with these gids show."""
+DOTS = 5
+"""Most seeds that are drawn as dots; the range of more is a line."""
+SHIFT = 1.15
+"""Distance of marks at the same place, in units of the size of the text."""
+BESIDE = 0.62
+"""Distance of the dots of seeds from their mean, in units of the size of the text."""
+HIGH = 0.13
+"""Height of the band of targets that are not reached, as a share of the axis."""
+DARK = "0.25"
+"""Colour of text in figures."""
+
+
+class AtLeast(float):
+    """The cost of a run that ended before its target: the cost until the target is larger."""
+
+
+def missed(value: float | None) -> bool:
+    """Whether a seed's value is missing or only a bound."""
+    return value is None or isinstance(value, AtLeast)
+
+
+def mean_or_bound(values: Sequence[float | None]) -> float | None:
+    """The mean over the seeds; if some miss the target, a lower bound; None if all do.
+
+    A seed without a value counts as the largest value of the others.
+    """
+    hits = [float(value) for value in values if value is not None and not missed(value)]
+    if not hits:
+        return None
+    return statistics.mean(max(hits) if value is None else float(value) for value in values)
+
+
+def draw_seeds(
+    axes: Axes, x: float, values: Sequence[float | None], colour: str, beside: bool = True
+) -> None:
+    """Draw the seeds that reach the target as dots, or their range if they are many.
+
+    Args:
+        axes: axes to draw on.
+        x: the place.
+        values: the seeds' values.
+        colour: colour of the dots.
+        beside: whether they stand to the right of the place, beside a marker of the mean.
+    """
+    from matplotlib.transforms import ScaledTranslation
+
+    hits = [float(value) for value in values if value is not None and not missed(value)]
+    if len(values) < 2 or not hits:
+        return
+    look: dict[str, Any] = {"color": colour, "zorder": 3}
+    if len(values) > DOTS:
+        axes.plot([x, x], [min(hits), max(hits)], "_-", linewidth=1, markersize=4, **look)
+        return
+    figure = axes.get_figure()
+    assert figure is not None
+    moved = ScaledTranslation(beside * BESIDE * style().small / 72, 0, figure.dpi_scale_trans)
+    look |= {"markersize": style().small / 3.2, "markeredgecolor": "white", "linestyle": "none"}
+    look |= {"markeredgewidth": 0.3, "transform": axes.transData + moved, "gid": DOT}
+    axes.plot([x] * len(hits), hits, marker="o", **look)
+    axes.update_datalim([(x, min(hits)), (x, max(hits))])
+
+
+def draw_bound(axes: Axes, x: float, y: float, colour: str) -> None:
+    """Draw an arrow upwards from a bound."""
+    arrow = axes.annotate(
+        "",
+        (x, y),
+        (0, 13),
+        textcoords="offset points",
+        arrowprops={"arrowstyle": "<|-", "color": colour, "linewidth": 1.1, "shrinkB": 2},
+        annotation_clip=False,
+    )
+    arrow.set_gid(BOUND)
+
+
+def mark(axes: Axes, x: float, text: str, colour: str = DARK) -> None:
+    """Mark a place of the horizontal axis that has no value.
+
+    A target that is not reached is an arrow in the band that ``finish`` draws at the top of the
+    axis. Several marks at the same place stand side by side, centred on it.
+
+    Args:
+        axes: axes to draw on.
+        x: the place.
+        text: ``NOT_REACHED`` or ``NOT_RUN``.
+        colour: colour of the arrow.
+    """
+    if text == NOT_REACHED:
+        look = {"color": colour, "markersize": style().small / 1.4, "markeredgewidth": 0}
+        at = axes.get_xaxis_transform()
+        axes.plot([x], [1 - HIGH / 2], "^", transform=at, clip_on=False, gid=NOT_REACHED, **look)
+    else:
+        axes.annotate(
+            text,
+            (x, 0),
+            (0, 3),
+            xycoords=("data", "axes fraction"),
+            textcoords="offset points",
+            fontsize=style().small,
+            fontstyle="italic",
+            color=DARK,
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.3, "alpha": 0.85},
+            zorder=1.5,  # above the grid, below lines and error bars
+            rotation=90,
+            ha="center",
+            va="bottom",
+        )
+    _side_by_side(axes, x)
+
+
+def _side_by_side(axes: Axes, x: float) -> None:
+    """Move the marks at a place apart."""
+    from matplotlib.text import Annotation
+    from matplotlib.transforms import ScaledTranslation
+
+    figure = axes.get_figure()
+    assert figure is not None
+    apart = SHIFT * style().small
+    arrows = [line for line in marks_of(axes) if line.get_xdata()[0] == x]
+    for i, arrow in enumerate(arrows):
+        shift = (i - (len(arrows) - 1) / 2) * apart / 72
+        moved = ScaledTranslation(shift, 0, figure.dpi_scale_trans)
+        arrow.set_transform(axes.get_xaxis_transform() + moved)
+    annotations = (one for one in axes.texts if isinstance(one, Annotation))
+    texts = [one for one in annotations if one.get_text() == NOT_RUN and one.xy == (x, 0)]
+    for i, one in enumerate(texts):
+        one.xyann = (i - (len(texts) - 1) / 2) * apart, 3
+
+
+def marks_of(axes: Axes) -> list[Any]:
+    """The arrows of targets that are not reached."""
+    return [line for line in axes.get_lines() if line.get_gid() == NOT_REACHED]
+
+
+def finish(figure: Figure) -> None:
+    """Add bands for targets that are not reached; no axis of positive values goes below 0.
+
+    Panels with the same vertical axis keep it.
+    """
+    together: dict[tuple[float, float], list[Axes]] = {}
+    for panel in figure.axes:
+        together.setdefault(panel.get_ylim(), []).append(panel)
+    for (low, high), panels in together.items():
+        least = min((panel.dataLim.y0 for panel in panels), default=0.0)
+        if low < 0 < least:
+            for panel in panels:
+                panel.set_ylim(bottom=0)
+        done = any(one.get_gid() == BAND for panel in panels for one in panel.patches)
+        if any(map(marks_of, panels)) and not done:
+            for panel in panels:
+                _band(panel, high)
+
+
+def _band(panel: Axes, high: float) -> None:
+    """Add a band above the values, without ticks."""
+    low = panel.get_ylim()[0]
+    scale = panel.yaxis.get_transform()
+    bottom, top = scale.transform([low, high])
+    (end,) = scale.inverted().transform([top + HIGH / (1 - HIGH) * (top - bottom)])
+    for minor in (False, True):
+        ticks = [tick for tick in panel.get_yticks(minor=minor) if low <= tick <= high]
+        panel.set_yticks(ticks, minor=minor)
+    panel.axhspan(high, end, color="0.9", linewidth=0, zorder=0.5, gid=BAND)
+    panel.set_ylim(low, end)
+
+
+def counted_seeds(counts: Iterable[int]) -> str:
+    """The gid of a labelled line or bar: the least and the largest number of seeds."""
+    some = [count for count in counts if count]
+    return f"{SEEDS} {min(some)} {max(some)}" if some else ""
+
+
+def entries(panels: Sequence[Axes], order: Sequence[str] = ()) -> dict[str, Any]:
+    """The entries of a legend: handle by text, with the number of seeds where these differ.
+
+    Args:
+        panels: panels of the figure.
+        order: all labels in order; by default as they come.
+    """
+    handles: dict[str, Any] = {}
+    for panel in panels:
+        for handle, text in zip(*panel.get_legend_handles_labels(), strict=True):
+            handles.setdefault(text, _plain(handle))
+    counts = _counts(panels)
+    differ = len(set(map(frozenset, counts.values()))) > 1
+    labels = [text for text in order or handles if text in handles]
+    return {_numbered(one, counts.get(one) if differ else None): handles[one] for one in labels}
+
+
+def _counts(panels: Iterable[Axes]) -> dict[str, set[int]]:
+    """The least and the largest number of seeds by label."""
+    counts: dict[str, set[int]] = {}
+    for panel in panels:
+        for handle, text in zip(*panel.get_legend_handles_labels(), strict=True):
+            artist = handle.patches[0] if hasattr(handle, "patches") else handle
+            words = str(getattr(artist, "get_gid", lambda: "")() or "").split()
+            if words[:1] == [SEEDS]:
+                counts.setdefault(text, set()).update(map(int, words[1:]))
+    return counts
+
+
+def _numbered(text: str, counts: set[int] | None) -> str:
+    if not counts:
+        return text
+    least, most = min(counts), max(counts)
+    return f"{text} (n = {most})" if least == most else f"{text} (n = {least} to {most})"
+
+
+def _plain(handle: Any) -> Any:
+    """The handle of a legend, without the hatching of a single bar."""
+    from matplotlib.container import BarContainer
+    from matplotlib.patches import Patch
+
+    bars = isinstance(handle, BarContainer)
+    return Patch(color=handle.patches[0].get_facecolor()) if bars else handle
+
+
+def explained(figure: Figure) -> list[str]:
+    """What the marks of a figure mean, in words; where numbers of seeds differ, single ones open.
+
+    Args:
+        figure: the figure.
+    """
+    lines = [line for panel in figure.axes for line in panel.get_lines()]
+    arrows = any(one.get_gid() == BOUND for panel in figure.axes for one in panel.texts)
+    gids = {line.get_gid() for line in lines}
+    counts = _counts(figure.axes)
+    differ = len(set().union(*counts.values())) > 1
+    single = [line for line in lines if line.get_gid() == ONE]
+    for line in single:
+        line.set_visible(differ)
+    return [
+        *["dots: seeds"] * (DOT in gids),
+        *["▲: target not reached"] * (NOT_REACHED in gids),
+        *["arrow up: at least, as some seeds do not reach it"] * arrows,
+        *["n: seeds"] * (len(set(map(frozenset, counts.values()))) > 1),
+        *["open: one seed"] * (differ and bool(single)),
+    ]
