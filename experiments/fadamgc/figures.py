@@ -7,10 +7,10 @@ from pathlib import Path
 
 from experiments.fadamgc.methods import METHODS
 from experiments.fadamgc.tables import TARGETS, fastest, to_target
-from experiments.look import data_name, save, seeds_text
+from experiments.look import costs_of, data_name, save, seeds_text
 from experiments.paper import Draw
 from experiments.studies import Case, Results
-from wirelessfl.figures import line_look, new_figure, whole_ticks
+from wirelessfl.figures import colour_of, line_look, new_figure, whole_ticks
 from wirelessfl.results.names import DATA, NAMES
 from wirelessfl.results.panels import draw_points, legend
 
@@ -44,14 +44,15 @@ def of_methods(
             for column, quantity in enumerate(quantities):
                 panel = axes[place * len(quantities) + column]
                 for x, case in enumerate(cases):
-                    points = {float(x): to_target(results, case, quantity, target=target)}
                     number = METHODS.index(case["algorithm"])
-                    draw_points(panel, points, None, number, line=False)
+                    look = line_look(number, case["algorithm"])
+                    ends = costs_of(results, case, quantity, target or TARGETS[dataset])
+                    draw_points(panel, {float(x): ends}, None, number, line=False, look=look)
                 shown = names if place == len(rows) - 1 else []
                 panel.set_xticks(range(len(names)), shown or [""] * len(names))
                 panel.tick_params("x", rotation=30)
                 panel.set_xlim(-0.5, len(names) - 0.5)
-                panel.set_ylim(bottom=0)
+                panel.set_ylim(0, 1.1 * panel.get_ylim()[1])
                 panel.set_ylabel(SHORT[quantity])
                 panel.set_title(f"{DATA[dataset]} to {goal}, K = {steps}")
         cases = results.where()
@@ -69,12 +70,12 @@ def collapses(name: str, target: float) -> Draw:
     """
 
     def draw(results: Results, out: Path) -> list[Path]:
-        from matplotlib.ticker import LogLocator, NullFormatter
+        from matplotlib.ticker import LogLocator
 
         cases = sorted(results.where(), key=lambda case: METHODS.index(case["algorithm"]))
         figure, (panel,) = new_figure(height=0.9 + 0.25 * len(cases))
         for place, case in enumerate(cases):
-            colour = line_look(METHODS.index(case["algorithm"]))["color"]
+            colour = colour_of(case["algorithm"])
             seeds = list(
                 zip(
                     results.rows(case),
@@ -94,7 +95,7 @@ def collapses(name: str, target: float) -> Draw:
         panel.set_xscale("log")
         panel.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         panel.xaxis.set_major_formatter("{x:g}")
-        panel.xaxis.set_minor_formatter(NullFormatter())
+        panel.minorticks_off()
         panel.set_xlabel(f"rounds to {100 * target:g} %")
         crosses = "one marker per seed; cross: the accuracy collapses afterwards"
         legend(figure, [panel], data_name(cases), crosses)
@@ -137,7 +138,10 @@ def costs(name: str, setting: str, label: str, tests: int = 1, target: float | N
         for panel, quantity in zip(axes, AXIS_LABELS, strict=True):
             for method in methods:
                 points = {
-                    float(case[setting]): to_target(results, case, quantity, tests, target) or None
+                    float(case[setting]): costs_of(
+                        results, case, quantity, target or TARGETS[case["dataset"]], tests
+                    )
+                    or None
                     for case in results.study.cases
                     if case["algorithm"] == method and case[setting] is not None
                 }

@@ -11,6 +11,7 @@ import numpy as np
 from experiments.fedast.tasks import Goal, names, target
 from experiments.studies import Case, Results
 from wirelessfl.divergence import counted
+from wirelessfl.figures import AtLeast
 from wirelessfl.results.archive import StoredRun
 from wirelessfl.results.seeds import first_reaching
 
@@ -40,6 +41,15 @@ def to_target(
     accuracy = target(case, name, goal)
     hits = [first_reaching(run.rows_of(name), accuracy, tests) for run in runs(results, case)]
     return [None if hit is None else float(hit[quantity]) for hit in hits]
+
+
+def drawn(
+    results: Results, case: Case, name: str, quantity: str = "sim_seconds", goal: Goal = None
+) -> list[float | None]:
+    """``to_target`` for figures: a run that does not reach the target has its end as a bound."""
+    ends = [float(run.rows_of(name)[-1][quantity]) for run in runs(results, case)]
+    hits = to_target(results, case, name, quantity, goal)
+    return [AtLeast(end) if hit is None else hit for hit, end in zip(hits, ends, strict=True)]
 
 
 def to_end(results: Results, case: Case) -> list[float | None]:

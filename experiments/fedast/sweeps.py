@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from experiments.fedast.measures import final, to_target
+from experiments.fedast.measures import drawn, final
 from experiments.fedast.tables import ratio
 from experiments.fedast.tasks import (
     SHOWN,
@@ -84,7 +84,7 @@ def buffers(name: str, goal: Goal = None) -> Draw:
                 at, finished = float(case["buffer"]), bool(results.of(case))
                 accuracies = [100 * v for v in final(results, case, of=[task])]
                 ends[at] = accuracies if finished else None
-                seconds[at] = to_target(results, case, task, goal=goal) if finished else None
+                seconds[at] = drawn(results, case, task, goal=goal) if finished else None
             for panel, points in zip(axes, (ends, seconds), strict=True):
                 draw_points(panel, points, SHOWN[kind_of(task)], place)
         for panel, text in zip(
@@ -115,8 +115,8 @@ def awaited(name: str, goal: Goal = None) -> Draw:
             if not mine:
                 continue
             columns: list[list[Sequence[float | None]]] = [
-                [to_target(results, case, names(case)[0], goal=goal) for case in mine],
-                [to_target(results, case, names(case)[0], "version", goal) for case in mine],
+                [drawn(results, case, names(case)[0], goal=goal) for case in mine],
+                [drawn(results, case, names(case)[0], "version", goal) for case in mine],
                 [[100 * value for value in final(results, case)] for case in mine],
             ]
             for panel, values in zip(axes, columns, strict=True):
