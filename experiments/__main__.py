@@ -8,7 +8,8 @@ from pathlib import Path
 
 from experiments import pages
 from experiments.check import SAMPLE, check
-from experiments.claims import TITLES, assess, table, totals, write
+from experiments.claims import TITLES, assess
+from experiments.claims_page import table, totals, write
 from experiments.gpu import MINUTES, run_gpu
 from experiments.paper import exit_code
 from experiments.papers import FOLDER
@@ -25,7 +26,7 @@ def main(words: Sequence[str] | None = None) -> int:
         prog="python -m experiments", description="Claims, results pages and runs of all papers."
     )
     commands = parser.add_subparsers(dest="command", required=True)
-    claims = commands.add_parser("claims", help="print all claims with verdicts; write the page")
+    claims = commands.add_parser("claims", help="print all claims with outcomes; write the pages")
     claims.add_argument(
         "paper",
         nargs="?",

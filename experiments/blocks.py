@@ -4,6 +4,10 @@ A page has blocks between ``<!-- rows of NAME: what its figure shows -->`` and `
 -->``: the figure and the table of an experiment. ``<!-- figure of NAME: ... -->`` to ``<!-- end of
 figure -->`` shows the figure and links the table, a CSV file beside the figure. ``<!-- other tables
 -->`` to ``<!-- end of other tables -->`` links the tables of all experiments without a block.
+
+Within a sentence, ``<!-- value of 1a -->`` to ``<!-- end of value -->`` shows the values of claim
+1a, ``<!-- value of 1a: N = 2 -->`` that of one of its effects, and ``interval`` instead of
+``value`` its interval.
 """
 
 from __future__ import annotations
@@ -12,8 +16,10 @@ import csv
 import io
 import re
 import textwrap
+from collections.abc import Mapping
 from pathlib import Path
 
+from experiments.claims import Assessed
 from experiments.evidence import Evidence
 from experiments.studies import Results
 from wirelessfl.errors import ConfigError
@@ -25,6 +31,9 @@ WIDTH = 120
 """Most characters per line of text."""
 BLOCK = re.compile(
     r"<!-- (rows|figure) of ([\w-]+)(?:: (.*?))? -->\n.*?<!-- end of \1 -->", re.DOTALL
+)
+VALUE = re.compile(
+    r"(<!-- (value|interval) of (\d\w*)(?:: (.*?))? -->).*?(<!-- end of \2 -->)", re.DOTALL
 )
 OTHER = re.compile(r"(<!-- other tables -->\n).*?(<!-- end of other tables -->)", re.DOTALL)
 
@@ -198,3 +207,36 @@ def filled(text: str, evidence: Evidence, figures: str = "../figures") -> str:
 
     links = other_tables(evidence, {match[2] for match in found}, figures)
     return OTHER.sub(lambda m: f"{m[1]}\n{links}\n\n{m[2]}", BLOCK.sub(one, text))
+
+
+def with_values(text: str, claims: Mapping[str, Assessed], page: str) -> str:
+    """The text of a page with all values and intervals of claims.
+
+    Args:
+        text: the page.
+        claims: all claims by id.
+        page: name of the page, for errors.
+
+    Raises:
+        ConfigError: a value has no end, or there is no such claim, effect or value.
+    """
+    for kind in ("value", "interval"):
+        begun = len(re.findall(rf"<!-- {kind} of \d", text))
+        ended = text.count(f"<!-- end of {kind} -->")
+        if not begun == ended == sum(match[2] == kind for match in VALUE.finditer(text)):
+            raise ConfigError(
+                f"{page} has {begun} marks `<!-- {kind} of ID -->` and {ended} marks "
+                f"`<!-- end of {kind} -->`: each of the former needs one of the latter."
+            )
+
+    def one(match: re.Match[str]) -> str:
+        begin, kind, name, effect, end = match.groups()
+        if name not in claims:
+            raise ConfigError(f"{page} shows claim {name!r}: choose from {', '.join(claims)}.")
+        try:
+            found = (claims[name].value_of if kind == "value" else claims[name].interval_of)(effect)
+        except ConfigError as error:
+            raise ConfigError(f"{page} shows a {kind}: {error}") from None
+        return f"{begin}{found}{end}"
+
+    return VALUE.sub(one, text)

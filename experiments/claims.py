@@ -1,32 +1,37 @@
-"""``python -m experiments claims [PAPER]``: every published claim, what the runs say, the verdict.
+"""``python -m experiments claims [PAPER]``: published claims, what the runs say, the outcome.
 
 ``claims.toml`` of a paper states each claim and its criterion; a function of the paper's
-``claims.py``, which the claim names, computes effects from the rows of finished runs.
+``claims.py``, which the claim names, computes effects from the rows of finished runs. Outcomes are
+defined in ``wirelessfl.results.outcomes``; ``experiments.claims_page`` writes the pages.
 """
 
 from __future__ import annotations
 
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from experiments.evidence import Evidence
 from experiments.papers import papers
-from experiments.report import markdown
 from experiments.studies import Scale
 from wirelessfl.errors import ConfigError
-from wirelessfl.results.intervals import HIDDEN, LEVEL, MIN_SEEDS, VERDICTS, Effect, Verdict
+from wirelessfl.results.intervals import Effect
+from wirelessfl.results.outcomes import (
+    DECIDED,
+    Outcome,
+    Signs,
+    excluded,
+    outcome,
+    outcome_of,
+)
 
-README = Path(__file__).parents[1] / "README.md"
-RESULTS = README.parent / "docs" / "results"
-"""Folder of ``claims.md`` and of a page per paper, which contains its claims."""
-MARKS = ("<!-- claims -->", "<!-- end of claims -->")
-"""Lines around the totals in README.md, and around the claims in the page of a paper."""
-PUBLISHED = "published setting"
+RESULTS = Path(__file__).parents[1] / "docs" / "results"
+"""Folder of ``claims.md``, ``claims.json`` and a page per paper."""
 TITLES = {
     "hist": "HIST",
     "fedast": "FedAST",
@@ -34,37 +39,69 @@ TITLES = {
     "dynamic_clients": "Dynamic clients",
     "ra_fed": "RA-Fed",
 }
-Measure = Callable[..., Sequence[Effect]]
+FIDELITIES = {
+    "published": "published setting",
+    "hyper-parameters": "other hyper-parameters",
+    "stand-in": "stand-in data or model",
+    "computed": "computed",
+}
+UNTESTABLE = "not testable here"
+CONTRADICTED = "contradicted"
+OUTCOMES = (*DECIDED, CONTRADICTED, "undecided", "not tested", UNTESTABLE)
+Measure = Callable[..., Sequence[Effect | Signs]]
 
 
 @dataclass(frozen=True)
 class Claim:
-    """A published claim.
+    """An atomic claim: one comparison.
 
     Args:
-        id: its number in ``docs/results/claims.md``, unique over all papers.
-        source: figure or table.
+        id: number of the published claim and a letter, unique over all papers.
+        source: figure or table of the paper.
         statement: what the paper says, in short.
         published: its numbers.
         measure: name of a function in the paper's ``claims.py``.
         criterion: arguments of that function: the least effect that counts, and what is compared.
-        scope: ``published setting``, or ``other: ...`` with the settings that differ.
-        command: draws the figure or table.
+        fidelity: ``published``, ``hyper-parameters``, ``stand-in`` or ``computed``.
+        setting: how our runs differ from the paper's.
+        command: draws the figure or table that shows the values.
         scale: scale of the runs.
         reason: why our result differs, with the claim or experiment that shows it; empty if
             unknown.
+        theorem: whether it is a theorem, which one example contradicts.
+        untestable: why it cannot be tested here; it then has no measure.
     """
 
-    id: int
+    id: str
     source: str
     statement: str
     published: str
-    measure: str
-    scope: str
-    command: str
+    measure: str = ""
     criterion: dict[str, Any] = field(default_factory=dict)
+    fidelity: str = ""
+    setting: str = ""
+    command: str = ""
     scale: Scale = "small"
     reason: str = ""
+    theorem: bool = False
+    untestable: str = ""
+
+
+@dataclass(frozen=True)
+class Change:
+    """A change of a criterion, metric, target or number of seeds after data were seen.
+
+    Args:
+        claims: ids.
+        date: when.
+        what: what was changed, and why.
+        before: the result before.
+    """
+
+    claims: list[str]
+    date: str
+    what: str
+    before: str
 
 
 @dataclass(frozen=True)
@@ -72,45 +109,109 @@ class Assessed:
     """A claim with its effects."""
 
     claim: Claim
-    effects: tuple[Effect, ...]
+    effects: tuple[Effect | Signs, ...]
+
+    @cached_property
+    def found(self) -> Outcome:
+        """The outcome that follows from the effects."""
+        return outcome(self.effects)
 
     @property
-    def verdict(self) -> Verdict:
-        """Confirmed if all effects confirm the claim, contradicted if one contradicts it.
-
-        One of many effects contradicts by chance more often than a single one, so the errors of
-        contradictions add up to that of one effect (Bonferroni). An effect over the best of several
-        competitors counts as one effect for each of them.
-        """
-        strict = 1 - (1 - LEVEL) / max(sum(effect.among for effect in self.effects), 1)
-        if any(effect.verdict_of(strict) == "contradicted" for effect in self.effects):
-            return "contradicted"
-        found = {effect.verdict for effect in self.effects}
-        return "confirmed" if found == {"confirmed"} else "undecided"
+    def outcome(self) -> str:
+        """The outcome as shown: ``contradicted`` only in the published setting and of theorems."""
+        if self.claim.untestable:
+            return UNTESTABLE
+        strict = self.claim.fidelity == "published" or self.claim.theorem
+        return CONTRADICTED if self.found == "opposite" and strict else self.found
 
     @property
-    def waiting(self) -> bool:
-        """Whether it is undecided, and an effect has too few seeds."""
-        few = [not one.exact and len(one.values) < MIN_SEEDS for one in self.effects]
-        return self.verdict == "undecided" and (not few or any(few))
+    def note(self) -> str:
+        """What an undecided claim leaves out: the outcomes of effects that differ, or a side."""
+        if self.outcome != "undecided":
+            return ""
+        counts = Counter(map(outcome_of, self.effects))
+        if len(counts) > 1:
+            return ", ".join(f"{count} {one}" for one, count in counts.items())
+        sides = {excluded(effect) for effect in self.effects}
+        return sides.pop() if len(sides) == 1 else ""
 
     @property
     def ours(self) -> str:
-        """Our values."""
+        """Our values with intervals and, once if equal, numbers of seeds."""
         if not any(effect.values for effect in self.effects):
             return "; ".join(dict.fromkeys(effect.empty for effect in self.effects))
-        return "; ".join(map(str, self.effects))
+        counts = {effect.count for effect in self.effects if effect.values}
+        shared = len(counts) == 1
+        texts = []
+        for one in self.effects:
+            notes = [one.bounds, "" if shared else one.count] if one.values else []
+            notes = [note for note in notes if note]
+            text = f"{one.name}: {one.value}" if one.name else one.value
+            texts.append(text + f" ({', '.join(notes)})" * bool(notes))
+        return "; ".join([*texts, *(counts if shared else ())])
 
     @property
     def criterion(self) -> str:
-        """The effects that confirm the claim."""
+        """The effects that agree with the claim."""
         return "; ".join(dict.fromkeys(effect.criterion for effect in self.effects))
+
+    def value_of(self, name: str | None = None) -> str:
+        """The value of the effect with a name, or all values, for a sentence.
+
+        Raises:
+            ConfigError: there is no such effect, or it has no value.
+        """
+        texts = [_plain(one.value) for one in self._chosen(name)]
+        return " and ".join([", ".join(texts[:-1])] * bool(texts[:-1]) + texts[-1:])
+
+    def interval_of(self, name: str | None = None) -> str:
+        """The interval of the effect with a name; None for the only one.
+
+        Raises:
+            ConfigError: there is no such effect, or it has no interval.
+        """
+        chosen = self._chosen(name)
+        if len(chosen) > 1:
+            names = ", ".join(repr(one.name) for one in chosen)
+            raise ConfigError(f"claim {self.claim.id} has several intervals: name one of {names}.")
+        if not chosen[0].bounds:
+            found = chosen[0].count
+            raise ConfigError(f"claim {self.claim.id} has no interval ({found}): show its value.")
+        return " to ".join(map(_plain, chosen[0].bounds.split(" to ")))
+
+    def _chosen(self, name: str | None) -> list[Effect | Signs]:
+        """The effect with a name, or all."""
+        chosen = [one for one in self.effects if name is None or one.name == name]
+        if not chosen:
+            names = ", ".join(repr(one.name) for one in self.effects) or "no effects"
+            raise ConfigError(f"claim {self.claim.id} has no effect {name!r}: choose from {names}.")
+        for one in chosen:
+            if not one.values:
+                raise ConfigError(
+                    f"claim {self.claim.id} has no value yet ({one.name or 'runs'}: {one.empty}): "
+                    "show it when it has."
+                )
+        return chosen
+
+
+def _plain(text: str) -> str:
+    """A value without its sign, if positive."""
+    return text.removeprefix("+")
+
+
+def _table(folder: Path) -> dict[str, list[dict[str, Any]]]:
+    """``claims.toml`` of a paper's folder."""
+    return tomllib.loads((folder / "claims.toml").read_text(encoding="utf-8"))
 
 
 def claims_of(folder: Path) -> list[Claim]:
     """The claims in ``claims.toml`` of a paper's folder."""
-    text = (folder / "claims.toml").read_text(encoding="utf-8")
-    return [Claim(**table) for table in tomllib.loads(text)["claim"]]
+    return [Claim(**table) for table in _table(folder)["claim"]]
+
+
+def changes_of(folder: Path) -> list[Change]:
+    """The changes after data were seen, from ``claims.toml`` of a paper's folder."""
+    return [Change(**table) for table in _table(folder).get("change", [])]
 
 
 def assess(
@@ -132,115 +233,17 @@ def assess(
     by_scale: dict[Scale, Evidence] = {} if known is None else {known.scale: known}
     found = []
     for claim in claims_of(paper.folder):
-        size = scale or claim.scale
-        if size not in by_scale:
-            by_scale[size] = Evidence(paper, paper.store(size, Path("results"), rows), size)
-        measure: Measure = getattr(measures, claim.measure)
-        found.append(Assessed(claim, tuple(measure(by_scale[size], **claim.criterion))))
+        effects: Sequence[Effect | Signs] = ()
+        if not claim.untestable:
+            size = scale or claim.scale
+            if size not in by_scale:
+                by_scale[size] = Evidence(paper, paper.store(size, Path("results"), rows), size)
+            measure: Measure = getattr(measures, claim.measure)
+            effects = measure(by_scale[size], **claim.criterion)
+        found.append(Assessed(claim, tuple(effects)))
     return found
 
 
-def table(assessed: Sequence[Assessed], *, short: bool = False) -> str:
-    """One row per claim, as a Markdown table.
-
-    Args:
-        assessed: the claims.
-        short: whether to leave out criterion, setting, reason and command.
-    """
-    head = ["", "claim", "published", "ours", "verdict", "confirmed by", "setting", "reason"]
-    head.append("command")
-    rows = [
-        [
-            str(one.claim.id),
-            f"{one.claim.source}: {one.claim.statement}",
-            one.claim.published,
-            one.ours,
-            one.verdict,
-            one.criterion,
-            one.claim.scope,
-            one.claim.reason,
-            f"`{one.claim.command}`",
-        ]
-        for one in assessed
-    ]
-    shown = 5 if short else len(head)
-    return markdown(head[:shown], [row[:shown] for row in rows])
-
-
-def totals(assessed: Sequence[Assessed]) -> str:
-    """Numbers of claims by verdict and scope, as a Markdown table."""
-    waiting = "undecided, with fewer than three seeds"
-    counts = Counter(
-        (waiting if one.waiting else one.verdict, one.claim.scope == PUBLISHED) for one in assessed
-    )
-    rows = [
-        [verdict, str(counts[verdict, True]), str(counts[verdict, False])]
-        for verdict in (*VERDICTS, waiting)
-    ]
-    return markdown(["verdict", "published setting", "other setting"], rows)
-
-
-def page(by_paper: dict[str, list[Assessed]]) -> str:
-    """The text of docs/results/claims.md."""
-    every = [one for assessed in by_paper.values() for one in assessed]
-    sections = [f"## {TITLES[name]}\n\n{table(assessed)}" for name, assessed in by_paper.items()]
-    return "\n".join(
-        [INTRODUCTION.format(count=len(every), hidden=HIDDEN), totals(every), *sections]
-    )
-
-
-INTRODUCTION = """# Published claims
-
-`python -m experiments claims` computes this page from the rows of finished runs in
-`experiments/*/rows`. It lists {count} claims of the five papers. Each is tested by effects: paired
-differences or ratios of runs with equal seeds. Values are means over the seeds, geometric means for
-ratios, with a 95 % interval (Student's t). Differences above 0 and ratios above 1 support a claim.
-
-- **Confirmed**: the interval excludes 0 (a ratio of 1), and the mean is at least the least effect
-  that counts. Where the claim is that there is no difference, the interval lies within the largest
-  difference that does not count.
-- **Contradicted**: the interval excludes all effects that count.
-- **Undecided**: neither, fewer than three seeds, or runs are missing.
-
-A run that does not reach a target gives a bound. Then the interval is open on one side, and the
-standard deviation of the logarithms is at least {hidden:g}, because runs that end at the same cap
-hide how much seeds differ. If no compared run of a seed reaches its target, the claim is undecided.
-The deviation is also at least that of a cost within the interval between two tests.
-
-`experiments/*/claims.toml` states what is compared and the least effect that counts; the column
-*confirmed by* shows it, as a difference, in points of accuracy, or as a ratio. If several effects
-are listed, a claim is confirmed if all of them confirm it, and contradicted if one of n contradicts
-it with an interval of level 1 - 0.05 / n (Bonferroni). A comparison with the best of several
-competitors counts as several.
-The column *setting* says whether the runs have the published setting.
-"""
-
-
-def files(by_paper: dict[str, list[Assessed]]) -> dict[Path, str]:
-    """The texts with claims or totals, by file: the page of all claims, README.md, other pages."""
-    every = [one for assessed in by_paper.values() for one in assessed]
-    found = {RESULTS / "claims.md": page(by_paper), README: marked(README, totals(every))}
-    for name, assessed in by_paper.items():
-        file = RESULTS / f"{name.replace('_', '-')}.md"
-        found[file] = marked(file, table(assessed, short=True))
-    return found
-
-
-def write(by_paper: dict[str, list[Assessed]]) -> None:
-    """Write all files with claims or totals."""
-    for file, text in files(by_paper).items():
-        file.write_text(text, encoding="utf-8")
-
-
-def marked(file: Path, text: str) -> str:
-    """The content of a file with ``text`` between the marks.
-
-    Raises:
-        ConfigError: the file does not have both marks once, in this order.
-    """
-    content = file.read_text(encoding="utf-8")
-    before, _, rest = content.partition(MARKS[0])
-    _, _, after = rest.partition(MARKS[1])
-    if [content.count(mark) for mark in MARKS] != [1, 1] or MARKS[1] not in rest:
-        raise ConfigError(f"{file} needs one line {MARKS[0]} and, below it, one line {MARKS[1]}.")
-    return f"{before}{MARKS[0]}\n{text}{MARKS[1]}{after}"
+def by_id(by_paper: Mapping[str, Sequence[Assessed]]) -> dict[str, Assessed]:
+    """All claims by id."""
+    return {one.claim.id: one for assessed in by_paper.values() for one in assessed}

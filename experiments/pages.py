@@ -1,6 +1,7 @@
 """``python -m experiments pages``: claims, tables and figures of ``docs`` from stored rows.
 
-Blocks of a page are computed, see ``experiments.blocks``. Text outside them is written by hand.
+Blocks of a page and values in its sentences are computed, see ``experiments.blocks``. Other text is
+written by hand.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from experiments import blocks, claims
+from experiments import blocks, claims_page
 from experiments.blocks import BLOCK, DOCS, filled, pictures, tables_of
 from experiments.claims import RESULTS, TITLES, assess
 from experiments.evidence import Evidence
@@ -24,20 +25,20 @@ def evidence_of(name: str) -> Evidence:
 
 
 def files(evidence: dict[str, Evidence]) -> dict[Path, str]:
-    """The texts of all files with claims, totals or rows, by file."""
+    """The texts of all files with claims, totals, values or rows, by file."""
     claimed = {name: assess(name, known=evidence[name]) for name in TITLES if name in evidence}
-    found = claims.files(claimed)
+    found: dict[Path, str] = {}
     for name, one in evidence.items():
         file = RESULTS / f"{name.replace('_', '-')}.md"
-        text = found[file] if name in TITLES else file.read_text(encoding="utf-8")
-        found[file] = filled(text, one)
+        found[file] = filled(file.read_text(encoding="utf-8"), one)
         for page in (DOCS / other for other in one.paper.pages):
             found[page] = filled(page.read_text(encoding="utf-8"), one, figures="figures")
         texts = [found[page] for page in (file, *(DOCS / other for other in one.paper.pages))]
         tabled = {m[2] for text in texts for m in BLOCK.finditer(text) if m[1] == "rows"}
         for experiment in one.paper.experiments.keys() - tabled:
             found |= tables_of(one, experiment)
-    return found
+    tables = [file.name for file in found if file.suffix == ".csv"]
+    return claims_page.with_all_values(found | claims_page.files(claimed, tables), claimed)
 
 
 def draw(evidence: Evidence) -> None:

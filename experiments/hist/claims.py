@@ -2,236 +2,269 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
-from experiments.evidence import Evidence, by_seed, final
+from experiments.evidence import Evidence, by_seed, cost_to, final
 from experiments.hist.figures import SPLITS, TARGET
 from experiments.hist.measures import costs, over_oma, sway, throughout
 from experiments.studies import Results
-from wirelessfl.results.intervals import Effect, Reached, contrast, difference, over_best, ratio
-from wirelessfl.results.names import NAMES, UPLINKS
+from wirelessfl.results.archive import StoredRun
+from wirelessfl.results.intervals import (
+    Effect,
+    Reached,
+    contrast,
+    difference,
+    over_best,
+    ratio,
+)
+from wirelessfl.results.names import NAMES
 
-CAP = 1.5
-"""The paper's cap on the size of an optimized mask, in units of total/cells."""
-
-
-def savings(
-    evidence: Evidence,
-    *,
-    parts: Sequence[tuple[str, str, float]],
-    cells: Sequence[int],
-    lr: float,
-    least: float,
-) -> list[Effect]:
-    """MiB per client (Fig. 3, 4): HFedAvg over HIST, and HIST with fewest over most cells.
-
-    ``parts`` lists studies with a split and the target; ``lr`` selects one of the step sizes
-    if a study has several.
-    """
-    found = []
-    for study, split, target in parts:
-        results, where = evidence.study(study), f"{SPLITS[split]}, {100 * target:g} %"
-        sent = {
-            (name, n): _sent(results, lr, target, split=split, algorithm=name, cells=n)
-            for name in ("hist", "hfedavg")
-            for n in cells
-        }
-        for n in cells:
-            name = f"{where}, HFedAvg / HIST, N = {n}"
-            found.append(ratio(name, sent["hfedavg", n], sent["hist", n], least))
-        name = f"{where}, HIST, N = {cells[0]} / N = {cells[-1]}"
-        found.append(ratio(name, sent["hist", cells[0]], sent["hist", cells[-1]], least))
-    return found
+T = TypeVar("T")
 
 
-def rise(
+def less_traffic(
     evidence: Evidence,
     *,
     study: str,
-    algorithm: str,
+    split: str,
     cells: Sequence[int],
     target: float,
     lr: float,
     least: float,
 ) -> list[Effect]:
-    """MiB per client to the target (Fig. 3, 4): the second number of cells over the first.
+    """MiB per client to the target (Fig. 3, 4): HFedAvg over HIST, for each number of cells.
+
+    ``lr`` selects one of the step sizes if the study has several.
+    """
+    results, found = evidence.study(study), []
+    for n in cells:
+        full, ours = (
+            _sent(results, lr, target, split=split, algorithm=name, cells=n)
+            for name in ("hfedavg", "hist")
+        )
+        found.append(ratio(f"N = {n}", full, ours, least))
+    return found
+
+
+def by_cells(
+    evidence: Evidence,
+    *,
+    study: str,
+    algorithm: str,
+    split: str,
+    cells: Sequence[int],
+    target: float,
+    lr: float,
+    least: float,
+    quantity: str = "uplink_mib",
+) -> list[Effect]:
+    """A cost to the target (Fig. 3, 4, 6c): that of the first number of cells over the second.
 
     ``lr`` selects one of the step sizes if the study has several.
     """
     results = evidence.study(study)
-    few, many = (_sent(results, lr, target, algorithm=algorithm, cells=n) for n in cells)
-    return [ratio(f"{NAMES[algorithm]}, N = {cells[1]} / N = {cells[0]}", many, few, least)]
+    more, less = (
+        _sent(results, lr, target, quantity, algorithm=algorithm, split=split, cells=n)
+        for n in cells
+    )
+    return [ratio("", more, less, least)]
 
 
-def edge_periods(evidence: Evidence, *, least: float) -> list[Effect]:
+def edge_periods(evidence: Evidence, *, split: str, least: float) -> list[Effect]:
     """Global rounds to 80 % (Fig. 5): each number of edge rounds E over the next larger one."""
-    results, found = evidence.study("fig5"), []
+    results = evidence.study("fig5")
     steps = min(case["local_steps"] for case in results.study.cases)
     values = sorted({c["edge_rounds"] for c in results.study.cases if c["local_steps"] == steps})
-    for split in dict.fromkeys(case["split"] for case in results.study.cases):
-        rounds = {
-            e: costs(results, "round", split=split, local_steps=steps, edge_rounds=e)
-            for e in values
-        }
-        found += [
-            ratio(f"{SPLITS[split]}, E = {few} / E = {many}", rounds[few], rounds[many], least)
-            for few, many in pairwise(values)
-        ]
-    return found
+    rounds = {
+        e: costs(results, "round", split=split, local_steps=steps, edge_rounds=e) for e in values
+    }
+    return [
+        ratio(f"E = {few} / E = {many}", rounds[few], rounds[many], least)
+        for few, many in pairwise(values)
+    ]
 
 
-def local_steps(evidence: Evidence, *, study: str, least: float) -> list[Effect]:
-    """Mean accuracy over all rounds (Fig. 5) of both largest H: 40 - 60 if fully non-i.i.d., else
-    60 - 40.
-    """
-    results, found = evidence.study(study), []
-    middle, most = sorted({case["local_steps"] for case in results.study.cases})[-2:]
+def local_steps(
+    evidence: Evidence, *, study: str, split: str, more: int, less: int, least: float
+) -> list[Effect]:
+    """Mean accuracy over all rounds (Fig. 5) with H = ``more`` minus that with ``less``."""
+    results = evidence.study(study)
     edge_rounds = min(case["edge_rounds"] for case in results.study.cases)
-    for split, (more, less) in {"noniid": (middle, most), "cell-iid": (most, middle)}.items():
-        better, worse = (
-            by_seed(results, throughout, split=split, local_steps=steps, edge_rounds=edge_rounds)
-            for steps in (more, less)
-        )
-        name = f"{SPLITS[split]}, H = {more} - H = {less}"
-        found.append(difference(name, better, worse, least))
-    return found
+    better, worse = (
+        by_seed(results, throughout, split=split, local_steps=steps, edge_rounds=edge_rounds)
+        for steps in (more, less)
+    )
+    return [difference("", better, worse, least)]
 
 
 def table(
-    evidence: Evidence, *, study: str, targets: Sequence[float], least: float, widening: float
+    evidence: Evidence, *, study: str, split: str, targets: Sequence[float], least: float
 ) -> list[Effect]:
-    """MiB per client to the targets (Tables I, II): HFedAvg over HIST; its growth from N = 2 to 4.
+    """MiB per client to the targets (Tables I, II): HFedAvg over HIST, N = 2 and 4."""
+    sent = _sent_by_cells(evidence.study(study), split, targets)
+    return [
+        ratio(f"{100 * target:g} %, N = {n}", full, ours, least)
+        for (target, n), (full, ours) in sent.items()
+    ]
 
-    ``widening`` is the least growth of the ratio that counts.
-    """
-    results, found = evidence.study(study), []
-    for split in dict.fromkeys(case["split"] for case in results.study.cases):
+
+def widening(
+    evidence: Evidence,
+    *,
+    study: str,
+    splits: Sequence[str],
+    targets: Sequence[float],
+    least: float,
+) -> list[Effect]:
+    """The ratio of ``table`` at N = 4 over that at N = 2."""
+    found = []
+    for split in splits:
+        sent = _sent_by_cells(evidence.study(study), split, targets)
         for target in targets:
-            sent = {
-                (name, n): costs(
-                    results, "uplink_mib", target, split=split, algorithm=name, cells=n
-                )
-                for name in ("hist", "hfedavg")
-                for n in (2, 4)
-            }
             name = f"{SPLITS[split]}, {100 * target:g} %"
-            found += [
-                ratio(f"{name}, N = {n}", sent["hfedavg", n], sent["hist", n], least)
-                for n in (2, 4)
-            ]
-            more, less = ((sent["hfedavg", n], sent["hist", n]) for n in (4, 2))
-            found.append(contrast(f"{name}, N = 4 / N = 2", more, less, widening))
+            found.append(contrast(name, sent[target, 4], sent[target, 2], least))
     return found
 
 
-def mask_rounds(evidence: Evidence, *, cells: int, least: float) -> list[Effect]:
-    """Mean accuracy over all rounds (Fig. 6a): uniform - optimized masks."""
-    results = evidence.study("cap")
-    published: dict[str, dict[str, Any]] = {"uniform": {}, "optimized": {"size_cap": CAP}}
-    uniform, optimized = (
-        by_seed(results, throughout, cells=cells, mask_sizes=sizes, slowdown=1, **cap)
-        for sizes, cap in published.items()
-    )
-    return [difference(f"uniform - optimized, N = {cells}", uniform, optimized, least)]
+def _sent_by_cells(
+    results: Results, split: str, targets: Sequence[float]
+) -> dict[tuple[float, int], tuple[dict[int, Reached], dict[int, Reached]]]:
+    """MiB per client of HFedAvg and HIST, by target and number of cells."""
+
+    def sent(algorithm: str, target: float, n: int) -> dict[int, Reached]:
+        return costs(results, "uplink_mib", target, split=split, algorithm=algorithm, cells=n)
+
+    return {
+        (target, n): (sent("hfedavg", target, n), sent("hist", target, n))
+        for target in targets
+        for n in (2, 4)
+    }
+
+
+def mask_rounds(
+    evidence: Evidence, *, slowdown: int, caps: Sequence[float], least: float
+) -> list[Effect]:
+    """Mean accuracy over all rounds (Fig. 6a): uniform - optimized masks, by cap.
+
+    With ``slowdown`` s, half of the cells have 1/s of the speed and bandwidth.
+    """
+    uniform, optimized = _masks(evidence, slowdown, caps, throughout)
+    return [
+        difference(f"cap {cap:g}" if len(caps) > 1 else "", uniform, optimized[cap], least)
+        for cap in caps
+    ]
 
 
 def mask_seconds(evidence: Evidence, *, cells: Sequence[int], least: float) -> list[Effect]:
-    """Seconds to 80 % (Fig. 6b, 6c): uniform masks, and HFedAvg, over optimized masks."""
+    """Seconds to 80 % (Fig. 6b, 6c): uniform over optimized masks."""
     results, found = evidence.study("fig6"), []
     for n in cells:
         uniform, optimized = (
             costs(results, "sim_seconds", algorithm="hist", cells=n, mask_sizes=sizes)
             for sizes in ("uniform", "optimized")
         )
-        full = costs(results, "sim_seconds", algorithm="hfedavg", cells=n)
-        found.append(ratio(f"uniform / optimized, N = {n}", uniform, optimized, least))
-        found.append(ratio(f"HFedAvg / optimized, N = {n}", full, optimized, least))
+        found.append(ratio(f"N = {n}", uniform, optimized, least))
     return found
 
 
-def full_model_seconds(
-    evidence: Evidence, *, study: str, cells: Sequence[int], least: float
+def uneven_mask_seconds(
+    evidence: Evidence, *, slowdown: int, caps: Sequence[float], least: float
 ) -> list[Effect]:
-    """Seconds to 80 % of HFedAvg (Fig. 6c): the second number of cells over the first."""
-    results = evidence.study(study)
-    few, many = (costs(results, "sim_seconds", algorithm="hfedavg", cells=n) for n in cells)
-    return [ratio(f"HFedAvg, N = {cells[1]} / N = {cells[0]}", many, few, least)]
+    """Seconds to 80 %: uniform over optimized masks in cells that differ, see ``mask_rounds``."""
+
+    def seconds(run: StoredRun) -> Reached:
+        return cost_to(run, TARGET, "sim_seconds")
+
+    uniform, optimized = _masks(evidence, slowdown, caps, seconds)
+    return [ratio(f"cap {cap:g}", uniform, optimized[cap], least) for cap in caps]
 
 
-def noise(
-    evidence: Evidence,
-    *,
-    robust: Sequence[float],
-    broken: float,
-    margin: float,
-    least: float,
-    unsteady: float,
+def _masks(
+    evidence: Evidence, slowdown: int, caps: Sequence[float], of: Callable[[StoredRun], T]
+) -> tuple[dict[int, T], dict[float, dict[int, T]]]:
+    """A value by seed with uniform masks, and with optimized ones by cap."""
+    results = evidence.study("cap")
+    uniform = by_seed(results, of, mask_sizes="uniform", slowdown=slowdown)
+    optimized = {
+        cap: by_seed(results, of, mask_sizes="optimized", slowdown=slowdown, size_cap=cap)
+        for cap in caps
+    }
+    return uniform, optimized
+
+
+def full_model_seconds(evidence: Evidence, *, cells: Sequence[int], least: float) -> list[Effect]:
+    """Seconds to 80 % (Fig. 6b, 6c): HFedAvg over HIST with optimized masks."""
+    results, found = evidence.study("fig6"), []
+    for n in cells:
+        full = costs(results, "sim_seconds", algorithm="hfedavg", cells=n)
+        ours = costs(results, "sim_seconds", algorithm="hist", cells=n, mask_sizes="optimized")
+        found.append(ratio(f"N = {n}", full, ours, least))
+    return found
+
+
+def over_air(
+    evidence: Evidence, *, snrs: Sequence[float], least: float, equal: bool = False
 ) -> list[Effect]:
-    """Accuracy in the last rounds (Fig. 7a): OMA - AirComp, equal within ``margin`` at ``robust``.
-
-    At the SNR ``broken`` it is at least ``least``, and the standard deviation over the last
-    rounds is larger with AirComp by at least ``unsteady``.
-    """
+    """Accuracy in the last rounds (Fig. 7a): OMA - AirComp, by SNR."""
     results = evidence.study("fig7a")
     oma = by_seed(results, final, uplink="tdma")
-    air = {snr: by_seed(results, final, uplink="aircomp", snr_db=snr) for snr in (*robust, broken)}
-    found = [
-        difference(f"OMA - AirComp, {snr:g} dB", oma, air[snr], margin, equal=True)
-        for snr in robust
+    return [
+        difference(
+            f"{snr:g} dB",
+            oma,
+            by_seed(results, final, uplink="aircomp", snr_db=snr),
+            least,
+            equal=equal,
+        )
+        for snr in snrs
     ]
-    found.append(difference(f"OMA - AirComp, {broken:g} dB", oma, air[broken], least))
+
+
+def oscillation(evidence: Evidence, *, snr: float, least: float) -> list[Effect]:
+    """Standard deviation of the accuracy over the last rounds (Fig. 7a): AirComp - OMA."""
+    results = evidence.study("fig7a")
     calm = by_seed(results, sway, uplink="tdma")
-    noisy = by_seed(results, sway, uplink="aircomp", snr_db=broken)
-    name = f"standard deviation, AirComp - OMA, {broken:g} dB"
-    return [*found, difference(name, noisy, calm, unsteady)]
+    noisy = by_seed(results, sway, uplink="aircomp", snr_db=snr)
+    return [difference("", noisy, calm, least)]
 
 
-def noise_seconds(
-    evidence: Evidence,
-    *,
-    snrs: Sequence[float],
-    falls: Sequence[tuple[float, float]],
-    least: float,
-) -> list[Effect]:
-    """Seconds to 80 % (Fig. 7b): the fastest other scheme over HIST with AirComp, at each SNR.
-
-    Then HIST with AirComp at the first over the second SNR of each pair in ``falls``.
-    """
-    results = evidence.study("fig7b")
-    air = {
-        (name, snr): costs(results, "sim_seconds", algorithm=name, uplink="aircomp", snr_db=snr)
-        for name in ("hist", "hfedavg")
-        for snr in {*snrs, *(snr for pair in falls for snr in pair)}
-    }
-    found = []
+def fastest_over_air(evidence: Evidence, *, snrs: Sequence[float], least: float) -> list[Effect]:
+    """Seconds to 80 % (Fig. 7b): the fastest other scheme over HIST with AirComp, by SNR."""
+    results, found = evidence.study("fig7b"), []
     for snr in snrs:
         others = {
             f"{NAMES[name]}, OMA": over_oma(results, name, snr) for name in ("hist", "hfedavg")
         }
-        others[f"{NAMES['hfedavg']}, AirComp"] = air["hfedavg", snr]
-        name = f"fastest other / ours, {snr:g} dB"
-        found.append(over_best(name, others, air["hist", snr], least))
-    for low, high in falls:
-        name = f"AirComp, {low:g} dB / {high:g} dB"
-        found.append(ratio(name, air["hist", low], air["hist", high], least))
+        others[f"{NAMES['hfedavg']}, AirComp"] = _air_seconds(results, "hfedavg", snr)
+        ours = _air_seconds(results, "hist", snr)
+        found.append(over_best(f"{snr:g} dB", others, ours, least))
     return found
+
+
+def falling_with_snr(evidence: Evidence, *, low: float, high: float, least: float) -> list[Effect]:
+    """Seconds to 80 % of HIST over the air (Fig. 7b) at a low over those at a high SNR."""
+    results = evidence.study("fig7b")
+    slow, fast = (_air_seconds(results, "hist", snr) for snr in (low, high))
+    return [ratio("", slow, fast, least)]
+
+
+def _air_seconds(results: Results, algorithm: str, snr: float) -> dict[int, Reached]:
+    """Seconds to 80 % over the air."""
+    return costs(results, "sim_seconds", algorithm=algorithm, uplink="aircomp", snr_db=snr)
 
 
 def client_seconds(
-    evidence: Evidence, *, changes: Sequence[tuple[str, int, int]], least: float
+    evidence: Evidence, *, uplink: str, more: int, less: int, least: float
 ) -> list[Effect]:
-    """Seconds to 80 % of HIST (Fig. 7c): first over second number of clients per cell, by uplink.
+    """Seconds to 80 % of HIST (Fig. 7c): ``more`` over ``less`` clients per cell.
 
-    ``changes`` lists uplink and both numbers.
+    Either may be larger: ``more`` is the number that takes longer according to the claim.
     """
-    results, found = evidence.study("fig7c"), []
-    for uplink, more, less in changes:
-        slow, fast = (_clients(results, uplink, each) for each in (more, less))
-        name = f"{UPLINKS[uplink]}, {more} / {less} clients per cell"
-        found.append(ratio(name, slow, fast, least))
-    return found
+    results = evidence.study("fig7c")
+    slow, fast = (_clients(results, uplink, each) for each in (more, less))
+    return [ratio("", slow, fast, least)]
 
 
 def partitions(evidence: Evidence, *, cells: Sequence[int], least: float) -> list[Effect]:
@@ -242,15 +275,21 @@ def partitions(evidence: Evidence, *, cells: Sequence[int], least: float) -> lis
             by_seed(results, final, algorithm="hist", cells=n, partition=scheme)
             for scheme in ("alternate", "all")
         )
-        found.append(difference(f"1/N - 1/N², N = {n}", alternate, every, least))
+        found.append(difference(f"N = {n}", alternate, every, least))
     return found
 
 
-def _sent(results: Results, lr: float, target: float = TARGET, **wanted: Any) -> dict[int, Reached]:
-    """MiB per client to the target, at step size ``lr`` if the study has several."""
+def _sent(
+    results: Results,
+    lr: float,
+    target: float = TARGET,
+    quantity: str = "uplink_mib",
+    **wanted: Any,
+) -> dict[int, Reached]:
+    """A cost to the target, at step size ``lr`` if the study has several."""
     if len({case["lr"] for case in results.study.cases}) > 1:
         wanted["lr"] = lr
-    return costs(results, "uplink_mib", target, **wanted)
+    return costs(results, quantity, target, **wanted)
 
 
 def _clients(results: Results, uplink: str, each: int) -> dict[int, Reached]:

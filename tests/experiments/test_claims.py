@@ -1,31 +1,41 @@
-"""Claims: each has a criterion and a function; page and README agree with the rows."""
+"""Claims: each has a criterion and a function; pages, values and README agree with the rows."""
 
+import json
+import re
 import tomllib
 from functools import cache
 
 import pytest
 
-from experiments import claims as module
+from experiments import blocks, claims_page
 from experiments.__main__ import main
+from experiments.blocks import with_values
 from experiments.claims import (
-    PUBLISHED,
+    FIDELITIES,
+    OUTCOMES,
     TITLES,
+    UNTESTABLE,
     Assessed,
+    Claim,
     assess,
+    by_id,
+    changes_of,
     claims_of,
-    page,
-    totals,
 )
+from experiments.claims_page import details, page, shown_in, totals
 from experiments.fadamgc import claims as of_fadamgc
 from experiments.fadamgc import seconds
 from experiments.pages import evidence_of, files
 from experiments.papers import papers
 from experiments.studies import SCALES
 from wirelessfl.errors import ConfigError
-from wirelessfl.results.intervals import VERDICTS, Effect
+from wirelessfl.results.intervals import Effect
+from wirelessfl.results.outcomes import Signs
 
 COUNT = 52
+"""Published claims, which have one or several comparisons each."""
 EVERY = [(name, claim) for name in TITLES for claim in claims_of(papers()[name].folder)]
+IDS = [claim.id for _, claim in EVERY]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -49,7 +59,8 @@ def by_paper(evidence):
 
 
 def test_every_claim_is_listed_once():
-    assert sorted(claim.id for _, claim in EVERY) == list(range(1, COUNT + 1))
+    assert len(set(IDS)) == len(IDS)
+    assert {int(re.fullmatch(r"(\d+)[a-z]", one)[1]) for one in IDS} == {*range(1, COUNT + 1)}
     assert [name for name in papers() if (papers()[name].folder / "claims.toml").exists()] == list(
         TITLES
     )
@@ -57,47 +68,57 @@ def test_every_claim_is_listed_once():
 
 @pytest.mark.parametrize(("name", "claim"), EVERY, ids=lambda value: str(getattr(value, "id", "")))
 def test_claims_are_complete(name, claim):
-    """A claim has a criterion, a known scale, a scope and a command that exists; no verdict."""
+    """A claim has a criterion, a known fidelity and a command that exists; no outcome."""
     (raw,) = (
         table
         for table in tomllib.loads((papers()[name].folder / "claims.toml").read_text())["claim"]
         if table["id"] == claim.id
     )
-    assert not {"verdict", "ours", "status"} & raw.keys()
-    assert not any(verdict in str(raw).lower() for verdict in VERDICTS)
-    assert claim.scope == PUBLISHED or claim.scope.startswith("other: ")
+    assert not {"verdict", "outcome", "ours", "status"} & raw.keys()
+    assert "|" not in f"{claim.statement}{claim.published}{claim.setting}{claim.reason}"
     assert claim.scale in SCALES
-    assert "|" not in f"{claim.statement}{claim.published}{claim.scope}{claim.reason}"
+    if claim.untestable:
+        assert not raw.keys() & {"measure", "criterion", "fidelity"}
+        return
+    assert claim.fidelity in FIDELITIES
+    assert claim.setting or claim.fidelity in ("published", "computed")
     words = claim.command.split()
     assert words[:2] == ["python", "-m"]
-    assert words[2] in (f"experiments.{name}", "experiments", "wirelessfl.theory", "pytest")
     if words[2] == f"experiments.{name}":
         assert words[3] in {*papers()[name].experiments, *papers()[name].texts, "seconds"}
-        assert ("--scale" in words) == (claim.scale != "small") or words[3] == "seconds"
+    else:
+        assert words[2] == "pytest"
 
 
-def test_claims_without_runs_are_undecided(tmp_path):
-    """Without rows, only what is computed from formulas has a verdict.
+def test_changes_name_claims_and_the_result_before():
+    for name in TITLES:
+        own = {claim.id for claim in claims_of(papers()[name].folder)}
+        for change in changes_of(papers()[name].folder):
+            assert own.issuperset(change.claims), change
+            assert re.fullmatch(r"2026-1[12]-\d\d", change.date)
+            assert change.before
+            assert "|" not in change.what + change.before
 
-    CPU times are in a file of their own.
-    """
+
+def test_claims_without_runs_are_not_tested(tmp_path):
+    """Without rows, only what is computed from formulas has an outcome."""
     for name in TITLES:
         for one in assess(name, rows=tmp_path):
-            computed = any(effect.exact for effect in one.effects) or one.claim.id == 47
-            assert one.effects
-            assert computed or (one.verdict, one.ours) == ("undecided", "runs missing"), (
-                one.claim.id
-            )
+            if one.claim.fidelity != "computed":
+                wanted = UNTESTABLE if one.claim.untestable else "not tested"
+                assert one.outcome == wanted, one.claim.id
+                assert one.claim.untestable or one.ours == "runs missing"
 
 
 def test_pages_agree_with_the_rows(evidence, by_paper, monkeypatch):
     """If this fails after new rows: ``python -m experiments pages`` writes the pages."""
     monkeypatch.setattr("experiments.pages.assess", lambda name, known: by_paper[name])
     texts = files(evidence)
-    assert len(texts) == 2 + sum(1 + len(paper.pages) for paper in papers().values())
+    named = {blocks.DOCS / "results" / one for one in ("claims.md", "claims.json", "hist.md")}
+    assert {claims_page.README, *named} <= texts.keys()
     for file, text in texts.items():
         assert file.read_text(encoding="utf-8") == text, file
-        assert "| verdict |" in text or file.stem in ("decided", "codesign", "choosing")
+    assert "<!-- claims -->" in texts[claims_page.README]
 
 
 @pytest.mark.parametrize("text", ["a\n", "<!-- claims -->\nold\nREST", "<!-- end of claims -->"])
@@ -106,65 +127,129 @@ def test_pages_without_both_marks_are_left_alone(text, tmp_path):
     file = tmp_path / "page.md"
     file.write_text(text)
     with pytest.raises(ConfigError, match=r"page\.md needs one line <!-- claims -->"):
-        module.marked(file, "new")
+        claims_page.marked(file, "new")
 
 
-def test_a_claim_needs_all_its_effects():
-    """One contradicting effect contradicts a claim; all effects must confirm it."""
-    claim = EVERY[0][1]
-    yes, no = Effect("", (5.0, 5.1, 4.9), 1.0), Effect("", (-5.0, -5.1, -4.9), 1.0)
-    open_, none = Effect("", (5.0,), 1.0), Effect("x", (), 1.0)
-    cases = {
-        (yes,): "confirmed",
-        (yes, yes): "confirmed",
-        (yes, open_): "undecided",
-        (yes, none): "undecided",
-        (yes, no): "contradicted",
-        (none, no): "contradicted",
-        (none,): "undecided",
-        (): "undecided",
-    }
-    # Against the best of six others, a contradiction needs the interval of level 1 - 0.05 / 6.
-    cases |= {
-        (Effect("", (0.0, 0.2, 0.4), 1.0),): "contradicted",
-        (Effect("", (0.0, 0.2, 0.4), 1.0, among=6),): "undecided",
-    }
-    for effects, verdict in cases.items():
-        assert Assessed(claim, effects).verdict == verdict
-    assert Assessed(claim, (none,)).ours == "runs missing"
-    assert Assessed(claim, (open_, none)).ours == "5 (1 seed); x: runs missing"
+def claim(name="1a", **more):
+    return Claim(name, "Fig. 3", "more is sent", "2.0", **({"fidelity": "stand-in"} | more))
 
 
-def test_totals_count_verdicts_and_settings_separately():
-    claims = [claim for _, claim in EVERY[:2]]
-    assessed = [Assessed(claim, (Effect("", (5.0,), 1.0, exact=True),)) for claim in claims]
-    lines = totals(assessed).splitlines()
-    published = sum(claim.scope == PUBLISHED for claim in claims)
-    assert lines[2] == f"| confirmed | {published} | {2 - published} |"
-    few = "undecided, with fewer than three seeds"
-    assert lines[3:] == ["| contradicted | 0 | 0 |", "| undecided | 0 | 0 |", f"| {few} | 0 | 0 |"]
-    open_ = Effect("", (5.0, -5.0), 1.0), Effect("", (5.0, -5.0, 4.0), 1.0)
-    lines = totals([Assessed(claims[0], (one,)) for one in open_]).splitlines()
-    column = 2 if claims[0].scope == PUBLISHED else 3
-    assert [line.split("|")[column].strip() for line in lines[-2:]] == ["1", "1"]
+OPPOSITE = Effect("N = 4", (-5.0, -5.1, -4.9), 1.0)
+AGREES = Effect("N = 2", (5.0, 5.1, 4.9), 1.0, "points")
+FEW = Effect("N = 6", (5.0,), 1.0)
+NONE = Effect("N = 8", (), 1.0)
+SIGNS = Signs("", (1.0,) * 17 + (-1.0,))
+
+
+def test_contradicted_is_for_the_published_setting_and_theorems():
+    for effects, found, strict in [
+        ((OPPOSITE,), "opposite", "contradicted"),
+        ((AGREES,), "agrees", "agrees"),
+        ((AGREES, OPPOSITE), "undecided", "undecided"),
+        ((), "not tested", "not tested"),
+    ]:
+        assert Assessed(claim(), effects).outcome == found
+        assert Assessed(claim(fidelity="published"), effects).outcome == strict
+        assert Assessed(claim(theorem=True, fidelity="computed"), effects).outcome == strict
+        assert Assessed(claim(untestable="no data"), effects).outcome == UNTESTABLE
+
+
+def test_values_are_shown_with_intervals_and_seeds():
+    assert Assessed(claim(), (NONE,)).ours == "runs missing"
+    both = Assessed(claim(), (AGREES, OPPOSITE))
+    assert both.ours == "N = 2: +5.0 (+4.8 to +5.2); N = 4: -5 (-5.25 to -4.75); 3 seeds"
+    assert both.note == "1 agrees, 1 opposite"
+    some = Assessed(claim(), (AGREES, FEW, NONE))
+    assert (
+        some.ours == "N = 2: +5.0 (+4.8 to +5.2, 3 seeds); N = 6: 5 (1 seed); N = 8: runs missing"
+    )
+    assert Assessed(claim(), (Effect("", (-1.2, -0.9, -1.05), 1.0),)).note == "other direction"
+    assert Assessed(claim(), (SIGNS,)).ours == "17 of 18 (p = 0.00014); sign test over settings"
+
+
+def test_totals_count_outcomes_and_fidelity():
+    found = [Assessed(claim(fidelity=f), (AGREES,)) for f in ("published", "stand-in", "stand-in")]
+    found.append(Assessed(claim(fidelity="", untestable="no data"), ()))
+    lines = totals(found).splitlines()
+    assert lines[2] == "| agrees | 1 | 0 | 2 | 0 | 3 |"
+    assert lines[-1] == "| not testable here | - | - | - | - | 1 |"
+    assert len(lines) == 2 + len(OUTCOMES)
+
+
+def test_claims_link_what_shows_them():
+    command = "python -m experiments.ra_fed widths --scale paper"
+    assert shown_in(command, []) == "[widths](ra-fed.md)"
+    assert shown_in(command, ["ra-fed-widths.csv"]) == "[widths](../figures/ra-fed-widths.csv)"
+    two = ["ra-fed-widths-1.csv", "ra-fed-widths-mnist.png", "ra-fed-width.png"]
+    assert shown_in(command, two) == "[widths](../figures/ra-fed-widths-mnist.png)"
+    assert shown_in("python -m pytest tests", []) == "`python -m pytest tests`"
+
+
+def test_details_are_json(by_paper):
+    found = json.loads(details(by_paper))
+    assert [one["id"] for one in found] == IDS
+    assert {one["outcome"] for one in found} <= {*OUTCOMES}
+    bounded = Effect("x", (0.0, 0.1, 0.2), 0.1, "ratio", at_least=True)
+    (one,) = json.loads(details({"hist": [Assessed(claim(), (bounded,))]}))
+    (effect,) = one["effects"]
+    assert effect["value"] == pytest.approx(1.105)
+    assert effect["interval"][1] is None
+    assert effect["agrees"] == "at least 1.11"
+
+
+ATOMS = by_id({"hist": [Assessed(claim(), (AGREES, OPPOSITE)), Assessed(claim("2a"), (NONE,))]})
+
+
+def value(of, kind="value", text="old\nline"):
+    return f"a <!-- {kind} of {of} -->{text}<!-- end of {kind} --> b"
+
+
+def test_values_in_sentences():
+    for of, kind, wanted in [
+        ("1a", "value", "5.0 and -5"),
+        ("1a: N = 4", "value", "-5"),
+        ("1a: N = 2", "interval", "4.8 to 5.2"),
+    ]:
+        text = with_values(value(of, kind), ATOMS, "hist.md")
+        assert text == value(of, kind, wanted)
+        assert with_values(text, ATOMS, "hist.md") == text
+    three = {"1a": Assessed(claim(), (AGREES, AGREES, OPPOSITE)), "1b": Assessed(claim(), (SIGNS,))}
+    assert ">5.0, 5.0 and -5<" in with_values(value("1a"), three, "hist.md")
+    assert ">17 of 18<" in with_values(value("1b"), three, "hist.md")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (value("9z"), r"hist\.md shows claim '9z': choose from 1a, 2a"),
+        (value("1a: N = 3"), r"1a has no effect 'N = 3': choose from 'N = 2', 'N = 4'"),
+        (value("1a", "interval"), "1a has several intervals: name one of 'N = 2', 'N = 4'"),
+        (value("2a"), r"2a has no value yet \(N = 8: runs missing\)"),
+        ("<!-- value of 1a --> b", "1 marks .* and 0 marks"),
+        (value("1a") + "<!-- interval of 1a -->", "1 marks `<!-- interval .* and 0 marks"),
+    ],
+)
+def test_wrong_values_are_errors(text, message):
+    with pytest.raises(ConfigError, match=message):
+        with_values(text, ATOMS, "hist.md")
 
 
 def test_the_command_prints_one_paper_and_writes_the_pages(by_paper, tmp_path, monkeypatch, capsys):
-    readme = tmp_path / "README.md"
-    pages = [tmp_path / f"{name.replace('_', '-')}.md" for name in TITLES]
-    for file in (readme, *pages):
-        file.write_text("a\n<!-- claims -->\nold\n<!-- end of claims -->\nb\n")
-    monkeypatch.setattr(module, "RESULTS", tmp_path)
-    monkeypatch.setattr(module, "README", readme)
+    readme, other = tmp_path / "README.md", tmp_path / "hist.md"
+    readme.write_text("a\n<!-- claims -->\nold\n<!-- end of claims -->\nb\n")
+    other.write_text(value("1a: N = 2"))
+    monkeypatch.setattr(claims_page, "DOCS", tmp_path / "docs")
+    monkeypatch.setattr(claims_page, "RESULTS", tmp_path)
+    monkeypatch.setattr(claims_page, "README", readme)
     monkeypatch.setattr("experiments.__main__.assess", lambda name: by_paper[name])
     assert main(["claims", "ra-fed"]) == 0
     shown = capsys.readouterr().out
-    assert shown.count("\n| ") == len(by_paper["ra_fed"]) + 2 + len(VERDICTS)
+    assert shown.count("\n| ") == len(by_paper["ra_fed"]) + 1 + len(OUTCOMES)
     assert "old" in readme.read_text()
     assert main(["claims"]) == 0
     assert (tmp_path / "claims.md").read_text() == page(by_paper)
-    for file in (readme, *pages):
-        text = file.read_text()
-        assert "\nold\n" not in text
-        assert text.startswith("a\n<!-- claims -->\n| ")
-        assert text.endswith("|\n<!-- end of claims -->\nb\n")
+    assert json.loads((tmp_path / "claims.json").read_text())
+    text = readme.read_text()
+    assert text.startswith("a\n<!-- claims -->\n| outcome")
+    assert text.endswith("|\n<!-- end of claims -->\nb\n")
+    assert by_id(by_paper)["1a"].value_of("N = 2") in other.read_text()

@@ -1,4 +1,4 @@
-"""Verdicts follow from intervals: against t-tests of SciPy, and for unreached targets."""
+"""Outcomes follow from intervals: against t-tests of SciPy, and for unreached targets."""
 
 import math
 from dataclasses import replace
@@ -13,6 +13,7 @@ from experiments.evidence import cost_to, final
 from experiments.report import accuracies
 from wirelessfl.results.archive import StoredRun
 from wirelessfl.results.intervals import Effect, Reached, contrast, difference, over_best, ratio
+from wirelessfl.results.outcomes import outcome_of
 
 
 @given(st.lists(st.floats(-50, 50), min_size=2, max_size=9))
@@ -25,27 +26,6 @@ def test_the_interval_is_that_of_a_t_test(values):
     assert (low, high) == pytest.approx((wanted.low, wanted.high))
 
 
-@pytest.mark.parametrize(
-    ("values", "least", "equal", "verdict"),
-    [
-        ((5.0, 5.1, 4.9), 2.0, False, "confirmed"),
-        ((5.0, 5.1, 4.9), 5.2, False, "undecided"),  # above 0, but the mean is too small
-        ((5.0, 5.1, 4.9), 9.0, False, "contradicted"),
-        ((-5.0, -5.1, -4.9), 2.0, False, "contradicted"),
-        ((0.1, 0.2, 0.0), 2.0, False, "contradicted"),
-        ((9.0, 0.5, -3.0), 2.0, False, "undecided"),
-        ((5.0, 5.1), 2.0, False, "undecided"),  # two seeds
-        ((), 2.0, False, "undecided"),
-        ((0.1, 0.2, 0.0), 2.0, True, "confirmed"),
-        ((5.0, 5.1, 4.9), 2.0, True, "contradicted"),
-        ((-5.0, -5.1, -4.9), 2.0, True, "contradicted"),
-        ((9.0, 0.5, -3.0), 2.0, True, "undecided"),
-    ],
-)
-def test_verdicts(values, least, equal, verdict):
-    assert Effect("", values, least, equal=equal).verdict == verdict
-
-
 def test_criteria_are_shown_in_their_units():
     assert Effect("", (), 1.0, "points").criterion == "at least 1.0 points"
     assert Effect("", (), 1.5, "points", equal=True).criterion == "within 1.5 points"
@@ -53,15 +33,9 @@ def test_criteria_are_shown_in_their_units():
     assert Effect("", (), math.log(1.25), "ratio", equal=True).criterion == "0.80 to 1.25"
 
 
-def test_computed_values_need_no_seeds():
-    assert Effect("", (3.0,), 2.0, exact=True).verdict == "confirmed"
-    assert Effect("", (1.0,), 2.0, exact=True).verdict == "contradicted"
-    assert Effect("", (3.0,), 2.0).verdict == "undecided"
-
-
-def test_few_experiments_contradict_an_effect_at_the_threshold():
+def test_few_experiments_exclude_an_effect_at_the_threshold():
     draws = np.random.default_rng(1).normal(1.0, 1.0, (2000, 4))
-    wrong = sum(Effect("", tuple(row), 1.0).verdict == "contradicted" for row in draws)
+    wrong = sum(Effect("", tuple(row), 1.0).interval[1] < 1.0 for row in draws)
     # One side of a 95 % interval is exceeded in 2.5 %; the standard error is 0.35 %.
     assert wrong / len(draws) < 0.025 + 4 * math.sqrt(0.025 * 0.975 / len(draws))
 
@@ -78,11 +52,11 @@ def test_ratios_of_costs_are_bounded_by_unreached_targets():
     fast = {1: Reached(4.0, True), 2: Reached(4.0, True), 3: Reached(4.1, True)}
     effect = ratio("", slow, fast, 1.2)
     assert effect.values == pytest.approx([math.log(2), math.log(2.25), math.log(8 / 4.1)])
-    assert effect.verdict == "confirmed"
-    assert ratio("", fast, slow, 1.2).verdict == "contradicted"
+    assert outcome_of(effect) == "agrees"
+    assert outcome_of(ratio("", fast, slow, 1.2)) == "opposite"
     assert str(effect).startswith("2.06 (1.7")
     never = {seed: Reached(cost.cost, False) for seed, cost in slow.items()}
-    assert ratio("", never, fast, 1.2).verdict == "undecided"
+    assert outcome_of(ratio("", never, fast, 1.2)) == "undecided"
     assert str(ratio("", never, fast, 1.2)).startswith("at least 2.06 (0.98 or more, 3 seeds)")
     assert str(ratio("", fast, never, 1.2)).startswith("at most 0.48 (1.02 or less, 3 seeds)")
     ends = {seed: Reached(cost.cost, False) for seed, cost in fast.items()}
@@ -90,7 +64,7 @@ def test_ratios_of_costs_are_bounded_by_unreached_targets():
     assert (neither.values, str(neither)) == ((), "target not reached")
     assert str(ratio("x", {}, fast, 1.2)) == "x: runs missing"
     partly = ratio("", {**slow, 4: never[1]}, {**fast, 4: ends[1]}, 1.2)
-    assert (partly.verdict, partly.unknown) == ("undecided", 1)
+    assert (outcome_of(partly), partly.unknown) == ("undecided", 1)
     assert str(partly).endswith("3 seeds, 1 without a value)")
 
 
@@ -104,15 +78,15 @@ def test_bounds_limit_the_mean_on_one_side():
     for more in (never, mixed):
         assert ratio("", more, soon, 1.2).interval == (pytest.approx(mean - half), math.inf)
         assert ratio("", soon, more, 1.2).interval == (-math.inf, pytest.approx(half - mean))
-        assert ratio("", more, soon, 1.2).verdict == "confirmed"
-        assert ratio("", more, soon, 4.1).verdict == "undecided"  # it may be more than 4.1
-        assert ratio("", soon, more, 1.2).verdict == "contradicted"
-    assert ratio("", late, ends, 1.2).verdict == "undecided"  # it may be less than 1.2
+        assert outcome_of(ratio("", more, soon, 1.2)) == "agrees"
+        assert outcome_of(ratio("", more, soon, 4.1)) == "undecided"  # it may be more than 4.1
+        assert outcome_of(ratio("", soon, more, 1.2)) == "opposite"
+    assert outcome_of(ratio("", late, ends, 1.2)) == "undecided"  # it may be less than 1.2
     both = ratio("", mixed, soon | {1: ends[1]}, 1.2)
-    assert (both.verdict, both.interval) == ("undecided", (-math.inf, math.inf))
+    assert (outcome_of(both), both.interval) == ("undecided", (-math.inf, math.inf))
     assert str(both) == "about 3.99 (3 seeds)"
     odd = soon | {2: Reached(15.0, True)}
-    assert ratio("", never, odd, 1.2).verdict == "undecided"  # the values differ too much
+    assert outcome_of(ratio("", never, odd, 1.2)) == "undecided"  # the values differ too much
 
 
 def test_lower_limits_of_bounds_hold_for_the_mean():
@@ -137,8 +111,8 @@ def test_equal_costs_have_the_interval_of_their_rounding():
     deviation = math.hypot(math.log(16 / 14), math.log(14 / 12)) / math.sqrt(12)
     half = stats.t.ppf(0.975, 2) * deviation / math.sqrt(3)
     assert effect.interval == pytest.approx((effect.mean - half, effect.mean + half))
-    assert effect.verdict == "undecided"
-    assert ratio("", costs(*[16.0] * 3), costs(*[14.0] * 3), 1.05).verdict == "confirmed"
+    assert outcome_of(effect) == "undecided"
+    assert outcome_of(ratio("", costs(*[16.0] * 3), costs(*[14.0] * 3), 1.05)) == "agrees"
     assert Reached(2.0, True, 0.0).rounding == Reached(2.0, True, 1.0).rounding > 0
     assert Reached(2.0, False, 1.0).rounding == Reached(2.0, True).rounding == 0
 
@@ -150,12 +124,12 @@ def costs(*values, reached=True):
 def test_equal_costs_need_reached_targets():
     """Bounds cannot show that costs are equal; they can show that they differ."""
     base, near = costs(4.0, 4.1, 4.2), costs(4.1, 4.1, 4.1)
-    assert ratio("", base, near, 1.1, equal=True).verdict == "confirmed"
+    assert outcome_of(ratio("", base, near, 1.1, equal=True)) == "agrees"
     late = costs(4.1, 4.1, 4.1, reached=False)
-    assert ratio("", late, base, 1.1, equal=True).verdict == "undecided"
+    assert outcome_of(ratio("", late, base, 1.1, equal=True)) == "undecided"
     never = costs(16.0, 16.1, 16.2, reached=False)
-    assert ratio("", never, base, 1.1, equal=True).verdict == "contradicted"
-    assert ratio("", base, never, 1.1, equal=True).verdict == "contradicted"
+    assert outcome_of(ratio("", never, base, 1.1, equal=True)) == "opposite"
+    assert outcome_of(ratio("", base, never, 1.1, equal=True)) == "opposite"
 
 
 def test_the_best_competitor_is_chosen_by_common_seeds():
@@ -180,8 +154,8 @@ def test_contrasts_compare_ratios_of_two_settings():
     effect = contrast("", (slow, fast), (other, same), 1.5)
     wanted = [4 / 1, 4.5 / (4.1 / 4), 4 / (3.9 / 4)]
     assert effect.values == pytest.approx([math.log(value) for value in wanted])
-    assert effect.verdict == "confirmed"
-    assert contrast("", (other, same), (slow, fast), 1.5).verdict == "contradicted"
+    assert outcome_of(effect) == "agrees"
+    assert outcome_of(contrast("", (other, same), (slow, fast), 1.5)) == "opposite"
     never = costs(8.0, 9.0, 8.0, reached=False)
     assert contrast("", (never, fast), (other, same), 1.5).at_least
     assert contrast("", (slow, fast), (never, same), 1.5).at_most

@@ -1,7 +1,7 @@
-"""Paired effects over seeds, their 95 % intervals, and what they decide.
+"""Paired effects over seeds and their 95 % intervals; ``outcomes`` says what they decide.
 
 A claim is tested by one or several effects. An effect is oriented so that positive values support
-the claim, and is compared with the least effect that counts, which is stated before the runs.
+the claim, and is compared with the least effect that counts.
 """
 
 from __future__ import annotations
@@ -17,11 +17,7 @@ from scipy.special import stdtrit
 
 from wirelessfl.results.seeds import place_reaching
 
-Verdict = Literal["confirmed", "contradicted", "undecided"]
-VERDICTS: tuple[Verdict, ...] = ("confirmed", "contradicted", "undecided")
 LEVEL = 0.95
-MIN_SEEDS = 3
-"""Seeds needed for a verdict; with fewer, the interval of a mean says little."""
 HIDDEN = 0.3
 """Smallest standard deviation of the logarithm of a ratio if values are bounds, because runs that
 end at the same cap hide how much seeds differ. Costs differ by 0.1 to 0.3 between seeds."""
@@ -53,6 +49,7 @@ class Effect:
         rounding: standard deviation of a value that the intervals between tests cause.
         among: number of competitors, of which the best with these same seeds is compared.
         empty: why there are no values.
+        size: the least effect of the claimed size, if the claim states one; None for ``least``.
     """
 
     name: str
@@ -67,6 +64,7 @@ class Effect:
     rounding: float = 0.0
     among: int = 1
     empty: str = "runs missing"
+    size: float | None = None
 
     @property
     def mean(self) -> float:
@@ -99,61 +97,56 @@ class Effect:
         )
 
     @property
-    def verdict(self) -> Verdict:
-        """The verdict of the 95 % interval, see ``verdict_of``."""
-        return self.verdict_of(LEVEL)
-
-    def verdict_of(self, level: float) -> Verdict:
-        """Whether the interval of this level confirms or contradicts the claim.
-
-        Confirmed: the interval is above 0, and the mean is at least ``least``. Contradicted: the
-        interval is below ``least``. For ``equal``: the interval lies within ``least`` of 0, or
-        beyond it. Undecided if values of some seeds are unknown.
-        """
-        needed = 1 if self.exact else MIN_SEEDS
-        if len(self.values) < needed or self.unknown:
-            return "undecided"
-        low, high = self.interval_of(level)
-        if self.equal:
-            if -self.least <= low and high <= self.least:
-                return "confirmed"
-            return "contradicted" if low > self.least or high < -self.least else "undecided"
-        if low > 0 and self.mean >= self.least:
-            return "confirmed"
-        return "contradicted" if high < self.least else "undecided"
-
-    @property
     def criterion(self) -> str:
-        """The effect that confirms the claim, as in ``at least 1.05`` or ``within 1.0 points``."""
-        least = self._shown(self.least).removeprefix("+") + " points" * (self.shown == "points")
+        """The effect that agrees with the claim: ``at least 1.05``, ``within 1.0 points``."""
+        size = self.least if self.size is None else self.size
+        least = self._shown(size).removeprefix("+") + " points" * (self.shown == "points")
         if not self.equal:
             return f"at least {least}"
         return (
             f"{self._shown(-self.least)} to {least}" if self.shown == "ratio" else f"within {least}"
         )
 
-    def __str__(self) -> str:
-        """Value, interval and number of seeds."""
-        text = f"{self.name}: " if self.name else ""
-        if not self.values:
-            return text + self.empty
-        bounds = "at least " * self.at_least + "at most " * self.at_most
-        text += ("about " if self.at_least and self.at_most else bounds) + self._shown(self.mean)
+    @property
+    def count(self) -> str:
+        """Number of seeds, or that the value is computed."""
         if self.exact:
-            return f"{text} (computed)"
+            return "computed"
         seeds = f"{len(self.values)} seed{'' if len(self.values) == 1 else 's'}"
-        if self.unknown:
-            seeds += f", {self.unknown} without a value"
+        return seeds + f", {self.unknown} without a value" * bool(self.unknown)
+
+    @property
+    def value(self) -> str:
+        """The mean, marked if it is a bound; why there is none."""
+        if not self.values:
+            return self.empty
+        bounds = "at least " * self.at_least + "at most " * self.at_most
+        return ("about " if self.at_least and self.at_most else bounds) + self._shown(self.mean)
+
+    @property
+    def bounds(self) -> str:
+        """The interval as ``0.95 to 1.05``, ``1.2 or more``; empty if it has no bounds."""
+        if self.exact or not self.values:
+            return ""
         low, high = self.interval
         sides = [self._shown(low)] * (low > -math.inf) + [self._shown(high)] * (high < math.inf)
         if len(sides) == 1:
             sides[0] += " or more" if low > -math.inf else " or less"
-        return f"{text} ({', '.join([' to '.join(sides)] * bool(sides) + [seeds])})"
+        return " to ".join(sides)
+
+    def __str__(self) -> str:
+        """Value, interval and number of seeds."""
+        text = (f"{self.name}: " if self.name else "") + self.value
+        if not self.values:
+            return text
+        return f"{text} ({', '.join([self.bounds] * bool(self.bounds) + [self.count])})"
 
     def _shown(self, value: float) -> str:
         if self.shown == "ratio":
             return f"{math.exp(value):.2f}"
-        return f"{value:+.1f}" if self.shown == "points" else f"{value:.3g}"
+        if self.shown == "points":
+            return f"{value:+.{2 if 0 < self.least < 1 else 1}f}"
+        return f"{value:.3g}"
 
 
 def difference(

@@ -1,0 +1,255 @@
+"""The pages with claims: ``docs/results/claims.md``, ``claims.json``, totals in the README."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from experiments.blocks import DOCS, FIGURES, VALUE, with_values
+from experiments.claims import (
+    FIDELITIES,
+    OUTCOMES,
+    RESULTS,
+    TITLES,
+    UNTESTABLE,
+    Assessed,
+    by_id,
+    changes_of,
+)
+from experiments.papers import papers
+from experiments.report import markdown
+from wirelessfl.errors import ConfigError
+from wirelessfl.results.intervals import HIDDEN, Effect
+from wirelessfl.results.outcomes import Signs, outcome_of
+
+README = DOCS.parent / "README.md"
+MARKS = ("<!-- claims -->", "<!-- end of claims -->")
+"""Lines around the totals in README.md."""
+
+
+def table(assessed: Sequence[Assessed], tables: Iterable[str] = ()) -> str:
+    """One row per claim, as a Markdown table.
+
+    Args:
+        assessed: the claims.
+        tables: names of the tables in ``docs/figures`` beside those that exist.
+    """
+    head = ["claim", "paper's number", "ours (95 % interval)", "outcome", "fidelity", "shown in"]
+    known = {*tables, *(file.name for file in FIGURES.glob("*.*"))}
+    return markdown(head, [_row(one, known) for one in assessed])
+
+
+def _row(one: Assessed, known: set[str]) -> list[str]:
+    """The cells of a claim."""
+    claim = one.claim
+    return [
+        f"**{claim.id}** {claim.statement} ({claim.source})",
+        claim.published,
+        claim.untestable or one.ours,
+        one.outcome + f" ({one.note})" * bool(one.note),
+        FIDELITIES.get(claim.fidelity, "-"),
+        shown_in(claim.command, known),
+    ]
+
+
+def shown_in(command: str, known: Iterable[str]) -> str:
+    """A link to the figure that a command draws; else to its table, or to the page of its paper.
+
+    Args:
+        command: ``python -m experiments.PAPER NAME``; other commands are not linked.
+        known: names of the files in ``docs/figures``.
+    """
+    match = re.match(r"python -m experiments\.(\w+) ([\w-]+)", command)
+    if match is None:
+        return f"`{command}`" if command else "-"
+    paper, name = match[1].replace("_", "-"), match[2]
+    found = sorted(
+        file for file in known if re.fullmatch(rf"{paper}-{name}(-[\w-]+)?\.(png|csv)", file)
+    )
+    exact = [f"{paper}-{name}.png", f"{paper}-{name}.csv"]
+    files = [file for file in exact if file in found] + found[::-1]
+    return f"[{name}]({f'../figures/{files[0]}' if files else f'{paper}.md'})"
+
+
+def totals(assessed: Sequence[Assessed]) -> str:
+    """Numbers of claims by outcome and fidelity, as a Markdown table."""
+    counts = Counter((one.outcome, one.claim.fidelity) for one in assessed)
+    rows = []
+    for name in OUTCOMES:
+        each = [counts[name, fidelity] for fidelity in FIDELITIES]
+        every = sum(count for (found, _), count in counts.items() if found == name)
+        shown = ["-" if name == UNTESTABLE else str(count) for count in each]
+        rows.append([name, *shown, str(every)])
+    return markdown(["outcome", *FIDELITIES.values(), "all"], rows)
+
+
+def by_paper_totals(by_paper: Mapping[str, Sequence[Assessed]]) -> str:
+    """Numbers of claims by paper and outcome, as a Markdown table."""
+    rows = []
+    for name, assessed in by_paper.items():
+        counts = Counter(one.outcome for one in assessed)
+        link = f"[{TITLES[name]}](#{TITLES[name].lower().replace(' ', '-')})"
+        rows.append([link, *(str(counts[one]) for one in OUTCOMES), str(len(assessed))])
+    return markdown(["paper", *OUTCOMES, "all"], rows)
+
+
+def changes(names: Iterable[str]) -> str:
+    """What was changed after data were seen, as a Markdown table in the order of dates."""
+    found = [one for name in names for one in changes_of(papers()[name].folder)]
+    found.sort(key=lambda one: one.date)
+    rows = [[one.date, ", ".join(one.claims), one.what, one.before] for one in found]
+    return markdown(["date", "claims", "change", "result before"], rows)
+
+
+def page(by_paper: Mapping[str, Sequence[Assessed]], tables: Iterable[str] = ()) -> str:
+    """The text of docs/results/claims.md."""
+    every = [one for assessed in by_paper.values() for one in assessed]
+    known = [*tables]
+    sections = [f"## {TITLES[name]}\n\n{table(own, known)}" for name, own in by_paper.items()]
+    parts = [INTRODUCTION.format(count=len(every)), totals(every), by_paper_totals(by_paper)]
+    parts += [METHOD.format(hidden=HIDDEN), *sections, CHANGES + changes(by_paper)]
+    return "\n".join(parts)
+
+
+def details(by_paper: Mapping[str, Sequence[Assessed]]) -> str:
+    """The text of docs/results/claims.json: all about each claim."""
+    found = [
+        {
+            "id": one.claim.id,
+            "paper": TITLES[name],
+            "source": one.claim.source,
+            "claim": one.claim.statement,
+            "published": one.claim.published,
+            "outcome": one.outcome,
+            "fidelity": FIDELITIES.get(one.claim.fidelity),
+            "setting": one.claim.setting,
+            "criterion": one.claim.criterion,
+            "command": one.claim.command,
+            "reason": one.claim.untestable or one.claim.reason,
+            "effects": [_effect(effect) for effect in one.effects],
+        }
+        for name, assessed in by_paper.items()
+        for one in assessed
+    ]
+    return json.dumps(found, indent=1, ensure_ascii=False) + "\n"
+
+
+def _effect(effect: Effect | Signs) -> dict[str, Any]:
+    """An effect for JSON; ratios are not logarithms, unbounded sides are null."""
+    ratio = isinstance(effect, Effect) and effect.shown == "ratio"
+
+    def shown(value: float) -> float | None:
+        if math.isinf(value):
+            return None
+        return float(f"{math.exp(value) if ratio else value:.4g}")
+
+    return {
+        "name": effect.name,
+        "agrees": effect.criterion,
+        "value": shown(effect.mean) if effect.values else None,
+        "interval": [shown(end) for end in effect.interval] if effect.values else None,
+        "of": effect.count if effect.values else effect.empty,
+        "unit": effect.shown if isinstance(effect, Effect) else "share of settings",
+        "outcome": outcome_of(effect),
+    }
+
+
+def files(
+    by_paper: Mapping[str, Sequence[Assessed]], tables: Iterable[str] = ()
+) -> dict[Path, str]:
+    """The texts with claims or totals, by file.
+
+    Args:
+        by_paper: the claims of all papers.
+        tables: names of the tables that are written to ``docs/figures``.
+    """
+    every = [one for assessed in by_paper.values() for one in assessed]
+    return {
+        RESULTS / "claims.md": page(by_paper, tables),
+        RESULTS / "claims.json": details(by_paper),
+        README: marked(README, totals(every)),
+    }
+
+
+def with_all_values(
+    texts: Mapping[Path, str], by_paper: Mapping[str, Sequence[Assessed]]
+) -> dict[Path, str]:
+    """These texts and those of all other pages that show values of claims, with the values."""
+    pages = (page for page in (*DOCS.glob("*.md"), *RESULTS.glob("*.md")) if page not in texts)
+    others = {page: page.read_text(encoding="utf-8") for page in pages}
+    shown = {page: text for page, text in others.items() if VALUE.search(text)}
+    atoms = by_id(by_paper)
+    return {
+        file: with_values(text, atoms, file.name) if file.suffix == ".md" else text
+        for file, text in (shown | dict(texts)).items()
+    }
+
+
+def write(by_paper: Mapping[str, Sequence[Assessed]]) -> None:
+    """Write all files with claims, totals or values of claims."""
+    for file, text in with_all_values(files(by_paper), by_paper).items():
+        file.write_text(text, encoding="utf-8")
+
+
+def marked(file: Path, text: str) -> str:
+    """The content of a file with ``text`` between the marks.
+
+    Raises:
+        ConfigError: the file does not have both marks once, in this order.
+    """
+    content = file.read_text(encoding="utf-8")
+    before, _, rest = content.partition(MARKS[0])
+    _, _, after = rest.partition(MARKS[1])
+    if [content.count(mark) for mark in MARKS] != [1, 1] or MARKS[1] not in rest:
+        raise ConfigError(f"{file} needs one line {MARKS[0]} and, below it, one line {MARKS[1]}.")
+    return f"{before}{MARKS[0]}\n{text}{MARKS[1]}{after}"
+
+
+INTRODUCTION = """# Published claims
+
+What five papers say, and what the runs in this repository say: {count} comparisons, each with an
+outcome and with how near its runs are to the paper's. `python -m experiments claims` computes
+this page from the rows of finished runs in `experiments/*/rows`; only *not testable here* is
+entered by hand, with its reason. [claims.json](claims.json) has the criterion, settings, command
+and all intervals of each. Values of a claim are cited by its number, as in 1a.
+"""
+
+METHOD = """Each claim is tested by effects: differences or ratios of runs with equal seeds,
+oriented so that differences above 0 and ratios above 1 support the claim. Values are means over the
+seeds (geometric means of ratios) with a 95 % interval (Student's t); differences of accuracies are
+in percentage points. The interval and the least effect that counts decide:
+
+- **agrees**: the whole interval is beyond the least effect in the direction of the claim, or, where
+  a claim is of a size, beyond the least size that agrees with it. If the claim is that there is no
+  difference, the whole interval is within the least effect.
+- **smaller**: the whole interval is in the direction of the claim, and below that effect or size.
+- **no difference**: the whole interval is within the least effect, on both sides.
+- **opposite**: the whole interval is beyond the least effect in the other direction; of claims of
+  no difference, in either. It reads **contradicted** only in the published setting and for
+  theorems.
+- **undecided**: enough seeds, but the interval shows none of these. Where it excludes 0 or the
+  claim, this is said. If the effects of one claim differ, their outcomes are counted.
+- **not tested**: fewer than three seeds, or runs are missing.
+
+*Fidelity* says how near the runs are: the published setting, other (or unpublished)
+hyper-parameters, stand-in data or models (another partition of the data, data set, network or
+method), or a computation without training.
+
+A run that misses its target is right-censored: the interval is one-sided, with a floor of
+{hidden:g} on the standard deviation of the logarithm. A second floor accounts for the interval
+between evaluations. A comparison with the best of m methods has the level 1 - 0.05 / m. Intervals
+are over seeds: they say nothing about other settings, and are too narrow where seeds were added
+after a first look (see the changes at the end).
+"""
+
+CHANGES = """## Changes after data were seen
+
+Every criterion, metric, target or number of seeds that was changed after runs had been seen, with
+the result before. Where the earlier criterion can still be computed, it is a claim of its own.
+
+"""
