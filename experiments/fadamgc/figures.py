@@ -41,6 +41,8 @@ def of_methods(
             cases = fastest(results, results.where(dataset=dataset, local_steps=steps), target)
             names = [NAMES[case["algorithm"]] for case in cases]
             goal = f"{100 * (target or TARGETS[dataset]):g} %"
+            counts = sorted({len(results.of(case)) for case in cases})
+            seeds = " to ".join(map(str, dict.fromkeys([counts[0], counts[-1]])))
             for column, quantity in enumerate(quantities):
                 panel = axes[place * len(quantities) + column]
                 for x, case in enumerate(cases):
@@ -54,9 +56,9 @@ def of_methods(
                 panel.set_xlim(-0.5, len(names) - 0.5)
                 panel.set_ylim(0, 1.1 * panel.get_ylim()[1])
                 panel.set_ylabel(SHORT[quantity])
-                panel.set_title(f"{DATA[dataset]} to {goal}, K = {steps}")
-        cases = results.where()
-        legend(figure, axes, "each method with its fastest step sizes", seeds_text(results, cases))
+                panel.set_title(f"{DATA[dataset]} to {goal}, K = {steps}, n = {seeds}")
+        said = "each method with its fastest step sizes; mean over n seeds"
+        legend(figure, axes, said)
         return save(figure, results, out / name)
 
     return draw
@@ -97,7 +99,10 @@ def collapses(name: str, target: float) -> Draw:
         panel.xaxis.set_major_formatter("{x:g}")
         panel.minorticks_off()
         panel.set_xlabel(f"rounds to {100 * target:g} %")
-        crosses = "one marker per seed; cross: the accuracy collapses afterwards"
+        crosses = (
+            "numbers: step sizes of clients / server; markers: seeds; "
+            "cross: the accuracy collapses afterwards"
+        )
         legend(figure, [panel], data_name(cases), crosses)
         return save(figure, results, out / name)
 
