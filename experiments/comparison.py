@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from experiments.look import costs_of, data_name, save, seeds_text
-from experiments.report import markdown, reached, spread
+from experiments.report import markdown, reached, spread, with_edge
 from experiments.studies import Case, Results
 from experiments.words import AXES, SYMBOLS, WORDS, said, shown
-from wirelessfl.figures import LABELS, NOT_RUN, Against, looks
+from wirelessfl.figure_marks import counted_seeds, missed
+from wirelessfl.figures import LABELS, NOT_RUN, SHADE, Against, looks
 from wirelessfl.results.names import NAMES
 from wirelessfl.results.panels import draw_points, grid, legend, same_limits
 
@@ -51,7 +52,8 @@ def table(
         quantities: the costs, fields of rows.
         best: a setting of which only the best value is shown: that of the highest final accuracy,
             or if ``tests`` is above 1, of the lowest cost in the first column. Only values with the
-            most finished seeds are compared, because single runs vary.
+            most finished seeds are compared, because single runs vary. It is marked if it is the
+            smallest or the largest one with runs.
         tests: number of tests that are averaged, see ``place_reaching``.
     """
 
@@ -63,7 +65,7 @@ def table(
         head = ["method", *(WORDS[name] for name in names)]
         head += [] if best is None else [f"best {WORDS[best]}", "of"]
         head += ["seeds", "final accuracy (%)"]
-        averaged = f", mean of {tests} tests" * (tests > 1)
+        averaged = f", mean of {tests} evaluations" * (tests > 1)
         head += [f"{LABELS[quantity]} to {100 * goal:g} %{averaged}" for quantity, goal in costs]
         groups: dict[tuple[Any, ...], list[Case]] = {}
         for case in results.where():
@@ -77,7 +79,9 @@ def table(
             else:
                 case = max(tried, key=lambda one: statistics.mean(results.finals(one)))
             row = [*key[: len(names) + 1]]
-            row += [] if best is None else [shown(case, best), str(len(tried))]
+            if best is not None:
+                text = with_edge(shown(case, best), case[best], [one[best] for one in cases])
+                row += [text, str(len(tried))]
             row += [str(len(results.of(case))), spread(results.finals(case))]
             seeds = results.rows(case)
             row += [reached(seeds, at, q, "d" if q == "round" else ".1f", tests) for q, at in costs]
@@ -178,7 +182,7 @@ def against(
             if axis not in filled:
                 axis.set_ylim(filled[0].get_ylim() if filled else (0, 1))
                 axis.text(0.5, 0.5, NOT_RUN, transform=axis.transAxes, ha="center", style="italic")
-        averaged = f", mean of {tests} tests" * (tests > 1)
+        averaged = f", mean of {tests} evaluations" * (tests > 1)
         goal = "" if quantity is None else f"target {100 * target:g} %{averaged}"
         seeds = seeds_text(results, results.where())
         symbols = [f"{WORDS[s]}: {SYMBOLS[s]}" for s in (*others, *facets) if s in SYMBOLS]
@@ -199,10 +203,13 @@ def _panels(cases: Sequence[Case], facets: Sequence[str]) -> list[tuple[Any, ...
 
 
 def _line(axis: Axes, values: Sequence[float | None] | None, text: str) -> None:
-    """Draw the mean over the seeds as a horizontal line, if all seeds have values."""
-    known = [value for value in values or () if value is not None]
+    """Draw the mean and the range of the seeds over all places, if all seeds have values."""
+    known = [value for value in values or () if value is not None and not missed(value)]
     if known and len(known) == len(values or ()):
-        axis.axhline(statistics.mean(known), color="0.3", linestyle="--", linewidth=1, label=text)
+        gid = counted_seeds([len(known)])
+        look: dict[str, Any] = {"color": "0.3", "linestyle": "--", "linewidth": 1, "gid": gid}
+        axis.axhline(statistics.mean(known), label=text, **look)
+        axis.axhspan(min(known), max(known), color="0.5", alpha=SHADE, linewidth=0, zorder=0.6)
 
 
 def _label(case: Case, others: Sequence[str], method: bool) -> str:

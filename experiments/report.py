@@ -11,6 +11,8 @@ from wirelessfl.divergence import counted
 from wirelessfl.results.seeds import first_reaching
 
 MISSING = "not reached"
+EDGE = "edge of the grid"
+"""Mark of a best value without tried values on both sides: a better one may lie beyond."""
 LISTED = 6
 """Missing cases that are listed below a table."""
 
@@ -31,18 +33,40 @@ def reached(
 ) -> str:
     """``quantity`` when ``accuracy`` is first reached: mean, and range or number of successes.
 
+    If only some seeds reach it, the mean is a bound: the others count with their whole cost.
     ``tests`` is the number of tests that are averaged, see ``place_reaching``.
     """
     hits = [first_reaching(rows, accuracy, tests) for rows in seeds]
     values = [hit[quantity] for hit in hits if hit is not None]
     if not values:
         return MISSING
-    shown = format(statistics.mean(values), form if form != "d" else ".0f")
+    ends = [rows[-1] if hit is None else hit for rows, hit in zip(seeds, hits, strict=True)]
+    mean = statistics.mean(end[quantity] for end in ends)
+    shown = format(mean, form if form != "d" else ".0f")
     if len(values) < len(seeds):
-        return f"{shown} ({len(values)} of {len(seeds)} seeds)"
+        return f"at least {shown} ({len(values)} of {len(seeds)} seeds)"
     if len(values) == 1:
         return shown
     return f"{shown} ({min(values):{form}} to {max(values):{form}})"
+
+
+def at_edge(best: Any, tried: Iterable[Any]) -> bool:
+    """Whether the best of several numbers is the smallest or the largest that was tried.
+
+    >>> at_edge(0.1, [0.01, 0.1, 0.03]), at_edge(0.03, [0.01, 0.1, 0.03]), at_edge(0.1, [0.1])
+    (True, False, False)
+
+    Args:
+        best: the best value of a setting.
+        tried: all values that were tried, in any order; without several numbers, there is no grid.
+    """
+    values = {one for one in tried if isinstance(one, int | float) and not isinstance(one, bool)}
+    return len(values) > 1 and best in (min(values), max(values))
+
+
+def with_edge(text: str, best: Any, tried: Iterable[Any]) -> str:
+    """The text of a best value, marked if it is at the edge of what was tried; see ``at_edge``."""
+    return f"{text} ({EDGE})" if at_edge(best, tried) else text
 
 
 def accuracies(seeds: Sequence[list[dict[str, Any]]], marks: Sequence[int]) -> str:

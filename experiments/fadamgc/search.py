@@ -12,11 +12,12 @@ from __future__ import annotations
 import itertools
 import statistics
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from experiments.fadamgc.methods import METHODS, SETTINGS, with_tracking
-from experiments.report import markdown
+from experiments.report import EDGE, at_edge, markdown, with_edge
 from experiments.runs import Planned, Store
 from experiments.stated import stated
 from wirelessfl.config import Config
@@ -102,20 +103,31 @@ def score(run: StoredRun) -> float:
     return statistics.mean(accuracies[len(accuracies) // 2 :])
 
 
+def pair_text(pair: Pair, tried: Sequence[Pair]) -> str:
+    """The best pair eta_l / eta_g of those tried, marked where it is at the edge of their grid."""
+    columns = zip(pair, *tried, strict=True)
+    return " / ".join(with_edge(f"{best:g}", best, values) for best, *values in columns)
+
+
 def search_table(search: Search, store: Store) -> str:
     """One row per method: the pairs eta_l / eta_g of the second pass with accuracy in percent."""
     rows = []
     for method in METHODS:
         scores = search.scores(store, method, search.rounds[1])
         shown = [f"{p.lr:g} / {p.server_lr:g}: {100 * a:.1f}" for p, a in scores.items()]
+        if scores:
+            best = next(iter(scores))
+            shown[0] = f"{pair_text(best, search.pairs)}: {100 * scores[best]:.1f}"
         rows.append([NAMES[method], *shown, *["-"] * (search.kept - len(shown))])
     ranks = [f"rank {rank}" for rank in range(1, search.kept + 1)]
     return markdown(["method", *ranks], rows)
 
 
 def rates_lines(search: Search, store: Store) -> str:
-    """The chosen pairs as lines for ``settings/rates.toml``."""
-    chosen = search.chosen(store)
-    return "".join(
-        f"{method} = [{pair.lr:g}, {pair.server_lr:g}]\n" for method, pair in chosen.items()
-    )
+    """The chosen pairs as lines for ``settings/rates.toml``, with a comment at the grid's edge."""
+    lines = []
+    for method, pair in search.chosen(store).items():
+        edges = (at_edge(*axis) for axis in zip(pair, zip(*search.pairs, strict=True), strict=True))
+        comment = f"  # {EDGE}" if any(edges) else ""
+        lines.append(f"{method} = [{pair.lr:g}, {pair.server_lr:g}]{comment}\n")
+    return "".join(lines)

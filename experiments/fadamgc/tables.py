@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from experiments.comparison import cheapness, most_finished
 from experiments.fadamgc.methods import METHODS
-from experiments.fadamgc.search import score
+from experiments.fadamgc.search import Pair, pair_text, score
 from experiments.report import markdown, reached
 from experiments.studies import Case, Results
 from experiments.words import AXES, WORDS, shown
@@ -215,15 +215,12 @@ def searched(results: Results) -> str:
     for case in results.where():
         value = statistics.mean(score(run) for run in results.of(case))
         scores.setdefault(case["algorithm"], []).append((value, case))
-    rows = [
-        [
-            NAMES[method],
-            str(rank),
-            f"{case['lr']:g} / {case['server_lr']:g}",
-            str(len(results.of(case))),
-            f"{100 * value:.1f}",
-        ]
-        for method, found in scores.items()
-        for rank, (value, case) in enumerate(sorted(found, key=lambda one: -one[0]), start=1)
-    ]
+    rows = []
+    for method, found in scores.items():
+        tried = [Pair(case["lr"], case["server_lr"]) for _, case in found]
+        for rank, (value, case) in enumerate(sorted(found, key=lambda one: -one[0]), start=1):
+            pair = Pair(case["lr"], case["server_lr"])
+            text = pair_text(pair, tried if rank == 1 else [])
+            seeds = str(len(results.of(case)))
+            rows.append([NAMES[method], str(rank), text, seeds, f"{100 * value:.1f}"])
     return markdown(head, rows)

@@ -13,7 +13,7 @@ from experiments.hist.__main__ import EXPERIMENTS, PAPER
 from experiments.hist.cells import accuracy_after, cells_table, mean_staleness, schedule_label
 from experiments.stated import stored_file
 from experiments.studies import SCALES, Results
-from tests.drawn import assert_curves, bars, legend, lines, recorded, ticks, titles
+from tests.drawn import assert_curves, bars, legend, lines, marks, recorded, ticks, titles
 from wirelessfl.results.archive import StoredRun
 
 FCNN = 22_510  # parameters of 64-300-10
@@ -126,8 +126,7 @@ def test_lines_without_runs_are_left_out_and_places_without_runs_are_marked(foun
         EXPERIMENTS["scale"].draw(some, tmp_path)
     (panel,) = drawn["scale"].axes
     first, second = (case["lr"] for case in results.study.cases[:2])
-    marks = {text.get_text(): text.xy[0] for text in panel.texts}
-    assert marks == {"not reached": first, "not run": second}
+    assert marks(panel) == [(first, "not reached"), (second, "not run")]
     assert [text for text in legend(drawn["scale"]) if "width" in text] == []
 
 
