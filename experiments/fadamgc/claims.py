@@ -23,7 +23,12 @@ from experiments.fadamgc.seconds import (
     published_seconds,
     round_seconds,
 )
-from experiments.fadamgc.tables import PUBLISHED_ROUNDS, PUBLISHED_WITHOUT_MEMORY, TARGETS
+from experiments.fadamgc.tables import (
+    PUBLISHED_ROUNDS,
+    PUBLISHED_WITHOUT_MEMORY,
+    TARGETS,
+    fastest,
+)
 from experiments.studies import Case, Results
 from wirelessfl.models import ResNet18
 from wirelessfl.results.archive import StoredRun
@@ -97,12 +102,16 @@ def _named(dataset: str, steps: int) -> str:
 
 
 def _cases(results: Results, dataset: str, steps: int) -> list[Case]:
-    """The cases of a study with a data set and a number of local steps."""
-    return [
+    """The cases of a study with a data set and a number of local steps.
+
+    One case per method, that with its fastest step sizes.
+    """
+    cases = [
         case
         for case in results.study.cases
         if (case["dataset"], case["local_steps"]) == (dataset, steps)
     ]
+    return fastest(results, cases)
 
 
 def published_rates(
@@ -316,7 +325,12 @@ def costs(
     if len(found) > 1:
         raise ValueError(f"{len(found)} cases of {results.study.name} have {wanted}: give more.")
     return {
-        run.seed: Reached.of(_timed(run, case), target or TARGETS[case["dataset"]], quantity, tests)
+        run.seed: Reached.of(
+            [row for row in _timed(run, case) if row["round"] % every == 0],
+            target or TARGETS[case["dataset"]],
+            quantity,
+            tests,
+        )
         for case in found
         for run in results.of(case)
     }
