@@ -42,10 +42,9 @@ CELLS = "number of cells N"
 
 def fig3(results: Results, out: Path) -> list[Path]:
     """Accuracy against transmitted MiB per client, one panel per split, at the larger step size."""
-    shown = [case for case in largest_step(results) if case["cells"] in CURVED[case["algorithm"]]]
+    cases = largest_step(results)
+    shown = [case for case in cases if case["cells"] in CURVED[case["algorithm"]]] or cases
     splits = list(dict.fromkeys(case["split"] for case in shown))
-    if not splits:
-        return []
     figure, axes = grid(len(splits))
     styles = list(dict.fromkeys(case.label for case in shown))
     for panel, split in zip(axes, splits, strict=True):
