@@ -160,7 +160,8 @@ def test_the_best_step_size_is_that_of_the_highest_final_accuracy(found):
     text = EXPERIMENTS["scale"].short(results)
     for scale, (end, lr) in best.items():
         name = {"none": "unscaled", "width": "scaled by width"}[scale]
-        assert f"| HIST | {name} | {lr:g} | 2 | 1 | {end:.1f} | not reached |" in text
+        row = f"| HIST | {name} | {lr:g} (edge of the grid) | 2 | 1 | {end:.1f} | not reached |"
+        assert row in text
 
 
 def test_lines_without_runs_are_left_out_and_places_without_runs_are_marked(found, tmp_path):
@@ -170,8 +171,7 @@ def test_lines_without_runs_are_left_out_and_places_without_runs_are_marked(foun
         EXPERIMENTS["scale"].draw(some, tmp_path)
     (panel,) = drawn["scale"].axes
     first, second = (case["lr"] for case in results.study.cases[:2])
-    marks = {text.get_text(): text.xy[0] for text in panel.texts}
-    assert marks == {"not reached": first, "not run": second}
+    assert marks(panel) == [(first, "not reached"), (second, "not run")]
     assert [text for text in legend(drawn["scale"]) if "width" in text] == []
 
 
@@ -232,9 +232,7 @@ def test_the_partition_schemes_are_drawn_from_real_masks(found, figures):
     assert white == [0, 12 * 12 - 4 * 3 * 3, 12 * 12 - 4 * 3 * 3, 0], "untrained weights are white"
     assert [text.get_text() for text in panels[1].texts] == [f"layer {n}" for n in (1, 2, 3, 4)]
     rows = {
-        ("1/N" if c["partition"] == "alternate" else "1/N²") + f", N = {c['cells']}": (
-            found["fig8"].rows(c)[0]
-        )
+        f"HIST, {partitions.SHARES[c['partition']]}, N = {c['cells']}": found["fig8"].rows(c)[0]
         for c in found["fig8"].where(algorithm="hist")
     }
     rows |= rows_of(found["fig8"], lambda _: "HFedAvg", algorithm="hfedavg")
