@@ -92,7 +92,7 @@ class Change:
     """A change of a criterion, metric, target or number of seeds after data were seen.
 
     Args:
-        claims: ids.
+        claims: ids; none for all claims.
         date: when.
         what: what was changed, and why.
         before: the result before.

@@ -102,7 +102,7 @@ def changes(names: Iterable[str]) -> str:
     """What was changed after data were seen, as a Markdown table in the order of dates."""
     found = [one for name in names for one in changes_of(papers()[name].folder)]
     found.sort(key=lambda one: one.date)
-    rows = [[one.date, ", ".join(one.claims), one.what, one.before] for one in found]
+    rows = [[one.date, ", ".join(one.claims) or "all", one.what, one.before] for one in found]
     return markdown(["date", "claims", "change", "result before"], rows)
 
 

@@ -7,7 +7,7 @@ are ratios of the costs of runs with equal seeds.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +17,6 @@ from experiments.fadamgc.methods import METHODS, SELECTIVE
 from experiments.fadamgc.seconds import (
     CLASSES,
     GPU_STEP_SECONDS,
-    LANGUAGE,
     SAMPLED,
     STEPS,
     lora_parameters,
@@ -28,79 +27,127 @@ from experiments.fadamgc.tables import PUBLISHED_ROUNDS, PUBLISHED_WITHOUT_MEMOR
 from experiments.studies import Case, Results
 from wirelessfl.models import ResNet18
 from wirelessfl.results.archive import StoredRun
-from wirelessfl.results.intervals import Effect, Reached, contrast, over_best, ratio
-from wirelessfl.results.names import DATA, MODELS, NAMES
+from wirelessfl.results.intervals import Costs, Effect, Reached, contrast, over_best, ratio
+from wirelessfl.results.names import DATA, NAMES
 from wirelessfl.submodels import ParamSpec
 
 COMMUNICATION = "communication"
 """Simulated seconds without local steps, which take a tenth of them or less in the paper, and as
 much or more with the small models of our runs."""
+TESTS = 5
+"""Evaluations that are averaged in studies that evaluate every round."""
 IMAGES = {"cifar10": (32, 10), "cifar100": (32, 100), "tinyimagenet": (64, 200)}
 """Width of the images and number of classes."""
 
 
-def fewest(evidence: Evidence, *, language: bool, least: float) -> list[Effect]:
-    """FAdamGC against the next best of all methods: rounds (Table 2)."""
-    results = evidence.study("table2")
+def fewest(
+    evidence: Evidence, *, dataset: str, steps: int, least: float, study: str = "table2"
+) -> list[Effect]:
+    """Every other method over FAdamGC: rounds (Table 2), for a data set and K local steps."""
+    results = evidence.study(study)
+    cases = _cases(results, dataset, steps)
+    ours = costs(results, cases, algorithm="fadamgc")
     return [
-        over_next_best(name, results, cases, least)
-        for name, cases in data_sets(results, language).items()
+        ratio(NAMES[method], costs(results, cases, algorithm=method), ours, least)
+        for method in METHODS
+        if method != "fadamgc"
     ]
 
 
-def over(evidence: Evidence, *, methods: list[str], least: float) -> list[Effect]:
-    """FAdamGC against some methods on images: seconds of communication (Table 2)."""
-    results = evidence.study("table2")
+def fewest_at_rate(
+    evidence: Evidence, *, methods: Sequence[str], lr: float, every: int, least: float
+) -> list[Effect]:
+    """Some methods of Table 2 over FAdamGC with another step size, of study ``memory``.
+
+    Of the latter, every second round counts as an evaluation, as in the former.
+    """
+    table, memory = evidence.study("table2"), evidence.study("memory")
+    cases = _cases(table, "fashion-mnist", 20)
+    ours = costs(memory, memory.study.cases, every=every, algorithm="fadamgc", beta2=0.99, lr=lr)
     return [
-        ratio(
-            f"{name}, {NAMES[method]}",
-            costs(results, cases, COMMUNICATION, algorithm=method),
-            costs(results, cases, COMMUNICATION, algorithm="fadamgc"),
-            least,
-        )
-        for name, cases in data_sets(results, False).items()
+        ratio(NAMES[method], costs(table, cases, algorithm=method), ours, least)
         for method in methods
+    ]
+
+
+def over(
+    evidence: Evidence,
+    *,
+    method: str,
+    of: Sequence[tuple[str, int]],
+    least: float,
+    quantity: str = COMMUNICATION,
+) -> list[Effect]:
+    """Another method over FAdamGC: seconds (Table 2).
+
+    ``of`` lists data sets and numbers of local steps.
+    """
+    results, found = evidence.study("table2"), []
+    for dataset, steps in of:
+        theirs, ours = (
+            costs(results, _cases(results, dataset, steps), quantity, algorithm=name)
+            for name in (method, "fadamgc")
+        )
+        found.append(ratio(_named(dataset, steps) if len(of) > 1 else "", theirs, ours, least))
+    return found
+
+
+def _named(dataset: str, steps: int) -> str:
+    return f"{DATA[dataset]}, K = {steps}"
+
+
+def _cases(results: Results, dataset: str, steps: int) -> list[Case]:
+    """The cases of a study with a data set and a number of local steps."""
+    return [
+        case
+        for case in results.study.cases
+        if (case["dataset"], case["local_steps"]) == (dataset, steps)
     ]
 
 
 def published_rates(
     evidence: Evidence,
     *,
-    studies: dict[str, dict[str, list[float]]],
+    study: str,
+    eps: dict[str, float],
     lr: float,
     server_lr: float,
     least: float,
+    size: float,
 ) -> list[Effect]:
-    """FAdamGC against methods with the published step sizes on images: rounds (Table 2).
+    """Methods with the published step sizes over FAdamGC on images: rounds (Table 2).
 
     Args:
         evidence: the runs.
-        studies: by study and method, values of eps.
+        study: name of the study.
+        eps: by method.
         lr: step size of the clients.
         server_lr: step size of the server.
         least: the least ratio of rounds that counts.
+        size: the least ratio of the claimed size.
     """
-    effects = []
-    for study, methods in studies.items():
-        results = evidence.study(study)
-        cases = results.study.cases
-        ours = costs(results, cases, algorithm="fadamgc")
-        rates = {"lr": lr, "server_lr": server_lr}
-        for method, values in methods.items():
-            for eps in values:
-                theirs = costs(results, cases, algorithm=method, eps=eps, **rates)
-                name = f"{MODELS[cases[0]['model']]}, {NAMES[method]}, ε = {eps:g}"
-                effects.append(ratio(name, theirs, ours, least))
-    return effects
+    results = evidence.study(study)
+    cases = results.study.cases
+    ours = costs(results, cases, algorithm="fadamgc")
+    return [
+        ratio(
+            NAMES[method],
+            costs(results, cases, algorithm=method, eps=one, lr=lr, server_lr=server_lr),
+            ours,
+            least,
+            size=size,
+        )
+        for method, one in eps.items()
+    ]
 
 
-def round_durations(evidence: Evidence, *, within: float) -> list[Effect]:
+def round_durations(evidence: Evidence, *, datasets: Sequence[str], within: float) -> list[Effect]:
     """Minutes / rounds of Table 2 against the run-time model, in transmitted models.
 
     One effect per data set, for the method that differs most.
     """
     effects = []
-    for dataset in PUBLISHED_ROUNDS:
+    for dataset in datasets:
         missing = missing_transfers(dataset)
         most = max(missing, key=lambda method: abs(missing[method]))
         name = f"{DATA[dataset]}, {NAMES[most]}"
@@ -108,117 +155,117 @@ def round_durations(evidence: Evidence, *, within: float) -> list[Effect]:
     return effects
 
 
-def heterogeneity(evidence: Evidence, *, closing: float, within: float) -> list[Effect]:
-    """LocalAdam's rounds against FAdamGC's (Figure 3).
+def heterogeneity(evidence: Evidence, *, closing: float) -> list[Effect]:
+    """LocalAdam's rounds over FAdamGC's (Figure 3), at the smallest over the largest alpha."""
+    uneven, even = _by_alpha(evidence)
+    return [contrast("", uneven, even, closing)]
 
-    Their ratio is larger at the smallest than at the largest alpha, where both need equally many.
-    """
+
+def homogeneity(evidence: Evidence, *, within: float) -> list[Effect]:
+    """LocalAdam's rounds over FAdamGC's (Figure 3), at the largest alpha."""
+    _, even = _by_alpha(evidence)
+    return [ratio("", *even, least=within, equal=True)]
+
+
+def _by_alpha(evidence: Evidence) -> list[tuple[Costs, Costs]]:
+    """Rounds of LocalAdam and FAdamGC at the smallest and at the largest alpha."""
     results = evidence.study("fig3")
-    (first, low), *_, (last, high) = sorted(grouped(results.study.cases, "alpha").items())
-    uneven, even = (
-        (costs(results, cases, algorithm="local-adam"), costs(results, cases, algorithm="fadamgc"))
-        for cases in (low, high)
-    )
+    by_alpha = sorted(grouped(results.study.cases, "alpha").items())
     return [
-        contrast(f"alpha = {first:g} against {last:g}", uneven, even, closing),
-        ratio(f"alpha = {last:g}", *even, least=within, equal=True),
+        (costs(results, cases, algorithm="local-adam"), costs(results, cases, algorithm="fadamgc"))
+        for _, cases in (by_alpha[0], by_alpha[-1])
     ]
 
 
-def trackers(
+def tracked_rounds(
+    evidence: Evidence, *, method: str, few: int, targets: Sequence[float], least: float
+) -> list[Effect]:
+    """Rounds to the target (Figures 4 and 9) with few trackers over those with all.
+
+    They do not increase by more than ``least``.
+    """
+    results = evidence.study("trackers")
+    found = []
+    for target in targets:
+        fewer, full = _tracked(results, method, few, "round", target)
+        found.append(
+            replace(ratio(f"{100 * target:g} %", fewer, full, least, equal=True), one_sided=True)
+        )
+    return found
+
+
+def tracked_seconds(
     evidence: Evidence,
     *,
-    studies: list[str],
-    share: float,
-    within: float,
+    method: str,
+    few: int,
+    targets: Sequence[float],
     least: float,
-    tests: int = 1,
+    quantity: str = COMMUNICATION,
 ) -> list[Effect]:
-    """A share of the sampled clients tracks instead of all: cost to the target (Figures 4 and 9).
-
-    The rounds are equal, and the seconds of communication fewer. ``tests`` is the number of tests
-    that are averaged, see ``place_reaching``.
-    """
-    effects = []
-    for results in map(evidence.study, studies):
-        for method in SELECTIVE:
-            cases = [case for case in results.study.cases if case["algorithm"] == method]
-            if not cases:
-                continue
-            sampled = cases[0]["clients_per_round"]
-            counts = max(round(share * sampled), 1), sampled
-            name = f"{NAMES[method]}, {counts[0]} of {sampled}, "
-            rounds, (fewer, full) = (
-                [
-                    costs(results, cases, quantity, tests=tests, tracking_clients=count)
-                    for count in counts
-                ]
-                for quantity in ("round", COMMUNICATION)
-            )
-            effects.append(ratio(name + "rounds", *rounds, least=within, equal=True))
-            effects.append(ratio(name + "seconds", full, fewer, least))
-    return effects
+    """Seconds to the target (Figures 4 and 9) with all trackers over those with few."""
+    results = evidence.study("trackers")
+    found = []
+    for target in targets:
+        fewer, full = _tracked(results, method, few, quantity, target)
+        found.append(ratio(f"{100 * target:g} %", full, fewer, least))
+    return found
 
 
-def sampling(evidence: Evidence, *, studies: list[str], least: float) -> list[Effect]:
-    """FAdamGC's rounds with more clients per round (Figures 5 and 7).
-
-    Fewer than those of the next best method, and fewer than with the fewest clients.
-    """
-    effects = []
-    for results in map(evidence.study, studies):
-        sizes = grouped(results.study.cases, "clients_per_round")
-        name = results.study.name
-        effects += [
-            over_next_best(f"{name}, S = {size}", results, cases, least)
-            for size, cases in sizes.items()
-        ]
-        if sizes:
-            effects.append(ratio(f"{name}, fewer clients", *ends(results, "fadamgc"), least=least))
-    return effects
+def _tracked(
+    results: Results, method: str, few: int, quantity: str, target: float
+) -> list[dict[int, Reached]]:
+    """A cost until the mean of five evaluations is the target, with few and with all trackers."""
+    cases = [case for case in results.study.cases if case["algorithm"] == method]
+    return [
+        costs(results, cases, quantity, TESTS, target, tracking_clients=count)
+        for count in (few, max(case["tracking_clients"] for case in cases))
+    ]
 
 
-def naive(evidence: Evidence, *, studies: list[str], least: float) -> list[Effect]:
-    """FA-NT against FAdamGC with K = 10: rounds (Figures 6 and 8).
+def more_clients(evidence: Evidence, *, study: str, least: float) -> list[Effect]:
+    """FAdamGC's rounds with the fewest over those with the most clients (Figures 5 and 7)."""
+    few, many = ends(evidence.study(study), "fadamgc")
+    return [ratio("", few, many, least)]
 
-    FA-NT needs fewer with the fewest clients per round, and FAdamGC with the most.
-    """
-    effects = []
-    for results in map(evidence.study, studies):
-        if not results.study.cases:
-            continue
-        (plain_few, plain_many), (few, many) = (
-            ends(results, method) for method in ("fa-nt", "fadamgc")
-        )
-        name = f"{results.study.name}, "
-        effects.append(ratio(name + "fewest clients", few, plain_few, least))
-        effects.append(ratio(name + "most clients", plain_many, many, least))
-    return effects
+
+def sampling(evidence: Evidence, *, study: str, least: float) -> list[Effect]:
+    """The next best method's rounds over FAdamGC's, by clients per round (Figures 5 and 7)."""
+    results = evidence.study(study)
+    sizes = grouped(results.study.cases, "clients_per_round")
+    return [over_next_best(f"S = {size}", results, cases, least) for size, cases in sizes.items()]
 
 
 def without_memory(
-    evidence: Evidence, *, study: str, least: float, published: str, within: float, tests: int = 1
+    evidence: Evidence, *, method: str, vhat: Sequence[str], least: float, published: str = ""
 ) -> list[Effect]:
-    """Rounds with beta_2 = 0 against those with 0.99 (Table 3), each with its best step size.
+    """Rounds with beta_2 = 0 over those with 0.99 (Table 3), each with its best step size.
 
-    Both methods need more; for FAdamGC, the quotient equals that published for a data set. Both
-    start each round with a new maximum of the squared gradients (``vhat = "reset"``). ``tests`` is
-    the number of tests that are averaged, see ``place_reaching``.
+    Args:
+        evidence: the runs.
+        method: name of the algorithm.
+        vhat: with beta_2 = 0, whether each round starts with a new maximum of the squared
+            gradients (``reset``), or with that of the client's last one (``carried``).
+        least: the least ratio that counts.
+        published: a data set, whose published quotient ours equals within ``least``; empty for
+            more rounds than with 0.99.
     """
-    results, effects = evidence.study(study), []
-    rounds = PUBLISHED_WITHOUT_MEMORY[published][-1] / PUBLISHED_ROUNDS[published][-1]
-    both = {
-        method: [
-            quickest(results, tests, algorithm=method, beta2=0.0, vhat="reset"),
-            quickest(results, tests, algorithm=method, beta2=0.99),
-        ]
-        for method in SELECTIVE
-    }
-    for method, pair in both.items():
-        effects.append(ratio(NAMES[method], *pair, least=least))
-    size = ratio("of published", *both["fadamgc"], least=within, equal=True)
-    values = tuple(value - math.log(rounds) for value in size.values)
-    return [*effects, replace(size, values=values)]
+    results, found = evidence.study("memory"), []
+    base = quickest(results, TESTS, algorithm=method, beta2=0.99)
+    for start in vhat:
+        rounds = quickest(results, TESTS, algorithm=method, beta2=0.0, vhat=start)
+        name = f"maximum {start}" if len(vhat) > 1 else ""
+        effect = ratio(name, rounds, base, least, equal=bool(published))
+        if published:
+            place = SELECTIVE.index(method)
+            quotient = (
+                PUBLISHED_WITHOUT_MEMORY[published][place]
+                / PUBLISHED_ROUNDS[published][METHODS.index(method)]
+            )
+            values = tuple(value - math.log(quotient) for value in effect.values)
+            effect = replace(effect, values=values)
+        found.append(effect)
+    return found
 
 
 def quickest(results: Results, tests: int, **wanted: Any) -> dict[int, Reached]:
@@ -232,16 +279,6 @@ def quickest(results: Results, tests: int, **wanted: Any) -> dict[int, Reached]:
     target = TARGETS[tried[0]["dataset"]]
     best = min(tried, key=lambda case: cheapness(results, case, "round", target, tests))
     return costs(results, [best], tests=tests)
-
-
-def data_sets(results: Results, language: bool) -> dict[str, list[Case]]:
-    """The cases of each data set of images or language, and number of local steps."""
-    found = grouped(results.study.cases, "dataset", "local_steps").items()
-    return {
-        f"{DATA[dataset]}, K = {steps}": cases
-        for (dataset, steps), cases in found
-        if (dataset in LANGUAGE) == language
-    }
 
 
 def over_next_best(name: str, results: Results, cases: list[Case], least: float) -> Effect:
@@ -265,18 +302,21 @@ def costs(
     cases: Iterable[Case],
     quantity: str = "round",
     tests: int = 1,
+    target: float | None = None,
+    every: int = 1,
     **wanted: Any,
 ) -> dict[int, Reached]:
     """By seed, a cost until the target, for the only one of these cases with these settings.
 
-    ``quantity`` is a field of rows, or ``COMMUNICATION``; ``tests`` is the number of tests that are
-    averaged, see ``place_reaching``.
+    ``quantity`` is a field of rows, or ``COMMUNICATION``; ``tests`` is the number of evaluations
+    that are averaged, see ``place_reaching``. Without ``target``, it is that of the data set.
+    Only rows of rounds that ``every`` divides count.
     """
     found = [case for case in cases if all(case[k] == v for k, v in wanted.items())]
     if len(found) > 1:
         raise ValueError(f"{len(found)} cases of {results.study.name} have {wanted}: give more.")
     return {
-        run.seed: Reached.of(_timed(run, case), TARGETS[case["dataset"]], quantity, tests)
+        run.seed: Reached.of(_timed(run, case), target or TARGETS[case["dataset"]], quantity, tests)
         for case in found
         for run in results.of(case)
     }

@@ -6,7 +6,9 @@ is (T_base - T) / T_base; effects are the ratios T_base / T of runs with equal s
 
 from __future__ import annotations
 
+import math
 import statistics
+from collections.abc import Sequence
 from itertools import pairwise
 
 from experiments.evidence import Evidence
@@ -19,8 +21,8 @@ from experiments.fedast.costs import (
     method,
     stored,
 )
-from experiments.fedast.tables import PUBLISHED_CIFAR100, PUBLISHED_GAINS
-from experiments.fedast.tasks import SHOWN, SYNCHRONOUS, Goal, is_central, kind_of, kinds, names
+from experiments.fedast.tables import PUBLISHED_GAINS
+from experiments.fedast.tasks import SHOWN, SYNCHRONOUS, Goal, is_central, kinds, names
 from wirelessfl.divergence import counted
 from wirelessfl.results.intervals import Effect, contrast, difference, ratio
 from wirelessfl.results.names import NAMES
@@ -29,58 +31,66 @@ MAX_RATIO = 37
 """Largest R / b that works well (Appendix C.5)."""
 
 
-def fastest_method(evidence: Evidence, *, study: str, least: float) -> list[Effect]:
-    """FedAST against every synchronous method: seconds to all targets (Figure 2)."""
+def fastest_method(
+    evidence: Evidence, *, study: str, over: Sequence[str], least: float
+) -> list[Effect]:
+    """FedAST against synchronous methods: seconds to all targets (Figure 2)."""
     results = evidence.study(study)
     fedast = costs(results, method(results, "fedast"))
     return [
-        ratio(f"over {NAMES[other]}", costs(results, method(results, other)), fedast, least)
-        for other in SYNCHRONOUS
+        ratio(NAMES[other], costs(results, method(results, other)), fedast, least) for other in over
     ]
 
 
-def synchronous(
-    evidence: Evidence, *, study: str, task: str, within: float, slower: float
-) -> list[Effect]:
-    """Sync-ST against the other synchronous methods (Figure 2).
-
-    Sync-Bayes-ST and Sync-UCB-ST need equally many seconds to all targets. Without mitigation,
-    Sync-ST needs more seconds to the target of ``task``.
-    """
+def synchronous(evidence: Evidence, *, study: str, within: float) -> list[Effect]:
+    """Sync-Bayes-ST and Sync-UCB-ST against Sync-ST: seconds to all targets (Figure 2)."""
     results = evidence.study(study)
-    sync, slow = (method(results, "sync-st", mitigated=mitigated) for mitigated in (True, False))
-    effects = []
-    for other in (other for other in SYNCHRONOUS if other != "sync-st"):
-        seconds = costs(results, method(results, other))
-        effects.append(ratio(NAMES[other], seconds, costs(results, sync), within, equal=True))
-    seconds, base = (costs(results, case, [task]) for case in (slow, sync))
-    return [*effects, ratio(f"{SHOWN[kind_of(task)]} without mitigation", seconds, base, slower)]
+    sync = costs(results, method(results, "sync-st"))
+    return [
+        ratio(NAMES[other], costs(results, method(results, other)), sync, within, equal=True)
+        for other in SYNCHRONOUS
+        if other != "sync-st"
+    ]
 
 
-def active(evidence: Evidence, *, study: str, least: float) -> list[Effect]:
-    """Final accuracy with and without the buffer (Figure 3).
+def unmitigated(
+    evidence: Evidence, *, study: str, task: str, least: float, size: float
+) -> list[Effect]:
+    """Sync-ST without over with mitigation: seconds to the target of a task (Figure 2)."""
+    results = evidence.study(study)
+    seconds, base = (
+        costs(results, method(results, "sync-st", mitigated=mitigated), [task])
+        for mitigated in (False, True)
+    )
+    return [ratio("", seconds, base, least, size=size)]
 
-    It is equal with the fewest active clients, and larger with the buffer with the most.
+
+def active(
+    evidence: Evidence, *, study: str, most: bool, least: float, equal: bool = False
+) -> list[Effect]:
+    """Final accuracy with minus without the buffer (Figure 3).
+
+    With the most active clients, or the fewest.
     """
     results, effects = evidence.study(study), []
     federated = [case for case in results.study.cases if not is_central(case)]
     for kind in dict.fromkeys(kinds(case)[0] for case in federated):
         cases = [case for case in federated if kinds(case) == (kind,)]
         requests = sorted({int(case["requests"]) for case in cases})
-        for count in (requests[0], requests[-1]):
-            buffered, without = (
-                finals(results, first_of(cases, algorithm=name, requests=count))
-                for name in ("fedast", "fedast-nobuffer")
-            )
-            text, equal = f"{SHOWN[kind]}, R = {count}", count == requests[0]
-            effects.append(difference(text, buffered, without, least, equal=equal))
+        count = requests[-1 if most else 0]
+        buffered, without = (
+            finals(results, first_of(cases, algorithm=name, requests=count))
+            for name in ("fedast", "fedast-nobuffer")
+        )
+        name = f"{SHOWN[kind]}, R = {count}"
+        effects.append(difference(name, buffered, without, least, equal=equal))
     return effects
 
 
-def unsteady(
-    evidence: Evidence, *, study: str, task: str, steadier: float, higher: float
-) -> list[Effect]:
-    """Curves with and without the buffer: change between tests, mean accuracy (Figure 4).
+def unsteady(evidence: Evidence, *, study: str, task: str, of: str, least: float) -> list[Effect]:
+    """Curves with and without the buffer (Figure 4): mean ``accuracy``, or ``change`` of it.
+
+    The former is larger with the buffer; the latter, between evaluations, without it.
 
     Compared in the second half of the time in which both runs of a seed train the task.
     """
@@ -99,25 +109,28 @@ def unsteady(
             curve = [100 * counted(row) for row in late]
             changes[place][seed] = statistics.mean(abs(b - a) for a, b in pairwise(curve))
             means[place][seed] = statistics.mean(curve)
-    return [
-        difference("change between tests", *changes, least=steadier),
-        difference("accuracy", *means[::-1], least=higher),
-    ]
+    more, less = changes if of == "change" else means[::-1]
+    return [difference("", more, less, least)]
 
 
 def faster(
-    evidence: Evidence, *, study: str, least: float, targets: Goal = None, tests: int = 1
+    evidence: Evidence,
+    *,
+    study: str,
+    count: int,
+    least: float,
+    targets: Goal = None,
+    tests: int = 1,
 ) -> list[Effect]:
-    """FedAST against Sync-ST on identical tasks: mean seconds to the targets (Figure 5).
+    """FedAST against Sync-ST on ``count`` identical tasks: mean seconds to the targets (Figure 5).
 
-    ``tests`` is the number of tests that are averaged, see ``place_reaching``.
+    ``tests`` is the number of evaluations that are averaged, see ``place_reaching``.
     """
     results = evidence.study(study)
+    found = dict.fromkeys(kinds(c)[0] for c in results.study.cases if len(names(c)) == count)
     return [
-        ratio(
-            f"{count} {SHOWN[kind]}", *identical(results, kind, count, targets, tests), least=least
-        )
-        for kind, count in dict.fromkeys((kinds(c)[0], len(names(c))) for c in results.study.cases)
+        ratio(SHOWN[kind], *identical(results, kind, count, targets, tests), least=least)
+        for kind in found
     ]
 
 
@@ -137,30 +150,26 @@ def growing(
     return effects
 
 
-def cifar100(evidence: Evidence, *, part: float, growth: float) -> list[Effect]:
-    """``faster`` and ``growing`` on CIFAR-100: a part of the published gains (Figure 16)."""
-    results = evidence.study("fig16")
-    effects = [
-        ratio(f"{count} tasks", *identical(results, "cifar100", count), least=_least(part * gain))
-        for count, gain in PUBLISHED_CIFAR100.items()
-    ]
-    return effects + growing(evidence, study="fig16", least=growth)
+def heterogeneous(evidence: Evidence, *, tasks: int, least: float, part: float) -> list[Effect]:
+    """FedAST (D) against the fastest Sync-ST: a part of the published gain (Figure 7).
 
-
-def heterogeneous(evidence: Evidence, *, part: float) -> list[Effect]:
-    """FedAST (D) against the fastest Sync-ST: a part of the published gain (Figure 7)."""
-    least = _least(part * PUBLISHED_GAINS["heterogeneous"])
-    return [ratio("", *dynamic_and_sync(evidence.study("heterogeneous")), least=least)]
-
-
-def levels(evidence: Evidence, *, part: float, growth: float) -> list[Effect]:
-    """The same at other targets, and the gain at higher against lower ones (Figures 18 and 20)."""
-    both = {level: dynamic_and_sync(evidence.study(level)) for level in ("higher", "lower")}
-    effects = [
-        ratio(f"{level} targets", *pair, least=_least(part * PUBLISHED_GAINS[level]))
-        for level, pair in both.items()
-    ]
-    return [*effects, contrast("higher against lower", both["higher"], both["lower"], growth)]
+    Studies with fewer than ``tasks`` do not count.
+    """
+    results = evidence.study("heterogeneous")
+    size = 1 / (1 - part * PUBLISHED_GAINS["heterogeneous"] / 100)
+    most = max((len(names(case)) for case in results.study.cases), default=0)
+    if most < tasks:
+        return [
+            Effect(
+                "",
+                (),
+                math.log(least),
+                "ratio",
+                size=math.log(size),
+                empty=f"no runs with {tasks} tasks",
+            )
+        ]
+    return [ratio("", *dynamic_and_sync(results), least=least, size=size)]
 
 
 def dynamic(evidence: Evidence, *, studies: list[str], least: float) -> list[Effect]:
@@ -168,53 +177,63 @@ def dynamic(evidence: Evidence, *, studies: list[str], least: float) -> list[Eff
     effects = []
     for study in studies:
         results = evidence.study(study)
-        both = (costs(results, method(results, "fedast", option)) for option in "SD")
-        effects.append(ratio(study if len(studies) > 1 else "", *both, least=least))
+        even, ours = (costs(results, method(results, "fedast", option)) for option in "SD")
+        effects.append(ratio(study if len(studies) > 1 else "", even, ours, least))
     return effects
 
 
 def buffers(
-    evidence: Evidence, *, studies: list[str], points: float, least: float, targets: Goal
+    evidence: Evidence, *, study: str, over: str, of: str, least: float, targets: Goal
 ) -> list[Effect]:
-    """The smallest b with R / b up to 37 against the extremes (Figures 8 and 9).
+    """The smallest b with R / b up to 37 against another one (Figures 8 and 9), for each task.
 
-    Its final accuracy is higher than that of the smallest b, and it takes fewer seconds to the
-    target than the largest b.
+    Args:
+        evidence: the runs.
+        study: name of the study.
+        over: the ``smallest`` or ``largest`` b, or that ``below``, whose R / b is above 37.
+        of: ``accuracy`` at the end, or ``seconds`` to the target.
+        least: the least effect that counts.
+        targets: the targets.
     """
-    effects = []
-    for results in map(evidence.study, studies):
-        cases = sorted(results.study.cases, key=lambda case: int(case["buffer"]))
-        chosen = next((c for c in cases if c["requests"] / c["buffer"] <= MAX_RATIO), None)
-        for task in names(cases[0]) if cases else ():
-            best, small = (finals(results, case, [task]) for case in (chosen, cases[0]))
-            effects.append(difference(f"{SHOWN[task]}, accuracy", best, small, points))
-            slow, fast = (costs(results, c, [task], goal=targets) for c in (cases[-1], chosen))
-            effects.append(ratio(f"{SHOWN[task]}, seconds", slow, fast, least))
-    return effects
+    results = evidence.study(study)
+    cases = sorted(results.study.cases, key=lambda case: int(case["buffer"]))
+    place = next((i for i, c in enumerate(cases) if c["requests"] / c["buffer"] <= MAX_RATIO), None)
+    if place is None:
+        return []
+    chosen = cases[place]
+    other = cases[{"smallest": 0, "largest": -1, "below": place - 1}[over]]
+    found = []
+    for task in names(chosen):
+        if of == "accuracy":
+            more, less = (finals(results, case, [task]) for case in (chosen, other))
+            found.append(difference(SHOWN[task], more, less, least))
+        else:
+            slow, fast = (costs(results, c, [task], goal=targets) for c in (other, chosen))
+            found.append(ratio(SHOWN[task], slow, fast, least))
+    return found
 
 
 def awaited(
-    evidence: Evidence, *, study: str, chosen: int, points: float, least: float, targets: Goal
+    evidence: Evidence, *, study: str, chosen: int, of: str, least: float, targets: Goal
 ) -> list[Effect]:
     """k = ``chosen`` against the extremes in Sync-ST (Figures 10 to 12), for each task.
 
-    The smallest k reaches a lower final accuracy and the largest takes more seconds to the target,
-    but fewer rounds.
+    ``accuracy`` at the end is larger than with the smallest k; with the largest k, the ``seconds``
+    to the target are more, and the ``rounds`` fewer.
     """
-    results, effects = evidence.study(study), []
+    results, found = evidence.study(study), []
     for task in dict.fromkeys(kinds(case)[0] for case in results.study.cases):
         cases = [case for case in results.study.cases if kinds(case)[0] == task]
         small, *_, large = sorted(cases, key=lambda case: int(case["first"]))
         middle = first_of(cases, first=chosen)
-        seconds = (costs(results, case, goal=targets) for case in (large, middle))
-        rounds = (costs(results, c, quantity="version", goal=targets) for c in (middle, large))
-        accuracies = (finals(results, case) for case in (middle, small))
-        effects.append(difference(f"{SHOWN[task]}, accuracy", *accuracies, least=points))
-        effects.append(ratio(f"{SHOWN[task]}, seconds", *seconds, least=least))
-        effects.append(ratio(f"{SHOWN[task]}, rounds", *rounds, least=least))
-    return effects
-
-
-def _least(gain: float) -> float:
-    """The ratio T_base / T for a gain in percent."""
-    return 1 / (1 - gain / 100)
+        if of == "accuracy":
+            more, less = (finals(results, case) for case in (middle, small))
+            found.append(difference(SHOWN[task], more, less, least))
+            continue
+        quantity = "version" if of == "rounds" else "sim_seconds"
+        slow, fast = (
+            costs(results, case, quantity=quantity, goal=targets)
+            for case in ((middle, large) if of == "rounds" else (large, middle))
+        )
+        found.append(ratio(SHOWN[task], slow, fast, least))
+    return found

@@ -100,14 +100,23 @@ def local_steps(
 
 
 def table(
-    evidence: Evidence, *, study: str, split: str, targets: Sequence[float], least: float
+    evidence: Evidence,
+    *,
+    study: str,
+    splits: Sequence[str],
+    targets: Sequence[float],
+    least: float,
 ) -> list[Effect]:
     """MiB per client to the targets (Tables I, II): HFedAvg over HIST, N = 2 and 4."""
-    sent = _sent_by_cells(evidence.study(study), split, targets)
-    return [
-        ratio(f"{100 * target:g} %, N = {n}", full, ours, least)
-        for (target, n), (full, ours) in sent.items()
-    ]
+    found = []
+    for split in splits:
+        where = f"{SPLITS[split]}, " * (len(splits) > 1)
+        sent = _sent_by_cells(evidence.study(study), split, targets)
+        found += [
+            ratio(f"{where}{100 * target:g} %, N = {n}", full, ours, least)
+            for (target, n), (full, ours) in sent.items()
+        ]
+    return found
 
 
 def widening(
@@ -243,11 +252,15 @@ def fastest_over_air(evidence: Evidence, *, snrs: Sequence[float], least: float)
     return found
 
 
-def falling_with_snr(evidence: Evidence, *, low: float, high: float, least: float) -> list[Effect]:
-    """Seconds to 80 % of HIST over the air (Fig. 7b) at a low over those at a high SNR."""
-    results = evidence.study("fig7b")
-    slow, fast = (_air_seconds(results, "hist", snr) for snr in (low, high))
-    return [ratio("", slow, fast, least)]
+def falling_with_snr(
+    evidence: Evidence, *, falls: Sequence[tuple[float, float]], least: float
+) -> list[Effect]:
+    """Seconds to 80 % of HIST over the air (Fig. 7b) at the first over the second SNR."""
+    results, found = evidence.study("fig7b"), []
+    for low, high in falls:
+        slow, fast = (_air_seconds(results, "hist", snr) for snr in (low, high))
+        found.append(ratio(f"{low:g} dB / {high:g} dB", slow, fast, least))
+    return found
 
 
 def _air_seconds(results: Results, algorithm: str, snr: float) -> dict[int, Reached]:

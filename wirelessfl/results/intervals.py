@@ -50,6 +50,7 @@ class Effect:
         among: number of competitors, of which the best with these same seeds is compared.
         empty: why there are no values.
         size: the least effect of the claimed size, if the claim states one; None for ``least``.
+        one_sided: whether, with ``equal``, only a value above counts as a difference.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Effect:
     among: int = 1
     empty: str = "runs missing"
     size: float | None = None
+    one_sided: bool = False
 
     @property
     def mean(self) -> float:
@@ -103,6 +105,8 @@ class Effect:
         least = self._shown(size).removeprefix("+") + " points" * (self.shown == "points")
         if not self.equal:
             return f"at least {least}"
+        if self.one_sided:
+            return f"at most {least}"
         return (
             f"{self._shown(-self.least)} to {least}" if self.shown == "ratio" else f"within {least}"
         )
@@ -179,6 +183,7 @@ def ratio(
     least: float,
     *,
     equal: bool = False,
+    size: float | None = None,
 ) -> Effect:
     """The effect log(``more`` / ``less``) of costs until a target, paired by seed.
 
@@ -192,8 +197,10 @@ def ratio(
         less: costs by seed.
         least: the least ratio that counts, e.g. 1.1.
         equal: whether the claim is that both are equal.
+        size: the least ratio of the claimed size, if the claim states one.
     """
-    return _product(name, [(more, less)], least, equal=equal)
+    found = _product(name, [(more, less)], least, equal=equal)
+    return found if size is None else replace(found, size=math.log(size))
 
 
 def over_best(name: str, others: Mapping[str, Costs], ours: Costs, least: float) -> Effect:

@@ -13,11 +13,14 @@ not tested            fewer than three seeds, or runs are missing
 ====================  ==========================================================================
 
 If the claim is that there is no difference, an interval within -``d`` and ``d`` agrees, and one
-beyond is opposite. Criteria are symmetric: each outcome needs the whole interval.
+beyond is opposite; if it is that a cost does not increase, only the upper side counts. Criteria
+are symmetric otherwise: each outcome needs the whole interval.
 """
 
 from __future__ import annotations
 
+import math
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -83,8 +86,10 @@ class Signs:
 
     @property
     def bounds(self) -> str:
-        """The p value."""
-        return f"p = {self.p_value:.2g}" if self.settings else ""
+        """The median effect, and the p value."""
+        if not self.settings:
+            return ""
+        return f"median {statistics.median(self.values):+.1f}, p = {self.p_value:.2g}"
 
     @property
     def count(self) -> str:
@@ -111,9 +116,10 @@ def outcome_of(effect: Effect | Signs) -> Outcome:
     least = effect.least
     size = least if effect.size is None else effect.size
     if effect.equal:
-        if -least <= low and high <= least:
+        lowest = -math.inf if effect.one_sided else -least
+        if lowest <= low and high <= least:
             return "agrees"
-        return "opposite" if low > least or high < -least else "undecided"
+        return "opposite" if low > least or high < lowest else "undecided"
     if low >= size:
         return "agrees"
     if low > 0 and high < size:
