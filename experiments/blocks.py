@@ -106,9 +106,11 @@ def figure_block(
     """The figure of an experiment, the number of its runs and links to tables; see ``block``."""
     parts = [f"<!-- figure of {name}{': ' if about else ''}{about} -->"]
     parts += _shown(evidence, name, about, figures)
+    said = ""
     if name in evidence.paper.experiments:
         said = status(evidence.study(evidence.paper.experiments[name].study)).strip("*")
-        parts.append(f"*{said}{_links(evidence, name, figures)}*")
+    if text := f"{said}{_links(evidence, name, figures)}".strip():
+        parts.append(f"*{text}*")
     return "\n\n".join([*parts, "<!-- end of figure -->"])
 
 
@@ -126,16 +128,21 @@ def other_tables(evidence: Evidence, shown: set[str], figures: str = "../figures
         if name not in shown and results.where():
             said = status(results).strip("*.")
             found.append(f"- `{name}`: {said}.{_links(evidence, name, figures)}")
+    for name in sorted(evidence.paper.texts.keys() - shown):
+        if links := _links(evidence, name, figures):
+            found.append(f"- `{name}`:{links}")
     return "\n".join(found)
 
 
 def tables_of(evidence: Evidence, name: str) -> dict[Path, str]:
-    """The tables of an experiment as CSV files beside its figure; empty without runs."""
-    experiment = evidence.paper.experiments[name]
-    results = evidence.study(experiment.study)
-    if not results.where():
-        return {}
-    texts = [one for one in experiment.table(results).split("\n\n") if one.startswith("|")]
+    """The tables of an experiment or text as CSV files beside its figure; empty without runs."""
+    if name in evidence.paper.texts:
+        text = evidence.paper.texts[name]()
+    else:
+        experiment = evidence.paper.experiments[name]
+        results = evidence.study(experiment.study)
+        text = experiment.table(results) if results.where() else ""
+    texts = [one for one in text.split("\n\n") if one.startswith("|")]
     stem = stem_of(evidence, name)
     ends = [""] if len(texts) == 1 else [f"-{place}" for place in range(1, len(texts) + 1)]
     return {FIGURES / f"{stem}{end}.csv": csv_of(one) for end, one in zip(ends, texts, strict=True)}

@@ -32,8 +32,10 @@ class Evidence:
     scale: Scale = "small"
     read: dict[str, Results] = field(default_factory=dict)
 
-    def study(self, name: str) -> Results:
-        """The stored runs of a study."""
+    def study(self, name: str | tuple[str, ...]) -> Results:
+        """The stored runs of a study, or of several studies as one."""
+        if isinstance(name, tuple):
+            return Results.joined([self.study(one) for one in name])
         if name not in self.read:
             self.read[name] = self.paper.study(name, self.scale).results(self.store)
         return self.read[name]

@@ -34,7 +34,7 @@ def files(evidence: dict[str, Evidence]) -> dict[Path, str]:
             found[page] = filled(page.read_text(encoding="utf-8"), one, figures=figures)
         texts = [found[page] for page in pages_of(one)]
         tabled = {m[2] for text in texts for m in BLOCK.finditer(text) if m[1] == "rows"}
-        for experiment in one.paper.experiments.keys() - tabled:
+        for experiment in (one.paper.experiments | one.paper.texts).keys() - tabled:
             found |= tables_of(one, experiment)
     tables = [file.name for file in found if file.suffix == ".csv"]
     return claims_page.with_all_values(found | claims_page.files(claimed, tables), claimed)

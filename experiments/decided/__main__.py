@@ -1,7 +1,8 @@
 """``python -m experiments.decided NAME``: what deciding bands, clients, powers and precoders buys.
 
-``oma``, ``crossover`` and ``energy`` price stored runs or rounds; with ``--make`` they compute
-again and write their JSON files, otherwise they print and draw what is in them.
+``findings`` prints what the page says first. ``oma``, ``crossover`` and ``energy`` price stored
+runs or rounds; with ``--make`` they compute again and write their JSON files, otherwise they print
+and draw what is in them.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from experiments.decided import conventions, crossover, energy, masks, oma, selection
+from experiments.decided import conventions, crossover, energy, findings, masks, oma, selection
 from experiments.evidence import Evidence
 from experiments.paper import Experiment, Paper
 
@@ -25,6 +26,7 @@ PAPER = Paper(
     Path(__file__).with_name("settings"),
     EXPERIMENTS,
     texts={
+        "findings": lambda: findings.findings(oma.evidence(), _ours()),
         "oma": lambda: oma.table(oma.load()),
         "crossover": lambda: crossover.table(crossover.load()),
         "energy": lambda: energy.table(energy.load()),
@@ -35,6 +37,11 @@ PAPER = Paper(
         "energy": lambda out: energy.draw(energy.load(), out / "energy"),
     },
 )
+
+
+def _ours() -> Evidence:
+    """The stored runs of scale ``small``."""
+    return Evidence(PAPER, PAPER.store("small", Path("results")))
 
 
 def _say(text: str) -> None:
@@ -50,11 +57,12 @@ def _make_crossover() -> None:
 
 
 def _make_energy() -> None:
-    ours = Evidence(PAPER, PAPER.store("small", Path("results")))
-    energy.save(energy.measure(oma.evidence(), ours, energy.load(), _say), energy.FILE)
+    energy.save(energy.measure(oma.evidence(), _ours(), energy.load(), _say), energy.FILE)
 
 
-def _priced(name: str, make: Callable[[], None]) -> Callable[[argparse.Namespace], None]:
+def _priced(
+    name: str, make: Callable[[], None] = lambda: None
+) -> Callable[[argparse.Namespace], None]:
     """The action that prints a table and draws its figure; with ``--make``, it prices first."""
 
     def act(arguments: argparse.Namespace) -> None:
@@ -64,8 +72,9 @@ def _priced(name: str, make: Callable[[], None]) -> Callable[[argparse.Namespace
         text = PAPER.texts[name]()
         (arguments.out / f"{name}.md").write_text(text, encoding="utf-8")
         print(text)
-        for file in PAPER.pictures[name](arguments.out):
-            print(f"drawn: {file}")
+        if name in PAPER.pictures:
+            for file in PAPER.pictures[name](arguments.out):
+                print(f"drawn: {file}")
 
     return act
 
@@ -73,4 +82,5 @@ def _priced(name: str, make: Callable[[], None]) -> Callable[[argparse.Namespace
 MAKERS = {"oma": _make_oma, "crossover": _make_crossover, "energy": _make_energy}
 
 if __name__ == "__main__":
-    sys.exit(PAPER.main(others={name: _priced(name, make) for name, make in MAKERS.items()}))
+    acts = {name: _priced(name, make) for name, make in MAKERS.items()}
+    sys.exit(PAPER.main(others={"findings": _priced("findings")} | acts))

@@ -18,7 +18,7 @@ from wirelessfl.results.panels import draw_points, grid, legend
 
 OMA, PUBLISHED = "OMA", "published"
 LAST = 5
-"""Number of tests, up to the last round of the study, whose mean accuracy is shown."""
+"""Number of evaluations, up to the last round of the study, whose mean accuracy is shown."""
 LABELS = (OMA, PUBLISHED, "physical", "physical, truncated", "mmse", "mmse, unbiased")
 Runs = dict[str, dict[float, list[StoredRun]]]
 """By convention and SNR, the runs of all seeds."""
@@ -132,9 +132,7 @@ def _draw(results: Results, figure: Results, out: Path) -> list[Path]:
     panel.set_xlabel("SNR (dB)")
     panel.set_ylabel(f"accuracy after {rounds} rounds (%)")
     panel.margins(x=0.08)
-    legend(
-        picture, [panel], "Fashion-MNIST, HIST, N = 4", f"mean of {LAST} tests, range of the seeds"
-    )
+    legend(picture, [panel], "Fashion-MNIST, HIST, N = 4", f"mean of {LAST} evaluations")
     return save_figure(picture, out / "conventions")
 
 

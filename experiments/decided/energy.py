@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import wirelessfl
-from experiments.decided.uplinks import EQUAL, OMA, OPTIMAL
+from experiments.decided.uplinks import EQUAL, OMA, OPTIMAL, shown
 from experiments.evidence import Evidence
 from experiments.priced import over, priced
 from experiments.report import markdown
@@ -151,7 +151,7 @@ def table(costs: Sequence[Cost]) -> str:
         rows.append(
             [
                 f"{network}, {100 * TARGETS[network]:g} %",
-                design,
+                shown(design),
                 str(len(mine)),
                 f"{statistics.mean(one.seconds / one.rounds for one in mine):.3g}",
                 f"{statistics.mean(one.joules / one.rounds for one in mine):.3g}",
@@ -176,9 +176,12 @@ def draw(costs: Sequence[Cost], path: Path) -> list[Path]:
         panel.set_xscale("log")
         panel.set_yscale("log")
         for number, kind in enumerate(kinds):
-            points = _points([c for c in costs if c.network == network and _kind(c.design) == kind])
+            mine = [c for c in costs if c.network == network and _kind(c.design) == kind]
+            points, look = _points(mine), line_look(number)
             x, y = [x for x, _ in points.values()], [y for _, y in points.values()]
-            panel.plot(x, y, label=kind, **line_look(number))
+            panel.plot(x, y, label=shown(kind), **look)
+            seeds = [c.seconds for c in mine], [c.joules for c in mine]
+            panel.plot(*seeds, ".", color=look["color"], markersize=2, alpha=0.6)
             for design, at in points.items():
                 if len(points) > 1:
                     _label(panel, design.rpartition(" ")[2], at, above=kind == WEIGHT)
@@ -193,7 +196,7 @@ def draw(costs: Sequence[Cost], path: Path) -> list[Path]:
     counts = [len({c.seed for c in costs if c.network == network}) for network in networks]
     seeds = f"{max(counts)} seed{'s' * (max(counts) > 1)}"
     seeds = f"{min(counts)} to {seeds}" if min(counts) < max(counts) else seeds
-    legend(figure, axes, "Fashion-MNIST, FCNN", f"mean of {seeds}")
+    legend(figure, axes, "Fashion-MNIST, FCNN", f"mean of {seeds}, dots: seeds")
     return save_figure(figure, path)
 
 

@@ -11,9 +11,10 @@ from experiments.decided.uplinks import OPTIMAL, SLOTS
 from experiments.look import data_name
 from experiments.report import markdown, reached, spread
 from experiments.studies import Results
-from wirelessfl.figures import draw_bars, save_figure
+from wirelessfl.figures import save_figure
 from wirelessfl.results.names import NAMES
-from wirelessfl.results.panels import grid, legend, same_limits
+from wirelessfl.results.panels import draw_points, grid, legend
+from wirelessfl.results.seeds import first_reaching
 
 OPTIMIZED = "HIST, optimized masks"
 
@@ -25,8 +26,8 @@ def table(results: Results) -> str:
 
 
 def _table(results: Results, priced: Sequence[oma.Point], figure: Results) -> str:
-    head = ["N", "run", "s per round, optimal bands", "s to 80 %, optimal bands"]
-    head += ["s to 80 %, equal slots"]
+    head = ["N", "run", "s per round, optimal bandwidth", "s to 80 %, optimal bandwidth"]
+    head += ["s to 80 %, equal time slots"]
     rows = []
     for cells in sorted({case["cells"] for case in results.study.cases}):
         for algorithm in ("hfedavg", "hist"):
@@ -67,30 +68,46 @@ def _shown(values: Sequence[float]) -> str:
 
 
 def draw(results: Results, out: Path) -> list[Path]:
-    """Seconds to 80 % by N: with optimal bands, and with equal slots as in the paper."""
+    """Seconds to 80 % relative to uniform masks and equal slots with the same seed, by N."""
     figure = oma.beside(results, "fig6")
     return _draw(results, oma.load() if figure.where() else [], figure, out)
 
 
 def _draw(results: Results, priced: Sequence[oma.Point], figure: Results, out: Path) -> list[Path]:
-    picture, axes = grid(2)
-    groups = [f"N = {n}" for n in sorted({case["cells"] for case in results.study.cases})]
-    for panel, uplink in zip(axes, (SLOTS, OPTIMAL), strict=True):
-        bars: dict[str, dict[str, list[float | None]]] = {}
-        for algorithm, name in (("hfedavg", "HFedAvg"), ("hist", "HIST, uniform masks")):
-            mine = oma.of(priced, study="fig6", algorithm=algorithm, uplink=uplink)
-            bars[name] = {
-                group: [p.seconds for p in mine if f"N = {p.cells}" == group] for group in groups
-            }
-            bars[name] = {group: values for group, values in bars[name].items() if values}
-        source = figure if uplink == SLOTS else results
-        bars[OPTIMIZED] = {
-            f"N = {case['cells']}": source.costs(case, "sim_seconds", oma.TARGET)
-            for case in source.where(mask_sizes="optimized")
-        }
-        draw_bars(panel, bars, f"simulated seconds to {100 * oma.TARGET:g} %", groups)
-        panel.set_title(uplink)
-        panel.margins(y=0.1)
-    same_limits(axes)
-    legend(picture, axes, data_name(results.study.cases), "mean and range of the seeds")
+    picture, (panel,) = grid(1, height=2.6)
+    every = sorted({case["cells"] for case in results.study.cases})
+    for number, (name, seconds) in enumerate(_relative(results, priced, figure).items()):
+        shift = 0.12 * (number - 1)
+        draw_points(panel, {n: seconds.get(n) for n in every}, name, number, shift=shift)
+    panel.axhline(1, color="0.5", linewidth=0.8, linestyle=":")
+    panel.set_xticks(every, [f"N = {n}" for n in every])
+    panel.set_ylabel(f"seconds to {100 * oma.TARGET:g} %, relative")
+    about = "HIST", "1: uniform sizes, equal time slots"
+    legend(picture, [panel], data_name(results.study.cases), *about)
     return save_figure(picture, out / "masks")
+
+
+def _relative(
+    results: Results, priced: Sequence[oma.Point], figure: Results
+) -> dict[str, dict[int, list[float | None]]]:
+    """By what is optimised and N, the seeds' seconds relative to uniform masks and equal slots."""
+    found: dict[str, dict[int, list[float | None]]] = {
+        name: {} for name in ("sizes", "bandwidth", "sizes and bandwidth")
+    }
+    sources = (figure, "sizes"), (results, "sizes and bandwidth")
+    for cells in sorted({case["cells"] for case in results.study.cases}):
+        mine = oma.of(priced, study="fig6", algorithm="hist", cells=cells)
+        before = {p.seed: p.seconds for p in oma.of(mine, uplink=SLOTS) if p.seconds is not None}
+        found["bandwidth"][cells] = [
+            None if p.seconds is None else p.seconds / before[p.seed]
+            for p in oma.of(mine, uplink=OPTIMAL)
+            if p.seed in before
+        ]
+        for source, name in sources:
+            for case in source.where(cells=cells, mask_sizes="optimized"):
+                for run in source.of(case):
+                    hit = first_reaching(run.rows, oma.TARGET)
+                    if run.seed in before:
+                        value = None if hit is None else hit["sim_seconds"] / before[run.seed]
+                        found[name].setdefault(cells, []).append(value)
+    return {name: {n: some for n, some in by.items() if some} for name, by in found.items()}

@@ -1,24 +1,20 @@
-"""Who takes part: accuracy per round, per second and per joule of the selections of clients."""
+"""Who takes part: accuracy, seconds and joules of the selections of clients."""
 
 from __future__ import annotations
 
 import statistics
 from pathlib import Path
 
-from experiments.look import data_name, save, seeds_text
+from experiments.look import costs_of, data_name, save, seeds_text
 from experiments.report import markdown, reached, spread
 from experiments.studies import Results
-from wirelessfl.figures import draw_curves
-from wirelessfl.results.panels import grid, legend, same_limits
+from wirelessfl.figures import draw_bars
+from wirelessfl.results.panels import grid, legend
 
 TARGET = 0.75
 TESTS = 3
-"""Tests that are averaged, as single ones vary by points."""
-AXES = (
-    ("round", "global round"),
-    ("sim_seconds", "simulated time (s)"),
-    ("joules", "J per client"),
-)
+"""Evaluations that are averaged, as single ones vary by points."""
+AXES = (("sim_seconds", "simulated seconds"), ("joules", "J per client"))
 
 
 def table(results: Results) -> str:
@@ -32,7 +28,7 @@ def table(results: Results) -> str:
         "J, largest client / mean",
     ]
     head += ["final accuracy (%)"]
-    goal += f", mean of {TESTS} tests"
+    goal += f", mean of {TESTS} evaluations"
     head += [f"rounds to {goal}", f"s to {goal}", f"J per client to {goal}"]
     rows = []
     for case in results.where():
@@ -55,35 +51,22 @@ def table(results: Results) -> str:
 
 
 def draw(results: Results, out: Path) -> list[Path]:
-    """Accuracy against rounds, simulated seconds and joules, one curve per selection."""
+    """Final accuracy, and seconds and joules to the target, one bar per selection."""
     cases = results.where()
+    goal = f"to {100 * TARGET:g} %"
+    figure, axes = grid(3, height=2.4)
     labels = [str(case["select"]) for case in results.study.cases]
-    figure, axes = grid(len(AXES))
-    for panel, (field, text) in zip(axes, AXES, strict=True):
-        curves = {
-            str(case["select"]): [
-                [row | {"sim_seconds": row[field]} for row in rows] for rows in results.rows(case)
-            ]
-            for case in cases
+    finals = {str(case["select"]): results.finals(case) for case in cases}
+    draw_bars(axes[0], {"": finals}, "final accuracy (%)", labels)
+    lowest = min(value for values in finals.values() for value in values)
+    axes[0].set_ylim(10 * (lowest // 10 - 1), 100)
+    for panel, (field, text) in zip(axes[1:], AXES, strict=True):
+        spent = {
+            str(case["select"]): costs_of(results, case, field, TARGET, TESTS) for case in cases
         }
-        draw_curves(
-            panel,
-            curves,
-            "sim_seconds",
-            target=TARGET,
-            common=True,
-            legend=False,
-            styles=labels,
-            smooth=TESTS,
-        )
-        panel.set_xlabel(text)
-    same_limits(axes)
-    legend(
-        figure,
-        axes,
-        data_name(cases),
-        seeds_text(results, cases),
-        "10 of 60 clients per round",
-        f"means of {TESTS} tests",
-    )
+        draw_bars(panel, {"": spent}, f"{text} {goal}", labels)
+    for panel in axes:
+        panel.tick_params(axis="x", labelrotation=40)
+    about = seeds_text(results, cases, "mean"), "10 of 60 clients per round", f"{TESTS} evaluations"
+    legend(figure, axes, data_name(cases), *about)
     return save(figure, results, out / "selection")

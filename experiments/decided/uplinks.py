@@ -1,4 +1,4 @@
-"""The uplinks that are compared, by name in tables and figures."""
+"""The uplinks that are compared, by name."""
 
 from __future__ import annotations
 
@@ -16,3 +16,14 @@ OMA: Mapping[str, Mapping[str, str]] = {
 """Error-free uplinks: a run over one of them has a price over all of them."""
 BEST = (READY, OPTIMAL)
 """Those that decide something; the faster one of both is the best OMA."""
+
+
+def shown(name: str) -> str:
+    """The name of an uplink in tables and figures; stored prices keep the names above.
+
+    >>> shown(OPTIMAL), shown(SLOTS)
+    ('OFDMA, optimal bandwidth', 'TDMA, equal time slots')
+    """
+    for before, after in (("bands", "bandwidth"), ("equal slots", "equal time slots")):
+        name = name.replace(before, after)
+    return name.replace("in order of readiness", "sequential")

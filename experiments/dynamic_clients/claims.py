@@ -13,9 +13,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from experiments.dynamic_clients import published
-from experiments.dynamic_clients.measures import last, session_of
+from experiments.dynamic_clients.measures import SAME, last, session_of
 from experiments.dynamic_clients.methods import SHOWN
-from experiments.dynamic_clients.tables import SAME, paper_of
+from experiments.dynamic_clients.tables import paper_of
 from experiments.evidence import Evidence
 from experiments.studies import Case, Results
 from wirelessfl.results.intervals import Effect, difference

@@ -1,17 +1,18 @@
 """Decided in every round: prices in the stored files, and studies at scale smoke."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import wirelessfl
-from experiments.decided import conventions, crossover, energy, masks, oma, selection
+from experiments.decided import conventions, crossover, energy, findings, masks, oma, selection
 from experiments.decided.__main__ import PAPER
-from experiments.decided.uplinks import AIR, BEST, EQUAL, OMA, OPTIMAL, READY, SLOTS
+from experiments.decided.uplinks import AIR, BEST, EQUAL, OMA, OPTIMAL, READY, SLOTS, shown
 from experiments.evidence import Evidence
 from experiments.studies import SCALES
-from tests.drawn import legend, titles
+from tests.drawn import legend, ticks, titles
 from wirelessfl.config import Config
 from wirelessfl.results.archive import StoredRun
 from wirelessfl.results.seeds import first_reaching
@@ -156,6 +157,27 @@ def test_the_map_shows_where_both_are_equally_fast(figures, tmp_path):
     assert [text.get_text() for text in panels[2].texts] == ["0.5", "2.0", "2.0", "2.0"]
 
 
+# Findings
+
+
+def test_findings_have_the_numbers_of_rows_and_prices(hist, monkeypatch):
+    """Other prices and other runs change them."""
+    ours = Evidence(PAPER, PAPER.store("small", Path("results")))
+    text = findings.findings(hist, ours)
+    assert text.count("\n\n- ") == 7
+    ratios = crossover.ratios(crossover.load(), BEST)
+    assert f"{ratios.min():.1f} to {ratios.max():.0f} times as long as AirComp" in text
+    doubled = [
+        one if one.uplink == AIR or one.seconds is None else one._replace(seconds=2 * one.seconds)
+        for one in oma.load()
+    ]
+    monkeypatch.setattr(oma, "load", lambda: doubled)
+    more = findings.findings(hist, ours)
+    times = [float(re.search(r"AirComp (\d+) to", one)[1]) for one in (text, more)]
+    assert times[1] == pytest.approx(2 * times[0], abs=1)
+    assert more.split("- ")[3] == text.split("- ")[3]  # of rows
+
+
 # Conventions
 
 
@@ -185,16 +207,15 @@ def found(tmp_path_factory, figures):
     return PAPER.reproduce([*PAPER.experiments], "smoke", out, make=True)
 
 
-def test_every_selection_has_a_curve_against_rounds_seconds_and_joules(found, figures):
+def test_every_selection_has_its_accuracy_seconds_and_joules(found, figures):
     results = found["selection"]
-    figure = figures["selection"]
     names = ["random", "soonest", "best-channel", "age", "round-robin"]
-    assert legend(figure) == names
-    for panel, (field, text) in zip(figure.axes, selection.AXES, strict=True):
-        assert panel.get_xlabel() == text
-        for line, case in zip(panel.get_lines(), results.where(), strict=False):
-            (rows,) = results.rows(case)
-            assert list(line.get_xdata()) == [row[field] for row in rows]
+    panels = figures["selection"].axes
+    assert [ticks(panel) for panel in panels] == [names] * 3
+    finals = [results.finals(case)[0] for case in results.where()]
+    assert [bar.get_height() for bar in panels[0].patches] == pytest.approx(finals)
+    for panel, (_, text) in zip(panels[1:], selection.AXES, strict=True):
+        assert panel.get_ylabel() == f"{text} to 75 %"
     cost = {case["select"]: results.rows(case)[0][-1]["sim_seconds"] for case in results.where()}
     assert min(cost, key=cost.__getitem__) == "soonest"
 
@@ -203,7 +224,21 @@ def test_masks_are_optimized_for_the_bands(found, figures):
     """Runs of scale smoke stand alone; prices of other runs are of other data."""
     text = masks.table(found["masks"])
     assert text.count("| HIST, uniform masks | not run | not run | not run |") == 2
-    assert titles(figures["masks"]) == [SLOTS, OPTIMAL]
+    assert legend(figures["masks"]) == ["sizes", "bandwidth", "sizes and bandwidth"]
+
+
+def test_seconds_with_optimised_masks_are_relative_to_those_of_the_same_seed(hist):
+    """Seconds of a seed over those with uniform masks and equal slots, from rows and prices."""
+    results = PAPER.study("masks", "small").results(PAPER.store("small", Path("results")))
+    found = masks._relative(results, oma.load(), hist.study("fig6"))
+    (case,) = results.where(cells=4)
+    run = results.of(case)[0]
+    (before,) = oma.of(
+        oma.load(), study="fig6", algorithm="hist", cells=4, uplink=SLOTS, seed=run.seed
+    )
+    hit = first_reaching(run.rows, oma.TARGET)
+    assert found["sizes and bandwidth"][4][0] == pytest.approx(hit["sim_seconds"] / before.seconds)
+    assert all(0 < value < 1 for by_n in found.values() for some in by_n.values() for value in some)
 
 
 def test_masks_stand_beside_priced_runs():
@@ -271,9 +306,15 @@ def test_the_figure_of_energy_has_a_point_per_design(costs, figures, tmp_path):
     assert energy.load(tmp_path / "a.json") == costs
     energy.draw(costs, tmp_path / "energy.png")
     (panel,) = figures["energy"].axes
-    shown = [at for line in panel.get_lines() for at in line.get_xydata().tolist()]
-    assert shown == [[one.seconds, one.joules] for one in costs]
-    assert legend(figures["energy"]) == [EQUAL, OPTIMAL, energy.DEADLINE, energy.WEIGHT]
+    means = [line for line in panel.get_lines() if not str(line.get_label()).startswith("_")]
+    drawn = [at for line in means for at in line.get_xydata().tolist()]
+    assert drawn == [[one.seconds, one.joules] for one in costs]
+    assert legend(figures["energy"]) == [
+        shown(EQUAL),
+        shown(OPTIMAL),
+        energy.DEADLINE,
+        energy.WEIGHT,
+    ]
     numbers = [f"{factor:g}" for factor in (*energy.DEADLINES, *energy.WEIGHTS)]
     assert [text.get_text() for text in panel.texts] == numbers
     assert energy.draw([], tmp_path / "none.png") == []

@@ -54,7 +54,7 @@ def rows_of(results, label, **wanted):
 
 def test_figures_3_and_5_are_the_rows_of_their_runs(found, figures):
     """Figures 3 and 5 show their rows, one panel per split, and mark the target."""
-    splits = {"noniid": "fully non-i.i.d.", "cell-iid": "cells i.i.d."}
+    splits = {"noniid": "random label shards", "cell-iid": "i.i.d. across cells"}
     assert titles(figures["fig3"]) == [f"{text}, step size 0.1" for text in splits.values()]
     for panel, split in zip(figures["fig3"].axes, splits, strict=True):
         rows = rows_of(found["fig3"], lambda case: case.label, split=split)
@@ -271,7 +271,7 @@ def test_the_published_accounting_gives_the_published_numbers(rounds, cells, mb)
 def test_targets_are_compared_round_by_round_with_the_paper(found):
     """Tables I and II show measured and published rounds and MB for every row."""
     text = tables.targets(found["table1"])
-    assert "| fully non-i.i.d. | HIST, N = 2 |" in text
+    assert "| random label shards | HIST, N = 2 |" in text
     assert "30 / 262" in text
     assert "28 / 244" in text
     assert "115.30" in text

@@ -24,9 +24,9 @@ def test_pages_have_every_experiment_with_runs(name):
     files = [RESULTS / f"{name.replace('_', '-')}.md", *(DOCS / page for page in paper.pages)]
     text = "\n".join(file.read_text(encoding="utf-8") for file in files)
     found = {match[2]: match[3] for match in BLOCK.finditer(text)}
-    assert paper.texts.keys() <= found.keys()
     if OTHER.search(text):
         return
+    assert paper.texts.keys() <= found.keys()
     shown = {
         (paper.experiments[one].study, paper.experiments[one].table)
         for one in found.keys() - paper.texts.keys()

@@ -151,8 +151,8 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
         "each client does (compute, wait, send), and print where the time goes and who is the "
         "straggler. Flags are those of `run`; --rounds N sets the number of rounds (default: 2), "
         "or --seconds X the simulated time (default under schedules buffered and simultaneous: "
-        "20), and --picture FILE the .png or .pdf to write (default: timeline.png; both are always "
-        "written).",
+        "20), and --picture FILE the .png or .pdf to write (default: results/timeline.png; both "
+        "are always written).",
         allow_abbrev=False,
         add_help=False,
     )
@@ -289,7 +289,7 @@ def _add_timeline_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--picture",
         type=Path,
-        default=Path("timeline.png"),
+        default=Path("results/timeline.png"),
         metavar="FILE",
-        help="figure to write, as .png and .pdf (default: timeline.png)",
+        help="figure to write, as .png and .pdf (default: results/timeline.png)",
     )

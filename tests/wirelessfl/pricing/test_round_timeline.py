@@ -1,6 +1,7 @@
 """Timelines of rounds: their times are those of the run, and the picture shows them."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -139,6 +140,16 @@ def test_the_command_prints_where_the_time_goes(tmp_path, capsys):
     assert "stragglers: client " in out
     summary = json.loads(capsys.readouterr().out)
     assert [cell["clients"] for cell in summary["cells"]] == [3, 3]
+
+
+def test_by_default_the_figure_lies_in_a_folder_that_git_ignores(tmp_path, monkeypatch, capsys):
+    """The command is tried in a checkout of the package, too."""
+    monkeypatch.chdir(tmp_path)
+    with recorded(laid_out=False):
+        assert main(["timeline", "fedavg", "--clients", "2", "--hidden", "2", "--rounds", "1"]) == 0
+    assert "drawn: results/timeline.png" in capsys.readouterr().out
+    ignored = (Path(__file__).parents[3] / ".gitignore").read_text(encoding="utf-8").split()
+    assert {f"/{path.name}/" for path in tmp_path.iterdir()} <= {*ignored}
 
 
 def test_prices_and_data_have_one_line():
