@@ -51,7 +51,9 @@ EXPERIMENTS = {
     ),
     "cnn": Experiment("cnn", table(0.75, "round")),
     "cifar": Experiment("cifar", table(0.5, "round", "sim_seconds")),
-    "news": Experiment("news", table(0.5, "round"), figures.of_methods("news", ("round",), 0.5)),
+    "news": Experiment(
+        "news", table(0.5, "round"), figures.of_methods("news", ("round",), 0.5, searched=True)
+    ),
     "k60": Experiment("k60", tables.searched),
     "trackers": Experiment(
         "trackers",

@@ -9,6 +9,7 @@ from experiments.fadamgc.methods import METHODS
 from experiments.fadamgc.tables import TARGETS, fastest, to_target
 from experiments.look import costs_of, data_name, save, seeds_text
 from experiments.paper import Draw
+from experiments.report import EDGE, at_edge
 from experiments.studies import Case, Results
 from wirelessfl.figures import colour_of, line_look, new_figure, whole_ticks
 from wirelessfl.results.names import DATA, NAMES
@@ -23,7 +24,11 @@ SPREAD = 0.6
 
 
 def of_methods(
-    name: str, quantities: Sequence[str] = tuple(AXIS_LABELS), target: float | None = None
+    name: str,
+    quantities: Sequence[str] = tuple(AXIS_LABELS),
+    target: float | None = None,
+    *,
+    searched: bool = False,
 ) -> Draw:
     """Costs until the target of all methods, each with its fastest step sizes, see ``fastest``.
 
@@ -32,36 +37,48 @@ def of_methods(
         quantities: the costs, one column of panels each; there is a row for each data set and
             number of local steps.
         target: accuracy in [0, 1]; None for those of the data sets.
+        searched: whether the study has a grid of step sizes. Then methods whose fastest one is at
+            its edge are marked.
     """
 
     def draw(results: Results, out: Path) -> list[Path]:
         rows = list(dict.fromkeys((c["dataset"], c["local_steps"]) for c in results.where()))
+        methods = [method for method in METHODS if results.where(algorithm=method)]
+        edges: set[str] = set()
         figure, axes = new_figure(len(quantities), height=1.9, rows=len(rows))
         for place, (dataset, steps) in enumerate(rows):
             cases = fastest(results, results.where(dataset=dataset, local_steps=steps), target)
-            names = [NAMES[case["algorithm"]] for case in cases]
-            goal = f"{100 * (target or TARGETS[dataset]):g} %"
+            edges.update(c["algorithm"] for c in cases if searched and _at_edge(results, c))
+            goal = target or TARGETS[dataset]
             counts = sorted({len(results.of(case)) for case in cases})
             seeds = " to ".join(map(str, dict.fromkeys([counts[0], counts[-1]])))
             for column, quantity in enumerate(quantities):
                 panel = axes[place * len(quantities) + column]
-                for x, case in enumerate(cases):
+                for case in cases:
                     number = METHODS.index(case["algorithm"])
+                    ends = costs_of(results, case, quantity, goal)
+                    points = {float(methods.index(case["algorithm"])): ends}
                     look = line_look(number, case["algorithm"])
-                    ends = costs_of(results, case, quantity, target or TARGETS[dataset])
-                    draw_points(panel, {float(x): ends}, None, number, line=False, look=look)
-                shown = names if place == len(rows) - 1 else []
-                panel.set_xticks(range(len(names)), shown or [""] * len(names))
-                panel.tick_params("x", rotation=30)
-                panel.set_xlim(-0.5, len(names) - 0.5)
+                    draw_points(panel, points, None, number, line=False, look=look)
+                panel.set_xticks(range(len(methods)), [""] * len(methods))
+                panel.set_xlim(-0.5, len(methods) - 0.5)
                 panel.set_ylim(0, 1.1 * panel.get_ylim()[1])
                 panel.set_ylabel(SHORT[quantity])
-                panel.set_title(f"{DATA[dataset]} to {goal}, K = {steps}, n = {seeds}")
-        said = "each method with its fastest step sizes; mean over n seeds"
-        legend(figure, axes, said)
+                panel.set_title(f"{DATA[dataset]} to {100 * goal:g} %, K = {steps}, n = {seeds}")
+        for panel in axes[-len(quantities) :]:
+            panel.set_xticklabels([NAMES[m] + "*" * (m in edges) for m in methods], rotation=30)
+        said = ["each method with its fastest step sizes; mean over n seeds"]
+        said += [f"*: {EDGE}"] * bool(edges)
+        legend(figure, axes, *said)
         return save(figure, results, out / name)
 
     return draw
+
+
+def _at_edge(results: Results, case: Case) -> bool:
+    """Whether a step size of a case is the smallest or largest one of its method with runs."""
+    tried = results.where(algorithm=case["algorithm"], dataset=case["dataset"])
+    return any(at_edge(case[one], [c[one] for c in tried]) for one in ("lr", "server_lr"))
 
 
 def collapses(name: str, target: float) -> Draw:

@@ -7,7 +7,7 @@ import pytest
 from experiments.fadamgc import __main__ as command
 from experiments.fadamgc import seconds, tables
 from experiments.fadamgc.__main__ import EXPERIMENTS, PAPER
-from experiments.fadamgc.figures import collapses
+from experiments.fadamgc.figures import collapses, of_methods
 from experiments.fadamgc.methods import METHODS
 from experiments.fadamgc.search import Pair, Search, rates_lines, search_table
 from experiments.runs import Store
@@ -93,6 +93,21 @@ def test_methods_are_compared_at_their_fastest_step_sizes():
     assert [(case["algorithm"], case["lr"]) for case in found] == [
         ("fadamgc", 0.003), ("fedams", 0.1),
     ]  # fmt: skip
+
+
+def test_methods_at_the_edge_of_a_grid_are_marked(tmp_path, redrawn):
+    """A method without runs on a data set keeps its place there."""
+    late, early = [0.1, 0.1, 0.8], [0.1, 0.8, 0.8]
+    cases = [{"algorithm": "fadamgc", "lr": lr, "local_steps": 20} for lr in (0.1, 0.2, 0.3)]
+    cases += [{"algorithm": "fa-nt", "lr": lr, "local_steps": 20} for lr in (0.1, 0.2)]
+    cases += [{"algorithm": "fadamgc", "lr": 0.2, "local_steps": 60}]
+    results = results_of(*cases, accuracies=[[late], [early], [late], [late], [early], [late]])
+    of_methods("grid", ("round",), searched=True)(results, tmp_path)
+    above, below = redrawn["grid"].axes
+    assert ticks(below) == ["FA-NT*", "FAdamGC"]
+    assert {x for line in below.get_lines() for x in line.get_xdata()} == {1}
+    assert {x for line in above.get_lines() for x in line.get_xdata()} == {0, 1}
+    assert facts(redrawn["grid"]).endswith("; *: edge of the grid")
 
 
 def test_seeds_that_collapse_after_the_target_are_crosses(tmp_path, redrawn):
