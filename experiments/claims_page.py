@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import textwrap
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -28,6 +29,7 @@ from wirelessfl.results.intervals import HIDDEN, Effect
 from wirelessfl.results.outcomes import Signs, outcome_of
 
 README = DOCS.parent / "README.md"
+HANG: dict[str, Any] = {"subsequent_indent": "  ", "break_on_hyphens": False}
 MARKS = ("<!-- claims -->", "<!-- end of claims -->")
 """Lines around the totals in README.md."""
 
@@ -76,6 +78,13 @@ def shown_in(command: str, known: Iterable[str]) -> str:
     return f"[{name}]({f'../figures/{files[0]}' if files else f'{paper}.md'})"
 
 
+def reasons(assessed: Sequence[Assessed]) -> str:
+    """Why results differ from the claims, as far as an experiment shows it, as a list."""
+    known = [one for one in assessed if one.claim.reason and one.outcome != "agrees"]
+    texts = [f"- **{one.claim.id}** {one.outcome}: {one.claim.reason}." for one in known]
+    return "".join(f"\n{textwrap.fill(text, 100, **HANG)}" for text in texts) + "\n" * bool(texts)
+
+
 def totals(assessed: Sequence[Assessed]) -> str:
     """Numbers of claims by outcome and fidelity, as a Markdown table."""
     counts = Counter((one.outcome, one.claim.fidelity) for one in assessed)
@@ -110,7 +119,9 @@ def page(by_paper: Mapping[str, Sequence[Assessed]], tables: Iterable[str] = ())
     """The text of docs/results/claims.md."""
     every = [one for assessed in by_paper.values() for one in assessed]
     known = [*tables]
-    sections = [f"## {TITLES[name]}\n\n{table(own, known)}" for name, own in by_paper.items()]
+    sections = [
+        f"## {TITLES[name]}\n\n{table(own, known)}{reasons(own)}" for name, own in by_paper.items()
+    ]
     parts = [INTRODUCTION.format(count=len(every)), totals(every), by_paper_totals(by_paper)]
     parts += [METHOD.format(hidden=HIDDEN), *sections, CHANGES + changes(by_paper)]
     return "\n".join(parts)

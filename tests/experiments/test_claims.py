@@ -21,7 +21,7 @@ from experiments.claims import (
     changes_of,
     claims_of,
 )
-from experiments.claims_page import details, page, shown_in, totals
+from experiments.claims_page import details, page, reasons, shown_in, totals
 from experiments.evidence import Evidence
 from experiments.pages import evidence_of, files
 from experiments.papers import papers
@@ -172,6 +172,21 @@ def test_totals_count_outcomes_and_fidelity():
     assert lines[2] == "| agrees | 1 | 0 | 2 | 0 | 3 |"
     assert lines[-1] == "| not testable here | - | - | - | - | 1 |"
     assert len(lines) == 2 + len(OUTCOMES)
+
+
+def test_pages_cite_claims_that_exist():
+    for file in (blocks.DOCS / "results").glob("*.md"):
+        cited = re.findall(r"\[(\d+\w*)\]\(claims\.md#([\w-]+)\)", file.read_text())
+        for one, anchor in cited:
+            assert one in IDS, f"{file.name} cites claim {one}"
+            assert anchor == TITLES[EVERY[IDS.index(one)][0]].lower().replace(" ", "-")
+
+
+def test_reasons_are_listed_unless_a_claim_agrees():
+    why = claim(reason="cells have few labels")
+    assert reasons([Assessed(why, (AGREES,)), Assessed(claim("1b"), (OPPOSITE,))]) == ""
+    shown = reasons([Assessed(why, (OPPOSITE,))])
+    assert shown == "\n- **1a** opposite: cells have few labels.\n"
 
 
 def test_claims_link_what_shows_them():
