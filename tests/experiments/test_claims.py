@@ -3,7 +3,6 @@
 import json
 import re
 import tomllib
-from functools import cache
 
 import pytest
 
@@ -23,11 +22,10 @@ from experiments.claims import (
     claims_of,
 )
 from experiments.claims_page import details, page, shown_in, totals
-from experiments.fadamgc import claims as of_fadamgc
-from experiments.fadamgc import seconds
+from experiments.evidence import Evidence
 from experiments.pages import evidence_of, files
 from experiments.papers import papers
-from experiments.studies import SCALES
+from experiments.studies import Results
 from wirelessfl.errors import ConfigError
 from wirelessfl.results.intervals import Effect
 from wirelessfl.results.outcomes import Signs
@@ -36,16 +34,6 @@ COUNT = 52
 """Published claims, which have one or several comparisons each."""
 EVERY = [(name, claim) for name in TITLES for claim in claims_of(papers()[name].folder)]
 IDS = [claim.id for _, claim in EVERY]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def modelled_once():
-    """The modelled times, which several claims compare, are computed once."""
-    once = cache(seconds.round_seconds)
-    with pytest.MonkeyPatch.context() as patch:
-        for place in (seconds, of_fadamgc):
-            patch.setattr(place, "round_seconds", once)
-        yield
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +64,6 @@ def test_claims_are_complete(name, claim):
     )
     assert not {"verdict", "outcome", "ours", "status"} & raw.keys()
     assert "|" not in f"{claim.statement}{claim.published}{claim.setting}{claim.reason}"
-    assert claim.scale in SCALES
     if claim.untestable:
         assert not raw.keys() & {"measure", "criterion", "fidelity"}
         return
@@ -100,10 +87,18 @@ def test_changes_name_claims_and_the_result_before():
             assert "|" not in change.what + change.before
 
 
-def test_claims_without_runs_are_not_tested(tmp_path):
+class Nothing(Evidence):
+    """Studies without runs."""
+
+    def study(self, name):
+        study = self.paper.study(name, self.scale)
+        return Results(study, {i: [] for i in range(len(study.cases))})
+
+
+def test_claims_without_runs_are_not_tested():
     """Without rows, only what is computed from formulas has an outcome."""
     for name in TITLES:
-        for one in assess(name, rows=tmp_path):
+        for one in assess(name, Nothing(papers()[name], None)):
             if one.claim.fidelity != "computed":
                 wanted = UNTESTABLE if one.claim.untestable else "not tested"
                 assert one.outcome == wanted, one.claim.id
