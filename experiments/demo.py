@@ -85,6 +85,8 @@ def demo(
     Returns:
         The summaries of each method's runs, by seed.
     """
+    from matplotlib.patches import Rectangle
+
     console = Console()
     found: dict[str, list[dict[str, Any]]] = {}
     with tempfile.TemporaryDirectory() as scratch:
@@ -106,8 +108,10 @@ def demo(
         }
         draw_bars(axes, bars, f"{axis} to {100 * TARGET:g} %")
         axes.margins(y=0.05)
-        axes.get_legend().remove()  # names stand below the bars
-        centres = [bar.get_x() + bar.get_width() / 2 for bar in axes.patches]
+        if (names := axes.get_legend()) is not None:
+            names.remove()  # they stand below the bars
+        drawn = [bar for bar in axes.patches if isinstance(bar, Rectangle)]
+        centres = [bar.get_x() + bar.get_width() / 2 for bar in drawn]
         axes.set_xticks(centres, [re.sub(r",? ", r"\n", label, count=2) for label in bars])
         text = f"digits, FCNN; mean and single values of {len(seeds)} seeds"
         figure.suptitle(text, fontsize=style().small)

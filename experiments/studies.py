@@ -47,8 +47,8 @@ class Case:
 
     @property
     def key(self) -> str:
-        """Its settings in a fixed order, the same for cases that differ in seeds or rank only."""
-        return repr(sorted(self.settings.items()))
+        """Text that cases with equal settings have in common."""
+        return sealed.key(self.settings)
 
     @property
     def label(self) -> str:
@@ -87,10 +87,17 @@ class Case:
 
 @dataclass(frozen=True)
 class Study:
-    """All cases of one figure or table at one scale."""
+    """All cases of one figure or table at one scale.
+
+    Args:
+        name: name of its settings file.
+        cases: its cases.
+        parts: the studies that it joins, see ``joined``.
+    """
 
     name: str
     cases: tuple[Case, ...]
+    parts: tuple[Study, ...] = ()
 
     @classmethod
     def load(
@@ -134,7 +141,8 @@ class Study:
     def joined(cls, studies: Sequence[Study]) -> Study:
         """Several studies as one; of cases with the same settings, only the last remains."""
         by_settings = {case.key: case for study in studies for case in study.cases}
-        return cls("+".join(study.name for study in studies), tuple(by_settings.values()))
+        name = "+".join(study.name for study in studies)
+        return cls(name, tuple(by_settings.values()), tuple(studies))
 
     def planned(self) -> list[Planned]:
         """Every run, with its label and rank."""
@@ -153,6 +161,8 @@ class Study:
 
         Only configurations of cases that are not in its sealed table are resolved.
         """
+        if self.parts:
+            return Results.joined([one.results(store) for one in self.parts])
         table = sealed.table(store.rows, self.name)
         known: set[str] | None = None
         found: dict[int, list[StoredRun]] = {}

@@ -1,8 +1,9 @@
 """``python -m experiments.codesign NAME``: designs of network and training, checked by training.
 
-``criteria``, ``fixed``, ``methods`` and ``errors`` print and draw the numbers of
-``predictions.json``. ``predictions --make`` writes that file: it prices stored runs, fits curves
-and searches (with Optuna, extra ``search``). ``loop`` does so for redesigns, in ``loops.json``.
+``findings`` prints what the page says first; ``criteria``, ``fixed``, ``methods`` and ``errors``
+print and draw the numbers of ``predictions.json``. ``predictions --make`` writes that file: it
+prices stored runs, fits curves and searches (with Optuna, extra ``search``). ``loop`` does so for
+redesigns, in ``loops.json``.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from experiments.codesign import (
     crossed,
     designs,
     figures,
+    findings,
     grid,
     loop_tables,
     loops,
@@ -52,7 +54,12 @@ PAPER = Paper(
     EXPERIMENTS,
     rules.complete,
     texts={name: lambda make=make: make(stored.load()) for name, make in TEXTS.items()}
-    | {"loop": lambda: loop_tables.table(loops.load())},
+    | {
+        "findings": lambda: findings.findings(
+            stored.load(), evidence().study("designs"), loops.load()
+        ),
+        "loop": lambda: loop_tables.table(loops.load()),
+    },
     pictures={
         name: lambda out, name=name, draw=draw: draw(stored.load(), out / name)
         for name, draw in PICTURES.items()
@@ -118,6 +125,6 @@ def _loop(arguments: argparse.Namespace) -> None:
 
 if __name__ == "__main__":
     others = {"predictions": _predictions, "made": _made, "loop": _loop} | {
-        name: _show(name) for name in TEXTS
+        name: _show(name) for name in ("findings", *TEXTS)
     }
     sys.exit(PAPER.main(others=others))

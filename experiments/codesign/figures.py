@@ -10,11 +10,12 @@ from experiments.codesign.choices import (
     BEST_PILOT,
     DESIGN,
     FEDTUNE,
+    FIXED,
     FIXED_PAIR,
     JOULES,
     SECONDS,
     Sample,
-    chosen,
+    median,
     samples,
 )
 from experiments.codesign.curves import LUO
@@ -23,7 +24,16 @@ from experiments.codesign.searches import GUIDED, TPE
 from experiments.codesign.stored import Found
 from experiments.codesign.sweep import reached
 from experiments.codesign.tables import excess
-from wirelessfl.figures import draw_bars, line_look, new_figure, save_figure
+from wirelessfl.figure_marks import AtLeast
+from wirelessfl.figures import (
+    COLOURS,
+    NOT_REACHED,
+    draw_bars,
+    line_look,
+    mark,
+    new_figure,
+    save_figure,
+)
 from wirelessfl.results.names import DATA
 from wirelessfl.results.panels import grid, legend
 
@@ -57,6 +67,9 @@ def scatter(found: Found, path: Path) -> list[Path]:
             y = [getattr(d.realised, objective) for d in made]
             look = line_look(number) | {"linestyle": "none"}
             panel.plot(x, y, label=DATA[dataset], **look)
+            for predicted, real in zip(x, y, strict=True):
+                if math.isinf(real):
+                    mark(panel, predicted, NOT_REACHED, look["color"])
             ends += [one for one in (*x, *y) if math.isfinite(one)]
         line = [min(ends) / 1.3, max(ends) * 1.3]
         panel.fill_between(
@@ -83,30 +96,28 @@ def _about(every: Sequence[Sample]) -> str:
 
 
 def regrets(found: Found, path: Path) -> list[Path]:
-    """Seconds above the best of the sweep, by method: quartiles and all samples."""
+    """Seconds above the best of the sweep, by method: all samples and their median."""
     by_method = {m: v for m, v in excess(found).items() if m in SHORT}
     if not by_method:
         return []
     figure, (panel,) = new_figure(height=2.6)
-    most = max(v for values in by_method.values() for v in values if math.isfinite(v))
-    values = [[100 * min(one, 2 * most) for one in by_method[method]] for method in by_method]
-    panel.boxplot(
-        values,
-        orientation="horizontal",
-        whis=(0, 100),
-        widths=0.55,
-        medianprops={"color": "#D55E00", "linewidth": 1.5},
-    )
-    panel.set_yticklabels([SHORT[method] for method in by_method])
+    most = 100 * max(v for values in by_method.values() for v in values if math.isfinite(v))
+    for place, values in enumerate(by_method.values()):
+        percent = sorted(min(100 * one, 1.6 * most) for one in values)
+        y = [place - 0.3 + 0.6 * at / max(len(percent) - 1, 1) for at in range(len(percent))]
+        panel.plot(percent, y, ".", color=COLOURS[0], markersize=3, alpha=0.7)
+        panel.plot([median(percent)] * 2, [place - 0.4, place + 0.4], color="black", linewidth=1.5)
+    panel.axvspan(1.3 * most, 2 * most, color="0.9", linewidth=0, zorder=0)
+    panel.set_yticks(range(len(by_method)), [SHORT[method] for method in by_method])
     panel.invert_yaxis()
     panel.set_xscale("symlog", linthresh=10, linscale=1)
-    panel.set_xticks([0, 5, 10, 30, 100, 300])
+    panel.set_xticks([0, 5, 10, 30, 100])
     panel.xaxis.set_major_formatter("{x:g}")
-    panel.set_xlim(left=0)
-    panel.axvline(5, color="0.5", linewidth=0.8, linestyle=":")
+    panel.set_xlim(-0.5, 2 * most)
     panel.set_xlabel("seconds above the best pair of the sweep (%)")
     every = samples(found)
-    legend(figure, [panel], _about(every), f"{len(every)} samples", "whiskers: least and largest")
+    facts = f"{len(every)} samples", "line: median", "grey: target not reached"
+    legend(figure, [panel], _about(every), *facts)
     return save_figure(figure, path)
 
 
@@ -125,8 +136,8 @@ def seconds(found: Found, path: Path) -> list[Path]:
                 best = min(reached(one.design().sweep.seconds))
                 for name, value in {
                     "best fixed setting": min(one.fixed().values()),
-                    "H = 20, E = 5, design's uplink": _of(one, FIXED_PAIR),
-                    "design": one.design().realised.seconds,
+                    "H = 20, E = 5, design's uplink": _spent(one, FIXED),
+                    "design": _spent(one, one.design().place),
                     "best of the sweep": best,
                 }.items():
                     bars.setdefault(name, {}).setdefault(network, []).append(
@@ -140,5 +151,11 @@ def seconds(found: Found, path: Path) -> list[Path]:
     return save_figure(figure, path)
 
 
-def _of(sample: Sample, method: str) -> float:
-    return next(one.seconds[0] for one in chosen(sample) if one.method == method)
+def _spent(sample: Sample, place: int) -> float:
+    """Seconds of a pair over the design's uplink; a bound if its run ends before the target."""
+    sweep = sample.design().sweep
+    seconds = reached(sweep.seconds)[place]
+    if math.isfinite(seconds):
+        return seconds
+    length = sample.trained[sweep.algorithm].lengths[place] or 0
+    return AtLeast(length * reached(sweep.round_seconds)[place])

@@ -26,6 +26,7 @@ from experiments.codesign.curves import CURVE, LUO
 from experiments.codesign.searches import GUIDED, TPE
 from experiments.codesign.stored import Found
 from experiments.codesign.sweep import ALGORITHMS, CRITERIA, TARGETS, reached
+from experiments.decided.uplinks import shown
 from experiments.report import MISSING, markdown
 from wirelessfl.results.names import DATA, NAMES
 
@@ -45,32 +46,7 @@ def criteria(found: Found) -> str:
         ratios = [r for r in (against(one, method) for one in every) if not math.isnan(r)]
         rows.append(_row(f"baselines, {method}", ratios, "baselines"))
     head = ["criterion", "measure", "aim", "median", "quartiles", "samples", "holds"]
-    return f"{said(every)}\n\n{markdown(head, rows)}" if every else markdown(head, rows)
-
-
-def said(every: Sequence[Sample]) -> str:
-    """The findings, in sentences."""
-    seconds, joules = (100 * median(_errors(every, one)) for one in (SECONDS, JOULES))
-    regret = median([one.design().regret() for one in every])
-    less = median([saved(one) for one in every])
-    sets = ", ".join(DATA[name] for name in dict.fromkeys(one.dataset for one in every))
-    text = (
-        f"Over {len(every)} samples ({sets}), the predicted seconds of a design differ from the "
-        f"realised ones by {seconds:.2g} % in the median, and its joules by {joules:.2g} %. It "
-        f"takes {100 * regret:.2g} % longer than the best pair of the sweep, and {100 * less:.2g} "
-        "% less time than the best of the papers' fixed settings."
-    )
-    for method, title in (
-        (GUIDED, "Optuna's guided sampler"),
-        (LUO, "the bound of Luo et al."),
-        (FEDTUNE, "FedTune"),
-    ):
-        ratios = [r for r in (against(one, method) for one in every) if not math.isnan(r)]
-        if ratios:
-            ratio = median(ratios)
-            how = f"{abs(100 * (1 - ratio)):.2g} % {'less' if ratio < 1 else 'more'} time than"
-            text += f" It takes {'as long as' if ratio == 1 else how} what {title} chooses."
-    return text
+    return markdown(head, rows)
 
 
 def _errors(every: Iterable[Sample], objective: str) -> list[float]:
@@ -112,10 +88,10 @@ def _row(name: str, values: Sequence[float], criterion: str) -> list[str]:
     value = median(values)
     measure = stated["measure"].replace("|", "\\|")
     holds = "-" if math.isnan(value) else "yes" if test(value, stated[key]) else "no"
-    return [name, measure, aim, f"{value:.3g}", _quartiles(values), str(len(values)), holds]
+    return [name, measure, aim, f"{value:.3g}", quartiles(values), str(len(values)), holds]
 
 
-def _quartiles(values: Sequence[float]) -> str:
+def quartiles(values: Sequence[float]) -> str:
     """The first and third of their quartiles, of numbers that may be infinite."""
     if len(values) < 2:
         return "-"
@@ -161,7 +137,7 @@ def _designs(made: Sequence[Design]) -> str:
     parts = []
     for algorithm, uplink in shared:
         pairs = [d.pair for d in made if (d.sweep.algorithm, d.sweep.uplink) == (algorithm, uplink)]
-        parts.append(f"{NAMES[algorithm]}, {uplink}, {' '.join(map(str, pairs))}")
+        parts.append(f"{NAMES[algorithm]}, {shown(uplink)}, {' '.join(map(str, pairs))}")
     return "; ".join(parts)
 
 
@@ -231,7 +207,7 @@ def methods(found: Found) -> str:
                 str(every[method][0].trainings),
                 f"{median([one.cpu_seconds for one in every[method]]):.3g}",
                 _shown(median(percent)),
-                _quartiles(percent),
+                quartiles(percent),
                 _shown(max(percent)),
                 _shown(100 * median(moved.get(method, []))),
                 f"{median(ratios[method]):.3g}",
@@ -276,15 +252,15 @@ def errors(found: Found) -> str:
     parts.append(("rounds of another seed at the same pair", later(found.trained)))
     head = ["what differs", "median error (%)", "quartiles", "number"]
     rows = [
-        [name, f"{100 * median(v):.3g}", _quartiles([100 * x for x in v]), str(len(v))]
+        [name, f"{100 * median(v):.3g}", quartiles([100 * x for x in v]), str(len(v))]
         for name, v in parts
         if v
     ]
     found_at = f"{sum(piloted)} of {len(made)} designs have the pair of a pilot."
-    return f"{_why(found)} {found_at}\n\n{markdown(head, rows)}"
+    return f"{found_at}\n\n{markdown(head, rows)}"
 
 
-def _why(found: Found) -> str:
+def why(found: Found) -> str:
     """What limits predictions, in a sentence."""
     fit = median([e for name in ALGORITHMS for e in _curve_errors(found, name, at_pilots=False)])
     noise = median(later(found.trained))

@@ -43,6 +43,8 @@ def lasting(results: Results, out: Path) -> list[Path]:
         panel.set_ylabel("gain of Proposed (pp)")
         panel.set_title(f"over {SHOWN[over]}")
     same_limits(axes)
+    for panel in axes:
+        panel.set_ylim(-1, 100)
     cases = results.where()
     legend(figure, axes, data_name(cases), seeds_text(results, cases))
     return save(figure, results, out / "lasting")

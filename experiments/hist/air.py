@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from experiments.hist.figures import QUANTITIES, TARGET, draw_lines, facts
-from experiments.look import data_name, save, seeds_text
+from experiments.look import costs_of, data_name, save, seeds_text
 from experiments.stated import identity
 from experiments.studies import Case, Results
 from wirelessfl.config import Config
@@ -29,6 +29,8 @@ LOW_TARGET = 0.75
 GAIN_DB = 3
 """What the real part gains: it has half of the variance of the noise."""
 ALL, HALF = "AirComp, all of the noise", "AirComp, half of the noise (real part)"
+NEAR = 2.0
+"""Ratio of errors of beamformers up to which one text names them."""
 BUDGET = ("sim_seconds", "joules")
 
 
@@ -52,7 +54,7 @@ def noise(results: Results, out: Path) -> list[Path]:
         panel.set_title(f"step size {lr:g}")
     same_limits(axes)
     cases = results.where()
-    legend(figure, axes, data_name(cases), seeds_text(results, cases))
+    legend(figure, axes, data_name(cases), seeds_text(results, cases, "mean"))
     return save(figure, results, out / "noise")
 
 
@@ -76,9 +78,9 @@ def fig7c(results: Results, out: Path) -> list[Path]:
     for panel, quantity in zip(axes, BUDGET, strict=True):
         lines: dict[str, dict[float, list[float | None] | None]] = {}
         for case in results.study.cases:
-            costs = results.costs(case, quantity, TARGET) if results.of(case) else None
+            costs = costs_of(results, case, quantity, TARGET) if results.of(case) else None
             lines.setdefault(label(case), {})[case["clients"] // case["cells"]] = costs
-        axis = f"{QUANTITIES[quantity]} to {100 * TARGET:g} %"
+        axis = QUANTITIES[quantity]
         draw_lines(panel, lines, "clients per cell", axis, log=True)
     legend(figure, axes, *facts(results, results.where()))
     return save(figure, results, out / "fig7c")
@@ -89,34 +91,29 @@ def fig7d(results: Results, out: Path) -> list[Path]:
     figure, (panel,) = new_figure(height=2.5)
     panel.set_xscale("log")
     for place, convention in enumerate(results.values("convention")):
-        points = {}
+        points, names = {}, {}
         for case in results.where(convention=convention):
-            points[mean_error(results.rows(case))] = [*results.finals(case)]
-            _name(panel, case, results)
-        draw_points(panel, points, f"{convention} convention", place, line=False)
-    panel.margins(0.25, 0.12)
+            at = mean_error(results.rows(case))
+            points[at] = [*results.finals(case)]
+            near = next((one for one in names if one / NEAR < at < one * NEAR), at)
+            names.setdefault(near, []).append(BEAMFORMERS[case["beamformer"]])
+        draw_points(panel, points, f"HIST, {convention} convention", place, line=False)
+        for at, words in names.items():
+            ends = [min(points[one]) for one in points if at / NEAR < one < at * NEAR]
+            _name(panel, at, min(ends), ",\n".join(words))
+    panel.margins(0.25, 0.25)
     panel.set_xlabel("error per element of a received update")
     panel.set_ylabel("final accuracy (%)")
     cases = results.where()
-    facts = [data_name(cases), f"{cases[0]['snr_db']:g} dB", seeds_text(results, cases)]
+    facts = [data_name(cases), f"{cases[0]['snr_db']:g} dB", seeds_text(results, cases, "mean")]
     legend(figure, [panel], *facts)
     return save(figure, results, out / "fig7d")
 
 
-def _name(panel: Axes, case: Case, results: Results) -> None:
-    """Write the beamformer beside a point; the best two lie on each other."""
-    best = case["beamformer"] == "anneal"
-    text = BEAMFORMERS[case["beamformer"]] + " beamformer" * (case["beamformer"] == "random")
-    at = mean_error(results.rows(case)), max(results.finals(case))
-    panel.annotate(
-        text,
-        at,
-        (0, 5 if best else -5),
-        textcoords="offset points",
-        ha="center",
-        va="bottom" if best else "top",
-        fontsize=style().small,
-    )
+def _name(panel: Axes, x: float, y: float, text: str) -> None:
+    """Write a text below a point."""
+    look: dict[str, Any] = {"ha": "center", "va": "top", "fontsize": style().small}
+    panel.annotate(text, (x, y), (0, -6), textcoords="offset points", **look)
 
 
 def _level(panel: Axes, values: Sequence[float], text: str) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, TypeVar
 
 from experiments.evidence import Evidence, by_seed, cost_to, final
 from experiments.hist.figures import SPLITS, TARGET
-from experiments.hist.measures import costs, over_oma, sway, throughout
+from experiments.hist.measures import by_cap, costs, over_oma, sway, throughout
 from experiments.studies import Results
 from wirelessfl.results.archive import StoredRun
 from wirelessfl.results.intervals import (
@@ -159,7 +159,7 @@ def mask_rounds(
 
     With ``slowdown`` s, half of the cells have 1/s of the speed and bandwidth.
     """
-    uniform, optimized = _masks(evidence, slowdown, caps, throughout)
+    uniform, optimized = by_cap(evidence.study("cap"), slowdown, caps, throughout)
     return [
         difference(f"cap {cap:g}" if len(caps) > 1 else "", uniform, optimized[cap], least)
         for cap in caps
@@ -186,21 +186,8 @@ def uneven_mask_seconds(
     def seconds(run: StoredRun) -> Reached:
         return cost_to(run, TARGET, "sim_seconds")
 
-    uniform, optimized = _masks(evidence, slowdown, caps, seconds)
+    uniform, optimized = by_cap(evidence.study("cap"), slowdown, caps, seconds)
     return [ratio(f"cap {cap:g}", uniform, optimized[cap], least) for cap in caps]
-
-
-def _masks(
-    evidence: Evidence, slowdown: int, caps: Sequence[float], of: Callable[[StoredRun], T]
-) -> tuple[dict[int, T], dict[float, dict[int, T]]]:
-    """A value by seed with uniform masks, and with optimized ones by cap."""
-    results = evidence.study("cap")
-    uniform = by_seed(results, of, mask_sizes="uniform", slowdown=slowdown)
-    optimized = {
-        cap: by_seed(results, of, mask_sizes="optimized", slowdown=slowdown, size_cap=cap)
-        for cap in caps
-    }
-    return uniform, optimized
 
 
 def full_model_seconds(evidence: Evidence, *, cells: Sequence[int], least: float) -> list[Effect]:

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from experiments.look import data_name, save, seeds_text
+from experiments.look import SPREAD, costs_of, data_name, save, seeds_text
 from experiments.studies import Case, Results
 from wirelessfl.divergence import counted
+from wirelessfl.figure_style import looks
 from wirelessfl.figures import draw_curves, new_figure
 from wirelessfl.results.names import NAMES
 from wirelessfl.results.panels import Values, draw_points, grid, legend, room, same_limits
@@ -34,15 +35,16 @@ TARGET = 0.8
 CURVED = {"hfedavg": (4,), "hist": (2, 4, 6)}
 """Numbers of cells with a curve in Figure 3: the curves of HFedAvg coincide."""
 FLOOR = 0.6  # lowest accuracy shown
+DECADES = 300
+"""Ratio of the ends of a logarithmic axis up to which it has ticks at 2 and 5."""
 CELLS = "number of cells N"
 
 
 def fig3(results: Results, out: Path) -> list[Path]:
     """Accuracy against transmitted MiB per client, one panel per split, at the larger step size."""
-    shown = [case for case in largest_step(results) if case["cells"] in CURVED[case["algorithm"]]]
+    cases = largest_step(results)
+    shown = [case for case in cases if case["cells"] in CURVED[case["algorithm"]]] or cases
     splits = list(dict.fromkeys(case["split"] for case in shown))
-    if not splits:
-        return []
     figure, axes = grid(len(splits))
     styles = list(dict.fromkeys(case.label for case in shown))
     for panel, split in zip(axes, splits, strict=True):
@@ -59,7 +61,7 @@ def fig3(results: Results, out: Path) -> list[Path]:
         )
         panel.set_title(SPLITS[split])
     same_limits(axes)
-    legend(figure, axes, *facts(results, shown), _step(shown))
+    legend(figure, axes, *facts(results, shown, spread=SPREAD), _step(shown))
     return save(figure, results, out / "fig3")
 
 
@@ -74,6 +76,8 @@ def fig4(results: Results, out: Path) -> list[Path]:
             mine = [case for case in cases if case["split"] == split]
             draw_costs(panel, results, mine, quantity)
             panel.set_title(SPLITS[split])
+            if row + 1 < len(splits):
+                panel.set_xlabel("")
     for column in range(len(BUDGET)):
         same_limits(axes[column :: len(BUDGET)])
     legend(figure, axes, *facts(results, cases), _step(cases))
@@ -91,7 +95,8 @@ def labels(results: Results, out: Path) -> list[Path]:
     }
     draw_lines(axes[0], finals, CELLS, "final accuracy (%)")
     draw_costs(axes[1], results, cases, "uplink_mib", LOW_TARGET)
-    legend(figure, axes, data_name(cases), seeds_text(results, cases), _step(cases))
+    axes[1].set_ylabel(f"{QUANTITIES['uplink_mib']} to {100 * LOW_TARGET:g} %")
+    legend(figure, axes, data_name(cases), seeds_text(results, cases, "mean"), _step(cases))
     return save(figure, results, out / "labels")
 
 
@@ -118,10 +123,10 @@ def draw_costs(
 ) -> None:
     """Draw what each method needs to the target against the number of cells, on a log axis."""
     lines = {
-        name: {n: results.costs(case, quantity, target) for n, case in line.items()}
+        name: {n: costs_of(results, case, quantity, target) for n, case in line.items()}
         for name, line in by_cells(cases).items()
     }
-    draw_lines(panel, lines, CELLS, f"{QUANTITIES[quantity]} to {100 * target:g} %", log=True)
+    draw_lines(panel, lines, CELLS, QUANTITIES[quantity], log=True)
 
 
 def draw_lines(
@@ -138,20 +143,41 @@ def draw_lines(
     """
     if log:
         panel.set_yscale("log")
+    known = looks([*lines])
     for place, (name, points) in enumerate(lines.items()):
-        draw_points(panel, points, name, place)
+        draw_points(panel, points, name, place, look=known[name])
     panel.margins(x=0.12)
     if log:
         room(panel)
+        _plain_ticks(panel)
     panel.set_xticks(sorted({tick for points in lines.values() for tick in points}))
     panel.xaxis.set_major_formatter("{x:g}")
     panel.set_xlabel(x)
     panel.set_ylabel(y)
 
 
-def facts(results: Results, cases: Sequence[Case], target: float = TARGET) -> list[str]:
-    """Data set, target and seeds, for the line above the panels."""
-    return [data_name(cases), f"target {100 * target:g} %", seeds_text(results, cases)]
+def _plain_ticks(panel: Axes) -> None:
+    """Ticks at 1, 2 and 5 times powers of ten, unless a logarithmic axis has many decades."""
+    from matplotlib.ticker import LogLocator
+
+    low, high = panel.get_ylim()
+    if high < DECADES * low:
+        panel.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        panel.yaxis.set_major_formatter("{x:g}")
+
+
+def facts(
+    results: Results, cases: Sequence[Case], target: float = TARGET, spread: str = "mean"
+) -> list[str]:
+    """Data set, target and seeds, for the line above the panels.
+
+    Args:
+        results: the runs of the study.
+        cases: those that are drawn.
+        target: the target accuracy.
+        spread: what is shown of the seeds; single ones are explained by themselves.
+    """
+    return [data_name(cases), f"target {100 * target:g} %", seeds_text(results, cases, spread)]
 
 
 def floor(curves: dict[str, list[list[dict[str, Any]]]]) -> float | None:

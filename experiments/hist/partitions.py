@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from experiments.hist.figures import facts, floor
-from experiments.look import save
+from experiments.look import SPREAD, save
 from experiments.studies import Case, Results
 from wirelessfl.figures import COLOURS, draw_curves, new_figure, style
 from wirelessfl.results.panels import legend, same_limits
@@ -17,7 +17,11 @@ from wirelessfl.setup.planners import plan_without_data
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-SCHEMES = {"alternate": "every second hidden layer: 1/N", "all": "all hidden layers: 1/N²"}
+SHARES = {"alternate": "1/N", "all": "1/N²"}
+SCHEMES = {
+    "alternate": f"every second hidden layer: {SHARES['alternate']}",
+    "all": f"all hidden layers: {SHARES['all']}",
+}
 
 
 def fig8(results: Results, out: Path) -> list[Path]:
@@ -33,9 +37,7 @@ def fig8(results: Results, out: Path) -> list[Path]:
     curves = {
         "HFedAvg"
         if case["algorithm"] == "hfedavg"
-        else f"{'1/N' if case['partition'] == 'alternate' else '1/N²'}, N = {case['cells']}": (
-            results.rows(case)
-        )
+        else f"HIST, {SHARES[case['partition']]}, N = {case['cells']}": (results.rows(case))
         for case in results.where()
     }
     for panel, against in zip(axes[2:], ("round", "uplink_mib"), strict=True):
@@ -48,7 +50,7 @@ def fig8(results: Results, out: Path) -> list[Path]:
             legend=False,
         )
     same_limits(axes[2:])
-    legend(figure, axes[2:], *facts(results, results.where()))
+    legend(figure, axes[2:], *facts(results, results.where(), spread=SPREAD))
     return save(figure, results, out / "fig8")
 
 

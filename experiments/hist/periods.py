@@ -8,7 +8,7 @@ from pathlib import Path
 from experiments.hist.figures import QUANTITIES, SPLITS, TARGET, draw_lines, facts
 from experiments.hist.measures import throughout
 from experiments.hist.tables import costs_cells, costs_head
-from experiments.look import data_name, save, seeds_text
+from experiments.look import costs_of, data_name, save, seeds_text
 from experiments.report import accuracies, markdown, spread
 from experiments.studies import Case, Results
 from wirelessfl.divergence import counted
@@ -29,14 +29,14 @@ def fig5(results: Results, out: Path) -> list[Path]:
         least = min(case[fixed] for case in results.study.cases)
         for column, quantity in enumerate(COSTS):
             lines = {
-                SPLITS[split]: {
-                    case[varied]: results.costs(case, quantity, TARGET)
+                line_of(split): {
+                    case[varied]: costs_of(results, case, quantity, TARGET)
                     for case in results.where(split=split, **{fixed: least})
                 }
                 for split in results.values("split")
             }
             panel = axes[row * len(COSTS) + column]
-            axis = f"{QUANTITIES[quantity]} to {100 * TARGET:g} %"
+            axis = QUANTITIES[quantity]
             draw_lines(panel, lines, name, axis, log=True)
             panel.set_title(f"{fixed[0].upper() if fixed == 'edge_rounds' else 'H'} = {least}")
     for column in range(len(COSTS)):
@@ -52,16 +52,22 @@ def steps(results: Results, out: Path) -> list[Path]:
     for split in results.values("split"):
         pair = [results.where(split=split, local_steps=steps) for steps in (more, less)]
         if all(pair) and (rows := differences(results, pair[0][0], pair[1][0])):
-            curves[SPLITS[split]] = rows
+            curves[line_of(split)] = rows
     figure, (panel,) = new_figure(height=2.3)
     if curves:
         draw_curves(panel, curves, "round", legend=False, smooth=SMOOTH)
     panel.axhline(0, color="0.5", linewidth=0.8)
-    panel.set_ylabel(f"accuracy, H = {more} minus H = {less} (pp)")
+    panel.set_ylim(bottom=min(0.0, panel.get_ylim()[0]))
+    panel.set_ylabel(f"accuracy, H = {more}\nminus H = {less} (pp)")
     cases = results.where()
     averaged = f"moving average of {SMOOTH} evaluations"
     legend(figure, [panel], data_name(cases), seeds_text(results, cases), averaged)
     return save(figure, results, out / "steps")
+
+
+def line_of(split: str) -> str:
+    """The label of a line: all runs are HIST's."""
+    return f"HIST, {SPLITS[split]}"
 
 
 def differences(results: Results, first: Case, second: Case) -> list[list[Row]]:

@@ -9,7 +9,7 @@ from experiments.evidence import final
 from experiments.hist.figures import CELLS, QUANTITIES, TARGET, draw_lines, facts
 from experiments.hist.measures import throughout
 from experiments.hist.tables import costs_cells, costs_head
-from experiments.look import save
+from experiments.look import costs_of, save
 from experiments.report import markdown, spread
 from experiments.studies import Case, Results
 from wirelessfl.figures import new_figure
@@ -29,8 +29,8 @@ def fig6(results: Results, out: Path) -> list[Path]:
         lines: dict[str, dict[float, list[float | None] | None]] = {}
         for case in sorted(results.where(), key=lambda case: case["cells"]):
             line = lines.setdefault(label(case), {})
-            line[case["cells"]] = results.costs(case, quantity, TARGET)
-        axis = f"{QUANTITIES[quantity]} to {100 * TARGET:g} %"
+            line[case["cells"]] = costs_of(results, case, quantity, TARGET)
+        axis = QUANTITIES[quantity]
         draw_lines(panel, dict(sorted(lines.items())), CELLS, axis, log=True)
     legend(figure, axes, *facts(results, results.where()))
     return save(figure, results, out / "fig6")
@@ -43,16 +43,16 @@ def cap(results: Results, out: Path) -> list[Path]:
     about = "largest over equal size (cap)"
     for panel, quantity in zip(axes, COSTS, strict=False):
         lines = {
-            text: {at: results.costs(case, quantity, TARGET) for at, case in line.items()}
+            text: {at: costs_of(results, case, quantity, TARGET) for at, case in line.items()}
             for text, line in cases.items()
         }
-        draw_lines(panel, lines, about, f"{QUANTITIES[quantity]} to {100 * TARGET:g} %")
+        draw_lines(panel, lines, about, QUANTITIES[quantity])
         panel.set_ylim(bottom=0)
     lost = {
         text: {at: losses(results, case, line.get(EQUAL)) for at, case in line.items()}
         for text, line in cases.items()
     }
-    draw_lines(axes[-1], lost, about, "final accuracy, minus equal sizes (pp)")
+    draw_lines(axes[-1], lost, about, "final accuracy minus\nthat of equal sizes (pp)")
     axes[-1].axhline(0, color="0.5", linewidth=0.8)
     legend(figure, axes, *facts(results, results.where()))
     return save(figure, results, out / "cap")
@@ -62,7 +62,7 @@ def by_slowdown(results: Results) -> dict[str, dict[float, Case]]:
     """Cases by slowdown of half of the cells and by cap, in order."""
     found: dict[str, dict[float, Case]] = {}
     for case in sorted(results.where(), key=_cap):
-        found.setdefault(f"slowdown {case['slowdown']:g}", {})[_cap(case)] = case
+        found.setdefault(f"HIST, slowdown {case['slowdown']:g}", {})[_cap(case)] = case
     return dict(sorted(found.items()))
 
 

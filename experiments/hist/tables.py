@@ -10,7 +10,7 @@ from experiments.evidence import cost_to, final
 from experiments.hist.figures import BUDGET, QUANTITIES, SPLITS, TARGET, largest_step
 from experiments.report import accuracies, markdown, reached, spread
 from experiments.studies import Case, Results
-from wirelessfl.results.intervals import Reached, difference, ratio
+from wirelessfl.results.intervals import Effect, Reached, difference, ratio
 from wirelessfl.results.seeds import first_reaching
 
 # For both targets, the global rounds derived from the published MB by the formula of Section VI-B2
@@ -82,8 +82,8 @@ def traffic(*goals: float) -> Callable[[Results], str]:
 
 def savings(results: Results) -> str:
     """Figure 4: what both methods need to 80 %, and the ratio of their traffic with interval."""
-    head = ["split", "N", *(f"{QUANTITIES[one]}, HFedAvg / HIST" for one in BUDGET)]
-    head += ["ratio of MiB (95 % interval)", "final accuracy, HIST minus HFedAvg (pp)"]
+    head = ["split", "N", "MiB: HFedAvg / HIST", "seconds", "joules", "ratio of MiB"]
+    head += ["final accuracy, HIST - HFedAvg (pp)"]
     cases = largest_step(results)
     rows = []
     for split, n in dict.fromkeys((case["split"], case["cells"]) for case in cases):
@@ -109,11 +109,16 @@ def savings(results: Results) -> str:
                 SPLITS[split],
                 str(n),
                 *(" / ".join(one.partition(" (")[0] for one in both) for both in costs),
-                str(ratio("", *sent, 1.0)),
-                str(difference("", *ends, 0.0)),
+                _interval(ratio("", *sent, 1.0)),
+                _interval(difference("", *ends, 0.0)),
             ]
         )
     return markdown(head, sorted(rows, key=lambda row: ([*SPLITS.values()].index(row[0]), row[1])))
+
+
+def _interval(effect: Effect) -> str:
+    """A value and its interval, without the number of seeds."""
+    return str(effect).rpartition(", ")[0] + ")"
 
 
 def _reached(results: Results, case: Case, quantity: str) -> dict[int, Reached]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,7 @@ from experiments.ra_fed.methods import (
     share,
 )
 from experiments.studies import Case, Results
-from wirelessfl.figures import colour_of, draw_bars, new_figure, style
+from wirelessfl.figures import colour_of, draw_bars, looks, new_figure, style
 from wirelessfl.results.names import NAMES
 from wirelessfl.results.panels import draw_points, legend, same_limits
 
@@ -160,6 +161,8 @@ def full(results: Results, out: Path) -> list[Path]:
         found = results.where(alpha=alpha, clients_per_round=everyone)
         widths = sorted({c["capacities"] for c in found if c["capacities"]}, reverse=True)
         lines = [(m, w) for m in (*OURS, "heterofl", "fedavg-small") for w in widths if len(w) == 1]
+        names = {one: f"{NAMES[one[0]]}, width {_width(one[1])}" for one in lines}
+        by_name = looks(list(names.values()))
         for place, (method, width) in enumerate(lines):
             cases = [c for c in found if (c["algorithm"], c["capacities"]) == (method, width)]
             beside = [one for one in lines if (one[0] in OURS) == (method in OURS)]
@@ -168,8 +171,9 @@ def full(results: Results, out: Path) -> list[Path]:
                 float(PLACES.index(c["masks"] or PLACES[-1])): [*results.finals(c)] for c in cases
             }
             if points:
-                name = f"{NAMES[method]}, {share(cases[0])}"
-                draw_points(panel, points, name, place, shift=shift, line=False)
+                name = names[method, width]
+                look = by_name[name]
+                draw_points(panel, points, name, place, line=False, shift=shift, look=look)
         for case in (case for case in found if case["algorithm"] == REFERENCE):
             mean = statistics.mean(results.finals(case))
             label = f"{NAMES[REFERENCE]}, full model"
@@ -184,6 +188,10 @@ def full(results: Results, out: Path) -> list[Path]:
     legend(figure, axes, data_name(cases), f"{everyone} of {everyone} clients per round",
            seeds_text(results, cases))  # fmt: skip
     return save(figure, results, out / "full")
+
+
+def _width(capacities: tuple[float, ...]) -> str:
+    return str(Fraction(capacities[0]).limit_denominator(16))
 
 
 def radio(results: Results, out: Path) -> list[Path]:

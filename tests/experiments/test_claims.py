@@ -23,7 +23,6 @@ from experiments.claims import (
     claims_of,
 )
 from experiments.claims_page import details, page, shown_in, totals
-from experiments.fadamgc import claims as of_fadamgc
 from experiments.fadamgc import seconds
 from experiments.pages import evidence_of, files
 from experiments.papers import papers
@@ -43,8 +42,7 @@ def modelled_once():
     """The modelled times, which several claims compare, are computed once."""
     once = cache(seconds.round_seconds)
     with pytest.MonkeyPatch.context() as patch:
-        for place in (seconds, of_fadamgc):
-            patch.setattr(place, "round_seconds", once)
+        patch.setattr(seconds, "round_seconds", once)
         yield
 
 

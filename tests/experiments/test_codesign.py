@@ -8,7 +8,18 @@ import numpy as np
 import pytest
 
 import wirelessfl
-from experiments.codesign import choices, curves, designs, figures, grid, searches, stored, tables
+from experiments.codesign import (
+    choices,
+    curves,
+    designs,
+    figures,
+    findings,
+    grid,
+    loops,
+    searches,
+    stored,
+    tables,
+)
 from experiments.codesign.__main__ import PAPER, evidence
 from experiments.codesign.choices import SWEEP, samples
 from experiments.codesign.networks import DRAWS, NETWORKS, UPLINKS, over, realised
@@ -20,6 +31,7 @@ from wirelessfl.codesign.pilots.pilot import COUNT, STEPS
 from wirelessfl.codesign.pilots.plan import LARGEST
 from wirelessfl.codesign.pilots.points import Choices, chosen_points, ramp
 from wirelessfl.config import Config
+from wirelessfl.figure_marks import AtLeast, marks_of
 from wirelessfl.results.archive import StoredRun
 
 
@@ -376,16 +388,37 @@ def test_the_figures_show_all_samples(found, figures_drawn, tmp_path):
         "designs for least joules",
     ]
     for panel, objective in zip(panels, ("seconds", "joules"), strict=True):
-        shown = [at for line in panel.get_lines()[:-1] for at in line.get_xydata().tolist()]
+        shown = {tuple(at) for line in panel.get_lines() for at in line.get_xydata().tolist()}
         made = [one.design(objective) for one in every]
-        wanted = [[getattr(d.predicted, objective), getattr(d.realised, objective)] for d in made]
-        assert shown == wanted
+        wanted = {(getattr(d.predicted, objective), getattr(d.realised, objective)) for d in made}
+        assert {one for one in wanted if math.isfinite(one[1])} <= shown
+        missed = [line.get_xdata()[0] for line in marks_of(panel)]
+        assert sorted(missed) == sorted(x for x, y in wanted if math.isinf(y))
     figures.regrets(found, tmp_path / "regrets.png")
     labels = [text.get_text() for text in figures_drawn["regrets"].axes[0].get_yticklabels()]
     assert labels == [figures.SHORT[one] for one in tables.excess(found) if one in figures.SHORT]
     figures.seconds(found, tmp_path / "seconds.png")
     assert len(titles(figures_drawn["seconds"])) == len({one.dataset for one in every})
     assert figures.scatter(stored.load(tmp_path / "none.json"), tmp_path / "none.png") == []
+
+
+def test_findings_say_where_predictions_and_methods_fail(found, rows):
+    """Runs that miss the target are counted, and a method that is better has a ratio above 1."""
+    text = findings.findings(found, rows.study("designs"), loops.load())
+    lost = sum(math.isinf(one.design().realised.seconds) for one in samples(found))
+    assert f"{lost} designs, of MNIST, have no realised cost" in text
+    ratios = [tables.against(one, searches.GUIDED) for one in samples(found)]
+    assert f"and {statistics.median(ratios):.2f} (quartiles" in text
+    assert "27 of 27 runs reach the target" in text
+
+
+def test_a_run_that_ends_before_the_target_has_a_bound(found):
+    """The seconds of its rounds, not a missing value."""
+    for sample in samples(found):
+        seconds = figures._spent(sample, sample.design().place)
+        missed = math.isinf(sample.design().realised.seconds)
+        assert isinstance(seconds, AtLeast) == missed
+        assert missed or seconds == sample.design().realised.seconds
 
 
 def test_the_grid_has_a_row_per_number_of_steps(rows):

@@ -16,6 +16,12 @@ from wirelessfl.errors import ConfigError
 from wirelessfl.results.archive import StoredRun
 from wirelessfl.runs.about import NUMERICS
 
+WORDS = 2000
+"""Most words of a results page."""
+LONG = {"claims.md"}
+"""Pages without this limit."""
+LONG |= {"codesign.md", "decided.md", "dynamic-clients.md", "fadamgc.md", "fedast.md", "ra-fed.md"}
+
 
 @pytest.mark.parametrize("name", papers())
 def test_pages_have_every_experiment_with_runs(name):
@@ -38,6 +44,14 @@ def test_pages_have_every_experiment_with_runs(name):
             assert (experiment.study, experiment.table) in shown, one
         else:
             assert found[one], f"{one} has no text for readers who do not see its figure"
+
+
+@pytest.mark.parametrize("page", sorted({page.name for page in RESULTS.glob("*.md")} - LONG))
+def test_results_pages_are_short(page):
+    """Words as a reader counts them: with tables and captions, without comments."""
+    text = (RESULTS / page).read_text(encoding="utf-8")
+    words = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL).split()
+    assert len(words) <= WORDS
 
 
 def test_figures_are_shown_and_exist():
