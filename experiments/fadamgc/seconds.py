@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import torch
 from torch import nn
 
@@ -26,6 +28,7 @@ LANGUAGE = ("20newsgroups", "qnli", "qqp", "sst2")
 CLASSES = {"20newsgroups": 20, "qnli": 2, "qqp": 2, "sst2": 2}
 
 
+@cache
 def round_seconds(
     method: str, parameters: int, tracking: int, step_seconds: float, steps: int, wait: str = "mean"
 ) -> float:

@@ -126,7 +126,14 @@ def test_a_figure_block_links_its_table(one, tmp_path):
     rest = "<!-- other tables -->\nold\n<!-- end of other tables -->\n"
     (tmp_path / "fadamgc.md").write_text(text)
     put(0, study.cases[0].seeds[0])
-    found = evidence()
+    found, calls = evidence(), []
+    experiment = found.paper.experiments["fig3"]
+
+    def counted(results):
+        calls.append(results)
+        return experiment.table(results)
+
+    found.paper.experiments["fig3"] = experiment._replace(table=counted)
     pages.draw(found)
     page = filled(text + rest, found)
     planned = sum(len(case.seeds) for case in study.cases)
@@ -136,6 +143,7 @@ def test_a_figure_block_links_its_table(one, tmp_path):
     assert f"- `fig3`: {runs}" in filled(rest, found)
     (table,) = blocks.tables_of(found, "fig3").values()
     assert len(table.splitlines()) == 2
+    assert len(calls) == 1, "a table is computed once, wherever it is shown and linked"
 
 
 def test_tables_as_csv():
