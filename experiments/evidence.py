@@ -25,11 +25,7 @@ class Evidence:
         store: where its runs are.
         scale: scale of its studies.
         read: the studies that have been read, by name.
-<<<<<<< HEAD
         tables: texts of the tables that have been made, by experiment.
-=======
-        tables: the tables that have been computed, by name of their experiment.
->>>>>>> 133478a9deb54a710db2f68c49d9742bcebaad94
     """
 
     paper: Paper
@@ -47,7 +43,6 @@ class Evidence:
         return self.read[name]
 
     def table(self, name: str) -> str:
-<<<<<<< HEAD
         """The table of an experiment or text; empty without runs."""
         if name not in self.tables and name in self.paper.texts:
             self.tables[name] = self.paper.texts[name]()
@@ -55,16 +50,6 @@ class Evidence:
             experiment = self.paper.experiments[name]
             results = self.study(experiment.study)
             self.tables[name] = experiment.table(results) if results.where() else ""
-=======
-        """The table of an experiment, or of one without runs; computed once."""
-        if name not in self.tables:
-            if name in self.paper.texts:
-                self.tables[name] = self.paper.texts[name]()
-            else:
-                experiment = self.paper.experiments[name]
-                results = self.study(experiment.study)
-                self.tables[name] = experiment.table(results) if results.where() else ""
->>>>>>> 133478a9deb54a710db2f68c49d9742bcebaad94
         return self.tables[name]
 
 
