@@ -178,7 +178,7 @@ class Study:
         return Results(self, found)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # hashable, so that what is computed from it can be kept
 class Results:
     """The finished runs of a study, by case."""
 

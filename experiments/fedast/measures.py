@@ -85,6 +85,16 @@ def gain(base: Sequence[float | None], seconds: Sequence[float | None]) -> float
     return None if slow is None or fast is None or slow == 0 else (slow - fast) / slow
 
 
+def fastest(results: Results, cases: Sequence[Case]) -> Case:
+    """The case with the shortest mean time to all targets; the first case if none reaches them."""
+
+    def seconds(case: Case) -> float:
+        end = mean(to_end(results, case))
+        return float("inf") if end is None else end
+
+    return min(cases, key=seconds)
+
+
 def final(
     results: Results, case: Case, quantity: str = "accuracy", of: Sequence[str] | None = None
 ) -> list[float]:

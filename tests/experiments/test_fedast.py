@@ -63,6 +63,12 @@ def test_curves_show_the_rows_of_tasks_that_are_not_left_out(found, tmp_path, re
         assert y == pytest.approx([100 * r["accuracy"] for r in run.rows_of("fashion-mnist")])
 
 
+def test_a_mean_over_seeds_that_miss_the_target_is_a_bound():
+    assert tables.shown([10.0, 20.0, None]) == "at least 17 (2 of 3 seeds)"
+    assert tables.shown([10.0, 20.0]) == "15 (10 to 20)"
+    assert tables.as_ratio(50.0) == "2.00"
+
+
 def test_ratios_of_identical_tasks_stand_above_their_bars(found, figures):
     """The time of Sync-ST divided by that of FedAST; no interval with one seed."""
     results = found["fig5"]
