@@ -122,7 +122,9 @@ def page(by_paper: Mapping[str, Sequence[Assessed]], tables: Iterable[str] = ())
     sections = [
         f"## {TITLES[name]}\n\n{table(own, known)}{reasons(own)}" for name, own in by_paper.items()
     ]
-    parts = [INTRODUCTION.format(count=len(every)), totals(every), by_paper_totals(by_paper)]
+    numbers = {re.sub(r"\D", "", one.claim.id) for one in every}
+    introduction = INTRODUCTION.format(claims=len(numbers), count=len(every))
+    parts = [introduction, totals(every), by_paper_totals(by_paper)]
     parts += [METHOD.format(hidden=HIDDEN), *sections, CHANGES + changes(by_paper)]
     return "\n".join(parts)
 
@@ -223,11 +225,11 @@ def marked(file: Path, text: str) -> str:
 
 INTRODUCTION = """# Published claims
 
-What five papers say, and what the runs in this repository say: {count} comparisons, each with an
-outcome and with how near its runs are to the paper's. `python -m experiments claims` computes
-this page from the rows of finished runs in `experiments/*/rows`; only *not testable here* is
-entered by hand, with its reason. [claims.json](claims.json) has the criterion, settings, command
-and all intervals of each. Values of a claim are cited by its number, as in 1a.
+What five papers say, and what the runs in this repository say: {claims} claims, split into {count}
+comparisons, each with an outcome and with how near its runs are to the paper's. `python -m
+experiments claims` computes this page from the rows of finished runs in `experiments/*/rows`; only
+*not testable here* is entered by hand, with its reason. [claims.json](claims.json) has the
+criterion, settings, command and all intervals of each.
 """
 
 METHOD = """Each claim is tested by effects: differences or ratios of runs with equal seeds,
