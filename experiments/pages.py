@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 
 from experiments import blocks, claims_page
-from experiments.blocks import BLOCK, DOCS, filled, pictures, tables_of
+from experiments.blocks import BLOCK, DOCS, OTHER, filled, pictures, tables_of
 from experiments.claims import RESULTS, TITLES, assess
 from experiments.evidence import Evidence
 from experiments.papers import papers
@@ -33,8 +33,11 @@ def files(evidence: dict[str, Evidence]) -> dict[Path, str]:
             figures = "../figures" if page.parent == RESULTS else "figures"
             found[page] = filled(page.read_text(encoding="utf-8"), one, figures=figures)
         texts = [found[page] for page in pages_of(one)]
+        every = (one.paper.experiments | one.paper.texts).keys()
         tabled = {m[2] for text in texts for m in BLOCK.finditer(text) if m[1] == "rows"}
-        for experiment in (one.paper.experiments | one.paper.texts).keys() - tabled:
+        for text in filter(OTHER.search, texts):  # it links what it does not show itself
+            tabled -= every - {m[2] for m in BLOCK.finditer(text)}
+        for experiment in every - tabled:
             found |= tables_of(one, experiment)
     tables = [file.name for file in found if file.suffix == ".csv"]
     return claims_page.with_all_values(found | claims_page.files(claimed, tables), claimed)

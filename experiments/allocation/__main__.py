@@ -18,8 +18,8 @@ from experiments.report import markdown
 from wirelessfl.cli.parser import Parser
 from wirelessfl.data import load_dataset
 from wirelessfl.errors import ConfigError
-from wirelessfl.figures import line_look, new_figure, save_figure, use_style
-from wirelessfl.results.panels import legend
+from wirelessfl.figures import line_look, new_figure, save_figure, style, use_style
+from wirelessfl.results.panels import same_limits
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -30,7 +30,9 @@ PICTURE = DOCS / "figures" / "allocation.png"
 GAPS = "<!-- gaps -->\n", "<!-- end of gaps -->"
 BLOCKS = "<!-- resource blocks -->\n", "<!-- end of resource blocks -->"
 LEAST = 1e-3
-"""Smallest gap on the logarithmic part of an axis, in percent; below, the axis is linear to 0."""
+"""Smallest gap that the table shows, in percent."""
+LINEAR = 0.1
+"""Gaps below this are on a linear part of the axis, which is the same in all panels."""
 TITLES = {
     "least seconds": "round time",
     "least seconds of a quarter": "round time with a quarter of the clients",
@@ -45,7 +47,7 @@ def table(found: Sequence[Gap]) -> str:
     """One row per quantity and baseline, with the gaps in each network."""
     rows = []
     for quantity, baseline in dict.fromkeys((gap.quantity, gap.baseline) for gap in found):
-        row = [TITLES[quantity], baseline]
+        row = [TITLES[quantity], named(baseline)]
         for network in NETWORKS:
             (gap,) = (
                 one
@@ -54,7 +56,20 @@ def table(found: Sequence[Gap]) -> str:
             )
             row.append(f"{shown(gap.median)} ({shown(gap.low)} to {shown(gap.high)})")
         rows.append(row)
-    return markdown(["minimised", "rule", *NETWORKS], rows)
+    return markdown(["minimised", "heuristic", *NETWORKS], rows)
+
+
+def named(baseline: str) -> str:
+    """The name of a baseline in the table and the figure; the stored gaps keep theirs.
+
+    >>> named("best channels, best bands"), named("one by one")
+    ('best channels, optimal bandwidth', 'sequential uplink')
+    """
+    words = {"bands": "bandwidth", "equal slots": "equal time slots"}
+    words |= {f"best {one}": f"optimal {one}" for one in ("sizes", "bandwidth", "power")}
+    for before, after in ({"one by one": "sequential uplink"} | words).items():
+        baseline = baseline.replace(before, after)
+    return baseline
 
 
 def shown(percent: float) -> str:
@@ -67,15 +82,23 @@ def shown(percent: float) -> str:
 def draw(found: Sequence[Gap], path: Path) -> list[Path]:
     """One panel per quantity: the median gap of each baseline, and 90 % of the cells."""
     quantities = list(dict.fromkeys(gap.quantity for gap in found))
-    figure, axes = new_figure(2, 2.6, rows=-(-len(quantities) // 2))
-    for panel in axes[len(quantities) :]:
-        panel.remove()
+    figure, axes = new_figure(2, 2.4, rows=-(-len(quantities) // 2))
     for panel, quantity in zip(axes, quantities, strict=False):
         _panel(panel, [gap for gap in found if gap.quantity == quantity])
         panel.set_title(TITLES[quantity])
-    for panel in axes[::2]:
+    for panel in axes[: len(quantities) : 2]:
         panel.set_ylabel("excess over the minimum (%)")
-    legend(figure, axes[: len(quantities)], "median, and 5th to 95th percentile of the cells")
+    same_limits(axes[: len(quantities)])
+    for panel in axes[len(quantities) :]:
+        panel.axis("off")
+    axes[-1].legend(
+        *axes[0].get_legend_handles_labels(),
+        loc="center",
+        frameon=False,
+        fontsize=style().text,
+        title="median, and 5th to 95th\npercentile of the cells",
+        title_fontsize=style().text,
+    )
     return save_figure(figure, path)
 
 
@@ -83,19 +106,19 @@ def _panel(panel: Axes, gaps: Sequence[Gap]) -> None:
     baselines = list(dict.fromkeys(gap.baseline for gap in gaps))
     for i, network in enumerate(NETWORKS):
         mine = [gap for gap in gaps if gap.network == network]
-        places = [baselines.index(gap.baseline) + 0.2 * (i - 1) for gap in mine]
+        places = [baselines.index(gap.baseline) + 0.13 * (i - 1) for gap in mine]
         middle = [gap.median for gap in mine]
         below = [gap.median - gap.low for gap in mine]
         above = [gap.high - gap.median for gap in mine]
         look = line_look(i) | {"linestyle": "none"}
         panel.errorbar(places, middle, [below, above], label=network, capsize=2, **look)
-    if min(gap.low for gap in gaps) < LEAST:
-        panel.set_yscale("symlog", linthresh=LEAST, linscale=0.6)
-        panel.set_ylim(bottom=-LEAST / 2)
-    else:
-        panel.set_yscale("log")
-    panel.set_xticks(range(len(baselines)), [name.replace(", ", ",\n") for name in baselines])
-    panel.tick_params(axis="x", labelrotation=30)
+    panel.set_yscale("symlog", linthresh=LINEAR, linscale=0.6)
+    ticks = [
+        named(one).replace(", ", ",\n").replace(" bandwidth", "\nbandwidth") for one in baselines
+    ]
+    panel.set_xticks(range(len(baselines)), ticks)
+    panel.set_xlim(-0.5, len(baselines) - 0.5)
+    panel.tick_params(axis="x", labelsize=style().small)
 
 
 def page(found: Sequence[Gap], blocks: list[Blocks], text: str) -> str:

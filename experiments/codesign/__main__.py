@@ -27,6 +27,7 @@ from experiments.codesign import (
     stored,
     tables,
 )
+from experiments.decided import oma
 from experiments.evidence import Evidence
 from experiments.paper import Experiment, Paper
 
@@ -35,7 +36,7 @@ EXPERIMENTS = {
     "masks": Experiment("masks", grid.table),
     "designs": Experiment("designs", designs.table),
     "crossed": Experiment("crossed", crossed.table, crossed.draw),
-    "choices": Experiment("crossed", choosing.table),
+    "choices": Experiment("crossed", choosing.table, short=choosing.short),
 }
 TEXTS = {
     "criteria": tables.criteria,
@@ -59,6 +60,7 @@ PAPER = Paper(
             stored.load(), evidence().study("designs"), loops.load()
         ),
         "loop": lambda: loop_tables.table(loops.load()),
+        "cells": lambda: choosing.cells(oma.evidence().study("cells")),
     },
     pictures={
         name: lambda out, name=name, draw=draw: draw(stored.load(), out / name)
@@ -125,6 +127,6 @@ def _loop(arguments: argparse.Namespace) -> None:
 
 if __name__ == "__main__":
     others = {"predictions": _predictions, "made": _made, "loop": _loop} | {
-        name: _show(name) for name in ("findings", *TEXTS)
+        name: _show(name) for name in ("findings", "cells", *TEXTS)
     }
     sys.exit(PAPER.main(others=others))

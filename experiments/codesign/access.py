@@ -16,9 +16,9 @@ ACCESSES: Mapping[str, Mapping[str, Any]] = {
 }
 """Settings of each access, by flag name."""
 NAMES: Mapping[str, str] = {
-    "tdma": "TDMA, equal slots",
-    "equal": "OFDMA, equal bands",
-    "optimal": "OFDMA, optimal bands",
+    "tdma": "TDMA, equal time slots",
+    "equal": "OFDMA, equal bandwidth",
+    "optimal": "OFDMA, optimal bandwidth",
     "physical": "AirComp, physical",
     "mmse": "AirComp, mmse",
 }

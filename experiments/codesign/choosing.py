@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import statistics
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -16,9 +17,13 @@ from experiments.codesign.crossed import (
     Line,
     lines,
 )
+from experiments.hist.cells import network_label
 from experiments.report import LISTED, markdown
 from experiments.studies import Results
-from wirelessfl.results.intervals import Reached, difference, ratio
+from wirelessfl.results import names
+from wirelessfl.results.archive import StoredRun
+from wirelessfl.results.intervals import Effect, Reached, difference, ratio
+from wirelessfl.results.seeds import final_accuracy
 
 HIST, OPTIMIZED, HFEDAVG, FEDAVG = "HIST", "HIST, optimized masks", "HFedAvg", "FedAvg"
 AIR = ("physical", "mmse")
@@ -50,13 +55,13 @@ PHASES = "Clients can be synchronised in phase"
 CHOICES = (
     Choice(
         SENDING,
-        "optimal bands instead of equal slots",
+        "optimal bandwidth instead of equal time slots (HIST)",
         (ROUNDS, HIST, "tdma"),
         (ROUNDS, HIST, "optimal"),
     ),
     Choice(
         SENDING,
-        "optimal instead of equal bands",
+        "optimal instead of equal bandwidth (HIST)",
         (ROUNDS, HIST, "equal"),
         (ROUNDS, HIST, "optimal"),
     ),
@@ -74,13 +79,13 @@ CHOICES = (
     ),
     Choice(
         WAITING,
-        "masks that fit the cells instead of uniform ones, equal slots",
+        "latency-optimised instead of uniform sizes (HIST), equal time slots",
         (ROUNDS, HIST, "tdma"),
         (ROUNDS, OPTIMIZED, "tdma"),
     ),
     Choice(
         WAITING,
-        "masks that fit the cells instead of uniform ones, optimal bands",
+        "latency-optimised instead of uniform sizes (HIST), optimal bandwidth",
         (ROUNDS, HIST, "optimal"),
         (ROUNDS, OPTIMIZED, "optimal"),
     ),
@@ -104,47 +109,97 @@ CHOICES = (
     ),
     Choice(
         PHASES,
-        "sums over the air instead of optimal bands (HIST)",
+        "AirComp instead of optimal bandwidth (HIST)",
         (ROUNDS, HIST, "optimal"),
         (ROUNDS, HIST, "physical"),
     ),
     Choice(
         PHASES,
-        "sums over the air instead of optimal bands (HFedAvg)",
+        "AirComp instead of optimal bandwidth (HFedAvg)",
         (ROUNDS, HFEDAVG, "optimal"),
         (ROUNDS, HFEDAVG, "physical"),
     ),
     Choice(
         PHASES,
-        "least error (mmse) instead of full weights (physical)",
+        "minimum MSE (`mmse`) instead of full weights (`physical`) (HIST)",
         (ROUNDS, HIST, "physical"),
         (ROUNDS, HIST, "mmse"),
     ),
     Choice(
-        "All of these, without sums over the air",
-        "HIST with masks that fit and optimal bands instead of HFedAvg with equal slots",
+        "All of these, without AirComp",
+        "HIST with optimised sizes and bandwidth instead of HFedAvg with equal time slots",
         (ROUNDS, HFEDAVG, "tdma"),
         (ROUNDS, OPTIMIZED, "optimal"),
     ),
 )
 
 
-def table(results: Results) -> str:
-    """Findings, and a row per choice: costs of the alternative over those of the choice."""
-    found = {line.key: line for line in lines(results)}
-    head = ["when", "choice"]
-    head += [f"{unit} to {100 * TARGET:g} %, times less" for unit in COSTS.values()]
-    head += ["final accuracy (points)", "command"]
-    rows = []
+class Effects(NamedTuple):
+    """What a choice buys.
+
+    Args:
+        choice: the choice.
+        costs: costs of the alternative over those of the choice, in the order of ``COSTS``.
+        points: gain of final accuracy, in percentage points.
+        command: the command of the choice.
+    """
+
+    choice: Choice
+    costs: tuple[Effect, ...]
+    points: Effect
+    command: str
+
+
+def effects(found: Sequence[Line]) -> list[Effects]:
+    """All choices with runs of both sides."""
+    by_key = {line.key: line for line in found}
+    made = []
     for one in CHOICES:
-        before, after = found.get(one.before), found.get(one.after)
-        if before is None or after is None:
-            continue
-        ratios = (str(ratio("", costs(before, field), costs(after, field), 1.0)) for field in COSTS)
-        points = difference("", after.finals, before.finals, 0.0)
-        rows.append([one.question, one.choice, *ratios, str(points), f"`{command(after)}`"])
-    said = "\n\n".join(findings(list(found.values())))
-    return f"{said}\n\n{markdown(head, rows)}" if rows else said + "\n"
+        before, after = by_key.get(one.before), by_key.get(one.after)
+        if before is not None and after is not None:
+            ratios = (ratio("", costs(before, f), costs(after, f), 1.0) for f in COSTS)
+            points = difference("", after.finals, before.finals, 0.0)
+            made.append(Effects(one, tuple(ratios), points, command(after)))
+    return made
+
+
+def table(results: Results) -> str:
+    """A row per choice: costs of the alternative over those of the choice, and its command."""
+    rows = []
+    for one in effects(lines(results)):
+        told = one.choice.question, one.choice.choice, *map(str, one.costs)
+        rows.append([*told, str(one.points), f"`{one.command}`"])
+    return markdown(["when", *_head(), "command"], rows)
+
+
+def short(results: Results) -> str:
+    """Findings, and the table without questions, commands and numbers of seeds."""
+    found = lines(results)
+    made = effects(found)
+    rows = [[one.choice.choice, *map(_plain, (*one.costs, one.points))] for one in made]
+    said = "\n\n".join([*findings(found), *_certain(made)])
+    return f"{said}\n\n{markdown(_head(), rows)}" if rows else said + "\n"
+
+
+def _head() -> list[str]:
+    costs = [f"{unit} to {100 * TARGET:g} %, times less" for unit in COSTS.values()]
+    return ["choice", *costs, "final accuracy (pp)"]
+
+
+def _plain(effect: Effect) -> str:
+    """Without the number of seeds, which the line below the table has."""
+    return re.sub(r",? ?\d+ seeds?\)", ")", str(effect)).replace(" ()", "")
+
+
+def _certain(made: Sequence[Effects]) -> Iterator[str]:
+    """Which choices save time beyond the interval over the seeds."""
+    sure = [one.choice.choice for one in made if one.costs[0].interval[0] > 0]
+    if made:
+        named = "; ".join(sure) or "none"
+        yield (
+            f"Beyond the 95 % interval, {len(sure)} of {len(made)} choices save time: {named}. For "
+            "the others, the interval over these seeds includes no gain."
+        )
 
 
 def costs(line: Line, field: str) -> dict[int, Reached]:
@@ -167,11 +222,10 @@ def findings(found: Sequence[Line]) -> Iterator[str]:
         yield f"No combination reaches {100 * TARGET:g} % with all of {seeds}."
         return
     yield (
-        f"{len(whole)} of {len(every)} combinations with {seeds} reach {100 * TARGET:g} % with all "
-        f"of them. The soonest is {_best(whole, 'sim_seconds')}. Without sums over the air it is "
-        f"{_best([one for one in whole if one.access not in AIR], 'sim_seconds')}. The one with "
-        f"the fewest joules is {_best(whole, 'joules')}; with the fewest MiB, "
-        f"{_best(whole, 'uplink_mib')}."
+        f"{len(whole)} of {len(every)} combinations reach {100 * TARGET:g} % with all of {seeds}. "
+        f"The soonest is {_best(whole, 'sim_seconds')}. Without AirComp it is "
+        f"{_best([one for one in whole if one.access not in AIR], 'sim_seconds')}. The fewest "
+        f"joules has {_best(whole, 'joules')}; the least traffic, {_best(whole, 'uplink_mib')}."
     )
     best = max(every, key=lambda line: statistics.mean(line.finals.values()))
     accuracy = statistics.mean(best.finals.values())
@@ -193,11 +247,7 @@ def _best(found: Sequence[Line], field: str) -> str:
 
 
 def _said(line: Line) -> str:
-    return f"{line.run} over {NAMES[line.access]} in {_schedule(line.schedule)}"
-
-
-def _schedule(name: str) -> str:
-    return "rounds" if name == ROUNDS else f"{SCHEDULES[name]} merges"
+    return f"{line.run} over {NAMES[line.access]}, {SCHEDULES[line.schedule]}"
 
 
 def command(line: Line) -> str:
@@ -209,3 +259,33 @@ def command(line: Line) -> str:
     words = [f"--{name.replace('_', '-')} {value}" for name, value in flags.items()]
     file = FILES[line.run]
     return " ".join(["wirelessfl run", line.case["algorithm"], "--config", file, *words])
+
+
+def cells(results: Results) -> str:
+    """Asynchronous cells against synchronous rounds of HIST's study, for equal simulated time."""
+    head = ["algorithm", "slow cells", "cells per aggregation"]
+    head += [f"s to {100 * TARGET:g} %, times less", "final accuracy (pp)", "seeds"]
+    rows = []
+    for case in results.where():
+        alike = {"algorithm": case["algorithm"], "slowdown": case["slowdown"]}
+        rounds = results.where(**alike, buffer=None)
+        if case["buffer"] is None or not rounds:
+            continue
+        before, after = (_reached(results.of(one)) for one in (rounds[0], case))
+        ends = [{r.seed: final_accuracy(r.rows) for r in results.of(c)} for c in (case, rounds[0])]
+        points = difference("", *ends, 0.0)
+        rows.append(
+            [
+                names.NAMES[case["algorithm"]],
+                network_label(case["slowdown"]),
+                str(case["buffer"]),
+                _plain(ratio("", before, after, 1.0)),
+                _plain(points),
+                str(len(points.values)),
+            ]
+        )
+    return markdown(head, rows) if rows else "*Not run yet.*\n"
+
+
+def _reached(runs: Sequence[StoredRun]) -> dict[int, Reached]:
+    return {run.seed: Reached.of(run.rows, TARGET, "sim_seconds") for run in runs}

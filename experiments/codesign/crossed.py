@@ -14,9 +14,11 @@ from experiments.look import data_name, save
 from experiments.priced import priced
 from experiments.report import markdown, reached, spread
 from experiments.studies import Case, Results
-from wirelessfl.figures import COLOURS, MARKERS, style
+from wirelessfl.figure_marks import draw_bound
+from wirelessfl.figures import MARKERS, looks, style
 from wirelessfl.results import names
 from wirelessfl.results.archive import StoredRun
+from wirelessfl.results.intervals import Reached
 from wirelessfl.results.panels import PARTLY, grid, legend, same_limits
 from wirelessfl.results.seeds import final_accuracy, first_reaching
 
@@ -138,16 +140,17 @@ def draw(results: Results, out: Path) -> list[Path]:
 
     found = lines(results)
     runs = list(dict.fromkeys(run_name(case) for case in results.study.cases))
+    colours = {name: look["color"] for name, look in looks(runs).items()}
     figure, axes = grid(len(SCHEDULES), height=2.9)
     for panel, (schedule, title) in zip(axes, SCHEDULES.items(), strict=True):
         panel.set_xscale("log")
         panel.set_yscale("log")
-        for place, name in enumerate(runs):
-            panel.plot([], [], color=COLOURS[place], label=name, linewidth=style().line)
+        for name in runs:
+            panel.plot([], [], color=colours[name], label=name, linewidth=style().line)
         for place, name in enumerate(ACCESSES):
             panel.plot([], [], MARKERS[place], color="0.4", label=NAMES[name])
         for line in (one for one in found if one.schedule == schedule):
-            _point(panel, line, COLOURS[runs.index(line.run)])
+            _point(panel, line, colours[line.run])
         panel.set_title(title)
         panel.set_xlabel(f"simulated seconds to {100 * TARGET:g} %")
         panel.margins(0.1)
@@ -159,18 +162,25 @@ def draw(results: Results, out: Path) -> list[Path]:
     same_limits(axes, x=True)
     numbers = sorted({len(line.runs) for line in found}) or [0]
     seeds = " to ".join(f"{number}" for number in dict.fromkeys((numbers[0], numbers[-1])))
-    seeds = f"mean of {seeds} seeds" if numbers[-1] > 1 else "1 seed"
+    seeds = f"mean of {seeds} seeds, dots: seeds" if numbers[-1] > 1 else "1 seed"
     legend(figure, axes, data_name(results.study.cases), seeds)
     return save(figure, results, out / "crossed")
 
 
 def _point(panel: Axes, line: Line, colour: str) -> None:
-    """The mean of the seeds that reach the target; hollow if some do not."""
-    seconds, joules = line.costs("sim_seconds"), line.costs("joules")
-    if not seconds:
-        return
+    """The mean over the seeds; hollow and with an arrow if some seeds do not reach the target."""
     marker, size = MARKERS[list(ACCESSES).index(line.access)], style().small / 1.8
-    at = statistics.mean(seconds), statistics.mean(joules)
+    seconds, joules = (
+        [Reached.of(run.rows, TARGET, field) for run in line.runs]
+        for field in ("sim_seconds", "joules")
+    )
+    if not any(one.reached for one in seconds):
+        return
+    at = statistics.mean(s.cost for s in seconds), statistics.mean(j.cost for j in joules)
+    for s, j in zip(seconds, joules, strict=True):
+        if s.reached:
+            panel.plot(s.cost, j.cost, ".", color=colour, markersize=2, alpha=0.6)
     panel.plot(*at, marker, color=colour, markersize=size)
-    if len(seconds) < len(line.runs):
+    if not all(one.reached for one in seconds):
         panel.plot(*at, marker, color="white", markersize=size / 2, gid=PARTLY)
+        draw_bound(panel, *at, colour)

@@ -111,11 +111,11 @@ def test_the_figure_shows_the_gaps(found, tmp_path):
     with recorded() as figures:
         command.draw(found, tmp_path / "allocation.png")
     figure = figures["allocation"]
-    assert {panel.get_yscale() for panel in figure.axes} == {"log", "symlog"}
-    assert titles(figure) == [command.TITLES[quantity] for quantity in study.STUDIES]
-    for panel, quantity in zip(figure.axes, study.STUDIES, strict=True):
-        lowest = min(gap.low for gap in found if gap.quantity == quantity)
-        assert panel.get_yscale() == ("symlog" if lowest < command.LEAST else "log")
+    *panels, legend = figure.axes
+    assert len({(panel.get_yscale(), panel.get_ylim()) for panel in panels}) == 1
+    assert [text.get_text() for text in legend.get_legend().get_texts()] == [*NETWORKS]
+    assert titles(figure)[:-1] == [command.TITLES[quantity] for quantity in study.STUDIES]
+    for panel, quantity in zip(panels, study.STUDIES, strict=True):
         for network, one in zip(NETWORKS, panel.containers, strict=True):
             shown = one.lines[0].get_ydata()
             wanted = [

@@ -13,6 +13,7 @@ from experiments.codesign.__main__ import PAPER
 from experiments.codesign.access import ACCESSES, PRICED, access_of, complete
 from experiments.codesign.crossed import BUFFERED, ROUNDS, Line, run_name
 from experiments.evidence import Evidence
+from experiments.papers import papers
 from experiments.priced import over
 from experiments.runs import Store
 from experiments.stated import identity
@@ -177,7 +178,8 @@ def test_the_table_has_the_costs_of_each_combination(some):
         in text
     )
     assert (
-        "| FedAvg | TDMA, equal slots | 2 | not reached | not reached | not reached | 10.0" in text
+        "| FedAvg | TDMA, equal time slots | 2 | not reached | not reached | not reached | 10.0"
+        in text
     )
     assert text.index("mmse") < text.index("FedAvg") < text.index("asynchronous")
 
@@ -185,7 +187,7 @@ def test_the_table_has_the_costs_of_each_combination(some):
 def test_choices_have_ratios_of_equal_seeds_and_commands(some):
     """Seed 1 takes 4 s with physical and 2 s with mmse; seed 2 takes 8 s, and 10 s or more."""
     text = choosing.table(some)
-    (row,) = (line for line in text.splitlines() if "least error (mmse)" in line)
+    (row,) = (line for line in text.splitlines() if "minimum MSE" in line)
     cells = row.split(" | ")
     assert cells[2].startswith("at most 1.26 (")  # sqrt(4 / 2 x 8 / 10)
     flags = "--uplink aircomp --convention mmse --lr 0.1"
@@ -193,16 +195,47 @@ def test_choices_have_ratios_of_equal_seeds_and_commands(some):
     assert text.count("`wirelessfl run") == 1
 
 
+def test_the_page_has_the_choices_without_commands(some):
+    text = choosing.short(some)
+    assert "wirelessfl run" not in text
+    (row,) = (line for line in text.splitlines() if line.startswith("| minimum MSE"))
+    assert row.split(" | ")[1].startswith("at most 1.26 (")
+    assert "seed" not in row
+    assert "0 of 1 choices save time: none." in text
+
+
+def slow_cells(cells):
+    """HIST with ten times slower cells: rounds take twice as long as aggregations of four cells."""
+    runs = {}
+    for place, case in enumerate(cells.cases):
+        if (case["algorithm"], case["slowdown"]) == ("hist", 10) and case["buffer"] in (None, 4):
+            seconds = 2.0 if case["buffer"] is None else 1.0
+            runs[place] = [stored(case, seed, 3, seconds) for seed in (1, 2)]
+    return Results(cells, {i: runs.get(i, []) for i in range(len(cells.cases))})
+
+
+def test_asynchronous_cells_are_compared_in_equal_time():
+    cells = papers()["hist"].study("cells", "small")
+    text = choosing.cells(slow_cells(cells))
+    assert text.count("| HIST | factor of 10 | 4 | 2.00") == 1
+    assert text.count("\n") == 3
+    none = Results(cells, {i: [] for i in range(len(cells.cases))})
+    assert choosing.cells(none) == "*Not run yet.*\n"
+
+
 def test_findings_are_of_combinations_that_reach_the_target(some):
     first, second, third = choosing.findings(crossed.lines(some))
-    assert first.startswith("2 of 4 combinations with 2 seeds reach 80 % with all of them.")
-    assert "The soonest is HIST over AirComp, physical in rounds (6 s, 12 MiB, 8 J)." in first
-    air = "HIST over OFDMA, optimal bands in asynchronous merges (9 s, 6 MiB, 4 J)"
-    assert f"Without sums over the air it is {air}." in first
-    assert f"The one with the fewest joules is {air}; with the fewest MiB, {air}." in first
-    assert second.endswith("HIST over OFDMA, optimal bands in asynchronous merges: 70.0 %.")
+    assert first.startswith("2 of 4 combinations reach 80 % with all of 2 seeds.")
+    place = "HIST over AirComp, physical, synchronous rounds"
+    assert f"The soonest is {place} (6 s, 12 MiB, 8 J)." in first
+    ofdma = "HIST over OFDMA, optimal bandwidth, asynchronous"
+    air = f"{ofdma} (9 s, 6 MiB, 4 J)"
+    assert f"Without AirComp it is {air}." in first
+    assert f"The fewest joules has {air}; the least traffic, {air}." in first
+    assert second.endswith(f"{ofdma}: 70.0 %.")
     assert third.endswith(
-        "HIST over AirComp, mmse in rounds; FedAvg over TDMA, equal slots in rounds."
+        "HIST over AirComp, mmse, synchronous rounds; "
+        "FedAvg over TDMA, equal time slots, synchronous rounds."
     )
     assert [*choosing.findings([])] == ["No seed has runs of all combinations."]
 
@@ -210,8 +243,11 @@ def test_findings_are_of_combinations_that_reach_the_target(some):
 def test_a_panel_per_schedule_with_hollow_marks(some, figures, tmp_path):
     assert [file.name for file in crossed.draw(some, tmp_path)] == ["crossed.png", "crossed.pdf"]
     rounds, merges = figures["crossed"].axes
-    shown = [[line for line in panel.lines if len(line.get_xdata())] for panel in (rounds, merges)]
-    assert [[line.get_xdata()[0] for line in lines] for lines in shown] == [[6, 2, 2], [9]]
+    drawn = [[line for line in panel.lines if len(line.get_xdata())] for panel in (rounds, merges)]
+    shown = [[line for line in lines if line.get_marker() != "."] for lines in drawn]
+    assert [[line.get_xdata()[0] for line in lines] for lines in shown] == [[6, 6, 6], [9]]
+    assert [len(lines) for lines in drawn] == [3 + 3, 1 + 2]  # seeds that reach the target
+    assert len(rounds.texts) == 1  # mmse: 2 s, and more than 10 s
     assert [line.get_gid() for line in shown[0]] == [None, None, "partly"]
     assert rounds.get_xscale() == rounds.get_yscale() == "log"
 
@@ -224,6 +260,6 @@ def test_the_page_can_be_filled_with_and_without_runs(some, tmp_path):
     assert empty.count("*0 of 81 runs are finished.*") == 2
     evidence.read["crossed"] = some
     full = filled(text, evidence, "figures")
-    assert full.count("*8 of 27 runs, 2 seeds.*") == 2
+    assert full.count("*8 of 27 runs, 2 seeds.") == 2
     assert filled(full, evidence, "figures") == full
     assert filled(full, Evidence(PAPER, Store(tmp_path, tmp_path)), "figures") == empty
