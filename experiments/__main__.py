@@ -1,4 +1,4 @@
-"""``python -m experiments {claims,pages,queue,gpu,check,reprice}``: runs of all papers."""
+"""``python -m experiments {claims,pages,queue,gpu,check,reprice,seal}``: runs of all papers."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from experiments.paper import exit_code
 from experiments.papers import FOLDER
 from experiments.queue import entries, gpu_entries, print_status, run_queue
 from experiments.repriced import reprice
+from experiments.seal import seal_all
 from experiments.studies import SCALES
 from wirelessfl.cli.parser import Parser
 from wirelessfl.errors import ConfigError
@@ -84,6 +85,13 @@ def main(words: Sequence[str] | None = None) -> int:
     commands.add_parser(
         "reprice", help="replace the joules of stored runs over the air by those of their plans"
     )
+    seals = commands.add_parser("seal", help="put the runs of finished studies into one table each")
+    seals.add_argument(
+        "studies",
+        nargs="*",
+        metavar="PAPER/STUDY",
+        help="seal only these studies, e.g. hist/labels (all finished ones)",
+    )
     for command in (queue, gpu, again):
         command.add_argument("--jobs", type=int, default=1, metavar="N", help="concurrent runs (1)")
     for command in (queue, gpu):
@@ -104,6 +112,9 @@ def main(words: Sequence[str] | None = None) -> int:
             return 0
         if arguments.command == "check":
             return int(check(arguments.scale, arguments.sample, arguments.jobs) > 0)
+        if arguments.command == "seal":
+            seal_all(arguments.studies)
+            return 0
         if arguments.command == "reprice":
             return int(bool(reprice(FOLDER)))
         if arguments.command == "gpu":

@@ -85,14 +85,14 @@ def block(
     """
     head = f"<!-- rows of {name}{': ' if about else ''}{about} -->"
     if name in evidence.paper.texts:
-        parts = paragraphs(evidence.paper.texts[name]())
+        parts = paragraphs(evidence.table(name))
         parts[:0] = _shown(evidence, name, about, figures)
         return "\n\n".join([head, *parts]) + "\n\n<!-- end of rows -->"
     experiment = evidence.paper.experiments[name]
     results = evidence.study(experiment.study)
     parts = [status(results)]
     if results.where():
-        text = (experiment.short or experiment.table)(results)
+        text = experiment.short(results) if experiment.short else evidence.table(name)
         found = [one for one in paragraphs(text) if one not in shown]
         shown.update(found)
         parts[:0] = found
@@ -136,13 +136,7 @@ def other_tables(evidence: Evidence, shown: set[str], figures: str = "../figures
 
 def tables_of(evidence: Evidence, name: str) -> dict[Path, str]:
     """The tables of an experiment or text as CSV files beside its figure; empty without runs."""
-    if name in evidence.paper.texts:
-        text = evidence.paper.texts[name]()
-    else:
-        experiment = evidence.paper.experiments[name]
-        results = evidence.study(experiment.study)
-        text = experiment.table(results) if results.where() else ""
-    texts = [one for one in text.split("\n\n") if one.startswith("|")]
+    texts = [one for one in evidence.table(name).split("\n\n") if one.startswith("|")]
     stem = stem_of(evidence, name)
     ends = [""] if len(texts) == 1 else [f"-{place}" for place in range(1, len(texts) + 1)]
     return {FIGURES / f"{stem}{end}.csv": csv_of(one) for end, one in zip(ends, texts, strict=True)}
@@ -212,8 +206,11 @@ def filled(text: str, evidence: Evidence, figures: str = "../figures") -> str:
         make = block if match[1] == "rows" else figure_block
         return make(match[2], match[3] or "", evidence, shown, figures)
 
-    links = other_tables(evidence, {match[2] for match in found}, figures)
-    return OTHER.sub(lambda m: f"{m[1]}\n{links}\n\n{m[2]}", BLOCK.sub(one, text))
+    def others(match: re.Match[str]) -> str:
+        links = other_tables(evidence, {match[2] for match in found}, figures)
+        return f"{match[1]}\n{links}\n\n{match[2]}"
+
+    return OTHER.sub(others, BLOCK.sub(one, text))
 
 
 def with_values(text: str, claims: Mapping[str, Assessed], page: str) -> str:

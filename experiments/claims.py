@@ -18,7 +18,6 @@ from typing import Any
 
 from experiments.evidence import Evidence
 from experiments.papers import papers
-from experiments.studies import Scale
 from wirelessfl.errors import ConfigError
 from wirelessfl.results.intervals import Effect
 from wirelessfl.results.outcomes import (
@@ -65,7 +64,6 @@ class Claim:
         fidelity: ``published``, ``hyper-parameters``, ``stand-in`` or ``computed``.
         setting: how our runs differ from the paper's.
         command: draws the figure or table that shows the values.
-        scale: scale of the runs.
         reason: why our result differs, with the claim or experiment that shows it; empty if
             unknown.
         theorem: whether it is a theorem, which one example contradicts.
@@ -81,7 +79,6 @@ class Claim:
     fidelity: str = ""
     setting: str = ""
     command: str = ""
-    scale: Scale = "small"
     reason: str = ""
     theorem: bool = False
     untestable: str = ""
@@ -92,7 +89,7 @@ class Change:
     """A change of a criterion, metric, target or number of seeds after data were seen.
 
     Args:
-        claims: ids.
+        claims: ids; none for all claims.
         date: when.
         what: what was changed, and why.
         before: the result before.
@@ -214,32 +211,22 @@ def changes_of(folder: Path) -> list[Change]:
     return [Change(**table) for table in _table(folder).get("change", [])]
 
 
-def assess(
-    name: str,
-    rows: Path | None = None,
-    scale: Scale | None = None,
-    known: Evidence | None = None,
-) -> list[Assessed]:
-    """The claims of a paper, with effects computed from its stored runs.
+def assess(name: str, known: Evidence | None = None) -> list[Assessed]:
+    """The claims of a paper, with effects computed from its stored runs at scale ``small``.
 
     Args:
         name: name of the paper.
-        rows: folder of the runs; None for that of the paper.
-        scale: scale of the runs; None for that of each claim.
-        known: runs of one scale, some of which may have been read.
+        known: its runs, some of which may have been read; None for those in the repository.
     """
     paper = papers()[name]
     measures = import_module(f"experiments.{name}.claims")
-    by_scale: dict[Scale, Evidence] = {} if known is None else {known.scale: known}
+    evidence = known or Evidence(paper, paper.store("small", Path("results")))
     found = []
     for claim in claims_of(paper.folder):
         effects: Sequence[Effect | Signs] = ()
         if not claim.untestable:
-            size = scale or claim.scale
-            if size not in by_scale:
-                by_scale[size] = Evidence(paper, paper.store(size, Path("results"), rows), size)
             measure: Measure = getattr(measures, claim.measure)
-            effects = measure(by_scale[size], **claim.criterion)
+            effects = measure(evidence, **claim.criterion)
         found.append(Assessed(claim, tuple(effects)))
     return found
 

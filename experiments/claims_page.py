@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import textwrap
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -28,6 +29,7 @@ from wirelessfl.results.intervals import HIDDEN, Effect
 from wirelessfl.results.outcomes import Signs, outcome_of
 
 README = DOCS.parent / "README.md"
+HANG: dict[str, Any] = {"subsequent_indent": "  ", "break_on_hyphens": False}
 MARKS = ("<!-- claims -->", "<!-- end of claims -->")
 """Lines around the totals in README.md."""
 
@@ -76,6 +78,13 @@ def shown_in(command: str, known: Iterable[str]) -> str:
     return f"[{name}]({f'../figures/{files[0]}' if files else f'{paper}.md'})"
 
 
+def reasons(assessed: Sequence[Assessed]) -> str:
+    """Why results differ from the claims, as far as an experiment shows it, as a list."""
+    known = [one for one in assessed if one.claim.reason and one.outcome != "agrees"]
+    texts = [f"- **{one.claim.id}** {one.outcome}: {one.claim.reason}." for one in known]
+    return "".join(f"\n{textwrap.fill(text, 100, **HANG)}" for text in texts) + "\n" * bool(texts)
+
+
 def totals(assessed: Sequence[Assessed]) -> str:
     """Numbers of claims by outcome and fidelity, as a Markdown table."""
     counts = Counter((one.outcome, one.claim.fidelity) for one in assessed)
@@ -102,7 +111,7 @@ def changes(names: Iterable[str]) -> str:
     """What was changed after data were seen, as a Markdown table in the order of dates."""
     found = [one for name in names for one in changes_of(papers()[name].folder)]
     found.sort(key=lambda one: one.date)
-    rows = [[one.date, ", ".join(one.claims), one.what, one.before] for one in found]
+    rows = [[one.date, ", ".join(one.claims) or "all", one.what, one.before] for one in found]
     return markdown(["date", "claims", "change", "result before"], rows)
 
 
@@ -110,8 +119,12 @@ def page(by_paper: Mapping[str, Sequence[Assessed]], tables: Iterable[str] = ())
     """The text of docs/results/claims.md."""
     every = [one for assessed in by_paper.values() for one in assessed]
     known = [*tables]
-    sections = [f"## {TITLES[name]}\n\n{table(own, known)}" for name, own in by_paper.items()]
-    parts = [INTRODUCTION.format(count=len(every)), totals(every), by_paper_totals(by_paper)]
+    sections = [
+        f"## {TITLES[name]}\n\n{table(own, known)}{reasons(own)}" for name, own in by_paper.items()
+    ]
+    numbers = {re.sub(r"\D", "", one.claim.id) for one in every}
+    introduction = INTRODUCTION.format(claims=len(numbers), count=len(every))
+    parts = [introduction, totals(every), by_paper_totals(by_paper)]
     parts += [METHOD.format(hidden=HIDDEN), *sections, CHANGES + changes(by_paper)]
     return "\n".join(parts)
 
@@ -212,11 +225,11 @@ def marked(file: Path, text: str) -> str:
 
 INTRODUCTION = """# Published claims
 
-What five papers say, and what the runs in this repository say: {count} comparisons, each with an
-outcome and with how near its runs are to the paper's. `python -m experiments claims` computes
-this page from the rows of finished runs in `experiments/*/rows`; only *not testable here* is
-entered by hand, with its reason. [claims.json](claims.json) has the criterion, settings, command
-and all intervals of each. Values of a claim are cited by its number, as in 1a.
+What five papers say, and what the runs in this repository say: {claims} claims, split into {count}
+comparisons, each with an outcome and with how near its runs are to the paper's. `python -m
+experiments claims` computes this page from the rows of finished runs in `experiments/*/rows`; only
+*not testable here* is entered by hand, with its reason. [claims.json](claims.json) has the
+criterion, settings, command and all intervals of each.
 """
 
 METHOD = """Each claim is tested by effects: differences or ratios of runs with equal seeds,

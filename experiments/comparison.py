@@ -6,30 +6,22 @@ import itertools
 import statistics
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from experiments.look import costs_of, data_name, save, seeds_text
 from experiments.report import markdown, reached, spread, with_edge
 from experiments.studies import Case, Results
 from experiments.words import AXES, SYMBOLS, WORDS, said, shown
 from wirelessfl.figures import LABELS, NOT_RUN, Against, looks
+from wirelessfl.results.against import draw_lines, draw_reference
 from wirelessfl.results.names import NAMES
-from wirelessfl.results.panels import draw_points, grid, legend, same_limits
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+from wirelessfl.results.panels import grid, legend, same_limits
 
 COSTS: dict[Against, str] = {
     "round": "global rounds to the target",
     "uplink_mib": "uplink traffic per client\nto the target (MiB)",
     "sim_seconds": "simulated time\nto the target (s)",
 }
-MARKED = 3
-"""Most lines in a panel whose missing places are marked "not run"."""
-DODGE = 0.18
-"""Horizontal distance between the points of two lines in one category, of 1 between categories."""
-Lines = dict[str, list[tuple[Case, list[float | None] | None]]]
-"""By label, the cases of a line with the values of their seeds; None without runs."""
 
 
 def varied(cases: Iterable[Case]) -> list[str]:
@@ -64,7 +56,7 @@ def table(
         head = ["method", *(WORDS[name] for name in names)]
         head += [] if best is None else [f"best {WORDS[best]}", "of"]
         head += ["seeds", "final accuracy (%)"]
-        averaged = f", mean of {tests} tests" * (tests > 1)
+        averaged = f", mean of {tests} evaluations" * (tests > 1)
         head += [f"{LABELS[quantity]} to {100 * goal:g} %{averaged}" for quantity, goal in costs]
         groups: dict[tuple[Any, ...], list[Case]] = {}
         for case in results.where():
@@ -161,14 +153,16 @@ def against(
                 for case in study.cases
                 if all(case[f] in (None, v) for f, v in zip(facets, values, strict=True))
             ]
-            lines: Lines = {text: [] for text in labels}
+            lines: dict[str, list[tuple[Any, str, list[float | None] | None]]]
+            lines = {text: [] for text in labels}
             for case in cases:
                 found = values_of(case)
                 if lined(case):
-                    lines[_label(case, others, method)].append((case, found))
+                    tick = _tick(case, setting)
+                    lines[_label(case, others, method)].append((case[setting], tick, found))
                 elif reference is not None:
-                    _line(axis, found, _label(case, others, method))
-            _draw(axis, lines, setting, by_label)
+                    draw_reference(axis, found, _label(case, others, method))
+            draw_lines(axis, lines, by_label)
             axis.set_xlabel(AXES.get(setting, WORDS[setting]))
             axis.set_ylabel("final accuracy (%)" if quantity is None else COSTS[quantity])
             if facets:
@@ -181,7 +175,7 @@ def against(
             if axis not in filled:
                 axis.set_ylim(filled[0].get_ylim() if filled else (0, 1))
                 axis.text(0.5, 0.5, NOT_RUN, transform=axis.transAxes, ha="center", style="italic")
-        averaged = f", mean of {tests} tests" * (tests > 1)
+        averaged = f", mean of {tests} evaluations" * (tests > 1)
         goal = "" if quantity is None else f"target {100 * target:g} %{averaged}"
         seeds = seeds_text(results, results.where())
         symbols = [f"{WORDS[s]}: {SYMBOLS[s]}" for s in (*others, *facets) if s in SYMBOLS]
@@ -201,59 +195,12 @@ def _panels(cases: Sequence[Case], facets: Sequence[str]) -> list[tuple[Any, ...
     return sorted(known) if numbers else known
 
 
-def _line(axis: Axes, values: Sequence[float | None] | None, text: str) -> None:
-    """Draw the mean over the seeds as a horizontal line, if all seeds have values."""
-    known = [value for value in values or () if value is not None]
-    if known and len(known) == len(values or ()):
-        axis.axhline(statistics.mean(known), color="0.3", linestyle="--", linewidth=1, label=text)
-
-
 def _label(case: Case, others: Sequence[str], method: bool) -> str:
     words = [said(case, one) for one in others if case[one] is not None]
     return ", ".join([NAMES[case["algorithm"]]] * (method or not words) + words)
-
-
-def _draw(axis: Axes, lines: Lines, x: str, by_label: dict[str, dict[str, Any]]) -> None:
-    """Draw the lines of a panel; a non-numeric setting has evenly spaced places.
-
-    Lines without any run are left out; the figure's note gives their number.
-    """
-    every = [case for line in lines.values() for case, _ in line]
-    by_tick = {_tick(case, x): case[x] for case in every}
-    numbers = all(isinstance(value, int | float) for value in by_tick.values())
-    places = {t: float(v) if numbers else float(i) for i, (t, v) in enumerate(by_tick.items())}
-    known = [t for t, line in lines.items() if any(values is not None for _, values in line)]
-    beside = {tick: _lines_at(tick, lines, x) for tick in places}
-    for place, (text, line) in enumerate(lines.items()):
-        points: dict[float, list[float | None] | None] = {}
-        for case, values in line:
-            tick, shift = _tick(case, x), 0.0
-            if not numbers and text in beside[tick]:
-                shift = DODGE * (beside[tick].index(text) - (len(beside[tick]) - 1) / 2)
-            if values is not None or len(known) <= MARKED:
-                points[places[tick] + shift] = values
-        if text in known:
-            draw_points(axis, points, text, place, line=numbers, look=by_label[text])
-    ends = sorted(places.values())
-    if numbers and ends and 0 < 8 * ends[0] <= ends[-1]:
-        axis.set_xscale("log")
-        axis.minorticks_off()
-    axis.set_xticks(list(places.values()), list(places))
 
 
 def _tick(case: Case, x: str) -> str:
     """The tick label of a case; cases that have the same one are at the same place."""
     text = shown(case, x)
     return "none" if text == "-" else text
-
-
-def _lines_at(tick: str, lines: Lines, x: str) -> list[str]:
-    """The lines with a value at a tick, which stand side by side there."""
-    return [
-        text
-        for text, line in lines.items()
-        if any(
-            _tick(case, x) == tick and any(value is not None for value in values or ())
-            for case, values in line
-        )
-    ]

@@ -1,11 +1,14 @@
 """``make demo``: HFedAvg and HIST with four cells, over TDMA or the air, on scikit-learn digits.
 
-Then it designs the network and the training together, and trains the design.
+All are trained to a target with five seeds. Then the demo designs the network and the training
+together, and trains the design.
 """
 
 from __future__ import annotations
 
+import re
 import shlex
+import statistics
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -13,21 +16,22 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
+from rich.table import Table
 
 from experiments.runs import kept_run
 from wirelessfl.cli.parser import Parser
-from wirelessfl.cli.show import closing_table, predictions_table
+from wirelessfl.cli.show import predictions_table
 from wirelessfl.codesign.design import design
 from wirelessfl.codesign.designs import Design
 from wirelessfl.codesign.tables import bought_table, chosen_table
 from wirelessfl.config import Config
-from wirelessfl.figures import draw_curves, new_figure, save_figure
+from wirelessfl.figures import draw_bars, new_figure, save_figure, style
 from wirelessfl.observers import Console as Progress
-from wirelessfl.results.panels import legend
 from wirelessfl.runs.predictions import predictions
 from wirelessfl.runs.run import run
 
 TARGET = 0.9
+SEEDS = (1, 2, 3, 4, 5)
 COMMON: dict[str, Any] = {
     "dataset": "digits",
     "model": "fcnn",
@@ -42,10 +46,19 @@ COMMON: dict[str, Any] = {
 }
 RUNS: dict[str, tuple[str, dict[str, Any]]] = {
     "HFedAvg": ("hfedavg", {}),
-    "HIST, uniform masks": ("hist", {"mask_sizes": "uniform"}),
-    "HIST, optimized masks": ("hist", {"mask_sizes": "optimized"}),
+    "HIST, equal submodels": ("hist", {"mask_sizes": "uniform"}),
+    "HIST, optimized submodels": ("hist", {"mask_sizes": "optimized"}),
     "HIST over the air": ("hist", {"mask_sizes": "optimized", "uplink": "aircomp"}),
 }
+COSTS = {
+    "round": "rounds",
+    "uplink_mib": "MiB/client",
+    "sim_seconds": "seconds",
+    "joules": "joules",
+}
+"""Columns of the table."""
+FIGURES = {"uplink_mib": ("mib", "MiB per client"), "sim_seconds": ("seconds", "simulated seconds")}
+"""Names and axes of the figures."""
 
 
 def next_command() -> str:
@@ -59,26 +72,79 @@ def next_command() -> str:
     return shlex.join([*words, "run", "hist", "--dataset", "digits"])
 
 
-def demo(out: Path, rounds: int = 60) -> list[dict[str, Any]]:
-    """Train, print the summary table and draw two figures into ``out``; return the table."""
+def demo(
+    out: Path, rounds: int = 60, seeds: Sequence[int] = SEEDS
+) -> dict[str, list[dict[str, Any]]]:
+    """Train to the target, print the table and draw two figures into ``out``.
+
+    Args:
+        out: folder of the figures.
+        rounds: most global rounds of a run.
+        seeds: seeds of each method.
+
+    Returns:
+        The summaries of each method's runs, by seed.
+    """
+    from matplotlib.patches import Rectangle
+
     console = Console()
-    rows, summaries = {}, []
+    found: dict[str, list[dict[str, Any]]] = {}
     with tempfile.TemporaryDirectory() as scratch:
         for label, (algorithm, settings) in RUNS.items():
-            result = kept_run(label, Path(scratch), algorithm, **COMMON, **settings, rounds=rounds)
-            rows[label] = [result.rows]
-            summaries.append({"label": label, **result.summary()})
-    console.print(closing_table(summaries))
-    for against, name in (("uplink_mib", "accuracy-mib"), ("sim_seconds", "accuracy-seconds")):
-        figure, (axes,) = new_figure()
-        traffic = against == "uplink_mib"
-        draw_curves(axes, rows, against, target=TARGET, floor=0.5, common=traffic, legend=False)
-        if not traffic:  # over the air is ten times as fast
-            axes.set_xscale("log")
-        legend(figure, [axes], f"digits, FCNN; target {100 * TARGET:g} %; 1 seed")
+            flags = COMMON | settings | {"rounds": rounds, "stop_at_target": True}
+            found[label] = [
+                kept_run(
+                    f"{label}, seed {seed}", Path(scratch), algorithm, **flags, seed=seed
+                ).summary()
+                for seed in seeds
+            ]
+    console.print(costs_table(found))
+    for quantity, (name, axis) in FIGURES.items():
+        figure, (axes,) = new_figure(height=2.3)
+        bars = {
+            label: {"": [cost_of(summary, quantity) for summary in summaries]}
+            for label, summaries in found.items()
+            if quantity != "uplink_mib" or sends_bits(label)
+        }
+        draw_bars(axes, bars, f"{axis} to {100 * TARGET:g} %")
+        axes.margins(y=0.05)
+        if (names := axes.get_legend()) is not None:
+            names.remove()  # they stand below the bars
+        drawn = [bar for bar in axes.patches if isinstance(bar, Rectangle)]
+        centres = [bar.get_x() + bar.get_width() / 2 for bar in drawn]
+        axes.set_xticks(centres, [re.sub(r",? ", r"\n", label, count=2) for label in bars])
+        text = f"digits, FCNN; mean and single values of {len(seeds)} seeds"
+        figure.suptitle(text, fontsize=style().small)
         for file in save_figure(figure, out / f"demo-{name}"):
             console.print(f"drawn: {file}", markup=False, soft_wrap=True)
-    return summaries
+    return found
+
+
+def sends_bits(label: str) -> bool:
+    """Whether a method's clients send bits: sums over the air have symbols instead."""
+    return "uplink" not in RUNS[label][1]
+
+
+def cost_of(summary: dict[str, Any], quantity: str) -> float | None:
+    """The cost of a run until the target; None if it does not reach the target."""
+    return float(summary[quantity]) if summary["accuracy"] >= TARGET else None
+
+
+def costs_table(found: dict[str, list[dict[str, Any]]]) -> Table:
+    """Each method's mean costs until the target, over the seeds that reach it."""
+    table = Table(title=f"mean cost until accuracy {TARGET:g}")
+    table.add_column("run")
+    for heading in ("seeds", *COSTS.values()):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for label, summaries in found.items():
+        reached = [one for one in summaries if cost_of(one, "round") is not None]
+        cells = [f"{len(reached)} of {len(summaries)}"]
+        for quantity in COSTS:
+            told = reached and (quantity != "uplink_mib" or sends_bits(label))
+            mean = statistics.mean(float(one[quantity]) for one in reached) if told else None
+            cells.append("-" if mean is None else f"{mean:.2g}")
+        table.add_row(label, *cells)
+    return table
 
 
 def designed(

@@ -25,18 +25,32 @@ class Evidence:
         store: where its runs are.
         scale: scale of its studies.
         read: the studies that have been read, by name.
+        tables: texts of the tables that have been made, by experiment.
     """
 
     paper: Paper
     store: Store
     scale: Scale = "small"
     read: dict[str, Results] = field(default_factory=dict)
+    tables: dict[str, str] = field(default_factory=dict)
 
-    def study(self, name: str) -> Results:
-        """The stored runs of a study."""
+    def study(self, name: str | tuple[str, ...]) -> Results:
+        """The stored runs of a study, or of several studies as one."""
+        if isinstance(name, tuple):
+            return Results.joined([self.study(one) for one in name])
         if name not in self.read:
             self.read[name] = self.paper.study(name, self.scale).results(self.store)
         return self.read[name]
+
+    def table(self, name: str) -> str:
+        """The table of an experiment or text; empty without runs."""
+        if name not in self.tables and name in self.paper.texts:
+            self.tables[name] = self.paper.texts[name]()
+        if name not in self.tables:
+            experiment = self.paper.experiments[name]
+            results = self.study(experiment.study)
+            self.tables[name] = experiment.table(results) if results.where() else ""
+        return self.tables[name]
 
 
 def by_seed(results: Results, of: Callable[[StoredRun], T], **wanted: Any) -> dict[int, T]:

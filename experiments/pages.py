@@ -28,12 +28,11 @@ def files(evidence: dict[str, Evidence]) -> dict[Path, str]:
     """The texts of all files with claims, totals, values or rows, by file."""
     claimed = {name: assess(name, known=evidence[name]) for name in TITLES if name in evidence}
     found: dict[Path, str] = {}
-    for name, one in evidence.items():
-        file = RESULTS / f"{name.replace('_', '-')}.md"
-        found[file] = filled(file.read_text(encoding="utf-8"), one)
-        for page in (DOCS / other for other in one.paper.pages):
-            found[page] = filled(page.read_text(encoding="utf-8"), one, figures="figures")
-        texts = [found[page] for page in (file, *(DOCS / other for other in one.paper.pages))]
+    for one in evidence.values():
+        for page in pages_of(one):
+            figures = "../figures" if page.parent == RESULTS else "figures"
+            found[page] = filled(page.read_text(encoding="utf-8"), one, figures=figures)
+        texts = [found[page] for page in pages_of(one)]
         every = (one.paper.experiments | one.paper.texts).keys()
         tabled = {m[2] for text in texts for m in BLOCK.finditer(text) if m[1] == "rows"}
         for text in filter(OTHER.search, texts):  # it links what it does not show itself
@@ -44,20 +43,30 @@ def files(evidence: dict[str, Evidence]) -> dict[Path, str]:
     return claims_page.with_all_values(found | claims_page.files(claimed, tables), claimed)
 
 
+def pages_of(evidence: Evidence) -> list[Path]:
+    """The pages with blocks of a paper: its results page first."""
+    own = RESULTS / f"{evidence.paper.name.replace('_', '-')}.md"
+    return [own, *(DOCS / other for other in evidence.paper.pages)]
+
+
 def draw(evidence: Evidence) -> None:
     """Draw the figures of a paper into ``docs/figures``, in place of earlier ones.
 
-    A study is drawn once half of its cases have a run.
+    Only figures that a page shows are drawn: alone once there is a run, and beside a table once
+    half of the cases have one.
     """
     prefix = evidence.paper.name.replace("_", "-")
+    texts = [page.read_text(encoding="utf-8") for page in pages_of(evidence)]
+    shown = {match[2]: match[1] for text in texts for match in BLOCK.finditer(text)}
     with tempfile.TemporaryDirectory() as folder, use_style("ieee"):
         for name, experiment in evidence.paper.experiments.items():
             results = evidence.study(experiment.study)
             if experiment.draw is None:
                 continue
-            ran = results.where()
+            ran = len(results.where())
+            least = 1 if shown.get(name) == "figure" else len(results.study.cases) / 2
             drawn = []
-            if ran and 2 * len(ran) >= len(results.study.cases):
+            if name in shown and ran and ran >= least:
                 drawn = experiment.draw(results, Path(folder))
             for file in pictures(evidence, name):
                 file.unlink()

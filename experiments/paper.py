@@ -25,13 +25,13 @@ class Experiment(NamedTuple):
     """A figure or table of a paper.
 
     Args:
-        study: name of its settings file.
+        study: name of its settings file; several names: it shows the runs of all these studies.
         table: returns its numbers as a Markdown table.
         draw: draws its figure; None for a table.
         short: returns a shorter table, for the results page; None if it is the same.
     """
 
-    study: str
+    study: str | tuple[str, ...]
     table: Callable[[Results], str]
     draw: Draw | None = None
     short: Callable[[Results], str] | None = None
@@ -74,13 +74,18 @@ class Paper:
         committed = self.folder / "rows"
         return Store(rows or (out / "rows" if scale == "smoke" else committed), out / "runs")
 
-    def study(self, name: str, scale: Scale, data_dir: Path | None = None) -> Study:
-        """The study called ``name``."""
+    def study(
+        self, name: str | tuple[str, ...], scale: Scale, data_dir: Path | None = None
+    ) -> Study:
+        """The study called ``name``, or several studies as one."""
+        if isinstance(name, tuple):
+            return Study.joined([self.study(one, scale, data_dir) for one in name])
         return Study.load(self.settings / f"{name}.toml", scale, data_dir, self.complete)
 
     def studies(self, scale: Scale, data_dir: Path | None = None) -> list[Study]:
         """All studies, once each."""
-        names = dict.fromkeys(experiment.study for experiment in self.experiments.values())
+        shown = [e.study for e in self.experiments.values()]
+        names = dict.fromkeys(n for one in shown for n in ([one] if isinstance(one, str) else one))
         return [self.study(name, scale, data_dir) for name in names]
 
     def reproduce(

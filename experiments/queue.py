@@ -27,7 +27,7 @@ from experiments.studies import Case, Scale
 from wirelessfl.config import Config
 from wirelessfl.data.files import find_place
 from wirelessfl.errors import ConfigError, DataError
-from wirelessfl.results.archive import SUFFIX, StoredRun
+from wirelessfl.results.archive import StoredRun
 from wirelessfl.runs.files import check_writable
 from wirelessfl.runs.sweep import Failure, SweepError
 from wirelessfl.wording import shown, suggestion
@@ -107,7 +107,7 @@ def entries(
         for name, study in studies.items():
             if not names or name in names:
                 found += [Entry(paper.name, study.name, run, store) for run in study.planned()]
-    _check_names(names, known)
+    check_names(names, known)
     place = rank()
     return _once(sorted(found, key=lambda entry: (entry.run.rank, place(entry.name))))
 
@@ -128,7 +128,7 @@ def gpu_entries(
     """
     found: list[Entry] = []
     missing = []
-    _check_names(names, for_gpu())
+    check_names(names, for_gpu())
     for name in (one for one in for_gpu() if not names or one in names):
         paper = papers()[name.partition("/")[0]]
         needed: set[str] = set()
@@ -148,7 +148,7 @@ def gpu_entries(
     return _once(sorted(found, key=lambda entry: entry.run.rank)), missing
 
 
-def _check_names(names: Iterable[str], known: Collection[str]) -> None:
+def check_names(names: Iterable[str], known: Collection[str]) -> None:
     """Check that studies are in the queue.
 
     Raises:
@@ -185,10 +185,7 @@ def _once(found: Iterable[Entry]) -> list[Entry]:
 
 def stored(entry: Entry) -> StoredRun | None:
     """The stored run of an entry; None if there is none, or if its file is damaged."""
-    file = entry.store.rows / (identity(entry.run.config) + SUFFIX)
-    with suppress(DataError):  # the run is made again
-        return StoredRun.load(file) if file.is_file() else None
-    return None
+    return entry.store.usable(identity(entry.run.config))
 
 
 def finished(entry: Entry) -> bool:

@@ -33,15 +33,18 @@ def reached(
 ) -> str:
     """``quantity`` when ``accuracy`` is first reached: mean, and range or number of successes.
 
+    If only some seeds reach it, the mean is a bound: the others count with their whole cost.
     ``tests`` is the number of tests that are averaged, see ``place_reaching``.
     """
     hits = [first_reaching(rows, accuracy, tests) for rows in seeds]
     values = [hit[quantity] for hit in hits if hit is not None]
     if not values:
         return MISSING
-    shown = format(statistics.mean(values), form if form != "d" else ".0f")
+    ends = [rows[-1] if hit is None else hit for rows, hit in zip(seeds, hits, strict=True)]
+    mean = statistics.mean(end[quantity] for end in ends)
+    shown = format(mean, form if form != "d" else ".0f")
     if len(values) < len(seeds):
-        return f"{shown} ({len(values)} of {len(seeds)} seeds)"
+        return f"at least {shown} ({len(values)} of {len(seeds)} seeds)"
     if len(values) == 1:
         return shown
     return f"{shown} ({min(values):{form}} to {max(values):{form}})"

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import wirelessfl
+from experiments.runs import Store
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.pricing.same_training import KEYS, RELATIVE, row_key
@@ -75,11 +76,16 @@ def repriced(run: StoredRun) -> Repriced:
 
 
 def unpriced(folder: Path) -> Iterator[tuple[Path, StoredRun]]:
-    """The stored runs over the air in all papers of ``folder`` that have no new joules yet."""
-    for file in sorted(folder.glob(f"*/rows/*{SUFFIX}")):
-        run = StoredRun.load(file)
-        if over_air(run) and MARK not in run.about:
-            yield file, run
+    """The stored runs over the air in all papers of ``folder`` that have no new joules yet.
+
+    Each comes with the file for its new joules; a sealed run has none before.
+    """
+    for rows in sorted(folder.glob("*/rows")):
+        store = Store(rows, rows)
+        for name in store.names():
+            run = store.run(name)
+            if run is not None and over_air(run) and MARK not in run.about:
+                yield store.file(name), run
 
 
 def reprice(folder: Path) -> list[str]:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from rich.console import Console as Terminal
 
+from experiments import sealed
 from experiments.stated import identities, identity, stored_file
 from wirelessfl.cli.show import sweep_progress
 from wirelessfl.config import Config
@@ -55,10 +56,13 @@ def kept_run(label: str, root: Path, algorithm: str, **flags: Any) -> RunResult:
 
 @dataclass(frozen=True)
 class Store:
-    """Where the finished runs of a paper are stored.
+    """Where the finished runs of a paper are stored: one file each, or in a table of their study.
+
+    If a run has both, its own file counts: it is newer.
 
     Args:
-        rows: folder of the files of finished runs, see ``wirelessfl.results.archive``.
+        rows: folder of files of runs, see ``wirelessfl.results.archive``, and of sealed tables, see
+            ``experiments.sealed``.
         scratch: folder of unfinished runs.
     """
 
@@ -70,13 +74,40 @@ class Store:
         by_name: dict[str, Planned] = {}
         for run in sorted(planned, key=lambda run: run.rank):
             by_name.setdefault(identity(run.config), run)
-        return [run for name, run in by_name.items() if not self._current(name)]
+        return [run for name, run in by_name.items() if not self.current(name)]
 
-    def _current(self, name: str) -> bool:
-        file = self.rows / (name + SUFFIX)
-        with suppress(DataError):  # a damaged file is made again
-            return file.is_file() and StoredRun.load(file).current
-        return False
+    def file(self, name: str) -> Path:
+        """The file of a run that is in no table."""
+        return self.rows / (name + SUFFIX)
+
+    def run(self, name: str, study: str | None = None) -> StoredRun | None:
+        """The run with this name; None if it is not stored.
+
+        Args:
+            name: its name.
+            study: study whose sealed table has it; None to look it up in the index of the tables.
+
+        Raises:
+            DataError: its file, or the table of its study, is damaged.
+        """
+        file = self.file(name)
+        return StoredRun.load(file) if file.is_file() else sealed.run(self.rows, name, study)
+
+    def usable(self, name: str) -> StoredRun | None:
+        """The run with this name; None also if its own file is damaged, so that it is made again.
+
+        Raises:
+            DataError: the table of its study is damaged.
+        """
+        if self.file(name).is_file():
+            with suppress(DataError):
+                return StoredRun.load(self.file(name))
+        return sealed.run(self.rows, name)
+
+    def current(self, name: str) -> bool:
+        """Whether the run with this name is stored, with today's version of the results."""
+        run = self.usable(name)
+        return run is not None and run.current
 
     def make(self, planned: Iterable[Planned], *, jobs: int = 1, ray: str | None = None) -> None:
         """Execute the missing runs, in order of rank.
@@ -94,7 +125,12 @@ class Store:
 
     def algorithms(self) -> set[str]:
         """Algorithms with stored runs."""
-        return {file.name.rpartition("-")[0] for file in self.rows.glob(f"*{SUFFIX}")}
+        return {name.rpartition("-")[0] for name in self.names()}
+
+    def names(self) -> list[str]:
+        """The names of all stored runs."""
+        single = {file.name.removesuffix(SUFFIX) for file in self.rows.glob(sealed.SINGLE)}
+        return sorted(single | sealed.places(self.rows).keys())
 
     def found(self, config: Config, seeds: Iterable[int] | None = None) -> list[StoredRun]:
         """The stored runs of a configuration.
@@ -104,8 +140,7 @@ class Store:
             seeds: their seeds, one run each; None for the seed of the configuration.
         """
         names = identities(config, [config.run.seed] if seeds is None else seeds)
-        files = (self.rows / (name + SUFFIX) for name in names)
-        return [StoredRun.load(file) for file in files if file.is_file()]
+        return [run for name in names if (run := self.run(name)) is not None]
 
 
 def make_runs(

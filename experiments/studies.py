@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from experiments import sealed
 from experiments.runs import Planned, Store
 from experiments.stated import stated
 from wirelessfl.config import Config
@@ -43,6 +44,11 @@ class Case:
 
     def __contains__(self, name: object) -> bool:  # without it, `in` counts integers forever
         return name in self.settings
+
+    @property
+    def key(self) -> str:
+        """Text that cases with equal settings have in common."""
+        return sealed.key(self.settings)
 
     @property
     def label(self) -> str:
@@ -81,10 +87,17 @@ class Case:
 
 @dataclass(frozen=True)
 class Study:
-    """All cases of one figure or table at one scale."""
+    """All cases of one figure or table at one scale.
+
+    Args:
+        name: name of its settings file.
+        cases: its cases.
+        parts: the studies that it joins, see ``joined``.
+    """
 
     name: str
     cases: tuple[Case, ...]
+    parts: tuple[Study, ...] = ()
 
     @classmethod
     def load(
@@ -124,6 +137,13 @@ class Study:
                 cases.append(Case(one, seeds, rank))
         return cls(file.stem, tuple(cases))
 
+    @classmethod
+    def joined(cls, studies: Sequence[Study]) -> Study:
+        """Several studies as one; of cases with the same settings, only the last remains."""
+        by_settings = {case.key: case for study in studies for case in study.cases}
+        name = "+".join(study.name for study in studies)
+        return cls(name, tuple(by_settings.values()), tuple(studies))
+
     def planned(self) -> list[Planned]:
         """Every run, with its label and rank."""
         return [
@@ -137,25 +157,40 @@ class Study:
         ]
 
     def results(self, store: Store) -> Results:
-        """The stored runs of this study."""
-        known = store.algorithms()  # no configuration is resolved for the others
-        return Results(
-            self,
-            {
-                i: store.found(case.config(case.seeds[0]), case.seeds)
-                if case["algorithm"] in known
-                else []
-                for i, case in enumerate(self.cases)
-            },
-        )
+        """The stored runs of this study.
+
+        Only configurations of cases that are not in its sealed table are resolved.
+        """
+        if self.parts:
+            return Results.joined([one.results(store) for one in self.parts])
+        table = sealed.table(store.rows, self.name)
+        known: set[str] | None = None
+        found: dict[int, list[StoredRun]] = {}
+        for i, case in enumerate(self.cases):
+            names = None if table is None else table.places(case.settings, case.seeds)
+            if names is None:
+                known = store.algorithms() if known is None else known
+                stored = case["algorithm"] in known  # otherwise there is nothing to resolve
+                found[i] = store.found(case.config(case.seeds[0]), case.seeds) if stored else []
+            else:
+                runs = (store.run(name, study) for name, study in names)
+                found[i] = [run for run in runs if run is not None]
+        return Results(self, found)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)  # hashable, so that what is computed from it can be kept
 class Results:
     """The finished runs of a study, by case."""
 
     study: Study
     runs: dict[int, list[StoredRun]]
+
+    @classmethod
+    def joined(cls, several: Sequence[Results]) -> Results:
+        """The runs of several studies as one, see ``Study.joined``."""
+        study = Study.joined([one.study for one in several])
+        runs = {case.key: one.of(case) for one in several for case in one.study.cases}
+        return cls(study, {i: runs[case.key] for i, case in enumerate(study.cases)})
 
     def of(self, case: Case) -> list[StoredRun]:
         """The stored runs of a case, by seed."""

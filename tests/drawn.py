@@ -11,7 +11,7 @@ import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from wirelessfl.figure_marks import NOT_REACHED, NOT_RUN, marks_of
+from wirelessfl.figure_marks import BAND, NOT_REACHED, NOT_RUN, marks_of
 
 COARSE = 30
 """Resolution of the saved figures, in dots per inch."""
@@ -91,7 +91,7 @@ def ticks(panel: Axes) -> list[str]:
 def bars(panel: Axes) -> dict[str, list[float]]:
     """Heights of a panel's bars from left to right, by series."""
     groups = len(ticks(panel))
-    heights = [bar.get_height() for bar in panel.patches]
+    heights = [bar.get_height() for bar in panel.patches if bar.get_gid() != BAND]
     labels = (str(one.get_label()) for one in panel.containers)
     names = [label for label in labels if label and not label.startswith("_")]
     assert len(heights) == groups * len(names)

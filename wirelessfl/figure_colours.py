@@ -102,7 +102,7 @@ def shade(colour: str, place: int, count: int) -> str:
         lightest += 0.01
     if lightest > DARKEST / 2:
         return _mixed(colour, 1.0, share * lightest)
-    return _mixed(colour, 0.0, share * DARKEST)
+    return _mixed(colour, 0.0, place / max(count - 1, 2) * DARKEST)  # two: not another hue
 
 
 def _mixed(colour: str, other: float, share: float) -> str:

@@ -71,7 +71,7 @@ def draw_seeds(
     figure = axes.get_figure()
     assert figure is not None
     moved = ScaledTranslation(beside * BESIDE * style().small / 72, 0, figure.dpi_scale_trans)
-    look |= {"markersize": style().small / 3.2, "markeredgecolor": "white", "linestyle": "none"}
+    look |= {"markersize": style().small / 2.9, "markeredgecolor": "white", "linestyle": "none"}
     look |= {"markeredgewidth": 0.3, "transform": axes.transData + moved, "gid": DOT}
     axes.plot([x] * len(hits), hits, marker="o", **look)
     axes.update_datalim([(x, min(hits)), (x, max(hits))])
@@ -103,7 +103,8 @@ def mark(axes: Axes, x: float, text: str, colour: str = DARK) -> None:
         colour: colour of the arrow.
     """
     if text == NOT_REACHED:
-        look = {"color": colour, "markersize": style().small / 1.4, "markeredgewidth": 0}
+        look: dict[str, Any] = {"color": colour, "markeredgewidth": 0}
+        look |= {"markersize": style().small / 1.4}
         at = axes.get_xaxis_transform()
         axes.plot([x], [1 - HIGH / 2], "^", transform=at, clip_on=False, gid=NOT_REACHED, **look)
     else:

@@ -10,6 +10,7 @@ import numpy as np
 
 from wirelessfl.divergence import counted, has_diverged
 from wirelessfl.figure_bars import draw_bars
+from wirelessfl.figure_checks import check_curves, check_scales
 from wirelessfl.figure_colours import COLOURS, colour_of
 from wirelessfl.figure_marks import (
     NOT_REACHED,
@@ -36,18 +37,15 @@ from wirelessfl.row_fields import (
     TITLES,
     field_of,
     is_accuracy,
-    numeric_fields,
     title_of,
-    unknown_field,
 )
-from wirelessfl.wording import shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 __all__ = [
-    "COLOURS", "DASHES", "LABELS", "MARKERS", "NOT_REACHED", "NOT_RUN", "STYLES",
+    "COLOURS", "DASHES", "LABELS", "MARKERS", "NOT_REACHED", "NOT_RUN", "SHADE", "STYLES",
     "Against", "AtLeast", "Row", "Style", "StyleName", "What",
     "colour_of", "draw_bars", "draw_curves", "line_look", "looks", "mark", "new_figure",
     "save_figure", "style", "use_style", "whole_ticks",
@@ -145,8 +143,8 @@ def draw_curves(
             ``smooth`` is even.
     """
     against, what = field_of(against), field_of(what)
-    _check_scales(what, {"target": target, "floor": floor}, smooth)
-    _check_curves(runs, {"against": against, "what": what}, styles)
+    check_scales(what, {"target": target, "floor": floor}, smooth)
+    check_curves(runs, {"against": against, "what": what}, styles)
     ends: list[float] = []
     hits: list[float] = []
     accuracy = is_accuracy(what)
@@ -211,69 +209,6 @@ def _crop(axes: Axes) -> None:
     low -= MARGIN * (high - low)
     if low > axes.get_ylim()[0]:
         axes.set_ylim(bottom=low)
-
-
-def _check_scales(what: str, accuracies: Mapping[str, float | None], smooth: int) -> None:
-    """Check settings of ``draw_curves``; those in ``accuracies`` are of accuracies only.
-
-    Raises:
-        ValueError: see ``draw_curves``.
-    """
-    for name, value in accuracies.items():
-        if value is None:
-            continue
-        if not is_accuracy(what):
-            raise ValueError(
-                f"{name}={value} conflicts with what={what!r}: it is an accuracy. Leave it out."
-            )
-        if not 0 <= value <= 1:
-            raise ValueError(
-                f"{name} is {shown(value)}: give an accuracy in [0, 1], such as 0.9 for 90 %."
-            )
-    if not isinstance(smooth, int) or smooth < 1 or smooth % 2 == 0:
-        raise ValueError(f"smooth is {shown(smooth)}: give an odd number of rows, at least 1.")
-
-
-def _check_curves(runs: Any, fields: Mapping[str, str], styles: Sequence[str]) -> None:
-    """Check the rows that ``draw_curves`` is given.
-
-    Args:
-        runs: its argument.
-        fields: fields that all rows need, by the argument that gives them.
-        styles: its argument.
-
-    Raises:
-        ValueError: see ``draw_curves``.
-    """
-    if not isinstance(runs, Mapping):
-        raise ValueError(
-            f"runs is {shown(runs)}: give the rows of each seed's run by label, such as "
-            '{"fedavg": [result.rows]}.'
-        )
-    if not runs:
-        raise ValueError("runs is empty: give at least one curve.")
-    for label, seeds in runs.items():
-        if not seeds or not all(seeds):
-            raise ValueError(f"runs[{label!r}] has no rows: give rows of at least one run.")
-        if not all(isinstance(row, Mapping) for rows in seeds for row in rows):
-            raise ValueError(
-                f"runs[{label!r}] is {shown(seeds)}: give a list of the rows of each run, such as "
-                "[result.rows]."
-            )
-        if styles and label not in styles:
-            raise ValueError(f"styles is {shown(styles)}: it lacks the label {label!r}. Add it.")
-    together = [row for seeds in runs.values() for rows in seeds for row in rows]
-    every = numeric_fields(together)
-    for argument, name in fields.items():
-        if name not in every and name not in TITLES:
-            raise ValueError(unknown_field(argument, name, every, together))
-    for label, seeds in runs.items():
-        lacking = [name for name in fields.values() if any(name not in rows[0] for rows in seeds)]
-        if lacking:
-            raise ValueError(
-                f"the rows of runs[{label!r}] have no {lacking[0]!r}: choose another field, or "
-                "leave this curve out."
-            )
 
 
 def _value(row: Row, field: str) -> float:

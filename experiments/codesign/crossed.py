@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -86,8 +87,12 @@ def run_name(case: Case) -> str:
     return names.NAMES[case["algorithm"]] + masks
 
 
+@lru_cache(maxsize=1)
 def lines(results: Results) -> list[Line]:
-    """All combinations with runs, in order of schedule, algorithm and access."""
+    """All combinations with runs, in order of schedule, algorithm and access.
+
+    They are priced once for all tables and figures that need them.
+    """
     order = list(ACCESSES)
     runs = list(dict.fromkeys(map(run_name, results.study.cases)))
     return sorted(

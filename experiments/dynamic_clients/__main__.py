@@ -1,10 +1,11 @@
 """``python -m experiments.dynamic_clients NAME --scale {smoke,small,paper}``.
 
-Tables 1 to 14 and Figures 2 to 4 of the dynamic-clients paper, and additional studies: ``lenet5``
-(a deeper model, like the CNN that the paper uses on SVHN), ``overlap`` (0.6 on the data sets of
-Table 3), ``mlp`` (Table 3 with an MLP), ``scaffold`` (its step size and momentum), ``pilot`` (a
-random pilot of LeNet-5), ``moon``, ``ablations`` and ``radio``. ``costs`` measures CPU time and
-memory.
+Tables 1 to 14 of the dynamic-clients paper; ``gains`` (of Table 3, with an MLP and MOON) and
+``lasting`` (for how many rounds); the settings of Figures 2 and 4; and additional studies:
+``lenet5`` (a deeper model, like the CNN that the paper uses on SVHN), ``overlap`` (0.6 on the data
+sets of Table 3), ``mlp`` (Table 3 with an MLP), ``scaffold`` (its step size and momentum),
+``pilot`` (a random pilot of LeNet-5), ``moon``, ``ablations`` and ``radio``. ``costs`` measures CPU
+time and memory.
 """
 
 from __future__ import annotations
@@ -14,8 +15,7 @@ import sys
 from pathlib import Path
 
 from experiments.dynamic_clients import costs as measured
-from experiments.dynamic_clients import radio, tables
-from experiments.dynamic_clients.figures import curves
+from experiments.dynamic_clients import figures, gains, radio, tables
 from experiments.dynamic_clients.methods import complete
 from experiments.paper import Experiment, Paper
 
@@ -28,18 +28,19 @@ def _table(number: int) -> Experiment:
 
 
 EXPERIMENTS = {
+    "gains": Experiment(("table3", "mlp", "moon"), gains.table, gains.points),
+    "lasting": Experiment("table3", figures.table, figures.lasting),
     **{f"table{number}": _table(number) for number in range(1, 12)},
     "table12": Experiment("table12", tables.variants(12, None)),
     "table13": Experiment("table13", tables.variants(13)),
     "table14": Experiment("table14", tables.variants(14)),
-    "fig2": Experiment("fig2", tables.comparison(None), curves("fig2")),
-    "fig3": Experiment("table8", tables.comparison(8, TRANSITIONS[8]), curves("fig3")),
-    "fig4": Experiment("fig4", tables.comparison(None, TRANSITIONS[9]), curves("fig4")),
-    "lenet5": Experiment("lenet5", tables.comparison(None, (1, 2, 3)), curves("lenet5")),
+    "fig2": Experiment("fig2", tables.comparison(None)),
+    "fig4": Experiment("fig4", tables.comparison(None, TRANSITIONS[9])),
+    "lenet5": Experiment("lenet5", tables.comparison(None, (1, 2, 3))),
     "overlap": Experiment("overlap", tables.comparison(None)),
     "ablations": Experiment("ablations", tables.variants(None)),
     "radio": Experiment("radio", radio.table, radio.points),
-    "mlp": Experiment("mlp", tables.comparison(3), curves("mlp")),
+    "mlp": Experiment("mlp", tables.comparison(3)),
     "scaffold": Experiment("scaffold", tables.comparison(None, pooled=False)),
     "pilot": Experiment("pilot", tables.variants(None)),
     "moon": Experiment("moon", tables.comparison(None)),

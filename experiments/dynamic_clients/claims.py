@@ -9,25 +9,23 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
-from typing import Literal
 
 import numpy as np
 
-from experiments.dynamic_clients import costs, published
-from experiments.dynamic_clients.measures import last, session_of
+from experiments.dynamic_clients import published
+from experiments.dynamic_clients.measures import SAME, last, session_of
 from experiments.dynamic_clients.methods import SHOWN
-from experiments.dynamic_clients.tables import SAME, paper_of
+from experiments.dynamic_clients.tables import paper_of
 from experiments.evidence import Evidence
 from experiments.studies import Case, Results
 from wirelessfl.results.intervals import Effect, difference
-from wirelessfl.results.names import DATA, NAMES
+from wirelessfl.results.names import NAMES
 from wirelessfl.theory.dynamic_clients import (
     RoundConstants,
     gradient_norm_bound,
     largest_step_size,
 )
 
-BASELINES = ("previous", "average", "continuous")
 Gains = dict[int, list[float]]
 """By seed, the gain of Proposed in each row, in points."""
 
@@ -35,26 +33,49 @@ Gains = dict[int, list[float]]
 def published_rows(
     evidence: Evidence,
     *,
-    tables: Sequence[int],
+    table: int,
+    over: Sequence[str],
     least: float,
     equal: bool = False,
-    absent: Sequence[str] = (),
+    algorithms: Sequence[str] = (),
+    study: str = "",
 ) -> list[Effect]:
-    """Mean gain of Proposed over each baseline, on the paper's rows that the studies plan.
+    """Mean gain of Proposed over each baseline, on the paper's rows that a study plans.
 
-    A data set that the table lacks takes the place of the table's first one. ``absent`` names what
-    has no study.
+    Args:
+        evidence: the runs.
+        table: number of the table. A data set that it lacks takes the place of its first one.
+        over: the baselines.
+        least: the least gain that counts.
+        equal: whether the claim is that there is none.
+        algorithms: one effect for each; empty for means over all.
+        study: name of the study; empty for that of the table.
     """
-    effects = []
-    for table in tables:
-        results = evidence.study(f"table{table}")
-        printed = [one.warm_start for one in published.read(table)]
-        for over in (start for start in BASELINES if start in printed):
-            name = (
-                f"Table {table}, over {SHOWN[over]}" if len(tables) > 1 else f"over {SHOWN[over]}"
-            )
-            effects.append(_mean(name, _gains(results, over, table), least, equal=equal))
-    return effects + [Effect(name, (), least, "points", equal) for name in absent]
+    results = evidence.study(study or f"table{table}")
+    found = []
+    for one in over:
+        for algorithm in algorithms or (None,):
+            parts = [SHOWN[one]] * (len(over) > 1)
+            parts += [NAMES[str(algorithm)]] if len(algorithms) > 1 else []
+            gains = _gains(results, one, table, algorithm=algorithm)
+            found.append(_mean(", ".join(parts), gains, least, equal=equal))
+    return found
+
+
+def reproduced(
+    evidence: Evidence, *, table: int, start: str, algorithm: str, within: float
+) -> list[Effect]:
+    """Accuracy of a warm start minus that printed, mean over the paper's rows that are planned."""
+    results, rows = evidence.study(f"table{table}"), []
+    for case in results.study.cases:
+        if (case["algorithm"], case["warm_start"]) != (algorithm, start):
+            continue
+        for number in _transitions(table, case):
+            printed = paper_of(table, case, number)
+            if printed is not None:
+                rows.append({s: v - printed.mean for s, v in _after(results, case, number).items()})
+    values = tuple(statistics.mean(row[seed] for row in rows) for seed in _shared(rows))
+    return [Effect("", values, within, "points", equal=True)]
 
 
 def all_rows(
@@ -68,24 +89,12 @@ def all_rows(
     """Mean gain of Proposed over each of ``over``, on all rows of a study with stand-in data."""
     results = evidence.study(study)
     return [
-        _mean(f"over {SHOWN[one]}", _gains(results, one, numbers=transitions), least)
+        _mean(
+            SHOWN[one] if len(over) > 1 else "",
+            _gains(results, one, numbers=transitions),
+            least,
+        )
         for one in over
-    ]
-
-
-def algorithm_gains_more(
-    evidence: Evidence, *, table: int, over: str, more: str, less: Sequence[str], least: float
-) -> list[Effect]:
-    """The gain over a baseline with one algorithm minus the gain with others (Table 3)."""
-    results = evidence.study(f"table{table}")
-
-    def gain(algorithm: str) -> dict[int, float]:
-        found = _gains(results, over, table, algorithm=algorithm)
-        return {seed: statistics.mean(values) for seed, values in found.items()}
-
-    return [
-        difference(f"{NAMES[more]} minus {NAMES[one]}", gain(more), gain(one), least)
-        for one in less
     ]
 
 
@@ -106,54 +115,6 @@ def flat_in_scale(
             ends.append({s: statistics.mean(row[s] for row in rows) for s in _shared(rows)})
         effects.append(difference(NAMES[algorithm], ends[0], ends[1], least, equal=True))
     return effects
-
-
-def not_run(
-    evidence: Evidence,
-    *,
-    names: Sequence[str],
-    least: float,
-    shown: Literal["points", "ratio"] = "points",
-) -> list[Effect]:
-    """Effects without runs: no study can show them."""
-    del evidence
-    return [Effect(n, (), math.log(least) if shown == "ratio" else least, shown) for n in names]
-
-
-def cpu_time(
-    evidence: Evidence, *, slower: tuple[str, str], equal: Sequence[str], on: str, least: float
-) -> list[Effect]:
-    """CPU seconds of algorithms over FedAvg's, sums over the warm starts, paired by seed.
-
-    Args:
-        evidence: the paper; its measurements are in a file of their own.
-        slower: an algorithm and the data set on which it takes longer.
-        equal: algorithms that take as long as FedAvg.
-        on: data set on which they do.
-        least: the least ratio that counts, e.g. 1.1.
-    """
-    del evidence
-    found = costs.load()
-
-    def seconds(algorithm: str, dataset: str) -> dict[tuple[str, int], float]:
-        return {
-            (one.warm_start, one.seed): one.cpu_seconds
-            for one in found
-            if (one.algorithm, one.dataset) == (algorithm, dataset)
-        }
-
-    def effect(algorithm: str, dataset: str, same: bool) -> Effect:
-        mine, base = seconds(algorithm, dataset), seconds("fedavg", dataset)
-        starts = {start for start, _ in (*mine, *base)}
-        values = []
-        for seed in sorted({seed for _, seed in mine}):
-            both = [[of.get((start, seed)) for start in starts] for of in (mine, base)]
-            if all(value is not None for side in both for value in side):
-                values.append(math.log(sum(both[0]) / sum(both[1])))  # type: ignore[arg-type]
-        name = f"{DATA[dataset]}, {NAMES[algorithm]} / FedAvg"
-        return Effect(name, tuple(values), math.log(least), "ratio", equal=same)
-
-    return [effect(*slower, False), *(effect(algorithm, on, True) for algorithm in equal)]
 
 
 def theorem(evidence: Evidence, *, drift_share: float) -> list[Effect]:
@@ -192,7 +153,7 @@ def theorem(evidence: Evidence, *, drift_share: float) -> list[Effect]:
         ]
     )
     values = (math.log(bound.total / w**2),) if bound.holds else ()
-    return [Effect("bound over squared gradient norm", values, 0.0, "ratio", exact=True)]
+    return [Effect("", values, 0.0, "ratio", exact=True)]
 
 
 def _gains(
@@ -249,9 +210,6 @@ def _shared(rows: Sequence[dict[int, float]]) -> list[int]:
 
 
 def _mean(name: str, gains: Gains, least: float, *, equal: bool = False) -> Effect:
-    """The mean gain over the rows; the name tells in how many rows the mean over seeds is > 0."""
-    rows = [statistics.mean(row) for row in zip(*gains.values(), strict=True)]
-    if len(rows) > 1:
-        name += f", higher in {sum(row > 0 for row in rows)} of {len(rows)} rows"
+    """The mean gain over the rows."""
     values = tuple(statistics.mean(values) for values in gains.values())
     return Effect(name, values, least, "points", equal)

@@ -1,123 +1,93 @@
-"""The dynamic-clients paper's figures, drawn from the rows of finished runs."""
+"""How long the gains of Proposed last: accuracy differences against rounds after a transition."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+import statistics
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from experiments.dynamic_clients.measures import last, session_of
+from experiments.dynamic_clients.measures import pairs, session_of
 from experiments.dynamic_clients.methods import ALGORITHMS, SHOWN
 from experiments.look import data_name, save, seeds_text
-from experiments.studies import Case, Results
+from experiments.report import markdown, spread
+from experiments.studies import Results
 from wirelessfl.divergence import counted
-from wirelessfl.figures import draw_curves, new_figure
+from wirelessfl.figures import new_figure
 from wirelessfl.results.names import NAMES
-from wirelessfl.results.panels import legend, same_limits
+from wirelessfl.results.panels import draw_points, legend, same_limits
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-STYLES = list(SHOWN.values())
-FILES = ("dataset", "model", "split", "overlap")
-"""Settings shared by the cases of a file, which differ in algorithm and warm start."""
-FIRST, APART = 10, 13
-"""Rounds shown of a session in the right panels, and the distance of their starts."""
+NUMBERS = (1, 2, 3)
+"""Transitions over which gains are averaged."""
+SHOWN_AT = (0, 1, 2, 3, 5, 10, 20, 30, 50)
+"""Rounds after a transition that are drawn."""
+BASELINES = ("previous", "average")
 
 
-def curves(name: str) -> Callable[[Results, Path], list[Path]]:
-    """Figures 2 to 4: accuracy against rounds over all sessions, one curve per warm start.
-
-    One row of panels per algorithm, one file per data set and label distribution; medians over the
-    seeds. A session's initial model is drawn at the last round of the previous session, so a change
-    of clients appears as a step. The panels on the right show the first rounds after the
-    transitions at which the warm starts differ.
-    """
-
-    def draw(results: Results, out: Path) -> list[Path]:
-        groups: dict[tuple[Any, ...], list[Case]] = {}
-        for case in results.where():
-            groups.setdefault(tuple(case[key] for key in FILES), []).append(case)
-        drawn = []
-        for place, cases in enumerate(groups.values()):
-            file = name if place == 0 else f"{name}-{_file(cases[0])}"
-            drawn += _panels(results, cases, out / file)
-        return drawn
-
-    return draw
-
-
-def _panels(results: Results, cases: Sequence[Case], file: Path) -> list[Path]:
-    algorithms = [one for one in ALGORITHMS if one in {case["algorithm"] for case in cases}]
-    figure, axes = new_figure(2, height=1.6, rows=len(algorithms))
-    for panel, zoomed, algorithm in zip(axes[::2], axes[1::2], algorithms, strict=True):
-        panel_cases = [case for case in cases if case["algorithm"] == algorithm]
-        runs = {
-            SHOWN[start]: [
-                rows for c in panel_cases if c["warm_start"] == start for rows in results.rows(c)
-            ]
-            for start in SHOWN
-            if start in {case["warm_start"] for case in panel_cases}
-        }
-        numbers = range(1, last(panel_cases[0]) + 1)
-        early = {
-            name: [after_transitions(rows, numbers) for rows in seeds]
-            for name, seeds in runs.items()
-        }
-        for shown, of in ((panel, runs), (zoomed, early)):
-            draw_curves(
-                shown, of, "round", legend=False, styles=STYLES, median=True, wide=STYLES[:1]
-            )
-        mark_sessions(panel, next(iter(runs.values()))[0])
-        places = [(APART * i + at, str(at)) for i in range(len(numbers)) for at in (0, 5, FIRST)]
-        zoomed.set_xticks(*zip(*places, strict=True))
-        zoomed.set_xlabel(f"round after transition {', '.join(map(str, numbers))}")
-        panel.set_title(NAMES[algorithm])
-        zoomed.set_title(f"{NAMES[algorithm]}, first {FIRST} rounds")
+def lasting(results: Results, out: Path) -> list[Path]:
+    """Gain of Proposed against rounds after a transition, one panel per other warm start."""
+    figure, axes = new_figure(len(BASELINES), height=2.4)
+    for panel, over in zip(axes, BASELINES, strict=True):
+        for place, algorithm in enumerate(ALGORITHMS):
+            values = by_round(results, over, algorithm=algorithm)
+            if values:
+                places = {float(SHOWN_AT.index(t)): seeds for t, seeds in values.items()}
+                draw_points(panel, places, NAMES[algorithm], place)
+        panel.axhline(0, color="0.3", linewidth=0.8, zorder=1)
+        panel.set_yscale("symlog", linthresh=1, linscale=0.6)
+        ticks = (-1, 0, 1, 3, 10, 30, 100)
+        panel.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+        panel.minorticks_off()
+        panel.set_xticks(range(len(SHOWN_AT)), [str(one) for one in SHOWN_AT])
+        panel.set_xlabel("round after a change of clients")
+        panel.set_ylabel("gain of Proposed (pp)")
+        panel.set_title(f"over {SHOWN[over]}")
     same_limits(axes)
-    same_limits(axes[::2], x=True)
-    seeds = seeds_text(results, cases, "median and range")
-    dotted = "dotted: change of clients"
-    legend(figure, axes, data_name(cases), _dealt(cases[0]), seeds, dotted, order=STYLES)
-    return save(figure, results, file)
+    for panel in axes:
+        panel.set_ylim(-1, 100)
+    cases = results.where()
+    legend(figure, axes, data_name(cases), seeds_text(results, cases))
+    return save(figure, results, out / "lasting")
 
 
-def after_transitions(
-    rows: Sequence[dict[str, Any]], numbers: Sequence[int]
-) -> list[dict[str, Any]]:
-    """The first rounds after these transitions, side by side with a gap between them."""
-    found = []
-    for place, number in enumerate(numbers):
-        found += [
-            {"round": APART * place + row["session_round"], "accuracy": counted(row)}
-            for row in rows
-            if row["session"] == session_of(number) and row["session_round"] <= FIRST
-        ]
-        found.append({"round": APART * (place + 1) - 1, "accuracy": math.nan})
-    return found[:-1]
+def table(results: Results) -> str:
+    """One row per algorithm and other warm start, one column per round."""
+    rows = [
+        [NAMES[algorithm], SHOWN[over], *(spread(seeds, places=2) for seeds in values.values())]
+        for algorithm in ALGORITHMS
+        for over in BASELINES
+        if (values := by_round(results, over, algorithm=algorithm))
+    ]
+    head = ["algorithm", "gain over", *(f"round {t}" for t in SHOWN_AT)]
+    text = "Gain of Proposed in percentage points by round after a change of clients, mean over "
+    text += "settings and transitions, ± the sample standard deviation over the seeds."
+    return f"{text}\n\n{markdown(head, rows)}"
 
 
-def mark_sessions(panel: Axes, rows: Sequence[dict[str, Any]]) -> None:
-    """Mark the starts of all sessions except the first."""
-    for at in starts(rows):
-        panel.axvline(at, color="0.6", linewidth=0.8, linestyle=":", zorder=0)
+def by_round(results: Results, over: str, **wanted: Any) -> dict[int, list[float]]:
+    """Gain of Proposed in points, by round of a session and seed: means over all transitions.
+
+    Seeds that lack a run of a setting are left out.
+    """
+    gains: dict[int, dict[int, list[float]]] = {}
+    both = pairs(results, over, **wanted)
+    for mine, theirs in both:
+        others = {run.seed: run for run in results.of(theirs)}
+        for run in results.of(mine):
+            if run.seed not in others:
+                continue
+            for number in NUMBERS:
+                ours, base = (_session(r.rows, session_of(number)) for r in (run, others[run.seed]))
+                for t in SHOWN_AT:
+                    if t in ours and t in base:
+                        at = gains.setdefault(t, {}).setdefault(run.seed, [])
+                        at.append(ours[t] - base[t])
+    return {
+        t: [statistics.mean(v) for v in by.values() if len(v) == len(both) * len(NUMBERS)]
+        for t, by in gains.items()
+    }
 
 
-def starts(rows: Sequence[dict[str, Any]]) -> list[int]:
-    """Number of completed rounds at the start of each session except the first."""
-    first: dict[int, int] = {}
-    for row in rows:
-        first.setdefault(row["session"], row["round"] - row["session_round"])
-    return [at for session, at in first.items() if session > 0]
-
-
-def _dealt(case: Case) -> str:
-    if case["split"] == "dirichlet":
-        return f"overlap {case['overlap']:g}, Dir({case['alpha']:g})"
-    return str(case["split"])
-
-
-def _file(case: Case) -> str:
-    text = f"{case['dataset']}-{case['split']}-{case['overlap']:g}"
-    return text.replace("-dirichlet", "").removesuffix("-0").replace(".", "")
+def _session(rows: Sequence[dict[str, Any]], session: int) -> dict[int, float]:
+    """Accuracy in percent by round of a session."""
+    return {r["session_round"]: 100 * counted(r) for r in rows if r["session"] == session}

@@ -1,4 +1,4 @@
-"""Measures from the rows of sessions: accuracy after transitions, drops and recoveries.
+"""Measures from the rows of sessions: accuracy after transitions, and gains of warm starts.
 
 The first session trains the pilot model. The next session has no past sessions, and the one after
 it has only one, so that Proposed and Average equal Previous there. The paper does not define its
@@ -11,8 +11,14 @@ where one of three fits.
 
 from __future__ import annotations
 
+import statistics
+from typing import Any
+
 from experiments.studies import Case, Results
-from wirelessfl.runs.transitions import Transition
+from wirelessfl.results.archive import StoredRun
+
+SAME = ("dataset", "model", "split", "overlap", "alpha", "clients", "algorithm", "lr", "momentum")
+"""Settings shared by the warm starts of one row."""
 
 
 def session_of(number: int, pilot_sessions: int = 1) -> int:
@@ -25,21 +31,53 @@ def number_of(session: int, pilot_sessions: int = 1) -> int:
     return session - pilot_sessions - 1
 
 
-def entered(results: Results, case: Case, number: int) -> list[Transition]:
-    """Each seed's transition with the paper's ``number``; runs that end earlier are omitted.
+def after(results: Results, case: Case, number: int) -> list[float]:
+    """For each seed, mean accuracy in percent of the first ten rounds after a transition."""
+    return [*by_seed(results, case, number).values()]
+
+
+def by_seed(results: Results, case: Case, number: int) -> dict[int, float]:
+    """Mean accuracy in percent of the first ten rounds after a transition, by seed.
+
+    Runs that end earlier are left out.
+    """
+    found = {}
+    for run in results.of(case):
+        accuracy = _accuracy(run, session_of(number))
+        if accuracy is not None:
+            found[run.seed] = accuracy
+    return found
+
+
+def _accuracy(run: StoredRun, session: int) -> float | None:
+    entered = (one for one in run.transitions if one.session == session)
+    return next((100 * one.mean_accuracy for one in entered), None)
+
+
+def pairs(results: Results, over: str, **wanted: Any) -> list[tuple[Case, Case]]:
+    """Each case of Proposed with the case of the warm start ``over`` and the same settings.
 
     Args:
         results: results of the study.
-        case: the case.
-        number: number of the transition, from 1.
+        over: name of the other warm start.
+        wanted: settings of the cases.
     """
-    session = session_of(number)
-    return [one for run in results.of(case) for one in run.transitions if one.session == session]
+    found: dict[tuple[Any, ...], dict[str, Case]] = {}
+    for case in results.where(**wanted):
+        found.setdefault(tuple(case[name] for name in SAME), {})[case["warm_start"]] = case
+    return [(one["proposed"], one[over]) for one in found.values() if {"proposed", over} <= {*one}]
 
 
-def after(results: Results, case: Case, number: int) -> list[float]:
-    """For each seed, mean accuracy in percent of the first ten rounds after a transition."""
-    return [100 * one.mean_accuracy for one in entered(results, case, number)]
+def gain(results: Results, both: tuple[Case, Case], number: int) -> dict[int, float]:
+    """Accuracy of the first case minus that of the second after a transition, by seed."""
+    mine, theirs = (by_seed(results, case, number) for case in both)
+    return {seed: mine[seed] - theirs[seed] for seed in mine if seed in theirs}
+
+
+def mean_by_seed(rows: list[dict[int, float]]) -> list[float]:
+    """The mean over several rows for each seed that all of them have."""
+    seeds = sorted(set.intersection(*map(set, rows))) if rows else []
+    return [statistics.mean(row[seed] for row in rows) for seed in seeds]
 
 
 def last(case: Case) -> int:

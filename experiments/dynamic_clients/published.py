@@ -69,6 +69,7 @@ def read(table: int) -> tuple[Published, ...]:
         )
 
 
+@cache
 def find(table: int, **wanted: Any) -> Published | None:
     """The number of a table with these fields; None if no number matches.
 

@@ -7,15 +7,13 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from experiments.dynamic_clients import published
-from experiments.dynamic_clients.measures import after, entered, last
+from experiments.dynamic_clients.measures import SAME, after, last
 from experiments.dynamic_clients.methods import SHOWN, per_session
 from experiments.report import markdown, spread
 from experiments.studies import Case, Results
 from wirelessfl.results.names import DATA, NAMES
 
 Table = Callable[[Results], str]
-SAME = ("dataset", "model", "split", "overlap", "alpha", "clients", "algorithm", "lr", "momentum")
-"""Settings shared by the warm starts of one row."""
 
 
 class Line(NamedTuple):
@@ -54,8 +52,7 @@ def comparison(table: int | None, numbers: Sequence[int] = (1, 2), *, pooled: bo
         text = [markdown([*head, *(SHOWN[s] for s in starts)], rows)]
         text.append(_stand_in(results, table))
         text += [_lead(lines, s) for s in starts[1:] if pooled]
-        more = recovery(results, numbers) if pooled else ""
-        return _head(table) + "\n".join(filter(None, text)) + "\n" + more
+        return _head(table) + "\n".join(filter(None, text)) + "\n"
 
     return make
 
@@ -99,31 +96,6 @@ def known_as(table: int, dataset: str) -> str:
     """The table's data set to compare with: ``dataset`` if the table has it, else the first one."""
     known = published.datasets(table)
     return dataset if dataset in known else known[0]
-
-
-def recovery(results: Results, numbers: Sequence[int]) -> str:
-    """Table of accuracy drops and rounds to recover, over all algorithms, settings and seeds."""
-    head = ["data, clients", "warm start", "transition", "mean drop (points)"]
-    head += ["median rounds to recover", "not recovered"]
-    rows = []
-    for data in dict.fromkeys(map(_data, results.where())):
-        for number in numbers:
-            for start in (s for s in SHOWN if s in results.values("warm_start")):
-                cases = [c for c in results.where(warm_start=start) if _data(c) == data]
-                found = [one for case in cases for one in entered(results, case, number)]
-                if not found:
-                    continue
-                rounds = [one.rounds_to_recover for one in found]
-                known = [value for value in rounds if value is not None]
-                drop = 100 * statistics.mean(one.drop for one in found)
-                row = [data, SHOWN[start], str(number), f"{drop:.1f}"]
-                row += [f"{statistics.median_low(known)}" if known else "-"]
-                rows.append([*row, f"{rounds.count(None)} of {len(rounds)}"])
-    return (
-        "\nThe drop is the accuracy at the end of the previous session, on its own labels, minus "
-        "the lowest accuracy in the first ten rounds. A session has recovered when it is within "
-        "one point of the previous accuracy.\n\n" + markdown(head, rows)
-    )
 
 
 def variants(table: int | None, numbers: Sequence[int] | None = (1, 2, 3)) -> Table:

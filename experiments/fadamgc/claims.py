@@ -7,37 +7,21 @@ are ratios of the costs of runs with equal seeds.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
-from experiments.comparison import cheapness, most_finished
 from experiments.evidence import Evidence
+from experiments.fadamgc.costs import COMMUNICATION, TESTS, costs, grouped, quickest
 from experiments.fadamgc.methods import METHODS, SELECTIVE
-from experiments.fadamgc.seconds import (
-    CLASSES,
-    GPU_STEP_SECONDS,
-    SAMPLED,
-    STEPS,
-    lora_parameters,
-    published_seconds,
-    round_seconds,
+from experiments.fadamgc.seconds import missing_transfers
+from experiments.fadamgc.tables import (
+    PUBLISHED_ROUNDS,
+    PUBLISHED_WITHOUT_MEMORY,
+    fastest,
 )
-from experiments.fadamgc.tables import PUBLISHED_ROUNDS, PUBLISHED_WITHOUT_MEMORY, TARGETS
 from experiments.studies import Case, Results
-from wirelessfl.models import ResNet18
-from wirelessfl.results.archive import StoredRun
 from wirelessfl.results.intervals import Costs, Effect, Reached, contrast, over_best, ratio
 from wirelessfl.results.names import DATA, NAMES
-from wirelessfl.submodels import ParamSpec
-
-COMMUNICATION = "communication"
-"""Simulated seconds without local steps, which take a tenth of them or less in the paper, and as
-much or more with the small models of our runs."""
-TESTS = 5
-"""Evaluations that are averaged in studies that evaluate every round."""
-IMAGES = {"cifar10": (32, 10), "cifar100": (32, 100), "tinyimagenet": (64, 200)}
-"""Width of the images and number of classes."""
 
 
 def fewest(
@@ -63,8 +47,7 @@ def fewest_at_rate(
     """
     table, memory = evidence.study("table2"), evidence.study("memory")
     cases = _cases(table, "fashion-mnist", 20)
-    wanted = {"algorithm": "fadamgc", "beta2": 0.99, "lr": lr}
-    ours = costs(memory, memory.study.cases, every=every, **wanted)
+    ours = costs(memory, memory.study.cases, every=every, algorithm="fadamgc", beta2=0.99, lr=lr)
     return [
         ratio(NAMES[method], costs(table, cases, algorithm=method), ours, least)
         for method in methods
@@ -83,18 +66,14 @@ def over(
 
     ``of`` lists data sets and numbers of local steps.
     """
-    results = evidence.study("table2")
-    return [
-        ratio(
-            _named(dataset, steps) if len(of) > 1 else "",
-            *(
-                costs(results, _cases(results, dataset, steps), quantity, algorithm=name)
-                for name in (method, "fadamgc")
-            ),
-            least=least,
+    results, found = evidence.study("table2"), []
+    for dataset, steps in of:
+        theirs, ours = (
+            costs(results, _cases(results, dataset, steps), quantity, algorithm=name)
+            for name in (method, "fadamgc")
         )
-        for dataset, steps in of
-    ]
+        found.append(ratio(_named(dataset, steps) if len(of) > 1 else "", theirs, ours, least))
+    return found
 
 
 def _named(dataset: str, steps: int) -> str:
@@ -102,12 +81,16 @@ def _named(dataset: str, steps: int) -> str:
 
 
 def _cases(results: Results, dataset: str, steps: int) -> list[Case]:
-    """The cases of a study with a data set and a number of local steps."""
-    return [
+    """The cases of a study with a data set and a number of local steps.
+
+    One case per method, that with its fastest step sizes.
+    """
+    cases = [
         case
         for case in results.study.cases
         if (case["dataset"], case["local_steps"]) == (dataset, steps)
     ]
+    return fastest(results, cases)
 
 
 def published_rates(
@@ -230,7 +213,8 @@ def _tracked(
 
 def more_clients(evidence: Evidence, *, study: str, least: float) -> list[Effect]:
     """FAdamGC's rounds with the fewest over those with the most clients (Figures 5 and 7)."""
-    return [ratio("", *ends(evidence.study(study), "fadamgc"), least=least)]
+    few, many = ends(evidence.study(study), "fadamgc")
+    return [ratio("", few, many, least)]
 
 
 def sampling(evidence: Evidence, *, study: str, least: float) -> list[Effect]:
@@ -272,19 +256,6 @@ def without_memory(
     return found
 
 
-def quickest(results: Results, tests: int, **wanted: Any) -> dict[int, Reached]:
-    """By seed, the rounds of the case with these settings that needs the fewest.
-
-    Only cases with the most finished seeds are compared.
-    """
-    tried = most_finished(results, results.where(**wanted))
-    if not tried:
-        return {}
-    target = TARGETS[tried[0]["dataset"]]
-    best = min(tried, key=lambda case: cheapness(results, case, "round", target, tests))
-    return costs(results, [best], tests=tests)
-
-
 def over_next_best(name: str, results: Results, cases: list[Case], least: float) -> Effect:
     """Rounds of the method with the fewest, except FAdamGC, against FAdamGC's.
 
@@ -299,63 +270,3 @@ def ends(results: Results, method: str) -> list[dict[int, Reached]]:
     """A method's rounds with the fewest and with the most clients per round."""
     by_size = sorted(grouped(results.study.cases, "clients_per_round").items())
     return [costs(results, cases, algorithm=method) for _, cases in (by_size[0], by_size[-1])]
-
-
-def costs(
-    results: Results,
-    cases: Iterable[Case],
-    quantity: str = "round",
-    tests: int = 1,
-    target: float | None = None,
-    every: int = 1,
-    **wanted: Any,
-) -> dict[int, Reached]:
-    """By seed, a cost until the target, for the only one of these cases with these settings.
-
-    ``quantity`` is a field of rows, or ``COMMUNICATION``; ``tests`` is the number of evaluations
-    that are averaged, see ``place_reaching``. Without ``target``, it is that of the data set.
-    Only rows of rounds that ``every`` divides count.
-    """
-    found = [case for case in cases if all(case[k] == v for k, v in wanted.items())]
-    if len(found) > 1:
-        raise ValueError(f"{len(found)} cases of {results.study.name} have {wanted}: give more.")
-    return {
-        run.seed: Reached.of(_timed(run, case), target or TARGETS[case["dataset"]], quantity, tests)
-        for case in found
-        for run in results.of(case)
-    }
-
-
-def _timed(run: StoredRun, case: Case) -> list[dict[str, Any]]:
-    """The rows of a run, with the seconds of communication so far."""
-    computing = case["local_steps"] * case["step_seconds"]
-    return [
-        row | {COMMUNICATION: row["sim_seconds"] - row["round"] * computing} for row in run.rows
-    ]
-
-
-def grouped(cases: Iterable[Case], *settings: str) -> dict[Any, list[Case]]:
-    """Cases by the value of a setting, or by those of several."""
-    found: dict[Any, list[Case]] = {}
-    for case in cases:
-        values = tuple(case[name] for name in settings)
-        found.setdefault(values if len(values) > 1 else values[0], []).append(case)
-    return found
-
-
-def missing_transfers(dataset: str) -> dict[str, float]:
-    """Published seconds per round minus those of the run-time model, in transmitted models.
-
-    Half of the sampled clients track. For language, LocalAdam's row determines the local epoch.
-    """
-    published = published_seconds(dataset)
-    if dataset in IMAGES:
-        width, classes = IMAGES[dataset]
-        parameters = ParamSpec.of(ResNet18((3, width, width), classes)).size
-        step, steps = GPU_STEP_SECONDS, STEPS
-    else:
-        parameters, steps = lora_parameters(CLASSES[dataset]), 1
-        step = published["local-adam"] - round_seconds("local-adam", parameters, 0, 1e-9, 1)
-    model = {m: round_seconds(m, parameters, SAMPLED // 2, step, steps) for m in METHODS}
-    transfer = (model["local-adam"] - step * steps) / 2
-    return {method: (published[method] - model[method]) / transfer for method in METHODS}

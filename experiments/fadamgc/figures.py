@@ -2,69 +2,154 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from pathlib import Path
 
 from experiments.fadamgc.methods import METHODS
-from experiments.fadamgc.tables import TARGETS, to_target
-from experiments.look import data_name, save, seeds_text
+from experiments.fadamgc.tables import TARGETS, fastest, to_target
+from experiments.look import costs_of, data_name, save, seeds_text
+from experiments.paper import Draw
+from experiments.report import EDGE, at_edge
 from experiments.studies import Case, Results
-from wirelessfl.figures import draw_curves, new_figure, whole_ticks
+from wirelessfl.figures import colour_of, line_look, new_figure, whole_ticks
 from wirelessfl.results.names import DATA, NAMES
-from wirelessfl.results.panels import draw_points, legend, same_limits
+from wirelessfl.results.panels import draw_points, legend
 
-PANELS = ("fashion-mnist", "mnist", "digits", "cifar100", "20newsgroups")
-"""Data sets of Figure 2: those of scales smoke and small, and the two in the paper."""
-STYLES = [NAMES[method] for method in METHODS]
 AXIS_LABELS = {"round": "rounds to the target", "sim_seconds": "simulated time to target (s)"}
-SMOOTH, MANY = 7, 30
-"""Tests averaged for each point of a curve, if a run has many tests."""
+SHORT = {"round": "rounds", "sim_seconds": "simulated time (s)"}
+COLLAPSED = 0.5
+"""A run collapsed if its final accuracy is below this part of the target that it had reached."""
+SPREAD = 0.6
+"""Vertical room of the seeds of a case, of 1 between cases."""
 
 
-def curves(results: Results, out: Path) -> list[Path]:
-    """Figure 2: median accuracy over seeds against rounds and time, one file per data set."""
-    pairs = dict.fromkeys((c["dataset"], c["local_steps"]) for c in results.where())
-    sets = [pair for pair in pairs if pair[0] in PANELS][:2]
-    files = []
-    for place, (dataset, steps) in enumerate(sets):
-        figure, axes = new_figure(columns=2, height=3.0)
-        cases = results.where(dataset=dataset, local_steps=steps)
-        runs = {NAMES[case["algorithm"]]: results.rows(case) for case in cases}
-        smooth = SMOOTH if min(len(r) for seeds in runs.values() for r in seeds) >= MANY else 1
-        for panel, quantity in zip(axes, ("round", "sim_seconds"), strict=True):
-            draw_curves(
-                panel,
-                runs,
-                quantity,  # type: ignore[arg-type]
-                target=TARGETS[dataset],
-                legend=False,
-                styles=STYLES,
-                median=True,
-                smooth=smooth,
+def of_methods(
+    name: str,
+    quantities: Sequence[str] = tuple(AXIS_LABELS),
+    target: float | None = None,
+    *,
+    searched: bool = False,
+) -> Draw:
+    """Costs until the target of all methods, each with its fastest step sizes, see ``fastest``.
+
+    Args:
+        name: name of the file.
+        quantities: the costs, one column of panels each; there is a row for each data set and
+            number of local steps.
+        target: accuracy in [0, 1]; None for those of the data sets.
+        searched: whether the study has a grid of step sizes. Then methods whose fastest one is at
+            its edge are marked.
+    """
+
+    def draw(results: Results, out: Path) -> list[Path]:
+        rows = list(dict.fromkeys((c["dataset"], c["local_steps"]) for c in results.where()))
+        methods = [method for method in METHODS if results.where(algorithm=method)]
+        edges: set[str] = set()
+        figure, axes = new_figure(len(quantities), height=1.9, rows=len(rows))
+        for place, (dataset, steps) in enumerate(rows):
+            cases = fastest(results, results.where(dataset=dataset, local_steps=steps), target)
+            edges.update(c["algorithm"] for c in cases if searched and _at_edge(results, c))
+            goal = target or TARGETS[dataset]
+            counts = sorted({len(results.of(case)) for case in cases})
+            seeds = " to ".join(map(str, dict.fromkeys([counts[0], counts[-1]])))
+            for column, quantity in enumerate(quantities):
+                panel = axes[place * len(quantities) + column]
+                for case in cases:
+                    number = METHODS.index(case["algorithm"])
+                    ends = costs_of(results, case, quantity, goal)
+                    points = {float(methods.index(case["algorithm"])): ends}
+                    look = line_look(number, case["algorithm"])
+                    draw_points(panel, points, None, number, line=False, look=look)
+                panel.set_xticks(range(len(methods)), [""] * len(methods))
+                panel.set_xlim(-0.5, len(methods) - 0.5)
+                panel.set_ylim(0, 1.1 * panel.get_ylim()[1])
+                panel.set_ylabel(SHORT[quantity])
+                panel.set_title(f"{DATA[dataset]} to {100 * goal:g} %, K = {steps}, n = {seeds}")
+        for panel in axes[-len(quantities) :]:
+            panel.set_xticklabels([NAMES[m] + "*" * (m in edges) for m in methods], rotation=30)
+        said = ["each method with its fastest step sizes; mean over n seeds"]
+        said += [f"*: {EDGE}"] * bool(edges)
+        legend(figure, axes, *said)
+        return save(figure, results, out / name)
+
+    return draw
+
+
+def _at_edge(results: Results, case: Case) -> bool:
+    """Whether a step size of a case is the smallest or largest one of its method with runs."""
+    tried = results.where(algorithm=case["algorithm"], dataset=case["dataset"])
+    return any(at_edge(case[one], [c[one] for c in tried]) for one in ("lr", "server_lr"))
+
+
+def collapses(name: str, target: float) -> Draw:
+    """Rounds until the target by method, step sizes and epsilon, one marker per seed.
+
+    Seeds whose accuracy collapses afterwards are crosses, and those that do not reach the target
+    are arrows at the end of their runs.
+    """
+
+    def draw(results: Results, out: Path) -> list[Path]:
+        from matplotlib.ticker import LogLocator
+
+        cases = sorted(results.where(), key=lambda case: METHODS.index(case["algorithm"]))
+        figure, (panel,) = new_figure(height=0.9 + 0.25 * len(cases))
+        for place, case in enumerate(cases):
+            colour = colour_of(case["algorithm"])
+            seeds = list(
+                zip(
+                    results.rows(case),
+                    to_target(results, case, target=target),
+                    results.finals(case),
+                    strict=True,
+                )
             )
-        same_limits(axes)
-        smoothed = f"moving averages of {smooth} tests" if smooth > 1 else ""
-        seeds = seeds_text(results, cases, "median and range")
-        legend(figure, axes, *_facts(cases), f"K = {steps} local steps", seeds, smoothed)
-        files += save(figure, results, out / (f"fig2-{dataset}" if place else "fig2"))
-    return files
+            for number, (rows, cost, final) in enumerate(seeds):
+                collapsed = cost is not None and final < 100 * COLLAPSED * target
+                marker = ">" if cost is None else "x" if collapsed else "o"
+                x = rows[-1]["round"] if cost is None else cost
+                y = place + SPREAD * ((number + 0.5) / len(seeds) - 0.5)
+                panel.plot(x, y, marker, color=colour, markersize=4.5 if collapsed else 3)
+        panel.set_yticks(range(len(cases)), [_described(case) for case in cases])
+        panel.set_ylim(len(cases) - 0.5, -0.5)
+        panel.set_xscale("log")
+        panel.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        panel.xaxis.set_major_formatter("{x:g}")
+        panel.minorticks_off()
+        panel.set_xlabel(f"rounds to {100 * target:g} %")
+        crosses = (
+            "numbers: step sizes of clients / server; markers: seeds; "
+            "cross: the accuracy collapses afterwards"
+        )
+        legend(figure, [panel], data_name(cases), crosses)
+        return save(figure, results, out / name)
+
+    return draw
 
 
-def _facts(cases: list[Case]) -> list[str]:
+def _described(case: Case) -> str:
+    eps = "" if case["algorithm"] == "fadamgc" else f", ε = {case['eps']:g}"
+    return f"{NAMES[case['algorithm']]}, {case['lr']:g} / {case['server_lr']:g}{eps}"
+
+
+def _facts(cases: list[Case], target: float | None) -> list[str]:
     sets = dict.fromkeys(case["dataset"] for case in cases)
     targets = [
-        f"target {100 * TARGETS[one]:g} %" + (f" ({DATA[one]})" if len(sets) > 1 else "")
+        f"target {100 * (target or TARGETS[one]):g} %"
+        + (f" ({DATA[one]})" if len(sets) > 1 else "")
         for one in sets
     ]
     return [data_name(cases), ", ".join(targets)]
 
 
-def costs(
-    name: str, setting: str, label: str, tests: int = 1
-) -> Callable[[Results, Path], list[Path]]:
+def costs(name: str, setting: str, label: str, tests: int = 1, target: float | None = None) -> Draw:
     """A figure of rounds and seconds to the target against ``setting``, one line per method.
 
-    ``tests`` is the number of tests that are averaged, see ``place_reaching``.
+    Args:
+        name: name of the file.
+        setting: name of the setting.
+        label: label of the horizontal axis.
+        tests: number of tests that are averaged, see ``place_reaching``.
+        target: accuracy in [0, 1]; None for that of the data set.
     """
 
     def draw(results: Results, out: Path) -> list[Path]:
@@ -75,7 +160,10 @@ def costs(
         for panel, quantity in zip(axes, AXIS_LABELS, strict=True):
             for method in methods:
                 points = {
-                    float(case[setting]): to_target(results, case, quantity, tests) or None
+                    float(case[setting]): costs_of(
+                        results, case, quantity, target or TARGETS[case["dataset"]], tests
+                    )
+                    or None
                     for case in results.study.cases
                     if case["algorithm"] == method and case[setting] is not None
                 }
@@ -86,8 +174,8 @@ def costs(
             panel.set_ylabel(AXIS_LABELS[quantity])
             panel.set_ylim(0, 1.06 * panel.get_ylim()[1])
         facts = [
-            *_facts(cases),
-            f"mean of {tests} tests" * (tests > 1),
+            *_facts(cases, target),
+            f"mean of {tests} evaluations" * (tests > 1),
             f"K = {_steps(cases)} local steps",
         ]
         legend(figure, axes, *facts, seeds_text(results, cases))

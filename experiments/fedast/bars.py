@@ -1,82 +1,51 @@
-"""The FedAST paper's bar charts: seconds to the targets, with gains above the bars."""
+"""The FedAST paper's bar charts: seconds to the targets, with ratios above the bars."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from experiments.fedast.drawing import compared, targets
-from experiments.fedast.measures import gain, to_end, to_mean, to_target
-from experiments.fedast.tables import CaseFilter, pairs, percent
+from experiments.fedast.costs import identical
+from experiments.fedast.measures import drawn, to_mean
+from experiments.fedast.tables import pairs
 from experiments.fedast.tasks import SHOWN, Goal, kind_of, label, names, target
 from experiments.look import save, seeds_text
 from experiments.paper import Draw
-from experiments.studies import Case, Results
-from wirelessfl.figures import draw_bars, new_figure, style
-from wirelessfl.results.panels import grid, legend, same_limits
+from experiments.studies import Results
+from wirelessfl.figures import draw_bars, style
+from wirelessfl.results.intervals import ratio
+from wirelessfl.results.panels import grid, legend
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+METHODS = ("FedAST", "Sync-ST")
 
-def of_compared(name: str, case_filter: CaseFilter) -> Draw:
-    """Figures 7, 18, 20, 22, 24, 26: mean seconds to the targets, and the gains of FedAST (D)."""
+
+def of_methods(name: str) -> Draw:
+    """Mean seconds to the target for every method, one panel per task."""
 
     def draw(results: Results, out: Path) -> list[Path]:
-        return _bars(results, compared(results, case_filter), out / name)
+        cases = results.where()
+        tasks = names(cases[0])
+        figure, axes = grid(len(tasks))
+        for panel, task in zip(axes, tasks, strict=True):
+            goal = f"{100 * target(cases[0], task):.0f} %"
+            seeds = {label(case): {goal: drawn(results, case, task)} for case in cases}
+            draw_bars(panel, seeds, "simulated time to target (s)")
+            panel.set_title(f"{SHOWN[kind_of(task)]}, target {goal}")
+            panel.set_xticks([])
+        legend(figure, axes, seeds_text(results, cases))
+        return save(figure, results, out / name)
 
     return draw
 
 
-def of_methods(name: str) -> Draw:
-    """Mean seconds to the targets for every method, without gains."""
-    return lambda results, out: _bars(results, results.where(), out / name, gains=False)
-
-
-def _bars(results: Results, cases: Sequence[Case], path: Path, gains: bool = True) -> list[Path]:
-    groups = {SHOWN[kind_of(task)]: task for task in names(cases[0])}
-    seeds = {
-        label(case): {
-            **{shown: to_target(results, case, task) for shown, task in groups.items()},
-            "all": to_end(results, case),
-        }
-        for case in cases
-    }
-    figure, (panel,) = new_figure(height=2.6)
-    if len(cases) > 3 or len(groups) > 3:
-        figure.set_figwidth(style().wide)
-    draw_bars(panel, seeds, "simulated time to target (s)")
-    panel.margins(y=0.12)
-    saved = ""
-    if gains and len(cases) == 2:
-        fast, slow = seeds.values()
-        saved = _write_gains(panel, label(cases[0]), [(slow[g], fast[g]) for g in fast])
-    legend(figure, [panel], targets(cases[0]), seeds_text(results, cases), saved)
-    return save(figure, results, path)
-
-
-def _write_gains(
-    panel: Axes, name: str, both: Sequence[tuple[Sequence[float | None], Sequence[float | None]]]
-) -> str:
-    """Write the gain of the method ``name`` above the bars of each group; say what it is."""
-    for place, (slow, fast) in enumerate(both):
-        value = gain(slow, fast)
-        heights = [v for v in (*slow, *fast) if v is not None]
-        if value is not None:
-            panel.annotate(
-                percent(value),
-                (place, max(heights)),
-                (0, 3),
-                textcoords="offset points",
-                fontsize=style().small,
-                ha="center",
-            )
-    return f"percentages: time that {name} saves"
-
-
 def of_identical_tasks(name: str, goal: Goal = None, tests: int = 1) -> Draw:
-    """Figures 5 and 16b: mean seconds to the target with 2, 4, 6 identical tasks, and the gains.
+    """Figures 5 and 16: mean seconds to the target with 2, 4 and 6 identical tasks.
+
+    Above the bars stand Sync-ST's seconds divided by FedAST's, and the interval of this ratio.
 
     Args:
         name: name of the file.
@@ -89,33 +58,51 @@ def of_identical_tasks(name: str, goal: Goal = None, tests: int = 1) -> Draw:
         each = list(dict.fromkeys(kind for kind, *_ in found))
         figure, axes = grid(len(each))
         for panel, kind in zip(axes, each, strict=True):
-            pairs_of_kind = sorted(
-                ((n, fedast, sync) for k, n, fedast, sync in found if k == kind),
-                key=lambda pair: pair[0],
-            )
-            groups = [str(count) for count, *_ in pairs_of_kind]
+            mine = {n: (fedast, sync) for k, n, fedast, sync in found if k == kind}
             seeds: dict[str, dict[str, list[float | None]]] = {
-                series: {
-                    str(row[0]): to_mean(results, case, goal, tests)
-                    for row in pairs_of_kind
-                    if (case := row[place]) is not None
+                method: {
+                    str(count): to_mean(results, case, goal, tests)
+                    for count, cases in mine.items()
+                    if (case := cases[place]) is not None
                 }
-                for place, series in ((1, "FedAST"), (2, "Sync-ST"))
+                for place, method in enumerate(METHODS)
             }
-            several = f"time until the mean of {tests} tests\nreaches the target (s)"
-            draw_bars(panel, seeds, several if tests > 1 else "time to target (s)", groups)
-            panel.margins(y=0.12)
-            fast, slow = seeds.values()
-            both = [(slow.get(g, []), fast.get(g, [])) for g in groups]
-            saved = _write_gains(panel, next(iter(seeds)), both)
-            case = pairs_of_kind[0][1] or pairs_of_kind[0][2]
-            assert case is not None
+            groups = [str(count) for count in mine]
+            draw_bars(panel, seeds, "simulated time to target (s)", groups)
+            panel.margins(y=0.25)
+            for place, count in enumerate(mine):
+                _write_ratio(panel, place, results, kind, count, goal, tests)
+            case = next(case for cases in mine.values() for case in cases if case is not None)
             text = f"{SHOWN[kind]}, target {100 * target(case, names(case)[0], goal):.0f} %"
             panel.set_title(text)
             panel.set_xlabel("number of identical tasks")
-        same_limits(axes)
+        averaged = f"target for the mean of {tests} evaluations" * (tests > 1)
+        said = "numbers: Sync-ST / FedAST, 95 % interval"
         seeds_shown = seeds_text(results, results.where())
-        legend(figure, axes, "mean over the tasks", seeds_shown, saved)
+        legend(figure, axes, "mean over the tasks", averaged, seeds_shown, said)
         return save(figure, results, out / name)
 
     return draw
+
+
+def _write_ratio(
+    panel: Axes, place: int, results: Results, kind: str, count: int, goal: Goal, tests: int
+) -> None:
+    """Write the ratio of two methods' seconds above their bars, if all seeds reach the target."""
+    slow, fast = identical(results, kind, count, goal, tests)
+    ends = [*slow.values(), *fast.values()]
+    effect = ratio("", slow, fast, 1.0)
+    if not effect.values or not all(end.reached for end in ends):
+        return
+    text = f"{math.exp(effect.mean):.2f}"
+    if len(effect.values) > 1:
+        low, high = effect.interval
+        text += f"\n({math.exp(low):.2f} to {math.exp(high):.2f})"
+    panel.annotate(
+        text,
+        (place, max(end.cost for end in ends)),
+        (0, 3),
+        textcoords="offset points",
+        fontsize=style().small,
+        ha="center",
+    )

@@ -177,8 +177,8 @@ def dynamic(evidence: Evidence, *, studies: list[str], least: float) -> list[Eff
     effects = []
     for study in studies:
         results = evidence.study(study)
-        both = (costs(results, method(results, "fedast", option)) for option in "SD")
-        effects.append(ratio(study if len(studies) > 1 else "", *both, least=least))
+        even, ours = (costs(results, method(results, "fedast", option)) for option in "SD")
+        effects.append(ratio(study if len(studies) > 1 else "", even, ours, least))
     return effects
 
 

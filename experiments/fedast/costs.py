@@ -6,8 +6,7 @@ import statistics
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from experiments.fedast.measures import final
-from experiments.fedast.tables import fastest
+from experiments.fedast.measures import fastest, final
 from experiments.fedast.tasks import Goal, kinds, names, shares, target
 from experiments.studies import Case, Results
 from wirelessfl.results.archive import StoredRun

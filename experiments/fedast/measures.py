@@ -11,6 +11,7 @@ import numpy as np
 from experiments.fedast.tasks import Goal, names, target
 from experiments.studies import Case, Results
 from wirelessfl.divergence import counted
+from wirelessfl.figures import AtLeast
 from wirelessfl.results.archive import StoredRun
 from wirelessfl.results.seeds import first_reaching
 
@@ -40,6 +41,15 @@ def to_target(
     accuracy = target(case, name, goal)
     hits = [first_reaching(run.rows_of(name), accuracy, tests) for run in runs(results, case)]
     return [None if hit is None else float(hit[quantity]) for hit in hits]
+
+
+def drawn(
+    results: Results, case: Case, name: str, quantity: str = "sim_seconds", goal: Goal = None
+) -> list[float | None]:
+    """``to_target`` for figures: a run that does not reach the target has its end as a bound."""
+    ends = [float(run.rows_of(name)[-1][quantity]) for run in runs(results, case)]
+    hits = to_target(results, case, name, quantity, goal)
+    return [AtLeast(end) if hit is None else hit for hit, end in zip(hits, ends, strict=True)]
 
 
 def to_end(results: Results, case: Case) -> list[float | None]:
@@ -75,6 +85,16 @@ def gain(base: Sequence[float | None], seconds: Sequence[float | None]) -> float
     return None if slow is None or fast is None or slow == 0 else (slow - fast) / slow
 
 
+def fastest(results: Results, cases: Sequence[Case]) -> Case:
+    """The case with the shortest mean time to all targets; the first case if none reaches them."""
+
+    def seconds(case: Case) -> float:
+        end = mean(to_end(results, case))
+        return float("inf") if end is None else end
+
+    return min(cases, key=seconds)
+
+
 def final(
     results: Results, case: Case, quantity: str = "accuracy", of: Sequence[str] | None = None
 ) -> list[float]:
@@ -102,9 +122,9 @@ def staleness(results: Results, case: Case) -> tuple[float, int] | None:
 
 
 def curves(results: Results, case: Case, of: Sequence[str] | None = None) -> list[Rows]:
-    """For each seed, accuracy and loss against simulated time: means over the tasks.
+    """For each seed, accuracy against simulated time: means over the tasks.
 
-    A finished task keeps its last values until all tasks with all seeds have finished.
+    A finished task keeps its last value until all tasks with all seeds have finished.
 
     Args:
         results: results of the study.
@@ -118,16 +138,13 @@ def curves(results: Results, case: Case, of: Sequence[str] | None = None) -> lis
 
 
 def _held(run: StoredRun, tasks: list[str], times: np.ndarray[Any, Any]) -> Rows:
-    columns: dict[str, Any] = {}
-    for quantity in ("accuracy", "loss"):
-        each = []
-        for task in tasks:
-            rows = run.rows_of(task)
-            at = np.searchsorted([row["sim_seconds"] for row in rows], times, "right") - 1
-            values = np.array([counted(row, quantity) for row in rows])
-            each.append(values[at])
-        columns[quantity] = np.mean(each, axis=0)
+    each = []
+    for task in tasks:
+        rows = run.rows_of(task)
+        at = np.searchsorted([row["sim_seconds"] for row in rows], times, "right") - 1
+        each.append(np.array([counted(row) for row in rows])[at])
+    means = np.mean(each, axis=0)
     return [
-        {"sim_seconds": float(t), "accuracy": float(a), "loss": float(x)}
-        for t, a, x in zip(times, columns["accuracy"], columns["loss"], strict=True)
+        {"sim_seconds": float(time), "accuracy": float(accuracy)}
+        for time, accuracy in zip(times, means, strict=True)
     ]

@@ -1,4 +1,4 @@
-"""Slow and fast cells: synchronous rounds compared with asynchronous merges of cells."""
+"""Slow and fast cells: synchronous rounds compared with asynchronous aggregation of cells."""
 
 from __future__ import annotations
 
@@ -7,30 +7,35 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from experiments.hist.figures import TARGET, facts
-from experiments.look import save
-from experiments.report import markdown, reached
+from experiments.hist.figures import QUANTITIES, TARGET, draw_lines, facts
+from experiments.look import costs_of, save
+from experiments.report import markdown, reached, spread
 from experiments.studies import Case, Results
 from wirelessfl.divergence import counted
-from wirelessfl.figures import draw_curves
+from wirelessfl.figures import new_figure
 from wirelessfl.results.names import NAMES
-from wirelessfl.results.panels import grid, legend, same_limits
+from wirelessfl.results.panels import legend
 
+Lines = dict[str, dict[float, list[float | None] | None]]
 SHARES = {"1/4": 0.25, "1/2": 0.5, "all": 1.0}
 """Fractions of the simulated time at which the table reports accuracies."""
 
 
 def cells_figure(results: Results, out: Path) -> list[Path]:
-    """Accuracy against simulated seconds, one panel per algorithm and network."""
-    panels = _panels(results)
-    figure, axes = grid(len(panels), height=2.2)
-    styles = list(dict.fromkeys(map(schedule_label, results.study.cases)))
-    for panel, (algorithm, slowdown) in zip(axes, panels, strict=True):
-        cases = results.where(algorithm=algorithm, slowdown=slowdown)
-        curves = {schedule_label(case): results.rows(case) for case in cases}
-        draw_curves(panel, curves, "sim_seconds", target=TARGET, legend=False, styles=styles)
-        panel.set_title(f"{NAMES[algorithm]}, slow cells: {network_label(slowdown)}")
-    same_limits(axes)
+    """Seconds to 80 % and final accuracy by schedule, one line per algorithm and network."""
+    order = list(dict.fromkeys(map(schedule_label, results.study.cases)))
+    costs: Lines = {}
+    finals: Lines = {}
+    for case in results.where():
+        line = f"{NAMES[case['algorithm']]}, slow cells: {network_label(case['slowdown'])}"
+        place = order.index(schedule_label(case))
+        costs.setdefault(line, {})[place] = costs_of(results, case, "sim_seconds", TARGET)
+        finals.setdefault(line, {})[place] = [*results.finals(case)]
+    figure, axes = new_figure(2, 2.4)
+    draw_lines(axes[0], costs, "schedule", QUANTITIES["sim_seconds"], log=True)
+    draw_lines(axes[1], finals, "schedule", "final accuracy (%)")
+    for panel in axes:
+        panel.set_xticks(range(len(order)), order)
     legend(figure, axes, *facts(results, results.where()))
     return save(figure, results, out / "cells")
 
@@ -42,12 +47,12 @@ def cells_table(results: Results) -> str:
         "run",
         "schedule",
         "seeds",
-        "merges",
-        "seconds per merge",
+        "aggregations",
+        "seconds per aggregation",
         "mean staleness",
     ]
     head += ["total seconds", f"accuracy (%) after {' / '.join(SHARES)} of the time"]
-    head += ["s to 75 %", "s to 80 %", "MiB to 80 %"]
+    head += ["final accuracy (%)", "s to 75 %", "s to 80 %", "MiB to 80 %", "J to 80 %"]
     rows = []
     for algorithm, slowdown in _panels(results):
         cases = results.where(algorithm=algorithm, slowdown=slowdown)
@@ -65,8 +70,10 @@ def cells_table(results: Results) -> str:
                     f"{statistics.mean(map(mean_staleness, seeds)):.2f}",
                     f"{end:.3g}",
                     _accuracies(seeds, end),
+                    spread(results.finals(case)),
                     *(reached(seeds, at, "sim_seconds") for at in (0.75, TARGET)),
                     reached(seeds, TARGET, "uplink_mib"),
+                    reached(seeds, TARGET, "joules", ".3f"),
                 ]
             )
     return markdown(head, rows)
@@ -74,11 +81,11 @@ def cells_table(results: Results) -> str:
 
 def network_label(slowdown: float) -> str:
     """The slowdown of the first half of the cells relative to Section VI-C."""
-    return "Section VI-C" if slowdown == 1 else f"factor of {slowdown:g}"
+    return "Section VI-C" if slowdown == 1 else f"{slowdown:g} times slower"
 
 
 def schedule_label(case: Case) -> str:
-    """``rounds``, or the number of cells per merge."""
+    """``rounds``, or the number of cells per aggregation."""
     return "rounds" if case["buffer"] is None else f"B = {case['buffer']}"
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any, TypeVar
 
 from experiments.evidence import Evidence, by_seed, cost_to, final
 from experiments.hist.figures import SPLITS, TARGET
-from experiments.hist.measures import costs, over_oma, sway, throughout
+from experiments.hist.measures import by_cap, costs, over_oma, sway, throughout
 from experiments.studies import Results
 from wirelessfl.results.archive import StoredRun
 from wirelessfl.results.intervals import (
@@ -100,14 +100,23 @@ def local_steps(
 
 
 def table(
-    evidence: Evidence, *, study: str, split: str, targets: Sequence[float], least: float
+    evidence: Evidence,
+    *,
+    study: str,
+    splits: Sequence[str],
+    targets: Sequence[float],
+    least: float,
 ) -> list[Effect]:
     """MiB per client to the targets (Tables I, II): HFedAvg over HIST, N = 2 and 4."""
-    sent = _sent_by_cells(evidence.study(study), split, targets)
-    return [
-        ratio(f"{100 * target:g} %, N = {n}", full, ours, least)
-        for (target, n), (full, ours) in sent.items()
-    ]
+    found = []
+    for split in splits:
+        where = f"{SPLITS[split]}, " * (len(splits) > 1)
+        sent = _sent_by_cells(evidence.study(study), split, targets)
+        found += [
+            ratio(f"{where}{100 * target:g} %, N = {n}", full, ours, least)
+            for (target, n), (full, ours) in sent.items()
+        ]
+    return found
 
 
 def widening(
@@ -150,7 +159,7 @@ def mask_rounds(
 
     With ``slowdown`` s, half of the cells have 1/s of the speed and bandwidth.
     """
-    uniform, optimized = _masks(evidence, slowdown, caps, throughout)
+    uniform, optimized = by_cap(evidence.study("cap"), slowdown, caps, throughout)
     return [
         difference(f"cap {cap:g}" if len(caps) > 1 else "", uniform, optimized[cap], least)
         for cap in caps
@@ -177,21 +186,8 @@ def uneven_mask_seconds(
     def seconds(run: StoredRun) -> Reached:
         return cost_to(run, TARGET, "sim_seconds")
 
-    uniform, optimized = _masks(evidence, slowdown, caps, seconds)
+    uniform, optimized = by_cap(evidence.study("cap"), slowdown, caps, seconds)
     return [ratio(f"cap {cap:g}", uniform, optimized[cap], least) for cap in caps]
-
-
-def _masks(
-    evidence: Evidence, slowdown: int, caps: Sequence[float], of: Callable[[StoredRun], T]
-) -> tuple[dict[int, T], dict[float, dict[int, T]]]:
-    """A value by seed with uniform masks, and with optimized ones by cap."""
-    results = evidence.study("cap")
-    uniform = by_seed(results, of, mask_sizes="uniform", slowdown=slowdown)
-    optimized = {
-        cap: by_seed(results, of, mask_sizes="optimized", slowdown=slowdown, size_cap=cap)
-        for cap in caps
-    }
-    return uniform, optimized
 
 
 def full_model_seconds(evidence: Evidence, *, cells: Sequence[int], least: float) -> list[Effect]:
@@ -243,11 +239,15 @@ def fastest_over_air(evidence: Evidence, *, snrs: Sequence[float], least: float)
     return found
 
 
-def falling_with_snr(evidence: Evidence, *, low: float, high: float, least: float) -> list[Effect]:
-    """Seconds to 80 % of HIST over the air (Fig. 7b) at a low over those at a high SNR."""
-    results = evidence.study("fig7b")
-    slow, fast = (_air_seconds(results, "hist", snr) for snr in (low, high))
-    return [ratio("", slow, fast, least)]
+def falling_with_snr(
+    evidence: Evidence, *, falls: Sequence[tuple[float, float]], least: float
+) -> list[Effect]:
+    """Seconds to 80 % of HIST over the air (Fig. 7b) at the first over the second SNR."""
+    results, found = evidence.study("fig7b"), []
+    for low, high in falls:
+        slow, fast = (_air_seconds(results, "hist", snr) for snr in (low, high))
+        found.append(ratio(f"{low:g} dB / {high:g} dB", slow, fast, least))
+    return found
 
 
 def _air_seconds(results: Results, algorithm: str, snr: float) -> dict[int, Reached]:

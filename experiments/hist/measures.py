@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import statistics
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from experiments.evidence import by_seed, cost_to
 from experiments.hist.air import simulated_seconds
@@ -14,6 +15,7 @@ from wirelessfl.results.archive import StoredRun
 from wirelessfl.results.intervals import Reached
 from wirelessfl.results.seeds import final_accuracy
 
+T = TypeVar("T")
 SWAY = 10
 """Number of rounds over which oscillations are measured."""
 
@@ -44,3 +46,15 @@ def throughout(run: StoredRun) -> float:
 def sway(run: StoredRun) -> float:
     """Standard deviation of the accuracy over the last rounds, in points."""
     return statistics.stdev(100 * counted(row) for row in run.rows[1:][-SWAY:])
+
+
+def by_cap(
+    results: Results, slowdown: int, caps: Sequence[float], of: Callable[[StoredRun], T]
+) -> tuple[dict[int, T], dict[float, dict[int, T]]]:
+    """A value by seed with uniform masks, and with optimized ones by cap."""
+    uniform = by_seed(results, of, mask_sizes="uniform", slowdown=slowdown)
+    optimized = {
+        cap: by_seed(results, of, mask_sizes="optimized", slowdown=slowdown, size_cap=cap)
+        for cap in caps
+    }
+    return uniform, optimized

@@ -6,11 +6,11 @@ import statistics
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from experiments.hist.figures import SPLITS
-from experiments.hist.measures import throughout
+from experiments.evidence import cost_to, final
+from experiments.hist.figures import BUDGET, QUANTITIES, SPLITS, TARGET, largest_step
 from experiments.report import accuracies, markdown, reached, spread
 from experiments.studies import Case, Results
-from wirelessfl.results.names import NAMES
+from wirelessfl.results.intervals import Effect, Reached, difference, ratio
 from wirelessfl.results.seeds import first_reaching
 
 # For both targets, the global rounds derived from the published MB by the formula of Section VI-B2
@@ -37,6 +37,8 @@ PUBLISHED: dict[str, dict[tuple[str, int, str], tuple[tuple[int, int], tuple[flo
         ("cell-iid", 4, "hfedavg"): ((26, 152), (268.32, 1568.64)),
     },
 }
+FORMS = {"round": "d", "uplink_mib": ".1f", "sim_seconds": ".1f", "joules": ".3f"}
+"""Formats of costs."""
 TARGETS = {"table1": (0.7, 0.8), "table2": (0.5, 0.7)}
 # Accuracy of the published code after 10, 20 and 30 rounds: FCNN with dropout 0.5, step size
 # 0.01, seed 1.
@@ -48,77 +50,93 @@ PUBLISHED_CODE = {
 }
 
 
-def traffic(results: Results) -> str:
-    """Figures 3 and 4: accuracy, and rounds, MiB per client and seconds to 75 and 80 %."""
-    head = ["split, step size", "run", "seeds", "accuracy (%) after 10 / 20 / 40 / 60 / 100"]
-    head += ["rounds to 75 %", "rounds to 80 %", "MiB to 75 %", "MiB to 80 %"]
-    head += ["simulated s to 80 %"]
-    rows = []
-    order = [*SPLITS]
-    for case in sorted(
-        results.where(),
-        key=lambda case: (order.index(case["split"]), -case["lr"], case.label),
-    ):
-        seeds = results.rows(case)
-        rows.append(
-            [
-                f"{SPLITS[case['split']]}, {case['lr']:g}",
-                case.label,
-                str(len(seeds)),
-                accuracies(seeds, (10, 20, 40, 60, 100)),
-                *(reached(seeds, at, "round", "d") for at in (0.75, 0.8)),
-                *(reached(seeds, at, "uplink_mib") for at in (0.75, 0.8)),
-                reached(seeds, 0.8, "sim_seconds"),
-            ]
+def traffic(*goals: float) -> Callable[[Results], str]:
+    """Figures 3 and 4, and label shards by cell: accuracies, and costs to each of the goals."""
+
+    def write(results: Results) -> str:
+        head = ["split", "step size", "run", "seeds", "accuracy (%) after 10 / 20 / 40 / 60 / 100"]
+        head += ["final accuracy (%)", *costs_head(*goals)]
+        order = [*SPLITS]
+        cases = sorted(
+            results.where(),
+            key=lambda case: (order.index(case["split"]), -case["lr"], case.label),
         )
-    return markdown(head, rows)
-
-
-def periods(*rounds: int) -> Callable[[Results], str]:
-    """Figure 5: accuracy after these global rounds for each E and H."""
-
-    def table(results: Results) -> str:
-        head = ["split", "E", "H", "seeds"]
-        head += [f"accuracy (%) after {' / '.join(map(str, rounds))} global rounds"]
-        head += ["mean accuracy over the rounds (%)", "rounds to 80 %"]
-        rows = []
-        for case in results.where():
-            seeds = results.rows(case)
-            rows.append(
+        return markdown(
+            head,
+            [
                 [
                     SPLITS[case["split"]],
-                    str(case["edge_rounds"]),
-                    str(case["local_steps"]),
-                    str(len(seeds)),
-                    accuracies(seeds, rounds),
-                    spread([throughout(run) for run in results.of(case)]),
-                    reached(seeds, 0.8, "round", "d"),
+                    f"{case['lr']:g}",
+                    case.label,
+                    str(len(results.of(case))),
+                    accuracies(results.rows(case), (10, 20, 40, 60, 100)),
+                    spread(results.finals(case)),
+                    *costs_cells(results, case, *goals),
                 ]
-            )
-        return markdown(head, rows)
+                for case in cases
+            ],
+        )
 
-    return table
+    return write
 
 
-def masks(results: Results) -> str:
-    """Figure 6: simulated seconds per round and to 80 %."""
-    head = ["N", "run", "seeds", "simulated s per round", "rounds to 80 %", "simulated s to 80 %"]
+def savings(results: Results) -> str:
+    """Figure 4: what both methods need to 80 %, and the ratio of their traffic with interval."""
+    head = ["split", "N", "MiB: HFedAvg / HIST", "seconds", "joules", "ratio of MiB"]
+    head += ["final accuracy, HIST - HFedAvg (pp)"]
+    cases = largest_step(results)
     rows = []
-    for case in sorted(results.where(), key=lambda case: case["cells"]):
-        seeds = results.rows(case)
-        second = statistics.mean(run[-1]["sim_seconds"] / run[-1]["round"] for run in seeds)
-        masks = f", {case['mask_sizes']} masks" if case["mask_sizes"] else ""
+    for split, n in dict.fromkeys((case["split"], case["cells"]) for case in cases):
+        pair = [
+            [
+                one
+                for one in cases
+                if (one["algorithm"], one["split"], one["cells"]) == (a, split, n)
+            ]
+            for a in ("hfedavg", "hist")
+        ]
+        if not all(pair):
+            continue
+        (full,), (part,) = pair
+        sent = [_reached(results, case, "uplink_mib") for case in (full, part)]
+        ends = [{run.seed: final(run) for run in results.of(case)} for case in (part, full)]
+        costs = [
+            [reached(results.rows(case), TARGET, one, FORMS[one]) for case in (full, part)]
+            for one in BUDGET
+        ]
         rows.append(
             [
-                str(case["cells"]),
-                NAMES[case["algorithm"]] + masks,
-                str(len(seeds)),
-                f"{second:.2f}",
-                reached(seeds, 0.8, "round", "d"),
-                reached(seeds, 0.8, "sim_seconds"),
+                SPLITS[split],
+                str(n),
+                *(" / ".join(one.partition(" (")[0] for one in both) for both in costs),
+                _interval(ratio("", *sent, 1.0)),
+                _interval(difference("", *ends, 0.0)),
             ]
         )
-    return markdown(head, rows)
+    return markdown(head, sorted(rows, key=lambda row: ([*SPLITS.values()].index(row[0]), row[1])))
+
+
+def _interval(effect: Effect) -> str:
+    """A value and its interval, without the number of seeds."""
+    return str(effect).rpartition(", ")[0] + ")"
+
+
+def _reached(results: Results, case: Case, quantity: str) -> dict[int, Reached]:
+    return {run.seed: cost_to(run, TARGET, quantity) for run in results.of(case)}
+
+
+def costs_head(*goals: float) -> list[str]:
+    """The columns of ``costs_cells``."""
+    return [f"{name} to {100 * goal:g} %" for name in QUANTITIES.values() for goal in goals]
+
+
+def costs_cells(results: Results, case: Case, *goals: float) -> list[str]:
+    """Rounds, MiB, seconds and joules until each of the goals."""
+    return [
+        reached(results.rows(case), goal, name, FORMS[name])
+        for name in QUANTITIES
+        for goal in goals
+    ]
 
 
 def schemes(results: Results) -> str:

@@ -8,32 +8,21 @@ from __future__ import annotations
 import argparse
 import sys
 
-from experiments.comparison import against, table
+from experiments.comparison import table
 from experiments.paper import Experiment, Paper
 from experiments.ra_fed import figures, tables
 from experiments.ra_fed.frontier import draw_frontier, frontier, frontier_table
 from experiments.ra_fed.methods import SETTINGS, complete
 
 EXPERIMENTS = {
-    "widths": Experiment("widths", tables.accuracies, figures.widths, tables.by_method),
-    "coverage": Experiment("coverage", tables.covered, figures.coverage),
-    "masks": Experiment("masks", tables.covered, None),
-    "heterogeneity": Experiment(
-        "heterogeneity", tables.accuracies, figures.heterogeneity, tables.by_method
-    ),
+    "widths": Experiment("widths", tables.accuracies, figures.widths),
+    "core": Experiment("widths", tables.core),
+    "coverage": Experiment(("coverage", "weights"), tables.covered, figures.coverage),
+    "masks": Experiment("masks", tables.covered),
+    "heterogeneity": Experiment("heterogeneity", tables.accuracies),
     "radio": Experiment("radio", tables.timed, figures.radio),
-    "weights": Experiment("weights", tables.covered),
-    "full": Experiment(
-        "full",
-        table(0.75, "round"),
-        against("full", "masks", ("alpha", "capacities"), silent=("lr",)),
-    ),
-    "scale": Experiment(
-        "scale",
-        table(0.75, "round"),
-        against("scale", "lr", "algorithm"),
-        table(0.75, "round", best="lr"),
-    ),
+    "full": Experiment("full", table(0.75, "round"), figures.full),
+    "scale": Experiment("scale", table(0.75, "round"), figures.scale),
 }
 PAPER = Paper("ra_fed", SETTINGS, EXPERIMENTS, complete)
 

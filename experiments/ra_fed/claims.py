@@ -9,73 +9,68 @@ from typing import Any
 
 from experiments.evidence import Evidence, by_seed, final
 from experiments.ra_fed.measures import SAME, gains
-from experiments.ra_fed.methods import MIXED, OURS, REFERENCE, setting_of, share
+from experiments.ra_fed.methods import MIXED, OURS, REFERENCE, dealt, share
 from experiments.studies import Case, Results
 from wirelessfl.results.intervals import Effect, difference
-from wirelessfl.results.names import NAMES
+from wirelessfl.results.names import DATA, NAMES
+from wirelessfl.results.outcomes import Signs
 
 
-def average_gain(evidence: Evidence, *, others: Sequence[str], least: float) -> list[Effect]:
-    """Final accuracy (abstract): RA-Fed and RAM-Fed - the best of ``others`` of each seed.
+def settings_ahead(evidence: Evidence, *, method: str, others: Sequence[str]) -> list[Signs]:
+    """In how many settings a method is more accurate (abstract) than the best of ``others``.
 
-    Mean and median over all settings of the study of widths with a finished run of each method;
-    seeds that lack some of them are left out.
+    Settings are those of the study of widths in which all have runs; a sign test over them.
     """
-    results, found = evidence.study("widths"), []
-    for method in OURS:
-        by_setting = {
-            seed: {
-                (setting_of(case), share(case)): gain
-                for case, gain in gains(_only(results, seed), method, others)
-            }
-            for seed in _seeds(results)
-        }
-        settings = set().union(*by_setting.values())
-        complete = [one for one in by_setting.values() if one and set(one) == settings]
-        for name, average in (("mean", statistics.mean), ("median", statistics.median)):
-            values = tuple(average(list(one.values())) for one in complete)
-            text = f"{NAMES[method]}, {name}" + f" of {len(settings)} settings" * bool(settings)
-            found.append(Effect(text, values, least, "points"))
-    return found
+    found = gains(evidence.study("widths"), method, others)
+    return [Signs("", tuple(gain for _, gain in found))]
 
 
-def half_of_parameters(evidence: Evidence, *, margin: float) -> list[Effect]:
+def half_of_parameters(evidence: Evidence, *, model: str, margin: float) -> list[Effect]:
     """Final accuracy (abstract): RAM-Fed with half of the parameters - FedAvg's full model."""
     results, found = evidence.study("widths"), []
     for case in results.study.cases:
-        if case["algorithm"] == "ram-fed" and case["budget"] == "bytes":
+        chosen = case["algorithm"], case["budget"], case["model"]
+        if chosen == ("ram-fed", "bytes", model):
             setting = {key: case[key] for key in SAME}
             half = by_seed(results, final, algorithm="ram-fed", budget="bytes", **setting)
             full = by_seed(results, final, algorithm=REFERENCE, **setting)
-            found.append(difference(setting_of(case), half, full, margin, equal=True))
+            name = f"{DATA[case['dataset']]}, {dealt(case)}"
+            found.append(difference(name, half, full, margin, equal=True))
     return found
 
 
-def min_coverage(evidence: Evidence, *, least: float) -> list[Effect]:
-    """Final accuracy (abstract): highest - lowest guaranteed Gamma*, by width or by clients.
+def more_coverage(evidence: Evidence, *, varied: str, fixed: str, least: float) -> list[Effect]:
+    """Final accuracy (abstract) with the highest minus the lowest guaranteed Gamma*, by method.
 
-    Then ``covered`` - random masks of equal widths and clients per round, mean over both.
+    Gamma* follows from ``varied``, the clients per round or their capacities; ``fixed`` is the
+    other of both.
     """
     results, found = evidence.study("coverage"), []
     for method in OURS:
-        covered = [
-            c for c in results.study.cases if (c["algorithm"], c["masks"]) == (method, "covered")
-        ]
-        sweeps = [
-            *_groups(covered, "clients_per_round", "capacities"),
-            *_groups(covered, "capacities", "clients_per_round"),
-        ]
-        for lowest, highest in sweeps:
-            name = f"{NAMES[method]}, {_where(highest)} - {_where(lowest)}"
+        for lowest, highest in _groups(_covered(results, method), fixed, varied):
             high, low = (_finals(results, case) for case in (highest, lowest))
+            name = f"{NAMES[method]}, {_where(highest)} - {_where(lowest)}"
             found.append(difference(name, high, low, least))
+    return found
+
+
+def covered_masks(evidence: Evidence, *, least: float) -> list[Effect]:
+    """Final accuracy (abstract) with covered minus random masks, mean over widths and clients."""
+    results, found = evidence.study("coverage"), []
+    for method in OURS:
         pairs = [
             _differences(_finals(results, case), _finals(results, case, masks="random"))
-            for case in covered
+            for case in _covered(results, method)
             if max(case["capacities"]) < 1
         ]
-        found.append(_mean(f"{NAMES[method]}, covered - random masks", pairs, least))
+        found.append(_mean(NAMES[method], pairs, least))
     return found
+
+
+def _covered(results: Results, method: str) -> list[Case]:
+    """The cases of a method with masks that guarantee Gamma*."""
+    cases = results.study.cases
+    return [case for case in cases if (case["algorithm"], case["masks"]) == (method, "covered")]
 
 
 def _mean(name: str, pairs: Sequence[dict[int, float]], least: float) -> Effect:
@@ -86,33 +81,25 @@ def _mean(name: str, pairs: Sequence[dict[int, float]], least: float) -> Effect:
 
 
 def memory(
-    evidence: Evidence, *, static: Sequence[float], mixed: Sequence[float], least: float
+    evidence: Evidence, *, masks: str, alphas: Sequence[float], least: float
 ) -> list[Effect]:
     """Final accuracy (abstract): RAM-Fed - RA-Fed with heterogeneous data and masks.
 
-    ``static`` and ``mixed`` list Dirichlet parameters: of runs with a fixed mask per client, and
-    with random masks of mixed widths.
+    ``masks`` are ``static``, fixed per client, or ``random`` ones of mixed widths.
     """
     results = evidence.study("masks")
-    mixture = next(c["capacities"] for c in results.study.cases if share(c) == MIXED)
-    cases: list[tuple[str, dict[str, Any]]] = [
-        *((f"static masks, Dir({a:g})", {"masks": "static", "alpha": a}) for a in static),
-        *(
-            (
-                f"random masks of mixed widths, Dir({a:g})",
-                {"masks": "random", "capacities": mixture, "alpha": a},
-            )
-            for a in mixed
-        ),
-    ]
+    wanted: dict[str, Any] = {"masks": masks}
+    if masks == "random":
+        mixed = (c["capacities"] for c in results.study.cases if share(c) == MIXED)
+        wanted["capacities"] = next(mixed)
     return [
         difference(
-            name,
-            by_seed(results, final, algorithm="ram-fed", **wanted),
-            by_seed(results, final, algorithm="ra-fed", **wanted),
+            f"Dir({alpha:g})",
+            by_seed(results, final, algorithm="ram-fed", alpha=alpha, **wanted),
+            by_seed(results, final, algorithm="ra-fed", alpha=alpha, **wanted),
             least,
         )
-        for name, wanted in cases
+        for alpha in alphas
     ]
 
 
@@ -135,14 +122,3 @@ def _groups(cases: Iterable[Case], fixed: str, varied: str) -> list[tuple[Case, 
 
 def _where(case: Case) -> str:
     return f"S = {case['clients_per_round']}, β = {share(case)}"
-
-
-def _seeds(results: Results) -> list[int]:
-    """All seeds with a finished run."""
-    return sorted({run.seed for runs in results.runs.values() for run in runs})
-
-
-def _only(results: Results, seed: int) -> Results:
-    """The runs with this seed."""
-    runs = {i: [run for run in runs if run.seed == seed] for i, runs in results.runs.items()}
-    return Results(results.study, runs)

@@ -3,244 +3,264 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from experiments.look import data_name, save, seeds_text
-from experiments.ra_fed.measures import SAME, in_order, panels
+from experiments.comparison import most_finished
+from experiments.look import costs_of, data_name, save, seeds_text
+from experiments.ra_fed.measures import coverage_of, diverged, final_by_seed, in_order
+from experiments.ra_fed.measures import gains_by_seed as gains
 from experiments.ra_fed.methods import (
     METHODS,
     MIXED,
     OTHERS,
     OURS,
     REFERENCE,
+    TARGETS,
     case_order,
-    name_of,
     setting_of,
     share,
 )
 from experiments.studies import Case, Results
-from wirelessfl.divergence import counted
-from wirelessfl.figures import COLOURS, DASHES, NOT_RUN, draw_curves, mark, new_figure, style
+from wirelessfl.figures import colour_of, draw_bars, looks, new_figure, style
 from wirelessfl.results.names import NAMES
-from wirelessfl.results.panels import grid, legend, same_limits
+from wirelessfl.results.panels import draw_points, legend, same_limits
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-ACCURACY = "final test accuracy (%)"
-SHIFT = 0.07
-"""Horizontal offset between methods, so that markers and error bars do not overlap."""
-MARKS = ("s", "^", "v", "o", "D")
-LINES = {
-    name: {"color": COLOURS[i], "linestyle": DASHES[i % len(DASHES)], "marker": MARKS[i]}
-    for i, name in enumerate(METHODS)
-}
+LINEAR = 1.0
+"""Differences between -1 and 1 points have a linear axis, larger ones a logarithmic one."""
+TICKS = (-30, -10, -3, -1, 0, 1, 3, 10)
+DAGGER = "†"
+"""Mark of a run that diverged, or that ended far below its best accuracy."""
+DOTS: dict[str, Any] = {"color": "black", "markersize": 2.2, "markeredgewidth": 0, "zorder": 3}
+"""Look of single seeds."""
 
 
 def widths(results: Results, out: Path) -> list[Path]:
-    """Accuracy against the clients' width ratio, one file per data set and model."""
-    groups: dict[str, list[list[Case]]] = {}
-    for cases in panels(results).values():
-        groups.setdefault(f"{cases[0]['dataset']}-{cases[0]['model']}", []).append(cases)
-    files = []
-    for place, (name, group) in enumerate(groups.items()):
-        figure, axes = grid(len(group), height=2.7)
-        for panel, cases in zip(axes, group, strict=True):
-            shares = _places(cases)
-            same = [c for c in results.study.cases if all(c[k] == cases[0][k] for k in SAME)]
-            _against(panel, results, cases, share, shares, _unordered(shares), same)
-            panel.set_xlabel("client width ratio")
-            panel.set_title(setting_of(cases[0]))
-        same_limits(axes)
-        shown = [case for cases in group for case in cases]
-        legend(figure, axes, _seeds(results, shown))
-        files += save(figure, results, out / (f"widths-{name}" if place else "widths"))
-    return files
+    """Accuracy minus that of the best other method, one line per setting, one panel per method."""
+    both = {method: gains(results, method, OTHERS) for method in OURS}
+    every = {_line(case): case for found in both.values() for case, _ in found}
+    lines = sorted(every, key=lambda one: (*case_order(every[one]), one))
+    figure, axes = new_figure(len(OURS), height=0.8 + 0.15 * len(lines))
+    for panel, method in zip(axes, OURS, strict=True):
+        look: dict[str, Any] = {"color": colour_of(method), "markersize": style().small / 2}
+        for case, seeds in both[method]:
+            y, mean = lines.index(_line(case)), statistics.mean(seeds)
+            fill = colour_of(method) if len(seeds) > 1 else "white"
+            panel.plot(mean, y, "o", markerfacecolor=fill, **look)
+            if len(seeds) > 1:
+                panel.plot(seeds, [y] * len(seeds), "o", **DOTS)
+            if diverged(results, case):
+                panel.annotate(DAGGER, (mean, y), (4, 0), textcoords="offset points", va="center")
+        panel.set_xscale("symlog", linthresh=LINEAR, linscale=0.6)
+        _differences(panel, "x")
+        panel.set_yticks(range(len(lines)), lines if panel is axes[0] else [""] * len(lines))
+        panel.tick_params(axis="y", labelsize=style().small)
+        panel.set_ylim(len(lines) - 0.5, -0.5)
+        panel.grid(visible=False, axis="y")
+        for place in range(1, len(lines)):
+            if share(every[lines[place]]) != share(every[lines[place - 1]]):
+                panel.axhline(place - 0.5, color="0.7", linewidth=0.6)
+        panel.set_xlabel("minus the best other method (pp)")
+        panel.set_title(NAMES[method])
+    same_limits(axes, x=True, y=False)
+    names = ", ".join(NAMES[one] for one in OTHERS)
+    mark = f"{DAGGER}: a seed diverged" if _any(axes) else ""
+    legend(figure, axes, f"others: {names}", "small dots: seeds", "open: one seed", mark)
+    return save(figure, results, out / "widths")
 
 
-def heterogeneity(results: Results, out: Path) -> list[Path]:
-    """Accuracy against the label distribution, one panel per capacity."""
-
-    def dealt_as(case: Case) -> str:
-        return f"{case['alpha']:g}" if case["split"] == "dirichlet" else str(case["split"])
-
-    cases = results.where()
-    full = [case for case in cases if case["algorithm"] == REFERENCE]
-    kinds = [one for one in dict.fromkeys(map(share, cases)) if one != "full"]
-    splits = sorted({dealt_as(case) for case in cases})  # Dirichlet parameters, then iid
-    figure, axes = grid(len(kinds), height=2.7)
-    for panel, kind in zip(axes, kinds, strict=True):
-        panel_cases = [*full, *(case for case in cases if share(case) == kind)]
-        planned = [case for case in results.study.cases if share(case) == kind]
-        _against(panel, results, panel_cases, dealt_as, splits, planned=planned)
-        panel.set_xlabel("Dirichlet parameter")
-        panel.set_title("mixed widths" if kind == MIXED else f"width ratio {kind}")
-    same_limits(axes)
-    legend(figure, axes, data_name(cases), _seeds(results, cases))
-    return save(figure, results, out / "heterogeneity")
+def _line(case: Case) -> str:
+    """A setting and its widths."""
+    width = f"{MIXED} widths" if share(case) == MIXED else f"width {share(case)}"
+    return f"{setting_of(case)}, {width}"
 
 
-def _seeds(results: Results, cases: Sequence[Case]) -> str:
-    return seeds_text(results, cases, "mean ± standard deviation")
+def _any(axes: Sequence[Axes]) -> bool:
+    """Whether a run is marked as diverged."""
+    return any(text.get_text() == DAGGER for panel in axes for text in panel.texts)
 
 
-def _places(cases: Sequence[Case]) -> list[str]:
-    """Capacities in axis order: widths in increasing order, mixed widths, then other budgets."""
-    by_share = {share(case): case for case in cases if case["capacities"] is not None}
-    return sorted(by_share, key=lambda one: case_order(by_share[one]))
+def _differences(panel: Axes, way: str) -> None:
+    """Ticks of an axis of differences, and a line at zero."""
+    getattr(panel, f"set_{way}ticks")(TICKS, [f"{tick:g}" for tick in TICKS])
+    panel.minorticks_off()
+    (panel.axvline if way == "x" else panel.axhline)(0, color="0.3", linewidth=0.8, zorder=1)
 
 
-def _unordered(shares: Sequence[str]) -> list[str]:
-    return [one for one in shares if one == MIXED or "%" in one]
-
-
-def _against(
-    panel: Axes,
-    results: Results,
-    cases: Sequence[Case],
-    of: Callable[[Case], str],
-    places: Sequence[str],
-    alone: Sequence[str] = (),
-    planned: Sequence[Case] = (),
-) -> None:
-    """Draw accuracy by category, one line per method; FedAvg's full model is a dashed line.
-
-    Args:
-        panel: axes of the panel.
-        results: results of the study.
-        cases: cases of the panel.
-        of: returns the category of a case; FedAvg's line spans all categories if it has none.
-        places: all categories, in the order of the axis.
-        alone: categories that are not connected by lines.
-        planned: cases of the panel, of which those without runs are marked.
-    """
-    for case in (case for case in cases if case["algorithm"] == REFERENCE):
-        mean = statistics.mean(results.finals(case))
-        at = places.index(of(case)) if of(case) in places else None
-        ends = (-0.4, len(places) - 0.6) if at is None else (at - 0.4, at + 0.4)
-        label = f"{NAMES[REFERENCE]}, full model"
-        panel.plot(ends, (mean, mean), "--", color="black", linewidth=1, label=label, zorder=1.9)
-    for i, method in enumerate(METHODS):
-        by_place = {of(case): case for case in cases if case["algorithm"] == method}
-        shift = SHIFT * (i - (len(METHODS) - 1) / 2)
-        for place in {of(case) for case in planned if case["algorithm"] == method}:
-            if place in places and place not in by_place:
-                mark(panel, places.index(place) + shift, NOT_RUN, LINES[method]["color"])
-        known = [place for place in places if place in by_place]
-        if not known:
-            continue
-        x = [places.index(place) + shift for place in known]
-        values = [results.finals(by_place[place]) for place in known]
-        means = [statistics.mean(one) for one in values]
-        bars = [statistics.stdev(one) if len(one) > 1 else 0.0 for one in values]
-        look: dict[str, Any] = LINES[method]
-        lined = [j for j, place in enumerate(known) if place not in alone]
-        panel.plot(
-            [x[j] for j in lined],
-            [means[j] for j in lined],
-            color=look["color"],
-            linestyle=look["linestyle"],
-            linewidth=style().line,
-        )
-        panel.errorbar(
-            x,
-            means,
-            yerr=bars if any(bars) else None,
-            fmt=look["marker"],
-            color=look["color"],
-            markersize=style().small / 1.8,
-            elinewidth=1,
-            capsize=2,
-            label=NAMES[method],
-        )
-    panel.set_xlim(-0.5, len(places) - 0.5)
-    panel.set_xticks(range(len(places)), [one.replace(" of ", " of\n") for one in places])
-    panel.set_ylabel(ACCURACY)
-
-
-COVERED = {"covered": "-", "random": (0, (4, 2))}
-"""Line style by kind of masks."""
+FORMS = {"crossed": "s", "random": "o"}
+"""Markers by kind of masks."""
 
 
 def coverage(results: Results, out: Path) -> list[Path]:
-    """Accuracy against S beta: one panel for fixed S, one for fixed beta."""
+    """Accuracy against the share of weights that no client trains, both relative to covered masks.
+
+    A point is one kind of masks at one width and number of clients per round; one panel per method.
+    """
+    figure, axes = new_figure(len(OURS), height=2.5)
+    for panel, method in zip(axes, OURS, strict=True):
+        for masks, form in FORMS.items():
+            look: dict[str, Any] = {"color": colour_of(method), "markersize": style().small / 1.8}
+            look["markerfacecolor"] = colour_of(method) if masks == "random" else "white"
+            for case, base in against_covered(results, method, masks):
+                mine, theirs = final_by_seed(results, case), final_by_seed(results, base)
+                gaps = [mine[seed] - theirs[seed] for seed in mine if seed in theirs]
+                if not gaps:
+                    continue
+                x = coverage_of(results, case)[1] - coverage_of(results, base)[1]
+                panel.plot(x, statistics.mean(gaps), form, **look)
+                panel.plot([x] * len(gaps), gaps, "o", **DOTS)
+        panel.axhline(0, color="0.3", linewidth=0.8, zorder=1)
+        panel.axvline(0, color="0.3", linewidth=0.8, zorder=1)
+        panel.set_xlabel("weights trained by nobody: minus covered masks (pp)")
+        panel.set_ylabel("final accuracy:\nminus covered masks (pp)")
+        panel.set_title(NAMES[method])
+    for masks, form in FORMS.items():
+        fill = "black" if masks == "random" else "white"
+        look = {"color": "black", "markerfacecolor": fill, "linestyle": "none"}
+        axes[0].plot([], [], form, label=f"{masks} masks", **look)
+    same_limits(axes, x=True)
     cases = results.where()
-    rounds = [case["clients_per_round"] for case in cases]
-    common = max(dict.fromkeys(rounds), key=rounds.count)
-    shared = [case["capacities"] for case in cases if case["clients_per_round"] != common]
-    sides = [([case for case in cases if case["clients_per_round"] == common], f"S = {common}")]
-    if shared:
-        same = [case for case in cases if case["capacities"] == shared[0]]
-        sides.append((same, f"β = {shared[0][0]:g}"))
-    figure, axes = grid(len(sides), height=2.7)
-    for panel, (panel_cases, title) in zip(axes, sides, strict=True):
-        for method in OURS:
-            for masks, dashes in COVERED.items():
-                points = {
-                    case["clients_per_round"] * case["capacities"][0]: results.finals(case)
-                    for case in panel_cases
-                    if (case["algorithm"], case["masks"]) == (method, masks)
-                }
-                x = sorted(points)
-                means = [statistics.mean(points[one]) for one in x]
-                bars = [statistics.stdev(v) if len(v := points[one]) > 1 else 0.0 for one in x]
-                panel.errorbar(
-                    x,
-                    means,
-                    yerr=bars if any(bars) else None,
-                    color=LINES[method]["color"],
-                    marker=LINES[method]["marker"] if masks == "covered" else "x",
-                    linestyle=dashes,
-                    linewidth=style().line,
-                    markersize=style().small / 1.8,
-                    capsize=2,
-                    label=f"{NAMES[method]}, {masks}",
-                )
-        panel.set_xscale("log")
-        ticks = sorted({c["clients_per_round"] * c["capacities"][0] for c in panel_cases})
-        panel.set_xticks(ticks, [f"{tick:g}" for tick in ticks])
-        panel.minorticks_off()
-        panel.set_xlabel("S β, mean coverage of a neuron (clients)")
-        panel.set_ylabel(ACCURACY)
-        panel.set_title(title)
-    same_limits(axes)
-    symbols = "S: clients per round; β: width"
-    legend(figure, axes, setting_of(cases[0]), _seeds(results, cases), symbols)
+    counts = {len(results.of(case)) for case in cases}
+    said = f"{min(counts)} to {max(counts)} seeds (small dots)"
+    legend(figure, axes, setting_of(cases[0]), said)
     return save(figure, results, out / "coverage")
 
 
-def radio(results: Results, out: Path) -> list[Path]:
-    """Accuracy against simulated seconds, one curve per choice of widths and reference method.
+def against_covered(results: Results, method: str, masks: str) -> list[tuple[Case, Case]]:
+    """Cases of a kind of masks with those of covered masks at equal widths and clients per round.
 
-    One panel for RA-Fed and one for RAM-Fed.
+    Full models, for which masks mean nothing, are left out.
     """
+    keys = ("capacities", "clients_per_round")
+    found = []
+    for case in results.where(algorithm=method, masks=masks):
+        same = {key: case[key] for key in keys}
+        bases = results.where(algorithm=method, masks="covered", **same)
+        if bases and max(case["capacities"]) < 1:
+            found.append((case, bases[0]))
+    return found
+
+
+PLACES = ("static", "covered", "random", "ordered")
+"""Kinds of masks on the axis; HeteroFL and FedAvg-small have ordered ones."""
+
+
+def full(results: Results, out: Path) -> list[Path]:
+    """Accuracy by kind of masks if all clients train in every round, one panel per alpha.
+
+    Methods that mix widths and runs with fewer clients per round are in the table only.
+    """
+    everyone = max(results.values("clients_per_round"))
+    figure, axes = new_figure(len(results.values("alpha")), height=2.5)
+    for panel, alpha in zip(axes, sorted(results.values("alpha")), strict=True):
+        found = results.where(alpha=alpha, clients_per_round=everyone)
+        widths = sorted({c["capacities"] for c in found if c["capacities"]}, reverse=True)
+        lines = [(m, w) for m in (*OURS, "heterofl", "fedavg-small") for w in widths if len(w) == 1]
+        names = {one: f"{NAMES[one[0]]}, width {_width(one[1])}" for one in lines}
+        by_name = looks(list(names.values()))
+        for place, (method, width) in enumerate(lines):
+            cases = [c for c in found if (c["algorithm"], c["capacities"]) == (method, width)]
+            beside = [one for one in lines if (one[0] in OURS) == (method in OURS)]
+            shift = 0.13 * (beside.index((method, width)) - (len(beside) - 1) / 2)
+            points = {
+                float(PLACES.index(c["masks"] or PLACES[-1])): [*results.finals(c)] for c in cases
+            }
+            if points:
+                name = names[method, width]
+                look = by_name[name]
+                draw_points(panel, points, name, place, line=False, shift=shift, look=look)
+        for case in (case for case in found if case["algorithm"] == REFERENCE):
+            mean = statistics.mean(results.finals(case))
+            label = f"{NAMES[REFERENCE]}, full model"
+            panel.axhline(mean, linestyle="--", color="black", linewidth=1, label=label)
+        panel.set_xticks(range(len(PLACES)), PLACES)
+        panel.set_xlim(-0.5, len(PLACES) - 0.5)
+        panel.set_xlabel("masks")
+        panel.set_ylabel("final accuracy (%)")
+        panel.set_title(f"Dirichlet parameter {alpha:g}")
+    same_limits(axes)
+    cases = results.where()
+    legend(figure, axes, data_name(cases), f"{everyone} of {everyone} clients per round",
+           seeds_text(results, cases))  # fmt: skip
+    return save(figure, results, out / "full")
+
+
+def _width(capacities: tuple[float, ...]) -> str:
+    return str(Fraction(capacities[0]).limit_denominator(16))
+
+
+def radio(results: Results, out: Path) -> list[Path]:
+    """Simulated seconds to the target, one bar per method and choice of widths."""
     cases = in_order(results.where())
-    styles = list(dict.fromkeys(map(_curve, cases)))
-    figure, axes = new_figure(columns=2, height=3.0)
-    for panel, method in zip(axes, OURS, strict=True):
-        panel_cases = [case for case in cases if case["algorithm"] in (*REFERENCES, method)]
-        runs = {_curve(case): results.rows(case) for case in panel_cases}
-        draw_curves(panel, runs, "sim_seconds", legend=False, styles=styles, median=True)
-        panel.set_title(f"{NAMES[method]} and other methods")
-    same_limits(axes, x=True)
-    every = [row for case in cases for rows in results.rows(case) for row in rows]
-    end = max(row["sim_seconds"] for row in every)
-    late = [100 * counted(row) for row in every if row["sim_seconds"] >= end / 5]
-    for panel in axes:
-        panel.set_ylim(bottom=min(late) - 2)  # without the first seconds
-    seeds = seeds_text(results, cases, "median and range")
-    legend(figure, axes, setting_of(cases[0]), seeds)
+    target = TARGETS[cases[0]["dataset"]]
+    figure, (panel,) = new_figure(height=2.5)
+    figure.set_figwidth(style().wide)
+    bars = {_bar(case): costs_of(results, case, "sim_seconds", target) for case in cases}
+    draw_bars(panel, {"": bars}, f"time to {100 * target:g} % (s)")
+    own = panel.get_legend()
+    if own is not None:
+        own.remove()
+    for place, (bar, case) in enumerate(zip(panel.patches, cases, strict=True)):
+        bar.set_facecolor(colour_of(case["algorithm"]))
+        if diverged(results, case):
+            at = place, panel.dataLim.y1 / 20
+            panel.annotate(DAGGER, at, color="white", ha="center")
+    panel.margins(y=0.12)
+    mark = f"{DAGGER}: a seed diverged later" if _any([panel]) else ""
+    legend(figure, [panel], setting_of(cases[0]), seeds_text(results, cases), mark)
     return save(figure, results, out / "radio")
 
 
-REFERENCES = (REFERENCE, *OTHERS)
+def _bar(case: Case) -> str:
+    """A method and its choice of widths, on several lines."""
+    name = NAMES[case["algorithm"]]
+    if case["budget"] == "deadline":
+        return f"{name}\ndeadline\n{case['deadline']:g} s"
+    if case["budget"] == "fastest":
+        return f"{name}\nfastest,\nΓ* = {case['min_coverage']}"
+    return f"{name}\n" + ("full\nmodel" if case["capacities"] is None else "mixed\nwidths")
 
 
-def _curve(case: Case) -> str:
-    """Label of a curve: the choice of widths, and the method if it is not the panel's."""
-    name = name_of(case)
-    if case["algorithm"] in OURS:
-        return name.removeprefix(f"{NAMES[case['algorithm']]}, ")
-    return f"{name}, {share(case)}" if case["budget"] is None else name
+def scale(results: Results, out: Path) -> list[Path]:
+    """Accuracy with scaled activations minus that without, each at its best step size."""
+    figure, (panel,) = new_figure(height=2.6)
+    sizes = sorted(results.values("capacities"))
+    for place, method in enumerate(METHODS):
+        points: dict[float, Sequence[float | None] | None] = {}
+        for at, capacities in enumerate(sizes):
+            gaps = scaled_gain(results, method, capacities)
+            if gaps:
+                points[float(at)] = gaps
+        if points:
+            draw_points(panel, points, NAMES[method], place, shift=0.17 * (place - 2.5), line=False)
+    panel.set_yscale("symlog", linthresh=LINEAR, linscale=0.6)
+    low, high = panel.get_ylim()
+    _differences(panel, "y")
+    panel.set_ylim(1.5 * low, high)
+    labels = [share(results.where(capacities=one)[0]) for one in sizes]
+    panel.set_xticks(range(len(sizes)), labels)
+    panel.set_xlim(-0.5, len(sizes) - 0.5)
+    panel.set_xlabel("width of the submodels")
+    panel.set_ylabel("final accuracy:\nscaled minus unscaled (pp)")
+    cases = results.where()
+    legend(figure, [panel], setting_of(cases[0]), seeds_text(results, cases))
+    return save(figure, results, out / "scale")
+
+
+def scaled_gain(results: Results, method: str, capacities: tuple[float, ...]) -> list[float]:
+    """The difference for each seed, at the step sizes with the highest mean final accuracy."""
+    finals = []
+    for factor in ("width", "none"):
+        cases = results.where(algorithm=method, capacities=capacities, submodel_scale=factor)
+        if not cases:
+            return []
+        tried = most_finished(results, cases)
+        best = max(tried, key=lambda case: statistics.mean(results.finals(case)))
+        finals.append(final_by_seed(results, best))
+    scaled, plain = finals
+    return [scaled[seed] - plain[seed] for seed in scaled if seed in plain]

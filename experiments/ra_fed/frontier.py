@@ -85,6 +85,7 @@ def draw_frontier(found: Frontier, case: Case, out: Path) -> list[Path]:
     panel.set_yscale("log")
     panel.set_xticks(coverage)
     room(panel)
+    panel.yaxis.set_major_formatter("{x:g}")
     panel.set_xlabel("minimum coverage Γ* (clients)")
     panel.set_ylabel("seconds per round")
     rounds = f"mean, {RANGE[0]}th to {RANGE[1]}th percentile of {len(found.seconds)} rounds"

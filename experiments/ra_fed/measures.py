@@ -46,6 +46,24 @@ def coverage(rows: Rows) -> tuple[int, float] | None:
     return min_coverage, statistics.mean(float(row["uncovered"]) for row in covered)
 
 
+def coverage_of(results: Results, case: Case) -> tuple[int, float]:
+    """Gamma* over all seeds, and the mean share of uncovered coordinates in percent.
+
+    Raises:
+        ValueError: clients train the full model, so that there are no masks.
+    """
+    found = [one for rows in results.rows(case) if (one := coverage(rows)) is not None]
+    if not found:
+        raise ValueError(f"case is {case.label}: its clients train the full model, without masks.")
+    return min(least for least, _ in found), 100 * statistics.mean(part for _, part in found)
+
+
+def final_by_seed(results: Results, case: Case) -> dict[int, float]:
+    """Final accuracy in percent by seed."""
+    runs = zip(results.of(case), results.finals(case), strict=True)
+    return {run.seed: accuracy for run, accuracy in runs}
+
+
 def round_seconds(rows: Rows, limit: float | None = None) -> float:
     """Mean seconds per round; a row written at the time limit, during a round, is ignored."""
     whole = [row for row in rows if row["round"] and (limit is None or row["sim_seconds"] < limit)]
@@ -63,10 +81,19 @@ def panels(results: Results) -> dict[tuple[Any, ...], list[Case]]:
 def gains(
     results: Results, method: str, others: Sequence[str] = OTHERS
 ) -> list[tuple[Case, float]]:
-    """Final accuracy of a method minus the best of the others, in points, for each setting.
+    """Final accuracy of a method minus the best of the others, in points; see ``gains_by_seed``."""
+    found = gains_by_seed(results, method, others)
+    return [(case, statistics.mean(seeds)) for case, seeds in found]
+
+
+def gains_by_seed(
+    results: Results, method: str, others: Sequence[str] = OTHERS
+) -> list[tuple[Case, list[float]]]:
+    """Final accuracy of a method minus that of the best other one, for each setting and seed.
 
     A setting is a panel and a capacity for which all methods have runs; only common seeds count.
-    Full submodels are omitted, because all methods then train the same model.
+    The best other method has the highest mean over these seeds. Full submodels are omitted, because
+    all methods then train the same model.
     """
     found = []
     for cases in panels(results).values():
@@ -76,9 +103,12 @@ def gains(
             known = [case for case in group if case is not None]
             if affordable == "1" or len(known) < len(group):
                 continue
-            seeds = list(zip(*(results.finals(case) for case in known), strict=False))
-            mine, *theirs = (statistics.mean(values) for values in zip(*seeds, strict=True))
-            found.append((known[0], mine - max(theirs)))
+            mine, *theirs = (final_by_seed(results, case) for case in known)
+            seeds = [seed for seed in mine if all(seed in one for one in theirs)]
+            if not seeds:
+                continue
+            best = max(theirs, key=lambda one: statistics.mean(one[seed] for seed in seeds))
+            found.append((known[0], [mine[seed] - best[seed] for seed in seeds]))
     return found
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from experiments.ra_fed.measures import (
     DROP,
+    SAME,
     best,
     coverage,
     diverged,
@@ -32,8 +33,9 @@ from wirelessfl.results.names import NAMES
 from wirelessfl.results.seeds import LAST
 
 FINAL = (
-    f"Final accuracy: mean of the last {LAST} tests in percent, ± the sample standard deviation "
-    "over the seeds. Best accuracy: maximum over the tests, mean over the seeds.\n\n"
+    f"Final accuracy: mean of the last {LAST} evaluations in percent, ± the sample standard "
+    "deviation over the seeds. Best accuracy: maximum over the evaluations, mean over the "
+    "seeds.\n\n"
 )
 COVERAGE = (
     "Γ* of coordinates: minimum number of clients per covered coordinate over the rounds that have "
@@ -73,27 +75,24 @@ def accuracies(results: Results) -> str:
     return FINAL + COVERAGE + markdown(head, rows) + claims(results)
 
 
-def by_method(results: Results) -> str:
-    """Final accuracies with one column per method, for the results page."""
-    found = sorted(panels(results).values(), key=lambda cases: setting_of(cases[0]))
-    methods = [method for method in METHODS if results.where(algorithm=method)]
+def core(results: Results) -> str:
+    """Final accuracies of the study's first setting, with one column per method."""
+    first = results.study.cases[0]
+    cases = [case for case in results.where() if all(case[k] == first[k] for k in SAME)]
+    full = [case for case in cases if case["algorithm"] == REFERENCE]
+    some = sorted((case for case in cases if case not in full), key=case_order)
+    methods = [method for method in METHODS if any(c["algorithm"] == method for c in some)]
     rows = []
-    for cases in found:
-        full = [case for case in cases if case["algorithm"] == REFERENCE]
-        some = sorted((case for case in cases if case not in full), key=case_order)
-        shares = list(dict.fromkeys(map(share, some)))
-        for place, affordable in enumerate(shares):
-            here = {c["algorithm"]: c for c in cases if c not in full and share(c) == affordable}
-            row = [setting_of(cases[0]) if place == 0 else "", affordable]
-            row.append(_shown(results, full[0]) if full and place == 0 else "")
-            row += [_shown(results, here[m]) if m in here else "" for m in methods]
-            rows.append(row)
-    head = ["data, split, model", "capacity", f"{NAMES[REFERENCE]}, full model"]
+    for affordable in dict.fromkeys(map(share, some)):
+        by_method = {c["algorithm"]: c for c in some if share(c) == affordable}
+        shown = [_shown(results, by_method[m]) if m in by_method else "" for m in methods]
+        rows.append([affordable, *shown])
     text = FINAL.partition(" Best")[0]
+    if full:
+        text += f" FedAvg with the full model: {_shown(results, full[0])} %."
     if any(DAGGER in cell for row in rows for cell in row):
-        text += f" {DAGGER}: a seed diverged, or ended {DROP:g} points or more below its best test."
-    said = [text, *filter(None, [_over(results, method, OTHERS) for method in OURS])]
-    return "\n\n".join([*said, markdown(head + [NAMES[m] for m in methods], rows)])
+        text += f" {DAGGER}: a seed diverged, or ended {DROP:g} points or more below its best one."
+    return f"{text}\n\n{markdown(['width', *(NAMES[m] for m in methods)], rows)}"
 
 
 DAGGER = "†"

@@ -1,19 +1,24 @@
 """The dynamic-clients paper: published tables and settings; tables of hand-written rows."""
 
+import statistics
 from dataclasses import replace
-from math import log
 
-import numpy as np
 import pytest
 
-from experiments.dynamic_clients import claims, costs, published, radio, tables
+from experiments.dynamic_clients import costs, figures, gains, published, radio, tables
 from experiments.dynamic_clients.__main__ import EXPERIMENTS, PAPER
-from experiments.dynamic_clients.figures import curves, starts
-from experiments.dynamic_clients.measures import after, number_of, session_of
+from experiments.dynamic_clients.measures import (
+    after,
+    gain,
+    mean_by_seed,
+    number_of,
+    pairs,
+    session_of,
+)
 from experiments.dynamic_clients.methods import SHOWN, complete, per_session
 from experiments.report import spread
 from experiments.studies import SCALES, Case, Results, Study
-from tests.drawn import AGAINST, assert_curves, facts, legend, lines, ticks, titles
+from tests.drawn import facts, legend, lines, ticks, titles
 from wirelessfl.errors import TrainingError
 from wirelessfl.results.archive import StoredRun
 from wirelessfl.results.names import DATA, NAMES
@@ -46,7 +51,7 @@ NOT_RUN = {
     "table10",
     "table9",
     "table11",
-    "fig3",
+    "fig2",
     "fig4",
     "lenet5",
     "mlp",
@@ -195,38 +200,24 @@ def test_everything_is_written(found, out):
 
 
 def test_the_figures_show_the_rows(found, figures):
-    """Figures have one panel per algorithm, one line per warm start and marked session starts."""
-    results = found["fig2"]
-    names = ["FedAvg", "FedAvg, first 10 rounds", "FedACG", "FedACG, first 10 rounds"]
-    assert titles(figures["fig2"]) == names
-    assert facts(figures["fig2"]).startswith("digits, linear model; overlap 0, Dir(1); 1 seed")
-    for panel, algorithm in zip(figures["fig2"].axes[::2], ("fedavg", "fedacg"), strict=True):
-        rows = {
-            SHOWN[case["warm_start"]]: results.rows(case)[0]
-            for case in results.where(algorithm=algorithm)
-        }
-        assert len(rows) == 4
-        assert_curves(panel, rows, "round")
-        marks = [line.get_xdata()[0] for line in panel.get_lines()[len(rows) :]]
-        assert marks == starts(next(iter(rows.values())))
-        assert len(marks) == 5
-    assert legend(figures["fig2"]) == list(lines(panel))
-    for name in (name for name in found if EXPERIMENTS[name].draw in (None, radio.points)):
-        assert name == "radio" or name not in figures
+    """The radio has a panel per data set and uplink with the seconds of every warm start."""
+    assert set(figures) == {"gains", "lasting", "radio"}
     panels = figures["radio"].axes
-    assert titles(figures["radio"]) == ["TDMA", "AirComp"]
+    assert titles(figures["radio"]) == ["digits, TDMA (n = 1)", "digits, AirComp (n = 1)"]
     assert panels[0].get_ylim() == panels[1].get_ylim()
     for panel, cases in zip(panels, radio.groups(found["radio"]), strict=True):
-        assert (panel.get_xlabel(), panel.get_ylabel()) == (
-            "transition", "simulated time to target (s)",
-        )  # fmt: skip
+        assert panel.get_ylabel() == "time to target (s)"
         assert panel.get_yscale() == "log"
-        assert ticks(panel) == ["1", "2", "3"]
-        costs = [radio.costs(found["radio"], cases, number) for number in (1, 2, 3)]
-        assert {label: y for label, (_, y) in lines(panel).items()} == {
-            SHOWN[start]: [cost[start][0].seconds for cost in costs if cost[start][0]]
-            for start in costs[0]
-        }
+        assert ticks(panel) == ["-4", "-2", "-1", "-0.5", "-0.25"]
+        costs = [radio.mean_costs(found["radio"], cases, below) for below in radio.DISTANCES]
+        shown = {label: y for label, (_, y) in lines(panel).items()}
+        for start in costs[0]:
+            assert shown[SHOWN[start]] == [cost[start][0][1] for cost in costs if cost[start][0]]
+    text = gains.table(found["gains"])
+    assert [line.split(" | ")[:2] for line in text.splitlines()[4:]] == [
+        ["| linear model", "FedAvg"], ["| linear model", "FedACG"], ["| MLP", "FedAvg"],
+        ["| MLP", "MOON"],
+    ]  # fmt: skip
 
 
 def test_the_rows_behind_the_tables(found):
@@ -257,7 +248,7 @@ def row_of(session, session_round, accuracy, *, start=0.0, extra=0.0, rounds=2):
     }  # fmt: skip
 
 
-def run_of(first, trials):
+def run_of(first, trials, seed=0):
     """Six sessions of two rounds that end at 0.9; sessions from the third on begin at ``first``."""
     rows = []
     for session in range(6):
@@ -265,7 +256,7 @@ def run_of(first, trials):
         begin = first if session >= 3 else 0.2
         for t, accuracy in enumerate((begin, (begin + 0.9) / 2, 0.9)):
             rows.append(row_of(session, t, accuracy, extra=extra))
-    return StoredRun({}, rows, {"numerics": NUMERICS}, {}, 0.0)
+    return StoredRun({"run": {"seed": seed}}, rows, {"numerics": NUMERICS}, {}, 0.0)
 
 
 def results_of(runs, **settings):
@@ -278,8 +269,8 @@ def results_of(runs, **settings):
 
 
 HAND = {
-    "proposed": [run_of(0.7, 1), run_of(0.8, 1)],
-    "previous": [run_of(0.1, 0), run_of(0.3, 0)],
+    "proposed": [run_of(0.7, 1), run_of(0.8, 1, seed=1)],
+    "previous": [run_of(0.1, 0), run_of(0.3, 0, seed=1)],
 }
 
 
@@ -297,14 +288,12 @@ def test_transitions_of_the_paper_are_numbered_from_the_first_that_can_differ():
 
 
 def test_the_comparison_shows_the_papers_numbers():
-    """The table compares measured and published means and gains, and shows rounds to recover."""
+    """The table compares measured and published means and gains."""
     text = tables.comparison(3)(results_of(HAND))
     assert "| Fashion-MNIST (linear), 20 | overlap 0, Dir(0.3) | FedAvg | 1 | 2 |" in text
     assert "| 86.2 ± 1.8 (88.2 ± 0.1) | 72.5 ± 3.5 (79.5 ± 0.6) |" in text
     assert "Proposed over Previous: higher in 2 of 2 rows, +13.8 points on average" in text
     assert "published: higher in 2 of 2 rows, +5.5 points on average" in text
-    assert "| Proposed | 1 | 15.0 | 2 | 0 of 2 |" in text
-    assert "| Previous | 2 | 70.0 | 2 | 0 of 2 |" in text
     plain = tables.comparison(None, (1, 2, 3))(results_of(HAND))
     assert plain.count("| FedAvg |") == 3
     assert "parentheses" not in plain
@@ -335,8 +324,9 @@ def test_costs_to_a_common_accuracy():
     """Costs to reach an accuracy from the first row of a session, including a trial round."""
     results = results_of(HAND)
     (cases,) = radio.groups(results)
-    assert radio.common_target([run.rows for run in HAND["previous"]], 3) == pytest.approx(0.88)
-    found = radio.costs(results, cases, 1)
+    previous = [run.rows for run in HAND["previous"]]
+    assert radio.common_target(previous, 3, 2.0) == pytest.approx(0.88)
+    found = radio.costs(results, cases, 1, 2.0)
     assert found["proposed"][0] == pytest.approx((2, 3.0, 2.25))
     assert found["previous"][0] == pytest.approx((2, 2.0, 1.5))
     rows = HAND["proposed"][1].rows
@@ -344,39 +334,55 @@ def test_costs_to_a_common_accuracy():
     assert radio.cost(rows, 3, 0.95) is None
     lost = [row | {"loss": None} if row["session"] == 3 else row for row in rows]
     assert radio.cost(lost, 3, 0.8) is None
-    assert radio.common_target([rows, lost], 3) == radio.common_target([rows], 3)
+    assert radio.common_target([rows, lost], 3, 2.0) == radio.common_target([rows], 3, 2.0)
     text = radio.table(results)
-    row = (
-        "| TDMA | 1 | 88.0 ± 0.0 | Proposed | 2 of 2 | 2.0 ± 0.0 | 3.000 ± 0.000 | 2.250 ± 0.000 |"
-    )
+    row = "| TDMA | -2 | Proposed | 2 of 2 | 2.0 ± 0.0 | 3.000 ± 0.000 | 2.250 ± 0.000 |"
     assert row in text
-    assert text.count("| 1.000 | 0.750 |") == 3
+    assert text.count("| 1.000 | 0.750 |") == len(radio.DISTANCES)
+    missed = {**HAND, "previous": [replace(HAND["previous"][0], rows=lost), HAND["previous"][1]]}
+    results = results_of(missed)
+    means = radio.mean_costs(results, radio.groups(results)[0], 2.0)["previous"]
+    assert [one is None for one in means] == [True, False], "it misses one of three targets"
 
 
-def test_figures_mark_sessions(tmp_path, redrawn):
+def test_gains_are_paired_by_seed(tmp_path, redrawn):
+    """Mean over settings and transitions for the seeds that all have; with the paper's value."""
     results = results_of(HAND)
-    assert starts(HAND["proposed"][0].rows) == [2, 4, 6, 8, 10]
-    drawn = curves("fig2")(results, tmp_path)
-    drawn += radio.points(results, tmp_path)
-    assert sorted(file.name for file in drawn) == ["fig2.pdf", "fig2.png", "radio.pdf", "radio.png"]
-    panel, zoomed = redrawn["fig2"].axes
-    assert panel.get_xlabel() == AGAINST["round"]
-    shown = lines(panel)
-    assert list(shown) == legend(redrawn["fig2"]) == ["Proposed", "Previous"]
-    assert shown["Proposed"][0] == [s * 2 + t for s in range(6) for t in range(3)]
-    assert shown["Proposed"][1][9:12] == pytest.approx([75, 82.5, 90]), "medians of two seeds"
-    assert [line.get_xdata()[0] for line in panel.get_lines()[2:]] == [2, 4, 6, 8, 10]
-    places, accuracies = (np.array(one) for one in lines(zoomed)["Proposed"])
-    rounds = ~np.isnan(accuracies)
-    assert places[rounds].tolist() == [13 * s + t for s in range(3) for t in range(3)]
-    assert accuracies[rounds] == pytest.approx(shown["Proposed"][1][9:])
-    assert zoomed.get_xlabel() == "round after transition 1, 2, 3"
-    assert ticks(zoomed) == ["0", "5", "10"] * 3
-    assert len(panel.collections) == 2, "the ranges of two seeds"
-    assert "median and range of 2 seeds" in facts(redrawn["fig2"])
-    (panel,) = redrawn["radio"].axes
-    assert lines(panel)["Proposed"][1] == pytest.approx([3, 3, 3]), "with one trial round each"
-    assert lines(panel)["Previous"][1] == pytest.approx([2, 2, 2])
+    (both,) = pairs(results, "previous")
+    assert [case["warm_start"] for case in both] == ["proposed", "previous"]
+    ours = gain(results, both, 1)
+    assert ours == {0: pytest.approx(15), 1: pytest.approx(12.5)}
+    found = gains.gain_of(results, "previous")
+    assert found.seeds == pytest.approx([ours[0], ours[1]]), "both transitions are alike"
+    assert found.paper == pytest.approx(statistics.mean([88.2 - 79.5, 85.1 - 82.7]), abs=0.1)
+    assert not found.diverged
+    assert gains.gain_of(results, "average") is None
+    fewer = results_of({**HAND, "previous": HAND["previous"][1:]})
+    assert gains.gain_of(fewer, "previous").seeds == pytest.approx([ours[1]])
+    assert mean_by_seed([{0: 1.0, 1: 2.0}, {1: 4.0}]) == [3.0]
+    lost = [row | {"loss": None} for row in HAND["previous"][0].rows]
+    diverged = results_of({**HAND, "previous": [replace(HAND["previous"][0], rows=lost)]})
+    assert gains.gain_of(diverged, "previous").diverged
+    assert " †" in gains.table(diverged)
+    gains.points(diverged, tmp_path)
+    (panel, *_) = redrawn["gains"].axes
+    assert "the other warm start diverged" in legend(redrawn["gains"])
+    assert gains.LOST in [line.get_marker() for line in panel.get_lines()]
+
+
+def test_gains_by_round(tmp_path, redrawn):
+    """Differences at each round of a session, mean over the transitions, seed by seed."""
+    results = results_of(HAND)
+    found = figures.by_round(results, "previous", algorithm="fedavg")
+    assert found[0] == pytest.approx([60, 50])
+    assert found[1] == pytest.approx([30, 25])
+    assert found[2] == pytest.approx([0, 0])
+    assert set(found) == {0, 1, 2}
+    figures.lasting(results, tmp_path)
+    panel, _ = redrawn["lasting"].axes
+    assert lines(panel)["FedAvg"][1] == pytest.approx([55, 27.5, 0])
+    assert "2 seeds" in facts(redrawn["lasting"])
+    assert "| FedAvg | Previous | 55.00 ± 7.07 | 27.50 ± 3.54 |" in figures.table(results)
 
 
 def cost(algorithm, start, seed, seconds):
@@ -403,18 +409,11 @@ def test_costs_are_measured_in_processes_of_their_own(tmp_path, capsys, monkeypa
         costs.measure(case, 1)
 
 
-def test_claims_of_cpu_time_are_ratios_to_fedavg(monkeypatch):
+def test_cpu_time_of_algorithms_is_that_of_all_warm_starts():
     found = [
         cost(algorithm, start, seed, times * seconds)
         for algorithm, times in (("fedavg", 1), ("scaffold", 2))
         for start in ("proposed", "previous")
         for seed, seconds in enumerate((10.0, 11.0, 9.0))
     ]
-    monkeypatch.setattr(costs, "load", lambda: found)
-    slower, same = claims.cpu_time(
-        None, slower=("scaffold", "cifar10"), equal=["scaffold"], on="mnist", least=1.1
-    )
-    assert slower.values == ()
-    assert same.values == pytest.approx([log(2)] * 3)
-    assert same.verdict == "contradicted"
     assert "| MNIST, linear | SCAFFOLD | 20.0, 100 | 20.0, 100 |" in costs.table(found)

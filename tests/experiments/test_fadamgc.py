@@ -1,15 +1,18 @@
 """FAdamGC: tables and figures at scale smoke; modelled against published times."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from experiments.fadamgc import __main__ as command
 from experiments.fadamgc import seconds, tables
 from experiments.fadamgc.__main__ import EXPERIMENTS, PAPER
+from experiments.fadamgc.figures import collapses, of_methods
 from experiments.fadamgc.methods import METHODS
 from experiments.fadamgc.search import Pair, Search, rates_lines, search_table
 from experiments.runs import Store
-from experiments.studies import SCALES
-from tests.drawn import assert_curves, facts, legend, lines, marks
+from experiments.studies import SCALES, Case, Results, Study
+from tests.drawn import facts, lines, marks, ticks
 from wirelessfl.models.gpt2_lora import GPT2LoRA
 from wirelessfl.results.names import NAMES
 
@@ -34,16 +37,94 @@ def test_everything_is_written(found, out):
         assert (out / f"{name}.md").read_text().startswith("| ")
 
 
+def results_of(*cases, accuracies):
+    """Runs with these accuracies by round for each case, one per seed."""
+    made = tuple(
+        Case({"dataset": "fashion-mnist", "model": "lenet5"} | one, (1, 2), 0) for one in cases
+    )
+    runs = {
+        place: [
+            SimpleNamespace(
+                rows=[
+                    {"round": i, "accuracy": a, "sim_seconds": 0.1 * i} for i, a in enumerate(seed)
+                ],
+                current=True,
+            )
+            for seed in seeds
+        ]
+        for place, seeds in enumerate(accuracies)
+    }
+    return Results(Study("by hand", made), runs)
+
+
+def test_the_figure_of_table_2_shows_the_costs_of_each_method(found, figures):
+    """One panel per cost: each method's first row at the target."""
+    results = found["table2"]
+    for panel, field in zip(figures["table2"].axes, ("round", "sim_seconds"), strict=True):
+        assert ticks(panel) == [NAMES[method] for method in METHODS]
+        hits = {
+            place: next(
+                (
+                    r[field]
+                    for r in results.rows(case)[0]
+                    if r["accuracy"] >= tables.TARGETS["digits"]
+                ),
+                None,
+            )
+            for place, case in enumerate(results.where())
+        }
+        for place, value in hits.items():
+            at = {y for line in panel.get_lines() for x, y in line.get_xydata() if x == place}
+            assert value is None or value in at
+
+
+def test_methods_are_compared_at_their_fastest_step_sizes():
+    """Those with which all seeds reach the target come before those with which fewer do."""
+    quick, slow, half = [0.1, 0.8, 0.8], [0.1, 0.1, 0.8], [0.8, 0.1, 0.1]
+    results = results_of(
+        {"algorithm": "fadamgc", "lr": 0.001},
+        {"algorithm": "fadamgc", "lr": 0.003},
+        {"algorithm": "fadamgc", "lr": 0.01},
+        {"algorithm": "fedams", "lr": 0.1},
+        {"algorithm": "fedams", "lr": 0.3},
+        accuracies=[[slow, slow], [quick, slow], [half, [0.1] * 3], [quick, slow], [quick]],
+    )
+    found = tables.fastest(results, results.study.cases)
+    assert [(case["algorithm"], case["lr"]) for case in found] == [
+        ("fadamgc", 0.003), ("fedams", 0.1),
+    ]  # fmt: skip
+
+
+def test_methods_at_the_edge_of_a_grid_are_marked(tmp_path, redrawn):
+    """A method without runs on a data set keeps its place there."""
+    late, early = [0.1, 0.1, 0.8], [0.1, 0.8, 0.8]
+    cases = [{"algorithm": "fadamgc", "lr": lr, "local_steps": 20} for lr in (0.1, 0.2, 0.3)]
+    cases += [{"algorithm": "fa-nt", "lr": lr, "local_steps": 20} for lr in (0.1, 0.2)]
+    cases += [{"algorithm": "fadamgc", "lr": 0.2, "local_steps": 60}]
+    results = results_of(*cases, accuracies=[[late], [early], [late], [late], [early], [late]])
+    of_methods("grid", ("round",), searched=True)(results, tmp_path)
+    above, below = redrawn["grid"].axes
+    assert ticks(below) == ["FA-NT*", "FAdamGC"]
+    assert {x for line in below.get_lines() for x in line.get_xdata()} == {1}
+    assert {x for line in above.get_lines() for x in line.get_xdata()} == {0, 1}
+    assert facts(redrawn["grid"]).endswith("; *: edge of the grid")
+
+
+def test_seeds_that_collapse_after_the_target_are_crosses(tmp_path, redrawn):
+    """A seed that does not reach the target is an arrow at the end of its run."""
+    case = {"algorithm": "fedadam", "lr": 0.1, "server_lr": 0.01, "eps": 1e-8}
+    seeds = [[0.1, 0.8, 0.8], [0.1, 0.8, 0.1, 0.1, 0.1, 0.1, 0.1], [0.1, 0.7, 0.7]]
+    collapses("by-hand", 0.75)(results_of(case, accuracies=[seeds]), tmp_path)
+    (panel,) = redrawn["by-hand"].axes
+    assert [(line.get_marker(), *line.get_xdata()) for line in panel.get_lines()] == [
+        ("o", 1), ("x", 1), (">", 2),
+    ]  # fmt: skip
+    assert [one.get_text() for one in panel.get_yticklabels()] == ["FedAdam, 0.1 / 0.01, ε = 1e-08"]
+
+
 def test_the_figures_show_the_rows(found, figures):
     """Cost figures show each case's first row at the target with one marker."""
-    assert set(figures) == {name for name in RUN if EXPERIMENTS[name].draw is not None}
-    results = found["fig2"]
-    rows = {NAMES[case["algorithm"]]: results.rows(case)[0] for case in results.where()}
-    for panel, against in zip(figures["fig2"].axes, ("round", "sim_seconds"), strict=True):
-        assert_curves(panel, rows, against)
-        assert list(panel.get_lines()[-1].get_ydata()) == [100 * tables.TARGETS["digits"]] * 2
-    assert facts(figures["fig2"]) == "digits, FCNN; target 30 %; K = 3 local steps; 1 seed"
-    assert legend(figures["fig2"]) == [NAMES[method] for method in METHODS]
+    assert set(figures) >= {name for name in RUN if EXPERIMENTS[name].draw is not None}
     for name, setting, text in (
         ("fig3", "alpha", "Dirichlet parameter"),
         ("fig4", "tracking_clients", "tracking clients per round"),
@@ -191,6 +272,19 @@ def test_learning_rates_of_k_60_are_their_own():
         }
         for steps in (20, 60)
     }
-    assert ("fa-nt", 0.001, 1.0) in found[20] - found[60]
-    assert ("fa-nt", 0.003, 1.0) in found[60] - found[20]
-    assert all(len(rates) == len(METHODS) for rates in found.values())
+    assert ("fadamgc", 0.003, 1.0) in found[20] - found[60]
+    assert ("fa-nt", 0.003, 1.0) in found[60]
+    assert len(found[60]) == len(METHODS)
+
+
+def test_every_method_of_table_2_has_a_larger_step_size_too():
+    """Otherwise a finer search would favour the methods that have it."""
+    rates = {}
+    for case in PAPER.study("table2", "small").cases:
+        if case["local_steps"] == 20:
+            by_method = rates.setdefault(case["dataset"], {})
+            by_method.setdefault(case["algorithm"], set()).add((case["lr"], case["server_lr"]))
+    assert set(rates) == {"fashion-mnist", "mnist"}
+    for by_method in rates.values():
+        assert set(by_method) == set(METHODS)
+        assert all(len(pairs) >= 2 for pairs in by_method.values())

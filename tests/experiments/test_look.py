@@ -5,11 +5,11 @@ from types import SimpleNamespace
 import pytest
 
 from experiments import look
-from experiments.fadamgc.__main__ import PAPER
+from experiments.paper import Experiment, Paper
 from experiments.studies import Case, Results, Study
 from tests.drawn import facts, legend, lines, marks
 from wirelessfl.figure_marks import BOUND, DOT, ONE, AtLeast, finish, marks_of
-from wirelessfl.figures import NOT_REACHED, NOT_RUN, colour_of, new_figure
+from wirelessfl.figures import NOT_REACHED, NOT_RUN, colour_of, new_figure, save_figure
 from wirelessfl.results import panels
 
 
@@ -160,15 +160,21 @@ def test_one_legend_for_all_panels_and_equal_axes():
     assert len(panels.grid(3)[0].axes) == 3
 
 
-def test_the_flag_for_the_style_changes_width_and_font(tmp_path, redrawn, capsys):
+def test_the_flag_for_the_style_changes_width_and_font(tmp_path, redrawn, monkeypatch, capsys):
     """``--style screen`` draws larger figures with larger text than the default, ``ieee``."""
-    made = ["fig3", "--scale", "smoke", "--rows", str(tmp_path / "rows"), "--make"]
-    assert PAPER.main([*made, "--out", str(tmp_path)]) == 0
-    first = redrawn.pop("fig3")
-    assert PAPER.main([*made, "--out", str(tmp_path), "--style", "screen"]) == 0
-    second = redrawn["fig3"]
+
+    def draw(results, out):
+        return save_figure(new_figure(2)[0], out / "curves")
+
+    (tmp_path / "one.toml").write_text('[[grid]]\nalgorithm = "hist"\nseeds = [1]\n')
+    monkeypatch.setattr(Study, "results", lambda study, store: results_of(1))
+    paper = Paper("by hand", tmp_path, {"one": Experiment("one", lambda results: "", draw)})
+    assert paper.main(["one", "--out", str(tmp_path / "out")]) == 0
+    first = redrawn.pop("curves")
+    assert paper.main(["one", "--out", str(tmp_path / "out"), "--style", "screen"]) == 0
     sizes = [
-        (one.get_figwidth(), one.axes[0].yaxis.label.get_fontsize()) for one in (first, second)
+        (one.get_figwidth(), one.axes[0].yaxis.label.get_fontsize())
+        for one in (first, redrawn["curves"])
     ]
     assert sizes == [(7.16, 8), (11, 11)]
     assert capsys.readouterr().out.count("drawn: ") == 4

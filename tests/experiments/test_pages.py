@@ -16,6 +16,9 @@ from wirelessfl.errors import ConfigError
 from wirelessfl.results.archive import StoredRun
 from wirelessfl.runs.about import NUMERICS
 
+WORDS = 2000
+"""Most words of a results page, except that of all claims."""
+
 
 @pytest.mark.parametrize("name", papers())
 def test_pages_have_every_experiment_with_runs(name):
@@ -40,6 +43,16 @@ def test_pages_have_every_experiment_with_runs(name):
             assert found[one], f"{one} has no text for readers who do not see its figure"
 
 
+@pytest.mark.parametrize(
+    "page", sorted({page.name for page in RESULTS.glob("*.md")} - {"claims.md"})
+)
+def test_results_pages_are_short(page):
+    """Words as a reader counts them: with tables and captions, without comments."""
+    text = (RESULTS / page).read_text(encoding="utf-8")
+    words = re.sub(r"<!--.*?-->", "", text, flags=re.DOTALL).split()
+    assert len(words) <= WORDS
+
+
 def test_figures_are_shown_and_exist():
     shown = set()
     for page in [*DOCS.rglob("*.md"), DOCS.parent / "README.md"]:
@@ -59,6 +72,8 @@ def one(tmp_path, monkeypatch):
     study = paper.study("fig3", "small")
     store = paper.store("small", tmp_path, tmp_path / "rows")
     monkeypatch.setattr(blocks, "FIGURES", tmp_path)
+    monkeypatch.setattr(pages, "RESULTS", tmp_path)
+    (tmp_path / "fadamgc.md").write_text(MARKED)
 
     def put(case, seed):
         rows = [
@@ -108,18 +123,26 @@ def test_a_figure_block_links_its_table(one, tmp_path):
     put, study, evidence = one
     text = "<!-- figure of fig3: rounds -->\nold\n<!-- end of figure -->\n"
     rest = "<!-- other tables -->\nold\n<!-- end of other tables -->\n"
-    for i in range(5):
-        put(i, study.cases[i].seeds[0])
-    found = evidence()
+    (tmp_path / "fadamgc.md").write_text(text)
+    put(0, study.cases[0].seeds[0])
+    found, calls = evidence(), []
+    experiment = found.paper.experiments["fig3"]
+
+    def counted(results):
+        calls.append(results)
+        return experiment.table(results)
+
+    found.paper.experiments["fig3"] = experiment._replace(table=counted)
     pages.draw(found)
     page = filled(text + rest, found)
     planned = sum(len(case.seeds) for case in study.cases)
-    runs = f"5 of {planned} runs, 1 seed. [Table](../figures/fadamgc-fig3.csv)."
+    runs = f"1 of {planned} runs, 1 seed. [Table](../figures/fadamgc-fig3.csv)."
     assert f"(../figures/fadamgc-fig3.png)\n\n*{runs}*\n" in page
     assert "old" not in page
     assert f"- `fig3`: {runs}" in filled(rest, found)
     (table,) = blocks.tables_of(found, "fig3").values()
-    assert len(table.splitlines()) == 6
+    assert len(table.splitlines()) == 2
+    assert len(calls) == 1, "a table is computed once, wherever it is shown and linked"
 
 
 def test_tables_as_csv():

@@ -2,8 +2,11 @@
 
 import pytest
 
+from experiments import sealed
 from experiments.__main__ import main as every_paper
+from experiments.evidence import Evidence
 from experiments.hist.__main__ import PAPER
+from experiments.ra_fed.__main__ import PAPER as RA_FED
 from experiments.runs import Planned, Store
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
@@ -69,3 +72,22 @@ def test_an_unknown_name_gives_one_line_with_the_nearest(main, words, message, c
     assert ended.value.code == 2
     assert shown.count("\n") == 1
     assert message in shown
+
+
+def test_joined_studies_have_the_runs_of_each(tmp_path, monkeypatch):
+    """A case of two studies is there once, and each study reads its own runs."""
+    names = ("coverage", "weights")
+    study = RA_FED.study(names, "smoke")
+    parts = [RA_FED.study(name, "smoke") for name in names]
+    keys = [case.key for part in parts for case in part.cases]
+    assert [case.key for case in study.cases] == list(dict.fromkeys(keys))
+    assert len(keys) > len(study.cases)
+    read = []
+    monkeypatch.setattr(sealed, "table", lambda rows, name: read.append(name))
+    store = RA_FED.store("smoke", tmp_path)
+    found = Evidence(RA_FED, store, "smoke").study(names)
+    assert read == [*names]
+    assert found.study.cases == study.cases
+    assert found.where() == study.results(store).where() == []
+    assert [one.name for one in RA_FED.studies("smoke")].count("weights") == 1
+    assert not any("+" in one.name for one in RA_FED.studies("smoke"))

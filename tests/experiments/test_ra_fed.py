@@ -18,28 +18,30 @@ from experiments.ra_fed.measures import (
     coverage,
     diverged,
     gains,
+    gains_by_seed,
+    in_order,
     round_seconds,
 )
 from experiments.ra_fed.methods import METHODS, complete, name_of, share
 from experiments.studies import SCALES, Case, Results, Study
 from solvers import fastest_widths
-from tests.drawn import AGAINST, legend, lines, ticks, titles
+from tests.drawn import facts, legend, lines, ticks, titles
 from wirelessfl.errors import ConfigError
 from wirelessfl.results.names import NAMES
 from wirelessfl.results.seeds import LAST, final_accuracy
 from wirelessfl.setup import build
 from wirelessfl.submodels.budgets import levels_of
 
-NOT_RUN = {"weights", "scale"}
+NOT_RUN = {"scale"}
 """Experiments drawn and printed by functions that others use too: they add nothing to test."""
 RUN = [name for name in EXPERIMENTS if name not in NOT_RUN]
 MIXED = (1.0, 0.5, 0.25, 0.125)
 
 
 def test_every_configuration_can_be_read_at_every_scale():
-    for name in EXPERIMENTS:
-        for scale in SCALES:
-            study = PAPER.study(name, scale)
+    for scale in SCALES:
+        for study in PAPER.studies(scale):
+            name = study.name
             assert study.cases, name
             assert len({repr(case) for case in study.cases}) == len(study.cases), name
             for case in study.cases:
@@ -116,80 +118,63 @@ def test_everything_is_written_and_found_again(found, out):
 
 
 def test_the_short_table_has_a_column_per_method(found):
-    """It has the same accuracies as the full table, and FedAvg's once per setting."""
-    results = found["widths"]
-    lines = [line.split(" | ") for line in tables.by_method(results).splitlines() if "|" in line]
+    """It has the accuracies of the study's first setting, and FedAvg's above the table."""
+    results = found["core"]
+    text = tables.core(results)
+    lines = [line.split(" | ") for line in text.splitlines() if "|" in line]
     head, _, *rows = lines
-    assert [name.strip(" |") for name in head[2:]] == [
-        "FedAvg, full model", "FedAvg-small", "HeteroFL", "FedRolex", "RA-Fed", "RAM-Fed",
+    assert [name.strip(" |") for name in head[1:]] == [
+        "FedAvg-small", "HeteroFL", "FedRolex", "RA-Fed", "RAM-Fed",
     ]  # fmt: skip
-    shown = {cell.strip(" |") for row in rows for cell in row[2:]} - {""}
-    assert shown == {f"{value:.1f}" for c in results.where() for value in results.finals(c)}
-
-
-def points(panel):
-    """The labelled markers of a panel, with or without error bars: x and y by label."""
-    return {
-        one.get_label(): (list(one.lines[0].get_xdata()), list(one.lines[0].get_ydata()))
-        for one in panel.containers
-    }
+    shown = {cell.strip(" |") for row in rows for cell in row[1:]} - {""}
+    (full,) = results.where(algorithm="fedavg")
+    others = [case for case in results.where() if case is not full]
+    assert shown == {f"{value:.1f}" for c in others for value in results.finals(c)}
+    assert f"FedAvg with the full model: {results.finals(full)[0]:.1f} %" in text
 
 
 def test_the_figures_show_the_rows(found, figures):
-    """Every case is drawn once; axes are labelled, and the legend is complete."""
-    assert set(figures) >= {"widths", "coverage", "heterogeneity", "radio"}
-    for name in ("widths", "coverage", "heterogeneity"):
-        results = found[name]
-        values = {value for case in results.where() for value in results.finals(case)}
-        shown = [y for panel in figures[name].axes for _, ys in points(panel).values() for y in ys]
-        full = [
-            line.get_ydata()[0]
-            for panel in figures[name].axes
-            for line in panel.get_lines()
-            if line.get_label() == "FedAvg, full model"
+    """Differences are those of the rows, and bars are the seconds to the target."""
+    assert set(figures) >= {"widths", "coverage", "full", "radio"}
+    panels = figures["widths"].axes
+    assert titles(figures["widths"]) == ["RA-Fed", "RAM-Fed"]
+    for panel, method in zip(panels, ("ra-fed", "ram-fed"), strict=True):
+        expected = sorted(gain for _, gain in gains(found["widths"], method))
+        assert sorted(markers(panel, "o")) == pytest.approx(expected)
+    names = [text.get_text() for text in panels[0].get_yticklabels()]
+    assert [name.rpartition(", ")[2] for name in names] == [
+        "width 1/8",
+        "width 1/2",
+        "mixed widths",
+    ]
+    results = found["coverage"]
+    assert results.study.name == "coverage+weights"
+    for panel, method in zip(figures["coverage"].axes, ("ra-fed", "ram-fed"), strict=True):
+        expected = [
+            results.finals(case)[0] - results.finals(base)[0]
+            for masks in figures_module.FORMS
+            for case, base in figures_module.against_covered(results, method, masks)
         ]
-        assert values == {*shown, *full}, "every case is drawn, and nothing else"
-        for panel in figures[name].axes:
-            assert panel.get_ylabel() == "final test accuracy (%)"
-        labels = {
-            label for panel in figures[name].axes for label in (*lines(panel), *points(panel))
-        }
-        assert set(legend(figures[name])) == labels
-    (panel,) = figures["widths"].axes
-    assert panel.get_xlabel() == "client width ratio"
-    assert ticks(panel) == ["1/8", "1/2", "mixed", "50 % of\nparameters"]
-    assert set(points(panel)) == {NAMES[method] for method in METHODS}
-    for place, (x, _) in enumerate(points(panel)[NAMES[method]] for method in METHODS):
-        assert np.diff(x) == pytest.approx(1), place
-    assert titles(figures["heterogeneity"]) == [
-        "width ratio 1/2", "mixed widths",
-    ]  # fmt: skip
-    for panel in figures["heterogeneity"].axes:
-        assert panel.get_xlabel() == "Dirichlet parameter"
-        assert ticks(panel) == ["0.3", "1", "iid"]
-    left, right = figures["coverage"].axes
-    assert (left.get_title()[-6:], right.get_title()[-8:]) == ("S = 10", "β = 0.25")
-    for panel in (left, right):
-        assert panel.get_xlabel() == "S β, mean coverage of a neuron (clients)"
-        assert len(points(panel)) == 4
-    assert points(left)["RA-Fed, covered"][0] == [1, 5]
-
-
-def test_curves_of_the_radio_are_the_rows(found, figures):
-    """Panels show accuracy against simulated time, for one method and the references each."""
+        assert expected
+        assert sorted(markers(panel, "o", "s", y=True)) == pytest.approx(sorted(expected))
     results = found["radio"]
-    for panel, others in zip(figures["radio"].axes, ("ram-fed", "ra-fed"), strict=True):
-        assert panel.get_xlabel() == AGAINST["sim_seconds"]
-        cases = [case for case in results.where() if case["algorithm"] != others]
-        drawn = sorted(lines(panel).values())
-        rows = [results.rows(case)[0] for case in cases]
-        expected = sorted(
-            ([r["sim_seconds"] for r in run], [100 * r["accuracy"] for r in run]) for run in rows
-        )
-        assert len(drawn) == len(expected)
-        for (x, y), (at, accuracies) in zip(drawn, expected, strict=True):
-            assert x == pytest.approx(at)
-            assert y == pytest.approx(accuracies)
+    (panel,) = figures["radio"].axes
+    assert panel.get_ylabel() == "time to 30 % (s)"
+    cases = in_order(results.where())
+    costs = [results.costs(case, "sim_seconds", 0.3)[0] for case in cases]
+    heights = [bar.get_height() for bar in panel.patches[: len(cases)]]
+    hits = [(cost, height) for cost, height in zip(costs, heights, strict=True) if cost is not None]
+    assert all(cost == height for cost, height in hits)
+    assert len(ticks(panel)) == len(cases) == 10 - 1
+
+
+def markers(panel, *forms, y=False):
+    """The coordinates of the large markers of a panel of differences; small dots are seeds."""
+    return [
+        (line.get_ydata() if y else line.get_xdata())[0]
+        for line in panel.get_lines()
+        if line.get_marker() in forms and len(line.get_xdata()) and line.get_markersize() > 2.5
+    ]
 
 
 def last_rows(results, **wanted):
@@ -239,10 +224,11 @@ def test_the_rows_behind_the_coverage(found):
             assert min_coverage == neurons, (
                 "arcs of equal length repeat, so weights are covered as often as neurons"
             )
-        else:
+        elif case["masks"] == "random":
             assert 1 == min_coverage < max(neurons, 2)
-        assert 0 < uncovered < 1
-    assert tables.covered(results).count("\n| digits") == len(results.where()) == 12
+        assert (uncovered == 0) == (case["masks"] == "crossed")
+        assert uncovered < 1
+    assert tables.covered(results).count("\n| digits") == len(results.where()) == 13
 
 
 def test_the_rows_behind_the_masks(found):
@@ -337,7 +323,10 @@ def results_of(runs, **settings):
         for name, capacities in runs
     ]
     by_case = {
-        i: [SimpleNamespace(rows=rows, current=True) for rows in seeds]
+        i: [
+            SimpleNamespace(rows=rows, current=True, seed=seed)
+            for seed, rows in enumerate(seeds, start=1)
+        ]
         for i, seeds in enumerate(runs.values())
     }
     return Results(Study("by hand", tuple(cases)), by_case)
@@ -379,46 +368,46 @@ def test_claims_by_hand():
     assert "(MNIST, Dir(0.3), MLP): 0.0 ± 14.1 points, 2 seeds." in tables.claims(both)
 
 
-def test_figures_of_several_seeds_models_and_splits(tmp_path, redrawn):
-    """One file per data set and model, the first named after the study; one panel per split."""
-    parts = []
-    for place, settings in enumerate(
-        ({}, {"split": "noniid", "alpha": None, "shards": 2}, {"model": "lenet5"})
-    ):
-        runs = {
-            (name, capacities): [rows_of(0, a), rows_of(0, a + 0.02)]
-            for i, name in enumerate(METHODS)
-            for capacities, a in zip(
-                ((0.25,), (0.5,), (1.0,), MIXED),
-                (0.5 + 0.05 * i, 0.6 + 0.05 * i, 0.8 + 0.01 * i, 0.55 + 0.05 * place),
-                strict=True,
-            )
-        }
-        parts.append(results_of(runs | {("fedavg", None): [rows_of(0, 0.85)] * 2}, **settings))
-    cases = tuple(case for one in parts for case in one.study.cases)
-    by_case = [runs for one in parts for runs in one.runs.values()]
-    drawn = figures_module.widths(
-        Results(Study("by hand", cases), dict(enumerate(by_case))), tmp_path
-    )
-    assert [file.name for file in drawn if file.suffix == ".png"] == [
-        "widths.png", "widths-mnist-lenet5.png",
-    ]  # fmt: skip
-    panels = redrawn["widths"].axes
-    assert titles(redrawn["widths"]) == [
-        figures_module.setting_of(one.study.cases[0]) for one in parts[:2]
-    ]
-    for panel in panels:
-        assert ticks(panel) == ["1/4", "1/2", "1", "mixed"]
-        shown = points(panel)
-        assert shown[NAMES[METHODS[1]]][1] == pytest.approx(
-            [56, 66, 82, 56 + 5 * (panel is panels[1])]
+def test_gains_of_several_seeds(tmp_path, redrawn):
+    """One line per setting and width; the best other method has the highest mean over the seeds."""
+    runs = {
+        (name, (0.5,)): [rows_of(0, 0.6 + 0.05 * i), rows_of(0, 0.62 + 0.05 * i)]
+        for i, name in enumerate(METHODS)
+    }
+    runs["heterofl", (0.5,)] = [rows_of(0, 0.9), rows_of(0, 0.1)]
+    results = results_of(runs)
+    ((case, seeds),) = gains_by_seed(results, "ra-fed")
+    assert (case["algorithm"], seeds) == ("ra-fed", pytest.approx([5, 5])), "over FedRolex"
+    figures_module.widths(results, tmp_path)
+    for panel, gain in zip(redrawn["widths"].axes, (5, 10), strict=True):
+        assert markers(panel, "o") == pytest.approx([gain])
+        (dots,) = [line for line in panel.get_lines() if len(line.get_xdata()) == 2 and
+                   line.get_marker() == "o"]  # fmt: skip
+        assert list(dots.get_xdata()) == pytest.approx([gain, gain])
+
+
+def test_scaled_gains_use_the_best_step_sizes(tmp_path, redrawn):
+    """Each side is at its own best step size, seed by seed."""
+    parts = [
+        results_of({("ra-fed", (0.5,)): [rows_of(0, a), rows_of(0, a + d)]}, lr=lr,
+                   submodel_scale=factor)
+        for factor, lr, a, d in (
+            ("none", 0.1, 0.5, 0.1), ("none", 0.2, 0.4, 0.4), ("width", 0.05, 0.7, 0.0),
+            ("width", 0.1, 0.1, 0.1),
         )
-        assert all(one.has_yerr for one in panel.containers), "two seeds each"
-        assert lines(panel)["FedAvg, full model"][1] == pytest.approx([85, 85])
+    ]  # fmt: skip
+    cases = tuple(case for one in parts for case in one.study.cases)
+    by_case = dict(enumerate(runs for one in parts for runs in one.runs.values()))
+    results = Results(Study("scale", cases), by_case)
+    assert figures_module.scaled_gain(results, "ra-fed", (0.5,)) == pytest.approx([30, -10])
+    assert figures_module.scaled_gain(results, "heterofl", (0.5,)) == []
+    figures_module.scale(results, tmp_path)
+    (panel,) = redrawn["scale"].axes
+    assert lines(panel)["RA-Fed"][1] == pytest.approx([10])
 
 
-def test_diverged_cells_are_marked_and_medians_are_given(found):
-    """A run that falls 15 points below its best test is marked; gains have mean and median."""
+def test_diverged_cells_are_marked_and_medians_are_given(found, tmp_path, redrawn):
+    """A run that falls 15 points below its best evaluation is marked in the table and figure."""
     results = found["widths"]
     case = results.where(algorithm="ra-fed")[0]
     place = results.study.cases.index(case)
@@ -434,7 +423,13 @@ def test_diverged_cells_are_marked_and_medians_are_given(found):
     made_lost = Results(results.study, {**results.runs, place: [replace(run, rows=lost)]})
     assert diverged(made_lost, case) == 1
     assert best(made_lost, case) == 100 * run.rows[0]["accuracy"]
-    text = tables.by_method(made)
+    text = tables.core(made)
     assert "| 64.0 † |" in text
-    assert "†" not in tables.by_method(results)
+    assert "†" not in tables.core(results)
+    figures_module.widths(made, tmp_path)
+    left, right = redrawn["widths"].axes
+    assert figures_module.DAGGER in [text.get_text() for text in left.texts]
+    assert not right.texts
+    assert "†: a seed diverged" in facts(redrawn["widths"])
+    text = tables.accuracies(results)
     assert re.search(r"RA-Fed over .* points on average over \d settings, median [+-]", text)

@@ -56,6 +56,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "wirelessfl.numbers",
         "wirelessfl.units",
         "wirelessfl.figure_bars",
+        "wirelessfl.figure_checks",
         "wirelessfl.figure_marks",
         "wirelessfl.figure_style",
         "wirelessfl.figure_colours",

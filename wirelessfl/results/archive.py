@@ -93,9 +93,27 @@ class StoredRun:
 
     def save(self, file: Path) -> None:
         """Write the file, which is complete or absent at any moment."""
+        write_compressed(file, {"format": FORMAT, **self.content()})
+
+    @classmethod
+    def load(cls, file: Path) -> StoredRun:
+        """Read a file.
+
+        Raises:
+            DataError: it is damaged, or was written by a later version.
+        """
+        try:
+            return cls.of_content(read_compressed(file, FORMAT))
+        except DAMAGED as error:
+            raise DataError(
+                f"{file} is not a file of a finished run: remove it. "
+                f"({type(error).__name__}: {error})"
+            ) from error
+
+    def content(self) -> dict[str, Any]:
+        """All fields as JSON represents them, with rows by column."""
         kinds = list(dict.fromkeys(tuple(row) for row in self.rows))
-        content = {
-            "format": FORMAT,
+        return {
             "settings": self.settings,
             "about": self.about,
             "machine": self.machine,
@@ -107,37 +125,41 @@ class StoredRun:
                 for name in dict.fromkeys(name for kind in kinds for name in kind)
             },
         }
-        text = json.dumps(content, separators=(",", ":"))
-        file.parent.mkdir(parents=True, exist_ok=True)
-        draft = file.with_name(f".{file.name}.{os.getpid()}")
-        try:
-            draft.write_bytes(lzma.compress(text.encode(), preset=6))
-            draft.replace(file)
-        finally:
-            draft.unlink(missing_ok=True)
 
     @classmethod
-    def load(cls, file: Path) -> StoredRun:
-        """Read a file.
-
-        Raises:
-            DataError: it is damaged, or was written by a later version.
-        """
-        try:
-            content = json.loads(lzma.decompress(file.read_bytes()))
-            if content["format"] != FORMAT:
-                raise ValueError(f"format {content['format']}")
-            steps = {name: iter(values).__next__ for name, values in content["columns"].items()}
-            kinds = [[(name, steps[name]) for name in names] for names in content["fields"]]
-            rows = [{name: step() for name, step in kinds[kind]} for kind in content["kinds"]]
-            parts = (content[name] for name in ("settings", "about", "machine", "seconds"))
-            settings, about, machine, seconds = parts
-        except DAMAGED as error:
-            raise DataError(
-                f"{file} is not a file of a finished run: remove it. "
-                f"({type(error).__name__}: {error})"
-            ) from error
+    def of_content(cls, content: Mapping[str, Any]) -> StoredRun:
+        """The run with this ``content``; raises one of ``DAMAGED`` if parts of it are missing."""
+        steps = {name: iter(values).__next__ for name, values in content["columns"].items()}
+        kinds = [[(name, steps[name]) for name in names] for names in content["fields"]]
+        rows = [{name: step() for name, step in kinds[kind]} for kind in content["kinds"]]
+        parts = (content[name] for name in ("settings", "about", "machine", "seconds"))
+        settings, about, machine, seconds = parts
         return cls(settings, rows, about, machine, seconds)
+
+
+def write_compressed(file: Path, content: Mapping[str, Any]) -> None:
+    """Write a compressed JSON file, which is complete or absent at any moment."""
+    text = json.dumps(content, separators=(",", ":"))
+    file.parent.mkdir(parents=True, exist_ok=True)
+    draft = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        draft.write_bytes(lzma.compress(text.encode(), preset=6))
+        draft.replace(file)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def read_compressed(file: Path, version: int) -> dict[str, Any]:
+    """The content of a compressed JSON file; raises one of ``DAMAGED`` if it is not readable.
+
+    Args:
+        file: its path.
+        version: its ``format``, which another version of the package may have changed.
+    """
+    content: dict[str, Any] = json.loads(lzma.decompress(file.read_bytes()))
+    if content["format"] != version:
+        raise ValueError(f"format {content['format']}")
+    return content
 
 
 def effective(config: Config) -> Tables:

@@ -20,6 +20,7 @@ are symmetric otherwise: each outcome needs the whole interval.
 from __future__ import annotations
 
 import math
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -85,8 +86,10 @@ class Signs:
 
     @property
     def bounds(self) -> str:
-        """The p value."""
-        return f"p = {self.p_value:.2g}" if self.settings else ""
+        """The median effect, and the p value."""
+        if not self.settings:
+            return ""
+        return f"median {statistics.median(self.values):+.1f}, p = {self.p_value:.2g}"
 
     @property
     def count(self) -> str:

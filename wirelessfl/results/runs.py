@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, overload
 
 from wirelessfl.config.stored import plain
 from wirelessfl.errors import ConfigError
+from wirelessfl.figures import StyleName
+from wirelessfl.results.against import plotted_against
 from wirelessfl.results.cases import Case, cases_of
 from wirelessfl.results.selection import (
     check_names,
@@ -189,6 +191,41 @@ class Runs(Sequence[RunResult]):
         """
         curves = {case.title: [rows for rows in case.rows if rows] for case in self.cases(by)}
         return plotted({name: rows for name, rows in curves.items() if rows}, x, y, **options)
+
+    def plot_against(
+        self,
+        setting: str,
+        *,
+        target: float | None = None,
+        cost: str = "seconds",
+        field: str | None = None,
+        by: str | Sequence[str] | None = None,
+        tests: int = 1,
+        style: StyleName = "screen",
+    ) -> Figure:
+        """Plot final values, or costs until a target, against a setting: one line per other group.
+
+        Points are means over the seeds, which are dots. Where only some runs reach the target, an
+        arrow points up from a lower bound of the mean; where none does, it is in a band at the top.
+
+        Args:
+            setting: setting on the horizontal axis, by flag name.
+            target: value of ``field`` that runs should reach; None for the final values.
+            cost: seconds, rounds, mib or joules until the target.
+            field: field of rows; None for the accuracy, see ``table``.
+            by: settings that distinguish lines; None for all in which runs differ.
+            tests: number of tests that are averaged.
+            style: "ieee" for print in one column, "screen" for slides and notebooks.
+
+        Raises:
+            ConfigError: there are no runs, a name is unknown, or a run has no rows.
+        """
+        check_names([setting], [run.settings for run in self])
+        names = self.varied if by is None else [by] if isinstance(by, str) else list(by)
+        cases = self.cases([*(name for name in names if name != setting), setting])
+        return plotted_against(
+            cases, setting, target=target, cost=cost, field=field, tests=tests, style=style
+        )
 
     def to_rows(self) -> list[dict[str, Any]]:
         """All rows, each with the folder and seed of its run and the settings that differ."""

@@ -92,7 +92,12 @@ def plotted(
         if "y" in log:
             axes.set_yscale("log", nonpositive="mask")
             _log_ticks(axes.yaxis)
-    vars(figure)["_repr_png_"] = partial(_png, figure)  # notebooks show it, also without pyplot
+    return for_notebooks(figure)
+
+
+def for_notebooks(figure: Figure) -> Figure:
+    """The figure, which notebooks then show, also without pyplot."""
+    vars(figure)["_repr_png_"] = partial(_png, figure)
     return figure
 
 

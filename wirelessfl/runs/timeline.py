@@ -125,7 +125,6 @@ class Timeline:
                 height,
                 "merges ",
                 fontsize=style().small,
-                color=colour,
                 ha="right",
                 va="center",
                 transform=panel.get_yaxis_transform(),

@@ -1,0 +1,78 @@
+"""Costs of stored runs to a target, by seed, which claims compare."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from experiments.comparison import cheapness, most_finished
+from experiments.fadamgc.tables import TARGETS
+from experiments.studies import Case, Results
+from wirelessfl.results.archive import StoredRun
+from wirelessfl.results.intervals import Reached
+
+COMMUNICATION = "communication"
+"""Simulated seconds without local steps, which take a tenth of them or less in the paper, and as
+much or more with the small models of our runs."""
+TESTS = 5
+"""Evaluations that are averaged in studies that evaluate every round."""
+
+
+def costs(
+    results: Results,
+    cases: Iterable[Case],
+    quantity: str = "round",
+    tests: int = 1,
+    target: float | None = None,
+    every: int = 1,
+    **wanted: Any,
+) -> dict[int, Reached]:
+    """By seed, a cost until the target, for the only one of these cases with these settings.
+
+    ``quantity`` is a field of rows, or ``COMMUNICATION``; ``tests`` is the number of evaluations
+    that are averaged, see ``place_reaching``. Without ``target``, it is that of the data set.
+    Only rows of rounds that ``every`` divides count.
+    """
+    found = [case for case in cases if all(case[k] == v for k, v in wanted.items())]
+    if len(found) > 1:
+        raise ValueError(f"{len(found)} cases of {results.study.name} have {wanted}: give more.")
+    return {
+        run.seed: Reached.of(
+            [row for row in _timed(run, case) if row["round"] % every == 0],
+            target or TARGETS[case["dataset"]],
+            quantity,
+            tests,
+        )
+        for case in found
+        for run in results.of(case)
+    }
+
+
+def _timed(run: StoredRun, case: Case) -> list[dict[str, Any]]:
+    """The rows of a run, with the seconds of communication so far."""
+    computing = case["local_steps"] * case["step_seconds"]
+    return [
+        row | {COMMUNICATION: row["sim_seconds"] - row["round"] * computing} for row in run.rows
+    ]
+
+
+def quickest(results: Results, tests: int, **wanted: Any) -> dict[int, Reached]:
+    """By seed, the rounds of the case with these settings that needs the fewest.
+
+    Only cases with the most finished seeds are compared.
+    """
+    tried = most_finished(results, results.where(**wanted))
+    if not tried:
+        return {}
+    target = TARGETS[tried[0]["dataset"]]
+    best = min(tried, key=lambda case: cheapness(results, case, "round", target, tests))
+    return costs(results, [best], tests=tests)
+
+
+def grouped(cases: Iterable[Case], *settings: str) -> dict[Any, list[Case]]:
+    """Cases by the value of a setting, or by those of several."""
+    found: dict[Any, list[Case]] = {}
+    for case in cases:
+        values = tuple(case[name] for name in settings)
+        found.setdefault(values if len(values) > 1 else values[0], []).append(case)
+    return found

@@ -1,0 +1,110 @@
+"""Figure 5: what edge rounds E and local steps H cost; H = 60 and H = 40 over 200 rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from experiments.hist.figures import QUANTITIES, SPLITS, TARGET, draw_lines, facts
+from experiments.hist.measures import throughout
+from experiments.hist.tables import costs_cells, costs_head
+from experiments.look import costs_of, data_name, save, seeds_text
+from experiments.report import accuracies, markdown, spread
+from experiments.studies import Case, Results
+from wirelessfl.divergence import counted
+from wirelessfl.figures import Row, draw_curves, new_figure
+from wirelessfl.results.panels import legend, same_limits
+
+COSTS = ("round", "sim_seconds", "joules")
+PERIODS = {"edge_rounds": "edge rounds E", "local_steps": "local steps H"}
+SMOOTH = 5
+"""Evaluations that are averaged, because differences of single ones vary by points."""
+
+
+def fig5(results: Results, out: Path) -> list[Path]:
+    """Rounds, seconds and joules to 80 % against E and against H, one line per split."""
+    figure, axes = new_figure(len(COSTS), 1.9, rows=len(PERIODS))
+    for row, (varied, name) in enumerate(PERIODS.items()):
+        fixed = next(other for other in PERIODS if other != varied)
+        least = min(case[fixed] for case in results.study.cases)
+        for column, quantity in enumerate(COSTS):
+            lines = {
+                line_of(split): {
+                    case[varied]: costs_of(results, case, quantity, TARGET)
+                    for case in results.where(split=split, **{fixed: least})
+                }
+                for split in results.values("split")
+            }
+            panel = axes[row * len(COSTS) + column]
+            axis = QUANTITIES[quantity]
+            draw_lines(panel, lines, name, axis, log=True)
+            panel.set_title(f"{fixed[0].upper() if fixed == 'edge_rounds' else 'H'} = {least}")
+    for column in range(len(COSTS)):
+        same_limits(axes[column :: len(COSTS)])
+    legend(figure, axes, *facts(results, results.where()))
+    return save(figure, results, out / "fig5")
+
+
+def steps(results: Results, out: Path) -> list[Path]:
+    """Accuracy with the larger minus that with the smaller H, seed by seed, one curve per split."""
+    less, more = sorted({case["local_steps"] for case in results.study.cases})
+    curves = {}
+    for split in results.values("split"):
+        pair = [results.where(split=split, local_steps=steps) for steps in (more, less)]
+        if all(pair) and (rows := differences(results, pair[0][0], pair[1][0])):
+            curves[line_of(split)] = rows
+    figure, (panel,) = new_figure(height=2.3)
+    if curves:
+        draw_curves(panel, curves, "round", legend=False, smooth=SMOOTH)
+    panel.axhline(0, color="0.5", linewidth=0.8)
+    panel.set_ylim(bottom=min(0.0, panel.get_ylim()[0]))
+    panel.set_ylabel(f"accuracy, H = {more}\nminus H = {less} (pp)")
+    cases = results.where()
+    averaged = f"moving average of {SMOOTH} evaluations"
+    legend(figure, [panel], data_name(cases), seeds_text(results, cases), averaged)
+    return save(figure, results, out / "steps")
+
+
+def line_of(split: str) -> str:
+    """The label of a line: all runs are HIST's."""
+    return f"HIST, {SPLITS[split]}"
+
+
+def differences(results: Results, first: Case, second: Case) -> list[list[Row]]:
+    """Rows of the seeds of both cases, whose accuracy is that of the first minus the second."""
+    others = {run.seed: run.rows for run in results.of(second)}
+    return [
+        [
+            {"round": row["round"], "accuracy": counted(row) - counted(other)}
+            for row, other in zip(run.rows, others[run.seed], strict=False)
+        ]
+        for run in results.of(first)
+        if run.seed in others
+    ]
+
+
+def table(*rounds: int) -> Callable[[Results], str]:
+    """Accuracy after these global rounds, and costs to 80 %, for each E and H."""
+
+    def write(results: Results) -> str:
+        head = ["split", "E", "H", "seeds"]
+        head += [f"accuracy (%) after {' / '.join(map(str, rounds))} global rounds"]
+        head += ["mean accuracy over the rounds (%)"]
+        head += costs_head(TARGET)
+        rows = []
+        for case in results.where():
+            seeds = results.rows(case)
+            rows.append(
+                [
+                    SPLITS[case["split"]],
+                    str(case["edge_rounds"]),
+                    str(case["local_steps"]),
+                    str(len(seeds)),
+                    accuracies(seeds, rounds),
+                    spread([throughout(run) for run in results.of(case)]),
+                    *costs_cells(results, case, TARGET),
+                ]
+            )
+        return markdown(head, rows)
+
+    return write

@@ -1,0 +1,118 @@
+"""Figure 6: submodels whose sizes minimise the latency of a round, and caps on these sizes."""
+
+from __future__ import annotations
+
+import statistics
+from pathlib import Path
+
+from experiments.evidence import final
+from experiments.hist.figures import CELLS, QUANTITIES, TARGET, draw_lines, facts
+from experiments.hist.measures import throughout
+from experiments.hist.tables import costs_cells, costs_head
+from experiments.look import costs_of, save
+from experiments.report import markdown, spread
+from experiments.studies import Case, Results
+from wirelessfl.figures import new_figure
+from wirelessfl.results.names import NAMES
+from wirelessfl.results.panels import legend
+
+SIZES = {"uniform": "equal sizes", "optimized": "latency-optimised sizes"}
+COSTS = ("sim_seconds", "joules")
+EQUAL = 1.0
+"""Cap with which all submodels are equally large."""
+
+
+def fig6(results: Results, out: Path) -> list[Path]:
+    """Seconds and joules to 80 % against the number of cells, for both sizes and HFedAvg."""
+    figure, axes = new_figure(len(COSTS), 2.2)
+    for panel, quantity in zip(axes, COSTS, strict=True):
+        lines: dict[str, dict[float, list[float | None] | None]] = {}
+        for case in sorted(results.where(), key=lambda case: case["cells"]):
+            line = lines.setdefault(label(case), {})
+            line[case["cells"]] = costs_of(results, case, quantity, TARGET)
+        axis = QUANTITIES[quantity]
+        draw_lines(panel, dict(sorted(lines.items())), CELLS, axis, log=True)
+    legend(figure, axes, *facts(results, results.where()))
+    return save(figure, results, out / "fig6")
+
+
+def cap(results: Results, out: Path) -> list[Path]:
+    """Seconds, joules and accuracy against the cap on the sizes, one line per slowdown."""
+    cases = by_slowdown(results)
+    figure, axes = new_figure(len(COSTS) + 1, 2.2)
+    about = "largest over equal size (cap)"
+    for panel, quantity in zip(axes, COSTS, strict=False):
+        lines = {
+            text: {at: costs_of(results, case, quantity, TARGET) for at, case in line.items()}
+            for text, line in cases.items()
+        }
+        draw_lines(panel, lines, about, QUANTITIES[quantity])
+        panel.set_ylim(bottom=0)
+    lost = {
+        text: {at: losses(results, case, line.get(EQUAL)) for at, case in line.items()}
+        for text, line in cases.items()
+    }
+    draw_lines(axes[-1], lost, about, "final accuracy minus\nthat of equal sizes (pp)")
+    axes[-1].axhline(0, color="0.5", linewidth=0.8)
+    legend(figure, axes, *facts(results, results.where()))
+    return save(figure, results, out / "cap")
+
+
+def by_slowdown(results: Results) -> dict[str, dict[float, Case]]:
+    """Cases by slowdown of half of the cells and by cap, in order."""
+    found: dict[str, dict[float, Case]] = {}
+    for case in sorted(results.where(), key=_cap):
+        found.setdefault(f"HIST, slowdown {case['slowdown']:g}", {})[_cap(case)] = case
+    return dict(sorted(found.items()))
+
+
+def losses(results: Results, case: Case, equal: Case | None) -> list[float | None] | None:
+    """Final accuracies minus those with equal sizes, in points; None without a common seed."""
+    known = {} if equal is None else {run.seed: final(run) for run in results.of(equal)}
+    pairs = [(final(run), known[run.seed]) for run in results.of(case) if run.seed in known]
+    return [one - other for one, other in pairs] or None
+
+
+def cells_table(results: Results) -> str:
+    """Figure 6: simulated seconds per round, and costs to 80 %."""
+    head = ["N", "run", "seeds", "simulated s per round", *costs_head(TARGET)]
+    rows = []
+    for case in sorted(results.where(), key=lambda case: case["cells"]):
+        seeds = results.rows(case)
+        second = statistics.mean(run[-1]["sim_seconds"] / run[-1]["round"] for run in seeds)
+        lead = [str(case["cells"]), label(case), str(len(seeds)), f"{second:.2f}"]
+        rows.append([*lead, *costs_cells(results, case, TARGET)])
+    return markdown(head, rows)
+
+
+def caps_table(results: Results) -> str:
+    """Caps: costs to 80 %, and accuracies at the end, over all rounds and minus equal sizes."""
+    head = ["slowdown", "sizes", "cap", "seeds", *costs_head(TARGET), "final accuracy (%)"]
+    head += ["minus equal sizes (pp)", "mean accuracy over the rounds (%)"]
+    rows = []
+    for text, line in by_slowdown(results).items():
+        for at, case in line.items():
+            lost = [one for one in losses(results, case, line.get(EQUAL)) or () if one is not None]
+            rows.append(
+                [
+                    text.split()[-1],
+                    SIZES[case["mask_sizes"]],
+                    f"{at:g}",
+                    str(len(results.of(case))),
+                    *costs_cells(results, case, TARGET),
+                    spread(results.finals(case)),
+                    spread(lost, 2),
+                    spread([throughout(run) for run in results.of(case)], 2),
+                ]
+            )
+    return markdown(head, rows)
+
+
+def label(case: Case) -> str:
+    """The method, and how the sizes of submodels are chosen."""
+    sizes = f", {SIZES[case['mask_sizes']]}" if case["mask_sizes"] else ""
+    return NAMES[case["algorithm"]] + sizes
+
+
+def _cap(case: Case) -> float:
+    return EQUAL if case["mask_sizes"] == "uniform" else float(case["size_cap"])

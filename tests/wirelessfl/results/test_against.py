@@ -1,0 +1,70 @@
+"""Figures of final values and costs against a setting, from stored runs."""
+
+import pytest
+
+from tests.drawn import legend, lines, marks, ticks
+from wirelessfl import load_all
+from wirelessfl.errors import ConfigError
+from wirelessfl.figure_marks import BOUND, NOT_REACHED
+from wirelessfl.figures import colour_of, new_figure
+from wirelessfl.results.against import draw_lines, draw_reference
+
+
+@pytest.fixture
+def swept(stored, tmp_path):
+    """FedAvg with three step sizes and FedProx with two; two seeds each."""
+    ends = {("fedavg", 0.01): (0.5, 0.6), ("fedavg", 0.1): (0.9, 0.7), ("fedavg", 0.2): (0.9, 0.9)}
+    ends |= {("fedprox", 0.01): (0.4, 0.4), ("fedprox", 0.1): (0.8, 0.9)}
+    for (algorithm, lr), each in ends.items():
+        for seed, end in enumerate(each, start=1):
+            stored(algorithm, (0.1, 0.2, end, end), lr=lr, seed=seed)
+    return load_all(tmp_path / "runs")
+
+
+def test_final_accuracies_against_a_setting(swept):
+    figure = swept.plot_against("lr")
+    (panel,) = figure.axes
+    found = lines(panel)
+    assert found["FedAvg"] == ([0.01, 0.1, 0.2], pytest.approx([55, 80, 90]))
+    assert found["FedProx"] == ([0.01, 0.1], pytest.approx([40, 85]))
+    assert panel.get_lines()[0].get_color() == colour_of("fedavg")
+    assert (panel.get_xlabel(), panel.get_ylabel()) == ("lr", "test accuracy (%)")
+    assert ticks(panel) == ["0.01", "0.1", "0.2"]
+    assert legend(figure) == ["FedAvg", "FedProx"]
+    assert callable(figure._repr_png_), "notebooks show it"
+
+
+def test_costs_against_a_setting_have_bounds_and_a_band(swept):
+    """Two rounds take 4 s; a run that ends before the target has cost 6 s."""
+    (panel,) = swept.plot_against("lr", target=0.8, cost="seconds").axes
+    found = lines(panel)
+    assert found["FedAvg"] == ([0.1, 0.2], [5, 4])
+    assert found["FedProx"] == ([0.1], [4])
+    assert [text.xy for text in panel.texts if text.get_gid() == BOUND] == [(0.1, 5)]
+    assert marks(panel) == [(0.01, NOT_REACHED), (0.01, NOT_REACHED)]
+    assert panel.get_ylabel() == "simulated time (s) to accuracy 0.8"
+    (panel,) = swept.plot_against("algorithm", by="lr", target=0.8).axes
+    assert ticks(panel) == ["fedavg", "fedprox"]
+    assert list(lines(panel)) == ["lr 0.01", "lr 0.1", "lr 0.2"]
+
+
+def test_unknown_settings_and_costs_are_refused(swept):
+    with pytest.raises(ConfigError, match="unknown setting 'steps'"):
+        swept.plot_against("steps")
+    with pytest.raises(ConfigError, match=r"cost is 'second'\. Do you mean 'seconds'\? Choose"):
+        swept.plot_against("lr", cost="second")
+    with pytest.raises(ConfigError, match="tests is 0: give a number of tests >= 1"):
+        swept.plot_against("lr", tests=0)
+    with pytest.raises(ConfigError, match=r"target is 80: give an accuracy in \(0, 1\]"):
+        swept.plot_against("lr", target=80)
+
+
+def test_a_reference_is_a_line_with_the_range_of_its_seeds():
+    _, (panel,) = new_figure()
+    draw_lines(panel, {"HIST": [("a", "a", [1.0, 3.0]), ("b", "b", [2.0, 2.0])]})
+    draw_reference(panel, [4.0, 6.0], "OMA")
+    draw_reference(panel, [4.0, None], "some")
+    assert lines(panel)["OMA"][1] == [5, 5]
+    assert "some" not in lines(panel)
+    (band,) = panel.patches
+    assert (band.get_y(), band.get_y() + band.get_height()) == (4, 6)
