@@ -23,10 +23,10 @@ from experiments.claims import (
     changes_of,
 )
 from experiments.papers import papers
-from experiments.report import markdown
 from wirelessfl.errors import ConfigError
 from wirelessfl.results.intervals import HIDDEN, Effect
 from wirelessfl.results.outcomes import Signs, outcome_of
+from wirelessfl.results.report import markdown
 
 README = DOCS.parent / "README.md"
 HANG: dict[str, Any] = {"subsequent_indent": "  ", "break_on_hyphens": False}

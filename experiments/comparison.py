@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from experiments.look import costs_of, data_name, save, seeds_text
-from experiments.report import markdown, reached, spread, with_edge
 from experiments.studies import Case, Results
 from experiments.words import AXES, SYMBOLS, WORDS, said, shown
 from wirelessfl.figures import LABELS, NOT_RUN, Against, looks
 from wirelessfl.results.against import draw_lines, draw_reference
 from wirelessfl.results.names import NAMES
 from wirelessfl.results.panels import grid, legend, same_limits
+from wirelessfl.results.report import markdown, reached, spread, with_edge
 
 COSTS: dict[Against, str] = {
     "round": "global rounds to the target",

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, get_args
 
-from experiments.report import not_run, outdated
+from experiments.missing import not_run, outdated
 from experiments.runs import Store
 from experiments.studies import SCALES, Results, Scale, Settings, Study
 from wirelessfl.cli.parser import Parser

@@ -21,9 +21,9 @@ from torch import Tensor
 
 from channels.arrays import FloatArray, IntArray
 from channels.streams import Stream
-from experiments.report import markdown, spread
 from solvers import assign_resource_blocks
 from wirelessfl.data import Dataset
+from wirelessfl.results.report import markdown, spread
 
 FILE = Path(__file__).with_name("resource_blocks.json")
 """Accuracies on MNIST, in the repository."""

@@ -18,11 +18,12 @@ from experiments.codesign.crossed import (
     lines,
 )
 from experiments.hist.cells import network_label
-from experiments.report import LISTED, markdown
+from experiments.missing import LISTED
 from experiments.studies import Results
 from wirelessfl.results import names
 from wirelessfl.results.archive import StoredRun
 from wirelessfl.results.intervals import Effect, Reached, difference, ratio
+from wirelessfl.results.report import markdown
 from wirelessfl.results.seeds import final_accuracy
 
 HIST, OPTIMIZED, HFEDAVG, FEDAVG = "HIST", "HIST, optimized masks", "HFedAvg", "FedAvg"

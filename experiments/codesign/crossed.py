@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from experiments.codesign.access import ACCESSES, NAMES, PRICED, access_of
 from experiments.look import data_name, save
 from experiments.priced import priced
-from experiments.report import markdown, reached, spread
 from experiments.studies import Case, Results
 from wirelessfl.figure_marks import draw_bound
 from wirelessfl.figures import MARKERS, looks, style
@@ -20,6 +19,7 @@ from wirelessfl.results import names
 from wirelessfl.results.archive import StoredRun
 from wirelessfl.results.intervals import Reached
 from wirelessfl.results.panels import PARTLY, grid, legend, same_limits
+from wirelessfl.results.report import markdown, reached, spread
 from wirelessfl.results.seeds import final_accuracy, first_reaching
 
 if TYPE_CHECKING:

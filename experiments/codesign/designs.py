@@ -20,10 +20,10 @@ from experiments.codesign.networks import NETWORKS, over
 from experiments.codesign.sweep import ALGORITHMS, PAIRS, TARGETS, by_place, first_round, short
 from experiments.decided.uplinks import SLOTS
 from experiments.evidence import Evidence
-from experiments.report import markdown
 from experiments.studies import Results
 from wirelessfl.results.archive import StoredRun
 from wirelessfl.results.names import DATA, NAMES
+from wirelessfl.results.report import markdown
 
 FILE = Path(__file__).with_name("designs.json")
 SETTINGS = Path(__file__).with_name("settings") / "designs.toml"

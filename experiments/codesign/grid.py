@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import statistics
 
-from experiments.report import MISSING, markdown
 from experiments.studies import Results, Scale, Settings
 from wirelessfl.results.names import DATA, NAMES
+from wirelessfl.results.report import MISSING, markdown
 
 STEPS = {"smoke": 60, "small": 4000, "paper": 20000}
 """Largest number of local steps per client."""

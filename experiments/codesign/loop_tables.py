@@ -8,10 +8,10 @@ from pathlib import Path
 
 from experiments.codesign.choices import median
 from experiments.codesign.loops import CASES, DATASETS, EVERY, STATED, Sample
-from experiments.report import MISSING, markdown
 from wirelessfl.figures import line_look, new_figure, save_figure
 from wirelessfl.results.names import DATA
 from wirelessfl.results.panels import legend
+from wirelessfl.results.report import MISSING, markdown
 
 SHORT = {"own": "its own pilots", "seed": "pilots of another seed", "network": "another network"}
 """What a design is made for."""

@@ -27,8 +27,8 @@ from experiments.codesign.searches import GUIDED, TPE
 from experiments.codesign.stored import Found
 from experiments.codesign.sweep import ALGORITHMS, CRITERIA, TARGETS, reached
 from experiments.decided.uplinks import shown
-from experiments.report import MISSING, markdown
 from wirelessfl.results.names import DATA, NAMES
+from wirelessfl.results.report import MISSING, markdown
 
 METHODS = (SWEEP, DESIGN, BEST_PILOT, LUO, GUIDED, TPE, FEDTUNE, FIXED_PAIR)
 

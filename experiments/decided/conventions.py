@@ -9,12 +9,12 @@ from pathlib import Path
 
 from experiments.decided.oma import beside
 from experiments.evidence import Evidence
-from experiments.report import markdown, spread
 from experiments.studies import Case, Results
 from wirelessfl.divergence import counted
 from wirelessfl.figures import save_figure
 from wirelessfl.results.archive import StoredRun
 from wirelessfl.results.panels import draw_points, grid, legend
+from wirelessfl.results.report import markdown, spread
 
 OMA, PUBLISHED = "OMA", "published"
 LAST = 5

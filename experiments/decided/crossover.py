@@ -18,11 +18,11 @@ import wirelessfl
 from channels.arrays import FloatArray
 from experiments.decided.uplinks import AIR, BEST, OMA, SLOTS
 from experiments.priced import over
-from experiments.report import markdown
 from experiments.stated import stated
 from wirelessfl.config import Config
 from wirelessfl.figures import new_figure, save_figure, style
 from wirelessfl.results.panels import legend
+from wirelessfl.results.report import markdown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -18,11 +18,11 @@ import wirelessfl
 from experiments.decided.uplinks import EQUAL, OMA, OPTIMAL, shown
 from experiments.evidence import Evidence
 from experiments.priced import over, priced
-from experiments.report import markdown
 from wirelessfl.config import Config
 from wirelessfl.figures import line_look, save_figure, style
 from wirelessfl.results.archive import StoredRun
 from wirelessfl.results.panels import grid, legend
+from wirelessfl.results.report import markdown
 from wirelessfl.results.seeds import first_reaching
 
 if TYPE_CHECKING:

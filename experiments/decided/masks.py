@@ -9,11 +9,11 @@ from pathlib import Path
 from experiments.decided import oma
 from experiments.decided.uplinks import OPTIMAL, SLOTS
 from experiments.look import data_name
-from experiments.report import markdown, reached, spread
 from experiments.studies import Results
 from wirelessfl.figures import save_figure
 from wirelessfl.results.names import NAMES
 from wirelessfl.results.panels import draw_points, grid, legend
+from wirelessfl.results.report import markdown, reached, spread
 from wirelessfl.results.seeds import first_reaching
 
 OPTIMIZED = "HIST, optimized masks"

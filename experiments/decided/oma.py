@@ -18,12 +18,12 @@ from experiments.decided.uplinks import AIR, BEST, OMA, shown
 from experiments.evidence import Evidence
 from experiments.hist.__main__ import PAPER as HIST
 from experiments.priced import priced
-from experiments.report import MISSING, markdown
 from experiments.studies import Case, Results
 from wirelessfl.figures import save_figure
 from wirelessfl.results.archive import StoredRun
 from wirelessfl.results.names import NAMES
 from wirelessfl.results.panels import draw_points, grid, legend, room, same_limits
+from wirelessfl.results.report import MISSING, markdown
 from wirelessfl.results.seeds import first_reaching
 
 FILE = Path(__file__).with_name("oma.json")

@@ -6,10 +6,10 @@ import statistics
 from pathlib import Path
 
 from experiments.look import costs_of, data_name, save, seeds_text
-from experiments.report import markdown, reached, spread
 from experiments.studies import Results
 from wirelessfl.figures import draw_bars
 from wirelessfl.results.panels import grid, legend
+from wirelessfl.results.report import markdown, reached, spread
 
 TARGET = 0.75
 TESTS = 3

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from experiments.dynamic_clients.methods import SHOWN
-from experiments.report import markdown
 from experiments.studies import Case, Study
 from wirelessfl.errors import TrainingError
 from wirelessfl.results.names import DATA, NAMES
+from wirelessfl.results.report import markdown
 from wirelessfl.runs.about import about
 
 FILE = Path(__file__).with_name("costs.json")

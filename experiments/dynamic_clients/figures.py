@@ -10,12 +10,12 @@ from typing import Any
 from experiments.dynamic_clients.measures import pairs, session_of
 from experiments.dynamic_clients.methods import ALGORITHMS, SHOWN
 from experiments.look import data_name, save, seeds_text
-from experiments.report import markdown, spread
 from experiments.studies import Results
 from wirelessfl.divergence import counted
 from wirelessfl.figures import new_figure
 from wirelessfl.results.names import NAMES
 from wirelessfl.results.panels import draw_points, legend, same_limits
+from wirelessfl.results.report import markdown, spread
 
 NUMBERS = (1, 2, 3)
 """Transitions over which gains are averaged."""

@@ -11,12 +11,12 @@ from experiments.dynamic_clients.measures import gain, mean_by_seed, pairs, sess
 from experiments.dynamic_clients.methods import ALGORITHMS, SHOWN
 from experiments.dynamic_clients.tables import paper_of
 from experiments.look import save
-from experiments.report import markdown, spread
 from experiments.studies import Case, Results
 from wirelessfl.divergence import has_diverged
 from wirelessfl.figures import colour_of, new_figure, style
 from wirelessfl.results.names import DATA, MODELS, NAMES
 from wirelessfl.results.panels import legend, same_limits
+from wirelessfl.results.report import markdown, spread
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -14,11 +14,11 @@ from typing import Any, NamedTuple
 from experiments.dynamic_clients.measures import session_of
 from experiments.dynamic_clients.methods import SHOWN
 from experiments.look import save
-from experiments.report import markdown, spread
 from experiments.studies import Case, Results
 from wirelessfl.divergence import counted, has_diverged
 from wirelessfl.results.names import DATA, NAMES
 from wirelessfl.results.panels import draw_points, grid, legend, room, same_limits
+from wirelessfl.results.report import markdown, spread
 
 NUMBERS = (1, 2, 3)
 """Transitions over which costs are averaged."""

@@ -9,9 +9,9 @@ from typing import NamedTuple
 from experiments.dynamic_clients import published
 from experiments.dynamic_clients.measures import SAME, after, last
 from experiments.dynamic_clients.methods import SHOWN, per_session
-from experiments.report import markdown, spread
 from experiments.studies import Case, Results
 from wirelessfl.results.names import DATA, NAMES
+from wirelessfl.results.report import markdown, spread
 
 Table = Callable[[Results], str]
 

@@ -9,11 +9,11 @@ from experiments.fadamgc.methods import METHODS
 from experiments.fadamgc.tables import TARGETS, fastest, to_target
 from experiments.look import costs_of, data_name, save, seeds_text
 from experiments.paper import Draw
-from experiments.report import EDGE, at_edge
 from experiments.studies import Case, Results
 from wirelessfl.figures import colour_of, line_look, new_figure, whole_ticks
 from wirelessfl.results.names import DATA, NAMES
 from wirelessfl.results.panels import draw_points, legend
+from wirelessfl.results.report import EDGE, at_edge
 
 AXIS_LABELS = {"round": "rounds to the target", "sim_seconds": "simulated time to target (s)"}
 SHORT = {"round": "rounds", "sim_seconds": "simulated time (s)"}

@@ -17,13 +17,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from experiments.fadamgc.methods import METHODS, SETTINGS, with_tracking
-from experiments.report import EDGE, at_edge, markdown, with_edge
 from experiments.runs import Planned, Store
 from experiments.stated import stated
 from wirelessfl.config import Config
 from wirelessfl.divergence import counted
 from wirelessfl.results.archive import StoredRun
 from wirelessfl.results.names import NAMES
+from wirelessfl.results.report import EDGE, at_edge, markdown, with_edge
 
 
 class Pair(NamedTuple):

@@ -9,12 +9,12 @@ from torch import nn
 
 from experiments.fadamgc.methods import METHODS, SELECTIVE
 from experiments.fadamgc.tables import PUBLISHED_MINUTES, PUBLISHED_ROUNDS
-from experiments.report import markdown
 from wirelessfl.algorithms import find_algorithm
 from wirelessfl.config import Config
 from wirelessfl.models import ResNet18
 from wirelessfl.pricing.price import price
 from wirelessfl.results.names import NAMES
+from wirelessfl.results.report import markdown
 from wirelessfl.submodels import ParamSpec
 
 CLIENTS, SAMPLED, STEPS = 100, 10, 60

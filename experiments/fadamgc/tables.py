@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 from experiments.comparison import cheapness, most_finished
 from experiments.fadamgc.methods import METHODS
 from experiments.fadamgc.search import Pair, pair_text, score
-from experiments.report import markdown, reached
 from experiments.studies import Case, Results
 from experiments.words import AXES, WORDS, shown
 from wirelessfl.divergence import counted
 from wirelessfl.results.names import NAMES
+from wirelessfl.results.report import markdown, reached
 
 TARGETS = {
     "digits": 0.3,

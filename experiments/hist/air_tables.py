@@ -10,10 +10,10 @@ from typing import Any
 from experiments.hist.air import BEAMFORMERS, LOW_TARGET, label, latencies, mean_error
 from experiments.hist.figures import TARGET
 from experiments.hist.tables import costs_cells, costs_head
-from experiments.report import MISSING, accuracies, markdown, reached, spread
 from experiments.studies import Results
 from wirelessfl.divergence import counted
 from wirelessfl.results.names import UPLINKS
+from wirelessfl.results.report import MISSING, accuracies, markdown, reached, spread
 
 
 def snr_rows(results: Results) -> str:

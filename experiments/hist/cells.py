@@ -9,12 +9,12 @@ from typing import Any
 
 from experiments.hist.figures import QUANTITIES, TARGET, draw_lines, facts
 from experiments.look import costs_of, save
-from experiments.report import markdown, reached, spread
 from experiments.studies import Case, Results
 from wirelessfl.divergence import counted
 from wirelessfl.figures import new_figure
 from wirelessfl.results.names import NAMES
 from wirelessfl.results.panels import legend
+from wirelessfl.results.report import markdown, reached, spread
 
 Lines = dict[str, dict[float, list[float | None] | None]]
 SHARES = {"1/4": 0.25, "1/2": 0.5, "all": 1.0}

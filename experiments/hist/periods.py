@@ -9,11 +9,11 @@ from experiments.hist.figures import QUANTITIES, SPLITS, TARGET, draw_lines, fac
 from experiments.hist.measures import throughout
 from experiments.hist.tables import costs_cells, costs_head
 from experiments.look import costs_of, data_name, save, seeds_text
-from experiments.report import accuracies, markdown, spread
 from experiments.studies import Case, Results
 from wirelessfl.divergence import counted
 from wirelessfl.figures import Row, draw_curves, new_figure
 from wirelessfl.results.panels import legend, same_limits
+from wirelessfl.results.report import accuracies, markdown, spread
 
 COSTS = ("round", "sim_seconds", "joules")
 PERIODS = {"edge_rounds": "edge rounds E", "local_steps": "local steps H"}

@@ -10,11 +10,11 @@ from experiments.hist.figures import CELLS, QUANTITIES, TARGET, draw_lines, fact
 from experiments.hist.measures import throughout
 from experiments.hist.tables import costs_cells, costs_head
 from experiments.look import costs_of, save
-from experiments.report import markdown, spread
 from experiments.studies import Case, Results
 from wirelessfl.figures import new_figure
 from wirelessfl.results.names import NAMES
 from wirelessfl.results.panels import legend
+from wirelessfl.results.report import markdown, spread
 
 SIZES = {"uniform": "equal sizes", "optimized": "latency-optimised sizes"}
 COSTS = ("sim_seconds", "joules")

@@ -8,9 +8,9 @@ from typing import Any
 
 from experiments.evidence import cost_to, final
 from experiments.hist.figures import BUDGET, QUANTITIES, SPLITS, TARGET, largest_step
-from experiments.report import accuracies, markdown, reached, spread
 from experiments.studies import Case, Results
 from wirelessfl.results.intervals import Effect, Reached, difference, ratio
+from wirelessfl.results.report import accuracies, markdown, reached, spread
 from wirelessfl.results.seeds import first_reaching
 
 # For both targets, the global rounds derived from the published MB by the formula of Section VI-B2

@@ -9,12 +9,12 @@ import numpy as np
 
 from channels.arrays import FloatArray
 from experiments.ra_fed.methods import setting_of
-from experiments.report import markdown
 from experiments.studies import Case
 from solvers import coverage_frontier
 from wirelessfl.config import Config
 from wirelessfl.figures import COLOURS, new_figure, save_figure
 from wirelessfl.results.panels import legend, room
+from wirelessfl.results.report import markdown
 from wirelessfl.rounds.participants import draw_participants
 from wirelessfl.setup.planners import plan_without_data
 from wirelessfl.submodels.budgets import levels_of

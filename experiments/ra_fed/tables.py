@@ -27,9 +27,9 @@ from experiments.ra_fed.methods import (
     setting_of,
     share,
 )
-from experiments.report import markdown, reached, spread
 from experiments.studies import Case, Results
 from wirelessfl.results.names import NAMES
+from wirelessfl.results.report import markdown, reached, spread
 from wirelessfl.results.seeds import LAST
 
 FINAL = (

@@ -6,9 +6,9 @@ import pytest
 
 from experiments.comparison import against, table
 from experiments.fadamgc.search import Pair, pair_text
-from experiments.report import at_edge
 from experiments.studies import Case, Results, Study
 from tests.drawn import facts, legend, lines, ticks
+from wirelessfl.results.report import at_edge
 
 FIXED = {"dataset": "digits", "model": "mlp", "clients_per_round": 20}
 

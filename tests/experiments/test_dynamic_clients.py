@@ -16,12 +16,12 @@ from experiments.dynamic_clients.measures import (
     session_of,
 )
 from experiments.dynamic_clients.methods import SHOWN, complete, per_session
-from experiments.report import spread
 from experiments.studies import SCALES, Case, Results, Study
 from tests.drawn import facts, legend, lines, ticks, titles
 from wirelessfl.errors import TrainingError
 from wirelessfl.results.archive import StoredRun
 from wirelessfl.results.names import DATA, NAMES
+from wirelessfl.results.report import spread
 from wirelessfl.runs.about import NUMERICS
 
 COUNTS = {

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from experiments.evidence import cost_to, final
-from experiments.report import accuracies
 from wirelessfl.results.archive import StoredRun
 from wirelessfl.results.intervals import Effect, Reached, contrast, difference, over_best, ratio
 from wirelessfl.results.outcomes import outcome_of
+from wirelessfl.results.report import accuracies
 
 
 @given(st.lists(st.floats(-50, 50), min_size=2, max_size=9))

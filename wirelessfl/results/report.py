@@ -1,4 +1,4 @@
-"""Helpers shared by the tables of all papers: Markdown, and the cost of reaching a target."""
+"""Texts of tables: Markdown, means over seeds, costs until a target, best values of a setting."""
 
 from __future__ import annotations
 
@@ -6,15 +6,12 @@ import statistics
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from experiments.studies import Results
 from wirelessfl.divergence import counted
 from wirelessfl.results.seeds import first_reaching
 
 MISSING = "not reached"
 EDGE = "edge of the grid"
 """Mark of a best value without tried values on both sides: a better one may lie beyond."""
-LISTED = 6
-"""Missing cases that are listed below a table."""
 
 
 def markdown(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -84,19 +81,3 @@ def spread(values: Sequence[float], places: int = 1) -> str:
         return "-"
     mean = f"{statistics.mean(values):.{places}f}"
     return mean if len(values) == 1 else f"{mean} ± {statistics.stdev(values):.{places}f}"
-
-
-def not_run(results: Results) -> str:
-    """A line that lists missing runs: the first ones, and the number of further cases."""
-    if not results.missing:
-        return ""
-    first, more = results.missing[:LISTED], len(results.missing) - LISTED
-    rest = f"; and {more} further cases" if more > 0 else ""
-    return f"\nNot run: {'; '.join(first)}{rest}.\n"
-
-
-def outdated(results: Results) -> str:
-    """A line that lists runs of an older version of the results."""
-    if not results.outdated:
-        return ""
-    return "\nMade by an older version of the algorithms: " + "; ".join(results.outdated) + ".\n"
