@@ -13,12 +13,12 @@ from experiments.look import costs_of, data_name, save, seeds_text
 from experiments.stated import identity
 from experiments.studies import Case, Results
 from wirelessfl.config import Config
+from wirelessfl.figure_marks import AtLeast, missed
 from wirelessfl.figures import new_figure, style
 from wirelessfl.pricing.price import price
 from wirelessfl.pricing.prices import Prices
 from wirelessfl.results.names import NAMES, UPLINKS
 from wirelessfl.results.panels import draw_points, grid, legend, same_limits
-from wirelessfl.results.seeds import first_reaching
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -127,7 +127,7 @@ def _level(panel: Axes, values: Sequence[float], text: str) -> None:
 def latencies(
     results: Results, target: float = TARGET
 ) -> dict[str, dict[float, list[float | None]]]:
-    """For each seed, simulated seconds to the target, None if it is not reached, by run and SNR.
+    """For each seed, simulated seconds to the target, or a bound, by run and SNR.
 
     Over OMA, updates arrive without error, so the SNR only changes the duration of a round: one run
     gives the number of rounds, and their price at each SNR the seconds.
@@ -137,15 +137,23 @@ def latencies(
     for case in results.where():
         points = lines.setdefault(label(case), {})
         if case["uplink"] == "aircomp":
-            points[case["snr_db"]] = results.costs(case, "sim_seconds", target)
+            points[case["snr_db"]] = costs_of(results, case, "sim_seconds", target)
             continue
-        hits = [(run.seed, first_reaching(run.rows, target)) for run in results.of(case)]
+        rounds = costs_of(results, case, "round", target)
         for snr in snrs:
             points[snr] = [
-                None if hit is None else simulated_seconds(case, seed, snr, hit["round"])
-                for seed, hit in hits
+                _seconds_of(case, run.seed, snr, cost)
+                for run, cost in zip(results.of(case), rounds, strict=True)
             ]
     return {label: dict(sorted(points.items())) for label, points in lines.items()}
+
+
+def _seconds_of(case: Case, seed: int, snr_db: float, rounds: float | None) -> float | None:
+    """Simulated seconds of these rounds; a bound if they are one."""
+    if rounds is None:
+        return None
+    seconds = simulated_seconds(case, seed, snr_db, int(rounds))
+    return AtLeast(seconds) if missed(rounds) else seconds
 
 
 _PRICES: dict[str, Prices] = {}
