@@ -51,11 +51,13 @@ gpu: $(READY)
 	$(BIN)/python -m experiments gpu
 
 figures: $(READY)
-	for paper in hist fadamgc fedast dynamic_clients ra_fed; do \
+	for paper in hist fadamgc fedast dynamic_clients ra_fed decided codesign; do \
 		$(BIN)/python -m experiments.$$paper all || exit; done
 	$(BIN)/python -m experiments.fadamgc seconds
 	$(BIN)/python -m experiments.fedast timeline
 	$(BIN)/python -m experiments.ra_fed frontier
+	for name in findings oma crossover energy; do $(BIN)/python -m experiments.decided $$name || exit; done
+	for name in findings predictions cells loop; do $(BIN)/python -m experiments.codesign $$name || exit; done
 	$(BIN)/python -m experiments.allocation
 
 figures-check: $(READY)

@@ -12,7 +12,7 @@ from experiments.look import costs_of, data_name, save, seeds_text
 from experiments.studies import Case, Results
 from experiments.words import AXES, SYMBOLS, WORDS, said, shown
 from wirelessfl.figures import LABELS, NOT_RUN, Against, looks
-from wirelessfl.results.against import draw_lines, draw_reference
+from wirelessfl.results.against import draw_lines
 from wirelessfl.results.names import NAMES
 from wirelessfl.results.panels import grid, legend, same_limits
 from wirelessfl.results.report import markdown, reached, spread, with_edge
@@ -103,8 +103,6 @@ def against(
     panel: str | tuple[str, ...] | None = None,
     quantity: Against | None = None,
     target: float = 0.0,
-    reference: tuple[str, Any] | None = None,
-    silent: tuple[str, ...] = (),
     tests: int = 1,
 ) -> Callable[[Results, Path], list[Path]]:
     """A figure of final accuracies, or of costs until a target, against a setting.
@@ -118,15 +116,9 @@ def against(
             without one of these settings is in the panels of all its values.
         quantity: cost until the target, a field of rows; None for the final accuracy.
         target: accuracy in [0, 1].
-        reference: a setting and its value: cases with it are horizontal lines. The labels of all
-            lines tell the setting.
-        silent: settings left out of the legend: those that follow from others.
         tests: number of tests that are averaged, see ``place_reaching``.
     """
     facets = (panel,) if isinstance(panel, str) else panel or ()
-
-    def lined(case: Case) -> bool:
-        return reference is None or case[reference[0]] != reference[1]
 
     def draw(results: Results, out: Path) -> list[Path]:
         study = results.study
@@ -139,12 +131,9 @@ def against(
             return costs_of(results, case, quantity, target, tests)
 
         panels = _panels(study.cases, facets)
-        every = [case for case in study.cases if lined(case)]
-        told = [] if reference is None else [reference[0]]
-        hidden = (setting, *facets, *silent, *told)
-        others = [*told, *(one for one in varied(every) if one not in hidden)]
+        others = [one for one in varied(study.cases) if one not in (setting, *facets)]
         method = "algorithm" not in facets
-        labels = list(dict.fromkeys(_label(c, others, method) for c in every))
+        labels = list(dict.fromkeys(_label(c, others, method) for c in study.cases))
         by_label = looks(labels)
         figure, axes = grid(len(panels))
         for axis, values in zip(axes, panels, strict=True):
@@ -156,12 +145,8 @@ def against(
             lines: dict[str, list[tuple[Any, str, list[float | None] | None]]]
             lines = {text: [] for text in labels}
             for case in cases:
-                found = values_of(case)
-                if lined(case):
-                    tick = _tick(case, setting)
-                    lines[_label(case, others, method)].append((case[setting], tick, found))
-                elif reference is not None:
-                    draw_reference(axis, found, _label(case, others, method))
+                point = case[setting], _tick(case, setting), values_of(case)
+                lines[_label(case, others, method)].append(point)
             draw_lines(axis, lines, by_label)
             axis.set_xlabel(AXES.get(setting, WORDS[setting]))
             axis.set_ylabel("final accuracy (%)" if quantity is None else COSTS[quantity])

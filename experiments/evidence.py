@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -10,7 +10,7 @@ from experiments.paper import Paper
 from experiments.runs import Store
 from experiments.studies import Results, Scale
 from wirelessfl.results.archive import StoredRun
-from wirelessfl.results.intervals import Reached
+from wirelessfl.results.intervals import Costs, Reached
 from wirelessfl.results.seeds import final_accuracy
 
 T = TypeVar("T")
@@ -71,6 +71,11 @@ def by_seed(results: Results, of: Callable[[StoredRun], T], **wanted: Any) -> di
 def cost_to(run: StoredRun, accuracy: float, quantity: str) -> Reached:
     """The cost of a run until a target, as in the figures; see ``Reached.of``."""
     return Reached.of(run.rows, accuracy, quantity)
+
+
+def costs_by_seed(runs: Iterable[StoredRun], accuracy: float, quantity: str) -> Costs:
+    """``cost_to`` of each of these runs, which have different seeds, by seed."""
+    return {run.seed: cost_to(run, accuracy, quantity) for run in runs}
 
 
 def final(run: StoredRun) -> float:

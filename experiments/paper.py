@@ -37,11 +37,6 @@ class Experiment(NamedTuple):
     short: Callable[[Results], str] | None = None
 
 
-def both(*draws: Draw) -> Draw:
-    """Combine several drawing functions into one, which returns all of their files."""
-    return lambda results, out: [file for draw in draws for file in draw(results, out)]
-
-
 @dataclass(frozen=True)
 class Paper:
     """The experiments of a paper.

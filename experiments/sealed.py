@@ -157,11 +157,14 @@ def table(rows: Path, study: str) -> Table | None:
 
 
 def places(rows: Path) -> dict[str, str]:
-    """The study in whose table each sealed run lies, by name of the run."""
+    """The study in whose table each sealed run lies, by name of the run.
+
+    From the index; without one, from the tables, which are listed again only if the folder changes.
+    """
     file = rows / INDEX
     if file.is_file():
         return _indexed(file, _stamp(file))
-    return {name: one.study for one in tables(rows).values() for name in one.runs}
+    return _listed(rows, _stamp(rows)) if rows.is_dir() else {}
 
 
 def run(rows: Path, name: str, study: str | None = None) -> StoredRun | None:
@@ -188,7 +191,7 @@ def run(rows: Path, name: str, study: str | None = None) -> StoredRun | None:
 
 
 def _stamp(file: Path) -> tuple[int, int]:
-    """What changes when a file is written again."""
+    """What changes when a file, or one in a folder, is written again."""
     status = file.stat()
     return status.st_mtime_ns, status.st_size
 
@@ -196,6 +199,11 @@ def _stamp(file: Path) -> tuple[int, int]:
 @cache
 def _load(file: Path, stamp: tuple[int, int]) -> Table:
     return Table.load(file)
+
+
+@cache
+def _listed(rows: Path, stamp: tuple[int, int]) -> dict[str, str]:
+    return {name: one.study for one in tables(rows).values() for name in one.runs}
 
 
 @cache

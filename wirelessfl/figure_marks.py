@@ -188,21 +188,18 @@ def counted_seeds(counts: Iterable[int]) -> str:
     return f"{SEEDS} {min(some)} {max(some)}" if some else ""
 
 
-def entries(panels: Sequence[Axes], order: Sequence[str] = ()) -> dict[str, Any]:
-    """The entries of a legend: handle by text, with the number of seeds where these differ.
-
-    Args:
-        panels: panels of the figure.
-        order: all labels in order; by default as they come.
-    """
+def entries(panels: Sequence[Axes]) -> dict[str, Any]:
+    """The entries of a legend: handle by text, with the number of seeds where these differ."""
     handles: dict[str, Any] = {}
     for panel in panels:
         for handle, text in zip(*panel.get_legend_handles_labels(), strict=True):
             handles.setdefault(text, _plain(handle))
     counts = _counts(panels)
     differ = len(set(map(frozenset, counts.values()))) > 1
-    labels = [text for text in order or handles if text in handles]
-    return {_numbered(one, counts.get(one) if differ else None): handles[one] for one in labels}
+    return {
+        _numbered(text, counts.get(text) if differ else None): handle
+        for text, handle in handles.items()
+    }
 
 
 def _counts(panels: Iterable[Axes]) -> dict[str, set[int]]:
@@ -225,12 +222,12 @@ def _numbered(text: str, counts: set[int] | None) -> str:
 
 
 def _plain(handle: Any) -> Any:
-    """The handle of a legend, without the hatching of a single bar."""
+    """The handle of a legend; that of bars is opaque, also if the first of them is a bound."""
     from matplotlib.container import BarContainer
     from matplotlib.patches import Patch
 
     bars = isinstance(handle, BarContainer)
-    return Patch(color=handle.patches[0].get_facecolor()) if bars else handle
+    return Patch(color=handle.patches[0].get_facecolor()[:3]) if bars else handle
 
 
 def explained(figure: Figure) -> list[str]:

@@ -56,8 +56,6 @@ Against = Literal["round", "uplink_mib", "sim_seconds"]
 What = Literal["accuracy", "loss", "validation_accuracy", "validation_loss"]
 
 LABELS: dict[Against, str] = {name: TITLES[name] for name in get_args(Against)}
-WIDE = 2.5
-"""Width of wide curves, relative to others."""
 CROWDED = 4
 """Number of curves from which a panel's curves have markers."""
 THIN = 0.6
@@ -106,8 +104,6 @@ def draw_curves(
     common: bool = False,
     legend: bool = True,
     styles: Sequence[str] = (),
-    wide: Sequence[str] = (),
-    median: bool = False,
     what: str = "accuracy",
     smooth: int = 1,
 ) -> None:
@@ -129,11 +125,8 @@ def draw_curves(
         common: whether the horizontal axis ends shortly after the end of the shortest curve, or
             after all curves that reach the target have reached it.
         legend: whether to draw a legend.
-        median: whether a curve shows the median over the seeds instead of the mean.
         styles: all labels of the figure in a fixed order, so that a label looks alike in all
             panels.
-        wide: labels of curves that are drawn wide and pale below the others, and so are seen where
-            others lie on them.
         what: field of the rows on the vertical axis.
         smooth: number of successive rows that are averaged for each point of a curve, odd.
 
@@ -157,14 +150,12 @@ def draw_curves(
         y = np.array([[_value(row, what) for row in rows[:length]] for rows in seeds])
         y = np.array([_averaged(one, smooth) for one in y]) * (100 if accuracy else 1)
         ends.append(x[-1])
-        drawn = np.median(y, axis=0) if median else y.mean(0)
+        drawn = y.mean(0)
         if target is not None and (hit := np.flatnonzero(drawn >= 100 * target)).size:
             hits.append(x[hit[0]])
         look = by_label[label] | {"marker": "", "gid": counted_seeds([len(seeds)])}
         if len(seeds) == 1 < max(counts):
             look |= {"linewidth": THIN * style().line}
-        if label in wide:
-            look |= {"linewidth": WIDE * style().line, "alpha": 0.5, "zorder": 1.9}
         if len(order) >= CROWDED:
             step = max(length // 6, 1)
             at = order.index(label) * step // len(order), step

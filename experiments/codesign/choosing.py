@@ -17,12 +17,12 @@ from experiments.codesign.crossed import (
     Line,
     lines,
 )
+from experiments.evidence import costs_by_seed
 from experiments.hist.cells import network_label
 from experiments.missing import LISTED
 from experiments.studies import Results
 from wirelessfl.results import names
-from wirelessfl.results.archive import StoredRun
-from wirelessfl.results.intervals import Effect, Reached, difference, ratio
+from wirelessfl.results.intervals import Effect, difference, ratio
 from wirelessfl.results.report import markdown
 from wirelessfl.results.seeds import final_accuracy
 
@@ -158,7 +158,10 @@ def effects(found: Sequence[Line]) -> list[Effects]:
     for one in CHOICES:
         before, after = by_key.get(one.before), by_key.get(one.after)
         if before is not None and after is not None:
-            ratios = (ratio("", costs(before, f), costs(after, f), 1.0) for f in COSTS)
+            ratios = (
+                ratio("", *(costs_by_seed(one.runs, TARGET, f) for one in (before, after)), 1.0)
+                for f in COSTS
+            )
             points = difference("", after.finals, before.finals, 0.0)
             made.append(Effects(one, tuple(ratios), points, command(after)))
     return made
@@ -201,11 +204,6 @@ def _certain(made: Sequence[Effects]) -> Iterator[str]:
             f"Beyond the 95 % interval, {len(sure)} of {len(made)} choices save time: {named}. For "
             "the others, the interval over these seeds includes no gain."
         )
-
-
-def costs(line: Line, field: str) -> dict[int, Reached]:
-    """The costs of the target by seed."""
-    return {run.seed: Reached.of(run.rows, TARGET, field) for run in line.runs}
 
 
 def findings(found: Sequence[Line]) -> Iterator[str]:
@@ -272,7 +270,9 @@ def cells(results: Results) -> str:
         rounds = results.where(**alike, buffer=None)
         if case["buffer"] is None or not rounds:
             continue
-        before, after = (_reached(results.of(one)) for one in (rounds[0], case))
+        before, after = (
+            costs_by_seed(results.of(one), TARGET, "sim_seconds") for one in (rounds[0], case)
+        )
         ends = [{r.seed: final_accuracy(r.rows) for r in results.of(c)} for c in (case, rounds[0])]
         points = difference("", *ends, 0.0)
         rows.append(
@@ -286,7 +286,3 @@ def cells(results: Results) -> str:
             ]
         )
     return markdown(head, rows) if rows else "*Not run yet.*\n"
-
-
-def _reached(runs: Sequence[StoredRun]) -> dict[int, Reached]:
-    return {run.seed: Reached.of(run.rows, TARGET, "sim_seconds") for run in runs}

@@ -28,7 +28,7 @@ from experiments.codesign.stored import Found
 from experiments.codesign.sweep import ALGORITHMS, CRITERIA, TARGETS, reached
 from experiments.decided.uplinks import shown
 from wirelessfl.results.names import DATA, NAMES
-from wirelessfl.results.report import MISSING, markdown
+from wirelessfl.results.report import MISSING, cost_text, markdown
 
 METHODS = (SWEEP, DESIGN, BEST_PILOT, LUO, GUIDED, TPE, FEDTUNE, FIXED_PAIR)
 
@@ -142,12 +142,9 @@ def _designs(made: Sequence[Design]) -> str:
 
 
 def _mean(values: Sequence[float]) -> str:
-    """Their mean, of those that are finite; with their number if some are not."""
-    known = [value for value in values if math.isfinite(value)]
-    if not known:
-        return MISSING
-    mean = f"{statistics.mean(known):.3g}"
-    return mean if len(known) == len(values) else f"{mean} ({len(known)} of {len(values)} seeds)"
+    """Their mean; a bound if some are infinite, with the number of the others."""
+    known = [value if math.isfinite(value) else None for value in values]
+    return cost_text(known, ".3g") if None in known else f"{statistics.mean(values):.3g}"
 
 
 def _grouped(found: Found) -> dict[tuple[str, str], list[Sample]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from experiments.decided import conventions, crossover, energy, oma, selection
 from experiments.decided.uplinks import AIR, BEST, EQUAL, OPTIMAL, SLOTS
@@ -22,7 +23,7 @@ def findings(hist: Evidence, ours: Evidence) -> str:
     """
     points, costs, places = oma.load(), energy.load(), crossover.load()
     parts = [
-        _air(points),
+        _air(points, hist),
         _noise(hist, ours),
         _least_error(ours),
         _bands(points, costs),
@@ -34,35 +35,42 @@ def findings(hist: Evidence, ours: Evidence) -> str:
     return "\n\n".join(f"- {part}" for part in parts) + "\n"
 
 
-def _air(points: Sequence[oma.Point]) -> str:
+def _air(points: Sequence[oma.Point], hist: Evidence) -> str:
     snrs, cells = _advantages(points, "fig7b", "hist"), _advantages(points, "fig7c", "hist")
+    (trained,) = hist.study("fig7b").where(algorithm="hist", uplink="tdma")
     noisy = oma.of(points, study="fig7b", algorithm="hist")
     low = [p for p in noisy if p.uplink == AIR and (p.snr_db or 0.0) < 0]
-    other = oma.of(noisy, uplink=SLOTS, snr_db=-10.0)
+    lowest = sorted({p.snr_db or 0.0 for p in low}, reverse=True)
+    other = oma.of(noisy, uplink=SLOTS, snr_db=lowest[0])
     return (
         "AirComp is much faster than any orthogonal uplink, while it reaches the target at all. In "
         "the published convention, HIST reaches 80 % over AirComp "
-        f"{_range(map(_mean, snrs), '.0f')} times sooner than over the best of OMA at 0 to 20 dB "
-        f"({_seeds(snrs)}), and {_range(map(_mean, cells), '.1f')} times sooner with 10 to 30 "
-        f"clients per cell ({_seeds(cells)}). At -10 and -20 dB, {_of(low)} runs reach 80 % over "
-        f"AirComp within 40 rounds, and {_of(other)} do over OMA."
+        f"{_range(map(_mean, snrs.values()), '.0f')} times sooner than over the best of OMA at "
+        f"{_range((p[4] for p in snrs), 'g')} dB ({_seeds(snrs)}), and "
+        f"{_range(map(_mean, cells.values()), '.1f')} times sooner with "
+        f"{_range((p[3] // p[2] for p in cells), 'd')} clients per cell ({_seeds(cells)}). At "
+        f"{' and '.join(f'{snr:g}' for snr in lowest)} dB, {_of(low)} runs reach 80 % over AirComp "
+        f"within {trained['rounds']} rounds, and {_of(other)} do over OMA."
     )
 
 
-def _advantages(points: Sequence[oma.Point], study: str, algorithm: str) -> list[list[float]]:
+def _advantages(
+    points: Sequence[oma.Point], study: str, algorithm: str
+) -> dict[tuple[Any, ...], list[float]]:
     """By place, how much longer the best of OMA takes than AirComp, for each seed."""
     mine = oma.of(points, study=study, algorithm=algorithm)
     places = dict.fromkeys(p[:5] for p in mine if p.uplink == AIR)
-    found = (oma.advantage([p for p in mine if p[:5] == place]) for place in places)
-    return [[*one.values()] for one in found if one]
+    found = {one: oma.advantage([p for p in mine if p[:5] == one]) for one in places}
+    return {place: [*by_seed.values()] for place, by_seed in found.items() if by_seed}
 
 
 def _noise(hist: Evidence, ours: Evidence) -> str:
     excess = conventions.excess_db(hist)
+    rounds = conventions.last_round(ours.study("conventions"))
     return (
         f"The published AirComp convention is {excess:.0f} dB noisier than the physical one, in "
-        "which clients scale their updates up to the power limit. After 20 rounds, HIST in the "
-        f"published convention is {_points(_less(hist, ours, 'published', -20.0))} below "
+        f"which clients scale their updates up to the power limit. After {rounds} rounds, HIST in "
+        f"the published convention is {_points(_less(hist, ours, 'published', -20.0))} below "
         f"error-free OMA at -20 dB and {_points(_less(hist, ours, 'published', -10.0))} at -10 dB; "
         f"in the physical one, {_points(_less(hist, ours, 'physical', -20.0))} at -20 dB."
     )
@@ -154,7 +162,7 @@ def _sizes(points: Sequence[oma.Point], ours: Evidence) -> str:
         "Submodel sizes and bandwidth gain together. With both optimised, HIST takes "
         f"{_range(with_slots, '.0f')} % less time to 80 % than with uniform sizes and equal slots, "
         f"and {_range(with_bands, '.0f')} % less than with uniform sizes and optimal bandwidth "
-        f"(N = 2 to 8, {_numbers(counts)} seeds)."
+        f"(N = {_range(results.values('cells'), 'd')}, {_numbers(counts)} seeds)."
     )
 
 
@@ -185,9 +193,9 @@ def _deadlines(costs: Sequence[energy.Cost]) -> str:
     deadline, weight = f"{energy.DEADLINE} {energy.DEADLINES[0]:g}", f"{energy.WEIGHT} 1"
     return (
         "Little time saves much energy. In the cells of Section VI-C, where rounds are alike, a "
-        f"deadline 5 % above the longest round saves {_saved(cells, deadline)}. In the disc, the "
-        "longest round is much longer than the mean, so a weight of energy is better than a "
-        f"deadline: it saves {_saved(disc, weight)}."
+        f"deadline {100 * (energy.DEADLINES[0] - 1):.0f} % above the longest round saves "
+        f"{_saved(cells, deadline)}. In the disc, the longest round is much longer than the mean, "
+        f"so a weight of energy is better than a deadline: it saves {_saved(disc, weight)}."
     )
 
 
@@ -214,8 +222,9 @@ def _map(places: Sequence[crossover.Place]) -> str:
     best, slots, bit = values.values()
     slower = [p for p in places if p.ratio([one + crossover.ONE_BIT for one in BEST]) < 1]
     return (
-        "No SNR and number of clients makes OMA with 32 bits per number faster per round: from 5 "
-        f"to 60 clients per cell and -20 to 20 dB, the best OMA takes {best.min():.1f} to "
+        f"No SNR and number of clients makes OMA with {crossover.BITS} bits per number faster per "
+        f"round: from {_range((p.clients for p in places), 'd')} clients per cell and "
+        f"{_range((p.snr_db for p in places), 'g')} dB, the best OMA takes {best.min():.1f} to "
         f"{best.max():.0f} times as long as AirComp, and equal slots {slots.min():.0f} to "
         f"{round(slots.max(), -3):,.0f} times. With one bit per number, OMA is faster with up to "
         f"{max(p.clients for p in slower)} clients per cell, from "
@@ -246,8 +255,8 @@ def _numbers(counts: Iterable[int]) -> str:
     return _range(counts, "d")
 
 
-def _seeds(values: Sequence[Sequence[float]]) -> str:
-    return f"{_numbers(map(len, values))} seeds"
+def _seeds(by_place: Mapping[tuple[Any, ...], Sequence[float]]) -> str:
+    return f"{_numbers(map(len, by_place.values()))} seeds"
 
 
 def _of(points: Sequence[oma.Point]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from experiments.studies import Results
 from wirelessfl.figures import save_figure
 from wirelessfl.results.names import NAMES
 from wirelessfl.results.panels import draw_points, grid, legend
-from wirelessfl.results.report import markdown, reached, spread
+from wirelessfl.results.report import cost_text, markdown, reached, spread
 from wirelessfl.results.seeds import first_reaching
 
 OPTIMIZED = "HIST, optimized masks"
@@ -32,10 +31,7 @@ def _table(results: Results, priced: Sequence[oma.Point], figure: Results) -> st
     for cells in sorted({case["cells"] for case in results.study.cases}):
         for algorithm in ("hfedavg", "hist"):
             mine = oma.of(priced, study="fig6", algorithm=algorithm, cells=cells)
-            found = {
-                one: [p.seconds for p in oma.of(mine, uplink=one) if p.seconds is not None]
-                for one in (SLOTS, OPTIMAL)
-            }
+            found = {one: [p.seconds for p in oma.of(mine, uplink=one)] for one in (SLOTS, OPTIMAL)}
             rounds = [
                 p.seconds / p.rounds
                 for p in oma.of(mine, uplink=OPTIMAL)
@@ -43,8 +39,8 @@ def _table(results: Results, priced: Sequence[oma.Point], figure: Results) -> st
             ]
             name = "HIST, uniform masks" if algorithm == "hist" else NAMES[algorithm]
             rows.append([str(cells), name, spread(rounds, 2) if rounds else "not run"])
-            rows[-1].append(_shown(found[OPTIMAL]))
-            rows[-1].append(_shown(found[SLOTS]))
+            for one in (OPTIMAL, SLOTS):
+                rows[-1].append(cost_text(found[one]) if found[one] else "not run")
         new = [rows_ for case in results.where(cells=cells) for rows_ in results.rows(case)]
         old = [r for c in figure.where(cells=cells, mask_sizes="optimized") for r in figure.rows(c)]
         second = [run[-1]["sim_seconds"] / run[-1]["round"] for run in new]
@@ -58,13 +54,6 @@ def _table(results: Results, priced: Sequence[oma.Point], figure: Results) -> st
             ]
         )
     return markdown(head, rows)
-
-
-def _shown(values: Sequence[float]) -> str:
-    if not values:
-        return "not run"
-    mean = f"{statistics.mean(values):.1f}"
-    return mean if len(values) == 1 else f"{mean} ({min(values):.1f} to {max(values):.1f})"
 
 
 def draw(results: Results, out: Path) -> list[Path]:

@@ -19,6 +19,7 @@ from experiments.evidence import Evidence
 from experiments.hist.__main__ import PAPER as HIST
 from experiments.priced import priced
 from experiments.studies import Case, Results
+from wirelessfl.figure_marks import mean_or_bound
 from wirelessfl.figures import save_figure
 from wirelessfl.results.archive import StoredRun
 from wirelessfl.results.names import NAMES
@@ -184,13 +185,11 @@ def _where(study: str, cells: int, clients: int, snr: float | None) -> str:
 
 
 def _mean(values: Sequence[float | None], form: str) -> str:
-    known = [value for value in values if value is not None]
-    if not values:
-        return "not run"
-    if not known:
-        return MISSING
-    mean = statistics.mean(known)
-    return f"{mean:.0f}" if mean >= 1000 else format(mean, form)
+    """The mean; a lower bound if some seeds miss the target."""
+    mean = mean_or_bound(values)
+    if mean is None:
+        return MISSING if values else "not run"
+    return "at least " * (None in values) + (f"{mean:.0f}" if mean >= 1000 else format(mean, form))
 
 
 def advantage(points: Sequence[Point]) -> dict[int, float]:

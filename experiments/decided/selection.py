@@ -67,6 +67,7 @@ def draw(results: Results, out: Path) -> list[Path]:
         draw_bars(panel, {"": spent}, f"{text} {goal}", labels)
     for panel in axes:
         panel.tick_params(axis="x", labelrotation=40)
-    about = seeds_text(results, cases, "mean"), "10 of 60 clients per round", f"{TESTS} evaluations"
+    shares = f"{cases[0]['clients_per_round']} of {cases[0]['clients']} clients per round"
+    about = seeds_text(results, cases, "mean"), shares, f"{TESTS} evaluations"
     legend(figure, axes, data_name(cases), *about)
     return save(figure, results, out / "selection")

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from experiments.dynamic_clients import published
-from experiments.dynamic_clients.measures import SAME, last, session_of
+from experiments.dynamic_clients.measures import SAME, after_by_seed, gain, last
 from experiments.dynamic_clients.methods import SHOWN
 from experiments.dynamic_clients.tables import paper_of
 from experiments.evidence import Evidence
@@ -73,7 +73,8 @@ def reproduced(
         for number in _transitions(table, case):
             printed = paper_of(table, case, number)
             if printed is not None:
-                rows.append({s: v - printed.mean for s, v in _after(results, case, number).items()})
+                found = after_by_seed(results, case, number)
+                rows.append({seed: value - printed.mean for seed, value in found.items()})
     values = tuple(statistics.mean(row[seed] for row in rows) for seed in _shared(rows))
     return [Effect("", values, within, "points", equal=True)]
 
@@ -108,7 +109,7 @@ def flat_in_scale(
         ends = []
         for scale in (high, low):
             rows = [
-                _after(results, case, number)
+                after_by_seed(results, case, number)
                 for case in results.where(algorithm=algorithm, similarity_scale=scale)
                 for number in transitions
             ]
@@ -183,8 +184,7 @@ def _gains(
             continue
         for number in numbers or _transitions(table, case):
             if table is None or paper_of(table, case, number) is not None:
-                mine, theirs = _after(results, case, number), _after(results, base, number)
-                rows.append({seed: mine[seed] - theirs[seed] for seed in mine if seed in theirs})
+                rows.append(gain(results, (case, base), number))
     return {seed: [row[seed] for row in rows] for seed in _shared(rows)}
 
 
@@ -192,16 +192,6 @@ def _transitions(table: int | None, case: Case) -> list[int]:
     """The transitions of a table; the case's last one if the table does not number them."""
     numbers = {one.transition for one in published.read(table)} if table is not None else set()
     return sorted(number for number in numbers if number is not None) or [last(case)]
-
-
-def _after(results: Results, case: Case, number: int) -> dict[int, float]:
-    """Accuracy after a transition, by seed."""
-    return {
-        run.seed: 100 * one.mean_accuracy
-        for run in results.of(case)
-        for one in run.transitions
-        if one.session == session_of(number)
-    }
 
 
 def _shared(rows: Sequence[dict[int, float]]) -> list[int]:

@@ -33,10 +33,10 @@ def number_of(session: int, pilot_sessions: int = 1) -> int:
 
 def after(results: Results, case: Case, number: int) -> list[float]:
     """For each seed, mean accuracy in percent of the first ten rounds after a transition."""
-    return [*by_seed(results, case, number).values()]
+    return [*after_by_seed(results, case, number).values()]
 
 
-def by_seed(results: Results, case: Case, number: int) -> dict[int, float]:
+def after_by_seed(results: Results, case: Case, number: int) -> dict[int, float]:
     """Mean accuracy in percent of the first ten rounds after a transition, by seed.
 
     Runs that end earlier are left out.
@@ -70,7 +70,7 @@ def pairs(results: Results, over: str, **wanted: Any) -> list[tuple[Case, Case]]
 
 def gain(results: Results, both: tuple[Case, Case], number: int) -> dict[int, float]:
     """Accuracy of the first case minus that of the second after a transition, by seed."""
-    mine, theirs = (by_seed(results, case, number) for case in both)
+    mine, theirs = (after_by_seed(results, case, number) for case in both)
     return {seed: mine[seed] - theirs[seed] for seed in mine if seed in theirs}
 
 

@@ -11,11 +11,11 @@ import sys
 
 from experiments.comparison import against, table
 from experiments.fadamgc import figures, tables
+from experiments.fadamgc.costs import TESTS
 from experiments.fadamgc.methods import SETTINGS, complete
 from experiments.fadamgc.search import Search, rates_lines, search_table
 from experiments.fadamgc.seconds import image_table, language_table
 from experiments.paper import Experiment, Paper
-from wirelessfl.results.seeds import LAST
 
 HELD = 0.72
 """A target that FA-NT reaches with S = 50 within the rounds of the study `trackers`."""
@@ -45,9 +45,9 @@ EXPERIMENTS = {
     "adaptive": Experiment("adaptive", table(0.75, "round"), figures.collapses("adaptive", 0.75)),
     "memory": Experiment(
         "memory",
-        table(0.75, "round", tests=LAST),
-        against("memory", "lr", "algorithm", quantity="round", target=0.75, tests=LAST),
-        table(0.75, "round", best="lr", tests=LAST),
+        table(0.75, "round", tests=TESTS),
+        against("memory", "lr", "algorithm", quantity="round", target=0.75, tests=TESTS),
+        table(0.75, "round", best="lr", tests=TESTS),
     ),
     "cnn": Experiment("cnn", table(0.75, "round")),
     "cifar": Experiment("cifar", table(0.5, "round", "sim_seconds")),
@@ -57,9 +57,9 @@ EXPERIMENTS = {
     "k60": Experiment("k60", tables.searched),
     "trackers": Experiment(
         "trackers",
-        tables.against("tracking_clients", LAST, (HELD, None)),
+        tables.against("tracking_clients", TESTS, (HELD, None)),
         figures.costs(
-            "trackers", "tracking_clients", "tracking clients per round (S = 50)", LAST, HELD
+            "trackers", "tracking_clients", "tracking clients per round (S = 50)", TESTS, HELD
         ),
     ),
 }

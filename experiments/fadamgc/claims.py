@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from experiments.evidence import Evidence
-from experiments.fadamgc.costs import COMMUNICATION, TESTS, costs, grouped, quickest
+from experiments.fadamgc.costs import COMMUNICATION, TESTS, costs, grouped
 from experiments.fadamgc.methods import METHODS, SELECTIVE
 from experiments.fadamgc.seconds import missing_transfers
 from experiments.fadamgc.tables import (
@@ -22,6 +23,7 @@ from experiments.fadamgc.tables import (
 from experiments.studies import Case, Results
 from wirelessfl.results.intervals import Costs, Effect, Reached, contrast, over_best, ratio
 from wirelessfl.results.names import DATA, NAMES
+from wirelessfl.results.report import EDGE, at_edge
 
 
 def fewest(
@@ -227,7 +229,9 @@ def sampling(evidence: Evidence, *, study: str, least: float) -> list[Effect]:
 def without_memory(
     evidence: Evidence, *, method: str, vhat: Sequence[str], least: float, published: str = ""
 ) -> list[Effect]:
-    """Rounds with beta_2 = 0 over those with 0.99 (Table 3), each with its best step size.
+    """Rounds with beta_2 = 0 over those with 0.99 (Table 3), each with its fastest step size.
+
+    Effects whose fastest step size is at the edge of those that were tried say so.
 
     Args:
         evidence: the runs.
@@ -239,10 +243,11 @@ def without_memory(
             more rounds than with 0.99.
     """
     results, found = evidence.study("memory"), []
-    base = quickest(results, TESTS, algorithm=method, beta2=0.99)
+    base, base_edge = _at_fastest_step(results, algorithm=method, beta2=0.99)
     for start in vhat:
-        rounds = quickest(results, TESTS, algorithm=method, beta2=0.0, vhat=start)
-        name = f"maximum {start}" if len(vhat) > 1 else ""
+        rounds, edge = _at_fastest_step(results, algorithm=method, beta2=0.0, vhat=start)
+        parts = [f"maximum {start}" * (len(vhat) > 1), edge or base_edge]
+        name = ", ".join(filter(None, parts))
         effect = ratio(name, rounds, base, least, equal=bool(published))
         if published:
             place = SELECTIVE.index(method)
@@ -254,6 +259,17 @@ def without_memory(
             effect = replace(effect, values=values)
         found.append(effect)
     return found
+
+
+def _at_fastest_step(results: Results, **wanted: Any) -> tuple[Costs, str]:
+    """Rounds at a method's fastest step size, and ``EDGE`` if it is at the edge of the grid."""
+    tried = results.where(**wanted)
+    found = fastest(results, tried, tests=TESTS)
+    if not found:
+        return {}, ""
+    (best,) = found
+    edge = EDGE if at_edge(best["lr"], [case["lr"] for case in tried]) else ""
+    return costs(results, [best], tests=TESTS), edge
 
 
 def over_next_best(name: str, results: Results, cases: list[Case], least: float) -> Effect:

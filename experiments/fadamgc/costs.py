@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from experiments.comparison import cheapness, most_finished
 from experiments.fadamgc.tables import TARGETS
 from experiments.studies import Case, Results
 from wirelessfl.results.archive import StoredRun
@@ -54,19 +53,6 @@ def _timed(run: StoredRun, case: Case) -> list[dict[str, Any]]:
     return [
         row | {COMMUNICATION: row["sim_seconds"] - row["round"] * computing} for row in run.rows
     ]
-
-
-def quickest(results: Results, tests: int, **wanted: Any) -> dict[int, Reached]:
-    """By seed, the rounds of the case with these settings that needs the fewest.
-
-    Only cases with the most finished seeds are compared.
-    """
-    tried = most_finished(results, results.where(**wanted))
-    if not tried:
-        return {}
-    target = TARGETS[tried[0]["dataset"]]
-    best = min(tried, key=lambda case: cheapness(results, case, "round", target, tests))
-    return costs(results, [best], tests=tests)
 
 
 def grouped(cases: Iterable[Case], *settings: str) -> dict[Any, list[Case]]:

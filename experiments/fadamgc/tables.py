@@ -73,7 +73,9 @@ def to_target(
     return results.costs(case, quantity, target or TARGETS[case["dataset"]], tests)
 
 
-def fastest(results: Results, cases: Sequence[Case], target: float | None = None) -> list[Case]:
+def fastest(
+    results: Results, cases: Sequence[Case], target: float | None = None, tests: int = 1
+) -> list[Case]:
     """The case of each method with the fewest rounds to the target, see ``to_target``.
 
     The step sizes of all methods are chosen by this rule. All cases have the same data set. Only
@@ -83,7 +85,7 @@ def fastest(results: Results, cases: Sequence[Case], target: float | None = None
     for method in dict.fromkeys(case["algorithm"] for case in cases):
         tried = most_finished(results, [case for case in cases if case["algorithm"] == method])
         goal = target or TARGETS[tried[0]["dataset"]]
-        found.append(min(tried, key=lambda case: cheapness(results, case, "round", goal)))
+        found.append(min(tried, key=lambda case: cheapness(results, case, "round", goal, tests)))
     return found
 
 

@@ -10,10 +10,10 @@ import sys
 from pathlib import Path
 
 from experiments.fedast import bars, curves, sweeps, tables
-from experiments.fedast.measures import LAST
 from experiments.fedast.tasks import complete
 from experiments.fedast.timelines import timelines
 from experiments.paper import Experiment, Paper
+from wirelessfl.results.seeds import LAST
 
 
 def _four_tasks(study: str, against_sync: int, against_static: int) -> dict[str, Experiment]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from experiments.fedast.costs import identical
-from experiments.fedast.measures import drawn, to_mean
+from experiments.fedast.measures import to_mean, to_target
 from experiments.fedast.tables import pairs
 from experiments.fedast.tasks import SHOWN, Goal, kind_of, label, names, target
 from experiments.look import save, seeds_text
@@ -32,7 +32,7 @@ def of_methods(name: str) -> Draw:
         figure, axes = grid(len(tasks))
         for panel, task in zip(axes, tasks, strict=True):
             goal = f"{100 * target(cases[0], task):.0f} %"
-            seeds = {label(case): {goal: drawn(results, case, task)} for case in cases}
+            seeds = {label(case): {goal: to_target(results, case, task)} for case in cases}
             draw_bars(panel, seeds, "simulated time to target (s)")
             panel.set_title(f"{SHOWN[kind_of(task)]}, target {goal}")
             panel.set_xticks([])

@@ -11,18 +11,11 @@ import numpy as np
 from experiments.fedast.tasks import Goal, names, target
 from experiments.studies import Case, Results
 from wirelessfl.divergence import counted
-from wirelessfl.figures import AtLeast
+from wirelessfl.figure_marks import AtLeast, missed
 from wirelessfl.results.archive import StoredRun
-from wirelessfl.results.seeds import first_reaching
+from wirelessfl.results.seeds import LAST, first_reaching
 
-LAST = 5
-"""Number of evaluations averaged for a final value, because single ones fluctuate."""
 Rows = list[dict[str, Any]]
-
-
-def runs(results: Results, case: Case) -> list[StoredRun]:
-    """The finished runs, by seed."""
-    return results.of(case)
 
 
 def to_target(
@@ -33,32 +26,30 @@ def to_target(
     goal: Goal = None,
     tests: int = 1,
 ) -> list[float | None]:
-    """For each seed, ``quantity`` when a task first reaches its target; None if it does not.
+    """For each seed, ``quantity`` when a task first reaches its target.
 
-    ``goal`` gives the targets, and ``tests`` the number of tests that are averaged, see
-    ``place_reaching``.
+    A run that does not reach it has its end as a bound (``AtLeast``). ``goal`` gives the targets,
+    and ``tests`` the number of tests that are averaged, see ``place_reaching``.
     """
     accuracy = target(case, name, goal)
-    hits = [first_reaching(run.rows_of(name), accuracy, tests) for run in runs(results, case)]
-    return [None if hit is None else float(hit[quantity]) for hit in hits]
-
-
-def drawn(
-    results: Results, case: Case, name: str, quantity: str = "sim_seconds", goal: Goal = None
-) -> list[float | None]:
-    """``to_target`` for figures: a run that does not reach the target has its end as a bound."""
-    ends = [float(run.rows_of(name)[-1][quantity]) for run in runs(results, case)]
-    hits = to_target(results, case, name, quantity, goal)
-    return [AtLeast(end) if hit is None else hit for hit, end in zip(hits, ends, strict=True)]
+    found: list[float | None] = []
+    for run in results.of(case):
+        rows = run.rows_of(name)
+        hit = first_reaching(rows, accuracy, tests)
+        found.append(AtLeast(rows[-1][quantity]) if hit is None else float(hit[quantity]))
+    return found
 
 
 def to_end(results: Results, case: Case) -> list[float | None]:
-    """For each seed, the time when the last task reaches its target."""
+    """For each seed, the time when the last task reaches its target; see ``to_target``."""
     return _over_tasks([to_target(results, case, name) for name in names(case)], max)
 
 
 def to_mean(results: Results, case: Case, goal: Goal = None, tests: int = 1) -> list[float | None]:
-    """For each seed, the mean over the tasks of the times when they reach their targets."""
+    """For each seed, the mean over the tasks of the times when they reach their targets.
+
+    If a task does not reach its target, the mean is a bound.
+    """
     each = [to_target(results, case, name, goal=goal, tests=tests) for name in names(case)]
     return _over_tasks(each, statistics.mean)
 
@@ -68,14 +59,14 @@ def _over_tasks(
 ) -> list[float | None]:
     found: list[float | None] = []
     for values in zip(*each, strict=True):
-        known = [value for value in values if value is not None]
-        found.append(how(known) if len(known) == len(values) else None)
+        together = how([value for value in values if value is not None])
+        found.append(AtLeast(together) if any(map(missed, values)) else together)
     return found
 
 
 def mean(values: Sequence[float | None]) -> float | None:
-    """The mean; None if a value is None or there are no values."""
-    known = [value for value in values if value is not None]
+    """The mean; None if a seed misses the target or there are no values."""
+    known = [value for value in values if value is not None and not missed(value)]
     return statistics.mean(known) if known and len(known) == len(values) else None
 
 
@@ -100,7 +91,7 @@ def final(
 ) -> list[float]:
     """For each seed, the mean of ``quantity`` over the last rows of all tasks, or of some."""
     found = []
-    for run in runs(results, case):
+    for run in results.of(case):
         rows = [row for name in of or names(case) for row in run.rows_of(name)[-LAST:]]
         found.append(statistics.mean(counted(row, quantity) for row in rows))
     return found
@@ -109,7 +100,7 @@ def final(
 def staleness(results: Results, case: Case) -> tuple[float, int] | None:
     """Mean and maximum staleness over all merged updates; None if nothing was merged."""
     total, count, max_staleness = 0.0, 0, 0
-    for run in runs(results, case):
+    for run in results.of(case):
         for name in names(case):
             before = 0
             for row in run.rows_of(name):
@@ -131,7 +122,7 @@ def curves(results: Results, case: Case, of: Sequence[str] | None = None) -> lis
         case: the case.
         of: names of tasks; None for all.
     """
-    finished, tasks = runs(results, case), list(of or names(case))
+    finished, tasks = results.of(case), list(of or names(case))
     rows = [row for run in finished for row in run.rows if row["task"] in tasks]
     times = np.array(sorted({row["sim_seconds"] for row in rows}))
     return [_held(run, tasks, times) for run in finished]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from experiments.fedast.measures import drawn, final
+from experiments.fedast.measures import final, to_target
 from experiments.fedast.tables import ratio
 from experiments.fedast.tasks import (
     SHOWN,
@@ -23,7 +23,7 @@ from experiments.fedast.tasks import (
 from experiments.look import save, seeds_text
 from experiments.paper import Draw
 from experiments.studies import Results
-from wirelessfl.figures import COLOURS, new_figure, whole_ticks
+from wirelessfl.figures import colour_of, new_figure, whole_ticks
 from wirelessfl.results.panels import draw_points, grid, legend, same_limits
 
 if TYPE_CHECKING:
@@ -52,7 +52,8 @@ def active(name: str) -> Draw:
             for case in cases:
                 if is_central(case):
                     height = 100 * statistics.mean(final(results, case))
-                    panel.axhline(height, color=COLOURS[3], linestyle="--", label="centralised")
+                    look = {"color": colour_of(label(case)), "linestyle": "--"}
+                    panel.axhline(height, label=label(case), **look)
             panel.set_title(_tasks_title(kind, max(len(names(case)) for case in cases)))
             panel.set_xlabel("active requests / clients")
             _log_places(panel, sorted({ratio(c) for c in cases if not is_central(c)}))
@@ -84,7 +85,7 @@ def buffers(name: str, goal: Goal = None) -> Draw:
                 at, finished = float(case["buffer"]), bool(results.of(case))
                 accuracies = [100 * v for v in final(results, case, of=[task])]
                 ends[at] = accuracies if finished else None
-                seconds[at] = drawn(results, case, task, goal=goal) if finished else None
+                seconds[at] = to_target(results, case, task, goal=goal) if finished else None
             for panel, points in zip(axes, (ends, seconds), strict=True):
                 draw_points(panel, points, SHOWN[kind_of(task)], place)
         for panel, text in zip(
@@ -115,8 +116,8 @@ def awaited(name: str, goal: Goal = None) -> Draw:
             if not mine:
                 continue
             columns: list[list[Sequence[float | None]]] = [
-                [drawn(results, case, names(case)[0], goal=goal) for case in mine],
-                [drawn(results, case, names(case)[0], "version", goal) for case in mine],
+                [to_target(results, case, names(case)[0], goal=goal) for case in mine],
+                [to_target(results, case, names(case)[0], "version", goal) for case in mine],
                 [[100 * value for value in final(results, case)] for case in mine],
             ]
             for panel, values in zip(axes, columns, strict=True):

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Callable, Sequence
 
 from experiments.fedast.costs import identical as seconds_of
 from experiments.fedast.measures import (
     final,
     gain,
-    runs,
     staleness,
     to_end,
     to_mean,
@@ -18,7 +16,7 @@ from experiments.fedast.measures import to_target as times_of
 from experiments.fedast.tasks import SHOWN, Goal, is_central, kind_of, kinds, label, names, target
 from experiments.studies import Case, Results
 from wirelessfl.results.intervals import ratio as ratio_of
-from wirelessfl.results.report import MISSING, markdown
+from wirelessfl.results.report import cost_text, markdown
 
 # Published gains over Sync-ST, in percent: in the time until the last task reaches its target, with
 # FedAST (D) (Figures 7, 18 and 20); and in the mean over 2, 4 and 6 CIFAR-100 tasks (Figure 16).
@@ -53,18 +51,8 @@ def against_static(case: Case) -> bool:
 
 
 def shown(values: Sequence[float | None], form: str = ".0f") -> str:
-    """Mean and range of the values; if some are None, a bound of the mean, and their number.
-
-    A seed that does not reach the target costs at least as much as any that does.
-    """
-    known = [value for value in values if value is not None]
-    if not known:
-        return MISSING
-    if len(known) < len(values):
-        bound = statistics.mean(max(known) if value is None else value for value in values)
-        return f"at least {bound:{form}} ({len(known)} of {len(values)} seeds)"
-    text = f"{statistics.mean(known):{form}}"
-    return text if len(known) == 1 else f"{text} ({min(known):{form}} to {max(known):{form}})"
+    """Mean and range of the values, or a bound, see ``cost_text``."""
+    return cost_text(values, form)
 
 
 def percent(value: float | None) -> str:
@@ -190,7 +178,7 @@ def finals(results: Results) -> str:
     head += ["seconds to the targets, mean over tasks", "staleness, mean / max"]
     rows = []
     for case in results.where():
-        ends = [run.rows[-1]["sim_seconds"] for run in runs(results, case)]
+        ends = [run.rows[-1]["sim_seconds"] for run in results.of(case)]
         rows.append(
             [
                 label(case),

@@ -8,17 +8,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from experiments.hist.figures import QUANTITIES, TARGET, draw_lines, facts
+from experiments.hist.figures import QUANTITIES, TARGET, Lines, draw_by_place, facts
 from experiments.look import costs_of, data_name, save, seeds_text
 from experiments.stated import identity
 from experiments.studies import Case, Results
 from wirelessfl.config import Config
+from wirelessfl.figure_marks import AtLeast, missed
 from wirelessfl.figures import new_figure, style
 from wirelessfl.pricing.price import price
 from wirelessfl.pricing.prices import Prices
 from wirelessfl.results.names import NAMES, UPLINKS
 from wirelessfl.results.panels import draw_points, grid, legend, same_limits
-from wirelessfl.results.seeds import first_reaching
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,13 +42,13 @@ def noise(results: Results, out: Path) -> list[Path]:
     steps = sorted(results.values("lr"))
     figure, axes = grid(len(steps), height=2.3)
     for panel, lr in zip(axes, steps, strict=True):
-        lines: dict[str, dict[float, list[float | None] | None]] = {ALL: {}, HALF: {}}
+        lines: Lines = {ALL: {}, HALF: {}}
         for case in sorted(results.where(lr=lr, uplink="aircomp"), key=lambda c: c["snr_db"]):
             half = case["snr_db"] % 10 != 0
             at = case["snr_db"] - GAIN_DB * half
             lines[HALF if half else ALL][at] = [*results.finals(case)]
         drawn = {name: points for name, points in lines.items() if points}
-        draw_lines(panel, drawn, "SNR (dB)", "final accuracy (%)")
+        draw_by_place(panel, drawn, "SNR (dB)", "final accuracy (%)")
         for case in results.where(lr=lr, uplink="tdma"):
             _level(panel, results.finals(case), "OMA, without errors")
         panel.set_title(f"step size {lr:g}")
@@ -60,14 +60,14 @@ def noise(results: Results, out: Path) -> list[Path]:
 
 def fig7b(results: Results, out: Path) -> list[Path]:
     """Simulated seconds to 75 % against the SNR, by algorithm and uplink."""
-    lines: dict[str, dict[float, list[float | None] | None]] = {}
+    lines: Lines = {}
     for case in results.study.cases:
         if case["uplink"] == "aircomp":
             lines.setdefault(label(case), {})[case["snr_db"]] = None
-    lines |= latencies(results, LOW_TARGET)  # type: ignore[arg-type]
+    lines |= latencies(results, LOW_TARGET)
     figure, (panel,) = new_figure(height=2.6)
     text = f"simulated seconds to {100 * LOW_TARGET:g} %"
-    draw_lines(panel, lines, "SNR (dB)", text, log=True)
+    draw_by_place(panel, lines, "SNR (dB)", text, log=True)
     legend(figure, [panel], *facts(results, results.where(), LOW_TARGET))
     return save(figure, results, out / "fig7b")
 
@@ -76,12 +76,12 @@ def fig7c(results: Results, out: Path) -> list[Path]:
     """Seconds and joules to 80 % against the clients per cell, by algorithm and uplink."""
     figure, axes = new_figure(len(BUDGET), 2.3)
     for panel, quantity in zip(axes, BUDGET, strict=True):
-        lines: dict[str, dict[float, list[float | None] | None]] = {}
+        lines: Lines = {}
         for case in results.study.cases:
             costs = costs_of(results, case, quantity, TARGET) if results.of(case) else None
             lines.setdefault(label(case), {})[case["clients"] // case["cells"]] = costs
         axis = QUANTITIES[quantity]
-        draw_lines(panel, lines, "clients per cell", axis, log=True)
+        draw_by_place(panel, lines, "clients per cell", axis, log=True)
     legend(figure, axes, *facts(results, results.where()))
     return save(figure, results, out / "fig7c")
 
@@ -124,28 +124,34 @@ def _level(panel: Axes, values: Sequence[float], text: str) -> None:
         panel.axhspan(low, high, color="0", alpha=0.12, linewidth=0, zorder=0.4)
 
 
-def latencies(
-    results: Results, target: float = TARGET
-) -> dict[str, dict[float, list[float | None]]]:
-    """For each seed, simulated seconds to the target, None if it is not reached, by run and SNR.
+def latencies(results: Results, target: float = TARGET) -> Lines:
+    """For each seed, simulated seconds to the target, or a bound, by run and SNR.
 
     Over OMA, updates arrive without error, so the SNR only changes the duration of a round: one run
     gives the number of rounds, and their price at each SNR the seconds.
     """
     snrs = sorted({case["snr_db"] for case in results.study.cases})
-    lines: dict[str, dict[float, list[float | None]]] = {}
+    lines: Lines = {}
     for case in results.where():
         points = lines.setdefault(label(case), {})
         if case["uplink"] == "aircomp":
-            points[case["snr_db"]] = results.costs(case, "sim_seconds", target)
+            points[case["snr_db"]] = costs_of(results, case, "sim_seconds", target)
             continue
-        hits = [(run.seed, first_reaching(run.rows, target)) for run in results.of(case)]
+        rounds = costs_of(results, case, "round", target)
         for snr in snrs:
             points[snr] = [
-                None if hit is None else simulated_seconds(case, seed, snr, hit["round"])
-                for seed, hit in hits
+                _seconds_of(case, run.seed, snr, cost)
+                for run, cost in zip(results.of(case), rounds, strict=True)
             ]
     return {label: dict(sorted(points.items())) for label, points in lines.items()}
+
+
+def _seconds_of(case: Case, seed: int, snr_db: float, rounds: float | None) -> float | None:
+    """Simulated seconds of these rounds; a bound if they are one."""
+    if rounds is None:
+        return None
+    seconds = simulated_seconds(case, seed, snr_db, int(rounds))
+    return AtLeast(seconds) if missed(rounds) else seconds
 
 
 _PRICES: dict[str, Prices] = {}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Sequence
 from typing import Any
 
 from experiments.hist.air import BEAMFORMERS, LOW_TARGET, label, latencies, mean_error
@@ -13,7 +12,7 @@ from experiments.hist.tables import costs_cells, costs_head
 from experiments.studies import Results
 from wirelessfl.divergence import counted
 from wirelessfl.results.names import UPLINKS
-from wirelessfl.results.report import MISSING, accuracies, markdown, reached, spread
+from wirelessfl.results.report import accuracies, cost_text, markdown, reached, spread
 
 
 def snr_rows(results: Results) -> str:
@@ -51,7 +50,7 @@ def snr_latencies(results: Results) -> str:
     for target in (LOW_TARGET, TARGET):
         for run, points in latencies(results, target).items():
             seeds = str(max(map(len, points.values())))
-            cells = [_shown(points[snr]) if snr in points else "not run" for snr in snrs]
+            cells = [cost_text(points[snr], ".3g") if snr in points else "not run" for snr in snrs]
             rows.append([run, f"{100 * target:g}", seeds, *cells])
     return markdown(["run", "target (%)", "seeds", *(f"s at {snr:g} dB" for snr in snrs)], rows)
 
@@ -96,13 +95,3 @@ def convention_rows(results: Results) -> str:
 def _error(seeds: list[list[dict[str, Any]]], name: str) -> str:
     value = mean_error(seeds, name)
     return "-" if math.isnan(value) else f"{value:.3g}"
-
-
-def _shown(seeds: Sequence[float | None]) -> str:
-    """The mean and the range, or how many seeds reach the target if some do not."""
-    values = [value for value in seeds if value is not None]
-    if not values:
-        return MISSING
-    if len(values) < len(seeds):
-        return f"{len(values)} of {len(seeds)} seeds"
-    return f"{statistics.mean(values):.3g} ({min(values):.3g} to {max(values):.3g})"

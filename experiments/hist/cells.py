@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from experiments.hist.figures import QUANTITIES, TARGET, draw_lines, facts
+from experiments.hist.figures import QUANTITIES, TARGET, Lines, draw_by_place, facts
 from experiments.look import costs_of, save
 from experiments.studies import Case, Results
 from wirelessfl.divergence import counted
@@ -16,7 +16,6 @@ from wirelessfl.results.names import NAMES
 from wirelessfl.results.panels import legend
 from wirelessfl.results.report import markdown, reached, spread
 
-Lines = dict[str, dict[float, list[float | None] | None]]
 SHARES = {"1/4": 0.25, "1/2": 0.5, "all": 1.0}
 """Fractions of the simulated time at which the table reports accuracies."""
 
@@ -32,8 +31,8 @@ def cells_figure(results: Results, out: Path) -> list[Path]:
         costs.setdefault(line, {})[place] = costs_of(results, case, "sim_seconds", TARGET)
         finals.setdefault(line, {})[place] = [*results.finals(case)]
     figure, axes = new_figure(2, 2.4)
-    draw_lines(axes[0], costs, "schedule", QUANTITIES["sim_seconds"], log=True)
-    draw_lines(axes[1], finals, "schedule", "final accuracy (%)")
+    draw_by_place(axes[0], costs, "schedule", QUANTITIES["sim_seconds"], log=True)
+    draw_by_place(axes[1], finals, "schedule", "final accuracy (%)")
     for panel in axes:
         panel.set_xticks(range(len(order)), order)
     legend(figure, axes, *facts(results, results.where()))

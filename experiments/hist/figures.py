@@ -38,6 +38,8 @@ FLOOR = 0.6  # lowest accuracy shown
 DECADES = 300
 """Ratio of the ends of a logarithmic axis up to which it has ticks at 2 and 5."""
 CELLS = "number of cells N"
+Lines = dict[str, dict[float, list[float | None] | None]]
+"""The seeds' values by name of a line and place; None for a place that was not run."""
 
 
 def fig3(results: Results, out: Path) -> list[Path]:
@@ -93,7 +95,7 @@ def labels(results: Results, out: Path) -> list[Path]:
         name: {n: [*results.finals(case)] for n, case in line.items()}
         for name, line in lines.items()
     }
-    draw_lines(axes[0], finals, CELLS, "final accuracy (%)")
+    draw_by_place(axes[0], finals, CELLS, "final accuracy (%)")
     draw_costs(axes[1], results, cases, "uplink_mib", LOW_TARGET)
     axes[1].set_ylabel(f"{QUANTITIES['uplink_mib']} to {100 * LOW_TARGET:g} %")
     legend(figure, axes, data_name(cases), seeds_text(results, cases, "mean"), _step(cases))
@@ -126,10 +128,10 @@ def draw_costs(
         name: {n: costs_of(results, case, quantity, target) for n, case in line.items()}
         for name, line in by_cells(cases).items()
     }
-    draw_lines(panel, lines, CELLS, QUANTITIES[quantity], log=True)
+    draw_by_place(panel, lines, CELLS, QUANTITIES[quantity], log=True)
 
 
-def draw_lines(
+def draw_by_place(
     panel: Axes, lines: Mapping[str, Values], x: str, y: str, *, log: bool = False
 ) -> None:
     """Draw lines with the values of seeds, see ``draw_points``.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from experiments.hist.figures import QUANTITIES, SPLITS, TARGET, draw_lines, facts
+from experiments.hist.figures import QUANTITIES, SPLITS, TARGET, draw_by_place, facts
 from experiments.hist.measures import throughout
 from experiments.hist.tables import costs_cells, costs_head
 from experiments.look import costs_of, data_name, save, seeds_text
@@ -37,7 +37,7 @@ def fig5(results: Results, out: Path) -> list[Path]:
             }
             panel = axes[row * len(COSTS) + column]
             axis = QUANTITIES[quantity]
-            draw_lines(panel, lines, name, axis, log=True)
+            draw_by_place(panel, lines, name, axis, log=True)
             panel.set_title(f"{fixed[0].upper() if fixed == 'edge_rounds' else 'H'} = {least}")
     for column in range(len(COSTS)):
         same_limits(axes[column :: len(COSTS)])

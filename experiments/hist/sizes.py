@@ -6,7 +6,7 @@ import statistics
 from pathlib import Path
 
 from experiments.evidence import final
-from experiments.hist.figures import CELLS, QUANTITIES, TARGET, draw_lines, facts
+from experiments.hist.figures import CELLS, QUANTITIES, TARGET, Lines, draw_by_place, facts
 from experiments.hist.measures import throughout
 from experiments.hist.tables import costs_cells, costs_head
 from experiments.look import costs_of, save
@@ -26,12 +26,12 @@ def fig6(results: Results, out: Path) -> list[Path]:
     """Seconds and joules to 80 % against the number of cells, for both sizes and HFedAvg."""
     figure, axes = new_figure(len(COSTS), 2.2)
     for panel, quantity in zip(axes, COSTS, strict=True):
-        lines: dict[str, dict[float, list[float | None] | None]] = {}
+        lines: Lines = {}
         for case in sorted(results.where(), key=lambda case: case["cells"]):
             line = lines.setdefault(label(case), {})
             line[case["cells"]] = costs_of(results, case, quantity, TARGET)
         axis = QUANTITIES[quantity]
-        draw_lines(panel, dict(sorted(lines.items())), CELLS, axis, log=True)
+        draw_by_place(panel, dict(sorted(lines.items())), CELLS, axis, log=True)
     legend(figure, axes, *facts(results, results.where()))
     return save(figure, results, out / "fig6")
 
@@ -46,13 +46,13 @@ def cap(results: Results, out: Path) -> list[Path]:
             text: {at: costs_of(results, case, quantity, TARGET) for at, case in line.items()}
             for text, line in cases.items()
         }
-        draw_lines(panel, lines, about, QUANTITIES[quantity])
+        draw_by_place(panel, lines, about, QUANTITIES[quantity])
         panel.set_ylim(bottom=0)
     lost = {
         text: {at: losses(results, case, line.get(EQUAL)) for at, case in line.items()}
         for text, line in cases.items()
     }
-    draw_lines(axes[-1], lost, about, "final accuracy minus\nthat of equal sizes (pp)")
+    draw_by_place(axes[-1], lost, about, "final accuracy minus\nthat of equal sizes (pp)")
     axes[-1].axhline(0, color="0.5", linewidth=0.8)
     legend(figure, axes, *facts(results, results.where()))
     return save(figure, results, out / "cap")

@@ -6,10 +6,10 @@ import statistics
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from experiments.evidence import cost_to, final
+from experiments.evidence import costs_by_seed, final
 from experiments.hist.figures import BUDGET, QUANTITIES, SPLITS, TARGET, largest_step
 from experiments.studies import Case, Results
-from wirelessfl.results.intervals import Effect, Reached, difference, ratio
+from wirelessfl.results.intervals import Effect, difference, ratio
 from wirelessfl.results.report import accuracies, markdown, reached, spread
 from wirelessfl.results.seeds import first_reaching
 
@@ -98,7 +98,7 @@ def savings(results: Results) -> str:
         if not all(pair):
             continue
         (full,), (part,) = pair
-        sent = [_reached(results, case, "uplink_mib") for case in (full, part)]
+        sent = [costs_by_seed(results.of(case), TARGET, "uplink_mib") for case in (full, part)]
         ends = [{run.seed: final(run) for run in results.of(case)} for case in (part, full)]
         costs = [
             [reached(results.rows(case), TARGET, one, FORMS[one]) for case in (full, part)]
@@ -119,10 +119,6 @@ def savings(results: Results) -> str:
 def _interval(effect: Effect) -> str:
     """A value and its interval, without the number of seeds."""
     return str(effect).rpartition(", ")[0] + ")"
-
-
-def _reached(results: Results, case: Case, quantity: str) -> dict[int, Reached]:
-    return {run.seed: cost_to(run, TARGET, quantity) for run in results.of(case)}
 
 
 def costs_head(*goals: float) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import statistics
 from collections.abc import Sequence
 from fractions import Fraction
@@ -10,8 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from experiments.comparison import most_finished
 from experiments.look import costs_of, data_name, save, seeds_text
-from experiments.ra_fed.measures import coverage_of, diverged, final_by_seed, in_order
-from experiments.ra_fed.measures import gains_by_seed as gains
+from experiments.ra_fed.measures import (
+    DAGGER,
+    coverage_of,
+    diverged,
+    final_by_seed,
+    gains_by_seed,
+    in_order,
+)
 from experiments.ra_fed.methods import (
     METHODS,
     MIXED,
@@ -27,6 +34,7 @@ from experiments.studies import Case, Results
 from wirelessfl.figures import colour_of, draw_bars, looks, new_figure, style
 from wirelessfl.results.names import NAMES
 from wirelessfl.results.panels import draw_points, legend, same_limits
+from wirelessfl.results.report import EDGE, at_edge
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,15 +42,13 @@ if TYPE_CHECKING:
 LINEAR = 1.0
 """Differences between -1 and 1 points have a linear axis, larger ones a logarithmic one."""
 TICKS = (-30, -10, -3, -1, 0, 1, 3, 10)
-DAGGER = "†"
-"""Mark of a run that diverged, or that ended far below its best accuracy."""
 DOTS: dict[str, Any] = {"color": "black", "markersize": 2.2, "markeredgewidth": 0, "zorder": 3}
 """Look of single seeds."""
 
 
 def widths(results: Results, out: Path) -> list[Path]:
     """Accuracy minus that of the best other method, one line per setting, one panel per method."""
-    both = {method: gains(results, method, OTHERS) for method in OURS}
+    both = {method: gains_by_seed(results, method) for method in OURS}
     every = {_line(case): case for found in both.values() for case, _ in found}
     lines = sorted(every, key=lambda one: (*case_order(every[one]), one))
     figure, axes = new_figure(len(OURS), height=0.8 + 0.15 * len(lines))
@@ -109,9 +115,10 @@ def coverage(results: Results, out: Path) -> list[Path]:
             for case, base in against_covered(results, method, masks):
                 mine, theirs = final_by_seed(results, case), final_by_seed(results, base)
                 gaps = [mine[seed] - theirs[seed] for seed in mine if seed in theirs]
-                if not gaps:
+                own, covered = coverage_of(results, case), coverage_of(results, base)
+                if not gaps or own is None or covered is None:
                     continue
-                x = coverage_of(results, case)[1] - coverage_of(results, base)[1]
+                x = own[1] - covered[1]
                 panel.plot(x, statistics.mean(gaps), form, **look)
                 panel.plot([x] * len(gaps), gaps, "o", **DOTS)
         panel.axhline(0, color="0.3", linewidth=0.8, zorder=1)
@@ -226,6 +233,10 @@ def _bar(case: Case) -> str:
     return f"{name}\n" + ("full\nmodel" if case["capacities"] is None else "mixed\nwidths")
 
 
+FACTORS = ("width", "none")
+"""With and without scaled activations."""
+
+
 def scale(results: Results, out: Path) -> list[Path]:
     """Accuracy with scaled activations minus that without, each at its best step size."""
     figure, (panel,) = new_figure(height=2.6)
@@ -242,25 +253,42 @@ def scale(results: Results, out: Path) -> list[Path]:
     low, high = panel.get_ylim()
     _differences(panel, "y")
     panel.set_ylim(1.5 * low, high)
-    labels = [share(results.where(capacities=one)[0]) for one in sizes]
+    edges = [one for one in sizes if _at_edge(results, one)]
+    labels = [share(results.where(capacities=one)[0]) + "*" * (one in edges) for one in sizes]
     panel.set_xticks(range(len(sizes)), labels)
     panel.set_xlim(-0.5, len(sizes) - 0.5)
     panel.set_xlabel("width of the submodels")
     panel.set_ylabel("final accuracy:\nscaled minus unscaled (pp)")
     cases = results.where()
-    legend(figure, [panel], setting_of(cases[0]), seeds_text(results, cases))
+    mark = f"*: some best step sizes are at the {EDGE}" if edges else ""
+    legend(figure, [panel], setting_of(cases[0]), seeds_text(results, cases), mark)
     return save(figure, results, out / "scale")
 
 
 def scaled_gain(results: Results, method: str, capacities: tuple[float, ...]) -> list[float]:
-    """The difference for each seed, at the step sizes with the highest mean final accuracy."""
-    finals = []
-    for factor in ("width", "none"):
-        cases = results.where(algorithm=method, capacities=capacities, submodel_scale=factor)
-        if not cases:
-            return []
-        tried = most_finished(results, cases)
-        best = max(tried, key=lambda case: statistics.mean(results.finals(case)))
-        finals.append(final_by_seed(results, best))
-    scaled, plain = finals
+    """The difference for each seed, at the best step sizes."""
+    pair = [_best_step(results, method, capacities, factor) for factor in FACTORS]
+    found = [final_by_seed(results, case) for case in pair if case is not None]
+    if len(found) < len(FACTORS):
+        return []
+    scaled, plain = found
     return [scaled[seed] - plain[seed] for seed in scaled if seed in plain]
+
+
+def _best_step(
+    results: Results, method: str, capacities: tuple[float, ...], factor: str
+) -> Case | None:
+    """The case whose step size has the highest mean final accuracy; None without runs."""
+    cases = results.where(algorithm=method, capacities=capacities, submodel_scale=factor)
+    tried = most_finished(results, cases)
+    return max(tried, key=lambda case: statistics.mean(results.finals(case)), default=None)
+
+
+def _at_edge(results: Results, capacities: tuple[float, ...]) -> bool:
+    """Whether a best step size at this width is the smallest or largest one with runs."""
+    for method, factor in itertools.product(METHODS, FACTORS):
+        best = _best_step(results, method, capacities, factor)
+        tried = results.where(algorithm=method, capacities=capacities, submodel_scale=factor)
+        if best is not None and at_edge(best["lr"], [case["lr"] for case in tried]):
+            return True
+    return False

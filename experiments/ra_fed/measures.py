@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
-from experiments.ra_fed.methods import METHODS, OTHERS, share
+from experiments.ra_fed.methods import METHODS, OTHERS, REFERENCE, share
 from experiments.studies import Case, Results
 from wirelessfl.divergence import counted, has_diverged
 from wirelessfl.results.seeds import final_accuracy
@@ -22,6 +22,8 @@ def best(results: Results, case: Case) -> float:
     return 100 * statistics.mean(max(map(counted, rows)) for rows in seeds)
 
 
+DAGGER = "†"
+"""Mark of a run that diverged, see ``diverged``."""
 DROP = 15.0
 """Points below its best test from which the end of a run counts as diverged."""
 
@@ -46,15 +48,14 @@ def coverage(rows: Rows) -> tuple[int, float] | None:
     return min_coverage, statistics.mean(float(row["uncovered"]) for row in covered)
 
 
-def coverage_of(results: Results, case: Case) -> tuple[int, float]:
+def coverage_of(results: Results, case: Case) -> tuple[int, float] | None:
     """Gamma* over all seeds, and the mean share of uncovered coordinates in percent.
 
-    Raises:
-        ValueError: clients train the full model, so that there are no masks.
+    None if clients train the full model.
     """
     found = [one for rows in results.rows(case) if (one := coverage(rows)) is not None]
     if not found:
-        raise ValueError(f"case is {case.label}: its clients train the full model, without masks.")
+        return None
     return min(least for least, _ in found), 100 * statistics.mean(part for _, part in found)
 
 
@@ -114,5 +115,5 @@ def gains_by_seed(
 
 def in_order(cases: Sequence[Case]) -> list[Case]:
     """Sort by method, FedAvg first."""
-    places = ("fedavg", *METHODS)
+    places = (REFERENCE, *METHODS)
     return sorted(cases, key=lambda case: places.index(case["algorithm"]))

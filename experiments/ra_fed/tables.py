@@ -6,10 +6,11 @@ import statistics
 from collections.abc import Sequence
 
 from experiments.ra_fed.measures import (
+    DAGGER,
     DROP,
     SAME,
     best,
-    coverage,
+    coverage_of,
     diverged,
     gains,
     in_order,
@@ -95,9 +96,6 @@ def core(results: Results) -> str:
     return f"{text}\n\n{markdown(['width', *(NAMES[m] for m in methods)], rows)}"
 
 
-DAGGER = "†"
-
-
 def _shown(results: Results, case: Case) -> str:
     return spread(results.finals(case)) + f" {DAGGER}" * bool(diverged(results, case))
 
@@ -156,11 +154,8 @@ def _behind(results: Results, case: Case) -> str:
 
 
 def _covered(results: Results, case: Case) -> tuple[str, str]:
-    found = [one for rows in results.rows(case) if (one := coverage(rows)) is not None]
-    if not found:
-        return "-", "-"
-    uncovered = statistics.mean(share for _, share in found)
-    return str(min(min_coverage for min_coverage, _ in found)), f"{100 * uncovered:.1f}"
+    found = coverage_of(results, case)
+    return ("-", "-") if found is None else (str(found[0]), f"{found[1]:.1f}")
 
 
 def covered(results: Results) -> str:

@@ -7,7 +7,7 @@ import pytest
 from experiments.comparison import against, table
 from experiments.fadamgc.search import Pair, pair_text
 from experiments.studies import Case, Results, Study
-from tests.drawn import facts, legend, lines, ticks
+from tests.drawn import facts, lines, ticks
 from wirelessfl.results.report import at_edge
 
 FIXED = {"dataset": "digits", "model": "mlp", "clients_per_round": 20}
@@ -42,18 +42,6 @@ def test_methods_stand_at_the_masks_that_they_use(tmp_path, redrawn):
     text = table(0.9)(results)
     assert "| FedAvg | - |" in text
     assert "| HeteroFL | ordered |" in text
-
-
-def test_labels_tell_how_a_reference_differs(tmp_path, redrawn):
-    masks = [
-        {"mask_sizes": "uniform"},
-        *({"mask_sizes": "optimized", "size_cap": c} for c in (1, 2)),
-    ]
-    results = results_of(*({"algorithm": "hist"} | one for one in masks))
-    against("cap", "size_cap", reference=("mask_sizes", "uniform"))(results, tmp_path)
-    assert legend(redrawn["cap"]) == ["HIST, uniform masks", "HIST, optimized masks"]
-    (panel,) = redrawn["cap"].axes
-    assert panel.get_xlabel() == "cap on the size of a submodel / equal share"
 
 
 def test_symbols_are_explained(tmp_path, redrawn):

@@ -1,11 +1,12 @@
 """FAdamGC: tables and figures at scale smoke; modelled against published times."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
 from experiments.fadamgc import __main__ as command
-from experiments.fadamgc import seconds, tables
+from experiments.fadamgc import claims, seconds, tables
 from experiments.fadamgc.__main__ import EXPERIMENTS, PAPER
 from experiments.fadamgc.figures import collapses, of_methods
 from experiments.fadamgc.methods import METHODS
@@ -49,8 +50,9 @@ def results_of(*cases, accuracies):
                     {"round": i, "accuracy": a, "sim_seconds": 0.1 * i} for i, a in enumerate(seed)
                 ],
                 current=True,
+                seed=number,
             )
-            for seed in seeds
+            for number, seed in enumerate(seeds, start=1)
         ]
         for place, seeds in enumerate(accuracies)
     }
@@ -108,6 +110,23 @@ def test_methods_at_the_edge_of_a_grid_are_marked(tmp_path, redrawn):
     assert {x for line in below.get_lines() for x in line.get_xdata()} == {1}
     assert {x for line in above.get_lines() for x in line.get_xdata()} == {0, 1}
     assert facts(redrawn["grid"]).endswith("; *: edge of the grid")
+
+
+def test_claims_tell_that_a_fastest_step_size_is_at_the_edge_of_the_grid():
+    """With beta_2 = 0, the larger of two is faster; with 0.99, the middle one of three."""
+    late, early = [0.1] * 4 + [0.8] * 8, [0.8] * 12
+    cases = [{"algorithm": "fa-nt", "beta2": 0.0, "vhat": "carried", "lr": lr} for lr in (1, 2)]
+    cases += [{"algorithm": "fa-nt", "beta2": 0.99, "lr": lr} for lr in (1, 2, 3)]
+    timed = [{"local_steps": 1, "step_seconds": 0.0} | case for case in cases]
+    made = results_of(*timed, accuracies=[[late], [early], [late], [early], [late]])
+    runs = SimpleNamespace(study=lambda name: made)
+    (effect,) = claims.without_memory(runs, method="fa-nt", vhat=["carried"], least=1.05)
+    assert (effect.name, effect.values) == ("edge of the grid", (0.0,))
+    whole = replace(made, runs=made.runs | {1: made.runs[0]})
+    (effect,) = claims.without_memory(
+        SimpleNamespace(study=lambda name: whole), method="fa-nt", vhat=["carried"], least=1.05
+    )
+    assert effect.values[0] > 0
 
 
 def test_seeds_that_collapse_after_the_target_are_crosses(tmp_path, redrawn):

@@ -9,7 +9,7 @@ from experiments.paper import Experiment, Paper
 from experiments.studies import Case, Results, Study
 from tests.drawn import facts, legend, lines, marks
 from wirelessfl.figure_marks import BOUND, DOT, ONE, AtLeast, finish, marks_of
-from wirelessfl.figures import NOT_REACHED, NOT_RUN, colour_of, new_figure, save_figure
+from wirelessfl.figures import NOT_REACHED, NOT_RUN, colour_of, draw_bars, new_figure, save_figure
 from wirelessfl.results import panels
 
 
@@ -111,6 +111,15 @@ def test_legends_give_the_number_of_seeds_where_lines_differ_in_it():
     panels.legend(alike, [panel], "digits")
     assert (legend(alike), facts(alike)) == (["A", "B"], "digits")
     assert not any(line.get_visible() for line in panel.get_lines() if line.get_gid() == ONE)
+
+
+def test_legends_of_bars_are_opaque_also_if_the_first_bar_is_a_bound():
+    figure, (panel,) = new_figure()
+    draw_bars(panel, {"A": {"x": [AtLeast(2.0), 1.0]}, "B": {"x": [1.0]}}, "seconds")
+    panels.legend(figure, [panel])
+    assert [bar.get_alpha() for bar in panel.patches] == [0.5, None]
+    (shown,) = figure.legends
+    assert [patch.get_facecolor()[3] for patch in shown.get_patches()] == [1, 1]
 
 
 def test_costs_of_runs_that_end_before_the_target_are_bounds():

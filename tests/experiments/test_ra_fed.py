@@ -404,6 +404,8 @@ def test_scaled_gains_use_the_best_step_sizes(tmp_path, redrawn):
     figures_module.scale(results, tmp_path)
     (panel,) = redrawn["scale"].axes
     assert lines(panel)["RA-Fed"][1] == pytest.approx([10])
+    assert ticks(panel) == ["1/2*"]
+    assert "*: some best step sizes are at the edge of the grid" in facts(redrawn["scale"])
 
 
 def test_diverged_cells_are_marked_and_medians_are_given(found, tmp_path, redrawn):

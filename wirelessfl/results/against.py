@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from wirelessfl.errors import ConfigError
-from wirelessfl.figure_marks import AtLeast, counted_seeds, finish, missed
-from wirelessfl.figures import SHADE, StyleName, looks, new_figure, use_style
+from wirelessfl.figure_marks import AtLeast, finish
+from wirelessfl.figures import StyleName, looks, new_figure, use_style
 from wirelessfl.results.cases import Case
 from wirelessfl.results.panels import draw_points, legend
 from wirelessfl.results.selection import label_text, value_text
@@ -76,16 +75,6 @@ def _lines_at(text: str, lines: Lines) -> list[str]:
             at == text and any(value is not None for value in seeds or ()) for _, at, seeds in line
         )
     ]
-
-
-def draw_reference(axis: Axes, seeds: Seeds | None, label: str) -> None:
-    """Draw the mean and the range of the seeds over all places, if all seeds have values."""
-    known = [value for value in seeds or () if value is not None and not missed(value)]
-    if known and len(known) == len(seeds or ()):
-        gid = counted_seeds([len(known)])
-        look: dict[str, Any] = {"color": "0.3", "linestyle": "--", "linewidth": 1, "gid": gid}
-        axis.axhline(statistics.mean(known), label=label, **look)
-        axis.axhspan(min(known), max(known), color="0.5", alpha=SHADE, linewidth=0, zorder=0.6)
 
 
 def plotted_against(

@@ -38,19 +38,18 @@ def grid(panels: int, height: float = 2.6) -> tuple[Figure, list[Axes]]:
     return figure, axes[:panels]
 
 
-def legend(figure: Figure, axes: Sequence[Axes], *facts: str, order: Sequence[str] = ()) -> None:
+def legend(figure: Figure, axes: Sequence[Axes], *facts: str) -> None:
     """One legend for all panels, above them, under a line of facts such as data set and seeds.
 
     Args:
         figure: the figure.
         axes: panels whose labels are in the legend, in place of their own legends.
         facts: data set, target, seeds; empty ones are left out.
-        order: all labels in order; by default as they come.
     """
     for panel in axes:
         if (own := panel.get_legend()) is not None:
             own.remove()
-    by_text = entries(axes, order)
+    by_text = entries(axes)
     said = "; ".join(fact for fact in (*facts, *explained(figure)) if fact)
     said, small = wrapped(figure, said), style().small
     if len(by_text) < 2:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from wirelessfl.divergence import counted
+from wirelessfl.figure_marks import AtLeast, mean_or_bound, missed
 from wirelessfl.results.seeds import first_reaching
 
 MISSING = "not reached"
@@ -34,17 +35,31 @@ def reached(
     ``tests`` is the number of tests that are averaged, see ``place_reaching``.
     """
     hits = [first_reaching(rows, accuracy, tests) for rows in seeds]
-    values = [hit[quantity] for hit in hits if hit is not None]
-    if not values:
+    costs = [
+        AtLeast(rows[-1][quantity]) if hit is None else hit[quantity]
+        for rows, hit in zip(seeds, hits, strict=True)
+    ]
+    return cost_text(costs, form)
+
+
+def cost_text(costs: Sequence[float | None], form: str = ".1f") -> str:
+    """Mean and range of the seeds' costs until a target; a bound and how many reach it, if not all.
+
+    >>> cost_text([1.0, 3.0]), cost_text([1.0, AtLeast(9.0)]), cost_text([1.0, None])
+    ('2.0 (1.0 to 3.0)', 'at least 5.0 (1 of 2 seeds)', 'at least 1.0 (1 of 2 seeds)')
+
+    Args:
+        costs: by seed; ``AtLeast`` or None for one that misses the target, see ``mean_or_bound``.
+        form: format of a cost.
+    """
+    mean = mean_or_bound(costs)
+    if mean is None:
         return MISSING
-    ends = [rows[-1] if hit is None else hit for rows, hit in zip(seeds, hits, strict=True)]
-    mean = statistics.mean(end[quantity] for end in ends)
     shown = format(mean, form if form != "d" else ".0f")
-    if len(values) < len(seeds):
-        return f"at least {shown} ({len(values)} of {len(seeds)} seeds)"
-    if len(values) == 1:
-        return shown
-    return f"{shown} ({min(values):{form}} to {max(values):{form}})"
+    hits = [cost for cost in costs if cost is not None and not missed(cost)]
+    if len(hits) < len(costs):
+        return f"at least {shown} ({len(hits)} of {len(costs)} seeds)"
+    return shown if len(hits) == 1 else f"{shown} ({min(hits):{form}} to {max(hits):{form}})"
 
 
 def at_edge(best: Any, tried: Iterable[Any]) -> bool:

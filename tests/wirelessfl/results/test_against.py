@@ -6,8 +6,7 @@ from tests.drawn import legend, lines, marks, ticks
 from wirelessfl import load_all
 from wirelessfl.errors import ConfigError
 from wirelessfl.figure_marks import BOUND, NOT_REACHED
-from wirelessfl.figures import colour_of, new_figure
-from wirelessfl.results.against import draw_lines, draw_reference
+from wirelessfl.figures import colour_of
 
 
 @pytest.fixture
@@ -57,14 +56,3 @@ def test_unknown_settings_and_costs_are_refused(swept):
         swept.plot_against("lr", tests=0)
     with pytest.raises(ConfigError, match=r"target is 80: give an accuracy in \(0, 1\]"):
         swept.plot_against("lr", target=80)
-
-
-def test_a_reference_is_a_line_with_the_range_of_its_seeds():
-    _, (panel,) = new_figure()
-    draw_lines(panel, {"HIST": [("a", "a", [1.0, 3.0]), ("b", "b", [2.0, 2.0])]})
-    draw_reference(panel, [4.0, 6.0], "OMA")
-    draw_reference(panel, [4.0, None], "some")
-    assert lines(panel)["OMA"][1] == [5, 5]
-    assert "some" not in lines(panel)
-    (band,) = panel.patches
-    assert (band.get_y(), band.get_y() + band.get_height()) == (4, 6)
