@@ -47,7 +47,9 @@ class Table:
         headings: heading of each column, by key.
         rows: one dict per group, in order: settings that distinguish groups; numbers of ``runs``,
             of ``unfinished`` runs and of those that ``reached`` the target; and means, with lowest
-            and highest values in ``*_low`` and ``*_high``, None without a value.
+            and highest values in ``*_low`` and ``*_high``, None without a value. If only some runs
+            reach the target, means of costs are lower bounds: the other runs count with their
+            whole costs, and the highest cost is unknown, None.
         means: keys of the columns with means.
         notes: why runs may not be comparable, one line each.
     """
@@ -74,6 +76,8 @@ class Table:
             return NOT_REACHED
         low, high = row[f"{key}_low"], row[f"{key}_high"]
         shape = accuracy_text if key in ("accuracy", "loss") else number_text
+        if high is None:
+            return f"at least {shape(value)}"
         return shape(value) if low == high else f"{shape(value)} ({shape(low)} to {shape(high)})"
 
     def __str__(self) -> str:
@@ -245,13 +249,15 @@ def _row(
     row |= _spread(measured, [last_value(rows, measured, tests) for rows in seeds])
     if monitor.field != measured:
         row |= _spread("final", [last_value(rows, monitor.field, tests) for rows in seeds])
-    ends = [rows[-1] for rows in seeds]
+    ends, reached = [rows[-1] for rows in seeds], len(seeds)
     if target is not None:
         places = [reaching(rows, target, monitor, tests) for rows in seeds]
-        ends = [rows[p] for rows, p in zip(seeds, places, strict=True) if p is not None]
-        row["reached"] = len(ends)
+        ends = [rows[-1 if p is None else p] for rows, p in zip(seeds, places, strict=True)]
+        reached = row["reached"] = sum(place is not None for place in places)
     for key, (field, _) in COSTS.items():
-        row |= _spread(key, [end[field] for end in ends])
+        row |= _spread(key, [end[field] for end in ends] if reached else [])
+        if reached < len(seeds):
+            row[f"{key}_high"] = None  # of the runs that miss the target
     return row
 
 
