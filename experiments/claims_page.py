@@ -124,6 +124,8 @@ def page(by_paper: Mapping[str, Sequence[Assessed]], tables: Iterable[str] = ())
     ]
     numbers = {re.sub(r"\D", "", one.claim.id) for one in every}
     introduction = INTRODUCTION.format(claims=len(numbers), count=len(every))
+    if not any(one.claim.fidelity == "published" for one in every):
+        introduction += NONE_PUBLISHED
     parts = [introduction, totals(every), by_paper_totals(by_paper)]
     parts += [METHOD.format(hidden=HIDDEN), *sections, CHANGES + changes(by_paper)]
     return "\n".join(parts)
@@ -232,10 +234,17 @@ experiments claims` computes this page from the rows of finished runs in `experi
 criterion, settings, command and all intervals of each.
 """
 
-METHOD = """Each claim is tested by effects: differences or ratios of runs with equal seeds,
-oriented so that differences above 0 and ratios above 1 support the claim. Values are means over the
-seeds (geometric means of ratios) with a 95 % interval (Student's t); differences of accuracies are
-in percentage points. The interval and the least effect that counts decide:
+NONE_PUBLISHED = """
+No training here is in a published setting: data, models or hyper-parameters differ or are not
+published. So *agrees* says that the paper's statement holds in our setting as well, and *opposite*
+that it does not. Neither says whether a published number is right.
+"""
+
+METHOD = """A claim is tested by one or several effects. An effect is a difference or a ratio of two
+kinds of runs, seed by seed, such as the MiB of HFedAvg over those of HIST. Differences above 0 and
+ratios above 1 support the claim. Values are means over the seeds (geometric means of ratios) with a
+95 % interval (Student's t). Differences of accuracies are in percentage points. The interval and
+the least effect that counts (in [claims.json](claims.json)) decide:
 
 - **agrees**: the whole interval is beyond the least effect in the direction of the claim, or, where
   a claim is of a size, beyond the least size that agrees with it. If the claim is that there is no

@@ -92,7 +92,7 @@ def bars(panel: Axes) -> dict[str, list[float]]:
     """Heights of a panel's bars from left to right, by series."""
     groups = len(ticks(panel))
     heights = [bar.get_height() for bar in panel.patches if bar.get_gid() != BAND]
-    labels = (str(one.get_label()) for one in panel.containers)
+    labels = (str(one.get_label()) for one in panel.collections)
     names = [label for label in labels if label and not label.startswith("_")]
     assert len(heights) == groups * len(names)
     return {name: heights[i * groups : (i + 1) * groups] for i, name in enumerate(names)}

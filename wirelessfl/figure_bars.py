@@ -50,12 +50,13 @@ def draw_bars(
     for i, (series, by_group) in enumerate(bars.items()):
         colour = by_label[series]["color"]
         gid = counted_seeds(map(len, by_group.values()))
+        shown = axes.fill_between([], [], color=colour, label=series)
+        shown.set_gid(gid)  # for legends: in full colour even if bars are pale
         for j, group in enumerate(groups):
             seeds = by_group.get(group, ())
             x = j + (i - (len(bars) - 1) / 2) * width
             height = mean_or_bound(seeds)
-            named = series if j == 0 else None
-            (bar,) = axes.bar(x, height or 0.0, width, color=colour, label=named, gid=gid)
+            (bar,) = axes.bar(x, height or 0.0, width, color=colour, gid=gid)
             bar.set(edgecolor="white", linewidth=0.5)
             if height is None:
                 mark(axes, x, NOT_REACHED if group in by_group else NOT_RUN, colour)

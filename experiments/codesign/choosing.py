@@ -222,13 +222,14 @@ def findings(found: Sequence[Line]) -> Iterator[str]:
         return
     yield (
         f"{len(whole)} of {len(every)} combinations reach {100 * TARGET:g} % with all of {seeds}. "
-        f"The soonest is {_best(whole, 'sim_seconds')}. Without AirComp it is "
-        f"{_best([one for one in whole if one.access not in AIR], 'sim_seconds')}. The fewest "
-        f"joules has {_best(whole, 'joules')}; the least traffic, {_best(whole, 'uplink_mib')}."
+        f"In the mean over the seeds, the soonest is {_best(whole, 'sim_seconds')}. Without "
+        f"AirComp it is {_best([one for one in whole if one.access not in AIR], 'sim_seconds')}. "
+        f"{_best(whole, 'joules')} needs the fewest joules, and "
+        f"{_best(whole, 'uplink_mib')} the least traffic."
     )
     best = max(every, key=lambda line: statistics.mean(line.finals.values()))
     accuracy = statistics.mean(best.finals.values())
-    yield f"The highest final accuracy has {_said(best)}: {accuracy:.1f} %."
+    yield f"{_said(best)} has the highest mean final accuracy, {accuracy:.1f} %."
     short = [_said(line) for line in every if line not in whole]
     if short:
         first, more = short[:LISTED], len(short) - LISTED

@@ -79,21 +79,21 @@ def _shown(value: float) -> str:
 
 
 def finding(found: Sequence[Sample]) -> str:
-    """What redesigns gain, in a sentence."""
+    """What redesigns gain, in a sentence per kind of design."""
     parts = []
     for case, text in (
-        ("own", "designs with their own pilots"),
-        ("seed", "those with pilots of another seed"),
-        ("network", "those made for another network"),
+        ("own", "Designs with their own pilots"),
+        ("seed", "Those with pilots of another seed"),
+        ("network", "Those made for another network"),
     ):
         mine = [one for one in found if one.case == case]
         changed = [ratio(one) for one in mine if one.changes]
         if mine:
             takes = _relative(median([ratio(one) for one in mine]))
             of = f"{len(changed)} of {len(mine)} runs change"
-            of += f": {_relative(median(changed))}" if changed else ""
-            parts.append(f"{text} take {takes} ({of})")
-    return f"With redesigns every {EVERY} rounds, in the median, {'; '.join(parts)}."
+            of += f", and these take {_relative(median(changed))}" if changed else ""
+            parts.append(f"{text} take {takes}; {of}.")
+    return f"Medians of runs with redesigns every {EVERY} rounds: {' '.join(parts)}"
 
 
 def _relative(value: float) -> str:

@@ -103,7 +103,7 @@ def quartiles(values: Sequence[float]) -> str:
 def _shown(value: float) -> str:
     if math.isnan(value):
         return "-"
-    return MISSING if math.isinf(value) else f"{value:.3g}"
+    return MISSING if math.isinf(value) else f"{value:.3g}" if value >= 100 else f"{value:.2g}"
 
 
 def designs(found: Found) -> str:

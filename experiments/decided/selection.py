@@ -8,7 +8,7 @@ from pathlib import Path
 from experiments.look import costs_of, data_name, save, seeds_text
 from experiments.studies import Results
 from wirelessfl.figures import draw_bars
-from wirelessfl.results.panels import grid, legend
+from wirelessfl.results.panels import draw_points, grid, legend
 from wirelessfl.results.report import markdown, reached, spread
 
 TARGET = 0.75
@@ -51,15 +51,15 @@ def table(results: Results) -> str:
 
 
 def draw(results: Results, out: Path) -> list[Path]:
-    """Final accuracy, and seconds and joules to the target, one bar per selection."""
+    """Final accuracy, and seconds and joules to the target, by selection."""
     cases = results.where()
     goal = f"to {100 * TARGET:g} %"
     figure, axes = grid(3, height=2.4)
     labels = [str(case["select"]) for case in results.study.cases]
-    finals = {str(case["select"]): results.finals(case) for case in cases}
-    draw_bars(axes[0], {"": finals}, "final accuracy (%)", labels)
-    lowest = min(value for values in finals.values() for value in values)
-    axes[0].set_ylim(10 * (lowest // 10 - 1), 100)
+    finals = {labels.index(str(case["select"])): results.finals(case) for case in cases}
+    draw_points(axes[0], finals, None, 0, line=False)
+    axes[0].set_xticks(range(len(labels)), labels)
+    axes[0].set_ylabel("final accuracy (%)")
     for panel, (field, text) in zip(axes[1:], AXES, strict=True):
         spent = {
             str(case["select"]): costs_of(results, case, field, TARGET, TESTS) for case in cases
@@ -68,6 +68,6 @@ def draw(results: Results, out: Path) -> list[Path]:
     for panel in axes:
         panel.tick_params(axis="x", labelrotation=40)
     shares = f"{cases[0]['clients_per_round']} of {cases[0]['clients']} clients per round"
-    about = seeds_text(results, cases, "mean"), shares, f"{TESTS} evaluations"
+    about = seeds_text(results, cases, "mean"), shares, f"target: mean of {TESTS} evaluations"
     legend(figure, axes, data_name(cases), *about)
     return save(figure, results, out / "selection")

@@ -30,10 +30,12 @@ def fig8(results: Results, out: Path) -> list[Path]:
     cases = {c["partition"]: c for c in results.study.cases if c["cells"] == 4}
     drawn = [cases[scheme] for scheme in SCHEMES]
     figure, axes = new_figure(columns=2, height=2.1, rows=2)
-    for panel, case, title in zip(axes, drawn, SCHEMES.values(), strict=False):
-        draw_owners(panel, owners(case))
+    layers = [owners(case) for case in drawn]
+    for panel, owner, title in zip(axes, layers, SCHEMES.values(), strict=False):
+        draw_owners(panel, owner)
         panel.set_title(title)
-    _owners_legend(axes[0], int(drawn[0]["cells"]))
+    shared = any((layer == -2).any() for owner in layers for layer in owner)
+    _owners_legend(axes[0], int(drawn[0]["cells"]), shared=shared)
     curves = {
         "HFedAvg"
         if case["algorithm"] == "hfedavg"
@@ -104,12 +106,13 @@ def draw_owners(axes: Axes, layers: list[np.ndarray]) -> None:
     axes.set_ylim(-0.5, 1.05)
 
 
-def _owners_legend(axes: Axes, cells: int) -> None:
-    """Name the colours of the masks below them."""
+def _owners_legend(axes: Axes, cells: int, *, shared: bool) -> None:
+    """Name the colours of the masks below them; ``shared``: whether some are of several cells."""
     from matplotlib.patches import Patch
 
     colours = {f"cell {i + 1}": COLOURS[i] for i in range(cells)}
-    colours |= {"several cells": "0.75", "no cell": "white"}
+    colours |= {"several cells": "0.75"} if shared else {}
+    colours |= {"no cell": "white"}
     handles = [Patch(facecolor=c, edgecolor="0.3", label=t) for t, c in colours.items()]
     legend = axes.legend(
         handles=[Patch(alpha=0, label="weight trained by"), *handles],

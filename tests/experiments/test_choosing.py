@@ -227,12 +227,12 @@ def test_findings_are_of_combinations_that_reach_the_target(some):
     first, second, third = choosing.findings(crossed.lines(some))
     assert first.startswith("2 of 4 combinations reach 80 % with all of 2 seeds.")
     place = "HIST over AirComp, physical, synchronous rounds"
-    assert f"The soonest is {place} (6 s, 12 MiB, 8 J)." in first
+    assert f"the soonest is {place} (6 s, 12 MiB, 8 J)." in first
     ofdma = "HIST over OFDMA, optimal bandwidth, asynchronous"
     air = f"{ofdma} (9 s, 6 MiB, 4 J)"
     assert f"Without AirComp it is {air}." in first
-    assert f"The fewest joules has {air}; the least traffic, {air}." in first
-    assert second.endswith(f"{ofdma}: 70.0 %.")
+    assert f"{air} needs the fewest joules, and {air} the least traffic." in first
+    assert second == f"{ofdma} has the highest mean final accuracy, 70.0 %."
     assert third.endswith(
         "HIST over AirComp, mmse, synchronous rounds; "
         "FedAvg over TDMA, equal time slots, synchronous rounds."

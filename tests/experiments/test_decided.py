@@ -250,7 +250,7 @@ def test_every_selection_has_its_accuracy_seconds_and_joules(found, figures):
     panels = figures["selection"].axes
     assert [ticks(panel) for panel in panels] == [names] * 3
     finals = [results.finals(case)[0] for case in results.where()]
-    assert [bar.get_height() for bar in panels[0].patches] == pytest.approx(finals)
+    assert [*panels[0].lines[0].get_ydata()] == pytest.approx(finals)
     for panel, (_, text) in zip(panels[1:], selection.AXES, strict=True):
         assert panel.get_ylabel() == f"{text} to 75 %"
     cost = {case["select"]: results.rows(case)[0][-1]["sim_seconds"] for case in results.where()}

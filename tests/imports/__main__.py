@@ -81,7 +81,7 @@ def draw() -> Figure:
         (right, ROW * len(rows)),
         arrowprops={"arrowstyle": "-|>", "color": "0.4"},
     )
-    axes.text(right + 0.12, ROW * len(rows) / 2, "imports", rotation=90, va="center", fontsize=8)
+    axes.text(right + 0.12, ROW * len(rows) / 2, "depends on", rotation=90, va="center", fontsize=8)
     return figure
 
 
