@@ -239,7 +239,7 @@ def test_the_partition_schemes_are_drawn_from_real_masks(found, figures):
     rows |= rows_of(found["fig8"], lambda _: "HFedAvg", algorithm="hfedavg")
     assert_curves(panels[2], rows, "round")
     assert_curves(panels[3], rows, "uplink_mib")
-    cells = {f"cell {n}" for n in (1, 2, 3, 4)} | {"several cells", "no cell", "weight trained by"}
+    cells = {f"cell {n}" for n in (1, 2, 3, 4)} | {"no cell", "weight trained by"}
     assert set(legend(figures["fig8"])) == set(rows) | cells
     sent = {
         case["partition"]: found["fig8"].rows(case)[0][1]["uplink_mib"]
