@@ -108,15 +108,12 @@ def table(
     least: float,
 ) -> list[Effect]:
     """MiB per client to the targets (Tables I, II): HFedAvg over HIST, N = 2 and 4."""
-    found = []
-    for split in splits:
-        where = f"{SPLITS[split]}, " * (len(splits) > 1)
-        sent = _sent_by_cells(evidence.study(study), split, targets)
-        found += [
-            ratio(f"{where}{100 * target:g} %, N = {n}", full, ours, least)
-            for (target, n), (full, ours) in sent.items()
-        ]
-    return found
+    results, several = evidence.study(study), len(splits) > 1
+    return [
+        ratio(f"{SPLITS[split]}, " * several + f"{100 * target:g} %, N = {n}", full, ours, least)
+        for split in splits
+        for (target, n), (full, ours) in _sent_by_cells(results, split, targets).items()
+    ]
 
 
 def widening(

@@ -123,7 +123,7 @@ def coverage(results: Results, out: Path) -> list[Path]:
                 panel.plot([x] * len(gaps), gaps, "o", **DOTS)
         panel.axhline(0, color="0.3", linewidth=0.8, zorder=1)
         panel.axvline(0, color="0.3", linewidth=0.8, zorder=1)
-        panel.set_xlabel("weights trained by nobody: minus covered masks (pp)")
+        panel.set_xlabel("untrained weights: minus covered masks (pp)")
         panel.set_ylabel("final accuracy:\nminus covered masks (pp)")
         panel.set_title(NAMES[method])
     for masks, form in FORMS.items():

@@ -12,7 +12,14 @@ from wirelessfl.figures import StyleName, looks, new_figure, use_style
 from wirelessfl.results.cases import Case
 from wirelessfl.results.panels import draw_points, legend
 from wirelessfl.results.selection import label_text, value_text
-from wirelessfl.results.tables import COSTS, check_target, last_value, monitor_of, reaching
+from wirelessfl.results.tables import (
+    COSTS,
+    check_target,
+    last_value,
+    monitor_of,
+    reaching,
+    with_rows,
+)
 from wirelessfl.row_fields import is_accuracy, title_of
 from wirelessfl.runs.monitor import Monitor
 from wirelessfl.runs.plots import for_notebooks
@@ -92,11 +99,7 @@ def plotted_against(
         raise ConfigError(
             f"cost is {shown(cost)}.{suggestion(cost, COSTS)} Choose {', '.join(COSTS)}."
         )
-    if not isinstance(tests, int) or tests < 1:
-        raise ConfigError(f"tests is {shown(tests)}: give a number of tests >= 1.")
-    cases = [case for case in cases if any(case.rows)]
-    if not cases:
-        raise ConfigError("the runs have no rows yet.")
+    cases = with_rows(cases, tests)
     monitor = monitor_of(cases, field)
     if target is not None:
         check_target(target, monitor)

@@ -148,11 +148,7 @@ def summarised(
     if sort is not None and sort not in COSTS:
         near = suggestion(sort, COSTS)
         raise ConfigError(f"sort is {shown(sort)}.{near} Choose {', '.join(COSTS)}.")
-    if not isinstance(tests, int) or tests < 1:
-        raise ConfigError(f"tests is {shown(tests)}: give a number of tests >= 1.")
-    cases = [case for case in cases if any(case.rows)]
-    if not cases:
-        raise ConfigError("the runs have no rows yet.")
+    cases = with_rows(cases, tests)
     monitor = monitor_of(cases, field)
     if target is None:
         goals = {s.get("target") for case in cases for s in case.settings}
@@ -184,6 +180,20 @@ def summarised(
     title = "costs of the whole runs" if target is None else f"costs until {kind} {target:g}"
     notes = tuple(note for case in cases for note in case.notes if "unfinished" not in note)
     return Table(title, headings, sorted(rows, key=order), means, notes)
+
+
+def with_rows(cases: Sequence[Case], tests: int) -> list[Case]:
+    """The cases with rows, after a check of the number of tests that are averaged.
+
+    Raises:
+        ConfigError: ``tests`` is not a positive integer, or no case has rows.
+    """
+    if not isinstance(tests, int) or tests < 1:
+        raise ConfigError(f"tests is {shown(tests)}: give a number of tests >= 1.")
+    found = [case for case in cases if any(case.rows)]
+    if not found:
+        raise ConfigError("the runs have no rows yet.")
+    return found
 
 
 def monitor_of(cases: Sequence[Case], field: str | None) -> Monitor:
