@@ -51,8 +51,8 @@ def public_path(kind: type) -> str:
 
 def is_tensor(values: Any) -> bool:
     """Whether ``values`` is a torch tensor; does not import torch."""
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(values, torch.Tensor)
+    tensor = vars(sys.modules.get("torch", sys)).get("Tensor")  # PyTorch may be deferred
+    return tensor is not None and isinstance(values, tensor)
 
 
 def instead_of(values: Any) -> str:

@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from channels.validation import as_array, check_readable, is_tensor
 
 
-def read_channels(h: Any) -> Tensor:
+def read_channels(h: Any) -> torch.Tensor:
     """``h`` as a complex tensor on its device, without its gradient; may share its memory.
 
     Raises:
@@ -31,7 +30,7 @@ def read_channels(h: Any) -> Tensor:
     return channels
 
 
-def clients_shape(channels: Tensor, *shapes: tuple[int, ...]) -> tuple[int, ...]:
+def clients_shape(channels: torch.Tensor, *shapes: tuple[int, ...]) -> tuple[int, ...]:
     """The shape [..., clients] to which the clients of the channels and ``shapes`` broadcast.
 
     () if they do not, or to another number of clients.
@@ -44,12 +43,12 @@ def clients_shape(channels: Tensor, *shapes: tuple[int, ...]) -> tuple[int, ...]
     return shape if shape[-1:] == clients[-1:] else ()
 
 
-def first_index(wrong: Tensor) -> list[int]:
+def first_index(wrong: torch.Tensor) -> list[int]:
     """Index of the first entry that is True."""
     return [int(i) for i in wrong.nonzero()[0]]
 
 
-def _tensor(h: Any) -> Tensor:
+def _tensor(h: Any) -> torch.Tensor:
     array = as_array("h", h)
     if array.dtype.kind != "c":
         raise ValueError(_dtype_error(array.dtype, "h.astype(complex)"))

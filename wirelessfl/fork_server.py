@@ -12,13 +12,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from torch import multiprocessing
+import torch
 
 from wirelessfl.signals import ignored
 
-PRELOADED = (
-    "wirelessfl.models",
-    *(f"wirelessfl.training.{name}" for name in ("worker_process", "stacked", "vmapped")),
+PRELOADED = tuple(
+    f"wirelessfl.training.{name}" for name in ("worker_process", "stacked", "vmapped")
 )
 """Modules that workers of a run import."""
 CHILD = "wirelessfl child"
@@ -41,7 +40,7 @@ def unguarded(instead: str) -> str:
 
 def leave_if_child() -> None:
     """Exit if this process is a child that is importing the script that starts children."""
-    process = multiprocessing.current_process()
+    process = torch.multiprocessing.current_process()
     if process.name == CHILD and getattr(process, "_inheriting", False):
         os._exit(UNGUARDED_CODE)
 
@@ -77,7 +76,7 @@ class ForkServer:
         Args:
             modules: see ``start``.
         """
-        return multiprocessing.get_context("forkserver" if self.start(*modules) else "spawn")
+        return torch.multiprocessing.get_context("forkserver" if self.start(*modules) else "spawn")
 
 
 fork_server = ForkServer()

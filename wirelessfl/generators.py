@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import numpy as np
 import torch
 
 from channels.streams import Stream
+from wirelessfl.deferred import is_loaded
 
 
 @contextmanager
@@ -21,8 +22,9 @@ def seeded_generators(stream: Stream) -> Iterator[None]:
     """
     key = stream.key() >> 1
     python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002
-    with torch.random.fork_rng(devices=[]):
-        seed_torch(key, cuda=torch.cuda.is_available())
+    with torch.random.fork_rng(devices=[]) if is_loaded("torch") else nullcontext():
+        if is_loaded("torch"):  # otherwise no code of users runs, see ``registry.import_path``
+            seed_torch(key, cuda=torch.cuda.is_available())
         random.seed(key)
         np.random.seed(key % 2**32)  # noqa: NPY002
         try:

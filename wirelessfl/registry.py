@@ -12,6 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, ClassVar, Generic, TypeVar, cast, get_origin, get_type_hints
 
+from wirelessfl.deferred import load
 from wirelessfl.errors import ConfigError
 from wirelessfl.guard import calling, guard, of_project
 from wirelessfl.import_paths import SUFFIX, file_of, is_import_path, module_and_name, path_of
@@ -142,6 +143,7 @@ def import_path(kind: str, path: str) -> Any:
     """
     module, name = module_and_name(path)
     problem, place = f"{kind} {path!r} cannot be imported", file_of(module) or module
+    load("torch")  # users' code may draw from its generator, which a run seeds
     with calling(problem, ConfigError):
         try:
             loaded = importlib.import_module(module) if all(module.split(".")) else None

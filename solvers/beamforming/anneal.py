@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
 
 from solvers.beamforming.backend import Found, FromRandomStarts
 from solvers.beamforming.directions import best_of, unit_norm, worst
@@ -54,7 +53,7 @@ class Anneal(FromRandomStarts):
         """Find beamformers by annealing and polishing."""
         return Found(self.anneal(problem.h))
 
-    def anneal(self, h: Tensor) -> Tensor:
+    def anneal(self, h: torch.Tensor) -> torch.Tensor:
         """Beamformers [problems, dimensions] for channels [problems, clients, dimensions]."""
         _, clients, antennas = h.shape
         starts = default_starts(clients) if self.starts is None else self.starts
@@ -73,7 +72,7 @@ def default_starts(clients: int) -> int:
     return 64 if clients <= 16 else 112
 
 
-def _solve(h: Tensor, first: Tensor, steps: int) -> Tensor:
+def _solve(h: torch.Tensor, first: torch.Tensor, steps: int) -> torch.Tensor:
     points, scores = _climb(_narrowed(h), first, steps)
     top = min(max(2, first.shape[-1] // 8), first.shape[-1])
     best = scores.topk(top, dim=-1).indices
@@ -87,7 +86,7 @@ def _solve(h: Tensor, first: Tensor, steps: int) -> Tensor:
     return polish(h, best_one, steps=_LAST_POLISH).squeeze(1)
 
 
-def _narrowed(h: Tensor) -> Tensor:
+def _narrowed(h: torch.Tensor) -> torch.Tensor:
     """Clip channels to 1e6 times the weakest one's norm, to fit single precision.
 
     A stronger client attains the minimum only if its channel is within 1e-6 of orthogonal to the
@@ -95,11 +94,11 @@ def _narrowed(h: Tensor) -> Tensor:
     """
     length = torch.linalg.vector_norm(h, dim=-1, keepdim=True)
     weakest = length.amin(1, keepdim=True)
-    factor: Tensor = length.clamp_max(_WIDEST * weakest) / length / weakest
+    factor: torch.Tensor = length.clamp_max(_WIDEST * weakest) / length / weakest
     return h * factor
 
 
-def _climb(h: Tensor, first: Tensor, steps: int) -> tuple[Tensor, Tensor]:
+def _climb(h: torch.Tensor, first: torch.Tensor, steps: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Annealed points [problems, 2 antennas, starts] and their min |a^H h_i|^2, in float32.
 
     Complex numbers are stored as pairs of real numbers: y = G a holds the real and imaginary parts
@@ -134,7 +133,7 @@ def _climb(h: Tensor, first: Tensor, steps: int) -> tuple[Tensor, Tensor]:
     return a, y.square().sum(1).amin(1).nan_to_num_(0.0)
 
 
-def polish(h: Tensor, a: Tensor, *, steps: int = 4) -> Tensor:
+def polish(h: torch.Tensor, a: torch.Tensor, *, steps: int = 4) -> torch.Tensor:
     """Improve beamformers [problems, starts, antennas] by phase-SCA.
 
     Each step sets g_i = h_i e^(j arg(h_i^H a)), solves min ||m||^2 subject to Re(g_i^H m) >= 1, and

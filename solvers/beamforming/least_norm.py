@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
-from torch import Tensor
 
 _STEP = 0.99  # fraction of the way to the nearest bound
 _CLOSED = 1e-11  # relative duality gap at which a problem counts as solved
@@ -27,11 +26,13 @@ class LeastNorm(NamedTuple):
         bound: proven lower bound [...] on ||x||^2; unlimited if the problem is infeasible.
     """
 
-    point: Tensor
-    bound: Tensor
+    point: torch.Tensor
+    bound: torch.Tensor
 
 
-def least_norm(rows: Tensor, offset: Tensor, *, steps: int = 12, soft: float = 0.0) -> LeastNorm:
+def least_norm(
+    rows: torch.Tensor, offset: torch.Tensor, *, steps: int = 12, soft: float = 0.0
+) -> LeastNorm:
     """Solve min ||x||^2 subject to G x >= b for a batch.
 
     Args:
@@ -86,19 +87,21 @@ def least_norm(rows: Tensor, offset: Tensor, *, steps: int = 12, soft: float = 0
     return LeastNorm(point, bound)
 
 
-def _times(matrix: Tensor, vector: Tensor) -> Tensor:
+def _times(matrix: torch.Tensor, vector: torch.Tensor) -> torch.Tensor:
     return (matrix @ vector.unsqueeze(-1)).squeeze(-1)
 
 
-def _longest(y: Tensor, change: Tensor, slack: Tensor, slack_change: Tensor) -> Tensor:
+def _longest(
+    y: torch.Tensor, change: torch.Tensor, slack: torch.Tensor, slack_change: torch.Tensor
+) -> torch.Tensor:
     """Longest step in [0, 1] that keeps ``y`` and ``slack`` nonnegative, [..., 1]."""
     shrink = torch.maximum(-change / y, -slack_change / slack).amax(-1, keepdim=True)
     return 1 / shrink.clamp_min(1)
 
 
 def _solver(
-    gram: Tensor | None, rows: Tensor, columns: Tensor, ratio: Tensor
-) -> Callable[[Tensor], Tensor]:
+    gram: torch.Tensor | None, rows: torch.Tensor, columns: torch.Tensor, ratio: torch.Tensor
+) -> Callable[[torch.Tensor], torch.Tensor]:
     """Return a solver of (G G' + diag(ratio)) v = r.
 
     It factorises this matrix if ``gram`` is given, else the smaller I + G' diag(1/ratio) G.
@@ -110,7 +113,7 @@ def _solver(
     inner.diagonal(dim1=-2, dim2=-1).add_(1)
     factor, _ = torch.linalg.cholesky_ex(inner)
 
-    def solve(r: Tensor) -> Tensor:
+    def solve(r: torch.Tensor) -> torch.Tensor:
         scaled = r / ratio
         back = torch.cholesky_solve(_times(columns, scaled).unsqueeze(-1), factor).squeeze(-1)
         return scaled - _times(rows, back) / ratio

@@ -13,7 +13,6 @@ import math
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
 
 from solvers.beamforming.backend import Found, FromRandomStarts
 from solvers.beamforming.directions import best_of, random_starts, unit_norm, worst
@@ -51,7 +50,7 @@ class MirrorProx(FromRandomStarts):
         return Found(torch.cat(parts))
 
 
-def _mirror_prox(h: Tensor, starts: int, seed: int) -> Tensor:
+def _mirror_prox(h: torch.Tensor, starts: int, seed: int) -> torch.Tensor:
     clients = h.shape[1]
     a = random_starts(h, starts, seed)
     best, score = a, worst(h, a)
@@ -74,19 +73,19 @@ def _mirror_prox(h: Tensor, starts: int, seed: int) -> Tensor:
 
 
 def _extragradient(
-    a: Tensor,
-    p: Tensor,
-    at_a: Tensor,
-    at_p: Tensor,
-    slope: Tensor,
-    offset: Tensor,
-    rate_a: Tensor,
-    rate_p: Tensor,
-) -> tuple[Tensor, Tensor]:
+    a: torch.Tensor,
+    p: torch.Tensor,
+    at_a: torch.Tensor,
+    at_p: torch.Tensor,
+    slope: torch.Tensor,
+    offset: torch.Tensor,
+    rate_a: torch.Tensor,
+    rate_p: torch.Tensor,
+) -> tuple[torch.Tensor, torch.Tensor]:
     """Step from (a, p) with the gradients at (at_a, at_p): ascent in a, descent in p."""
     up = (at_p.unsqueeze(-1) * slope).sum(-2)
     values = (slope.conj() @ at_a.unsqueeze(-1)).squeeze(-1).real - offset
     a = a + rate_a * up
-    length: Tensor = torch.linalg.vector_norm(a, dim=-1, keepdim=True)
+    length: torch.Tensor = torch.linalg.vector_norm(a, dim=-1, keepdim=True)
     inside = a / length.clamp_min(1)
     return inside, torch.softmax(p.clamp_min(1e-300).log() - rate_p * values, -1)

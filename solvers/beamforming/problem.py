@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from channels.arguments import is_complex, is_numeric
 from channels.arrays import FloatArray
@@ -51,22 +50,22 @@ class Problems:
 
     given: Any
     shape: tuple[int, ...]
-    h: Tensor
-    basis: Tensor | None
-    unit: Tensor
-    mute: Tensor
+    h: torch.Tensor
+    basis: torch.Tensor | None
+    unit: torch.Tensor
+    mute: torch.Tensor
 
-    def antennas(self, value: Tensor) -> Tensor:
+    def antennas(self, value: torch.Tensor) -> torch.Tensor:
         """Convert beamformers [problems, dimensions] to the caller's shape [..., antennas]."""
         if self.basis is not None:
             value = (self.basis @ value.unsqueeze(-1)).squeeze(-1)
         return value.to(torch.as_tensor(self.given).dtype).reshape(*self.shape, value.shape[-1])
 
-    def objective(self, values: Tensor) -> Tensor:
+    def objective(self, values: torch.Tensor) -> torch.Tensor:
         """Convert objectives or bounds [problems] to the caller's units; 0 for a zero channel."""
         return torch.where(self.mute.any(-1), 0.0, values * self.unit.square())
 
-    def like(self, tensor: Tensor) -> Any:
+    def like(self, tensor: torch.Tensor) -> Any:
         """Convert ``tensor`` [problems, ...] to the array type of ``h``."""
         return tensor if is_tensor(self.given) else tensor.cpu().numpy()
 
@@ -118,7 +117,7 @@ def read_problems(h: Any, scales: Any) -> Problems:
 
 
 def _check_range(
-    channels: Tensor, skip: Tensor, shape: tuple[int, ...], name: str, remedy: str
+    channels: torch.Tensor, skip: torch.Tensor, shape: tuple[int, ...], name: str, remedy: str
 ) -> None:
     """Raise if squares of nonzero channels are out of the range of double precision."""
     largest = channels.abs().amax(-1)
@@ -150,7 +149,7 @@ def _read_scales(scales: Any) -> FloatArray:
     return scale
 
 
-def _common_shape(channels: Tensor, scale: FloatArray) -> tuple[int, ...]:
+def _common_shape(channels: torch.Tensor, scale: FloatArray) -> tuple[int, ...]:
     """The shape [..., clients] of all problems.
 
     Raises:
@@ -165,7 +164,7 @@ def _common_shape(channels: Tensor, scale: FloatArray) -> tuple[int, ...]:
     return shape
 
 
-def _replace(channels: Tensor, absent: Tensor) -> Tensor:
+def _replace(channels: torch.Tensor, absent: torch.Tensor) -> torch.Tensor:
     """Replace the channels of ``absent`` clients by that of the first client that is present."""
     first = (~absent).to(torch.int8).argmax(-1)
     present = channels[torch.arange(len(channels), device=channels.device), first]

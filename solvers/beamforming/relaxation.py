@@ -11,7 +11,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
 
 from solvers.beamforming.backend import Certificate, Found
 from solvers.beamforming.problem import Problems
@@ -42,7 +41,7 @@ class RelaxationBound(Certificate):
         return Found(found.value, relaxation_bound(problem.h))
 
 
-def eigenvalue_bound(h: Tensor, p: Tensor) -> Tensor:
+def eigenvalue_bound(h: torch.Tensor, p: torch.Tensor) -> torch.Tensor:
     """Upper bound [problems] on the objective that the weights p prove.
 
     Args:
@@ -52,11 +51,11 @@ def eigenvalue_bound(h: Tensor, p: Tensor) -> Tensor:
     p = p / p.sum(-1, keepdim=True)
     covariance = (h * p.unsqueeze(-1)).mT @ h.conj()
     # Margin for the rounding error of eigvalsh, a few units in the last place.
-    largest: Tensor = torch.linalg.eigvalsh(covariance)[..., -1]
+    largest: torch.Tensor = torch.linalg.eigvalsh(covariance)[..., -1]
     return largest * (1 + 1e-13)
 
 
-def relaxation_bound(h: Tensor) -> Tensor:
+def relaxation_bound(h: torch.Tensor) -> torch.Tensor:
     """The bound [problems] of the semidefinite relaxation, accurate to about 1e-5 from above.
 
     Args:
@@ -67,7 +66,7 @@ def relaxation_bound(h: Tensor) -> Tensor:
     return torch.cat(parts)
 
 
-def relaxation_weights(h: Tensor) -> Tensor:
+def relaxation_weights(h: torch.Tensor) -> torch.Tensor:
     """Find q [problems, clients] > 0 with sum_i q_i h_i h_i^H < I and nearly the largest sum.
 
     Args:
@@ -100,5 +99,5 @@ def relaxation_weights(h: Tensor) -> Tensor:
         factor = torch.where(inside.unsqueeze(-1), moved_factor, factor)
         near = decrement < 1
         sharpness = torch.where(near & (sharpness < _LAST), sharpness * _GROWTH, sharpness)
-    weights: Tensor = q / length.square()
+    weights: torch.Tensor = q / length.square()
     return weights

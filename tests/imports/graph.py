@@ -61,7 +61,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "wirelessfl.figure_style",
         "wirelessfl.figure_colours",
     ),
-    ("wirelessfl.errors", "wirelessfl.version", "wirelessfl.signals"),
+    ("wirelessfl.errors", "wirelessfl.version", "wirelessfl.signals", "wirelessfl.deferred"),
     ("solvers",),
     ("channels",),
 )

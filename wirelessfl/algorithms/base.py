@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
-from torch import Tensor
+import torch
 
 from wirelessfl.algorithms.context import DealingContext, RoundContext
 from wirelessfl.errors import ConfigError
@@ -62,7 +62,7 @@ class Algorithm(ClientRule):
         """
         return dict(server)
 
-    def initial(self, params: Tensor) -> State:
+    def initial(self, params: torch.Tensor) -> State:
         """Server state before the first round, given the initial parameters [P]."""
         return {"params": params}
 

@@ -7,7 +7,6 @@ from typing import Annotated, Literal
 
 import torch
 from pydantic import Field
-from torch import Tensor
 
 from wirelessfl.algorithms.local_adam import LocalAdam
 from wirelessfl.algorithms.tracking import TRACKING, Tracked
@@ -82,13 +81,13 @@ class FANT(Tracked, LocalAdam):
         return {**super().begin(cohort), "correction": correction}
 
     def step(
-        self, params: Tensor, grads: Tensor, state: State, cohort: Cohort
-    ) -> tuple[Tensor, State]:
+        self, params: torch.Tensor, grads: torch.Tensor, state: State, cohort: Cohort
+    ) -> tuple[torch.Tensor, State]:
         """Step along Adam's direction plus the correction."""
         direction = self.direction(self.gradient(grads, params, cohort), state)
         return params.sub_(direction.add_(state["correction"]), alpha=self.lr), state
 
-    def keep(self, params: Tensor, state: State, cohort: Cohort) -> State:
+    def keep(self, params: torch.Tensor, state: State, cohort: Cohort) -> State:
         """Keep y_i of tracking clients; with one variable, z_i without the term in x_new."""
         mean, kept = self._mean_step(params, cohort), super().keep(params, state, cohort)
         if not self.tracked:
@@ -101,7 +100,7 @@ class FANT(Tracked, LocalAdam):
         now = torch.where(cohort.tracks, mean - state["correction"], cohort.kept[TRACKING])
         return {**kept, TRACKING: now}
 
-    def send(self, params: Tensor, state: State, cohort: Cohort) -> dict[str, Tensor]:
+    def send(self, params: torch.Tensor, state: State, cohort: Cohort) -> dict[str, torch.Tensor]:
         """Send the change of the model and, with two variables, of y_i."""
         change = self._mean_step(params, cohort)
         sent = super().send(params, state, cohort)
@@ -110,7 +109,7 @@ class FANT(Tracked, LocalAdam):
             sent[TRACKING] = change
         return sent
 
-    def _mean_step(self, params: Tensor, cohort: Cohort) -> Tensor:
+    def _mean_step(self, params: torch.Tensor, cohort: Cohort) -> torch.Tensor:
         """Mean step (x - x_i) / (K eta_l)."""
         return (cohort.start - params) / self._reach(cohort)
 

@@ -7,7 +7,6 @@ from typing import Annotated
 
 import torch
 from pydantic import Field
-from torch import Tensor
 
 from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.training.cohort import Cohort, State
@@ -37,7 +36,7 @@ class FedACG(FedAvg):
         float, Field(ge=0, description="weight of the proximal term around the received model")
     ] = 0.01
 
-    def initial(self, params: Tensor) -> State:
+    def initial(self, params: torch.Tensor) -> State:
         """Start with m = 0."""
         return {**super().initial(params), "momentum": torch.zeros_like(params)}
 
@@ -46,7 +45,7 @@ class FedACG(FedAvg):
         ahead = server["params"] + self.acceleration * server["momentum"]
         return {**super().outgoing(server), "params": ahead}
 
-    def gradient(self, grads: Tensor, params: Tensor, cohort: Cohort) -> Tensor:
+    def gradient(self, grads: torch.Tensor, params: torch.Tensor, cohort: Cohort) -> torch.Tensor:
         """Gradients of loss + beta/2 ||theta_i - theta||^2."""
         return super().gradient(grads, params, cohort) + self.beta * (params - cohort.start)
 

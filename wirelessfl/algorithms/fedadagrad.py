@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
+import torch
 from pydantic import Field
-from torch import Tensor
 
 from wirelessfl.algorithms.fedadam import AdaptiveServer
 
@@ -21,6 +21,6 @@ class FedAdagrad(AdaptiveServer):
 
     beta1: Annotated[float, Field(ge=0, lt=1, description="decay of the first moment")] = 0.0
 
-    def second_moment(self, second: Tensor, square: Tensor) -> Tensor:
+    def second_moment(self, second: torch.Tensor, square: torch.Tensor) -> torch.Tensor:
         """Next second moment v, given D^2."""
         return second + square

@@ -8,7 +8,6 @@ from typing import Annotated
 
 import torch
 from pydantic import Field
-from torch import Tensor
 
 from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.training.cohort import State
@@ -38,7 +37,7 @@ class AdaptiveServer(FedAvg):
         float, Field(ge=1e-30, le=1e15, description="added to the root of the second moment")
     ] = 1e-3
 
-    def initial(self, params: Tensor) -> State:
+    def initial(self, params: torch.Tensor) -> State:
         """Start with m = 0, v = eps^2."""
         return {
             **super().initial(params),
@@ -54,7 +53,7 @@ class AdaptiveServer(FedAvg):
         return self.stepped({**server, "first": first, "second": second})
 
     @abstractmethod
-    def second_moment(self, second: Tensor, square: Tensor) -> Tensor:
+    def second_moment(self, second: torch.Tensor, square: torch.Tensor) -> torch.Tensor:
         """Next second moment v, given D^2."""
 
     def stepped(self, state: State) -> State:
@@ -75,6 +74,6 @@ class FedAdam(AdaptiveServer):
 
     beta2: Annotated[float, Field(ge=0, lt=1, description="decay of the second moment")] = 0.99
 
-    def second_moment(self, second: Tensor, square: Tensor) -> Tensor:
+    def second_moment(self, second: torch.Tensor, square: torch.Tensor) -> torch.Tensor:
         """Next second moment v, given D^2."""
         return torch.lerp(second, square, 1 - self.beta2)

@@ -7,7 +7,6 @@ from typing import Annotated
 
 import torch
 from pydantic import Field
-from torch import Tensor
 
 from wirelessfl.algorithms.fedadam import FedAdam
 from wirelessfl.training.cohort import State
@@ -26,7 +25,7 @@ class FedAMS(FedAdam):
 
     eps: Annotated[float, Field(ge=1e-30, description="minimum of the second moment")] = 1e-6
 
-    def initial(self, params: Tensor) -> State:
+    def initial(self, params: torch.Tensor) -> State:
         """Start with m = v = 0, vhat = eps."""
         return {
             **super().initial(params),

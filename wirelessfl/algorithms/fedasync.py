@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
+import torch
 from pydantic import Field
-from torch import Tensor
 
 from wirelessfl.algorithms.task_rule import TaskRule, staleness
 from wirelessfl.training.cohort import Cohort, State
@@ -38,7 +38,7 @@ class FedAsync(TaskRule):
         float, Field(ge=0, description="exponent a of the weight alpha (1 + staleness)^-a")
     ] = 0.5
 
-    def send(self, params: Tensor, state: State, cohort: Cohort) -> dict[str, Tensor]:
+    def send(self, params: torch.Tensor, state: State, cohort: Cohort) -> dict[str, torch.Tensor]:
         """Send the client's model."""
         return {"model": params}
 

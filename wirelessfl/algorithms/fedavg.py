@@ -7,7 +7,6 @@ from typing import Annotated
 
 import torch
 from pydantic import Field
-from torch import Tensor
 
 from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.training.cohort import Cohort, State
@@ -37,7 +36,7 @@ class Averaging(Algorithm):
         """Server step size eta_g."""
         return self.server_lr
 
-    def send(self, params: Tensor, state: State, cohort: Cohort) -> dict[str, Tensor]:
+    def send(self, params: torch.Tensor, state: State, cohort: Cohort) -> dict[str, torch.Tensor]:
         """Send the change of the model, x_H - x_0."""
         return {"update": params.sub_(cohort.start)}
 
@@ -67,7 +66,7 @@ class FedAvg(Averaging):
         velocity = {"velocity": torch.zeros_like(cohort.start)} if self.momentum else {}
         return {**super().begin(cohort), **velocity}
 
-    def direction(self, grads: Tensor, state: State) -> Tensor:
+    def direction(self, grads: torch.Tensor, state: State) -> torch.Tensor:
         """Update v <- momentum v + g and return it."""
         along = super().direction(grads, state)
         if not self.momentum:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
+import torch
 from pydantic import Field
-from torch import Tensor
 
 from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.training.cohort import Cohort
@@ -24,6 +24,6 @@ class FedProx(FedAvg):
         0.01
     )
 
-    def gradient(self, grads: Tensor, params: Tensor, cohort: Cohort) -> Tensor:
+    def gradient(self, grads: torch.Tensor, params: torch.Tensor, cohort: Cohort) -> torch.Tensor:
         """Gradients of loss + mu/2 ||x_i - x||^2."""
         return super().gradient(grads, params, cohort) + self.mu * (params - cohort.start)

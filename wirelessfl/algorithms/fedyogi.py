@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from torch import Tensor
+import torch
 
 from wirelessfl.algorithms.fedadam import FedAdam
 
@@ -17,6 +17,6 @@ class FedYogi(FedAdam):
     proportional to D^2, the squared mean change, instead of v - D^2.
     """
 
-    def second_moment(self, second: Tensor, square: Tensor) -> Tensor:
+    def second_moment(self, second: torch.Tensor, square: torch.Tensor) -> torch.Tensor:
         """Next second moment v, given D^2."""
         return second - (1 - self.beta2) * square * (second - square).sign()

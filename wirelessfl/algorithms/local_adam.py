@@ -7,7 +7,6 @@ from typing import Annotated, Literal
 
 import torch
 from pydantic import Field
-from torch import Tensor
 
 from wirelessfl.algorithms.fedavg import Averaging
 from wirelessfl.training.cohort import Cohort, State
@@ -62,14 +61,14 @@ class LocalAdam(Averaging):
             "largest": cohort.kept.get("largest", second).clone(),
         }
 
-    def direction(self, grads: Tensor, state: State) -> Tensor:
+    def direction(self, grads: torch.Tensor, state: State) -> torch.Tensor:
         """Update the moments, and return m / (sqrt(vhat) + eps)."""
         state["first"].lerp_(grads, 1 - self.beta1)
         state["second"].mul_(self.beta2).addcmul_(grads, grads, value=1 - self.beta2)
         torch.maximum(state["largest"], state["second"], out=state["largest"])
         return state["first"] / state["largest"].sqrt().add_(self.eps)
 
-    def keep(self, params: Tensor, state: State, cohort: Cohort) -> State:
+    def keep(self, params: torch.Tensor, state: State, cohort: Cohort) -> State:
         """Keep v_i and, if carried, vhat_i."""
         moments = {name: state[name] for name in self._moments}
         return {**super().keep(params, state, cohort), **moments}

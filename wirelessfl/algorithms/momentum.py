@@ -7,7 +7,6 @@ from typing import Annotated, ClassVar
 
 import torch
 from pydantic import Field
-from torch import Tensor
 
 from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.training.cohort import Cohort, State
@@ -37,11 +36,11 @@ class GlobalMomentum(Algorithm):
         """What the base algorithm sends, and d."""
         return (*super().sends, "momentum")
 
-    def initial(self, params: Tensor) -> State:
+    def initial(self, params: torch.Tensor) -> State:
         """Start with d = 0."""
         return {**super().initial(params), "momentum": torch.zeros_like(params)}
 
-    def gradient(self, grads: Tensor, params: Tensor, cohort: Cohort) -> Tensor:
+    def gradient(self, grads: torch.Tensor, params: torch.Tensor, cohort: Cohort) -> torch.Tensor:
         """Return beta g + (1 - beta) d."""
         gradient = super().gradient(grads, params, cohort)
         return self.beta * gradient + (1 - self.beta) * cohort.server["momentum"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
+import torch
 from pydantic import Field
-from torch import Tensor
 
 from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.training.cohort import Cohort, Penalty, State
@@ -44,6 +44,6 @@ class Moon(FedAvg):
         """The base algorithm's client state, and the previous model."""
         return (*super().client_state, "previous")
 
-    def keep(self, params: Tensor, state: State, cohort: Cohort) -> State:
+    def keep(self, params: torch.Tensor, state: State, cohort: Cohort) -> State:
         """Keep the client's model after its local steps."""
         return {**super().keep(params, state, cohort), "previous": params.clone()}

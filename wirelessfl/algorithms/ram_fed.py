@@ -7,7 +7,6 @@ from typing import Annotated, ClassVar
 
 import torch
 from pydantic import Field
-from torch import Tensor
 
 from wirelessfl.algorithms.ra_fed import RaFed
 from wirelessfl.training.cohort import State
@@ -57,7 +56,7 @@ class RamFed(RaFed):
         """The mean of u_n over the registered clients."""
         return (*super().recounted, MEMORY)
 
-    def initial(self, params: Tensor) -> State:
+    def initial(self, params: torch.Tensor) -> State:
         """Start with u_n = 0, whose mean is 0."""
         return {**super().initial(params), MEMORY: torch.zeros_like(params)}
 
@@ -78,6 +77,6 @@ class RamFed(RaFed):
             return {MEMORY: latest}
         return {MEMORY: torch.where(received.covers, latest, before, out=latest)}
 
-    def _gradients(self, received: Received) -> Tensor:
+    def _gradients(self, received: Received) -> torch.Tensor:
         """Delta_n [clients, P] as a new tensor, zero at coordinates a client does not cover."""
         return received.each["update"] / -self.lr

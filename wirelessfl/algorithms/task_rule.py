@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
+import torch
 from pydantic import Field
-from torch import Tensor
 
 from wirelessfl.algorithms.fedavg import Averaging
 from wirelessfl.training.payloads import Received
@@ -38,7 +38,7 @@ class TaskRule(Averaging):
         return 1.0 - self.lr * self.weight_decay
 
 
-def staleness(received: Received, like: Tensor) -> Tensor:
+def staleness(received: Received, like: torch.Tensor) -> torch.Tensor:
     """Staleness [clients, 1]: merges since the client received its model; 0 if unknown."""
     if received.staleness is None:
         return like.new_zeros(len(received.clients), 1)

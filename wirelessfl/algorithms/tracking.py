@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
 
 from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.training.cohort import Cohort, State
@@ -62,7 +61,7 @@ class Tracked(Algorithm):
             return 1.0 / local_steps
         return super().unit(payload, local_steps)
 
-    def initial(self, params: Tensor) -> State:
+    def initial(self, params: torch.Tensor) -> State:
         """Start with y = 0."""
         zeros = {name: torch.zeros_like(params) for name in self.tracked}
         return {**super().initial(params), **zeros}
@@ -90,25 +89,25 @@ class Tracking(Tracked):
         """Start the sum of the raw gradients at 0."""
         return {**super().begin(cohort), "gradients": torch.zeros_like(cohort.kept[TRACKING])}
 
-    def gradient(self, grads: Tensor, params: Tensor, cohort: Cohort) -> Tensor:
+    def gradient(self, grads: torch.Tensor, params: torch.Tensor, cohort: Cohort) -> torch.Tensor:
         """Return g + y - y_i."""
         corrected = super().gradient(grads, params, cohort)
         return corrected + cohort.server[TRACKING] - cohort.kept[TRACKING]
 
     def step(
-        self, params: Tensor, grads: Tensor, state: State, cohort: Cohort
-    ) -> tuple[Tensor, State]:
+        self, params: torch.Tensor, grads: torch.Tensor, state: State, cohort: Cohort
+    ) -> tuple[torch.Tensor, State]:
         """Add the raw gradient to the sum, then step."""
         state["gradients"].add_(grads)
         return super().step(params, grads, state, cohort)
 
-    def keep(self, params: Tensor, state: State, cohort: Cohort) -> State:
+    def keep(self, params: torch.Tensor, state: State, cohort: Cohort) -> State:
         """Keep y_i = (1/K) sum_k g_k for tracking clients, and the old y_i for the others."""
         mean, before = state["gradients"] / cohort.local_steps, cohort.kept[TRACKING]
         now = torch.where(cohort.tracks, mean, before)
         return {**super().keep(params, state, cohort), TRACKING: now}
 
-    def send(self, params: Tensor, state: State, cohort: Cohort) -> dict[str, Tensor]:
+    def send(self, params: torch.Tensor, state: State, cohort: Cohort) -> dict[str, torch.Tensor]:
         """Send the changes of the model and of y_i."""
         mean, before = state["gradients"] / cohort.local_steps, cohort.kept[TRACKING]
         change = torch.where(cohort.tracks, mean - before, 0.0)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.special import ndtr
 
 from channels.arrays import FloatArray
 
@@ -56,6 +55,8 @@ def posterior(
 
 def expected_improvement(mean: FloatArray, deviation: FloatArray, best: float) -> FloatArray:
     """E max(best - X, 0) [queries] for normal X with ``mean`` and ``deviation`` >= 0."""
+    from scipy.special import ndtr  # SciPy loads slowly
+
     gap = best - mean
     z = gap / np.maximum(deviation, 1e-300)
     density = np.exp(-0.5 * np.minimum(np.abs(z), 1e100) ** 2) / math.sqrt(2 * math.pi)

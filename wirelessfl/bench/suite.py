@@ -38,11 +38,13 @@ def bench(what: str, repeats: int, data_dir: Path | None, as_json: bool, quick: 
         with console.status("timing local training") if not quiet else console:
             tables |= engine_bench(repeats, data_dir, **(small if quick else {}))
     if what in ("all", "command"):
+        from wirelessfl.bench.start import start_bench
         from wirelessfl.bench.whole_command import command_bench
 
         brief: dict[str, Any] = {"dataset": "digits", "rounds": 2, "clients": 4, "others": 0}
         with console.status("timing whole commands") if not quiet else console:
             tables |= command_bench(min(repeats, 3), data_dir, **(brief if quick else {}))
+            tables["commands that do not train"] = start_bench(1 if quick else repeats)
     if what in ("all", "submodels"):
         from wirelessfl.bench.submodels import submodel_bench
 

@@ -77,13 +77,15 @@ def run(arguments: argparse.Namespace) -> int:
     """Train."""
     from wirelessfl.cli.flags import given_flags
     from wirelessfl.config import Config
-    from wirelessfl.runs.run import run as run_settings
-    from wirelessfl.setup.computing import fewer_workers
-    from wirelessfl.training.shards import sharded
 
     tables = _tables(arguments)
     flags = given_flags(arguments, OF_COMMANDS)
     config = Config.merged(tables, flags)
+
+    from wirelessfl.runs.run import run as run_settings  # loads PyTorch, for correct settings only
+    from wirelessfl.setup.computing import fewer_workers
+    from wirelessfl.training.shards import sharded
+
     if "workers" not in flags:  # a stored configuration may be from a larger machine
         config = fewer_workers(config)
     with sharded() as shards:

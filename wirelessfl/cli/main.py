@@ -25,6 +25,7 @@ from wirelessfl.cli.pilot import add_pilot, add_pilot_arguments
 from wirelessfl.cli.plan import add_plan, add_plan_arguments
 from wirelessfl.cli.price import add_price
 from wirelessfl.cli.results import add_result_commands
+from wirelessfl.deferred import defer
 from wirelessfl.errors import ConfigError, DataError, TrainingError, out_of_memory
 from wirelessfl.processes import launched
 from wirelessfl.signals import Terminated
@@ -66,6 +67,7 @@ def _reader_gone(stream: TextIO) -> bool:
 
 def _main(words: list[str]) -> int:
     leads = launched()[0] == 0  # all processes under torchrun raise the same errors
+    defer("torch")
     try:
         check_packages()
         if "--trust" in words or any(":" in word for word in words):

@@ -22,7 +22,6 @@ from wirelessfl.observers.console import line_of
 from wirelessfl.runs.directory import Row
 from wirelessfl.runs.priced import priced_from
 from wirelessfl.runs.result import RunResult
-from wirelessfl.runs.sweep import Failure, SweepError, sweep
 from wirelessfl.signals import Terminated
 
 OWN = (
@@ -114,6 +113,8 @@ def sweep_command(arguments: argparse.Namespace, tables: dict[str, Any]) -> int:
     def on_end(place: int) -> None:
         if place in last and not console.is_terminal:
             say(f"{labels[place]}: {line_of(last[place])}")
+
+    from wirelessfl.runs.sweep import Failure, SweepError, sweep  # loads PyTorch
 
     outcomes: Sequence[RunResult | Failure]
     failed: SweepError | None = None

@@ -19,7 +19,6 @@ from pathlib import Path
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from wirelessfl.data.dataset import Dataset, scale_pixels
 from wirelessfl.data.facts import Facts
@@ -160,7 +159,7 @@ class Cifar:
                 )
         return table
 
-    def _tensors(self, tables: list[NDArray[np.uint8]]) -> tuple[Tensor, Tensor]:
+    def _tensors(self, tables: list[NDArray[np.uint8]]) -> tuple[torch.Tensor, torch.Tensor]:
         labels = len(self.label_ranges)
         pixels = np.concatenate([table[:, labels:] for table in tables])
         classes = np.concatenate([table[:, labels - 1] for table in tables])

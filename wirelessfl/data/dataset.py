@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from channels.arrays import IntArray
 from channels.summaries import html_table
@@ -54,10 +53,10 @@ class Dataset:
     """
 
     name: str
-    train_inputs: Tensor
-    train_labels: Tensor
-    test_inputs: Tensor
-    test_labels: Tensor
+    train_inputs: torch.Tensor
+    train_labels: torch.Tensor
+    test_inputs: torch.Tensor
+    test_labels: torch.Tensor
     classes: int = None  # type: ignore[assignment]  # derived below
     groups: IntArray | None = None
     verification: str = "not checksummed"
@@ -137,7 +136,7 @@ class Dataset:
         """Shape of one input, without the sample axis."""
         return tuple(self.train_inputs.shape[1:])
 
-    def _check_types(self, part: str, inputs: Tensor, labels: Tensor) -> None:
+    def _check_types(self, part: str, inputs: torch.Tensor, labels: torch.Tensor) -> None:
         """Raise unless inputs and labels are tensors of known types, of the same length."""
         where = f"{self.name}: {part}"
         for kind, given in (("inputs", inputs), ("labels", labels)):
@@ -161,7 +160,7 @@ class Dataset:
                 "of each, at least one."
             )
 
-    def _check(self, part: str, inputs: Tensor, labels: Tensor) -> None:
+    def _check(self, part: str, inputs: torch.Tensor, labels: torch.Tensor) -> None:
         """Raise unless the values of inputs and labels are in their ranges."""
         where = f"{self.name}: {part}"
         check_values(f"{where}_labels", labels, self.classes)
@@ -184,19 +183,19 @@ class Dataset:
 
 
 def _check_tensor(name: str, given: object) -> None:
-    if not isinstance(given, Tensor):
+    if not isinstance(given, torch.Tensor):
         kind = f"{type(given).__module__}.{type(given).__name__}"
         raise DataError(f"{name} is a {kind}: give torch tensors, e.g. torch.from_numpy(...).")
     if given.requires_grad:
         raise DataError(f"{name} requires gradients: give its values alone, by detach().")
 
 
-def widened(inputs: Tensor) -> Tensor:
+def widened(inputs: torch.Tensor) -> torch.Tensor:
     """Inputs for a model: uint8 token ids are converted to int64, other inputs are unchanged."""
     return inputs.long() if inputs.dtype == torch.uint8 else inputs
 
 
-def scale_pixels(pixels: NDArray[np.uint8]) -> Tensor:
+def scale_pixels(pixels: NDArray[np.uint8]) -> torch.Tensor:
     """Scale bytes 0..255 of any shape to float32 in [-1, 1]."""
     scaled = pixels.astype(np.float32)
     scaled /= 127.5

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from wirelessfl.data.dataset import Dataset, scale_pixels
 from wirelessfl.data.decoding import Decoder, decoding_progress
@@ -227,7 +226,7 @@ def _rows(files: Sequence[ImageFile]) -> int:
     return sum(len(file.labels) for file in files)
 
 
-def _labels(files: Sequence[ImageFile]) -> Tensor:
+def _labels(files: Sequence[ImageFile]) -> torch.Tensor:
     """The labels of a part, [n], int64."""
     labels = np.concatenate([file.labels.astype(np.int64) for file in files])
     return torch.from_numpy(labels)
@@ -245,7 +244,7 @@ def _check_labels(file: ImageFile, classes: int, advice: str) -> None:
 
 def _decoded(
     files: Sequence[ImageFile], decoder: Decoder, advance: Callable[[int], object]
-) -> Tensor:
+) -> torch.Tensor:
     """Decode the images of a part to [n, channels, height, width] in [-1, 1]."""
     inputs, done = torch.empty(0), 0
     for file in files:

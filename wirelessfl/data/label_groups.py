@@ -13,8 +13,8 @@ from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike, NDArray
-from torch import Tensor
 
 from channels.arrays import IntArray
 from channels.streams import Stream
@@ -146,7 +146,7 @@ def label_groups(
 
 
 def split_groups(
-    labels: ArrayLike | Tensor,
+    labels: ArrayLike | torch.Tensor,
     groups: LabelGroups,
     *,
     shared_labels: Literal["split", "both"] = "split",

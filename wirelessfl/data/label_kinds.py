@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor
 
 from wirelessfl.errors import DataError
 
 
-def is_one_class(labels: Tensor) -> bool:
+def is_one_class(labels: torch.Tensor) -> bool:
     """Whether each sample has one class: int64 labels [n]."""
     return labels.dtype == torch.int64 and labels.dim() == 1
 
 
-def derived_classes(name: str, *labels: Tensor) -> int:
+def derived_classes(name: str, *labels: torch.Tensor) -> int:
     """The number of a model's outputs that follows from the labels.
 
     It is the largest label plus 1 for int64 [n], 1 for float32 [n], and D for float32 [n, D, ...].
@@ -36,7 +35,7 @@ def derived_classes(name: str, *labels: Tensor) -> int:
     return max((int(part.max()) for part in labels if part.numel()), default=0) + 1
 
 
-def check_values(where: str, labels: Tensor, classes: int) -> None:
+def check_values(where: str, labels: torch.Tensor, classes: int) -> None:
     """Raise unless integer labels are in [0, classes), or 0 and 1; and others are finite.
 
     Args:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike, NDArray
-from torch import Tensor
 
 from channels import even_cells
 from channels.arrays import IntArray
@@ -29,7 +29,7 @@ def checked_number(name: str, value: Any, min_value: int) -> int:
     return number
 
 
-def checked_labels(labels: ArrayLike | Tensor) -> NDArray[np.integer[Any]]:
+def checked_labels(labels: ArrayLike | torch.Tensor) -> NDArray[np.integer[Any]]:
     """``labels`` [n] as an array.
 
     Raises:
@@ -45,7 +45,7 @@ def checked_labels(labels: ArrayLike | Tensor) -> NDArray[np.integer[Any]]:
 
 
 def checked_groups(
-    groups: ArrayLike | Tensor, samples: int, name: str = "groups"
+    groups: ArrayLike | torch.Tensor, samples: int, name: str = "groups"
 ) -> NDArray[np.integer[Any]]:
     """``groups`` [samples] as an array.
 
@@ -85,7 +85,7 @@ def cells_of_clients(clients: int, cells: int, cell_of: ArrayLike | None) -> Int
     return members
 
 
-def checked_indices(name: str, indices: ArrayLike | Tensor, samples: int) -> IntArray:
+def checked_indices(name: str, indices: ArrayLike | torch.Tensor, samples: int) -> IntArray:
     """``indices`` [n] of ``samples`` samples as an array.
 
     Raises:
@@ -104,7 +104,7 @@ def checked_indices(name: str, indices: ArrayLike | Tensor, samples: int) -> Int
 
 
 def _integers(
-    name: str, values: ArrayLike | Tensor, wanted: str = "give integers [n]."
+    name: str, values: ArrayLike | torch.Tensor, wanted: str = "give integers [n]."
 ) -> NDArray[np.integer[Any]]:
     try:
         array = np.asarray(values)

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, overload
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike, NDArray
-from torch import Tensor
 
 from channels.arrays import IntArray
 from wirelessfl.data.client_samples import ClientSamples
@@ -52,7 +52,7 @@ class Partition(Sequence[IntArray]):
     def of(
         cls,
         client_samples: Sequence[ArrayLike],
-        labels: ArrayLike | Tensor,
+        labels: ArrayLike | torch.Tensor,
         classes: int,
         *,
         whole: bool = False,

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike
-from torch import Tensor
 
 from channels.arrays import IntArray
 from wirelessfl.data.labels import cells_of_clients, checked_indices, checked_labels
@@ -23,7 +23,9 @@ _SUFFIXES = (".png", ".pdf", ".svg")
 
 
 def label_counts(
-    client_samples: Sequence[ArrayLike], labels: ArrayLike | Tensor, classes: int | None = None
+    client_samples: Sequence[ArrayLike],
+    labels: ArrayLike | torch.Tensor,
+    classes: int | None = None,
 ) -> IntArray:
     """Count the samples of each label that each client has.
 
@@ -53,7 +55,7 @@ def label_counts(
 
 def draw_split(
     client_samples: Sequence[ArrayLike],
-    labels: ArrayLike | Tensor,
+    labels: ArrayLike | torch.Tensor,
     path: str | os.PathLike[str] | None = None,
     *,
     cells: int = 1,

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from wirelessfl.data.dataset import Dataset, scale_pixels
 from wirelessfl.data.decoding import BLOCK, decoding_progress
@@ -211,7 +210,7 @@ def _check_present(files: _Files, index: str, paths: Iterable[str]) -> None:
         )
 
 
-def _decoded(files: _Files, paths: Sequence[str], advance: Callable[[int], object]) -> Tensor:
+def _decoded(files: _Files, paths: Sequence[str], advance: Callable[[int], object]) -> torch.Tensor:
     """Decode images to [n, 3, 64, 64] in [-1, 1], in blocks to save memory."""
     inputs = torch.empty(len(paths), 3, SIDE, SIDE)
     for first in range(0, len(paths), BLOCK):

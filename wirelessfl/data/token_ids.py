@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor
 
 
 class TokenIds(NamedTuple):
@@ -19,12 +18,12 @@ class TokenIds(NamedTuple):
         vocabulary: number of token ids, which start at 0.
     """
 
-    parts: list[Tensor]
+    parts: list[torch.Tensor]
     pad_id: int
     vocabulary: int
 
 
-def padded(rows: Iterable[Sequence[int]], texts: int, length: int, pad_id: int) -> Tensor:
+def padded(rows: Iterable[Sequence[int]], texts: int, length: int, pad_id: int) -> torch.Tensor:
     """Ids [texts, length] int64 of ``texts`` rows of at most ``length`` ids each."""
     ids = np.full((texts, length), pad_id, dtype=np.int64)
     for row, found in enumerate(rows):

@@ -14,8 +14,6 @@ from pathlib import Path
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
-from torch import Tensor
 
 from wirelessfl.data import files
 from wirelessfl.data.pretrained import language_package, load_pretrained, pretrained_folder
@@ -99,7 +97,7 @@ class Encoded:
         left_out: number of skipped rows.
     """
 
-    tensors: dict[str, Tensor]
+    tensors: dict[str, torch.Tensor]
     pad_id: int
     vocabulary: int
     left_out: int
@@ -144,6 +142,8 @@ class TokenCache:
 
     def write(self, encoded: Encoded) -> None:
         """Write the tokens atomically to the first writable path."""
+        from safetensors.torch import save_file  # loads PyTorch
+
         kept = {name: encoded.tensors[name].to(torch.int32) for name in _PARTS}
         numbers = {name: getattr(encoded, name) for name in _NUMBERS}
         note = {**numbers, "crc": _crc(kept)}
@@ -172,7 +172,7 @@ def _read(path: Path) -> Encoded:
     return Encoded(tensors, **{name: int(note[name]) for name in _NUMBERS})
 
 
-def _crc(tensors: dict[str, Tensor]) -> int:
+def _crc(tensors: dict[str, torch.Tensor]) -> int:
     total = 0
     for name in _PARTS:
         total = zlib.crc32(tensors[name].numpy().tobytes(), total)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from torch import Tensor
+import torch
 
 from wirelessfl.data.token_ids import TokenIds, padded
 from wirelessfl.errors import ConfigError
@@ -72,7 +72,7 @@ class WordTokenizer:
         """
         numbers = self._numbers(train)
 
-        def ids(texts: Sequence[str]) -> Tensor:
+        def ids(texts: Sequence[str]) -> torch.Tensor:
             rows = (
                 [numbers.get(word, UNKNOWN_ID) for word in islice(_words(text), max_length)]
                 for text in texts

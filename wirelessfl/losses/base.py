@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import torch
-from torch import Tensor
 
 from wirelessfl.guard import UnfitError, described, returns
 from wirelessfl.registry import Choice
@@ -16,9 +15,9 @@ Accuracy = Literal["classes", "signs"]
 """What is right in an output: the largest entry over the classes, or the sign of each entry."""
 
 
-def _values(value: Any, loss: Loss, outputs: Tensor, labels: Tensor) -> Tensor:
+def _values(value: Any, loss: Loss, outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
     """Check for one value per sample."""
-    if not isinstance(value, Tensor) or value.shape != labels.shape[:1]:
+    if not isinstance(value, torch.Tensor) or value.shape != labels.shape[:1]:
         raise UnfitError(described(value), f"the loss of each of the {len(labels)} samples")
     return value
 
@@ -47,7 +46,7 @@ class Loss(Choice, ABC):
 
     @returns(_values)
     @abstractmethod
-    def values(self, outputs: Tensor, labels: Tensor) -> Tensor:
+    def values(self, outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         """The loss of each sample, [batch].
 
         Args:
@@ -55,16 +54,18 @@ class Loss(Choice, ABC):
             labels: [batch, ...].
         """
 
-    def reduced(self, outputs: Tensor, labels: Tensor, how: Literal["sum", "mean"]) -> Tensor:
+    def reduced(
+        self, outputs: torch.Tensor, labels: torch.Tensor, how: Literal["sum", "mean"]
+    ) -> torch.Tensor:
         """Sum or mean of the samples' losses, in evaluation."""
         values = self.values(outputs, labels).double()
         return values.sum() if how == "sum" else values.mean()
 
-    def fits(self, labels: Tensor) -> bool:
+    def fits(self, labels: torch.Tensor) -> bool:
         """Whether the loss takes labels of this type, shape and range."""
         return True
 
-    def shapes(self, labels: Tensor, classes: int) -> tuple[tuple[int, ...], ...] | None:
+    def shapes(self, labels: torch.Tensor, classes: int) -> tuple[tuple[int, ...], ...] | None:
         """The shapes of outputs that the loss takes for ``labels`` [batch, ...]; None for any.
 
         Args:
@@ -74,12 +75,12 @@ class Loss(Choice, ABC):
         return None
 
 
-def is_binary(labels: Tensor) -> bool:
+def is_binary(labels: torch.Tensor) -> bool:
     """Whether all labels are 0 or 1."""
     return bool(((labels == 0) | (labels == 1)).all())
 
 
-def accuracies(kind: Accuracy, outputs: Tensor, labels: Tensor) -> Tensor:
+def accuracies(kind: Accuracy, outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
     """Fraction of right predictions of each sample, [batch]: booleans if it has a single one.
 
     >>> import torch

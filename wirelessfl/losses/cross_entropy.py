@@ -7,8 +7,6 @@ from typing import Annotated, ClassVar, Literal
 
 import torch
 from pydantic import Field
-from torch import Tensor
-from torch.nn import functional as F
 
 from wirelessfl.losses.base import Accuracy, Loss
 
@@ -38,23 +36,27 @@ class CrossEntropy(Loss):
         float, Field(ge=0, lt=1, description="weight of the uniform distribution in the labels")
     ] = 0.0
 
-    def values(self, outputs: Tensor, labels: Tensor) -> Tensor:
+    def values(self, outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         """See :class:`Loss`."""
-        found = F.cross_entropy(
+        found = torch.nn.functional.cross_entropy(
             outputs, labels, reduction="none", label_smoothing=self.label_smoothing
         )
         return found if found.dim() == 1 else found.flatten(1).mean(1)
 
-    def reduced(self, outputs: Tensor, labels: Tensor, how: Literal["sum", "mean"]) -> Tensor:
+    def reduced(
+        self, outputs: torch.Tensor, labels: torch.Tensor, how: Literal["sum", "mean"]
+    ) -> torch.Tensor:
         """See :class:`Loss`."""
         if labels.dim() > 1:
             return super().reduced(outputs, labels, how)
-        return F.cross_entropy(outputs, labels, reduction=how, label_smoothing=self.label_smoothing)
+        return torch.nn.functional.cross_entropy(
+            outputs, labels, reduction=how, label_smoothing=self.label_smoothing
+        )
 
-    def fits(self, labels: Tensor) -> bool:
+    def fits(self, labels: torch.Tensor) -> bool:
         """Whether labels are integers."""
         return labels.dtype == torch.int64
 
-    def shapes(self, labels: Tensor, classes: int) -> tuple[tuple[int, ...], ...]:
+    def shapes(self, labels: torch.Tensor, classes: int) -> tuple[tuple[int, ...], ...]:
         """A score per class, of each sample or pixel."""
         return ((len(labels), classes, *labels.shape[1:]),)

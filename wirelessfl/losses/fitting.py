@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torch import Tensor
+import torch
 
 from wirelessfl.errors import ConfigError
 from wirelessfl.guard import described
@@ -10,7 +10,7 @@ from wirelessfl.losses.base import Loss
 from wirelessfl.losses.kind import LOSSES
 
 
-def check_labels(loss: Loss, labels: Tensor, data: str) -> None:
+def check_labels(loss: Loss, labels: torch.Tensor, data: str) -> None:
     """Raise unless ``loss`` takes the labels.
 
     >>> import torch

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
+import torch
 from pydantic import Field
-from torch import Tensor
-from torch.nn import functional as F
 
 from wirelessfl.losses.regression import Regression
 
@@ -27,6 +26,8 @@ class Huber(Regression):
         Field(gt=0, description="error above which the Huber loss is linear, in units of labels"),
     ] = 1.0
 
-    def elements(self, outputs: Tensor, labels: Tensor) -> Tensor:
+    def elements(self, outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         """See :class:`Regression`."""
-        return F.huber_loss(outputs, labels, reduction="none", delta=self.huber_delta)
+        return torch.nn.functional.huber_loss(
+            outputs, labels, reduction="none", delta=self.huber_delta
+        )

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from torch import Tensor
-from torch.nn import functional as F
+import torch
 
 from wirelessfl.losses.regression import Regression
 
@@ -14,6 +13,6 @@ from wirelessfl.losses.regression import Regression
 class L1(Regression):
     """Mean absolute error over the labels of a sample."""
 
-    def elements(self, outputs: Tensor, labels: Tensor) -> Tensor:
+    def elements(self, outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         """See :class:`Regression`."""
-        return F.l1_loss(outputs, labels, reduction="none")
+        return torch.nn.functional.l1_loss(outputs, labels, reduction="none")

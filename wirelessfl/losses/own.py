@@ -7,13 +7,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import torch
-from torch import Tensor
 
 from wirelessfl.errors import ConfigError
 from wirelessfl.guard import calling, described
 from wirelessfl.losses.base import Accuracy, Loss, is_binary
 
-Function = Callable[[Tensor, Tensor], Tensor]
+Function = Callable[["torch.Tensor", "torch.Tensor"], "torch.Tensor"]
 Way = Literal["batch", "vmap", "loop"]
 """How a function is called: with a batch, with each sample by vmap, or with each sample in turn."""
 
@@ -32,7 +31,7 @@ class FunctionLoss(Loss):
     function: ClassVar[Any] = None
     """The function; None if it is given as an object."""
 
-    def values(self, outputs: Tensor, labels: Tensor) -> Tensor:
+    def values(self, outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         """Not available.
 
         Raises:
@@ -91,7 +90,7 @@ class OwnLoss(Loss):
         """See :class:`Loss`."""
         return self.right
 
-    def values(self, outputs: Tensor, labels: Tensor) -> Tensor:
+    def values(self, outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         """See :class:`Loss`."""
         with calling(f"loss {self.called!r}"):
             if self.way == "batch":
@@ -103,7 +102,7 @@ class OwnLoss(Loss):
                 found = torch.stack(alone) if alone else outputs.new_zeros(0)
         return found if found.dim() == 1 else found.flatten(1).mean(1)
 
-    def _alone(self, output: Tensor, label: Tensor) -> Tensor:
+    def _alone(self, output: torch.Tensor, label: torch.Tensor) -> torch.Tensor:
         return self.function(output[None], label[None]).reshape(())
 
 
@@ -119,13 +118,13 @@ class Probe(Loss):
 
     name = ""
 
-    def values(self, outputs: Tensor, labels: Tensor) -> Tensor:
+    def values(self, outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         """See :class:`Loss`."""
         return outputs.flatten(1).square().mean(1)
 
 
 def ready(
-    loss: Loss, given: Function | None, outputs: Tensor, y: Tensor, labels: Tensor
+    loss: Loss, given: Function | None, outputs: torch.Tensor, y: torch.Tensor, labels: torch.Tensor
 ) -> tuple[Loss, str | None]:
     """The loss to train with: a user's function is tried on a few samples.
 
@@ -180,7 +179,7 @@ def ready(
     return own, None
 
 
-def _tried(function: Function, called: str, outputs: Tensor, y: Tensor) -> Tensor:
+def _tried(function: Function, called: str, outputs: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     """What the function returns for a few samples.
 
     Raises:
@@ -191,7 +190,7 @@ def _tried(function: Function, called: str, outputs: Tensor, y: Tensor) -> Tenso
     with torch.enable_grad(), calling(f"loss {called!r}", ConfigError):
         found: Any = function(leaf, y.clone())
     wanted = "a tensor [batch] or [batch, ...] with the loss of each sample, or a scalar tensor"
-    if not isinstance(found, Tensor) or not found.is_floating_point():
+    if not isinstance(found, torch.Tensor) or not found.is_floating_point():
         problem = described(found)
     elif found.dim() and len(found) != len(y):
         problem = f"{described(found)} for {len(y)} samples"
@@ -202,7 +201,7 @@ def _tried(function: Function, called: str, outputs: Tensor, y: Tensor) -> Tenso
     raise ConfigError(f"loss {called!r} returned {problem}: return {wanted}.")
 
 
-def _check_apart(own: OwnLoss, outputs: Tensor, y: Tensor) -> None:
+def _check_apart(own: OwnLoss, outputs: torch.Tensor, y: torch.Tensor) -> None:
     """Raise if a sample's loss depends on the other samples of its batch.
 
     Raises:
@@ -218,11 +217,11 @@ def _check_apart(own: OwnLoss, outputs: Tensor, y: Tensor) -> None:
         )
 
 
-def _same(one: Tensor, two: Tensor) -> bool:
+def _same(one: torch.Tensor, two: torch.Tensor) -> bool:
     return torch.allclose(one.double(), two.double(), 1e-5, 1e-6, equal_nan=True)
 
 
-def _right(outputs: Tensor, y: Tensor, labels: Tensor) -> Accuracy | None:
+def _right(outputs: torch.Tensor, y: torch.Tensor, labels: torch.Tensor) -> Accuracy | None:
     """What counts as right for these outputs and labels."""
     shape = tuple(outputs.shape)
     per_class = len(shape) > 1 and shape[1] > 1 and (*shape[:1], *shape[2:]) == tuple(y.shape)

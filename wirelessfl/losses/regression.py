@@ -6,7 +6,6 @@ from abc import abstractmethod
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
 
 from wirelessfl.losses.base import Loss
 from wirelessfl.losses.binary_cross_entropy import of_labels
@@ -23,18 +22,18 @@ class Regression(Loss):
     name = ""
 
     @abstractmethod
-    def elements(self, outputs: Tensor, labels: Tensor) -> Tensor:
+    def elements(self, outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         """The loss of each label, of the shape of ``labels``."""
 
-    def values(self, outputs: Tensor, labels: Tensor) -> Tensor:
+    def values(self, outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         """See :class:`Loss`."""
         found = self.elements(outputs.reshape(labels.shape), labels)
         return found if found.dim() == 1 else found.flatten(1).mean(1)
 
-    def fits(self, labels: Tensor) -> bool:
+    def fits(self, labels: torch.Tensor) -> bool:
         """Whether labels are real numbers."""
         return labels.dtype == torch.float32
 
-    def shapes(self, labels: Tensor, classes: int) -> tuple[tuple[int, ...], ...]:
+    def shapes(self, labels: torch.Tensor, classes: int) -> tuple[tuple[int, ...], ...]:
         """An output per label."""
         return of_labels(labels)

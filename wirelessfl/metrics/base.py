@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-from torch import Tensor
 
 from channels.arrays import FloatArray
 from wirelessfl.losses import Accuracy
@@ -35,14 +34,14 @@ class Predicted:
             if no metric needs it.
     """
 
-    outputs: Tensor
-    labels: Tensor
+    outputs: torch.Tensor
+    labels: torch.Tensor
     accuracy: Accuracy | None
     classes: int
     shares: FloatArray | None = None
 
     @property
-    def one_hot(self) -> tuple[Tensor, Tensor]:
+    def one_hot(self) -> tuple[torch.Tensor, torch.Tensor]:
         """Labels and predictions, [entries, classes], booleans: of samples or of pixels."""
         if self.accuracy == "signs":
             shape = self.labels.shape
@@ -85,7 +84,7 @@ class Metric(Choice, ABC):
         """Name of the field of rows."""
         return self.name.replace("-", "_")
 
-    def why_not(self, labels: Tensor, accuracy: Accuracy | None) -> str | None:
+    def why_not(self, labels: torch.Tensor, accuracy: Accuracy | None) -> str | None:
         """Why the metric does not apply, as "needs ..."; None if it does.
 
         Args:
@@ -105,7 +104,7 @@ class OfClasses(Metric):
 
     name = ""
 
-    def why_not(self, labels: Tensor, accuracy: Accuracy | None) -> str | None:
+    def why_not(self, labels: torch.Tensor, accuracy: Accuracy | None) -> str | None:
         """Real labels have no classes."""
         return None if accuracy is not None else "needs classes, but the labels are real numbers"
 
@@ -116,7 +115,7 @@ class OfReals(Metric):
 
     name = ""
 
-    def why_not(self, labels: Tensor, accuracy: Accuracy | None) -> str | None:
+    def why_not(self, labels: torch.Tensor, accuracy: Accuracy | None) -> str | None:
         """Integer labels are classes."""
         if labels.dtype == torch.float32 and accuracy is None:
             return None
@@ -129,5 +128,5 @@ class OfReals(Metric):
         return float(self.of(outputs.reshape(len(labels), -1), labels.reshape(len(labels), -1)))
 
     @abstractmethod
-    def of(self, outputs: Tensor, labels: Tensor) -> Tensor:
+    def of(self, outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         """The metric of [samples, labels], float64."""

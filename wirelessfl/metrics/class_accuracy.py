@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from torch import Tensor
+import torch
 
 from wirelessfl.metrics.base import OfClasses, Predicted
 
@@ -23,7 +23,7 @@ class ClassAccuracy(OfClasses):
         return found
 
 
-def of_classes(tested: Predicted) -> Tensor:
+def of_classes(tested: Predicted) -> torch.Tensor:
     """Accuracy of each class, [classes], float64; nan for a class without samples."""
     truth, found = tested.one_hot
     if tested.accuracy == "signs":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from torch import Tensor
+import torch
 
 from wirelessfl.metrics.base import OfReals
 
@@ -16,6 +16,6 @@ class MAE(OfReals):
 
     smaller: ClassVar[bool] = True
 
-    def of(self, outputs: Tensor, labels: Tensor) -> Tensor:
+    def of(self, outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         """See :class:`OfReals`."""
         return (outputs - labels).abs().mean()

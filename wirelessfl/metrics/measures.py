@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from torch import Tensor
+import torch
 
 from channels.arrays import BoolArray, FloatArray, IntArray
 from wirelessfl.errors import ConfigError
@@ -50,7 +50,7 @@ class Measures:
         """The metrics of some clients, [clients] boolean."""
         return self if self.shares is None else replace(self, shares=self.shares[present])
 
-    def of(self, outputs: Tensor, labels: Tensor) -> dict[str, Any]:
+    def of(self, outputs: torch.Tensor, labels: torch.Tensor) -> dict[str, Any]:
         """The metrics by field of rows; None for values that are not finite.
 
         Without outputs that are all finite, no metric is computed.
@@ -76,7 +76,7 @@ def _plain(name: str, value: Any) -> Any:
     Raises:
         ConfigError: it is neither a number nor a list of numbers.
     """
-    listed = value.tolist() if isinstance(value, Tensor | np.ndarray | np.generic) else value
+    listed = value.tolist() if isinstance(value, torch.Tensor | np.ndarray | np.generic) else value
     several = isinstance(listed, Sequence) and not isinstance(listed, str)
     entries: list[Any] = list(listed) if several else [listed]
     if not all(isinstance(number, numbers.Real) for number in entries):
@@ -87,7 +87,9 @@ def _plain(name: str, value: Any) -> Any:
     return plain if several else plain[0]
 
 
-def label_shares(labels: Tensor, client_samples: Sequence[IntArray], classes: int) -> FloatArray:
+def label_shares(
+    labels: torch.Tensor, client_samples: Sequence[IntArray], classes: int
+) -> FloatArray:
     """Fraction of each label among the samples of each client, [clients, classes].
 
     >>> import numpy as np

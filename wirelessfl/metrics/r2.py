@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from torch import Tensor
+import torch
 
 from wirelessfl.metrics.base import OfReals
 
@@ -16,7 +16,7 @@ class R2(OfReals):
     1 - sum (y - f)^2 / sum (y - mean y)^2; None if a label is equal in all samples.
     """
 
-    def of(self, outputs: Tensor, labels: Tensor) -> Tensor:
+    def of(self, outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         """See :class:`OfReals`."""
         left = ((labels - outputs) ** 2).sum(0)
         return (1 - left / ((labels - labels.mean(0)) ** 2).sum(0)).mean()

@@ -7,7 +7,6 @@ from typing import ClassVar
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from channels.arrays import FloatArray
 from wirelessfl.losses import Accuracy
@@ -28,7 +27,7 @@ class WorstClients(Metric):
 
     by_clients: ClassVar[bool] = True
 
-    def why_not(self, labels: Tensor, accuracy: Accuracy | None) -> str | None:
+    def why_not(self, labels: torch.Tensor, accuracy: Accuracy | None) -> str | None:
         """Clients are described by one label per sample."""
         single = labels.dtype == torch.int64 and labels.dim() == 1
         return None if single else "needs one class per sample, int64 labels [n]"

@@ -4,41 +4,47 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from torch import nn
+import torch
 
 from channels.streams import Stream
 from wirelessfl.errors import ConfigError, out_of_memory
 from wirelessfl.generators import seeded_generators
 from wirelessfl.guard import NO_ERROR, ONE_LINE, located
-from wirelessfl.models.cifar_cnn import CifarCNN
-from wirelessfl.models.dropout import StreamDropout
-from wirelessfl.models.fcnn import FCNN, MLP
-from wirelessfl.models.fedast_cnn import FedASTCNN
-from wirelessfl.models.gn_cnn import GroupNormCNN
-from wirelessfl.models.gpt2_lora import GPT2LoRA
-from wirelessfl.models.lenet5 import LeNet5
-from wirelessfl.models.linear import LinearClassifier
-from wirelessfl.models.lstm import LSTM
-from wirelessfl.models.resnet18 import ResNet18
-from wirelessfl.models.text_mean import TextMean
+from wirelessfl.models.built_in import BuiltIn
 from wirelessfl.registry import by_name
 from wirelessfl.wording import shown
 
-MODELS: dict[str, Callable[..., nn.Module]] = {
-    "fcnn": FCNN,
-    "mlp": MLP,
-    "linear": LinearClassifier,
-    "lenet5": LeNet5,
-    "cifar-cnn": CifarCNN,
-    "fedast-cnn": FedASTCNN,
-    "gn-cnn": GroupNormCNN,
-    "resnet18": ResNet18,
-    "lstm": LSTM,
-    "text-mean": TextMean,
-    "gpt2-lora": GPT2LoRA,
+if TYPE_CHECKING:
+    from wirelessfl.models.cifar_cnn import CifarCNN
+    from wirelessfl.models.dropout import StreamDropout
+    from wirelessfl.models.fcnn import FCNN, MLP
+    from wirelessfl.models.fedast_cnn import FedASTCNN
+    from wirelessfl.models.gn_cnn import GroupNormCNN
+    from wirelessfl.models.gpt2_lora import GPT2LoRA
+    from wirelessfl.models.lenet5 import LeNet5
+    from wirelessfl.models.linear import LinearClassifier
+    from wirelessfl.models.lstm import LSTM
+    from wirelessfl.models.resnet18 import ResNet18
+    from wirelessfl.models.text_mean import TextMean
+
+MODELS: Mapping[str, BuiltIn] = {
+    "fcnn": BuiltIn(f"{__name__}.fcnn", "FCNN"),
+    "mlp": BuiltIn(f"{__name__}.fcnn", "MLP"),
+    "linear": BuiltIn(f"{__name__}.linear", "LinearClassifier"),
+    "lenet5": BuiltIn(f"{__name__}.lenet5", "LeNet5"),
+    "cifar-cnn": BuiltIn(f"{__name__}.cifar_cnn", "CifarCNN"),
+    "fedast-cnn": BuiltIn(f"{__name__}.fedast_cnn", "FedASTCNN"),
+    "gn-cnn": BuiltIn(f"{__name__}.gn_cnn", "GroupNormCNN"),
+    "resnet18": BuiltIn(f"{__name__}.resnet18", "ResNet18"),
+    "lstm": BuiltIn(f"{__name__}.lstm", "LSTM"),
+    "text-mean": BuiltIn(f"{__name__}.text_mean", "TextMean", default_tokenizer="words"),
+    "gpt2-lora": BuiltIn(f"{__name__}.gpt2_lora", "GPT2LoRA"),
 }
+_HOMES = {model.name: model.module for model in MODELS.values()}
+_HOMES["StreamDropout"] = f"{__name__}.dropout"
 TAKERS = {
     "hidden": "fcnn",
     "dropout": "fcnn",
@@ -49,6 +55,13 @@ TAKERS = {
     "lora_alpha": "gpt2-lora",
 }
 """For each setting, a model that accepts it."""
+
+
+def __getattr__(name: str) -> Any:
+    """Import a class on first use, because its file loads PyTorch."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
 
 
 def build_model(
@@ -66,7 +79,7 @@ def build_model(
     lora_alpha: float | None = None,
     pad_id: int | None = None,
     vocabulary: int | None = None,
-) -> nn.Module:
+) -> torch.nn.Module:
     """Build model ``name`` with initial weights drawn from ``stream``.
 
     Args:
@@ -116,12 +129,12 @@ def build_model(
                 f"{''.join(f', {option}' for option in options)}): {reason.removesuffix('.')}."
                 f"{remedy}"
             ) from error
-    if not isinstance(model, nn.Module):
+    if not isinstance(model, torch.nn.Module):
         raise ConfigError(f"model {name!r} returned {shown(model)}: return an nn.Module.")
     return model
 
 
-def parameters_of(factory: Callable[..., nn.Module]) -> Mapping[str, inspect.Parameter]:
+def parameters_of(factory: Callable[..., torch.nn.Module]) -> Mapping[str, inspect.Parameter]:
     """Parameters of a callable, by name; empty if it has no signature."""
     try:
         return inspect.signature(factory).parameters
@@ -129,7 +142,7 @@ def parameters_of(factory: Callable[..., nn.Module]) -> Mapping[str, inspect.Par
         return {}
 
 
-def _remedy(name: str, factory: Callable[..., nn.Module], options: Mapping[str, Any]) -> str:
+def _remedy(name: str, factory: Callable[..., torch.nn.Module], options: Mapping[str, Any]) -> str:
     """Advice to leave out options that model ``name`` does not or may not accept."""
     parameters = parameters_of(factory)
     names = [option for option in options if option in TAKERS]

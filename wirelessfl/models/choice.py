@@ -8,8 +8,8 @@ from functools import cache
 from inspect import Parameter
 from typing import Annotated, Any, ClassVar, Literal
 
+import torch
 from pydantic import BeforeValidator, Field
-from torch import nn
 
 from channels.streams import Stream
 from wirelessfl.models import MODELS, build_model, parameters_of
@@ -66,7 +66,7 @@ class ModelChoice(Choice):
     """
 
     name = ""
-    factory: ClassVar[Callable[..., nn.Module] | None] = None
+    factory: ClassVar[Callable[..., Any] | None] = None
     """The callable that makes the module; None if the module is given as an object."""
 
     layers: Annotated[
@@ -88,7 +88,7 @@ class ModelChoice(Choice):
         stream: Stream,
         pad_id: int | None,
         vocabulary: int | None,
-    ) -> nn.Module:
+    ) -> torch.nn.Module:
         """Build the module; arguments and errors are those of ``build_model``."""
         options = {f.name: vars(self)[f.name] for f in fields(self) if f.name != "layers"}
         options = DEFAULTS | options

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
-from torch import nn
+import torch
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Declared:
     vocabulary: int | None = None
 
     @classmethod
-    def of(cls, module: nn.Module) -> Declared:
+    def of(cls, module: torch.nn.Module) -> Declared:
         """Read the attributes of any ``nn.Module``."""
         found: dict[str, Any] = {}
         for name in (entry.name for entry in fields(cls)):

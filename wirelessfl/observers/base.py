@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from torch import Tensor
+import torch
 
 from wirelessfl.config import Config
 
@@ -73,7 +73,7 @@ class Running:
     config: Config
     directory: Path
     rows: Sequence[Row]
-    params: Callable[[], dict[str, Tensor]]
+    params: Callable[[], dict[str, torch.Tensor]]
     covered: Callable[[], int]
     monitor: MonitorOf
     note: Callable[[str], None]

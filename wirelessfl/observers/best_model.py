@@ -9,9 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
-from torch import Tensor
 
 from wirelessfl.drafts import replacing
 from wirelessfl.observers.base import Observer, Row, Running
@@ -83,6 +82,8 @@ class BestModel(Observer):
         if 0 <= before < run.covered() and file.exists():  # a resumed run may need it
             with replacing(_before(file)) as draft:
                 shutil.copyfile(file, draft)
+        from safetensors.torch import save_file  # loads PyTorch
+
         with replacing(file) as draft:
             save_file(_params(run, task), draft, metadata={"row": json.dumps(row)})
 
@@ -129,7 +130,7 @@ def _before(file: Path) -> Path:
     return file.with_suffix(".before")
 
 
-def _params(run: Running, task: str | None) -> dict[str, Tensor]:
+def _params(run: Running, task: str | None) -> dict[str, torch.Tensor]:
     """The parameters of a task, without its name, or of the run's one model."""
     params = run.params()
     if task is None or not run.config.task:

@@ -9,7 +9,7 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-from torch import nn
+import torch
 
 from channels import Network
 from channels.summaries import counted
@@ -187,7 +187,7 @@ def plan(
     config: Config | Mapping[str, Any] | str | Path,
     rounds: int = ROUNDS,
     *,
-    model: nn.Module | None = None,
+    model: torch.nn.Module | None = None,
     data: Data | None = None,
     network: Network | str | None = None,
     air_joules: bool | None = None,

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from torch import nn
+import torch
 
 from channels import Network
 from channels.streams import Stream
@@ -24,6 +24,7 @@ from wirelessfl.pricing.untrained import (
     Until,
     UntrainedCells,
     UntrainedRounds,
+    UntrainedServer,
     UntrainedStart,
 )
 from wirelessfl.rounds.rounds import ModelRounds
@@ -40,7 +41,6 @@ from wirelessfl.sessions.rounds import SessionRounds
 from wirelessfl.setup.arguments import check_objects
 from wirelessfl.setup.given_objects import NOTHING, GivenObjects, configured, naming_network
 from wirelessfl.setup.planners import Planned, plan_without_data
-from wirelessfl.setup.sessions import build_attendance
 from wirelessfl.wording import shown
 
 SESSION = ("session", "session_round")
@@ -70,7 +70,7 @@ def price(
     config: Config | Mapping[str, Any] | str | Path,
     rounds: int | None = None,
     *,
-    model: nn.Module | None = None,
+    model: torch.nn.Module | None = None,
     data: Data | None = None,
     network: Network | str | None = None,
     joules: bool = True,
@@ -242,11 +242,14 @@ def check_priceable(config: Config, rounds: Any, joules: bool) -> int | None:
 
 def _server(config: Config, planned: Planned) -> Server:
     """A server of the run with its initial model, which is not trained."""
-    model, network = planned.model, planned.planner.network
-    start = model.objective.spec.from_module(model.module).cpu()
-    states = make_states("memory", (), model.objective.spec.size, network.clients, processes=1)
+    choices, network = config.choices, planned.planner.network
     weights = Weights(network.cell_of)
-    return Server(config.choices.algorithm, config.choices.uplink, weights, states, start)
+    if config.regime != "sessions":
+        return UntrainedServer(choices.algorithm, choices.uplink, weights)
+    model = planned.model
+    start = model.objective.spec.from_module(model.module).cpu()
+    states = make_states("memory", (), model.spec.size, network.clients, processes=1)
+    return Server(choices.algorithm, choices.uplink, weights, states, start)
 
 
 def _simulated(
@@ -278,6 +281,8 @@ def _sessions(
     rounds: int | None,
 ) -> tuple[Scheduler, SessionRounds]:
     """The same for a run in sessions."""
+    from wirelessfl.setup.sessions import build_attendance  # loads PyTorch
+
     warm_start, sessions = config.choices.warm_start, config.sessions.sessions
     assert warm_start is not None
     assert sessions is not None
@@ -285,7 +290,7 @@ def _sessions(
     schedule: Scheduler = SessionsScheduler(sessions, config.training.rounds, warm_start.trials)
     if rounds is not None:
         schedule = Until(schedule, lambda report: report.round >= rounds)
-    classes = range(planned.model.data.classes)
+    classes = range(planned.model.classes)
     regime = SessionRounds(
         planner,
         training,

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from torch import nn
+import torch
 
 from channels import Network
 from channels.arguments import is_number
@@ -90,7 +90,7 @@ def round_timeline(
     rounds: int | None = None,
     seconds: float | None = None,
     *,
-    model: nn.Module | None = None,
+    model: torch.nn.Module | None = None,
     data: Dataset | None = None,
     network: Network | None = None,
 ) -> RoundTimeline:

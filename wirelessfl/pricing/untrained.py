@@ -10,6 +10,7 @@ import numpy as np
 
 from channels.arrays import FloatArray
 from channels.streams import Stream
+from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.rounds.cells import AsynchronousCells
 from wirelessfl.rounds.equal_shares import EQUAL_SHARES
 from wirelessfl.rounds.plan import Plan
@@ -18,7 +19,9 @@ from wirelessfl.rounds.training import RoundTraining, Totals
 from wirelessfl.schedules.events import Decision, Event, Report, Scheduler, Stop
 from wirelessfl.server.ledger import Ledger
 from wirelessfl.server.server import Server
+from wirelessfl.server.weights import Weights
 from wirelessfl.training.cohort import Penalty, State
+from wirelessfl.uplinks import Uplink
 from wirelessfl.warm_starts.base import Initial, Opening, WarmStart
 
 
@@ -39,6 +42,20 @@ class WithoutJoules(Totals):
         """The sums that are counted: without joules, and without those of equal shares."""
         own = super().row().items()
         return {name: v for name, v in own if "joules" not in name and name not in EQUAL_SHARES}
+
+
+class UntrainedServer(Server):
+    """A server without a model, of rounds and of asynchronous cells whose costs are counted.
+
+    Args:
+        algorithm: algorithm that defines the payloads.
+        uplink: how updates cross the air.
+        weights: weights of clients in means.
+    """
+
+    def __init__(self, algorithm: Algorithm, uplink: Uplink, weights: Weights) -> None:
+        self.algorithm, self.uplink, self.weights = algorithm, uplink, weights
+        self.version, self.cloud, self.nodes = 0, {}, {}
 
 
 class UntrainedRounds(RoundTraining):

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from torch import nn
+import torch
 
 from channels import Network
 from wirelessfl.config import Config
@@ -87,7 +87,7 @@ class Trained:
         self,
         run: RunResult,
         rounds: int | None,
-        model: nn.Module | None,
+        model: torch.nn.Module | None,
         data: Data | None,
         *,
         joules: bool,

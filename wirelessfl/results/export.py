@@ -10,8 +10,6 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
-from torch import Tensor
 
 from wirelessfl.errors import ConfigError
 from wirelessfl.observers.best_model import BEST
@@ -78,6 +76,8 @@ def export(runs: Runs, path: Path, *, best: bool = False) -> Path:
         if suffix == ".pt":
             torch.save(dict(params), draft)
         else:
+            from safetensors.torch import save_file  # loads PyTorch
+
             # A tied parameter has several names, which a .safetensors file stores separately.
             save_file({k: v.clone().contiguous() for k, v in params.items()}, draft, metadata)
     return path
@@ -98,7 +98,7 @@ def _last(run: RunResult) -> dict[str, str]:
     return {"finished": "true", "row": json.dumps(run.rows[-1])}
 
 
-def _best(run: RunResult) -> tuple[dict[str, Tensor], dict[str, str]]:
+def _best(run: RunResult) -> tuple[dict[str, torch.Tensor], dict[str, str]]:
     """The best parameters of a run, and what their file says about them.
 
     Raises:

@@ -10,7 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
+import torch
 
 from wirelessfl.config import Config
 from wirelessfl.config.named import Trust
@@ -149,6 +149,6 @@ def _config(folder: Path, trust: Trust) -> Config:
     return RunDirectory.open(folder, trust)[1]
 
 
-def _params(folder: Path, titled: bool) -> dict[str, Tensor]:
+def _params(folder: Path, titled: bool) -> dict[str, torch.Tensor]:
     tensors, state = RunDirectory(folder).load_params(is_server_model)
     return stored_params(tensors, state, titled=titled)

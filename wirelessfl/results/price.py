@@ -7,7 +7,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, overload
 
-from torch import nn
+import torch
 
 from channels import Network
 from wirelessfl.config import Config
@@ -38,7 +38,7 @@ def price(  # type: ignore[overload-overlap]  # a string is a sequence of string
     run: RunResult,
     rounds: int | None = None,
     *,
-    model: nn.Module | None = None,
+    model: torch.nn.Module | None = None,
     data: Data | None = None,
     network: OneNetwork | None = None,
     uplink: str | Mapping[str, Any] | None = None,
@@ -50,7 +50,7 @@ def price(
     run: RunResult,
     rounds: int | None = None,
     *,
-    model: nn.Module | None = None,
+    model: torch.nn.Module | None = None,
     data: Data | None = None,
     network: Sequence[OneNetwork],
     uplink: str | Mapping[str, Any] | None = None,
@@ -62,7 +62,7 @@ def price(
     run: Config | Mapping[str, Any],
     rounds: int | None = None,
     *,
-    model: nn.Module | None = None,
+    model: torch.nn.Module | None = None,
     data: Data | None = None,
     network: OneNetwork | None = None,
     uplink: str | Mapping[str, Any] | None = None,
@@ -74,7 +74,7 @@ def price(
     run: RunResult | Configured,
     rounds: int | None = None,
     *,
-    model: nn.Module | None = None,
+    model: torch.nn.Module | None = None,
     data: Data | None = None,
     network: OneNetwork | Sequence[OneNetwork] | None = None,
     uplink: str | Mapping[str, Any] | None = None,
@@ -85,7 +85,7 @@ def price(
     run: RunResult | Configured,
     rounds: int | None = None,
     *,
-    model: nn.Module | None = None,
+    model: torch.nn.Module | None = None,
     data: Data | None = None,
     network: OneNetwork | Sequence[OneNetwork] | None = None,
     uplink: str | Mapping[str, Any] | None = None,

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from torch import Tensor
+import torch
 
 from wirelessfl.rounds.plan import Plan
 from wirelessfl.rounds.planner import Planner
@@ -142,7 +142,7 @@ class AsynchronousCells:
             name: sum(each[name] for each in metrics) / len(metrics) for name in metrics[0]
         }
 
-    def tensors(self) -> dict[str, Tensor]:
+    def tensors(self) -> dict[str, torch.Tensor]:
         """Models that cells received, each stored once, and the submodels of the cells.
 
         The server stores the cloud's current model.
@@ -166,7 +166,7 @@ class AsynchronousCells:
             "parts": _stored_parts(self.parts),
         }
 
-    def restore(self, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
+    def restore(self, tensors: Mapping[str, torch.Tensor], state: Mapping[str, Any]) -> None:
         """Continue from a snapshot; the server must be restored first."""
         server = self.training.server
         device = server.cloud["params"].device
@@ -226,7 +226,7 @@ def _stored_parts(parts: Submodels) -> dict[str, Any] | None:
 
 
 def _restored_parts(
-    stored: Mapping[str, Any] | None, index: Tensor | None, first: Submodels
+    stored: Mapping[str, Any] | None, index: torch.Tensor | None, first: Submodels
 ) -> Submodels:
     """The inverse of ``_stored_parts``; ``first`` are the initial submodels of the run."""
     if stored is None or index is None:
@@ -236,7 +236,7 @@ def _restored_parts(
         first,
         spec=ParamSpec({name: tuple(shape) for name, shape in stored["shapes"].items()}),
         lengths=np.array(stored["lengths"], dtype=np.int64),
-        index=index,
+        places=index.numpy(),
         kept=tuple(stored["kept"]),
         neurons=neurons
         and tuple(tuple(np.array(held, dtype=np.int64) for held in layers) for layers in neurons),

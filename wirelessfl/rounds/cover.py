@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from torch import Tensor
+import torch
 
 from wirelessfl.submodels import ClientSubmodels
 from wirelessfl.submodels.merging import covered_mean
@@ -26,8 +26,8 @@ class Cover:
     """
 
     submodels: ClientSubmodels
-    weight: dict[str, Tensor]
-    count: Tensor
+    weight: dict[str, torch.Tensor]
+    count: torch.Tensor
 
     @classmethod
     def of(
@@ -35,7 +35,7 @@ class Cover:
         each: ClientSubmodels | None,
         air: AirRound,
         payloads: Sequence[str],
-        like: Tensor,
+        like: torch.Tensor,
     ) -> Cover | None:
         """Coverage of an upload; None if clients train the complete model of their node.
 
@@ -54,7 +54,7 @@ class Cover:
             found[name] = weight.to(like.device)
         return cls(each, found, count)
 
-    def exchanged(self) -> Tensor | None:
+    def exchanged(self) -> torch.Tensor | None:
         """Elements that at least one client sends, [nodes, P] boolean; None if all are sent.
 
         Over the air, the clients of a node transmit these elements together; a client is silent on

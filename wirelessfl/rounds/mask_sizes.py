@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
-from torch import nn
 
 from channels import ChannelDraw, Load
 from channels.arguments import checked
@@ -64,7 +64,7 @@ class MaskSizeProblem:
 
 @checked(ConfigError)
 def model_mask_sizes(
-    module: nn.Module,
+    module: torch.nn.Module,
     draw: ChannelDraw,
     *,
     uplink: str = "tdma",

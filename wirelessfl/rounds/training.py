@@ -5,26 +5,27 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from torch import Tensor
+import torch
 
 from channels.arrays import FloatArray, IntArray
 from channels.streams import Stream
-from wirelessfl.rounds.global_round import GlobalRound
-from wirelessfl.rounds.local_training import LocalTraining
 from wirelessfl.rounds.plan import Plan
 from wirelessfl.rounds.settings import TrainingSettings
 from wirelessfl.selection.candidates import Losses
 from wirelessfl.server.ledger import Ledger
 from wirelessfl.server.server import Server
-from wirelessfl.training.client_losses import ClientLosses
 from wirelessfl.training.cohort import Penalty, State
-from wirelessfl.training.executor import Executor
 from wirelessfl.training.shards import Shards
 from wirelessfl.training.steps_done import StepsDone
 from wirelessfl.uplinks import Uplink
+
+if TYPE_CHECKING:
+    from wirelessfl.rounds.global_round import GlobalRound
+    from wirelessfl.training.client_losses import ClientLosses
+    from wirelessfl.training.executor import Executor
 
 Log = Callable[[Plan, bool], None]
 """Takes each round that is counted, and whether it is a trial round."""
@@ -113,7 +114,7 @@ class RoundTraining:
         self.server, self.executor, self.settings = server, executor, settings
         self.client_samples, self.stream, self.shards = client_samples, stream, shards
         self.penalties: tuple[Penalty, ...] = ()
-        self.teacher: Tensor | None = None
+        self.teacher: torch.Tensor | None = None
         self.title = "round"
         self.steps_done = StepsDone()
         self.totals = Totals.of(server.uplink, settings)
@@ -182,6 +183,9 @@ class RoundTraining:
         Adds the cost to the totals, and stores client states; the server's state does not change.
         Arguments as in ``train``.
         """
+        from wirelessfl.rounds.global_round import GlobalRound  # load PyTorch
+        from wirelessfl.rounds.local_training import LocalTraining
+
         self.count(plan)
         local = LocalTraining(
             self.executor,
@@ -197,11 +201,11 @@ class RoundTraining:
             global_round.train(edge_round)
         return global_round
 
-    def tensors(self) -> dict[str, Tensor]:
+    def tensors(self) -> dict[str, torch.Tensor]:
         """Tensors of the state, for a checkpoint."""
         return {**self.server.tensors(), **self.steps_done.tensors(), **self.ledger.tensors()}
 
-    def restore(self, tensors: dict[str, Tensor], totals: dict[str, Any]) -> None:
+    def restore(self, tensors: dict[str, torch.Tensor], totals: dict[str, Any]) -> None:
         """Continue from the ``tensors`` and running totals of a checkpoint."""
         self.server.restore(tensors)
         self.steps_done = StepsDone.restored(tensors)

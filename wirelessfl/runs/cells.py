@@ -9,7 +9,7 @@ from torch import Tensor
 from wirelessfl.runs.directory import Row
 from wirelessfl.runs.rounds import RoundsEngine
 from wirelessfl.schedules.events import Reached, Report
-from wirelessfl.setup import CellsSetup
+from wirelessfl.setup.setups import CellsSetup
 
 STATUS = ("version", "staleness_mean", "staleness_max", "updates")
 """Fields of rows: merges, staleness since the previous row, and number of finished cell rounds."""

@@ -14,19 +14,21 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
-from torch import Tensor
 
 CHECKED_SINCE = 5
 """First checkpoint layout that has checksums."""
 
 
-def write_checkpoint(file: Path, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
+def write_checkpoint(
+    file: Path, tensors: Mapping[str, torch.Tensor], state: Mapping[str, Any]
+) -> None:
     """Write tensors and a state of numbers, strings, lists and dicts.
 
     Raises:
         OSError, SafetensorError: the file cannot be written.
     """
+    from safetensors.torch import save_file  # loads PyTorch
+
     contiguous = {name: value.contiguous().cpu() for name, value in tensors.items()}
     note = json.dumps({**state, "tensors_checksum": _checksum(sorted(contiguous.items()))})
     save_file(contiguous, file, metadata={"state": note, "checksum": _checksum_of(note)})
@@ -39,13 +41,13 @@ def read_state(file: Path) -> dict[str, Any]:
         OSError: the file cannot be read.
         ValueError: it is damaged.
     """
-    with _opened(file) as checkpoint:
+    with _opened(file, "numpy") as checkpoint:  # loads no PyTorch
         return _state(checkpoint)
 
 
 def read_checkpoint(
     file: Path, wanted: Callable[[str], bool] = lambda name: True
-) -> tuple[dict[str, Tensor], dict[str, Any]]:
+) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
     """The tensors and the state in a checkpoint.
 
     Args:
@@ -56,11 +58,11 @@ def read_checkpoint(
         OSError: the file cannot be read.
         ValueError: it is damaged.
     """
-    tensors: dict[str, Tensor] = {}
+    tensors: dict[str, torch.Tensor] = {}
     with _opened(file) as checkpoint:
         state = _state(checkpoint)
 
-        def each() -> Iterator[tuple[str, Tensor]]:
+        def each() -> Iterator[tuple[str, torch.Tensor]]:
             for name in sorted(checkpoint.keys()):
                 value = checkpoint.get_tensor(name)
                 if wanted(name):
@@ -73,10 +75,10 @@ def read_checkpoint(
 
 
 @contextmanager
-def _opened(file: Path) -> Iterator[Any]:
+def _opened(file: Path, framework: str = "pt") -> Iterator[Any]:
     """Open a checkpoint; whatever its bytes are, errors are those of the functions above."""
     try:
-        with safe_open(file, framework="pt") as checkpoint:
+        with safe_open(file, framework=framework) as checkpoint:
             yield checkpoint
     except (SafetensorError, RuntimeError, TypeError, AttributeError) as error:
         raise ValueError(str(error).partition("\n")[0]) from error
@@ -100,7 +102,7 @@ def _checksum_of(text: str) -> str:
     return str(zlib.crc32(text.encode()))
 
 
-def _checksum(tensors: Iterable[tuple[str, Tensor]]) -> int:
+def _checksum(tensors: Iterable[tuple[str, torch.Tensor]]) -> int:
     """Checksum of the names, types, shapes and values of contiguous tensors, sorted by name."""
     total = 0
     for name, value in tensors:

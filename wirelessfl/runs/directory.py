@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from torch import Tensor
+import torch
 
 from wirelessfl.config import Config
 from wirelessfl.config.named import Trust
@@ -247,7 +247,7 @@ class RunDirectory:
                 "training. Restore the folder and resume the run, or start a new run."
             )
 
-    def save(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
+    def save(self, tensors: dict[str, torch.Tensor], state: dict[str, Any]) -> None:
         """Write a checkpoint that covers all current rows.
 
         Raises:
@@ -261,7 +261,7 @@ class RunDirectory:
             told = {**state, "rows_bytes": size, "rows_checksum": checksum}
             self._checkpoint.write(tensors, told, like=self._rows.path)
 
-    def load(self) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
+    def load(self) -> tuple[dict[str, torch.Tensor], dict[str, Any]] | None:
         """Tensors and state of the checkpoint; None if none has been written yet.
 
         Raises:
@@ -279,7 +279,7 @@ class RunDirectory:
 
     def load_params(
         self, wanted: Callable[[str], bool]
-    ) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    ) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
         """Some tensors of the checkpoint, and its state.
 
         Args:
@@ -314,7 +314,7 @@ class RunDirectory:
 
     def prepare_extension(
         self,
-        tensors: dict[str, Tensor],
+        tensors: dict[str, torch.Tensor],
         state: dict[str, Any],
         config: str,
         changes: Mapping[str, Any],
@@ -353,7 +353,7 @@ class RunDirectory:
         covered = state["rows_bytes"], state["rows_checksum"]
         return self._rows.check(*covered, whole=state["finished"])
 
-    def check_logs(self, tensors: Mapping[str, Tensor], *, titled: bool) -> None:
+    def check_logs(self, tensors: Mapping[str, torch.Tensor], *, titled: bool) -> None:
         """Check the client states on disk that a checkpoint refers to.
 
         Args:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from wirelessfl.runs.directory import Row
 from wirelessfl.schedules.events import Event, Report
-from wirelessfl.setup import Setup
+from wirelessfl.setup.setups import Setup
 
 
 class Engine(Protocol):

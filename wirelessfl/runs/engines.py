@@ -7,7 +7,8 @@ from wirelessfl.runs.engine import Engine
 from wirelessfl.runs.rounds import RoundsEngine
 from wirelessfl.runs.sessions import SessionsEngine
 from wirelessfl.runs.tasks import TasksEngine
-from wirelessfl.setup import AnySetup, CellsSetup, SessionsSetup, TasksSetup
+from wirelessfl.setup.building import AnySetup
+from wirelessfl.setup.setups import CellsSetup, SessionsSetup, TasksSetup
 
 
 def engine_of(setup: AnySetup) -> Engine:

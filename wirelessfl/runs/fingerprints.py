@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import fields
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from torch import Tensor
+import torch
 
 from channels import Network
 from channels.streams import Stream
@@ -26,7 +26,9 @@ from wirelessfl.errors import ConfigError
 from wirelessfl.import_paths import module_and_name
 from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.sources import NO_SOURCE, source_hashes
-from wirelessfl.training.objective import Objective
+
+if TYPE_CHECKING:
+    from wirelessfl.training.objective import Objective
 
 DRAWN = 1000
 """Maximum number of clients whose channels are part of the network's hash."""
@@ -188,11 +190,11 @@ def network_fingerprint(network: Network, stream: Stream) -> str:
     return digest(*plain, network.draw(stream.child("fingerprint"), clients=some).h)
 
 
-def _some(samples: Tensor) -> Tensor:
+def _some(samples: torch.Tensor) -> torch.Tensor:
     return samples[:: max(1, len(samples) // 1000)]
 
 
-def _array(tensor: Tensor) -> np.ndarray:
+def _array(tensor: torch.Tensor) -> np.ndarray:
     return tensor.detach().cpu().contiguous().numpy()
 
 

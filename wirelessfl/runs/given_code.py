@@ -11,7 +11,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 import numpy as np
-from torch import Tensor, nn
+import torch
 
 from wirelessfl.guard import of_project
 from wirelessfl.import_paths import path_of
@@ -32,7 +32,7 @@ def function_hash(function: object) -> str:
     return digest(*_thing(function, set()))
 
 
-def model_source(model: nn.Module) -> str:
+def model_source(model: torch.nn.Module) -> str:
     """Hash of the source of the user's classes of a model's modules, and of their bases."""
     classes = {cls for module in model.modules() for cls in type(module).__mro__}
     own = sorted((path_of(cls), cls) for cls in classes if _of_user(cls))
@@ -43,8 +43,8 @@ def _thing(thing: Any, seen: set[int]) -> Iterator[Any]:
     """What is hashed of a function, a class, an object or a value."""
     if isinstance(thing, PLAIN):
         yield thing
-    elif isinstance(thing, Tensor | np.ndarray):
-        array = thing.detach().cpu().numpy() if isinstance(thing, Tensor) else thing
+    elif isinstance(thing, torch.Tensor | np.ndarray):
+        array = thing.detach().cpu().numpy() if isinstance(thing, torch.Tensor) else thing
         yield from (str(array.dtype), array.shape, array)
     elif isinstance(thing, tuple | list):
         for each in thing:
@@ -112,12 +112,12 @@ def _kept(value: Any) -> bool:
         return all(map(_kept, value))
     if isinstance(value, FunctionType | type):
         return _of_user(value)
-    return isinstance(value, (*PLAIN, Tensor, np.ndarray, partial, nn.Module))
+    return isinstance(value, (*PLAIN, torch.Tensor, np.ndarray, partial, torch.nn.Module))
 
 
 def _attributes(thing: Any, seen: set[int]) -> Iterator[Any]:
     """The attributes of an object, and of the modules in it, that its class takes as arguments."""
-    for module in thing.modules() if isinstance(thing, nn.Module) else [thing]:
+    for module in thing.modules() if isinstance(thing, torch.nn.Module) else [thing]:
         try:
             names = inspect.signature(type(module)).parameters
         except (ValueError, TypeError):
@@ -127,7 +127,7 @@ def _attributes(thing: Any, seen: set[int]) -> Iterator[Any]:
             yield from _thing(type(module), seen)
         for name in names:
             value = getattr(module, name, getattr(module, f"_{name}", None))
-            if not isinstance(value, nn.Module):
+            if not isinstance(value, torch.nn.Module):
                 yield from (name, *_thing(value, seen))
 
 

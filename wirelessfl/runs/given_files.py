@@ -5,11 +5,11 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
-from torch.nn.parameter import is_lazy
 
 from channels import Network
 from channels.npz import read_npz
@@ -20,8 +20,10 @@ from wirelessfl.import_paths import path_of
 from wirelessfl.runs.directory import NETWORK, PARTITION
 from wirelessfl.runs.fingerprints import data_hash, digest
 from wirelessfl.runs.given_code import function_hash, model_source
-from wirelessfl.setup import AnySetup
 from wirelessfl.setup.given_objects import GivenObjects
+
+if TYPE_CHECKING:
+    from wirelessfl.setup.building import AnySetup
 
 GIVEN = "given"
 """Entry of ``about.json``: hashes of the given objects."""
@@ -136,7 +138,7 @@ def given_hashes(given: GivenObjects) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if given.model is not None:
         shapes = {  # parameters without a shape are refused later, by name
-            name: None if is_lazy(p) else tuple(p.shape)
+            name: None if torch.nn.parameter.is_lazy(p) else tuple(p.shape)
             for name, p in given.model.named_parameters()
         }
         found["model"] = {

@@ -17,7 +17,7 @@ from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.runs.fingerprints import NAMED, named_hashes
 from wirelessfl.runs.given_again import redesign_entry
 from wirelessfl.runs.given_files import GIVEN, stored_arrays
-from wirelessfl.setup import AnySetup
+from wirelessfl.setup.building import AnySetup
 from wirelessfl.setup.given_objects import GivenObjects
 
 

@@ -12,7 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
+import torch
 
 from channels.streams import Stream
 from wirelessfl.config import Config
@@ -92,7 +92,7 @@ def price_run(config: Config, source: Path, folder: Path) -> list[Row]:
     return found.rows
 
 
-def _tensors(tensors: dict[str, Tensor], simulated: Priced) -> dict[str, Tensor]:
+def _tensors(tensors: dict[str, torch.Tensor], simulated: Priced) -> dict[str, torch.Tensor]:
     """The tensors of the trained run, with the joules of the clients over the other radio."""
     own = simulated.training.ledger.tensors()
     return {

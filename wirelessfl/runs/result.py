@@ -11,7 +11,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from torch import Tensor, nn
+import torch
 
 from channels.streams import Stream
 from wirelessfl.config import Config
@@ -28,7 +28,6 @@ from wirelessfl.runs.plots import plotted
 from wirelessfl.runs.stored_params import checked_task, stored_model, task_params
 from wirelessfl.runs.summaries import summary_of, summary_of_tasks
 from wirelessfl.runs.transitions import Transition, transitions
-from wirelessfl.setup.task_schedules import task_stream
 from wirelessfl.wording import counted, shown, suggestion
 
 if TYPE_CHECKING:
@@ -105,7 +104,7 @@ class RunResult:
 
     config: Config
     rows: list[Row]
-    params: dict[str, Tensor]
+    params: dict[str, torch.Tensor]
     directory: Path
     exhausted: str | None = None
     finished: bool = True
@@ -203,10 +202,10 @@ class RunResult:
     def model(
         self,
         *,
-        module: nn.Module | None = None,
+        module: torch.nn.Module | None = None,
         task: str | None = None,
         trust: bool = False,
-    ) -> nn.Module:
+    ) -> torch.nn.Module:
         """The torch module with the run's parameters, in evaluation mode.
 
         Args:
@@ -220,6 +219,8 @@ class RunResult:
                 code without being trusted.
             DataError: the data set must be loaded to build the model, but is missing.
         """
+        from wirelessfl.setup.task_schedules import task_stream  # loads PyTorch
+
         if module is not None and not self._titled:
             return stored_model(None, self.params, Stream(0), module)
         config = self.with_trust(trust)

@@ -19,7 +19,7 @@ from wirelessfl.runs.monitor import Monitor
 from wirelessfl.runs.rows import check_apart, evaluation_fields, finite
 from wirelessfl.schedules.events import Reached, Report
 from wirelessfl.schedules.loop import begin
-from wirelessfl.setup import RoundsSetup
+from wirelessfl.setup.setups import RoundsSetup
 from wirelessfl.training.evaluate import Samples, deployed, measured
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from torch import Tensor
+import torch
 
 from wirelessfl.errors import ConfigError, TrainingError
 from wirelessfl.metrics import Measures
@@ -22,7 +22,9 @@ def finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def evaluation_fields(params: Tensor, test: Measured, validation: Measured | None = None) -> Row:
+def evaluation_fields(
+    params: torch.Tensor, test: Measured, validation: Measured | None = None
+) -> Row:
     """Fields of a row; losses are None if they or the model's parameters are not finite.
 
     There is no accuracy if outputs are neither right nor wrong, as in regression.

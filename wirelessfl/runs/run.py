@@ -37,8 +37,8 @@ from wirelessfl.runs.observing import check_observers, configured_observers
 from wirelessfl.runs.progress import Progress, RowCallback
 from wirelessfl.runs.result import RunResult
 from wirelessfl.runs.stored_params import stored_params
-from wirelessfl.setup import AnySetup, build
 from wirelessfl.setup.arguments import check_objects, check_path
+from wirelessfl.setup.building import AnySetup, build
 from wirelessfl.setup.computing import default_threads, fewer_workers
 from wirelessfl.setup.given_objects import GivenMetrics, GivenObjects, configured, naming_network
 from wirelessfl.training.shards import ALONE, Shards

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor
+import torch
 
 from wirelessfl.errors import ConfigError
 from wirelessfl.runs.about import CHECKPOINT_LAYOUT, NUMERICS, ROWS_SCHEMA
@@ -77,7 +77,7 @@ class RunCheckpoint:
         with reading(self.path, self.remedy):
             return self._in_force(read_state(self.path))
 
-    def read(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    def read(self) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
         """Tensors and state.
 
         Raises:
@@ -87,7 +87,9 @@ class RunCheckpoint:
             tensors, state = read_checkpoint(self.path)
             return tensors, self._in_force(state)
 
-    def read_some(self, wanted: Callable[[str], bool]) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    def read_some(
+        self, wanted: Callable[[str], bool]
+    ) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
         """Some tensors and the state as it is stored.
 
         Args:
@@ -99,7 +101,9 @@ class RunCheckpoint:
         with reading(self.path, self.remedy):
             return read_checkpoint(self.path, wanted)
 
-    def write(self, tensors: Mapping[str, Tensor], state: Mapping[str, Any], like: Path) -> None:
+    def write(
+        self, tensors: Mapping[str, torch.Tensor], state: Mapping[str, Any], like: Path
+    ) -> None:
         """Replace the checkpoint atomically.
 
         Args:
@@ -118,7 +122,7 @@ class RunCheckpoint:
 
     def prepare_extension(
         self,
-        tensors: Mapping[str, Tensor],
+        tensors: Mapping[str, torch.Tensor],
         state: Mapping[str, Any],
         config: str,
         changes: Mapping[str, Any],

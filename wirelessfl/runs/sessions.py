@@ -11,7 +11,7 @@ from wirelessfl.metrics import Measures
 from wirelessfl.runs.directory import Row
 from wirelessfl.runs.rounds import RoundsEngine
 from wirelessfl.schedules.events import Reached, Report
-from wirelessfl.setup import SessionsSetup
+from wirelessfl.setup.setups import SessionsSetup
 from wirelessfl.training.evaluate import Samples
 
 

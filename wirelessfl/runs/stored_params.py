@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from torch import Tensor, nn
+import torch
 
 from channels.streams import Stream
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
-from wirelessfl.runs.tasks import named_params
 from wirelessfl.setup.models import configured_model
-from wirelessfl.setup.planners import data_facts
+from wirelessfl.setup.untrained import data_facts
 from wirelessfl.submodels import ParamSpec
 from wirelessfl.wording import shown, suggestion
 
@@ -23,8 +22,8 @@ def is_server_model(name: str) -> bool:
 
 
 def stored_params(
-    tensors: Mapping[str, Tensor], state: Mapping[str, Any], *, titled: bool
-) -> dict[str, Tensor]:
+    tensors: Mapping[str, torch.Tensor], state: Mapping[str, Any], *, titled: bool
+) -> dict[str, torch.Tensor]:
     """Parameters in a checkpoint, by name.
 
     Args:
@@ -34,28 +33,36 @@ def stored_params(
     """
 
     def named(
-        shapes: dict[str, list[int]], ties: dict[str, str], flat: Tensor
-    ) -> dict[str, Tensor]:
+        shapes: dict[str, list[int]], ties: dict[str, str], flat: torch.Tensor
+    ) -> dict[str, torch.Tensor]:
         return ParamSpec({name: tuple(shape) for name, shape in shapes.items()}, ties).named(flat)
 
     if "task_specs" not in state:
         return named(state["shapes"], state["ties"], tensors["server.cloud.params"])
-    found: dict[str, Tensor] = {}
+    found: dict[str, torch.Tensor] = {}
     for number, (task, (shapes, ties)) in enumerate(state["task_specs"].items()):
         params = named(shapes, ties, tensors[f"task{number}.server.cloud.params"])
         found |= named_params(params, task if titled else None)
     return found
 
 
-def task_params(params: Mapping[str, Tensor], task: str | None) -> dict[str, Tensor]:
+def named_params(params: dict[str, torch.Tensor], task: str | None) -> dict[str, torch.Tensor]:
+    """Prefix the names of parameters with the task's name, unless ``task`` is None."""
+    return params if task is None else {f"{task}.{name}": v for name, v in params.items()}
+
+
+def task_params(params: Mapping[str, torch.Tensor], task: str | None) -> dict[str, torch.Tensor]:
     """The parameters of a task, without its name; all of them if ``task`` is None."""
     head = "" if task is None else f"{task}."
     return {name.removeprefix(head): v for name, v in params.items() if name.startswith(head)}
 
 
 def stored_model(
-    config: Config | None, params: Mapping[str, Tensor], stream: Stream, module: nn.Module | None
-) -> nn.Module:
+    config: Config | None,
+    params: Mapping[str, torch.Tensor],
+    stream: Stream,
+    module: torch.nn.Module | None,
+) -> torch.nn.Module:
     """The torch module of a run, with these parameters.
 
     Args:
@@ -78,7 +85,7 @@ def stored_model(
             )
         weights = stream.child("initial weights")
         module = configured_model(config.choices.model, data_facts(config.data), weights)
-    if not isinstance(module, nn.Module):
+    if not isinstance(module, torch.nn.Module):
         raise ConfigError(f"module is {shown(module)}: give an nn.Module, such as MyModel().")
     own = {name: tuple(value.shape) for name, value in module.named_parameters()}
     trained = {name for name, value in module.named_parameters() if value.requires_grad}

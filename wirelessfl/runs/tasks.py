@@ -17,9 +17,10 @@ from wirelessfl.runs.fingerprints import (
 )
 from wirelessfl.runs.monitor import Monitor
 from wirelessfl.runs.rows import evaluation_fields, finite
+from wirelessfl.runs.stored_params import named_params
 from wirelessfl.schedules.events import Reached, Report
 from wirelessfl.schedules.loop import begin
-from wirelessfl.setup import TasksSetup
+from wirelessfl.setup.setups import TasksSetup
 from wirelessfl.units import MIB_PER_ELEMENT
 
 
@@ -146,8 +147,3 @@ class TasksEngine:
             params = model.objective.spec.named(learner.server.cloud["params"].cpu())
             found |= named_params(params, name if self.setup.titled else None)
         return found
-
-
-def named_params(params: dict[str, Tensor], task: str | None) -> dict[str, Tensor]:
-    """Prefix the names of parameters with the task's name, unless ``task`` is None."""
-    return params if task is None else {f"{task}.{name}": v for name, v in params.items()}

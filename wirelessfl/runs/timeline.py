@@ -19,9 +19,9 @@ from wirelessfl.registry import by_name
 from wirelessfl.schedules.loop import begin, simulate
 from wirelessfl.setup.given_objects import NOTHING, configured
 from wirelessfl.setup.network import build_network
-from wirelessfl.setup.planners import untrained_model
 from wirelessfl.setup.step_costs import StepCost
 from wirelessfl.setup.task_schedules import build_times
+from wirelessfl.setup.untrained import UntrainedModel
 from wirelessfl.tasks.delays import Elements
 from wirelessfl.tasks.model import Untrained
 from wirelessfl.tasks.records import Merged, Records, Span
@@ -210,5 +210,5 @@ def _counted(task: Config) -> tuple[Elements, StepCost | None]:
     by_name("model", task.model["name"], MODELS)
     if not task.frame.radio:
         return Elements(0, 0), None
-    model = untrained_model(task, NOTHING, Stream(0))
-    return Elements.of(task.choices.algorithm, model.objective.spec.size), model.step_cost
+    model = UntrainedModel(task, NOTHING, Stream(0))
+    return Elements.of(task.choices.algorithm, model.spec.size), model.step_cost

@@ -16,7 +16,6 @@ from typing import BinaryIO, ClassVar, NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from channels.arrays import IntArray
 from wirelessfl.errors import ConfigError
@@ -47,7 +46,7 @@ class ClientStates(ABC):
         self.size = size
 
     @abstractmethod
-    def get(self, name: str, client: int) -> Tensor | None:
+    def get(self, name: str, client: int) -> torch.Tensor | None:
         """A client's vector [P], read-only; None if it is zero."""
 
     @abstractmethod
@@ -55,15 +54,15 @@ class ClientStates(ABC):
         """The clients whose vector is stored, in increasing order."""
 
     @abstractmethod
-    def put(self, name: str, client: int, value: Tensor) -> None:
+    def put(self, name: str, client: int, value: torch.Tensor) -> None:
         """Store a copy of a client's vector [P]."""
 
     @abstractmethod
-    def tensors(self) -> dict[str, Tensor]:
+    def tensors(self) -> dict[str, torch.Tensor]:
         """State for a checkpoint."""
 
     @abstractmethod
-    def restore(self, tensors: dict[str, Tensor]) -> None:
+    def restore(self, tensors: dict[str, torch.Tensor]) -> None:
         """Continue from the result of ``tensors``; states that it lacks are zero.
 
         A checkpoint of an older version lacks states that later versions have added.
@@ -81,7 +80,7 @@ class ClientStates(ABC):
         submodels: Submodels,
         clients: IntArray,
         node: IntArray,
-        like: Tensor,
+        like: torch.Tensor,
     ) -> State:
         """Client states at the coordinates of their nodes' submodels, [clients, P_max] by name.
 
@@ -119,9 +118,9 @@ class InMemory(ClientStates):
 
     def __init__(self, names: Sequence[str], size: int) -> None:
         super().__init__(names, size)
-        self._vectors: dict[str, dict[int, Tensor]] = {name: {} for name in self.names}
+        self._vectors: dict[str, dict[int, torch.Tensor]] = {name: {} for name in self.names}
 
-    def get(self, name: str, client: int) -> Tensor | None:
+    def get(self, name: str, client: int) -> torch.Tensor | None:
         """A client's vector."""
         return self._vectors[name].get(client)
 
@@ -129,12 +128,12 @@ class InMemory(ClientStates):
         """The clients that have a vector."""
         return sorted(self._vectors[name])
 
-    def put(self, name: str, client: int, value: Tensor) -> None:
+    def put(self, name: str, client: int, value: torch.Tensor) -> None:
         """Store a copy: a view would keep the cohort's whole tensor in memory."""
         if client in self._vectors[name] or value.any():
             self._vectors[name][client] = value.clone()
 
-    def tensors(self) -> dict[str, Tensor]:
+    def tensors(self) -> dict[str, torch.Tensor]:
         """All vectors and their clients, by name."""
         found = {}
         for name, vectors in self._vectors.items():
@@ -144,7 +143,7 @@ class InMemory(ClientStates):
             found[f"clients.{name}.values"] = torch.stack(rows) if rows else torch.zeros(0, 0)
         return found
 
-    def restore(self, tensors: dict[str, Tensor]) -> None:
+    def restore(self, tensors: dict[str, torch.Tensor]) -> None:
         """Continue from the result of ``tensors``."""
         for name in self.names:
             who = tensors.get(f"clients.{name}.who", torch.zeros(0)).tolist()
@@ -165,7 +164,7 @@ class Overlay(InMemory):
         super().__init__(below.names, below.size)
         self.below = below
 
-    def get(self, name: str, client: int) -> Tensor | None:
+    def get(self, name: str, client: int) -> torch.Tensor | None:
         """A client's vector."""
         written = super().get(name, client)
         return self.below.get(name, client) if written is None else written
@@ -174,7 +173,7 @@ class Overlay(InMemory):
         """The clients that have a vector here or below."""
         return sorted({*self._vectors[name], *self.below.clients(name)})
 
-    def put(self, name: str, client: int, value: Tensor) -> None:
+    def put(self, name: str, client: int, value: torch.Tensor) -> None:
         """Store a copy, even of zeros, since the state below may be nonzero."""
         self._vectors[name][client] = value.clone()
 
@@ -218,7 +217,7 @@ class OnDisk(ClientStates):
         path = self._log(self._number)
         return path.open("r+b" if path.exists() else "w+b")
 
-    def get(self, name: str, client: int) -> Tensor | None:
+    def get(self, name: str, client: int) -> torch.Tensor | None:
         """A client's vector, read from the log."""
         kept = self._kept[name].get(client)
         if kept is None:
@@ -230,7 +229,7 @@ class OnDisk(ClientStates):
         """The clients that have a record."""
         return sorted(self._kept[name])
 
-    def put(self, name: str, client: int, value: Tensor) -> None:
+    def put(self, name: str, client: int, value: torch.Tensor) -> None:
         """Append a client's vector."""
         if client not in self._kept[name] and not value.any():
             return
@@ -241,7 +240,7 @@ class OnDisk(ClientStates):
         self._kept[name][client] = _Kept(self._records, zlib.crc32(values.data))
         self._records += 1
 
-    def tensors(self) -> dict[str, Tensor]:
+    def tensors(self) -> dict[str, torch.Tensor]:
         """The log's number, and record and checksum by client; flushes the log to disk first."""
         if self._records > GARBAGE * max(self._live(), 1):
             self._write_anew()
@@ -277,7 +276,7 @@ class OnDisk(ClientStates):
             self._outdated.unlink(missing_ok=True)
             self._outdated = None
 
-    def restore(self, tensors: dict[str, Tensor]) -> None:
+    def restore(self, tensors: dict[str, torch.Tensor]) -> None:
         """Continue with the checkpoint's log, truncated to its length at the checkpoint."""
         assert self._folder is not None, "call attach first"
         self._number, self._records, _ = tensors[LOG].tolist()
@@ -292,7 +291,7 @@ class OnDisk(ClientStates):
             file.truncate(length)
 
 
-def check_log(folder: Path, mark: str, tensors: Mapping[str, Tensor]) -> None:
+def check_log(folder: Path, mark: str, tensors: Mapping[str, torch.Tensor]) -> None:
     """Check that a log has all client states of a checkpoint.
 
     Args:
@@ -320,7 +319,7 @@ def _entry(name: str) -> str:
     return f"clients.{name}{ENTRY}"
 
 
-def _kept(stored: Tensor | None) -> dict[int, _Kept]:
+def _kept(stored: torch.Tensor | None) -> dict[int, _Kept]:
     """The records by client in a checkpoint's tensor; none in a checkpoint without it."""
     rows = [] if stored is None else stored.tolist()
     return {client: _Kept(record, checksum) for client, record, checksum in rows}

@@ -7,7 +7,6 @@ from typing import TypeVar
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from channels.arrays import BoolArray, FloatArray, IntArray
 
@@ -77,7 +76,7 @@ class Ledger:
         if joules is not None:
             self._joules[rows] += joules
 
-    def tensors(self) -> dict[str, Tensor]:
+    def tensors(self) -> dict[str, torch.Tensor]:
         """The ledger for a checkpoint: entries of the clients that have taken part."""
         values = {
             "clients": self._seen,
@@ -88,7 +87,7 @@ class Ledger:
         }
         return {f"{PREFIX}{name}": torch.from_numpy(value.copy()) for name, value in values.items()}
 
-    def restore(self, tensors: Mapping[str, Tensor]) -> None:
+    def restore(self, tensors: Mapping[str, torch.Tensor]) -> None:
         """Continue from the result of ``tensors``; other tensors are ignored."""
         found = {
             name: tensors[f"{PREFIX}{name}"].numpy().copy()

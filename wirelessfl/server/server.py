@@ -9,7 +9,6 @@ from dataclasses import replace
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from channels.arrays import BoolArray
 from wirelessfl.algorithms.base import Algorithm
@@ -50,7 +49,7 @@ class Server:
         uplink: Uplink,
         weights: Weights,
         states: ClientStates,
-        params: Tensor,
+        params: torch.Tensor,
     ) -> None:
         self.algorithm, self.uplink = algorithm, uplink
         self.weights, self.states = weights, states
@@ -59,7 +58,7 @@ class Server:
         """Number of merges at the cloud."""
         self.cloud, self.nodes = self._initial(params)
 
-    def _initial(self, params: Tensor) -> tuple[State, State]:
+    def _initial(self, params: torch.Tensor) -> tuple[State, State]:
         """Initial state of the cloud [P] and of the nodes [nodes, P].
 
         Raises:
@@ -88,7 +87,7 @@ class Server:
         self.present.remove(client)
         self._present_weights -= self.weights.sums(np.array([client]))  # exact: whole numbers
 
-    def begin(self, params: Tensor) -> None:
+    def begin(self, params: torch.Tensor) -> None:
         """Restart from ``params`` [P] with the present clients, which keep their states.
 
         The server's moments are reset; its means over clients are recomputed.
@@ -161,7 +160,7 @@ class Server:
         )
         return Upload(senders, self.uplink, air, self._share(senders))
 
-    def _share(self, senders: Senders) -> dict[str, Tensor]:
+    def _share(self, senders: Senders) -> dict[str, torch.Tensor]:
         """By payload, [nodes, 1]: the senders' weight relative to that of all present clients."""
         share, device = {}, self.cloud["params"].device
         for payload in senders.rule.payloads:
@@ -216,7 +215,7 @@ class Server:
                     f"{name!r}. Return a mean of shape {list(shape)}."
                 )
 
-    def _remembering(self, rule: Algorithm, received: Received, like: Tensor) -> Received:
+    def _remembering(self, rule: Algorithm, received: Received, like: torch.Tensor) -> Received:
         """Add the server's memory of the senders to ``received``, and store the new memory.
 
         Updates are processed in order of arrival: a client's second update is compared with its
@@ -257,7 +256,7 @@ class Server:
         self.cloud = rule.combine(self.cloud, at_cloud, submodels, weights)
         self.version += 1
 
-    def tensors(self) -> dict[str, Tensor]:
+    def tensors(self) -> dict[str, torch.Tensor]:
         """Complete state for a checkpoint."""
         return {
             **{f"{PREFIX}cloud.{name}": value for name, value in self.cloud.items()},
@@ -267,7 +266,7 @@ class Server:
             f"{PREFIX}version": torch.tensor(self.version),
         }
 
-    def restore(self, tensors: dict[str, Tensor]) -> None:
+    def restore(self, tensors: dict[str, torch.Tensor]) -> None:
         """Continue from the result of ``tensors``; other tensors are ignored."""
         device = self.cloud["params"].device
         found = {n.removeprefix(PREFIX): v for n, v in tensors.items() if n.startswith(PREFIX)}

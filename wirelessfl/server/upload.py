@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from torch import Tensor
+import torch
 
 from channels import ChannelDraw
 from channels.arrays import BoolArray, ComplexArray, IntArray
@@ -56,9 +56,9 @@ class Upload:
     senders: Senders
     uplink: Uplink
     air: AirRound
-    share: Mapping[str, Tensor]
+    share: Mapping[str, torch.Tensor]
 
-    def exchanging(self, elements: Tensor | None, lengths: IntArray | None = None) -> Upload:
+    def exchanging(self, elements: torch.Tensor | None, lengths: IntArray | None = None) -> Upload:
         """Return this upload restricted to these elements [nodes, P]; None for all.
 
         ``lengths`` [senders] is the number of elements of each sender, see ``AirRound``.

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from wirelessfl.rounds.plan import Plan
 from wirelessfl.rounds.planner import Planner
@@ -86,7 +85,7 @@ class SessionRounds:
         attendance: Attendance,
         warm_start: WarmStart,
         *,
-        draw: Callable[[int], Tensor],
+        draw: Callable[[int], torch.Tensor],
         labels: HeldLabels,
     ) -> None:
         self.planner, self.training, self.clock = planner, training, clock
@@ -102,7 +101,7 @@ class SessionRounds:
             run_stream=planner.run_stream or planner.stream,
         )
         self.past, self.extras = Past(), ExtraCosts()
-        self.gradient: Tensor | None = None
+        self.gradient: torch.Tensor | None = None
         self.weights: dict[int, float] = {}
         self.labels_before: tuple[int, ...] = ()
         self.ended: str | None = None
@@ -218,7 +217,7 @@ class SessionRounds:
         if self.planner.hierarchical:
             self.training.totals.backhaul_mib += MIB_PER_ELEMENT * self.planner.model.spec.size
 
-    def _teach(self, latest: Tensor | None) -> None:
+    def _teach(self, latest: torch.Tensor | None) -> None:
         """Set the clients' extra loss terms for this session, and their teacher."""
         penalties = self.warm_start.penalties(self._session, self.labels_before)
         self.training.penalties = penalties
@@ -278,7 +277,7 @@ class SessionRounds:
             "warm_weights": {str(s): round(w, 6) for s, w in self.weights.items()},
         }
 
-    def tensors(self) -> dict[str, Tensor]:
+    def tensors(self) -> dict[str, torch.Tensor]:
         """Tensors of the state, for a checkpoint."""
         found = {**self.training.tensors(), **self.past.tensors()}
         for name, value in (("gradient", self.gradient), ("teacher", self.training.teacher)):
@@ -300,7 +299,7 @@ class SessionRounds:
         }
 
     def restore(
-        self, tensors: dict[str, Tensor], state: dict[str, Any], totals: dict[str, float]
+        self, tensors: dict[str, torch.Tensor], state: dict[str, Any], totals: dict[str, float]
     ) -> None:
         """Continue from a checkpoint, after a round or before a session is opened."""
         self.training.restore(tensors, totals)
@@ -317,6 +316,8 @@ class SessionRounds:
         self._left, self._delay = state["left"], state["delay"]
 
 
-def _stored(tensors: dict[str, Tensor], name: str, device: torch.device) -> Tensor | None:
+def _stored(
+    tensors: dict[str, torch.Tensor], name: str, device: torch.device
+) -> torch.Tensor | None:
     value = tensors.get(name)
     return None if value is None else value.to(device)

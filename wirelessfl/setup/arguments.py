@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from os import PathLike
 
-from torch import nn
+import torch
 
 from channels import Network
 from wirelessfl.config import Config
@@ -15,22 +15,22 @@ from wirelessfl.rounds.redesign import Redesign
 from wirelessfl.training.shards import Shards
 from wirelessfl.wording import shown
 
-OBJECTS: dict[str, tuple[type, str]] = {
+OBJECTS: dict[str, tuple[Callable[[], type], str]] = {
     "model": (
-        nn.Module,
+        lambda: torch.nn.Module,  # on demand: prices without a module need no PyTorch
         'give an nn.Module instance, such as MyModel(); names such as "fcnn" are settings',
     ),
     "network": (
-        Network,
+        lambda: Network,
         "give a channels.Network, or the path of a function, module:function; numbers of cells "
         "and clients are settings",
     ),
     "redesign": (
-        Redesign,
+        lambda: Redesign,
         "give an instance of a class that derives from wirelessfl.Redesign",
     ),
     "shards": (
-        Shards,
+        lambda: Shards,
         "give the object that wirelessfl.training.shards.sharded() yields, or leave it out",
     ),
 }
@@ -50,7 +50,7 @@ def check_objects(**objects: object) -> None:
             continue
         if name in OBJECTS:
             kind, remedy = OBJECTS[name]
-            if not isinstance(given, kind):
+            if not isinstance(given, kind()):
                 raise ConfigError(f"{name} is {shown(given)}: {remedy}.")
         elif not callable(given):
             raise ConfigError(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from torch import Tensor, nn
+import torch
 
 from channels import Network
 from wirelessfl.config import Config
@@ -44,10 +44,10 @@ class GivenObjects:
         redesign: decides while the run trains how its next rounds train and send.
     """
 
-    model: nn.Module | None = None
+    model: torch.nn.Module | None = None
     data: Dataset | None = None
     network: Network | None = None
-    loss: Callable[..., Tensor] | str | None = None
+    loss: Callable[..., torch.Tensor] | str | None = None
     metrics: GivenMetrics | None = None
     split: Sequence[Any] | None = None
     redesign: Redesign | None = None
@@ -55,10 +55,10 @@ class GivenObjects:
     @classmethod
     def of(
         cls,
-        model: nn.Module | None = None,
+        model: torch.nn.Module | None = None,
         data: Data | None = None,
         network: Network | None = None,
-        loss: Callable[..., Tensor] | str | None = None,
+        loss: Callable[..., torch.Tensor] | str | None = None,
         metrics: GivenMetrics | None = None,
         split: Sequence[Any] | None = None,
         redesign: Redesign | None = None,

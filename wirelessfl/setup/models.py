@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import torch
-from torch import nn
 
 from channels.streams import Stream
 from wirelessfl.data import Dataset
@@ -12,7 +11,7 @@ from wirelessfl.models.choice import ModelChoice
 from wirelessfl.models.declared import Declared
 
 
-def configured_model(choice: ModelChoice, data: Dataset, stream: Stream) -> nn.Module:
+def configured_model(choice: ModelChoice, data: Dataset, stream: Stream) -> torch.nn.Module:
     """Build the configured model.
 
     Args:
@@ -34,7 +33,7 @@ def configured_model(choice: ModelChoice, data: Dataset, stream: Stream) -> nn.M
     return model
 
 
-def _check_tokens(model: nn.Module, data: Dataset) -> None:
+def _check_tokens(model: torch.nn.Module, data: Dataset) -> None:
     """Refuse token ids outside the model's declared vocabulary.
 
     Raises:

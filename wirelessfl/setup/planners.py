@@ -4,16 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from torch import Tensor, nn
-
 from channels import Network
 from channels.arrays import FloatArray
 from channels.streams import Stream
 from wirelessfl.config import Config
-from wirelessfl.config.sections import DataSection
-from wirelessfl.data import Dataset, known_facts
 from wirelessfl.data.label_groups import LabelGroups
-from wirelessfl.losses import FunctionLoss, Probe
 from wirelessfl.rounds.links import Links
 from wirelessfl.rounds.plan import Participation, WholeModel
 from wirelessfl.rounds.planner import Planner
@@ -22,34 +17,11 @@ from wirelessfl.selection import RandomSelection
 from wirelessfl.setup.computing import step_counts
 from wirelessfl.setup.data import Loaded
 from wirelessfl.setup.given_objects import NOTHING, GivenObjects
-from wirelessfl.setup.models import configured_model
 from wirelessfl.setup.network import build_network
-from wirelessfl.setup.step_costs import StepCost, counted_cost
+from wirelessfl.setup.step_costs import StepCost
 from wirelessfl.setup.structure import Structure
-from wirelessfl.training.objective import Objective
+from wirelessfl.setup.untrained import UntrainedModel, UntrainedStructure
 from wirelessfl.training.step_counts import StepCounts
-
-
-@dataclass(frozen=True, eq=False)
-class UntrainedModel:
-    """A model that is planned with, but not trained.
-
-    Args:
-        module: the model's torch module.
-        objective: model and loss.
-        data: the data set, or zeros with its shapes.
-        step_cost: counted cost of a full-model step; None unless ``cycles_per_flop`` is set.
-    """
-
-    module: nn.Module
-    objective: Objective
-    data: Dataset
-    step_cost: StepCost | None
-    chunk: int = 1
-
-    def first_inputs(self, count: int) -> Tensor:
-        """A few samples, [count, ...]."""
-        return self.data.train_inputs[:count]
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,47 +38,7 @@ class Planned:
     planner: Planner
     model: UntrainedModel
     groups: LabelGroups | None
-    structure: Structure
-
-
-def data_facts(settings: DataSection) -> Dataset:
-    """The configured data set as far as it determines the model, read only if it is not known.
-
-    Facts of built-in data sets are declared with them. Data sets of the user, and texts whose
-    vocabulary depends on a tokenizer's files, are loaded.
-
-    Raises:
-        ConfigError: a setting conflicts with the data set.
-        DataError: the data set must be loaded, but is missing or damaged.
-    """
-    facts = known_facts(
-        settings.dataset, tokenizer=settings.tokenizer, max_length=settings.max_length
-    )
-    return Loaded().dataset(settings) if facts is None else facts.zeros(settings.dataset)
-
-
-def untrained_model(config: Config, given: GivenObjects, stream: Stream) -> UntrainedModel:
-    """The configured or given model, built without reading its data if their facts are known.
-
-    Args:
-        config: the settings of the model.
-        given: Python objects that replace settings.
-        stream: randomness of the initial weights.
-
-    Raises:
-        ConfigError: the model cannot be built, or no FLOPs are counted.
-        DataError: the data set must be loaded, but is missing or damaged.
-    """
-    data = data_facts(config.data) if given.data is None else given.data
-    module = given.model
-    if module is None:
-        module = configured_model(config.choices.model, data, stream.child("initial weights"))
-    loss = config.choices.loss  # FLOPs are those of the layers
-    if isinstance(loss, FunctionLoss) or not loss.fits(data.train_labels):
-        loss = Probe()
-    objective = replace(Objective.of(module), criterion=loss)
-    cost = counted_cost(config, objective, data.train_inputs, data.train_labels)
-    return UntrainedModel(module, objective, data, cost)
+    structure: UntrainedStructure
 
 
 def plan_without_data(
@@ -119,7 +51,7 @@ def plan_without_data(
     Args:
         config: the settings, resolved, with the given objects marked.
         given: Python objects that replace settings.
-        like: what was built with settings that have the same model; None to build it.
+        like: what was planned with settings that have the same model; None for a new one.
 
     Raises:
         ConfigError: settings conflict.
@@ -127,10 +59,11 @@ def plan_without_data(
     """
     stream = Stream(config.run.seed)
     network = given.network or build_network(config.network, stream, config.choices)
-    model = untrained_model(config, given, stream) if like is None else like.model
+    model = UntrainedModel(config, given, stream) if like is None else like.model
     presence = config.choices.presence
-    groups = None if presence is None else presence.groups(model.data.classes, network.cell_of)
-    structure = Structure(model, config.choices.model.layers) if like is None else like.structure
+    groups = None if presence is None else presence.groups(model.classes, network.cell_of)
+    layers = config.choices.model.layers
+    structure = UntrainedStructure(model, layers) if like is None else like.structure
     steps = _steps_without_training(config, given, network, stream)
     planner = make_planner(config, network, structure, model.step_cost, None, steps)
     return Planned(planner, model, groups, structure)
@@ -189,7 +122,7 @@ def make_planner(
             backhaul_bps=back and 1e6 * back,
             failures=None if failures is None or failures.never else failures,
         ),
-        WholeModel(structure.model.objective.spec, structure.partition, structure.neurons),
+        WholeModel(structure.spec, structure.partition, structure.neurons),
         TrainingSettings(
             local_steps=steps.common,
             client_steps=steps.each,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 
 import numpy as np
-from torch import Tensor
+import torch
 
 from channels.streams import Stream
 from wirelessfl.config import Config
@@ -51,7 +51,7 @@ def build_sessions(config: Config, given: GivenObjects, shards: Shards) -> Sessi
             "tested_labels all."
         )
 
-    def draw(number: int) -> Tensor:
+    def draw(number: int) -> torch.Tensor:
         """Random parameters, drawn in the same way as the initial parameters."""
         stream = rounds.stream.child("session weights", number)
         module = configured_model(config.choices.model, model.data, stream)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from torch import Tensor
+import torch
 
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
-from wirelessfl.training.flops import step_flops
-from wirelessfl.training.objective import Objective
+
+if TYPE_CHECKING:
+    from wirelessfl.training.objective import Objective
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ class StepCost:
 
 
 def counted_cost(
-    config: Config, objective: Objective, inputs: Tensor, labels: Tensor
+    config: Config, objective: Objective, inputs: torch.Tensor, labels: torch.Tensor
 ) -> StepCost | None:
     """The counted cost of a step; None unless ``cycles_per_flop`` is set.
 
@@ -56,6 +58,8 @@ def counted_cost(
     per_flop, batch_size = config.network.cycles_per_flop, config.training.batch_size
     if per_flop is None:
         return None
+    from wirelessfl.training.flops import step_flops  # loads PyTorch
+
     model = type(objective.module).__name__
     flops = step_flops(objective, inputs, labels, batch_size)
     if flops == 0:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from torch import Tensor, nn
+import torch
 
 from wirelessfl.data.dataset import widened
 from wirelessfl.errors import ConfigError
 from wirelessfl.rounds.settings import PADDING
-from wirelessfl.submodels import NeuronMap, Partition, find_neurons, make_partition
+from wirelessfl.submodels import NeuronMap, ParamSpec, Partition, make_partition
 from wirelessfl.submodels.partition import Scheme
-from wirelessfl.training.objective import Objective
-from wirelessfl.training.trial import check_neurons, check_partition
+
+if TYPE_CHECKING:
+    from wirelessfl.training.objective import Objective
 
 SAMPLES = 8
 """Number of training samples used to validate submodels."""
@@ -24,7 +25,7 @@ class SplitModel(Protocol):
     """A model that is split into submodels."""
 
     @property
-    def module(self) -> nn.Module:
+    def module(self) -> torch.nn.Module:
         """The model's torch module."""
 
     @property
@@ -35,7 +36,7 @@ class SplitModel(Protocol):
     def chunk(self) -> int:
         """Clients per batched training step."""
 
-    def first_inputs(self, count: int) -> Tensor:
+    def first_inputs(self, count: int) -> torch.Tensor:
         """A few training samples [count, ...], on the device."""
 
 
@@ -58,7 +59,12 @@ class Structure:
         return {}
 
     @property
-    def samples(self) -> Tensor:
+    def spec(self) -> ParamSpec:
+        """Names and shapes of the model's parameters."""
+        return self.model.objective.spec
+
+    @property
+    def samples(self) -> torch.Tensor:
         """A few training samples, on the device."""
         return widened(self.model.first_inputs(SAMPLES))
 
@@ -69,6 +75,8 @@ class Structure:
             ConfigError: the layers cannot be split.
         """
         if scheme not in self._found:
+            from wirelessfl.training.trial import check_partition  # loads PyTorch
+
             objective = self.model.objective
             made = make_partition(self.model.module, objective.spec, scheme, self.layers)
             check_partition(objective, made, self.samples)
@@ -77,6 +85,8 @@ class Structure:
 
     @cached_property
     def _neurons(self) -> NeuronMap:
+        from wirelessfl.submodels.removable import find_neurons  # loads PyTorch
+
         module, spec = self.model.module, self.model.objective.spec
         return find_neurons(module, spec, self.samples, self.layers)
 
@@ -97,6 +107,8 @@ class Structure:
         Raises:
             ConfigError: padding is requested, but the model forbids it or has no submodels.
         """
+        from wirelessfl.training.trial import check_neurons  # loads PyTorch
+
         mixes = check_neurons(self.model.objective, self.neurons(), self.samples)
         if mixes is not None and asked:
             raise ConfigError(f"padding is {asked}: {mixes}. Choose 0.")

@@ -1,5 +1,7 @@
 """Submodels: flat parameters, neurons, partitions, masks, extraction and merging by coverage."""
 
+from typing import TYPE_CHECKING, Any
+
 from wirelessfl.submodels.budgets import (
     Budget,
     Levels,
@@ -20,9 +22,11 @@ from wirelessfl.submodels.masks import (
 from wirelessfl.submodels.neurons import NeuronMap, Neurons, Slot
 from wirelessfl.submodels.partition import Partition, make_partition
 from wirelessfl.submodels.picture import draw_masks
-from wirelessfl.submodels.removable import find_neurons
 from wirelessfl.submodels.sizes import largest_part, sizes_of
 from wirelessfl.submodels.weight_coverage import check_weight_coverage, weight_coverage_bound
+
+if TYPE_CHECKING:
+    from wirelessfl.submodels.removable import find_neurons
 
 __all__ = [
     "Budget",
@@ -52,3 +56,12 @@ __all__ = [
     "sizes_of",
     "weight_coverage_bound",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import ``find_neurons`` on first use, because its file loads PyTorch."""
+    if name != "find_neurons":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from wirelessfl.submodels.removable import find_neurons
+
+    return find_neurons

@@ -9,7 +9,6 @@ from functools import cached_property
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from channels.arrays import IntArray
 from wirelessfl.submodels.extract import Submodels, extract_neurons
@@ -85,7 +84,7 @@ class ClientSubmodels:
             widest, filled = self.widths[row], int(self.lengths[row])
         return [np.sort(np.array(rows, dtype=np.int64)) for rows in batches]
 
-    def covers(self, rows: IntArray) -> Tensor:
+    def covers(self, rows: IntArray) -> torch.Tensor:
         """Coordinates of the full vector that each of these clients trains, [rows, P] boolean."""
         spec, held = self.neurons.spec, [layer[rows] for layer in self._held]
         found = torch.ones(len(rows), spec.size, dtype=torch.bool)
@@ -100,7 +99,9 @@ class ClientSubmodels:
                     part &= kept.view(len(rows), *(1,) * axis, kept.shape[1], *after)
         return found
 
-    def cover(self, node: IntArray, weights: Sequence[float], nodes: int) -> tuple[Tensor, Tensor]:
+    def cover(
+        self, node: IntArray, weights: Sequence[float], nodes: int
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         """Compute each coordinate's coverage: relative weight and number of covering clients.
 
         An entry of a weight matrix is covered by clients that have both its output neuron and its
@@ -130,7 +131,7 @@ class ClientSubmodels:
         return weight, count
 
     @cached_property
-    def _held(self) -> list[Tensor]:
+    def _held(self) -> list[torch.Tensor]:
         """Per layer, whether each client has each neuron, [clients, width] boolean."""
         held = []
         for i, width in enumerate(self.neurons.widths):
@@ -140,12 +141,14 @@ class ClientSubmodels:
             held.append(layer)
         return held
 
-    def _along(self, name: str, axis: int, held: Sequence[Tensor], clients: int) -> Tensor:
+    def _along(
+        self, name: str, axis: int, held: Sequence[torch.Tensor], clients: int
+    ) -> torch.Tensor:
         """Per client, 0/1 for each neuron along an axis; ones [clients, 1] if none is removable."""
         layer, _ = self.neurons.by_axis.get((name, axis), (None, 1))
         return torch.ones(clients, 1, dtype=torch.float64) if layer is None else held[layer]
 
-    def _spread(self, name: str, values: Tensor) -> Tensor:
+    def _spread(self, name: str, values: torch.Tensor) -> torch.Tensor:
         """Expand values per neuron of axes 0 and 1 (size 1 if none) to a flat parameter."""
         shape = self.neurons.spec.shapes[name]
         for axis in (0, 1):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from channels.arrays import IntArray
 from wirelessfl.submodels.flat import ParamSpec
@@ -25,7 +25,7 @@ class Submodels:
         spec: shapes of a submodel, padded to the widest node.
         lengths: [nodes], number of parameters without padding, which determines bytes and seconds;
             0 at a node that trains nothing.
-        index: [nodes, P_max] positions in the full flat vector, -1 for padding; None for the full
+        places: [nodes, P_max] positions in the full flat vector, -1 for padding; None for the full
             model at every node.
         full_size: P of the full model.
         kept: names of parameters that clients train but never send.
@@ -36,7 +36,7 @@ class Submodels:
 
     spec: ParamSpec
     lengths: IntArray
-    index: Tensor | None
+    places: IntArray | None
     full_size: int
     kept: tuple[str, ...] = ()
     neurons: tuple[tuple[IntArray, ...], ...] | None = None
@@ -52,6 +52,11 @@ class Submodels:
         """Number of nodes."""
         return len(self.lengths)
 
+    @cached_property
+    def index(self) -> torch.Tensor | None:
+        """``places`` as a tensor, in the same memory."""
+        return None if self.places is None else torch.from_numpy(self.places)
+
     def keeping(self, names: Sequence[str]) -> Submodels:
         """The same submodels, but ``names`` are not exchanged and do not count in ``lengths``."""
         kept = tuple(name for name in names if name in self.spec.shapes)
@@ -59,16 +64,16 @@ class Submodels:
         lost = np.zeros_like(self.lengths)
         for where in found._slices():
             count = where.stop - where.start
-            lost += count if self.index is None else (self.index[:, where] >= 0).sum(1).numpy()
+            lost += count if self.places is None else (self.places[:, where] >= 0).sum(1)
         return replace(found, lengths=self.lengths - lost)
 
-    def input_factors(self) -> dict[str, Tensor]:
+    def input_factors(self) -> dict[str, torch.Tensor]:
         """Full width / own width of the neurons that a weight reads, [nodes] by name of the weight.
 
         If a submodel's activations are multiplied by these factors, the sums over its neurons have
         the scale of the full model's, as with inverted dropout.
         """
-        factors: dict[str, Tensor] = {}
+        factors: dict[str, torch.Tensor] = {}
         for i, layer in enumerate(self.layers):
             own = [max(len(numbers[i]), 1) for numbers in self.neurons or ()]
             ratio = layer.width / torch.tensor(own, dtype=torch.float32)
@@ -80,31 +85,31 @@ class Submodels:
         rest = np.setdiff1d(np.arange(self.nodes), nodes)
         lengths = self.lengths.copy()
         lengths[rest] = 0
-        if self.index is None:
+        if self.places is None:
             return replace(self, lengths=lengths)
-        index = self.index.clone()
-        index[torch.from_numpy(rest)] = -1
-        return replace(self, lengths=lengths, index=index)
+        places = self.places.copy()
+        places[rest] = -1
+        return replace(self, lengths=lengths, places=places)
 
-    def silence(self, sent: Tensor) -> Tensor:
+    def silence(self, sent: torch.Tensor) -> torch.Tensor:
         """Zero the parameters of ``sent`` [..., P_max] that are not exchanged, in place."""
         for where in self._slices():
             sent[..., where] = 0.0
         return sent
 
-    def restore(self, vectors: Tensor, own: Tensor) -> Tensor:
+    def restore(self, vectors: torch.Tensor, own: torch.Tensor) -> torch.Tensor:
         """Copy the parameters that are not exchanged from ``own`` to ``vectors``, in place."""
         for where in self._slices():
             vectors[..., where] = own[..., where]
         return vectors
 
-    def blank(self, vectors: Tensor) -> Tensor:
+    def blank(self, vectors: torch.Tensor) -> torch.Tensor:
         """``vectors`` [nodes, P_max] with zeros at padding."""
         if self.index is None:
             return vectors
         return vectors.masked_fill((self.index < 0).to(vectors.device), 0.0)
 
-    def exchanged(self) -> Tensor | None:
+    def exchanged(self) -> torch.Tensor | None:
         """Whether each element of the padded submodels is exchanged, [nodes, P_max]; None: all."""
         if self.index is None and not self.kept:
             return None
@@ -119,28 +124,28 @@ class Submodels:
         starts, shapes = self.spec.offsets, self.spec.shapes
         return [slice(starts[n], starts[n] + math.prod(shapes[n])) for n in self.kept]
 
-    def gather(self, full: Tensor) -> Tensor:
+    def gather(self, full: torch.Tensor) -> torch.Tensor:
         """Submodels [nodes, P_max] of the vector ``full`` [P]; padding is zero."""
         if self.index is None:
             return full.expand(self.nodes, -1).clone()
         padded = torch.cat([full, full.new_zeros(1)])  # index -1 selects the zero at the end
         return padded[self.index.to(full.device)]
 
-    def gather_one(self, full: Tensor, node: int) -> Tensor:
+    def gather_one(self, full: torch.Tensor, node: int) -> torch.Tensor:
         """The submodel [P_max] of ``node`` from the vector ``full`` [P]; padding is zero."""
         if self.index is None:
             return full
         padded = torch.cat([full, full.new_zeros(1)])
         return padded[self.index[node].to(full.device)]
 
-    def gather_each(self, full: Tensor) -> Tensor:
+    def gather_each(self, full: torch.Tensor) -> torch.Tensor:
         """Submodels [nodes, P_max], each from its node's vector in ``full`` [nodes, P]."""
         if self.index is None:
             return full.clone()
         padded = torch.cat([full, full.new_zeros(self.nodes, 1)], 1)
         return padded.gather(1, self.index.to(full.device) % padded.shape[1])
 
-    def gather_from(self, full: Tensor, node: IntArray) -> Tensor:
+    def gather_from(self, full: torch.Tensor, node: IntArray) -> torch.Tensor:
         """Submodels [rows, P_max], each from the vector of its ``node`` [rows] in ``full``.
 
         Args:
@@ -152,14 +157,14 @@ class Submodels:
         rows = torch.from_numpy(node)[:, None].to(full.device)
         return padded[rows, self.index.to(full.device)]
 
-    def spread(self, vectors: Tensor, rows: slice) -> Tensor:
+    def spread(self, vectors: torch.Tensor, rows: slice) -> torch.Tensor:
         """``vectors`` [rows, P_max] in full coordinates [rows, P], zero where uncovered."""
         assert self.index is not None
         full = vectors.new_zeros(len(vectors), self.full_size + 1)  # last column: padding
         full.scatter_(1, self.index[rows].to(vectors.device) % (self.full_size + 1), vectors)
         return full[:, :-1]
 
-    def scatter_each(self, full: Tensor, vectors: Tensor) -> Tensor:
+    def scatter_each(self, full: torch.Tensor, vectors: torch.Tensor) -> torch.Tensor:
         """A copy of ``full`` with the coordinates of each node's submodel replaced by ``vectors``.
 
         Args:
@@ -172,7 +177,7 @@ class Submodels:
         padded.scatter_(1, self.index.to(full.device) % padded.shape[1], vectors)
         return padded[:, :-1].contiguous()
 
-    def take(self, full: Tensor, node: int, out: Tensor) -> None:
+    def take(self, full: torch.Tensor, node: int, out: torch.Tensor) -> None:
         """Write the submodel of ``node`` from ``full`` [P] into ``out``; padding is unchanged.
 
         Args:
@@ -186,7 +191,9 @@ class Submodels:
             covered = self.index[node] >= 0
             out[covered] = full[self.index[node][covered]]
 
-    def merge(self, full: Tensor, vectors: Tensor, weights: Sequence[float]) -> Tensor:
+    def merge(
+        self, full: torch.Tensor, vectors: torch.Tensor, weights: Sequence[float]
+    ) -> torch.Tensor:
         """Weighted mean over the nodes that cover a coordinate, ``full`` where none does.
 
         Disjoint submodels are inserted at their positions, (7) of HIST; shared coordinates are
@@ -265,7 +272,7 @@ def extract_neurons(
     return Submodels(
         padded,
         (index >= 0).sum(1),
-        torch.from_numpy(index),
+        index,
         spec.size,
         neurons=tuple(tuple(numbers) for numbers in chosen),
         layers=tuple(layers),

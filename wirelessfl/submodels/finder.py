@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from torch import nn
+import torch
 
 from wirelessfl.submodels.flat import ParamSpec
 from wirelessfl.submodels.neurons import Neurons, Slot
@@ -65,7 +65,7 @@ class Group:
         """Record a layer that reads these neurons, with ``repeat`` inputs per neuron."""
         self.root.slots.append(Slot(f"{name}.weight", 1, repeat))
 
-    def held_by(self, name: str, layer: nn.Module, repeat: int = 1) -> None:
+    def held_by(self, name: str, layer: torch.nn.Module, repeat: int = 1) -> None:
         """Record a layer with ``repeat`` rows, biases, scales and shifts per neuron."""
         self.root.slots += _parameter_slots(name, layer, repeat)
 
@@ -82,7 +82,7 @@ class NeuronFinder:
         spec: its parameters.
     """
 
-    def __init__(self, module: nn.Module, spec: ParamSpec) -> None:
+    def __init__(self, module: torch.nn.Module, spec: ParamSpec) -> None:
         self.module, self.spec = module, spec
         self._groups: list[Group] = []
         self.produced: dict[str, Group] = {}
@@ -95,7 +95,7 @@ class NeuronFinder:
         self.produced.setdefault(name, self._groups[-1])
         return self._groups[-1]
 
-    def used(self, parameter: nn.Parameter) -> None:
+    def used(self, parameter: torch.nn.Parameter) -> None:
         """Record one use of ``parameter`` by the model."""
         self._readers[id(parameter)] += 1
 
@@ -118,7 +118,7 @@ class NeuronFinder:
         return ""
 
 
-def _parameter_slots(name: str, layer: nn.Module, repeat: int = 1) -> list[Slot]:
+def _parameter_slots(name: str, layer: torch.nn.Module, repeat: int = 1) -> list[Slot]:
     """Parameter axes of a linear layer, convolution or norm along which its outputs lie."""
     held = {"weight": layer.weight, "bias": layer.bias}
     return [Slot(f"{name}.{kind}", 0, repeat) for kind, value in held.items() if value is not None]

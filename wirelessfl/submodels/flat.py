@@ -9,9 +9,6 @@ from functools import cached_property
 from itertools import combinations
 
 import torch
-from torch import Tensor, nn
-from torch.func import functional_call
-from torch.nn.parameter import is_lazy
 
 from wirelessfl.errors import ConfigError
 
@@ -29,7 +26,7 @@ class ParamSpec:
     ties: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, module: nn.Module) -> ParamSpec:
+    def of(cls, module: torch.nn.Module) -> ParamSpec:
         """The spec of ``module``'s trainable parameters, without frozen parameters and buffers.
 
         Raises:
@@ -83,7 +80,7 @@ class ParamSpec:
         """P, the length of the flat vector."""
         return sum(math.prod(shape) for shape in self.shapes.values())
 
-    def views(self, flat: Tensor) -> dict[str, Tensor]:
+    def views(self, flat: torch.Tensor) -> dict[str, torch.Tensor]:
         """Views of ``flat`` [..., P] as tensors [..., *shape] by name."""
         leading = flat.shape[:-1]
         views = {}
@@ -92,21 +89,21 @@ class ParamSpec:
             views[name] = flat[..., start : start + math.prod(shape)].view((*leading, *shape))
         return views
 
-    def named(self, flat: Tensor) -> dict[str, Tensor]:
+    def named(self, flat: torch.Tensor) -> dict[str, torch.Tensor]:
         """``views`` under all names: a tied parameter appears under each of its names."""
         views = self.views(flat)
         return views | {alias: views[name] for alias, name in self.ties.items()}
 
-    def flatten(self, tensors: Mapping[str, Tensor]) -> Tensor:
+    def flatten(self, tensors: Mapping[str, torch.Tensor]) -> torch.Tensor:
         """Copy ``tensors`` by name into a flat vector [P]."""
         return torch.cat([tensors[name].detach().reshape(-1) for name in self.shapes])
 
-    def from_module(self, module: nn.Module) -> Tensor:
+    def from_module(self, module: torch.nn.Module) -> torch.Tensor:
         """Copy the current parameters of ``module`` into a flat vector [P]."""
         return self.flatten(dict(module.named_parameters()))
 
 
-def slots(module: nn.Module, spec: ParamSpec) -> tuple[tuple[str, str], ...]:
+def slots(module: torch.nn.Module, spec: ParamSpec) -> tuple[tuple[str, str], ...]:
     """Additional attributes that tied parameters must replace in ``module``: (alias, name).
 
     If a layer appears twice in the model, its weight has two names but is a single attribute.
@@ -126,11 +123,11 @@ def slots(module: nn.Module, spec: ParamSpec) -> tuple[tuple[str, str], ...]:
 
 
 def call_with(
-    module: nn.Module,
-    params: Mapping[str, Tensor],
+    module: torch.nn.Module,
+    params: Mapping[str, torch.Tensor],
     aliases: tuple[tuple[str, str], ...],
-    inputs: Tensor,
-) -> Tensor:
+    inputs: torch.Tensor,
+) -> torch.Tensor:
     """The module's output for ``inputs`` with the parameters ``params``.
 
     Args:
@@ -142,18 +139,18 @@ def call_with(
     tensors = {**params, **{alias: params[name] for alias, name in aliases}}
     # With tie_weights=True torch would search for ties in every call, and would not restore a layer
     # that appears twice in the model.
-    output: Tensor = functional_call(module, tensors, (inputs,), tie_weights=False)
+    output: torch.Tensor = torch.func.functional_call(module, tensors, (inputs,), tie_weights=False)
     return output
 
 
-def _check_initialised(module: nn.Module) -> None:
+def _check_initialised(module: torch.nn.Module) -> None:
     """Raise if a parameter or buffer has no values.
 
     Raises:
         ConfigError: a layer is lazy or on the meta device.
     """
     for name, tensor in [*module.named_parameters(), *module.named_buffers()]:
-        if is_lazy(tensor):
+        if torch.nn.parameter.is_lazy(tensor):
             raise ConfigError(
                 f"model {type(module).__name__}: {name!r} has no shape yet, because its layer is "
                 "lazy. Call the model once on a sample first, or give the layer its sizes."
@@ -165,13 +162,13 @@ def _check_initialised(module: nn.Module) -> None:
             )
 
 
-def _check_memory(module: nn.Module, trainable: Mapping[str, nn.Parameter]) -> None:
+def _check_memory(module: torch.nn.Module, trainable: Mapping[str, torch.nn.Parameter]) -> None:
     """Raise if a trainable parameter shares memory.
 
     Raises:
         ConfigError: a parameter shares memory with another tensor, or its elements share memory.
     """
-    owners: dict[int, dict[str, Tensor]] = {}
+    owners: dict[int, dict[str, torch.Tensor]] = {}
     for name, tensor in [*module.named_parameters(), *module.named_buffers()]:
         if tensor.numel():
             owners.setdefault(tensor.untyped_storage().data_ptr(), {})[name] = tensor
@@ -192,7 +189,7 @@ def _check_memory(module: nn.Module, trainable: Mapping[str, nn.Parameter]) -> N
                 )
 
 
-def _overlap(one: Tensor, two: Tensor) -> bool:
+def _overlap(one: torch.Tensor, two: torch.Tensor) -> bool:
     """Whether two tensors in one storage share an element."""
     (low, high), (begin, end) = _span(one), _span(two)
     if high <= begin or end <= low:
@@ -206,7 +203,7 @@ def _overlap(one: Tensor, two: Tensor) -> bool:
     return bool(torch.isin(*elements).any())
 
 
-def _span(tensor: Tensor) -> tuple[int, int]:
+def _span(tensor: torch.Tensor) -> tuple[int, int]:
     """First storage element of ``tensor``, and the element after its last."""
     start = int(tensor.storage_offset())
     steps = zip(tensor.shape, tensor.stride(), strict=True)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor
 
 
-def covered_mean(total: Tensor, weight: Tensor, uncovered: Tensor | float) -> Tensor:
+def covered_mean(
+    total: torch.Tensor, weight: torch.Tensor, uncovered: torch.Tensor | float
+) -> torch.Tensor:
     """Weighted mean over the submodels that cover a coordinate.
 
     With equal weights this is RA-Fed's mean, (1/Gamma^i) times their sum. Disjoint submodels are

@@ -16,8 +16,8 @@ from itertools import pairwise
 from typing import Literal
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike
-from torch import nn
 
 from channels.arrays import FloatArray
 from wirelessfl.errors import ConfigError
@@ -86,7 +86,7 @@ class Partition:
 
 
 def make_partition(
-    module: nn.Module,
+    module: torch.nn.Module,
     spec: ParamSpec,
     scheme: Scheme = "alternate",
     chain: Sequence[str] | None = None,
@@ -109,7 +109,7 @@ def make_partition(
             parameter cannot be sliced.
     """
     names = tuple(chain or Declared.of(module).fully_connected)
-    if len(names) < 2 and sum(isinstance(layer, nn.Linear) for layer in module.modules()) < 2:
+    if len(names) < 2 and sum(isinstance(layer, torch.nn.Linear) for layer in module.modules()) < 2:
         raise ConfigError(
             f"model {type(module).__name__} has fewer than two fully connected layers, so there "
             "are no neurons between them to partition: choose model fcnn, lenet5 or cifar-cnn, or "
@@ -128,8 +128,8 @@ def make_partition(
         )
     modules, finder = dict(module.named_modules()), NeuronFinder(module, spec)
     for name in names:
-        if not isinstance(modules.get(name), nn.Linear):
-            linear = [n for n, m in modules.items() if isinstance(m, nn.Linear)]
+        if not isinstance(modules.get(name), torch.nn.Linear):
+            linear = [n for n, m in modules.items() if isinstance(m, torch.nn.Linear)]
             raise ConfigError(
                 f"layers: {name!r} is not an nn.Linear of {type(module).__name__}."
                 f"{suggestion(name, linear)} It has {', '.join(linear) or 'none'}."
@@ -148,6 +148,34 @@ def make_partition(
         group.read_by(consumer)
         _check_sliceable(producer, group.slots, finder)
     return Partition(spec, tuple(group.neurons() for group in finder.groups), scheme)
+
+
+def partition_of(spec: ParamSpec, names: Sequence[str], scheme: Scheme) -> Partition | None:
+    """The neuron partition of linear layers with biases of a model that is not built.
+
+    It equals that of ``make_partition``.
+
+    Args:
+        spec: the model's parameters, none of them tied.
+        names: its fully connected layers in order.
+        scheme: see ``Partition``.
+
+    Returns:
+        The partition; None if there are no neurons between the layers.
+    """
+    layers = tuple(
+        Neurons(
+            producer,
+            spec.shapes[f"{producer}.weight"][0],
+            (
+                Slot(f"{producer}.weight", 0),
+                Slot(f"{producer}.bias", 0),
+                Slot(f"{consumer}.weight", 1),
+            ),
+        )
+        for producer, consumer in list(pairwise(names))[:: 2 if scheme == "alternate" else 1]
+    )
+    return Partition(spec, layers, scheme) if layers else None
 
 
 def _check_sliceable(name: str, slots: Sequence[Slot], finder: NeuronFinder) -> None:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from channels.arrays import FloatArray, IntArray
 
@@ -57,13 +56,13 @@ class Spending:
         """Energy of the first ``seconds`` of a transmission that takes ``whole`` seconds."""
         return Spending(self.each * seconds / whole, self.total * seconds / whole)
 
-    def tensors(self) -> dict[str, Tensor]:
+    def tensors(self) -> dict[str, torch.Tensor]:
         """The energy for a checkpoint: entries of the clients that have used some."""
         clients = np.flatnonzero(self.each)
         values = {"clients": clients, "each": self.each[clients], "total": np.array(self.total)}
         return {f"{PREFIX}{name}": torch.from_numpy(value) for name, value in values.items()}
 
-    def restore(self, tensors: Mapping[str, Tensor]) -> None:
+    def restore(self, tensors: Mapping[str, torch.Tensor]) -> None:
         """Continue from the result of ``tensors``; other tensors are ignored."""
         self.total = float(tensors[f"{PREFIX}total"])
         self.each[:] = 0

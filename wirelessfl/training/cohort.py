@@ -8,12 +8,10 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 import torch
-from torch import Tensor
-from torch.utils._pytree import tree_map
 
 from wirelessfl.submodels import ParamSpec
 
-State = dict[str, Tensor]
+State = dict[str, "torch.Tensor"]
 """Tensors by name: [clients, P] for clients, [P] for a server."""
 
 
@@ -36,16 +34,16 @@ class Cohort:
         factors: see ``Factors``.
     """
 
-    server: Mapping[str, Tensor]
+    server: Mapping[str, torch.Tensor]
     local_steps: int
-    kept: Mapping[str, Tensor] = field(default_factory=dict)
-    tracks: Tensor = field(default_factory=lambda: torch.ones(1, 1, dtype=torch.bool))
-    fresh: Tensor = field(default_factory=lambda: torch.ones(1, 1, dtype=torch.bool))
+    kept: Mapping[str, torch.Tensor] = field(default_factory=dict)
+    tracks: torch.Tensor = field(default_factory=lambda: torch.ones(1, 1, dtype=torch.bool))
+    fresh: torch.Tensor = field(default_factory=lambda: torch.ones(1, 1, dtype=torch.bool))
     penalties: tuple[Penalty, ...] = ()
     factors: Factors = field(default_factory=dict)
 
     @property
-    def start(self) -> Tensor:
+    def start(self) -> torch.Tensor:
         """Parameters [clients, P] that each client received."""
         return self.server["params"]
 
@@ -60,8 +58,8 @@ class Outputs:
             model these are the samples. None if they are not needed.
     """
 
-    logits: Tensor
-    features: Tensor | None = None
+    logits: torch.Tensor
+    features: torch.Tensor | None = None
 
 
 @dataclass(frozen=True)
@@ -78,14 +76,16 @@ class Penalty(ABC):
     """Whether the term needs logits [batch, classes] and a label per sample."""
 
     @abstractmethod
-    def anchors(self, cohort: Cohort) -> dict[str, Tensor]:
+    def anchors(self, cohort: Cohort) -> dict[str, torch.Tensor]:
         """Parameters [clients, P] of the models to compare with, by freely chosen names.
 
         These models receive no gradient and run in evaluation mode, without dropout.
         """
 
     @abstractmethod
-    def loss(self, outputs: Outputs, anchors: Mapping[str, Outputs], y: Tensor) -> Tensor:
+    def loss(
+        self, outputs: Outputs, anchors: Mapping[str, Outputs], y: torch.Tensor
+    ) -> torch.Tensor:
         """The term of each sample, [batch].
 
         Args:
@@ -95,16 +95,16 @@ class Penalty(ABC):
         """
 
 
-Factors = Mapping[str, Tensor]
+Factors = Mapping[str, "torch.Tensor"]
 """By name of a weight, a factor [clients] of all inputs that the weight multiplies."""
 
 
-def scaled(params: dict[str, Tensor], factors: Factors) -> dict[str, Tensor]:
+def scaled(params: dict[str, torch.Tensor], factors: Factors) -> dict[str, torch.Tensor]:
     """Parameters of one client whose outputs are those of ``params`` with scaled inputs."""
     return params | {name: params[name] * factor for name, factor in factors.items()}
 
 
-Anchors = tuple[dict[str, dict[str, Tensor]], ...]
+Anchors = tuple[dict[str, dict[str, "torch.Tensor"]], ...]
 """For each penalty, the parameters of its anchors: [clients, *shape] by anchor and tensor."""
 
 
@@ -139,7 +139,9 @@ class Terms:
     @classmethod
     def of_first(cls, cohort: Cohort, spec: ParamSpec) -> Terms:
         """The terms of a cohort's first client, without the leading axis."""
-        alone = tree_map(lambda value: value[0], (anchors_of(cohort, spec), dict(cohort.factors)))
+        alone = torch.utils._pytree.tree_map(
+            lambda value: value[0], (anchors_of(cohort, spec), dict(cohort.factors))
+        )
         return cls(cohort.penalties, *alone)
 
 
@@ -155,8 +157,8 @@ def total(
     penalties: Sequence[Penalty],
     outputs: Outputs,
     anchors: Sequence[Mapping[str, Outputs]],
-    y: Tensor,
-) -> Tensor:
+    y: torch.Tensor,
+) -> torch.Tensor:
     """The sum of ``penalties`` for each sample, [batch].
 
     Args:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from torch import Tensor
+import torch
 
 from channels.arrays import IntArray
 from wirelessfl.submodels.merging import covered_mean
@@ -68,19 +68,19 @@ class Received:
             ``remembers``; initially zeros.
     """
 
-    mean: Mapping[str, Tensor]
-    each: Mapping[str, Tensor]
+    mean: Mapping[str, torch.Tensor]
+    each: Mapping[str, torch.Tensor]
     clients: IntArray
     node: IntArray
     metrics: Mapping[str, float] = field(default_factory=dict)
     local_steps: float = 1
-    share: Mapping[str, Tensor] = field(default_factory=dict)
+    share: Mapping[str, torch.Tensor] = field(default_factory=dict)
     staleness: IntArray | None = None
     weights: Sequence[float] = ()
-    covers: Tensor | None = None
-    remembered: Mapping[str, Tensor] = field(default_factory=dict)
+    covers: torch.Tensor | None = None
+    remembered: Mapping[str, torch.Tensor] = field(default_factory=dict)
 
-    def mean_of(self, values: Tensor) -> Tensor:
+    def mean_of(self, values: torch.Tensor) -> torch.Tensor:
         """Weighted means [nodes, P] over the clients of each node that cover a coordinate.
 
         A coordinate that no client covers is 0.

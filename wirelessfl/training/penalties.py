@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import torch
-from torch import Tensor
-from torch.nn import functional as F
 
 from wirelessfl.training.cohort import Cohort, Outputs, Penalty
 
@@ -39,25 +37,27 @@ class Contrast(Penalty):
     mu: float
     tau: float
 
-    def anchors(self, cohort: Cohort) -> dict[str, Tensor]:
+    def anchors(self, cohort: Cohort) -> dict[str, torch.Tensor]:
         """The received model and the client's ``previous`` model."""
         previous = torch.where(cohort.fresh, cohort.start, cohort.kept["previous"])
         return {"global": cohort.start, "previous": previous}
 
-    def loss(self, outputs: Outputs, anchors: Mapping[str, Outputs], y: Tensor) -> Tensor:
+    def loss(
+        self, outputs: Outputs, anchors: Mapping[str, Outputs], y: torch.Tensor
+    ) -> torch.Tensor:
         """Mu log(1 + e^(b - a)) of each sample."""
         like, unlike = (
             _cosine(outputs, anchors[name]) / self.tau for name in ("global", "previous")
         )
-        return self.mu * F.softplus(unlike - like)
+        return self.mu * torch.nn.functional.softplus(unlike - like)
 
 
-def _cosine(one: Outputs, two: Outputs) -> Tensor:
+def _cosine(one: Outputs, two: Outputs) -> torch.Tensor:
     """Cosine similarities [batch] of features; 0 without a gradient if either vector is zero."""
     a, b = one.features, two.features
     assert a is not None
     assert b is not None
-    sizes: Tensor = a.norm(dim=-1) * b.norm(dim=-1)
+    sizes: torch.Tensor = a.norm(dim=-1) * b.norm(dim=-1)
     none = sizes == 0  # e.g. all ReLUs are inactive
     return (a * b).sum(-1).masked_fill(none, 0.0) / sizes.masked_fill(none, 1.0)
 
@@ -74,11 +74,13 @@ class LogitDistillation(Penalty):
 
     weight: float
 
-    def anchors(self, cohort: Cohort) -> dict[str, Tensor]:
+    def anchors(self, cohort: Cohort) -> dict[str, torch.Tensor]:
         """The model that the server sends as ``teacher``."""
         return {TEACHER: cohort.server[TEACHER]}
 
-    def loss(self, outputs: Outputs, anchors: Mapping[str, Outputs], y: Tensor) -> Tensor:
+    def loss(
+        self, outputs: Outputs, anchors: Mapping[str, Outputs], y: torch.Tensor
+    ) -> torch.Tensor:
         """The divergence of each sample."""
         return self.weight * _divergence(anchors[TEACHER].logits.softmax(-1), outputs.logits)
 
@@ -108,11 +110,13 @@ class RelationDistillation(Penalty):
     weight: float
     old: tuple[int, ...] = ()
 
-    def anchors(self, cohort: Cohort) -> dict[str, Tensor]:
+    def anchors(self, cohort: Cohort) -> dict[str, torch.Tensor]:
         """The model that the server sends as ``teacher``."""
         return {TEACHER: cohort.server[TEACHER]}
 
-    def loss(self, outputs: Outputs, anchors: Mapping[str, Outputs], y: Tensor) -> Tensor:
+    def loss(
+        self, outputs: Outputs, anchors: Mapping[str, Outputs], y: torch.Tensor
+    ) -> torch.Tensor:
         """The divergence of each sample from its target."""
         classes = torch.arange(outputs.logits.shape[-1], device=y.device)
         old = torch.zeros_like(classes, dtype=torch.bool)
@@ -135,6 +139,6 @@ def _runs(labels: Iterable[int]) -> list[tuple[int, int]]:
     return runs
 
 
-def _divergence(target: Tensor, logits: Tensor) -> Tensor:
+def _divergence(target: torch.Tensor, logits: torch.Tensor) -> torch.Tensor:
     """KL(target || softmax(logits)) of each row, with 0 log 0 = 0."""
-    return F.kl_div(logits.log_softmax(-1), target, reduction="none").sum(-1)
+    return torch.nn.functional.kl_div(logits.log_softmax(-1), target, reduction="none").sum(-1)

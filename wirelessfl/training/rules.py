@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
+import torch
 from pydantic import Field
-from torch import Tensor
 
 from wirelessfl.errors import ConfigError
 from wirelessfl.registry import Choice
@@ -67,17 +67,17 @@ class ClientRule(Choice, ABC):
         """State of the clients' optimisers at the start of the local steps."""
         return {}
 
-    def gradient(self, grads: Tensor, params: Tensor, cohort: Cohort) -> Tensor:
+    def gradient(self, grads: torch.Tensor, params: torch.Tensor, cohort: Cohort) -> torch.Tensor:
         """Corrected gradient, given the gradient of the loss; override to add corrections."""
         return grads
 
-    def direction(self, grads: Tensor, state: State) -> Tensor:
+    def direction(self, grads: torch.Tensor, state: State) -> torch.Tensor:
         """Descent direction from corrected gradients; override to use moments from ``state``."""
         return grads
 
     def step(
-        self, params: Tensor, grads: Tensor, state: State, cohort: Cohort
-    ) -> tuple[Tensor, State]:
+        self, params: torch.Tensor, grads: torch.Tensor, state: State, cohort: Cohort
+    ) -> tuple[torch.Tensor, State]:
         """Take one local step; ``params`` may be updated in place.
 
         Raises:
@@ -110,7 +110,7 @@ class ClientRule(Choice, ABC):
             and mine.step is other.step
         )
 
-    def keep(self, params: Tensor, state: State, cohort: Cohort) -> State:
+    def keep(self, params: torch.Tensor, state: State, cohort: Cohort) -> State:
         """State that each client keeps: [clients, P] by the names of ``client_state``.
 
         Called before ``send``, which must not change these tensors.
@@ -118,7 +118,7 @@ class ClientRule(Choice, ABC):
         return {}
 
     @abstractmethod
-    def send(self, params: Tensor, state: State, cohort: Cohort) -> dict[str, Tensor]:
+    def send(self, params: torch.Tensor, state: State, cohort: Cohort) -> dict[str, torch.Tensor]:
         """Payloads of each client after its local steps: [clients, P] by payload.
 
         ``params`` and ``state`` are not used afterwards and may be overwritten.
@@ -141,9 +141,9 @@ def check_result(
     Raises:
         ConfigError: it is not a tensor of this shape.
     """
-    if isinstance(value, Tensor) and value.shape == shape:
+    if isinstance(value, torch.Tensor) and value.shape == shape:
         return
-    found = f"shape {list(value.shape)}" if isinstance(value, Tensor) else shown(value)
+    found = f"shape {list(value.shape)}" if isinstance(value, torch.Tensor) else shown(value)
     returned = f"{found} for {name!r}" if name else found
     raise ConfigError(
         f"algorithm {rule.title!r}: {method} returned {returned}. Return a tensor of shape "
@@ -152,8 +152,8 @@ def check_result(
 
 
 def checked_step(
-    rule: ClientRule, params: Tensor, grads: Tensor, state: State, cohort: Cohort
-) -> tuple[Tensor, State]:
+    rule: ClientRule, params: torch.Tensor, grads: torch.Tensor, state: State, cohort: Cohort
+) -> tuple[torch.Tensor, State]:
     """Take one local step of a rule, and check its result.
 
     Raises:

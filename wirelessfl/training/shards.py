@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 import torch
-from torch import Tensor, distributed
 
 from wirelessfl.errors import ConfigError, DataError, TrainingError
 from wirelessfl.processes import launched
@@ -38,7 +37,7 @@ class Shards:
         """The slice of a round's ``clients`` that this process trains; it may be empty."""
         return slice(clients * self.rank // self.count, clients * (self.rank + 1) // self.count)
 
-    def sum(self, tensor: Tensor) -> Tensor:
+    def sum(self, tensor: torch.Tensor) -> torch.Tensor:
         """Sum ``tensor`` over the processes, in place.
 
         Raises:
@@ -46,10 +45,10 @@ class Shards:
         """
         if self.count > 1:
             with _connection_errors(self.count):
-                distributed.all_reduce(tensor)
+                torch.distributed.all_reduce(tensor)
         return tensor
 
-    def gather(self, rows: Tensor, total: int) -> Tensor:
+    def gather(self, rows: torch.Tensor, total: int) -> torch.Tensor:
         """Gather the rows [own clients, ...] of all processes: [total, ...], in client order."""
         if self.count == 1:
             return rows
@@ -63,7 +62,7 @@ class Shards:
             return thing
         things: list[Any] = [thing]
         with _connection_errors(self.count):
-            distributed.broadcast_object_list(things, src=0)
+            torch.distributed.broadcast_object_list(things, src=0)
         result: T = things[0]
         return result
 
@@ -87,7 +86,7 @@ class Shards:
             return [thing]
         things: list[Any] = [None] * self.count
         with _connection_errors(self.count):
-            distributed.all_gather_object(things, thing)
+            torch.distributed.all_gather_object(things, thing)
         return things
 
 
@@ -120,8 +119,10 @@ def sharded(environment: Mapping[str, str] = os.environ) -> Iterator[Shards]:
     importlib.import_module("torch.distributed.nn.functional")
     if torch.cuda.is_available():
         torch.cuda.set_device(int(environment.get("LOCAL_RANK", "0")))
-    distributed.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
+    torch.distributed.init_process_group(
+        "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
+    )
     try:
         yield Shards(rank, count)
     finally:
-        distributed.destroy_process_group()
+        torch.distributed.destroy_process_group()

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from channels.arrays import IntArray
 
@@ -25,7 +24,7 @@ class StepsDone(Counter[int]):
         for client, done in zip(clients.tolist(), each.tolist(), strict=True):
             self[client] += done
 
-    def tensors(self) -> dict[str, Tensor]:
+    def tensors(self) -> dict[str, torch.Tensor]:
         """Clients and their steps, for a checkpoint."""
         who = sorted(self)
         return {
@@ -34,7 +33,7 @@ class StepsDone(Counter[int]):
         }
 
     @classmethod
-    def restored(cls, tensors: Mapping[str, Tensor]) -> StepsDone:
+    def restored(cls, tensors: Mapping[str, torch.Tensor]) -> StepsDone:
         """Continue from the result of ``tensors``; other tensors are ignored."""
         who, steps = tensors["steps_done.who"].tolist(), tensors["steps_done"].tolist()
         return cls(dict(zip(who, steps, strict=True)))

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from channels import AirSum, ChannelDraw
 from channels.aircomp import noise, root_mean_square, through_the_air
@@ -36,10 +35,10 @@ class AirReception(Reception):
         super().__init__(air)
         self.precoding, self.draw = precoding, draw
         self._rms: dict[str, FloatArray] = {}
-        self._held: dict[str, list[tuple[slice | IntArray, Tensor]]] = {}
+        self._held: dict[str, list[tuple[slice | IntArray, torch.Tensor]]] = {}
         self._metrics: dict[str, float] = {}
 
-    def add(self, part: slice | IntArray, payloads: dict[str, Tensor]) -> None:
+    def add(self, part: slice | IntArray, payloads: dict[str, torch.Tensor]) -> None:
         """Add the payloads of the clients in ``part``: [clients, elements] by payload."""
         sent = {name: self._on_the_air(part, updates) for name, updates in payloads.items()}
         for name, updates in sent.items():
@@ -49,7 +48,7 @@ class AirReception(Reception):
                 self._held.setdefault(name, []).append((part, updates.clone()))
         super().add(part, sent)
 
-    def _on_the_air(self, part: slice | IntArray, updates: Tensor) -> Tensor:
+    def _on_the_air(self, part: slice | IntArray, updates: torch.Tensor) -> torch.Tensor:
         """Return the updates, with zeros at elements that are not sent."""
         if self.air.exchanged is None:
             return updates
@@ -75,7 +74,7 @@ class AirReception(Reception):
         sent = elements / self._fill(air.node) ** 2
         return np.asarray(rms * np.sqrt(np.rint(sent) / np.maximum(lengths, 1)))
 
-    def finish(self, shards: Shards, payloads: Sequence[str], like: Tensor) -> None:
+    def finish(self, shards: Shards, payloads: Sequence[str], like: torch.Tensor) -> None:
         """Sum over the processes, and pass the sums through the channel.
 
         Raises:
@@ -107,7 +106,7 @@ class AirReception(Reception):
         return self.precoding.sums(self.air, self.draw.of(self.air.clients), name, rms, sending)
 
     def _receive(
-        self, name: str, airs: list[AirSum], rms: FloatArray, shards: Shards, like: Tensor
+        self, name: str, airs: list[AirSum], rms: FloatArray, shards: Shards, like: torch.Tensor
     ) -> tuple[float, float]:
         """Add noise and misalignment to the exact sums; return realised and predicted errors.
 
@@ -142,8 +141,8 @@ class AirReception(Reception):
         return float(realised[to].mean()), float(predicted[to].mean())
 
     def _misalignment(
-        self, name: str, airs: list[AirSum], shards: Shards, like: Tensor
-    ) -> tuple[Tensor, Tensor | None]:
+        self, name: str, airs: list[AirSum], shards: Shards, like: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor | None]:
         """Error sum_i (c_i - q_i) x_i [nodes, elements], and its expectation over channel errors.
 
         The error is 0 if known channels are inverted. The expectation is None if precoders invert
@@ -162,8 +161,11 @@ class AirReception(Reception):
         return error, shards.sum(self._weighted(held, np.concatenate(expected), like))
 
     def _weighted(
-        self, held: list[tuple[slice | IntArray, Tensor]], gains: ComplexArray, like: Tensor
-    ) -> Tensor:
+        self,
+        held: list[tuple[slice | IntArray, torch.Tensor]],
+        gains: ComplexArray,
+        like: torch.Tensor,
+    ) -> torch.Tensor:
         """Received sums [nodes, elements] of held updates with gains [clients], without noise."""
         total = torch.zeros_like(like)
         for part, updates in held:

@@ -13,7 +13,6 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from channels import Access, ChannelDraw
 from channels.arrays import BoolArray, ComplexArray, FloatArray, IntArray
@@ -57,7 +56,7 @@ class AirRound:
     each: frozenset[str]
     units: Mapping[str, float]
     stream: Stream
-    exchanged: Tensor | None = None
+    exchanged: torch.Tensor | None = None
     lengths: IntArray | None = None
     draw: ChannelDraw | None = None
     beamformers: ComplexArray | None = None
@@ -76,7 +75,11 @@ def _received(value: Any, reception: Reception) -> Received:
     """Check for the means of all nodes."""
     received: Received = instance(Received)(value)
     for name, mean in received.mean.items():
-        if not isinstance(mean, Tensor) or mean.dim() != 2 or len(mean) != reception.air.nodes:
+        if (
+            not isinstance(mean, torch.Tensor)
+            or mean.dim() != 2
+            or len(mean) != reception.air.nodes
+        ):
             raise UnfitError(
                 f"{described(mean)} as the mean of {name!r}",
                 f"a mean of shape [{reception.air.nodes} nodes, elements] per payload",
@@ -92,10 +95,10 @@ class Reception:
 
     def __init__(self, air: AirRound) -> None:
         self.air = air
-        self._sums: dict[str, Tensor] = {}
-        self._each: dict[str, Tensor] = {}
+        self._sums: dict[str, torch.Tensor] = {}
+        self._each: dict[str, torch.Tensor] = {}
 
-    def add(self, part: slice | IntArray, payloads: dict[str, Tensor]) -> None:
+    def add(self, part: slice | IntArray, payloads: dict[str, torch.Tensor]) -> None:
         """Add the payloads of the clients in ``part``: [clients, elements] by payload."""
         node = self.air.node[part].tolist()
         for name, sent in payloads.items():
@@ -110,7 +113,7 @@ class Reception:
             if name in self.air.each:
                 self._held_each(name, sent)[part] = sent
 
-    def finish(self, shards: Shards, payloads: Sequence[str], like: Tensor) -> None:
+    def finish(self, shards: Shards, payloads: Sequence[str], like: torch.Tensor) -> None:
         """Finish the upload: add the payloads of other processes' clients.
 
         Args:
@@ -125,7 +128,7 @@ class Reception:
             if name in self.air.each:
                 shards.sum(self._held_each(name, like))
 
-    def _held_each(self, name: str, like: Tensor) -> Tensor:
+    def _held_each(self, name: str, like: torch.Tensor) -> torch.Tensor:
         """Buffer [clients, elements] of a payload; rows are 0 until the client has sent."""
         if name not in self._each:
             self._each[name] = like.new_zeros(len(self.air.clients), like.shape[1])

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Annotated
 
+import torch
 from pydantic import Field
-from torch import Tensor
 
 from wirelessfl.warm_starts.base import Initial, Opening, Past, WarmStart
 
@@ -30,7 +30,9 @@ class Average(WarmStart):
         past = finite(opening.past)
         return weighted(past, [1.0 / len(past.models) for _ in past.models], opening)
 
-    def remember(self, past: Past, session: int, last: Tensor, gradient: Tensor | None) -> Past:
+    def remember(
+        self, past: Past, session: int, last: torch.Tensor, gradient: torch.Tensor | None
+    ) -> Past:
         """Store the final model of each session after the pilot sessions."""
         if session < self.pilot_sessions:
             return past
@@ -53,5 +55,5 @@ def weighted(past: Past, weights: list[float], opening: Opening) -> Initial:
     if not any(weights):
         return Initial(opening.latest)
     params = sum(weight * model for weight, model in zip(weights, past.models, strict=True))
-    assert isinstance(params, Tensor)
+    assert isinstance(params, torch.Tensor)
     return Initial(params, dict(zip(past.sessions, weights, strict=True)))

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import torch
-from torch import Tensor
 
 from wirelessfl.guard import UnfitError, described, returns
 from wirelessfl.registry import Choice
@@ -30,11 +29,13 @@ class Past:
     """
 
     sessions: tuple[int, ...] = ()
-    models: tuple[Tensor, ...] = ()
-    gradients: tuple[Tensor, ...] = ()
-    pilot: Tensor | None = None
+    models: tuple[torch.Tensor, ...] = ()
+    gradients: tuple[torch.Tensor, ...] = ()
+    pilot: torch.Tensor | None = None
 
-    def with_session(self, session: int, model: Tensor, gradient: Tensor | None = None) -> Past:
+    def with_session(
+        self, session: int, model: torch.Tensor, gradient: torch.Tensor | None = None
+    ) -> Past:
         """Return this past with one more session."""
         return replace(
             self,
@@ -59,7 +60,7 @@ class Past:
         kept = (*self.models, *self.gradients, *pilot)
         return sum(value.numel() * value.element_size() for value in kept)
 
-    def tensors(self) -> dict[str, Tensor]:
+    def tensors(self) -> dict[str, torch.Tensor]:
         """Tensors for a checkpoint."""
         found = {"past.sessions": torch.tensor(self.sessions, dtype=torch.int64)}
         for name, values in (("models", self.models), ("gradients", self.gradients)):
@@ -68,7 +69,7 @@ class Past:
         return found if self.pilot is None else {**found, "past.pilot": self.pilot}
 
     @classmethod
-    def of(cls, tensors: dict[str, Tensor], device: torch.device) -> Past:
+    def of(cls, tensors: dict[str, torch.Tensor], device: torch.device) -> Past:
         """Restore a past from the result of ``tensors``."""
         rows = {
             name: tuple(tensors[f"past.{name}"].to(device).unbind())
@@ -96,10 +97,10 @@ class Opening:
 
     session: int
     past: Past
-    latest: Tensor
-    gradient: Tensor | None
+    latest: torch.Tensor
+    gradient: torch.Tensor | None
     spec: ParamSpec
-    draw: Callable[[int], Tensor]
+    draw: Callable[[int], torch.Tensor]
 
 
 @dataclass(frozen=True)
@@ -112,14 +113,18 @@ class Initial:
             a mean of past models.
     """
 
-    params: Tensor
+    params: torch.Tensor
     weights: dict[int, float] = field(default_factory=dict)
 
 
-def _model(value: Any, warm_start: WarmStart, opening: Opening) -> Tensor:
+def _model(value: Any, warm_start: WarmStart, opening: Opening) -> torch.Tensor:
     """Check for a tensor like the model."""
     like = opening.latest
-    if not isinstance(value, Tensor) or value.shape != like.shape or value.dtype != like.dtype:
+    if (
+        not isinstance(value, torch.Tensor)
+        or value.shape != like.shape
+        or value.dtype != like.dtype
+    ):
         raise UnfitError(described(value), f"a {like.dtype} tensor of shape {list(like.shape)}")
     return value.to(like.device)
 
@@ -152,7 +157,7 @@ class WarmStart(Choice, ABC):
         return 0
 
     @returns(_model)
-    def trial_model(self, opening: Opening) -> Tensor:
+    def trial_model(self, opening: Opening) -> torch.Tensor:
         """Model [P] from which trial rounds start."""
         return opening.latest
 
@@ -175,7 +180,9 @@ class WarmStart(Choice, ABC):
         return ()
 
     @returns(instance(Past))
-    def remember(self, past: Past, session: int, last: Tensor, gradient: Tensor | None) -> Past:
+    def remember(
+        self, past: Past, session: int, last: torch.Tensor, gradient: torch.Tensor | None
+    ) -> Past:
         """Update the past at the end of a session.
 
         Args:

@@ -7,14 +7,13 @@ from collections.abc import Callable
 from typing import Literal
 
 import torch
-from torch import Tensor
 
 from wirelessfl.submodels import ParamSpec
 
 Similarity = Literal["two_norm", "plain_two_norm", "inner_product"]
 
 
-def two_norm(one: Tensor, two: Tensor, spec: ParamSpec) -> float:
+def two_norm(one: torch.Tensor, two: torch.Tensor, spec: ParamSpec) -> float:
     """Mean over weight tensors, without biases, of ||g / ||g|| - h / ||h|| ||, in [0, 2].
 
     This is our reading of the published code; the paper says two-norm of the normalized gradients.
@@ -28,18 +27,18 @@ def two_norm(one: Tensor, two: Tensor, spec: ParamSpec) -> float:
     return _mean([float((g - h).norm()) for g, h in pairs])
 
 
-def plain_two_norm(one: Tensor, two: Tensor, spec: ParamSpec) -> float:
+def plain_two_norm(one: torch.Tensor, two: torch.Tensor, spec: ParamSpec) -> float:
     """||g - h|| of the whole vectors, as in (5) of the paper."""
     return float((one.double() - two.double()).norm())
 
 
-def inner_product(one: Tensor, two: Tensor, spec: ParamSpec) -> float:
+def inner_product(one: torch.Tensor, two: torch.Tensor, spec: ParamSpec) -> float:
     """Negative mean over weight tensors of the inner product of g / ||g|| and h / ||h||."""
     pairs = zip(_directions(one, spec), _directions(two, spec), strict=True)
     return -_mean([float((g * h).sum()) for g, h in pairs])
 
 
-DISTANCES: dict[Similarity, Callable[[Tensor, Tensor, ParamSpec], float]] = {
+DISTANCES: dict[Similarity, Callable[[torch.Tensor, torch.Tensor, ParamSpec], float]] = {
     "two_norm": two_norm,
     "plain_two_norm": plain_two_norm,
     "inner_product": inner_product,
@@ -61,7 +60,7 @@ def softmax_weights(distances: list[float], scale: float) -> list[float]:
     return [float(weight) for weight in scores.softmax(0)]
 
 
-def _directions(flat: Tensor, spec: ParamSpec) -> list[Tensor]:
+def _directions(flat: torch.Tensor, spec: ParamSpec) -> list[torch.Tensor]:
     """Weight tensors with norm 1, in float64; zero tensors stay zero."""
     views = spec.views(flat.double())
     weights = [v for name, v in views.items() if not name.rpartition(".")[2].startswith("bias")]

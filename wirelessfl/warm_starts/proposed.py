@@ -8,7 +8,6 @@ from typing import Annotated, Literal
 
 import torch
 from pydantic import Field
-from torch import Tensor
 
 from wirelessfl.warm_starts.average import finite, weighted
 from wirelessfl.warm_starts.base import Initial, Opening, Past, WarmStart
@@ -66,7 +65,7 @@ class Proposed(WarmStart):
         """V for sessions after the pilot sessions, else 0."""
         return self.trial_rounds if session >= self.pilot_sessions else 0
 
-    def trial_model(self, opening: Opening) -> Tensor:
+    def trial_model(self, opening: Opening) -> torch.Tensor:
         """The pilot model, from which trial rounds start."""
         assert opening.past.pilot is not None
         return opening.past.pilot
@@ -80,7 +79,9 @@ class Proposed(WarmStart):
         apart = [distance(opening.gradient, g, opening.spec) for g in past.gradients]
         return weighted(past, softmax_weights(apart, self.similarity_scale), opening)
 
-    def remember(self, past: Past, session: int, last: Tensor, gradient: Tensor | None) -> Past:
+    def remember(
+        self, past: Past, session: int, last: torch.Tensor, gradient: torch.Tensor | None
+    ) -> Past:
         """Store models until the pilot model exists, then a model and a gradient per session."""
         if session < self.pilot_sessions:
             past = past.with_session(session, last)
@@ -100,7 +101,7 @@ class Proposed(WarmStart):
         return past.only([i for i in indices if i != _nearest_to_others(past.gradients)])
 
 
-def _nearest_to_others(gradients: tuple[Tensor, ...]) -> int:
+def _nearest_to_others(gradients: tuple[torch.Tensor, ...]) -> int:
     """Of the closest pair, return the index of the vector that is closer to the others.
 
     Distances are between vectors normalised to length 1. Lengths are ignored: they show how well

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from torch import Tensor
+import torch
 
 from wirelessfl.warm_starts.base import Opening, Past
 from wirelessfl.warm_starts.proposed import Proposed
@@ -19,10 +19,12 @@ class RandomPilot(Proposed):
 
     draws = True
 
-    def trial_model(self, opening: Opening) -> Tensor:
+    def trial_model(self, opening: Opening) -> torch.Tensor:
         """The random pilot model (number 0), the same in all trial rounds."""
         return opening.draw(0)
 
-    def remember(self, past: Past, session: int, last: Tensor, gradient: Tensor | None) -> Past:
+    def remember(
+        self, past: Past, session: int, last: torch.Tensor, gradient: torch.Tensor | None
+    ) -> Past:
         """Store the past as ``Proposed`` does, without the pilot model, which can be redrawn."""
         return replace(super().remember(past, session, last, gradient), pilot=None)

@@ -39,8 +39,8 @@ def test_put_get_and_zero_states(tmp_path):
 
 def test_submodels_change_only_their_coordinates(tmp_path):
     spec = ParamSpec({"w": (3,)})
-    index = torch.tensor([[0, 2, -1], [1, 3, 4]])
-    submodels = Submodels(spec, np.array([2, 3]), index, 5)
+    places = np.array([[0, 2, -1], [1, 3, 4]])
+    submodels = Submodels(spec, np.array([2, 3]), places, 5)
     like = torch.zeros(1)
     for store in stores(tmp_path, size=5):
         store.put("drift", 2, torch.tensor([1.0, 2, 3, 4, 5]))

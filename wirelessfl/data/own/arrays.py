@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from wirelessfl.errors import DataError
 from wirelessfl.guard import calling, described
@@ -31,8 +30,8 @@ class Arrays:
         notes: what the conversion has changed, one line each.
     """
 
-    inputs: tuple[Tensor, Tensor]
-    labels: tuple[Tensor, Tensor]
+    inputs: tuple[torch.Tensor, torch.Tensor]
+    labels: tuple[torch.Tensor, torch.Tensor]
     notes: tuple[str, ...] = ()
 
 
@@ -56,7 +55,7 @@ def converted(inputs: tuple[Any, Any], labels: tuple[Any, Any], name: str) -> Ar
     return Arrays((floats[0], floats[1]), (targets[0], targets[1]), notes)
 
 
-def range_note(inputs: Tensor) -> str | None:
+def range_note(inputs: torch.Tensor) -> str | None:
     """A note if float inputs look like the bytes 0..255 of images; None otherwise.
 
     Args:
@@ -74,18 +73,22 @@ def range_note(inputs: Tensor) -> str | None:
     )
 
 
-def _tensor(given: Any, where: str) -> Tensor:
+def _tensor(given: Any, where: str) -> torch.Tensor:
     """A tensor of the given values, on the CPU and without gradients.
 
     Raises:
         DataError: they are not an array of numbers.
     """
-    if isinstance(given, list | tuple) and given and all(isinstance(g, Tensor) for g in given):
+    if (
+        isinstance(given, list | tuple)
+        and given
+        and all(isinstance(g, torch.Tensor) for g in given)
+    ):
         shapes = {tuple(each.shape) for each in given}
         if len(shapes) > 1:
             raise DataError(f"{where} has samples of shapes {_listed(shapes)}: give one shape.")
         given = torch.stack([each.detach().cpu() for each in given])
-    if isinstance(given, Tensor):
+    if isinstance(given, torch.Tensor):
         found = given.detach().cpu()
     else:
         try:
@@ -102,7 +105,7 @@ def _tensor(given: Any, where: str) -> Tensor:
     return found
 
 
-def _from_numpy(array: np.ndarray) -> Tensor:
+def _from_numpy(array: np.ndarray) -> torch.Tensor:
     """A tensor with the values of an array of any byte order and any layout."""
     array = array.astype(array.dtype.newbyteorder("="), copy=False)
     if array.dtype.kind == "f" and array.dtype.itemsize > 8:  # long double
@@ -118,8 +121,8 @@ def _listed(shapes: set[tuple[int, ...]]) -> str:
 
 
 def _images(
-    train: Tensor, test: Tensor, name: str
-) -> tuple[tuple[Tensor, Tensor], tuple[str, ...]]:
+    train: torch.Tensor, test: torch.Tensor, name: str
+) -> tuple[tuple[torch.Tensor, torch.Tensor], tuple[str, ...]]:
     """Bytes of images as numbers in [0, 1] with channels first, and notes on what was done.
 
     Raises:
@@ -143,7 +146,7 @@ def _images(
     return (unit[0], unit[1]), (f"{done}.",)
 
 
-def _layout_note(train: Tensor) -> tuple[str, ...]:
+def _layout_note(train: torch.Tensor) -> tuple[str, ...]:
     """A note if inputs that are used as they are look like images with channels last."""
     if not _channels_last(train):
         return ()
@@ -153,25 +156,25 @@ def _layout_note(train: Tensor) -> tuple[str, ...]:
     )
 
 
-def _channels_last(inputs: Tensor) -> bool:
+def _channels_last(inputs: torch.Tensor) -> bool:
     shape = inputs.shape
     return inputs.dim() == 4 and shape[-1] in CHANNELS and shape[1] not in CHANNELS
 
 
-def _inputs(found: Tensor, where: str) -> Tensor:
+def _inputs(found: torch.Tensor, where: str) -> torch.Tensor:
     """Inputs as float32, or integers as int64."""
     if found.is_floating_point() or found.dtype == torch.bool:
         return found.to(torch.float32)
     return found if found.dtype == torch.uint8 else found.to(torch.int64)
 
 
-def _labels(given: Any, where: str) -> Tensor:
+def _labels(given: Any, where: str) -> torch.Tensor:
     """Labels as int64 or float32; true and false are classes, or flags [n, labels] as floats.
 
     Raises:
         DataError: they are not numbers.
     """
-    if not isinstance(given, Tensor):
+    if not isinstance(given, torch.Tensor):
         try:
             words = np.asarray(given).dtype.kind in "US"
         except (TypeError, ValueError):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from torch import Tensor
+import torch
 
 from wirelessfl.data.dataset import Dataset
 from wirelessfl.data.own.arrays import converted
@@ -188,7 +188,7 @@ def _of_mapping(data: Mapping[str, Any]) -> Parts:
 
 def _is_pair(part: Any) -> bool:
     """Whether this is a pair of inputs and labels."""
-    kinds = (np.ndarray, Tensor)
+    kinds = (np.ndarray, torch.Tensor)
     return isinstance(part, list | tuple) and len(part) == 2 and isinstance(part[0], kinds)
 
 
@@ -206,7 +206,7 @@ def _check_order(x: Any, y: Any, x_test: Any, name: str) -> None:
         )
 
 
-def _classes(labels: tuple[Tensor, Tensor]) -> int:
+def _classes(labels: tuple[torch.Tensor, torch.Tensor]) -> int:
     """Number of classes of integer labels; number of values per sample of float labels."""
     train, test = labels
     if train.is_floating_point():

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from torch import Tensor
+import torch
 
 from channels.arrays import IntArray
 from wirelessfl.errors import ConfigError
@@ -69,7 +69,7 @@ def _indices(mine: Any, client: int) -> IntArray:
         ConfigError: they are no list of different integers >= 0, at least one.
     """
     where = f"split[{client}]"
-    if isinstance(mine, Tensor):
+    if isinstance(mine, torch.Tensor):
         mine = mine.detach().cpu().numpy()
     try:
         found = np.asarray(mine if hasattr(mine, "__array__") else list(mine))

@@ -8,9 +8,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
-from torch.utils.data import Dataset as TorchDataset
-from torch.utils.data import TensorDataset
 
 from wirelessfl.errors import DataError
 from wirelessfl.guard import calling, described
@@ -37,7 +34,7 @@ class Collected:
 
 def is_samples(thing: Any) -> bool:
     """Whether an object is a data set of samples with an index."""
-    return isinstance(thing, TorchDataset) or is_table(thing)
+    return isinstance(thing, torch.utils.data.Dataset) or is_table(thing)
 
 
 def is_table(thing: Any) -> bool:
@@ -59,7 +56,7 @@ def collected(data: Any, columns: tuple[str, str] | None, where: str) -> Collect
     """
     if is_table(data):
         return _of_table(data, columns, where)
-    if isinstance(data, TensorDataset) and len(data.tensors) == 2:
+    if isinstance(data, torch.utils.data.TensorDataset) and len(data.tensors) == 2:
         return Collected(*data.tensors, None)
     count = _length(data, where)
     inputs, labels = [], []
@@ -104,7 +101,7 @@ def _length(data: Any, where: str) -> int:
 
 def _array(value: Any, where: str) -> np.ndarray:
     """An input or a label as an array; images of PIL become bytes."""
-    if isinstance(value, Tensor):
+    if isinstance(value, torch.Tensor):
         value = value.detach().cpu()
         value = (value.float() if value.dtype == torch.bfloat16 else value).numpy()
     if getattr(value, "mode", None) in ("P", "1", "CMYK", "LA", "PA"):  # palettes and the like

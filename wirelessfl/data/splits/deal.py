@@ -8,8 +8,8 @@ from dataclasses import fields
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike
-from torch import Tensor
 
 from channels.arguments import checked
 from channels.arrays import IntArray
@@ -29,7 +29,7 @@ SPLITS = ("iid", "noniid", "cell-iid", "cell-shards", "dirichlet", *LABEL_SPLITS
 
 @checked(DataError)
 def split(
-    labels: ArrayLike | Tensor,
+    labels: ArrayLike | torch.Tensor,
     clients: int,
     *,
     kind: str,

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import torch
-from torch import Tensor
 
 from channels.arrays import IntArray
 from channels.streams import Stream
@@ -21,17 +20,19 @@ from wirelessfl.returned import number
 from wirelessfl.submodels import ParamSpec
 
 
-def _compressed(value: Any, compression: Compression, flat: Tensor, *_: Any) -> Tensor:
+def _compressed(value: Any, compression: Compression, flat: torch.Tensor, *_: Any) -> torch.Tensor:
     """Check for a tensor like ``flat``, in new memory, that is finite where ``flat`` is."""
     wanted = f"a new {flat.dtype} tensor of shape {list(flat.shape)}"
-    like = isinstance(value, Tensor) and value.shape == flat.shape and value.dtype == flat.dtype
+    like = (
+        isinstance(value, torch.Tensor) and value.shape == flat.shape and value.dtype == flat.dtype
+    )
     if not like:
         raise UnfitError(described(value), wanted)
     if value.data_ptr() == flat.data_ptr():
         raise UnfitError("its argument flat itself", wanted)
     if bool((flat.isfinite() & ~value.isfinite()).any()):
         raise UnfitError("values that are not finite", f"{wanted}, finite where flat is finite")
-    found: Tensor = value.to(flat.device)
+    found: torch.Tensor = value.to(flat.device)
     return found
 
 
@@ -44,7 +45,7 @@ class Compression(Choice, ABC):
 
     @returns(_compressed)
     @abstractmethod
-    def compress(self, flat: Tensor, spec: ParamSpec, stream: Stream) -> Tensor:
+    def compress(self, flat: torch.Tensor, spec: ParamSpec, stream: Stream) -> torch.Tensor:
         """Return C(theta) of each node in new memory; non-finite values do not change.
 
         Args:
@@ -59,8 +60,8 @@ class Compression(Choice, ABC):
 
     @returns(_compressed)
     def compress_padded(
-        self, flat: Tensor, lengths: IntArray, spec: ParamSpec, stream: Stream
-    ) -> Tensor:
+        self, flat: torch.Tensor, lengths: IntArray, spec: ParamSpec, stream: Stream
+    ) -> torch.Tensor:
         """Return C(theta) of nodes with submodels of different sizes, whose padding is zero.
 
         A method that depends on the number of elements overrides this.
@@ -86,7 +87,7 @@ class Compression(Choice, ABC):
         """
 
 
-def relative_error(before: Tensor, after: Tensor) -> float:
+def relative_error(before: torch.Tensor, after: torch.Tensor) -> float:
     """w_2 = ||C(x) - x|| / ||x||, maximum over the nodes; 0 for x = 0, NaN if x has diverged.
 
     Args:

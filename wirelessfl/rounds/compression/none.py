@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from torch import Tensor
+import torch
 
 from channels.streams import Stream
 from wirelessfl.rounds.compression.base import Compression
@@ -19,7 +19,7 @@ class Uncompressed(Compression):
 
     identity: ClassVar[bool] = True
 
-    def compress(self, flat: Tensor, spec: ParamSpec, stream: Stream) -> Tensor:
+    def compress(self, flat: torch.Tensor, spec: ParamSpec, stream: Stream) -> torch.Tensor:
         """Return a copy."""
         return flat.clone()
 

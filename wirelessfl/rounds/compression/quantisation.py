@@ -8,7 +8,6 @@ from typing import Annotated
 
 import torch
 from pydantic import Field
-from torch import Tensor
 
 from channels.streams import Stream
 from channels.validation import whole_number
@@ -48,7 +47,7 @@ class Quantisation(Compression):
         """Number of levels on each side of 0."""
         return (1 << (self.compression_bits - 1)) - 1
 
-    def compress(self, flat: Tensor, spec: ParamSpec, stream: Stream) -> Tensor:
+    def compress(self, flat: torch.Tensor, spec: ParamSpec, stream: Stream) -> torch.Tensor:
         """Round each parameter tensor; tensors that are all zero or not finite do not change."""
         draws = (stream.generator(node) for node in range(len(flat)))
         # Drawn on the CPU, so that all devices round identically.
@@ -59,7 +58,7 @@ class Quantisation(Compression):
         parts = zip(*(each.split_with_sizes(sizes, -1) for each in (flat, uniform)), strict=True)
         return torch.cat([self._rounded(x, u) for x, u in parts if x.shape[-1]], -1)
 
-    def _rounded(self, x: Tensor, uniform: Tensor) -> Tensor:
+    def _rounded(self, x: torch.Tensor, uniform: torch.Tensor) -> torch.Tensor:
         """Round one parameter tensor x [nodes, elements] with ``uniform`` numbers in [0, 1)."""
         # A tensor: for a Python number, GPUs multiply by its reciprocal, which rounds differently.
         levels = torch.full_like(x[:, :1], self.levels)

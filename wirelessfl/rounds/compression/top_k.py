@@ -9,7 +9,6 @@ from typing import Annotated
 import numpy as np
 import torch
 from pydantic import Field
-from torch import Tensor
 
 from channels.arrays import IntArray
 from channels.streams import Stream
@@ -40,13 +39,13 @@ class TopK(Compression):
                 f"compression_keep is {self.compression_keep}: give a fraction in (0, 1]."
             )
 
-    def compress(self, flat: Tensor, spec: ParamSpec, stream: Stream) -> Tensor:
+    def compress(self, flat: torch.Tensor, spec: ParamSpec, stream: Stream) -> torch.Tensor:
         """Keep the k largest magnitudes; of equal ones the first. ``stream`` is not used."""
         return self.compress_padded(flat, np.full(len(flat), spec.size), spec, stream)
 
     def compress_padded(
-        self, flat: Tensor, lengths: IntArray, spec: ParamSpec, stream: Stream
-    ) -> Tensor:
+        self, flat: torch.Tensor, lengths: IntArray, spec: ParamSpec, stream: Stream
+    ) -> torch.Tensor:
         """Keep the k_j largest magnitudes of node j, for k_j = round(compression_keep |p_j|)."""
         counts = [max(1, round(self.compression_keep * length)) for length in lengths.tolist()]
         count = torch.tensor(counts, device=flat.device)[:, None]

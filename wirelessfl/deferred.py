@@ -1,0 +1,58 @@
+"""A package that is loaded on its first use, so that commands which do not need it start fast."""
+
+from __future__ import annotations
+
+import sys
+from importlib.util import find_spec
+from types import ModuleType
+from typing import Any
+
+
+class _Deferred(ModuleType):
+    """A module whose code runs when an attribute of it is first read."""
+
+    def __getattr__(self, name: str) -> Any:
+        spec = self.__spec__
+        assert spec is not None
+        assert spec.loader is not None
+        self.__class__ = ModuleType  # type: ignore[assignment]
+        if spec.submodule_search_locations is not None:
+            self.__path__ = spec.submodule_search_locations
+        try:
+            spec.loader.exec_module(self)
+        except BaseException:
+            sys.modules.pop(self.__name__, None)
+            raise
+        return getattr(self, name)
+
+
+def defer(package: str) -> None:
+    """Make ``import package`` load the package only when it is used; no effect if it is loaded.
+
+    ``from package import name`` and ``import package.module`` are uses. PyTorch takes seconds to
+    load, so modules that help, lists and prices need import it as ``import torch``, and use it in
+    functions only.
+
+    Args:
+        package: name of an installed package; no effect if there is none.
+    """
+    spec = None if package in sys.modules else find_spec(package)
+    if spec is None or spec.loader is None:
+        return
+    module = _Deferred(package)
+    # Without __path__, the import of a submodule loads the package first.
+    module.__spec__, module.__loader__, module.__file__ = spec, spec.loader, spec.origin
+    module.__package__ = package
+    sys.modules[package] = module
+
+
+def load(package: str) -> None:
+    """Load a deferred package now."""
+    module = sys.modules.get(package)
+    if isinstance(module, _Deferred):
+        module.__path__  # noqa: B018, any attribute does
+
+
+def is_loaded(package: str) -> bool:
+    """Whether a package is imported, and not deferred."""
+    return not isinstance(sys.modules.get(package), _Deferred | None)

@@ -1,0 +1,79 @@
+"""Builds everything that a run needs from its settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor, nn
+
+from channels import Network
+from channels.streams import Stream
+from wirelessfl.config import Config
+from wirelessfl.data import Data
+from wirelessfl.fading.base import Fading
+from wirelessfl.generators import seeded_generators
+from wirelessfl.guard import guard
+from wirelessfl.rounds.redesign import Redesign
+from wirelessfl.setup.arguments import check_objects
+from wirelessfl.setup.cells import build_cells
+from wirelessfl.setup.given_objects import GivenMetrics, GivenObjects, configured, naming_network
+from wirelessfl.setup.redesigns import check_redesign
+from wirelessfl.setup.rounds import build_rounds
+from wirelessfl.setup.sessions import build_sessions
+from wirelessfl.setup.setups import CellsSetup, RoundsSetup, SessionsSetup, TasksSetup
+from wirelessfl.setup.tasks import build_tasks
+from wirelessfl.training.shards import ALONE, Shards
+
+AnySetup = RoundsSetup | CellsSetup | SessionsSetup | TasksSetup
+"""The result of ``build``."""
+
+
+def build(
+    config: Config | Mapping[str, Any] | str | Path,
+    *,
+    model: nn.Module | None = None,
+    data: Data | None = None,
+    network: Network | str | None = None,
+    loss: Callable[..., Tensor] | str | None = None,
+    metrics: GivenMetrics | None = None,
+    split: Sequence[Any] | None = None,
+    redesign: Redesign | None = None,
+    shards: Shards = ALONE,
+) -> AnySetup:
+    """Build everything that a run with these settings needs, without writing files.
+
+    Args:
+        config: a configuration, nested tables of settings, or the path of a TOML file.
+        model: module to train instead of the configured model, from its current weights.
+        data: data to use instead of the configured data set, see ``wirelessfl.data.as_dataset``.
+        network: network to use instead of the configured one, or the import path of one.
+        loss: loss function to use instead of the configured one, or the name of a loss.
+        metrics: further metrics of the rows: functions by name, or names and functions.
+        split: indices of the training samples of each client, instead of the configured split.
+        redesign: decides while the run trains how its next rounds train and send.
+        shards: the processes that share the clients.
+
+    Raises:
+        ConfigError: a wrong setting, settings that conflict, or an object of the wrong type.
+        DataError: the data are missing, or cannot be split as requested.
+    """
+    check_objects(model=model, redesign=redesign, shards=shards)
+    config, network = naming_network(config, network)
+    given = GivenObjects.of(model, data, network, loss, metrics, split, redesign)
+    config = configured(config, given)
+    if redesign is not None:
+        check_redesign(config, redesign)
+    if network is not None:
+        guard(type(network.fading), Fading)
+    with seeded_generators(Stream(config.run.seed, ("users' code",))):
+        match config.regime:
+            case "rounds":
+                return build_rounds(config, given, shards)
+            case "sessions":
+                return build_sessions(config, given, shards)
+            case "tasks":
+                return build_tasks(config, given, shards)
+            case "cells":
+                return build_cells(config, given, shards)
