@@ -19,7 +19,7 @@ from wirelessfl.config.kinds import KINDS
 from wirelessfl.config.named import Trust, import_paths
 from wirelessfl.config.resolve import check, filled
 from wirelessfl.config.sections import SECTIONS
-from wirelessfl.config.settings import Settings
+from wirelessfl.config.settings import Origin, Settings
 from wirelessfl.config.tables import (
     checked_tables,
     flag_places,
@@ -148,6 +148,37 @@ class Config(Settings):
             ConfigError: settings conflict.
         """
         return self if self.resolved else Config.of(self.given_tables())
+
+    def with_known_network(self) -> Config:
+        """The resolved settings of a run to which no network is given.
+
+        Defaults of the network count as given, so what depends on the number of clients is checked.
+
+        Raises:
+            ConfigError: settings conflict with the cells or clients.
+        """
+        config = self.resolve()
+        idle = {key for section, key in config.unused() if section == "network"}
+        known = {
+            key
+            for key, entry in type(config.network).model_fields.items()
+            if getattr(config.network, key) == entry.default is not None and key not in idle
+        }
+        given = config.network.model_fields_set | known
+        if given == config.network.model_fields_set:
+            return config
+        network = type(config.network).model_construct(given, **dict(config.network))
+        places = config._origin.places | {("network", key) for key in known}
+        made = config._made(config, {**dict(config), "network": network})
+        made._origin = Origin(places)
+        made.model_fields_set.add("network")
+        check(made)
+        if config.regime == "tasks":
+            made._tasks = {
+                name: task.with_known_network() for name, task in (config._tasks or {}).items()
+            }
+            check_together(made._tasks or {made.data.title: made})
+        return made
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """A copy with other tables; defaults that depend on them are derived again.

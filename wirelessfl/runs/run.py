@@ -38,7 +38,7 @@ from wirelessfl.runs.progress import Progress, RowCallback
 from wirelessfl.runs.result import RunResult
 from wirelessfl.runs.stored_params import stored_params
 from wirelessfl.setup.arguments import check_objects, check_path
-from wirelessfl.setup.building import AnySetup, build
+from wirelessfl.setup.building import AnySetup, build_resolved
 from wirelessfl.setup.computing import default_threads, fewer_workers
 from wirelessfl.setup.given_objects import GivenMetrics, GivenObjects, configured, naming_network
 from wirelessfl.training.shards import ALONE, Shards
@@ -242,7 +242,7 @@ def _build(config: Config, given: GivenObjects, shards: Shards) -> AnySetup:
         if leading == (shards.rank == 0) and error is None:
             try:
                 with torch_settings(default_threads(config.run)):
-                    setup = build(config, **vars(given), shards=shards)
+                    setup = build_resolved(config, given, shards)
                     setup.start_workers()
             except (ConfigError, DataError, TrainingError) as caught:
                 error = caught

@@ -62,11 +62,21 @@ def build(
     check_objects(model=model, redesign=redesign, shards=shards)
     config, network = naming_network(config, network)
     given = GivenObjects.of(model, data, network, loss, metrics, split, redesign)
-    config = configured(config, given)
-    if redesign is not None:
-        check_redesign(config, redesign)
-    if network is not None:
-        guard(type(network.fading), Fading)
+    return build_resolved(configured(config, given), given, shards)
+
+
+def build_resolved(config: Config, given: GivenObjects, shards: Shards = ALONE) -> AnySetup:
+    """``build`` for settings that ``configured`` has resolved; it resolves nothing.
+
+    Args:
+        config: the settings, resolved, with the given objects marked.
+        given: Python objects that replace settings.
+        shards: the processes that share the clients.
+    """
+    if given.redesign is not None:
+        check_redesign(config, given.redesign)
+    if given.network is not None:
+        guard(type(given.network.fading), Fading)
     with seeded_generators(Stream(config.run.seed, ("users' code",))):
         match config.regime:
             case "rounds":

@@ -133,6 +133,9 @@ def configured(
             is also given, settings conflict, or a file names code without being trusted.
     """
     check_settings(config)
+    nothing = all(value is None for value in vars(given).values())
+    if isinstance(config, Config) and nothing and not config.given.names:
+        return config.with_known_network()
     if isinstance(config, Config):  # without defaults, since a given network may replace them
         tables: dict[str, Any] = config.given_tables()
     else:
