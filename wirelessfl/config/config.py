@@ -19,7 +19,8 @@ from wirelessfl.config.kinds import KINDS
 from wirelessfl.config.named import Trust, import_paths
 from wirelessfl.config.resolve import check, filled
 from wirelessfl.config.sections import SECTIONS
-from wirelessfl.config.settings import Origin, Settings
+from wirelessfl.config.settings import Origin, Settings, typed
+from wirelessfl.config.table import Table
 from wirelessfl.config.tables import (
     checked_tables,
     flag_places,
@@ -199,7 +200,9 @@ class Config(Settings):
         cls, given: Settings, values: Mapping[str, Any], tasks: Mapping[str, Config] | None = None
     ) -> Config:
         """A resolved configuration with these values and the choices of ``given``."""
-        config = cls.model_construct(set(given.model_fields_set), **values)
+        tables = {kind: values[kind] for kind in ("algorithm", *KINDS)}
+        only = {kind: Table(table) for kind, table in tables.items() if table is not None}
+        config = cls.model_construct(set(given.model_fields_set), **{**values, **only})
         config._choices, config._tasks = given.choices, dict(tasks or {})
         config._origin = given._origin
         return config
@@ -252,7 +255,7 @@ class Config(Settings):
                 raise ConfigError(unknown_setting(dict(self), "run", key, values[key]))
         further = {name: dict(run) for name, run in (tasks or {}).items()}
         tables = tuple(table | further.get(table["name"], {}) for table in self.task)
-        run = self.run.model_copy(update=dict(values))
+        run = self.run.model_copy(update=typed("run", values))
         by_task = {
             table["name"]: self.tasks[table["name"]].with_run(
                 {key: value for key, value in values.items() if key not in table}

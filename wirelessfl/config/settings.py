@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from inspect import Parameter, Signature
@@ -173,6 +174,22 @@ class Settings(Section):
     def total_rounds(self) -> int:
         """Total number of rounds over all sessions."""
         return self.training.rounds * (self.sessions.sessions or 1)
+
+
+def typed(section: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values of some settings of a section, read and checked as those of a file.
+
+    Raises:
+        ConfigError: a wrong value.
+    """
+    try:
+        read = SECTIONS[section](**values)
+    except ValidationError as error:
+        unknown = partial(unknown_setting, {section: values})
+        raise ConfigError(
+            explain(error, lambda place: _setting((section, *place)), unknown)
+        ) from None
+    return {key: getattr(read, key) for key in values}
 
 
 def _setting(place: tuple[Any, ...]) -> tuple[str, FieldInfo] | None:

@@ -60,6 +60,16 @@ def test_resolved_settings_stay(counted):
     assert known.clients_known
 
 
+def test_changed_settings_of_the_run_are_read_and_checked(tmp_path):
+    """As those of a file, although nothing else is resolved again."""
+    config = Config.from_flags("fedavg")
+    changed = config.with_run({"out": str(tmp_path / "run"), "seed": "1e3"})
+    assert changed.run.out == tmp_path / "run"
+    assert changed.run.seed == 1000
+    with pytest.raises(ConfigError, match=r"^run\.seed is 'x': give a whole number"):
+        config.with_run({"seed": "x"})
+
+
 @pytest.mark.parametrize(
     "flags",
     [

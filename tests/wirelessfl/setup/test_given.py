@@ -1,5 +1,7 @@
 """Networks, models and data sets given as objects: replaced settings and stored files."""
 
+import copy
+import pickle
 import tomllib
 from dataclasses import replace
 
@@ -180,17 +182,23 @@ def test_a_finished_run_has_its_network_as_given_settings(star, tmp_path):
             wirelessfl.run(config.with_run({"out": tmp_path / "other"}), network=star)
 
 
-def test_values_changed_in_place_are_used(tmp_path):
-    """A run uses values that were changed in the plain dict of a choice."""
-    config = Config.from_flags("fedavg", rounds=1, local_steps=1, clients=4, out=tmp_path / "run")
-    config.algorithm["lr"] = 0.5
-    other = Config.from_flags("fedavg", rounds=1, local_steps=1, clients=4, lr=0.5)
-    first, second = (
-        wirelessfl.run(each) for each in (config, other.with_run({"out": tmp_path / "other"}))
-    )
-    assert first.config.algorithm == second.config.algorithm
-    assert first.rows[-1]["accuracy"] == second.rows[-1]["accuracy"]
-    assert all((first.params[name] == value).all() for name, value in second.params.items())
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda table: table.update(lr=0.5),
+        lambda table: table.__setitem__("lr", 0.5),
+        lambda table: table.pop("lr"),
+        lambda table: table.__ior__({"lr": 0.5}),
+    ],
+)
+def test_settings_are_not_changed_in_place(change):
+    """A resolved configuration is read-only, also the plain tables of its choices, and copies."""
+    config = Config.from_flags("fedavg", rounds=1)
+    for each in (config, copy.deepcopy(config), pickle.loads(pickle.dumps(config))):
+        with pytest.raises(ConfigError, match="settings of 'fedavg' are read-only: make another"):
+            change(each.algorithm)
+        assert each.algorithm == {"name": "fedavg", "lr": 0.01, "server_lr": 1.0, "momentum": 0.0}
+    assert config.algorithm | {"lr": 0.5} == {**config.algorithm, "lr": 0.5}
 
 
 @pytest.mark.parametrize("delays", ["wireless", "shifted-exponential"])
