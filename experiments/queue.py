@@ -21,8 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 from experiments.papers import papers
-from experiments.runs import Planned, Store, make_runs, remove_finished
-from experiments.stated import identity
+from experiments.runs import Planned, Store, identity, make_runs, remove_finished
 from experiments.studies import Case, Scale
 from wirelessfl.config import Config
 from wirelessfl.data.files import find_place

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import shutil
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from rich.console import Console as Terminal
 
 from experiments import sealed
-from experiments.stated import identities, identity, stored_file
 from wirelessfl.cli.show import sweep_progress
 from wirelessfl.config import Config
 from wirelessfl.errors import DataError
@@ -24,6 +25,9 @@ from wirelessfl.runs.about import NUMERICS
 from wirelessfl.runs.result import RunResult
 from wirelessfl.runs.run import resume
 from wirelessfl.runs.sweep import sweep
+
+EARLIER = Path(__file__).with_name("earlier.csv")
+"""Names of the runs that were planned when names had another hash, by the hash of today."""
 
 
 class Planned(NamedTuple):
@@ -38,6 +42,33 @@ class Planned(NamedTuple):
     label: str
     config: Config
     rank: int = 0
+
+
+def identity(config: Config) -> str:
+    """Name of the run with these settings, see ``wirelessfl.runs.settings_hash``."""
+    name = kept.kept_name(_executed(config))
+    return _earlier().get(name.rpartition("-")[2], name)
+
+
+def identities(config: Config, seeds: Iterable[int]) -> list[str]:
+    """The names of the runs with these seeds."""
+    return [identity(config.with_run({"seed": seed})) for seed in seeds]
+
+
+def stored_file(config: Config, rows: Path) -> Path:
+    """The file of the run with these settings."""
+    return rows / (identity(config) + SUFFIX)
+
+
+def _executed(config: Config) -> Config:
+    """The settings with which a planned run is executed: it uses one CPU thread."""
+    return config.with_run({"threads": 1})
+
+
+@cache
+def _earlier() -> dict[str, str]:
+    with EARLIER.open(encoding="utf-8", newline="") as lines:
+        return {line["settings"]: line["run"] for line in csv.DictReader(lines)}
 
 
 def kept_run(label: str, root: Path, algorithm: str, **flags: Any) -> RunResult:
@@ -162,7 +193,7 @@ def make_runs(
         jobs: number of local processes.
         ray: address of a Ray cluster, or ``local``.
     """
-    configs = [run.config.with_run({"threads": 1}) for run in todo]
+    configs = [_executed(run.config) for run in todo]
     folders = [folder_of(run, scratch) for run in todo]
     for folder in folders:
         if (folder / "about.json").is_file() and numerics_of(folder) != NUMERICS:
@@ -189,7 +220,7 @@ def make_runs(
 
 def folder_of(run: Planned, scratch: Path) -> Path:
     """Folder of an unfinished run."""
-    return kept.kept_folder(run.config.with_run({"threads": 1}), scratch)
+    return kept.kept_folder(_executed(run.config), scratch)
 
 
 def remove_finished(finished: Iterable[Planned], scratch: Path) -> None:

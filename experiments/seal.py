@@ -16,9 +16,8 @@ from pathlib import Path
 from experiments import sealed
 from experiments.papers import papers
 from experiments.queue import check_names
-from experiments.runs import Store
+from experiments.runs import Store, identities
 from experiments.sealed import INDEX, Names, Settings, Table
-from experiments.stated import identities
 from experiments.studies import Study
 from wirelessfl.errors import ConfigError, DataError
 from wirelessfl.results.archive import SUFFIX, StoredRun, write_compressed

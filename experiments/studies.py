@@ -12,7 +12,6 @@ from typing import Any, Literal, get_args
 
 from experiments import sealed
 from experiments.runs import Planned, Store
-from experiments.stated import stated
 from wirelessfl.config import Config
 from wirelessfl.results.archive import StoredRun
 from wirelessfl.results.names import NAMES
@@ -66,8 +65,7 @@ class Case:
     def _first(self) -> Config:
         """The configuration of the run with the first seed."""
         flags = {k: v for k, v in self.settings.items() if k != "algorithm"}
-        config = Config.from_flags(self["algorithm"], **flags, seed=self.seeds[0])
-        return stated(config, self.settings)
+        return Config.from_flags(self["algorithm"], **flags, seed=self.seeds[0])
 
     def config(self, seed: int) -> Config:
         """The configuration of the run with this seed."""

@@ -18,7 +18,6 @@ import wirelessfl
 from channels.arrays import FloatArray
 from experiments.decided.uplinks import AIR, BEST, OMA, SLOTS
 from experiments.priced import over
-from experiments.stated import stated
 from wirelessfl.config import Config
 from wirelessfl.figures import new_figure, save_figure, style
 from wirelessfl.results.panels import legend
@@ -84,7 +83,7 @@ def config(clients: int, snr_db: float, seed: int, uplink: str) -> Config:
     flags = {**SETTING, "clients": CELLS * clients, "snr_db": snr_db, "seed": seed}
     if uplink == AIR:
         flags["uplink"] = "aircomp"
-    run = stated(Config.from_flags("hist", **flags), flags)
+    run = Config.from_flags("hist", **flags)
     if uplink == AIR:
         return run
     name, short = uplink.removesuffix(ONE_BIT), uplink.endswith(ONE_BIT)

@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 
 from experiments.fadamgc.methods import METHODS, SETTINGS, with_tracking
 from experiments.runs import Planned, Store
-from experiments.stated import stated
 from wirelessfl.config import Config
 from wirelessfl.divergence import counted
 from wirelessfl.results.archive import StoredRun
@@ -64,7 +63,7 @@ class Search(NamedTuple):
         """The configuration of one run of the search."""
         flags = with_tracking(self.common | {"algorithm": method})
         flags |= pair._asdict() | {"rounds": rounds}
-        return stated(Config.from_flags(**flags), flags)
+        return Config.from_flags(**flags)
 
     def run(self, store: Store, *, jobs: int, ray: str | None) -> None:
         """Run the missing runs: the first pass of all methods, then the second pass."""

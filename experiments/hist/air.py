@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from experiments.hist.figures import QUANTITIES, TARGET, Lines, draw_by_place, facts
 from experiments.look import costs_of, data_name, save, seeds_text
-from experiments.stated import identity
+from experiments.runs import identity
 from experiments.studies import Case, Results
 from wirelessfl.config import Config
 from wirelessfl.figure_marks import AtLeast, missed

@@ -16,11 +16,10 @@ from experiments.evidence import Evidence
 from experiments.papers import papers
 from experiments.priced import over
 from experiments.runs import Store
-from experiments.stated import identity
 from experiments.studies import SCALES, Results
 from wirelessfl.cli import main
 from wirelessfl.config import Config
-from wirelessfl.results.archive import StoredRun
+from wirelessfl.results.archive import StoredRun, effective
 from wirelessfl.runs.about import NUMERICS
 
 FILES = re.compile(r"^``` file=(\S+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -85,7 +84,7 @@ def test_commands_of_the_page_repeat_the_runs(tmp_path, monkeypatch):
             if line.priced:
                 flags = dict(ACCESSES[line.access])
                 config = over(config, uplink={"name": flags.pop("uplink"), **flags})
-            assert identity(found.value.args[0]) == identity(config), line.key
+            assert effective(found.value.args[0]) == effective(config), line.key
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +92,7 @@ def trained(tmp_path_factory):
     """The runs of HIST in synchronous rounds over TDMA, at scale smoke, with its settings."""
     study = PAPER.study("crossed", "smoke")
     case = next(c for c in study.cases if (c["algorithm"], c["uplink"]) == ("hist", "tdma"))
-    config = case.config(1).with_run({"out": str(tmp_path_factory.mktemp("a") / "run")})
+    config = case.config(1).with_run({"out": tmp_path_factory.mktemp("a") / "run"})
     return case, StoredRun.of(wirelessfl.run(config))
 
 
@@ -110,7 +109,7 @@ def test_a_priced_line_has_the_rows_of_a_run_over_its_access(trained, tmp_path, 
     assert [*found] == ["tdma", "equal", "optimal"]
     assert [line.priced for line in found.values()] == [False, True, True]
     tables = case.config(1).given_tables() | {"uplink": {"name": "ofdma", "allocation": "optimal"}}
-    direct = wirelessfl.run(Config.of(tables).with_run({"out": str(tmp_path / "run")}))
+    direct = wirelessfl.run(Config.of(tables).with_run({"out": tmp_path / "run"}))
     fields = ("round", "accuracy", "sim_seconds", "joules", "uplink_mib")
     (priced,) = found["optimal"].runs
     assert [[r[f] for f in fields] for r in priced.rows] == [

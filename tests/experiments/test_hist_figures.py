@@ -9,7 +9,7 @@ import pytest
 from experiments.hist import air, air_tables, partitions, sizes, tables
 from experiments.hist.__main__ import EXPERIMENTS, PAPER
 from experiments.hist.cells import accuracy_after, cells_table, mean_staleness, schedule_label
-from experiments.stated import stored_file
+from experiments.runs import stored_file
 from experiments.studies import SCALES, Results
 from tests.drawn import assert_curves, legend, lines, marks, recorded, ticks, titles
 from wirelessfl.figure_marks import AtLeast

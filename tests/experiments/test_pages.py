@@ -11,7 +11,7 @@ from experiments.blocks import BLOCK, DOCS, FIGURES, OTHER, csv_of, filled, para
 from experiments.claims import RESULTS
 from experiments.evidence import Evidence
 from experiments.papers import papers
-from experiments.stated import stored_file
+from experiments.runs import stored_file
 from wirelessfl.errors import ConfigError
 from wirelessfl.results.archive import StoredRun
 from wirelessfl.runs.about import NUMERICS

@@ -23,8 +23,7 @@ from experiments.queue import (
     status,
     stored,
 )
-from experiments.runs import Planned, Store
-from experiments.stated import identity
+from experiments.runs import Planned, Store, identity
 from tests.launching import wait_until
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError

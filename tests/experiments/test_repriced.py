@@ -6,7 +6,7 @@ import pytest
 
 import wirelessfl
 from experiments.repriced import MARK, over_air, reprice, repriced
-from experiments.stated import stored_file
+from experiments.runs import stored_file
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.results.archive import StoredRun

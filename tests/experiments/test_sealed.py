@@ -10,15 +10,13 @@ import pytest
 
 from experiments import seal as seal_module
 from experiments import sealed
-from experiments import studies as studies_module
 from experiments.__main__ import main
 from experiments.papers import papers
 from experiments.queue import Entry, stored
 from experiments.repriced import unpriced
-from experiments.runs import Store
+from experiments.runs import Store, stored_file
 from experiments.seal import check_cases, index_of, resolved, same, seal, unfinished
 from experiments.sealed import INDEX, Table
-from experiments.stated import stored_file
 from experiments.studies import Case, Study
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError, DataError
@@ -121,7 +119,6 @@ def resolutions(monkeypatch):
         return make(*words, **flags)
 
     monkeypatch.setattr(Config, "from_flags", counted)
-    monkeypatch.setattr(studies_module, "stated", lambda config, _: config)
     return seen
 
 

@@ -5,78 +5,22 @@ The hash includes the code and files that settings name, so a run of edited code
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel
-
-from wirelessfl.algorithms import LOCAL
 from wirelessfl.config import Config
-from wirelessfl.config.sections import WITHOUT_RESULTS
-from wirelessfl.config.task_settings import inherited
 from wirelessfl.config.task_tables import TASK_SETTINGS
 from wirelessfl.errors import ConfigError, DataError, TrainingError
 from wirelessfl.import_paths import short
 from wirelessfl.observers import Observer
 from wirelessfl.pricing.same_training import check_independent, of_radio
 from wirelessfl.runs.directory import Row, RunDirectory
-from wirelessfl.runs.fingerprints import NAMED, named_hashes
 from wirelessfl.runs.priced import price_run
 from wirelessfl.runs.result import RunResult
 from wirelessfl.runs.run import resume, run
-from wirelessfl.setup.given_objects import check_given
-
-
-def settings_hash(config: Config) -> str:
-    """Hash of the settings that differ from their defaults, and of code and files that they name.
-
-    A setting that is added later does not change the hash at its default value, so earlier runs are
-    still found. Settings that do not change results, such as folders, do not count.
-
-    Raises:
-        ConfigError: the settings need an object that must be passed to ``wirelessfl.run``.
-    """
-    check_given(config.given)
-    hashed, named = non_defaults(config), named_hashes(config.resolve())
-    if named:
-        hashed[NAMED] = sorted(named.items())
-    return hashlib.sha256(repr(sorted(hashed.items())).encode()).hexdigest()[:16]
-
-
-def non_defaults(config: Config) -> dict[str, Any]:
-    """Settings that differ from their defaults, by section and name."""
-    found: dict[str, Any] = {}
-    config = config.resolve()  # stored settings are resolved too
-    for section, settings in config:
-        if section == "task":
-            if settings:
-                found["task"] = [_task_non_defaults(config, table) for table in settings]
-            continue
-        if isinstance(settings, BaseModel):
-            known = {name: info.default for name, info in type(settings).model_fields.items()}
-            values = dict(settings)
-        elif settings is not None:
-            choice = getattr(config.choices, section)
-            known = {f.name: f.default for f in fields(choice)} | {"local": LOCAL}
-            values = settings
-        else:
-            continue
-        for name, value in values.items():
-            if name not in WITHOUT_RESULTS and known.get(name, MISSING) != value:
-                found[f"{section}.{name}"] = value
-    return found
-
-
-def _task_non_defaults(config: Config, table: Mapping[str, Any]) -> dict[str, Any]:
-    """A task's table without values that equal the run's."""
-    run = inherited(config, table, config.tasks[table["name"]])
-    return {
-        key: value for key, value in sorted(table.items()) if key not in run or value != run[key]
-    }
+from wirelessfl.runs.settings_hash import non_defaults, settings_hash
 
 
 def _same_settings(config: Config, folder: Path) -> bool:
@@ -112,9 +56,14 @@ def training_key(config: Config) -> str | None:
     return repr(sorted(kept.items()))
 
 
+def kept_name(config: Config) -> str:
+    """Name of the run with these settings: its algorithm, and their hash."""
+    return f"{short(config.algorithm['name']).replace(':', '.')}-{settings_hash(config)}"
+
+
 def kept_folder(config: Config, root: Path) -> Path:
     """Folder below ``root`` for the run with these settings."""
-    return root / f"{short(config.algorithm['name']).replace(':', '.')}-{settings_hash(config)}"
+    return root / kept_name(config)
 
 
 def is_finished(config: Config, root: Path) -> bool:

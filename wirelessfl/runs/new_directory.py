@@ -17,25 +17,31 @@ from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.runs.fingerprints import NAMED, named_hashes
 from wirelessfl.runs.given_again import redesign_entry
 from wirelessfl.runs.given_files import GIVEN, stored_arrays
+from wirelessfl.runs.settings_hash import SETTINGS, settings_hash
 from wirelessfl.setup.building import AnySetup
 from wirelessfl.setup.given_objects import GivenObjects
 
 
-def new_directory(setup: AnySetup, given: GivenObjects, hashes: Mapping[str, Any]) -> RunDirectory:
+def new_directory(
+    config: Config, setup: AnySetup, given: GivenObjects, hashes: Mapping[str, Any]
+) -> RunDirectory:
     """Create the folder of a new run.
 
     Args:
+        config: its settings, before the setup has resolved automatic values.
         setup: parts of the run.
         given: the objects that replace settings.
         hashes: their hashes, see ``given_hashes``.
     """
-    config, entries = setup.config, _about_setup(setup, hashes)
+    entries = _about_setup(setup, hashes)
+    if not config.given.names:
+        entries[SETTINGS] = settings_hash(config)
     if given.redesign is not None:
         entries |= redesign_entry(given.redesign)
     arrays = stored_arrays(setup, given)
     if config.run.out is not None:
-        return RunDirectory.create(config.run.out, config, entries=entries, arrays=arrays)
-    return _stamped_directory(config, entries, arrays)
+        return RunDirectory.create(config.run.out, setup.config, entries=entries, arrays=arrays)
+    return _stamped_directory(setup.config, entries, arrays)
 
 
 def _about_setup(setup: AnySetup, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -27,6 +27,7 @@ from wirelessfl.runs.fingerprints import (
     network_fingerprint,
     settings_fingerprint,
 )
+from wirelessfl.runs.settings_hash import SETTINGS, settings_hash
 from wirelessfl.server.ledger import PREFIX as LEDGER
 
 PRICED = "priced_from"
@@ -68,6 +69,7 @@ def price_run(config: Config, source: Path, folder: Path) -> list[Row]:
     found = repriced(trained.check_rows(state), here, there)
     simulated = found.simulated
     entries = {"data": told["data"], PRICED: told.get(PRICED, source.name)}
+    entries[SETTINGS] = settings_hash(config)
     cost, hashes = simulated.planned.model.step_cost, named_hashes(there)
     if cost is not None:
         entries["step_costs"] = [asdict(cost)]

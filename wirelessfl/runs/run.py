@@ -119,7 +119,7 @@ def run(
         shards.by_first(partial(RunDirectory.check_free, out))
     hashes = given_hashes(given)  # before anything is called
     with closing(_build(settings, given, shards)) as setup:
-        directory = shards.by_first(partial(new_directory, setup, given, hashes))
+        directory = shards.by_first(partial(new_directory, settings, setup, given, hashes))
         return _go(setup, directory, on_row, on_note, watching, further=not_stored(given))
 
 

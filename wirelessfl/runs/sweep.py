@@ -18,16 +18,11 @@ from wirelessfl.processes import launched
 from wirelessfl.runs.directory import Row, RunDirectory
 from wirelessfl.runs.files import check_writable
 from wirelessfl.runs.in_processes import in_processes
-from wirelessfl.runs.kept import (
-    is_finished,
-    kept_folder,
-    settings_hash,
-    training_key,
-    why_failed,
-)
+from wirelessfl.runs.kept import is_finished, kept_folder, training_key, why_failed
 from wirelessfl.runs.on_ray import on_ray
 from wirelessfl.runs.result import RunResult
 from wirelessfl.runs.run import resume
+from wirelessfl.runs.settings_hash import settings_hash
 from wirelessfl.signals import end, handled_by
 from wirelessfl.wording import shown
 

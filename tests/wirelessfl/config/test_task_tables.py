@@ -9,7 +9,8 @@ from wirelessfl.cli import main
 from wirelessfl.config import Config
 from wirelessfl.config.task_tables import ENDLESS
 from wirelessfl.errors import ConfigError
-from wirelessfl.runs.kept import kept_run, settings_hash
+from wirelessfl.runs.kept import kept_run
+from wirelessfl.runs.settings_hash import settings_hash
 
 TWO = {
     "task": [

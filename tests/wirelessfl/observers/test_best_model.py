@@ -10,7 +10,7 @@ import wirelessfl
 from wirelessfl.observers import BestModel, Observer
 from wirelessfl.observers.best_model import best_file, best_row
 from wirelessfl.runs.directory import RunDirectory
-from wirelessfl.runs.kept import settings_hash
+from wirelessfl.runs.settings_hash import settings_hash
 
 UNSTEADY = {"lr": 2.0, "rounds": 10, "keep_best": True}
 """Accuracies that go up and down."""

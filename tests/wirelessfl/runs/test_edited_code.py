@@ -15,7 +15,8 @@ from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.runs import fingerprints
 from wirelessfl.runs.fingerprints import named_hashes
-from wirelessfl.runs.kept import is_finished, kept_folder, kept_run, settings_hash
+from wirelessfl.runs.kept import is_finished, kept_folder, kept_run
+from wirelessfl.runs.settings_hash import settings_hash
 from wirelessfl.runs.sweep import SweepError, sweep
 from wirelessfl.sources import NO_SOURCE, source_hashes
 

@@ -219,7 +219,7 @@ def test_runs_that_start_at_once_get_folders_of_their_own(tmp_path, config, toy,
 
     def start(_):
         barrier.wait()
-        return new_directory(setup, NOTHING, {}).path
+        return new_directory(setup.config, setup, NOTHING, {}).path
 
     with ThreadPoolExecutor(starts) as pool:
         for _ in range(2):

@@ -12,7 +12,7 @@ from channels.streams import Stream
 from wirelessfl.cli import main
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
-from wirelessfl.runs.kept import settings_hash
+from wirelessfl.runs.settings_hash import settings_hash
 from wirelessfl.runs.timeline import timeline
 from wirelessfl.setup import build
 from wirelessfl.setup.network import build_network

@@ -16,7 +16,7 @@ from wirelessfl.config import Config
 from wirelessfl.config.sections import NetworkSection
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN
-from wirelessfl.runs.kept import settings_hash
+from wirelessfl.runs.settings_hash import settings_hash
 from wirelessfl.runs.timeline import timeline
 from wirelessfl.setup import build
 from wirelessfl.setup.task_schedules import build_delays

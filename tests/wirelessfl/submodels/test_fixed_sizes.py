@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 import wirelessfl
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
-from wirelessfl.runs.kept import settings_hash, training_key
+from wirelessfl.runs.kept import training_key
+from wirelessfl.runs.settings_hash import settings_hash
 from wirelessfl.submodels.partition import even_sizes, sizes_by_share
 
 SMALL = {"dataset": "digits", "cells": 3, "clients": 6, "rounds": 2, "edge_rounds": 2}

@@ -14,9 +14,9 @@ from wirelessfl.runs.directory import Row, RunDirectory
 from wirelessfl.runs.files import check_writable
 from wirelessfl.runs.fingerprints import digest, network_fingerprint
 from wirelessfl.runs.given_files import given_hashes
-from wirelessfl.runs.kept import non_defaults
 from wirelessfl.runs.result import RunResult
 from wirelessfl.runs.run import resume, run
+from wirelessfl.runs.settings_hash import non_defaults
 from wirelessfl.runs.sweep import OnEnd, OnFound, OnRow, sweep
 from wirelessfl.setup.given_objects import GivenObjects, configured
 
