@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import partial
 from inspect import Parameter, Signature
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import PrivateAttr, ValidationError
 from pydantic.fields import FieldInfo
@@ -23,10 +23,34 @@ from wirelessfl.config.sections import (
     SessionsSection,
     TrainingSection,
 )
+from wirelessfl.config.sections.network import BUILT
 from wirelessfl.config.tables import given_places, named_tables, unknown_setting
 from wirelessfl.errors import ConfigError
 from wirelessfl.layouts.section_vi_c import SectionVIC
+from wirelessfl.needs import CHANNEL, Needs
+from wirelessfl.selection import RandomSelection
 from wirelessfl.wording import explain
+
+SPLIT = Needs(
+    lambda run, _: run.settings.given.split is None,
+    "conflicts with split=..., which is given to wirelessfl.run",
+)
+LOSS = Needs(
+    lambda run, _: run.settings.given.loss is None,
+    "conflicts with loss=..., which is given to wirelessfl.run",
+)
+SELECT = (
+    Needs(
+        lambda run, own: (
+            run.settings.training.clients_per_round or own["name"] == RandomSelection.name
+        ),
+        "needs clients_per_round: set it",
+    ),
+    Needs(
+        lambda run, _: CHANNEL.met(run, None) or not run.settings.choices.select.radio,
+        CHANNEL.reason,
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -55,8 +79,9 @@ class Settings(Section):
     """All settings of a run, by table.
 
     ``algorithm`` and each of ``KINDS`` are tables with a ``name`` and the settings of the named
-    choice; None if the run has no such choice. ``task`` has one table per task. ``given`` marks
-    the Python objects that replace settings and must be given to the run.
+    choice; None if the run has no such choice. Needs of a table are those of all its settings.
+    ``task`` has one table per task. ``given`` marks the Python objects that replace settings and
+    must be given to the run.
 
     Raises:
         ConfigError: an unknown key, or a wrong value.
@@ -65,10 +90,10 @@ class Settings(Section):
     algorithm: dict[str, Any]
     uplink: dict[str, Any]
     schedule: dict[str, Any]
-    split: dict[str, Any]
+    split: Annotated[dict[str, Any], SPLIT]
     model: dict[str, Any]
     lr_schedule: dict[str, Any]
-    loss: dict[str, Any]
+    loss: Annotated[dict[str, Any], LOSS]
     given: Given = Given()
     data: DataSection = DataSection()
     network: NetworkSection = NetworkSection()
@@ -78,10 +103,10 @@ class Settings(Section):
     run: RunSection = RunSection()
     compression: dict[str, Any] | None = None
     failures: dict[str, Any] | None = None
-    select: dict[str, Any] | None = None
-    layout: dict[str, Any] | None = None
-    path_loss: dict[str, Any] | None = None
-    fading: dict[str, Any] | None = None
+    select: Annotated[dict[str, Any] | None, SELECT] = None
+    layout: Annotated[dict[str, Any] | None, BUILT] = None
+    path_loss: Annotated[dict[str, Any] | None, BUILT] = None
+    fading: Annotated[dict[str, Any] | None, BUILT] = None
     delays: dict[str, Any] | None = None
     assignment: dict[str, Any] | None = None
     warm_start: dict[str, Any] | None = None
@@ -153,10 +178,10 @@ class Settings(Section):
             type(choices.uplink),
             type(choices.schedule),
             self.sessions.sessions,
-            choices.delays is None or choices.delays.radio,
-            self.given.model is not None,
+            None if choices.delays is None else type(choices.delays),
             SectionVIC if choices.layout is None else type(choices.layout),
             self.network.channel,
+            settings=self,
         )
 
     @property

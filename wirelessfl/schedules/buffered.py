@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field
 
+from wirelessfl.needs import CLIENT_REQUESTS, SEVERAL_TASKS, beside
 from wirelessfl.schedules.base import Schedule, Scope, Work
 from wirelessfl.schedules.buffered_scheduler import BufferedScheduler
 from wirelessfl.schedules.events import Scheduler
@@ -35,25 +36,12 @@ class Buffered(Schedule):
 
     work: ClassVar[Work] = "requests"
     per_task: ClassVar[tuple[str, ...]] = ("requests", "buffer")
-    of_clients: ClassVar[tuple[str, ...]] = (
-        "requests",
-        "fixed_buffer",
-        "option",
-        "spread_updates",
-        "period",
-        "floor",
-    )
-    of_several: ClassVar[tuple[str, ...]] = (
-        "fixed_buffer",
-        "option",
-        "spread_updates",
-        "period",
-        "floor",
-    )
     report_every: ClassVar[int] = 20
 
     requests: Annotated[
-        int, Field(ge=1, le=10**6, description="R_m, number of active training requests per task")
+        int,
+        Field(ge=1, le=10**6, description="R_m, number of active training requests per task"),
+        CLIENT_REQUESTS,
     ] = 96
     buffer: Annotated[
         int,
@@ -65,14 +53,17 @@ class Buffered(Schedule):
             description="keep the buffer size when requests are reallocated (default: keep the "
             "ratio R / b)"
         ),
+        (CLIENT_REQUESTS, SEVERAL_TASKS),
     ] = False
     option: Annotated[
         Literal["S", "D"],
         Field(description="allocation of requests to tasks: static (S) or dynamic (D)"),
+        (CLIENT_REQUESTS, SEVERAL_TASKS),
     ] = "S"
     spread_updates: Annotated[
         int,
         Field(ge=2, description="V, latest updates per task whose spread option D measures"),
+        (CLIENT_REQUESTS, SEVERAL_TASKS, beside("option", "D")),
     ] = 8
     period: Annotated[
         float,
@@ -81,6 +72,7 @@ class Buffered(Schedule):
             description="option D reallocates requests every period * M * sum R_m updates (M "
             "tasks)",
         ),
+        (CLIENT_REQUESTS, SEVERAL_TASKS, beside("option", "D")),
     ] = 0.75
     floor: Annotated[
         int,
@@ -89,14 +81,8 @@ class Buffered(Schedule):
             description="minimum requests per task after a reallocation (equal shares if there are "
             "too few requests)",
         ),
+        (CLIENT_REQUESTS, SEVERAL_TASKS),
     ] = 8
-
-    def unused(self) -> Mapping[str, str]:
-        """Option S measures no spread, and reallocates only when a task ends."""
-        if self.option == "D":
-            return {}
-        reason = "conflicts with option='S': choose option 'D'"
-        return {"spread_updates": reason, "period": reason}
 
     def default_rounds(self, rounds: int, senders: int) -> int:
         """Number of merges with as many updates as ``rounds`` rounds of all senders."""

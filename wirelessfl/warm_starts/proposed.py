@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import torch
 from pydantic import Field
 
+from wirelessfl.needs import beside
 from wirelessfl.warm_starts.average import finite, weighted
 from wirelessfl.warm_starts.base import Initial, Opening, Past, WarmStart
 from wirelessfl.warm_starts.distances import DISTANCES, Similarity, softmax_weights
@@ -55,11 +55,8 @@ class Proposed(WarmStart):
     history_keep: Annotated[
         Literal["latest", "diverse"],
         Field(description="past sessions to store, up to --history: the latest, or most diverse"),
+        beside("history"),
     ] = "latest"
-
-    def unused(self) -> Mapping[str, str]:
-        """Without ``history``, all past sessions are kept."""
-        return {} if self.history is not None else {"history_keep": "needs history: give it"}
 
     def trials(self, session: int) -> int:
         """V for sessions after the pilot sessions, else 0."""

@@ -1,61 +1,47 @@
-"""Finds settings without effect: those of unused choices, and those that others replace.
-
-Such a setting is refused if given, even with its default value, and is not stored.
-"""
+"""Settings without effect: found by what they need, refused if given, and not stored."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from wirelessfl.config.kinds import KINDS
+from wirelessfl.config.sections import SECTIONS
 from wirelessfl.config.settings import Settings
-from wirelessfl.config.unused.choices import (
-    algorithm_settings,
-    choice_fields,
-    data_settings,
-    missing_choices,
-)
-from wirelessfl.config.unused.place import Place
-from wirelessfl.config.unused.radio import cell_settings, gain_settings, link_settings
-from wirelessfl.config.unused.replaced import replaced_settings
-from wirelessfl.config.unused.rounds import (
-    cutoff_settings,
-    patience_settings,
-    selection_settings,
-    step_settings,
-    target_settings,
-)
-from wirelessfl.config.unused.schedules import request_settings, schedule_settings, session_settings
+from wirelessfl.needs import needs_of
+from wirelessfl.registry import Choice
 from wirelessfl.wording import shown
 
-RULES = (
-    replaced_settings,
-    schedule_settings,  # first: naming "sessions" explains more than naming its choices
-    missing_choices,
-    choice_fields,
-    cell_settings,
-    link_settings,
-    gain_settings,
-    request_settings,
-    session_settings,
-    selection_settings,
-    step_settings,
-    cutoff_settings,
-    target_settings,
-    patience_settings,
-    algorithm_settings,
-    data_settings,
-)
+Place = tuple[str, str]
+"""Table and key of a setting."""
 
 
 def unused(settings: Settings) -> dict[Place, str]:
     """The reason for each setting without effect, given or not, by table and key."""
     found: dict[Place, str] = {}
-    for rule in RULES:
-        for place, reason in rule(settings):
-            found.setdefault(place, reason)
+    for table in (*SECTIONS, "algorithm", *KINDS):
+        for key, reason in _unused(settings, table):
+            found.setdefault((table, key), reason)
     return found
+
+
+def _unused(settings: Settings, name: str) -> Iterator[tuple[str, str]]:
+    """The settings of a table without effect, with reasons; the first one of a setting counts."""
+    run, table = settings.frame, getattr(settings, name)
+    own = vars(settings.choices).get(name, table)
+    if isinstance(table, Mapping):
+        reason = run.why_not(name)
+        for need in needs_of(Settings).get(name, ()):
+            reason = reason or need.why_not(run, table)
+        if reason is not None:
+            yield from ((key, reason) for key in table)
+    if own is None:
+        return
+    cls: Any = type(own)
+    for key, needs in needs_of(cls).items():
+        yield from ((key, why) for need in needs if (why := need.why_not(run, own)) is not None)
+    if isinstance(own, Choice):
+        yield from own.unused().items()
 
 
 def refusal(settings: Settings, place: Place, reason: str) -> str:
