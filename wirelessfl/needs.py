@@ -1,8 +1,9 @@
 """What a setting needs to have an effect, as metadata of its field.
 
 A field says what it needs: ``Annotated[int, Field(ge=1), Needs(...)]``. Settings whose needs are
-not met are refused if given, and not stored. Fields of sections and of choices, tables of settings
-and kinds of choices all use this.
+not met are refused if given, and not stored. ``Fits(...)`` states which values fit the run; others
+are always refused. Fields of sections and of choices, tables of settings and kinds of choices all
+use this.
 """
 
 from __future__ import annotations
@@ -36,6 +37,10 @@ class Needs:
         return reason.format(run=run, own=own) if isinstance(reason, str) else reason(run, own)
 
 
+class Fits(Needs):
+    """A condition that the value of a setting must meet, given or a default: refused otherwise."""
+
+
 def beside(name: str, *values: Any, because: str = "") -> Needs:
     """Needs another setting of the same section or choice.
 
@@ -67,23 +72,28 @@ def without(name: str, because: str = ", which replaces it: choose one of them")
 
 
 @lru_cache(maxsize=512)  # thousands of configurations are read in a sweep
-def needs_of(owner: type[Any]) -> Mapping[str, tuple[Needs, ...]]:
-    """The needs of each field of a section or a choice, by name; in the order of the annotation."""
+def needs_of(owner: type[Any], kind: type[Needs] = Needs) -> Mapping[str, tuple[Needs, ...]]:
+    """The needs of each field of a section or a choice, by name; in the order of the annotation.
+
+    Args:
+        owner: class of the section or choice.
+        kind: ``Needs``, or ``Fits``.
+    """
     if hasattr(owner, "model_fields"):
         metadata = {name: info.metadata for name, info in owner.model_fields.items()}
     else:
         hints = get_type_hints(owner, include_extras=True)
         metadata = {name: getattr(hint, "__metadata__", ()) for name, hint in hints.items()}
     found = {
-        name: tuple(each for entry in entries for each in _each(entry))
+        name: tuple(each for entry in entries for each in _each(entry, kind))
         for name, entries in metadata.items()
     }
     return {name: needs for name, needs in found.items() if needs}
 
 
-def _each(entry: Any) -> tuple[Needs, ...]:
+def _each(entry: Any, kind: type[Needs]) -> tuple[Needs, ...]:
     """The needs in an entry of an annotation: one, or a tuple of several."""
-    return tuple(n for n in (entry if isinstance(entry, tuple) else (entry,)) if type(n) is Needs)
+    return tuple(n for n in (entry if isinstance(entry, tuple) else (entry,)) if type(n) is kind)
 
 
 CELLS = Needs(

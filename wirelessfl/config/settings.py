@@ -27,7 +27,7 @@ from wirelessfl.config.sections.network import BUILT
 from wirelessfl.config.tables import given_places, named_tables, unknown_setting
 from wirelessfl.errors import ConfigError
 from wirelessfl.layouts.section_vi_c import SectionVIC
-from wirelessfl.needs import CHANNEL, Needs
+from wirelessfl.needs import CHANNEL, Fits, Needs
 from wirelessfl.selection import RandomSelection
 from wirelessfl.wording import explain
 
@@ -49,6 +49,39 @@ SELECT = (
     Needs(
         lambda run, _: CHANNEL.met(run, None) or not run.settings.choices.select.radio,
         CHANNEL.reason,
+    ),
+)
+
+
+def _equal_steps(run: Any, _: Any) -> bool:
+    """Whether updates of a merge have one step size, or the algorithm does not divide by it."""
+    choices, stale = run.settings.choices, run.regime == "tasks" and run.schedule.work == "requests"
+    return choices.lr_schedule.constant or not (stale and choices.algorithm.merges_by_lr)
+
+
+EQUAL_STEPS = Fits(
+    _equal_steps,
+    'conflicts with algorithm "{run.algorithm.title}", which divides by the clients\' step size: '
+    'it differs within a merge under schedule "{run.schedule.title}". Choose lr_schedule '
+    '"constant", or schedule "rounds"',
+)
+
+
+def _split_by_labels(run: Any) -> bool:
+    presence = run.settings.choices.presence
+    return presence is not None and run.sessions is not None and presence.by_labels
+
+
+BY_LABELS = (
+    Fits(
+        lambda run, _: not (_split_by_labels(run) and run.settings.choices.split.by_groups),
+        "conflicts with split={run.settings.split[name]}, since it deals out samples by their "
+        "labels: choose another split, or presence arrivals or trace",
+    ),
+    Fits(
+        lambda run, _: not _split_by_labels(run) or run.settings.given.split is None,
+        "conflicts with split=..., since it splits the data into groups of labels itself: choose "
+        'presence "arrivals" or "trace", or leave split out',
     ),
 )
 
@@ -92,7 +125,7 @@ class Settings(Section):
     schedule: dict[str, Any]
     split: Annotated[dict[str, Any], SPLIT]
     model: dict[str, Any]
-    lr_schedule: dict[str, Any]
+    lr_schedule: Annotated[dict[str, Any], EQUAL_STEPS]
     loss: Annotated[dict[str, Any], LOSS]
     given: Given = Given()
     data: DataSection = DataSection()
@@ -110,7 +143,7 @@ class Settings(Section):
     delays: dict[str, Any] | None = None
     assignment: dict[str, Any] | None = None
     warm_start: dict[str, Any] | None = None
-    presence: dict[str, Any] | None = None
+    presence: Annotated[dict[str, Any] | None, BY_LABELS] = None
     task: tuple[dict[str, Any], ...] = ()
 
     _choices: Choices = PrivateAttr()

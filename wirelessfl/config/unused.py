@@ -1,4 +1,4 @@
-"""Settings without effect: found by what they need, refused if given, and not stored."""
+"""Settings without effect, found by what they need: refused if given, and not stored."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 from wirelessfl.config.kinds import KINDS
 from wirelessfl.config.sections import SECTIONS
 from wirelessfl.config.settings import Settings
-from wirelessfl.needs import needs_of
+from wirelessfl.errors import ConfigError
+from wirelessfl.needs import Fits, needs_of
 from wirelessfl.registry import Choice
 from wirelessfl.wording import shown
 
@@ -44,14 +45,37 @@ def _unused(settings: Settings, name: str) -> Iterator[tuple[str, str]]:
         yield from own.unused().items()
 
 
+def check_values(settings: Settings) -> None:
+    """Raise if a value does not fit the run.
+
+    Raises:
+        ConfigError: it does not; the message names the setting and what it conflicts with.
+    """
+    run = settings.frame
+    for name in (*SECTIONS, "algorithm", *KINDS):
+        table = getattr(settings, name)
+        own = vars(settings.choices).get(name, table)
+        cls: Any = type(own)
+        found = [("name", table, needs_of(Settings, Fits).get(name, ()))]
+        found += [(key, own, needs) for key, needs in needs_of(cls, Fits).items()]
+        for key, owner, needs in found if own is not None else ():
+            for need in needs:
+                if (reason := need.why_not(run, owner)) is not None:
+                    raise ConfigError(f"{_stated(settings, (name, key))} {reason}.")
+
+
 def refusal(settings: Settings, place: Place, reason: str) -> str:
     """The error message for a setting without effect."""
+    stated, leave = _stated(settings, place), ", or leave" if ": " in reason else ": leave"
+    return f"{stated} {reason}{leave} {stated.partition('=')[0]} out."
+
+
+def _stated(settings: Settings, place: Place) -> str:
+    """A setting with its value, as in messages."""
     section, key = place
     table = getattr(settings, section)
     value = table[key] if isinstance(table, Mapping) else getattr(table, key)
-    name = section if key == "name" and section in KINDS else key
-    leave = ", or leave" if ": " in reason else ": leave"
-    return f"{name}={shown(value)} {reason}{leave} {name} out."
+    return f"{section if key == 'name' and section in KINDS else key}={shown(value)}"
 
 
 def kept_tables(settings: Settings, dropped: Collection[Place]) -> dict[str, Any]:

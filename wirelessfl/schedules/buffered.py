@@ -8,12 +8,32 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field
 
-from wirelessfl.needs import CLIENT_REQUESTS, SEVERAL_TASKS, beside
+from wirelessfl.needs import CLIENT_REQUESTS, SEVERAL_TASKS, Fits, beside
 from wirelessfl.schedules.base import Schedule, Scope, Work
 from wirelessfl.schedules.buffered_scheduler import BufferedScheduler
 from wirelessfl.schedules.events import Scheduler
 from wirelessfl.schedules.task_counts import TaskPlan
 
+MEASURED = (
+    Fits(
+        lambda run, own: own.option != "D" or run.settings.choices.algorithm.sends_changes,
+        'measures the spread of updates, but clients of algorithm "{run.algorithm.title}" send '
+        'models: choose option "S", or an algorithm such as "fedast"',
+    ),
+    Fits(
+        lambda run, own: own.option != "D" or run.settings.training.local_epochs is None,
+        "conflicts with local_epochs={run.settings.training.local_epochs:g}: it measures the "
+        'spread of updates of equal numbers of local steps. Choose option "S", or give local_steps '
+        "instead",
+    ),
+    Fits(
+        lambda run, own: own.option != "D" or run.uplink.gives != "sum",
+        'compares individual updates under schedule "{run.schedule.title}", but uplink '
+        '"{run.uplink.title}" gives only their sum: choose option "S", or uplink "tdma", "ofdma" '
+        'or "fixed"',
+    ),
+)
+"""What option D needs to measure the spread of updates."""
 MAX_REQUESTS = 10**6
 """Maximum number of requests of a task: each is an object at a client or in its queue."""
 
@@ -59,6 +79,7 @@ class Buffered(Schedule):
         Literal["S", "D"],
         Field(description="allocation of requests to tasks: static (S) or dynamic (D)"),
         (CLIENT_REQUESTS, SEVERAL_TASKS),
+        MEASURED,
     ] = "S"
     spread_updates: Annotated[
         int,

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from wirelessfl.needs import beside
 from wirelessfl.warm_starts.average import finite, weighted
-from wirelessfl.warm_starts.base import Initial, Opening, Past, WarmStart
+from wirelessfl.warm_starts.base import PILOT, Initial, Opening, Past, WarmStart
 from wirelessfl.warm_starts.distances import DISTANCES, Similarity, softmax_weights
 
 
@@ -38,7 +38,9 @@ class Proposed(WarmStart):
     """
 
     pilot_sessions: Annotated[
-        int, Field(ge=1, description="P, number of initial sessions that train the pilot model")
+        int,
+        Field(ge=1, description="P, number of initial sessions that train the pilot model"),
+        PILOT,
     ] = 1
     trial_rounds: Annotated[
         int, Field(ge=1, description="V, trial rounds from the pilot model before a session")

@@ -19,6 +19,7 @@ from wirelessfl.needs import (
     REQUESTS,
     TASK_ROUNDS,
     TASKS,
+    Fits,
     Needs,
     without,
 )
@@ -58,6 +59,10 @@ NOISE = Needs(
     lambda run, _: run.channel is not None or run.layout.positions,
     'conflicts with layout "{run.layout.title}", which fixes the SNR: choose layout "disc", '
     '"hexagonal" or "file"',
+)
+FEWER = Fits(
+    lambda run, own: not run.settings.clients_known or (own.busy_clients or 0) <= own.clients,
+    "exceeds the {own.clients} clients: lower it",
 )
 
 
@@ -137,7 +142,7 @@ class NetworkSection(Section):
     availability: Annotated[float, ONE_SERVER, TASK_ROUNDS] = Field(
         1.0, gt=0, le=1, description="fraction of clients available in each round"
     )
-    busy_clients: Annotated[int | None, ONE_SERVER, REQUESTS] = Field(
+    busy_clients: Annotated[int | None, ONE_SERVER, REQUESTS, FEWER] = Field(
         None,
         ge=1,
         description="maximum number of busy clients; further requests are queued (default: all)",
