@@ -16,6 +16,7 @@ from wirelessfl.deferred import load
 from wirelessfl.errors import ConfigError
 from wirelessfl.guard import calling, guard, of_project
 from wirelessfl.import_paths import SUFFIX, file_of, is_import_path, module_and_name, path_of
+from wirelessfl.needs import Needs
 from wirelessfl.sources import source_hashes
 from wirelessfl.wording import public_path, shown, suggestion
 
@@ -113,11 +114,15 @@ class Kind(Generic[C]):
         name: name of the setting that selects one.
         package: package of the folder; its files are discovered automatically.
         base: base class of the choices.
+        default: name of the default; empty if the algorithm determines it.
+        needs: what a run needs to have such a choice.
     """
 
     name: str
     package: str
     base: type[Any]
+    default: str = ""
+    needs: tuple[Needs, ...] = ()
 
     def classes(self) -> Mapping[str, type[C]]:
         """All choices in the folder, by name."""

@@ -48,6 +48,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "wirelessfl.sources",
         "wirelessfl.row_fields",
         "wirelessfl.wording",
+        "wirelessfl.needs",
         "wirelessfl.divergence",
         "wirelessfl.drafts",
         "wirelessfl.allocator",

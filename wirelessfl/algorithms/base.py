@@ -51,8 +51,6 @@ class Algorithm(ClientRule):
     merges_by_lr: ClassVar[bool] = False
     """Whether ``merge`` divides by the clients' step size. If so, all updates in one merge must
     have been computed with the same step size."""
-    of_staleness: ClassVar[tuple[str, ...]] = ()
-    """Settings that have an effect only if updates can be stale (asynchronous schedules)."""
 
     @abstractmethod
     def merge(self, server: State, received: Received) -> State:

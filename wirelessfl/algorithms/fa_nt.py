@@ -3,14 +3,38 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import torch
 from pydantic import Field
 
 from wirelessfl.algorithms.local_adam import LocalAdam
 from wirelessfl.algorithms.tracking import TRACKING, Tracked
+from wirelessfl.needs import Fits
 from wirelessfl.training.cohort import Cohort, State
+
+
+def _sent_exactly(run: Any, own: Any) -> bool:
+    """Whether clients receive the server's own model, or compare no models."""
+    compression = run.settings.choices.compression
+    return own.variables == "two" or compression is None or compression.identity
+
+
+ONE_VARIABLE = (
+    Fits(
+        lambda run, own: own.variables == "two" or run.sessions is None,
+        "needs each client to receive the server's model in every round, which conflicts with "
+        "sessions={run.sessions}: absent clients miss models, and a session may start from another "
+        "one. Choose variables 'two'",
+    ),
+    Fits(
+        _sent_exactly,
+        "needs each client to receive the server's model in every round, which conflicts with "
+        "compression={run.settings.compression[name]!r}: clients would compare compressed models. "
+        "Choose variables 'two', or compression 'none'",
+    ),
+)
+"""With one variable, a client computes the mean step of all clients from two consecutive models."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +65,7 @@ class FANT(Tracked, LocalAdam):
             description="tracking variables: y and y_i (two), or z_i = y - y_i (one; requires all "
             "clients in every round)"
         ),
+        ONE_VARIABLE,
     ] = "two"
 
     def check(self, clients: int, per_round: int, tracking: int) -> None:

@@ -9,6 +9,7 @@ import torch
 from pydantic import Field
 
 from wirelessfl.algorithms.task_rule import TaskRule, staleness
+from wirelessfl.needs import STALE
 from wirelessfl.training.cohort import Cohort, State
 from wirelessfl.training.payloads import Payload, Received
 
@@ -29,13 +30,14 @@ class FedAsync(TaskRule):
     payloads = (Payload("model", each=True),)
     uses_mean: ClassVar[bool] = False
     sends_changes: ClassVar[bool] = False
-    of_staleness: ClassVar[tuple[str, ...]] = ("staleness_exponent",)
 
     server_lr: Annotated[
         float, Field(gt=0, le=1, description="mixing weight alpha of a client's model")
     ] = 0.6
     staleness_exponent: Annotated[
-        float, Field(ge=0, description="exponent a of the weight alpha (1 + staleness)^-a")
+        float,
+        Field(ge=0, description="exponent a of the weight alpha (1 + staleness)^-a"),
+        STALE,
     ] = 0.5
 
     def send(self, params: torch.Tensor, state: State, cohort: Cohort) -> dict[str, torch.Tensor]:

@@ -9,6 +9,7 @@ import numpy as np
 from pydantic import Field
 
 from wirelessfl.algorithms.task_rule import TaskRule, staleness
+from wirelessfl.needs import STALE
 from wirelessfl.training.cohort import State
 from wirelessfl.training.payloads import Payload, Received
 
@@ -26,10 +27,11 @@ class FedBuff(TaskRule):
     name = "fedbuff"
     payloads = (Payload("update", each=True, unit="lr"),)
     uses_mean: ClassVar[bool] = False
-    of_staleness: ClassVar[tuple[str, ...]] = ("staleness_exponent",)
 
     staleness_exponent: Annotated[
-        float, Field(ge=0, description="exponent a of an update's weight (1 + staleness)^-a")
+        float,
+        Field(ge=0, description="exponent a of an update's weight (1 + staleness)^-a"),
+        STALE,
     ] = 0.5
 
     def merge(self, server: State, received: Received) -> State:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -14,11 +14,10 @@ from wirelessfl.algorithms.context import DealingContext, RoundContext
 from wirelessfl.algorithms.hfedavg import HFedAvg
 from wirelessfl.algorithms.scaled import Scaled
 from wirelessfl.errors import ConfigError
+from wirelessfl.needs import beside
 from wirelessfl.submodels import Dealing, Neurons, Partition, Submodels, deal_masks, extract_neurons
 from wirelessfl.submodels.partition import Scheme, even_sizes, sizes_by_share
 
-SIZES_OF = {"size_cap": "optimized", "mask_shares": "fixed", "mask_overlap": "uniform"}
-"""The value of ``mask_sizes`` that a setting needs."""
 SUM_TOLERANCE = 1e-6
 """Largest deviation of the sum of ``mask_shares`` from 1: shares are written in decimals."""
 
@@ -65,10 +64,12 @@ class Hist(Scaled, HFedAvg):
             min_length=1,
             description="share of the neurons of each cell, with sum 1, e.g. 0.4,0.3,0.2,0.1",
         ),
+        beside("mask_sizes", "fixed"),
     ] = None
     size_cap: Annotated[
         float,
         Field(ge=1, description="cap (19c) on an optimized size, in units of total/cells"),
+        beside("mask_sizes", "optimized"),
     ] = 1.5
     partition: Annotated[
         Scheme,
@@ -85,17 +86,8 @@ class Hist(Scaled, HFedAvg):
     mask_overlap: Annotated[
         float,
         Field(ge=0, description="overlap between submodels, relative to submodel size"),
+        beside("mask_sizes", "uniform"),
     ] = 0.0
-
-    def unused(self) -> Mapping[str, str]:
-        """The settings that belong to other ``mask_sizes``."""
-        found = dict(super().unused())
-        for name, sizes in SIZES_OF.items():
-            if self.mask_sizes != sizes:
-                found[name] = (
-                    f'conflicts with mask_sizes="{self.mask_sizes}": choose mask_sizes "{sizes}"'
-                )
-        return found
 
     def __post_init__(self) -> None:
         super().__post_init__()  # that of the algorithm inside the cells

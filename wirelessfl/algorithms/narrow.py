@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -16,11 +16,16 @@ from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.algorithms.context import RoundContext
 from wirelessfl.algorithms.scaled import Scaled
 from wirelessfl.errors import ConfigError
+from wirelessfl.needs import Needs, beside
 from wirelessfl.submodels import ClientSubmodels, check_weight_coverage
 from wirelessfl.submodels.budgets import dealt_capacities, levels_of, mean_reciprocal
 from wirelessfl.submodels.masks import Dealing, Masks, check_coverage, deal_masks
 
 Budget = Literal["width", "bytes", "flops", "deadline", "fastest"]
+WIDTHS = Needs(
+    lambda run, own: getattr(own, "widths", None) is None,
+    "conflicts with widths, which replace them: leave one of them out",
+)
 
 
 @dataclass(frozen=True)
@@ -49,6 +54,10 @@ class Narrow(Algorithm):
             min_length=1,
             description="client capacities: fractions of the full model or, if above 1, bytes or "
             "FLOPs, see --budget",
+        ),
+        WIDTHS,
+        beside(
+            "budget", "width", "bytes", "flops", because=", which computes widths from the channels"
         ),
     ] = (1.0, 0.5, 0.25, 0.125)
     budget: Annotated[
@@ -127,7 +136,9 @@ class Adaptive(Scaled, Narrow):
         ),
     ] = "width"  # type: ignore[assignment]  # more choices than in the base class
     deadline: Annotated[
-        float | None, Field(gt=0, description="maximum seconds per round with --budget deadline")
+        float | None,
+        Field(gt=0, description="maximum seconds per round with --budget deadline"),
+        beside("budget", "deadline"),
     ] = None
     min_coverage: Annotated[
         int, Field(ge=0, description="minimum number of clients per round that cover each neuron")
@@ -135,6 +146,7 @@ class Adaptive(Scaled, Narrow):
     coverage_of: Annotated[
         Literal["neurons", "weights"],
         Field(description="what --min-coverage counts: clients that cover each neuron or weight"),
+        Needs(lambda run, own: own.min_coverage, "needs min_coverage: set it"),
     ] = "neurons"
     widths: Annotated[
         tuple[Annotated[float, Field(gt=0, le=1)], ...] | None,
@@ -143,6 +155,7 @@ class Adaptive(Scaled, Narrow):
             description="fraction of each layer's neurons that each client trains, one per client "
             "in their order (default: --capacities, assigned at random)",
         ),
+        beside("budget", "width"),
     ] = None
 
     def __post_init__(self) -> None:
@@ -159,24 +172,6 @@ class Adaptive(Scaled, Narrow):
                 "coverage_of='weights' conflicts with budget='fastest', which computes widths for "
                 'a coverage of neurons. Choose coverage_of "neurons", or budget "width"'
             )
-
-    def unused(self) -> Mapping[str, str]:
-        """``deadline`` needs budget "deadline"; widths from the channels replace ``capacities``."""
-        found = dict(super().unused())
-        if self.budget != "deadline":
-            found["deadline"] = f'conflicts with budget="{self.budget}": choose budget "deadline"'
-        if not self.min_coverage:
-            found["coverage_of"] = "needs min_coverage: set it"
-        if self.budget != "width":
-            found["widths"] = f'conflicts with budget="{self.budget}": choose budget "width"'
-        if self.widths is not None:
-            found["capacities"] = "conflicts with widths, which replace them: leave one of them out"
-        if self.budget in ("deadline", "fastest"):
-            found["capacities"] = (
-                f'conflicts with budget="{self.budget}", which computes widths from the channels: '
-                'choose budget "width"'
-            )
-        return found
 
     @property
     def fixed_shapes(self) -> bool:

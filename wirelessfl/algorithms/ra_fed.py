@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -14,6 +13,7 @@ from wirelessfl.algorithms.context import RoundContext
 from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.algorithms.narrow import Adaptive, deal
 from wirelessfl.errors import ConfigError
+from wirelessfl.needs import beside
 from wirelessfl.submodels.masks import Masks
 
 
@@ -44,6 +44,7 @@ class RaFed(Adaptive, FedAvg):
     mask_overlap: Annotated[
         float,
         Field(ge=0, description="overlap of submodels, relative to their size (masks partition)"),
+        beside("masks", "partition"),
     ] = 0.0
 
     def __post_init__(self) -> None:
@@ -54,14 +55,6 @@ class RaFed(Adaptive, FedAvg):
                 "submodels to cover each layer once, so they can exceed the budget. Choose masks "
                 '"covered"'
             )
-
-    def unused(self) -> Mapping[str, str]:
-        """``mask_overlap`` applies only to masks "partition"."""
-        found = dict(super().unused())
-        if self.masks != "partition":
-            reason = f'conflicts with masks="{self.masks}": choose masks "partition"'
-            found["mask_overlap"] = reason
-        return found
 
     @property
     def deals_jointly(self) -> bool:

@@ -7,9 +7,12 @@ from wirelessfl.assignment.bandit import BanditAssignment
 from wirelessfl.assignment.base import Assignment, AssignmentRule
 from wirelessfl.assignment.bayes import BayesAssignment
 from wirelessfl.assignment.random import RandomAssignment
+from wirelessfl.needs import ONE_SERVER, TASK_ROUNDS
 from wirelessfl.registry import Kind
 
-ASSIGNMENTS: Kind[AssignmentRule] = Kind("assignment", __name__, AssignmentRule)
+ASSIGNMENTS: Kind[AssignmentRule] = Kind(
+    "assignment", __name__, AssignmentRule, needs=(ONE_SERVER, TASK_ROUNDS)
+)
 """All assignment rules, which choose the clients of each task."""
 
 __all__ = [

@@ -8,7 +8,6 @@ from wirelessfl.config.presets import PRESETS
 from wirelessfl.config.settings import Settings
 from wirelessfl.errors import ConfigError
 from wirelessfl.rounds.participants import check_participation
-from wirelessfl.schedules import Rounds
 
 
 def check_schedule(settings: Settings) -> None:
@@ -20,16 +19,14 @@ def check_schedule(settings: Settings) -> None:
     _check_local(settings)
     match settings.regime:
         case "rounds" | "sessions":
-            _check_sessions(settings)
             _check_one_model(settings)
             _check_participation(settings)
         case "cells":
             _check_cells(settings)
         case "tasks":
             _check_rounds_settings(settings)
-            _check_tasks(settings)
+            _check_full_participation(settings, 1)
             check_shared_uplink(settings)
-            _check_step_sizes(settings)
 
 
 def _title(settings: Settings) -> str:
@@ -49,20 +46,6 @@ def _check_local(settings: Settings) -> None:
             f'local is "{local}", which implies schedule "{PRESETS[local].schedule}", but the '
             f'cells of algorithm "{settings.algorithm["name"]}" have synchronous edge rounds. '
             "Choose a synchronous algorithm, such as fedavg."
-        )
-
-
-def _check_sessions(settings: Settings) -> None:
-    """Refuse sessions under all schedules except the package's ``rounds``.
-
-    Raises:
-        ConfigError: the run has sessions under another schedule, e.g. the user's own.
-    """
-    sessions = settings.sessions.sessions
-    if sessions is not None and settings.choices.schedule != Rounds():
-        raise ConfigError(
-            f"sessions={sessions} conflicts with {_title(settings)}, which does not support "
-            'sessions: choose schedule "rounds", or leave sessions out.'
         )
 
 
@@ -135,25 +118,6 @@ def _check_rounds_settings(settings: Settings) -> None:
         )
 
 
-def _check_tasks(settings: Settings) -> None:
-    """Check the limit on busy clients, and that the algorithm does not need all clients.
-
-    Raises:
-        ConfigError: ``busy_clients`` is too large or has no effect, or the algorithm needs all
-            clients in every round.
-    """
-    busy, clients = settings.network.busy_clients, settings.network.clients
-    task_rounds = settings.choices.schedule.work == "task rounds"
-    if busy is not None and settings.clients_known and busy > clients:
-        raise ConfigError(f"busy_clients={busy} exceeds the {clients} clients: lower it.")
-    if task_rounds and busy is not None:
-        raise ConfigError(
-            f"busy_clients={busy} conflicts with {_title(settings)}, which trains in rounds: set "
-            "availability, the fraction of available clients, or leave busy_clients out."
-        )
-    _check_full_participation(settings, 1)
-
-
 def _check_full_participation(settings: Settings, together: int) -> None:
     """Refuse algorithms that need all clients in every round.
 
@@ -171,23 +135,6 @@ def _check_full_participation(settings: Settings, together: int) -> None:
             f'algorithm "{settings.algorithm["name"]}" under {_title(settings)}, where '
             f'clients may train from different models: {error} Or choose schedule "rounds".'
         ) from error
-
-
-def _check_step_sizes(settings: Settings) -> None:
-    """Refuse decaying step sizes if the merged updates must have equal ones.
-
-    Raises:
-        ConfigError: step sizes decay, but the algorithm divides by them.
-    """
-    if settings.choices.lr_schedule.constant:
-        return
-    name = settings.algorithm["name"]
-    if settings.choices.algorithm.merges_by_lr and settings.choices.schedule.work == "requests":
-        raise ConfigError(
-            f'lr_schedule="{settings.lr_schedule["name"]}" conflicts with algorithm "{name}", '
-            "which divides by the clients' step size: it differs within a merge under "
-            f'{_title(settings)}. Choose lr_schedule "constant", or schedule "rounds".'
-        )
 
 
 def check_end(settings: Settings) -> None:

@@ -9,25 +9,12 @@ from wirelessfl.wording import public_path
 
 
 def check_payloads(settings: Settings) -> None:
-    """Raise if the algorithm's payloads do not suit the uplink or the schedule.
+    """Raise if the algorithm's payloads do not suit the uplink.
 
     Raises:
-        ConfigError: the algorithm needs individual updates, but the uplink delivers only sums; or
-            the schedule measures changes of the model, but clients send models.
+        ConfigError: the algorithm needs individual updates, but the uplink delivers only sums.
     """
     algorithm, uplink = settings.choices.algorithm, settings.choices.uplink
-    if settings.choices.schedule.measured is not None and not algorithm.sends_changes:
-        raise ConfigError(
-            'option="D" measures the spread of updates, but clients of algorithm '
-            f'"{settings.algorithm["name"]}" send models: choose option "S", or an algorithm such '
-            'as "fedast".'
-        )
-    if settings.choices.schedule.measured is not None and settings.training.local_epochs:
-        raise ConfigError(
-            f'option="D" conflicts with local_epochs={settings.training.local_epochs:g}: it '
-            "measures the spread of updates of equal numbers of local steps. Choose option "
-            '"S", or give local_steps instead.'
-        )
     alone = [payload.name for payload in algorithm.payloads if payload.each]
     if alone and uplink.gives == "sum":
         local = settings.algorithm.get("local", LOCAL)
@@ -44,10 +31,10 @@ def check_shared_uplink(settings: Settings) -> None:
     """Refuse an uplink that does not suit the times at which clients send under the schedule.
 
     Raises:
-        ConfigError: the uplink conflicts with the schedule, its option, or the latency model.
+        ConfigError: the uplink conflicts with the schedule, or the latency model.
     """
     uplink, title = settings.choices.uplink, f'uplink "{settings.uplink["name"]}"'
-    schedule, under = settings.choices.schedule, f'schedule "{settings.schedule["name"]}"'
+    under = f'schedule "{settings.schedule["name"]}"'
     one_draw = not settings.frame.radio
     if uplink.gives == "sum":
         if one_draw:
@@ -55,11 +42,6 @@ def check_shared_uplink(settings: Settings) -> None:
                 f'delays="shifted-exponential" conflicts with {title}: it draws one time for '
                 f"training and upload, but clients send at the same time under {under}. Choose "
                 'delays "wireless", or uplink "tdma", "ofdma" or "fixed".'
-            )
-        if schedule.measured is not None:
-            raise ConfigError(
-                f'option="D" compares individual updates under {under}, but {title} gives only '
-                'their sum: choose option "S", or uplink "tdma", "ofdma" or "fixed".'
             )
     elif not one_draw and not uplink.access.asynchronous:
         raise ConfigError(

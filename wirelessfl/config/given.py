@@ -8,16 +8,9 @@ from typing import Any
 from pydantic import Field
 
 from wirelessfl.config.sections import NetworkSection, Section
+from wirelessfl.config.sections.network import GIVEN, STEP
+from wirelessfl.needs import needs_of
 
-BESIDE_NETWORK = (
-    "coherence",
-    "availability",
-    "busy_clients",
-    "drop_out",
-    "downlink_mbps",
-    "backhaul_mbps",
-)
-"""Network settings that a given network does not replace."""
 LINK_KINDS = ("layout", "path_loss", "fading")
 """Kinds of choices that a given network replaces."""
 
@@ -65,8 +58,8 @@ def replaced_by_network(radio: bool = True) -> list[str]:
         radio: whether CPU speeds and links determine latencies. If not, ``step_seconds`` is the
             latency model's beta, which a network does not replace.
     """
-    beta = () if radio else ("step_seconds",)
-    return [key for key in NetworkSection.model_fields if key not in (*BESIDE_NETWORK, *beta)]
+    replaced = {GIVEN, STEP[0]} if radio else {GIVEN}
+    return [key for key, needs in needs_of(NetworkSection).items() if replaced & {*needs}]
 
 
 def chosen(settings: NetworkSection, radio: bool = True) -> dict[str, Any]:

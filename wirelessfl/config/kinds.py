@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Literal
 
 from wirelessfl.algorithms import Algorithm, algorithm_classes, find_algorithm
@@ -24,7 +24,7 @@ from wirelessfl.rounds.step_sizes import STEP_SIZES
 from wirelessfl.schedules import SCHEDULES, Schedule
 from wirelessfl.selection import SELECTIONS
 from wirelessfl.sessions.presence import PRESENCES
-from wirelessfl.tasks.delays import DELAYS
+from wirelessfl.tasks.delays import DELAYS, DelayModel
 from wirelessfl.uplinks import UPLINKS, Uplink
 from wirelessfl.warm_starts import WARM_STARTS
 from wirelessfl.wording import shown
@@ -49,22 +49,7 @@ KINDS: Mapping[str, Kind[Any]] = {
 }
 """Tables with a ``name``, besides ``algorithm``. If two have a setting of the same name, the
 earlier one's flag has no prefix."""
-DEFAULTS: Mapping[str, str] = {
-    "split": "noniid",
-    "model": "fcnn",
-    "lr_schedule": "constant",
-    "compression": "none",
-    "select": "random",
-    "layout": "section-vi-c",
-    "path_loss": "umi",
-    "fading": "rayleigh",
-    "uplink": "tdma",
-    "failures": "none",
-    "delays": "wireless",
-    "warm_start": "previous",
-    "presence": "labels",
-    "loss": "cross-entropy",
-}
+DEFAULTS = {name: kind.default for name, kind in KINDS.items() if kind.default}
 """Default names. The algorithm determines the defaults of schedule and assignment."""
 MAX_OWNERS = 3
 """Maximum number of choices that a message names; it only counts the remaining ones."""
@@ -81,20 +66,20 @@ class Frame:
         uplink: class of the uplink.
         schedule: class of the schedule.
         sessions: number of sessions; None without sessions.
-        radio: whether CPU speeds and links determine latencies; a latency model may replace them.
-        given_model: whether a module is given as an object.
+        delays: class of the latency model; None if the run has none.
         layout: class of the layout; without effect if there is no radio channel.
         channel: file of recorded channels; None to draw channels.
+        settings: all ``Settings``; None while only the kinds of choices are decided.
     """
 
     algorithm: type[Algorithm]
     uplink: type[Uplink]
     schedule: type[Schedule]
     sessions: object
-    radio: bool = True
-    given_model: bool = False
+    delays: type[DelayModel] | None = None
     layout: type[LayoutModel] = SectionVIC
     channel: object = None
+    settings: Any = field(default=None, compare=False, repr=False)
 
     @classmethod
     def of(cls, tables: Mapping[str, Any]) -> Frame:
@@ -103,21 +88,34 @@ class Frame:
         Raises:
             ConfigError: a name is unknown.
         """
-        sessions, given = tables.get("sessions"), tables.get("given")
+        sessions = tables.get("sessions")
         frame = cls(
             class_of(tables["algorithm"]),
             UPLINKS.find(tables["uplink"]["name"]),
             SCHEDULES.find(tables["schedule"]["name"]),
             _value(sessions, "sessions"),
-            given_model=_value(given, "model") is not None,
             layout=LAYOUTS.find(_value(tables.get("layout"), "name") or DEFAULTS["layout"]),
             channel=_value(tables.get("network"), "channel"),
         )
         delays = tables.get("delays")
         if frame.regime != "tasks" or delays is None:
             return frame
-        radio = DELAYS.find(delays["name"]).radio
-        return cls(**{**vars(frame), "radio": radio})
+        return replace(frame, delays=DELAYS.find(delays["name"]))
+
+    @property
+    def radio(self) -> bool:
+        """Whether CPU speeds and links determine latencies; a latency model may replace them."""
+        return self.delays is None or self.delays.radio
+
+    @property
+    def mixed_widths(self) -> bool:
+        """Whether clients of a node train submodels of different widths."""
+        return self.algorithm.client_submodels is not Algorithm.client_submodels
+
+    @property
+    def splits_layers(self) -> bool:
+        """Whether clients or nodes train submodels."""
+        return self.mixed_widths or self.algorithm.submodels is not Algorithm.submodels
 
     @property
     def regime(self) -> Regime:
@@ -129,69 +127,8 @@ class Frame:
 
     def why_not(self, kind: str) -> str | None:
         """The reason why the run has no choice of this kind, see ``unused``; None if it has one."""
-        schedule, uplink = f'schedule "{self.schedule.title}"', f'uplink "{self.uplink.title}"'
-        match kind:
-            case "assignment" | "delays" if self.algorithm.topology != "star":
-                return with_cells(self.algorithm.title)
-            case "assignment" if self.schedule.work != "task rounds":
-                return (
-                    f"conflicts with {schedule}, which has no rounds of several tasks: choose "
-                    'schedule "simultaneous"'
-                )
-            case "warm_start" | "presence" if self.schedule.work != "rounds":
-                return f'conflicts with {schedule}, which has no sessions: choose schedule "rounds"'
-            case "warm_start" | "presence" if self.sessions is None:
-                return "needs sessions: set sessions"
-            case "delays" if self.regime != "tasks":
-                return f'conflicts with {schedule}: choose schedule "buffered" or "simultaneous"'
-            case "compression" if self.regime == "tasks":
-                return (
-                    f"conflicts with {schedule}, which has no synchronous downlink: choose "
-                    'schedule "rounds"'
-                )
-            case "failures" if self.regime == "tasks":
-                return f'conflicts with {schedule}: set drop_out, or choose schedule "rounds"'
-            case "failures" if self.uplink.gives == "sum":
-                return f'conflicts with {uplink}, which sends no packets: choose uplink "tdma"'
-            case "failures" if not self.uplink.radio:
-                return f'conflicts with {uplink}, which has no radio channel: choose uplink "tdma"'
-            case "select" if self.regime == "tasks":
-                return (
-                    f"conflicts with {schedule}, which assigns clients to tasks: choose schedule "
-                    '"rounds"'
-                )
-            case "select" if self.regime == "cells":
-                return (
-                    f"conflicts with {schedule}, in which all clients of a cell train: choose "
-                    'schedule "rounds"'
-                )
-            case "layout" | "path_loss" | "fading" if not self.radio:
-                return 'conflicts with delays "shifted-exponential": choose delays "wireless"'
-            case "layout" | "path_loss" | "fading" if not self.uplink.radio:
-                return f'conflicts with {uplink}, which has no radio channel: choose uplink "tdma"'
-            case "layout" | "path_loss" | "fading" if self.channel is not None:
-                return self.recorded
-            case "path_loss" if not self.layout.positions:
-                return self.without_positions
-        return None
-
-    @property
-    def recorded(self) -> str:
-        """The reason to refuse settings that recorded channels replace."""
-        return f"conflicts with channel={self.channel}, which replaces it: choose one of them"
-
-    @property
-    def without_positions(self) -> str:
-        """The reason to refuse settings of links between positions."""
-        return (
-            f'conflicts with layout "{self.layout.title}", which has no positions: choose layout '
-            '"disc", "hexagonal" or "file"'
-        )
-
-
-def with_cells(algorithm: str) -> str:
-    """The reason to refuse settings of tasks and of requests to clients if there are cells."""
-    return f'conflicts with algorithm "{algorithm}", which has cells: choose one without cells'
+        needs = KINDS[kind].needs if kind in KINDS else ()
+        return next(filter(None, (need.why_not(self) for need in needs)), None)
 
 
 def _value(section: Any, key: str) -> Any:

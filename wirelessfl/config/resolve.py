@@ -8,14 +8,12 @@ from typing import Any
 
 from channels.decibels import LARGEST_POWER_W
 from wirelessfl.config.check_schedules import check_schedule
-from wirelessfl.config.check_sessions import check_pilot, check_sessions
-from wirelessfl.config.check_tracking import check_one_variable
 from wirelessfl.config.check_uplinks import check_payloads
 from wirelessfl.config.given import given_values
 from wirelessfl.config.own_network import own_network
 from wirelessfl.config.sections import DataSection
 from wirelessfl.config.settings import Settings
-from wirelessfl.config.unused import Place
+from wirelessfl.config.unused import Place, check_values
 from wirelessfl.data import text_options
 from wirelessfl.data.pretrained import HUB_MODEL
 from wirelessfl.data.words import WordTokenizer
@@ -118,18 +116,27 @@ def check(settings: Settings) -> None:
     Raises:
         ConfigError: settings conflict, or a metric is unknown; the message names them.
     """
-    check_sessions(settings)
+    check_values(settings)
+    _check_presence(settings)
     _check_selection(settings)
-    if settings.warm_start is not None:
-        check_pilot(settings.sessions.sessions, settings.warm_start)
     check_payloads(settings)
     _check_cells(settings)
     _check_split(settings)
     check_schedule(settings)
-    check_one_variable(settings)
     _check_network(settings)
     for name in settings.evaluation.metric or ():
         find_metric(name)  # raises if there is no such metric
+
+
+def _check_presence(settings: Settings) -> None:
+    """Check the availability model against the numbers of sessions and clients.
+
+    Raises:
+        ConfigError: they do not fit.
+    """
+    presence, sessions = settings.choices.presence, settings.sessions.sessions
+    if presence is not None and sessions is not None:
+        presence.check(sessions, settings.network.clients if settings.clients_known else None)
 
 
 def _check_selection(settings: Settings) -> None:
@@ -176,12 +183,6 @@ def _check_split(settings: Settings) -> None:
         raise ConfigError(
             f"split=... has samples of {lists} clients, but {whose} {clients}: give one list of "
             "indices per client."
-        )
-    presence = settings.choices.presence
-    if presence is not None and presence.by_labels:
-        raise ConfigError(
-            f'presence="{presence.title}" conflicts with split=..., since it splits the data into '
-            'groups of labels itself: choose presence "arrivals" or "trace", or leave split out.'
         )
 
 

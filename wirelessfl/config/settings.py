@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from inspect import Parameter, Signature
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import PrivateAttr, ValidationError
 from pydantic.fields import FieldInfo
@@ -24,10 +24,67 @@ from wirelessfl.config.sections import (
     SessionsSection,
     TrainingSection,
 )
+from wirelessfl.config.sections.network import BUILT
 from wirelessfl.config.tables import given_places, named_tables, unknown_setting
 from wirelessfl.errors import ConfigError
 from wirelessfl.layouts.section_vi_c import SectionVIC
+from wirelessfl.needs import CHANNEL, Fits, Needs
+from wirelessfl.selection import RandomSelection
 from wirelessfl.wording import explain
+
+SPLIT = Needs(
+    lambda run, _: run.settings.given.split is None,
+    "conflicts with split=..., which is given to wirelessfl.run",
+)
+LOSS = Needs(
+    lambda run, _: run.settings.given.loss is None,
+    "conflicts with loss=..., which is given to wirelessfl.run",
+)
+SELECT = (
+    Needs(
+        lambda run, own: (
+            run.settings.training.clients_per_round or own["name"] == RandomSelection.name
+        ),
+        "needs clients_per_round: set it",
+    ),
+    Needs(
+        lambda run, _: CHANNEL.met(run, None) or not run.settings.choices.select.radio,
+        CHANNEL.reason,
+    ),
+)
+
+
+def _equal_steps(run: Any, _: Any) -> bool:
+    """Whether updates of a merge have one step size, or the algorithm does not divide by it."""
+    choices, stale = run.settings.choices, run.regime == "tasks" and run.schedule.work == "requests"
+    return choices.lr_schedule.constant or not (stale and choices.algorithm.merges_by_lr)
+
+
+EQUAL_STEPS = Fits(
+    _equal_steps,
+    'conflicts with algorithm "{run.algorithm.title}", which divides by the clients\' step size: '
+    'it differs within a merge under schedule "{run.schedule.title}". Choose lr_schedule '
+    '"constant", or schedule "rounds"',
+)
+
+
+def _split_by_labels(run: Any) -> bool:
+    presence = run.settings.choices.presence
+    return presence is not None and run.sessions is not None and presence.by_labels
+
+
+BY_LABELS = (
+    Fits(
+        lambda run, _: not (_split_by_labels(run) and run.settings.choices.split.by_groups),
+        "conflicts with split={run.settings.split[name]}, since it deals out samples by their "
+        "labels: choose another split, or presence arrivals or trace",
+    ),
+    Fits(
+        lambda run, _: not _split_by_labels(run) or run.settings.given.split is None,
+        "conflicts with split=..., since it splits the data into groups of labels itself: choose "
+        'presence "arrivals" or "trace", or leave split out',
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -56,8 +113,9 @@ class Settings(Section):
     """All settings of a run, by table.
 
     ``algorithm`` and each of ``KINDS`` are tables with a ``name`` and the settings of the named
-    choice; None if the run has no such choice. ``task`` has one table per task. ``given`` marks
-    the Python objects that replace settings and must be given to the run.
+    choice; None if the run has no such choice. Needs of a table are those of all its settings.
+    ``task`` has one table per task. ``given`` marks the Python objects that replace settings and
+    must be given to the run.
 
     Raises:
         ConfigError: an unknown key, or a wrong value.
@@ -66,10 +124,10 @@ class Settings(Section):
     algorithm: dict[str, Any]
     uplink: dict[str, Any]
     schedule: dict[str, Any]
-    split: dict[str, Any]
+    split: Annotated[dict[str, Any], SPLIT]
     model: dict[str, Any]
-    lr_schedule: dict[str, Any]
-    loss: dict[str, Any]
+    lr_schedule: Annotated[dict[str, Any], EQUAL_STEPS]
+    loss: Annotated[dict[str, Any], LOSS]
     given: Given = Given()
     data: DataSection = DataSection()
     network: NetworkSection = NetworkSection()
@@ -79,14 +137,14 @@ class Settings(Section):
     run: RunSection = RunSection()
     compression: dict[str, Any] | None = None
     failures: dict[str, Any] | None = None
-    select: dict[str, Any] | None = None
-    layout: dict[str, Any] | None = None
-    path_loss: dict[str, Any] | None = None
-    fading: dict[str, Any] | None = None
+    select: Annotated[dict[str, Any] | None, SELECT] = None
+    layout: Annotated[dict[str, Any] | None, BUILT] = None
+    path_loss: Annotated[dict[str, Any] | None, BUILT] = None
+    fading: Annotated[dict[str, Any] | None, BUILT] = None
     delays: dict[str, Any] | None = None
     assignment: dict[str, Any] | None = None
     warm_start: dict[str, Any] | None = None
-    presence: dict[str, Any] | None = None
+    presence: Annotated[dict[str, Any] | None, BY_LABELS] = None
     task: tuple[dict[str, Any], ...] = ()
 
     _choices: Choices = PrivateAttr()
@@ -154,10 +212,10 @@ class Settings(Section):
             type(choices.uplink),
             type(choices.schedule),
             self.sessions.sessions,
-            choices.delays is None or choices.delays.radio,
-            self.given.model is not None,
+            None if choices.delays is None else type(choices.delays),
             SectionVIC if choices.layout is None else type(choices.layout),
             self.network.channel,
+            settings=self,
         )
 
     @property

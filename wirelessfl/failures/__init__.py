@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 from wirelessfl.failures.base import Failing, Failures
+from wirelessfl.needs import CHANNEL, Needs
 from wirelessfl.registry import Kind
 
-FAILURES: Kind[Failures] = Kind("failures", __name__, Failures)
+PACKETS = (
+    Needs(
+        lambda run, _: run.regime != "tasks",
+        'conflicts with schedule "{run.schedule.title}": set drop_out, or choose schedule "rounds"',
+    ),
+    Needs(
+        lambda run, _: run.uplink.gives != "sum",
+        'conflicts with uplink "{run.uplink.title}", which sends no packets: choose uplink "tdma"',
+    ),
+    CHANNEL,
+)
+FAILURES: Kind[Failures] = Kind("failures", __name__, Failures, default="none", needs=PACKETS)
 """All models of uploads that fail."""
 
 __all__ = ["FAILURES", "Failing", "Failures"]

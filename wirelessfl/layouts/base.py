@@ -10,8 +10,15 @@ from pydantic import Field
 
 from channels.layouts import Layout
 from wirelessfl.guard import returns
+from wirelessfl.needs import Needs
 from wirelessfl.registry import Choice
 from wirelessfl.returned import instance
+
+COMMON_BLOCKS = Needs(
+    lambda run, _: run.regime != "tasks" or run.schedule.work != "requests",
+    'conflicts with schedule "{run.schedule.title}", whose uploads have no common block: choose '
+    'schedule "rounds"',
+)
 
 
 @dataclass(frozen=True)
@@ -49,6 +56,7 @@ class Placed(LayoutModel, ABC):
             description="number of bands of neighbouring cells; cells of one band interfere "
             "(default: no interference)",
         ),
+        COMMON_BLOCKS,
     ] = None
 
     @returns(instance(Layout))

@@ -61,5 +61,5 @@ class LossKind(Kind[Loss]):
         return _function_loss(name)
 
 
-LOSSES: Kind[Loss] = LossKind("loss", __package__ or "", Loss)
+LOSSES: Kind[Loss] = LossKind("loss", __package__ or "", Loss, default="cross-entropy")
 """All losses."""

@@ -13,6 +13,7 @@ from pydantic import BeforeValidator, Field
 
 from channels.streams import Stream
 from wirelessfl.models import MODELS, build_model, parameters_of
+from wirelessfl.needs import Needs
 from wirelessfl.registry import Choice, Kind, by_name
 
 SETTINGS: Mapping[str, Any] = {
@@ -56,6 +57,13 @@ def _names(given: Any) -> Any:
     return tuple(name.strip() for entry in listed for name in entry.split(","))
 
 
+SPLIT_LAYERS = Needs(
+    lambda run, _: run.splits_layers,
+    'conflicts with algorithm "{run.algorithm.title}", which does not split layers: choose "hist" '
+    'or "ra-fed"',
+)
+
+
 @dataclass(frozen=True)
 class ModelChoice(Choice):
     """A model, by name or import path, with the settings that it accepts.
@@ -73,6 +81,7 @@ class ModelChoice(Choice):
         tuple[str, ...] | None,
         BeforeValidator(_names),
         Field(description="layers to split, e.g. fc1,fc2"),
+        SPLIT_LAYERS,
     ] = None
 
     @property
@@ -101,6 +110,10 @@ class GivenModel(ModelChoice):
     """A module given to ``wirelessfl.run`` as an object."""
 
     name = "model=..."
+
+    def unused(self) -> Mapping[str, str]:
+        """The name of a model that the given module replaces."""
+        return {"name": "conflicts with model=..., which is given to wirelessfl.run"}
 
 
 def _chosen(name: str, settings: Mapping[str, Any]) -> ModelChoice:
@@ -151,5 +164,5 @@ class ModelKind(Kind[ModelChoice]):
         return model_choice(name)
 
 
-MODEL_CHOICES: Kind[ModelChoice] = ModelKind("model", __name__, ModelChoice)
+MODEL_CHOICES: Kind[ModelChoice] = ModelKind("model", __name__, ModelChoice, default="fcnn")
 """Models that can be trained."""

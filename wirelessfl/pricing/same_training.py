@@ -17,9 +17,10 @@ from channels import Network
 from channels.streams import Stream
 from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.config import Config
-from wirelessfl.config.unused import COMPUTING, RADIO
+from wirelessfl.config.sections import NetworkSection
 from wirelessfl.errors import ConfigError
 from wirelessfl.guard import of_project
+from wirelessfl.needs import LINKS, needs_of
 from wirelessfl.pricing.price import SESSION, Priced, priced
 from wirelessfl.rounds.equal_shares import EQUAL_SHARES
 from wirelessfl.setup.given_objects import NOTHING, GivenObjects
@@ -29,7 +30,11 @@ Row = Mapping[str, Any]
 
 TABLES = ("uplink", "network", "layout", "path_loss", "fading")
 """Tables of settings of the radio."""
-NETWORK = (*RADIO, *COMPUTING, "step_seconds", "downlink_mbps", "backhaul_mbps")
+NETWORK = (
+    *(key for key, needs in needs_of(NetworkSection).items() if LINKS in needs),
+    "step_seconds",
+    "backhaul_mbps",
+)
 """Settings of the network that change seconds and joules, but no training."""
 FIXED = ("uplink_mib", "downlink_mib", "backhaul_mib", "lost", "silent")
 """Costs that are equal over all radios, unless participants or submodels differ."""

@@ -46,10 +46,6 @@ class Schedule(Choice, ABC):
     (``Ask`` and ``Aggregate``); or ``task rounds`` of several models (``Give`` and ``Merge``)."""
     per_task: ClassVar[tuple[str, ...]] = ()
     """Settings that can differ between tasks."""
-    of_clients: ClassVar[tuple[str, ...]] = ()
-    """Settings that apply only to requests to clients, not to cells."""
-    of_several: ClassVar[tuple[str, ...]] = ()
-    """Settings that need several tasks."""
     report_every: ClassVar[int] = 1
     """Default number of rounds, or merges of a task, between rows."""
 

@@ -2,17 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import Field
 
+from wirelessfl.needs import CLIENT_REQUESTS, SEVERAL_TASKS, Fits, beside
 from wirelessfl.schedules.base import Schedule, Scope, Work
 from wirelessfl.schedules.buffered_scheduler import BufferedScheduler
 from wirelessfl.schedules.events import Scheduler
 from wirelessfl.schedules.task_counts import TaskPlan
 
+MEASURED = (
+    Fits(
+        lambda run, own: own.option != "D" or run.settings.choices.algorithm.sends_changes,
+        'measures the spread of updates, but clients of algorithm "{run.algorithm.title}" send '
+        'models: choose option "S", or an algorithm such as "fedast"',
+    ),
+    Fits(
+        lambda run, own: own.option != "D" or run.settings.training.local_epochs is None,
+        "conflicts with local_epochs={run.settings.training.local_epochs:g}: it measures the "
+        'spread of updates of equal numbers of local steps. Choose option "S", or give local_steps '
+        "instead",
+    ),
+    Fits(
+        lambda run, own: own.option != "D" or run.uplink.gives != "sum",
+        'compares individual updates under schedule "{run.schedule.title}", but uplink '
+        '"{run.uplink.title}" gives only their sum: choose option "S", or uplink "tdma", "ofdma" '
+        'or "fixed"',
+    ),
+)
+"""What option D needs to measure the spread of updates."""
 MAX_REQUESTS = 10**6
 """Maximum number of requests of a task: each is an object at a client or in its queue."""
 
@@ -35,25 +56,12 @@ class Buffered(Schedule):
 
     work: ClassVar[Work] = "requests"
     per_task: ClassVar[tuple[str, ...]] = ("requests", "buffer")
-    of_clients: ClassVar[tuple[str, ...]] = (
-        "requests",
-        "fixed_buffer",
-        "option",
-        "spread_updates",
-        "period",
-        "floor",
-    )
-    of_several: ClassVar[tuple[str, ...]] = (
-        "fixed_buffer",
-        "option",
-        "spread_updates",
-        "period",
-        "floor",
-    )
     report_every: ClassVar[int] = 20
 
     requests: Annotated[
-        int, Field(ge=1, le=10**6, description="R_m, number of active training requests per task")
+        int,
+        Field(ge=1, le=10**6, description="R_m, number of active training requests per task"),
+        CLIENT_REQUESTS,
     ] = 96
     buffer: Annotated[
         int,
@@ -65,14 +73,18 @@ class Buffered(Schedule):
             description="keep the buffer size when requests are reallocated (default: keep the "
             "ratio R / b)"
         ),
+        (CLIENT_REQUESTS, SEVERAL_TASKS),
     ] = False
     option: Annotated[
         Literal["S", "D"],
         Field(description="allocation of requests to tasks: static (S) or dynamic (D)"),
+        (CLIENT_REQUESTS, SEVERAL_TASKS),
+        MEASURED,
     ] = "S"
     spread_updates: Annotated[
         int,
         Field(ge=2, description="V, latest updates per task whose spread option D measures"),
+        (CLIENT_REQUESTS, SEVERAL_TASKS, beside("option", "D")),
     ] = 8
     period: Annotated[
         float,
@@ -81,6 +93,7 @@ class Buffered(Schedule):
             description="option D reallocates requests every period * M * sum R_m updates (M "
             "tasks)",
         ),
+        (CLIENT_REQUESTS, SEVERAL_TASKS, beside("option", "D")),
     ] = 0.75
     floor: Annotated[
         int,
@@ -89,14 +102,8 @@ class Buffered(Schedule):
             description="minimum requests per task after a reallocation (equal shares if there are "
             "too few requests)",
         ),
+        (CLIENT_REQUESTS, SEVERAL_TASKS),
     ] = 8
-
-    def unused(self) -> Mapping[str, str]:
-        """Option S measures no spread, and reallocates only when a task ends."""
-        if self.option == "D":
-            return {}
-        reason = "conflicts with option='S': choose option 'D'"
-        return {"spread_updates": reason, "period": reason}
 
     def default_rounds(self, rounds: int, senders: int) -> int:
         """Number of merges with as many updates as ``rounds`` rounds of all senders."""

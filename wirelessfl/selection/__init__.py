@@ -1,5 +1,6 @@
 """Selections of the clients that take part in a round, one per file, discovered automatically."""
 
+from wirelessfl.needs import SAMPLED, Needs
 from wirelessfl.registry import Kind
 from wirelessfl.selection.age import Age
 from wirelessfl.selection.base import Selection
@@ -10,7 +11,14 @@ from wirelessfl.selection.random import RandomSelection
 from wirelessfl.selection.round_robin import RoundRobin
 from wirelessfl.selection.soonest import Soonest
 
-SELECTIONS: Kind[Selection] = Kind("select", __name__, Selection)
+ONE_MODEL = Needs(
+    lambda run, _: run.regime != "tasks",
+    'conflicts with schedule "{run.schedule.title}", which assigns clients to tasks: choose '
+    'schedule "rounds"',
+)
+SELECTIONS: Kind[Selection] = Kind(
+    "select", __name__, Selection, default="random", needs=(ONE_MODEL, SAMPLED)
+)
 """All selections of the clients that take part in a round."""
 
 __all__ = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from wirelessfl.registry import Kind
 from wirelessfl.uplinks.base import AirRound, Reception, Uplink
 
-UPLINKS: Kind[Uplink] = Kind("uplink", __name__, Uplink)
+UPLINKS: Kind[Uplink] = Kind("uplink", __name__, Uplink, default="tdma")
 """All uplinks: how updates cross the air."""
 
 __all__ = ["UPLINKS", "AirRound", "Reception", "Uplink"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Annotated, Literal, get_args
@@ -18,6 +18,7 @@ from solvers import OverTheAir
 from solvers.access.over_the_air import AirConvention
 from solvers.beamforming import Anneal, BeamformerBackend, MirrorProx, Sca, Sdr
 from wirelessfl.errors import ConfigError
+from wirelessfl.needs import COHORTS, Needs, beside
 from wirelessfl.uplinks.air_reception import AirReception
 from wirelessfl.uplinks.base import AirRound, Reception, Uplink
 from wirelessfl.uplinks.precoding import Precoding
@@ -28,6 +29,9 @@ Beamformer = Literal["anneal", "mirror_prox", "sca", "sdr", "random"]
 _BACKENDS: dict[str, Callable[[int | None], BeamformerBackend]] = {
     backend.name: backend for backend in (Anneal, MirrorProx, Sca, Sdr)
 }
+
+INVERTING = ("physical", "published")
+"""Conventions in which clients invert their channels."""
 
 
 @dataclass(frozen=True)
@@ -73,18 +77,23 @@ class AirComp(Uplink):
     name = "aircomp"
     gives = "sum"
     coherence = "edge-round"
-    of_rounds = ("threshold",)
 
     convention: Annotated[
         AirConvention,
         Field(description="definition of power, noise and precoders; see docs/conventions.md"),
     ] = "published"
     beamformer: Annotated[
-        Beamformer, Field(description="receive beamforming method; random draws a direction")
+        Beamformer,
+        Field(description="receive beamforming method; random draws a direction"),
+        beside("convention", *INVERTING, because=", which has its own beamformers"),
     ] = "anneal"
     beamformer_starts: Annotated[
         int | None,
         Field(ge=1, description="random starts of the beamformer (default: the method's default)"),
+        Needs(
+            lambda run, own: own.convention == "mmse" or own.beamformer != "random",
+            'conflicts with beamformer="random": choose beamformer "anneal"',
+        ),
     ] = None
     threshold: Annotated[
         float,
@@ -92,17 +101,23 @@ class AirComp(Uplink):
             ge=0,
             description="clients with less channel power than this fraction of its mean are silent",
         ),
+        COHORTS,
+        beside("convention", *INVERTING, because=", in which clients in a fade send at full power"),
     ] = 0.0
     correlation: Annotated[
         float,
         Field(ge=0, lt=1, description="correlation of two clients' updates that mmse assumes"),
+        beside("convention", "mmse"),
     ] = 0.0
     unbiased_sum: Annotated[
-        bool, Field(description="mmse receives what all updates have in common without bias")
+        bool,
+        Field(description="mmse receives what all updates have in common without bias"),
+        beside("convention", "mmse"),
     ] = False
     elements_per_symbol: Annotated[
         int,
         Field(ge=1, le=2, description="elements per symbol; 2 needs convention physical or mmse"),
+        beside("convention", "physical", "mmse"),
     ] = 1
     csi_error: Annotated[
         float,
@@ -136,25 +151,6 @@ class AirComp(Uplink):
                 f"beamformer is {self.beamformer!r}: it needs cvxpy. Run pip install cvxpy, or "
                 "choose beamformer 'anneal'."
             )
-
-    def unused(self) -> Mapping[str, str]:
-        """``random`` has no starts, ``published`` one element a symbol, ``mmse`` no inversion."""
-        found: dict[str, str] = {}
-        if self.convention == "mmse":
-            reason = 'conflicts with convention="mmse", {}: choose convention "physical"'
-            found["beamformer"] = reason.format("which has its own beamformers")
-            found["threshold"] = reason.format("in which clients in a fade send at full power")
-        else:
-            reason = f'conflicts with convention="{self.convention}": choose convention "mmse"'
-            found |= {"correlation": reason, "unbiased_sum": reason}
-            if self.beamformer == "random":
-                reason = 'conflicts with beamformer="random": choose beamformer "anneal"'
-                found["beamformer_starts"] = reason
-        if self.convention == "published":
-            found["elements_per_symbol"] = (
-                'conflicts with convention="published": choose convention "physical"'
-            )
-        return found
 
     @property
     def side_elements(self) -> int:

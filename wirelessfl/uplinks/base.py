@@ -150,8 +150,6 @@ class Uplink(Choice, ABC):
     """Default coherence interval of the channel; the network's settings can override it."""
     radio: ClassVar[bool] = True
     """Whether uploads cross the network's radio channel."""
-    of_rounds: ClassVar[tuple[str, ...]] = ()
-    """Settings that have an effect only in rounds, where a cell's clients upload together."""
 
     @property
     @returns(instance(Access))

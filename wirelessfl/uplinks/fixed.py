@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from channels import Access, FixedRate
+from wirelessfl.needs import COHORTS
 from wirelessfl.uplinks.base import Uplink
 
 
@@ -28,7 +29,6 @@ class Fixed(Uplink):
 
     name = "fixed"
     radio: ClassVar[bool] = False
-    of_rounds: ClassVar[tuple[str, ...]] = ("wait",)
 
     rate_mbps: Annotated[
         float, Field(ge=1e-6, description="uplink and downlink rate per client, in Mbit/s")
@@ -39,6 +39,7 @@ class Fixed(Uplink):
             description="duration of uploads of unequal numbers of vectors: the mean (as "
             "published), or the slowest"
         ),
+        COHORTS,
     ] = "mean"
 
     @property

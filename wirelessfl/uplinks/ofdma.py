@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -10,6 +9,7 @@ from pydantic import Field
 
 from channels import Access, EqualBands
 from solvers import DeadlineCheck, EnergyWithinDeadline, LeastTimeAndEnergy, OptimalBands
+from wirelessfl.needs import COHORTS, beside, without
 from wirelessfl.uplinks.base import Uplink
 
 
@@ -35,11 +35,12 @@ class Ofdma(Uplink):
     """
 
     name = "ofdma"
-    of_rounds = ("round_deadline", "energy_weight", "late")
 
     allocation: Annotated[
         Literal["equal", "optimal"],
         Field(description="bands of a cell's clients: equal, or to end its last upload soonest"),
+        without("energy_weight", ", which decides the bands"),
+        without("round_deadline", ", which decides the bands"),
     ] = "equal"
     round_deadline: Annotated[
         float | None,
@@ -49,6 +50,7 @@ class Ofdma(Uplink):
             description="deadline of a global round, in seconds; bands, powers and clocks meet it "
             "with the least energy (default: no deadline)",
         ),
+        COHORTS,
     ] = None
     energy_weight: Annotated[
         float | None,
@@ -58,6 +60,7 @@ class Ofdma(Uplink):
             description="W, in seconds per joule: each round minimises its seconds + W x its "
             "clients' joules (default: no weight on energy)",
         ),
+        COHORTS,
     ] = None
     late: Annotated[
         Literal["error", "lost"],
@@ -65,18 +68,9 @@ class Ofdma(Uplink):
             description="if a cell misses the round deadline: end the run with an error, or leave "
             "out the fewest clients with which it meets the deadline"
         ),
+        COHORTS,
+        beside("round_deadline"),
     ] = "error"
-
-    def unused(self) -> Mapping[str, str]:
-        """Deadlines and energy weights decide the bands; without a deadline, no client is late."""
-        found: dict[str, str] = {}
-        for name in ("round_deadline", "energy_weight"):
-            value = getattr(self, name)
-            if value is not None:
-                found["allocation"] = f"conflicts with {name}={value:g}, which decides the bands"
-        if self.round_deadline is None:
-            found["late"] = "needs round_deadline: set round_deadline"
-        return found
 
     @property
     def access(self) -> Access:

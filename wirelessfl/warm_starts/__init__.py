@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from wirelessfl.needs import SESSIONS
 from wirelessfl.registry import Kind
 from wirelessfl.warm_starts.base import WarmStart
 
-WARM_STARTS: Kind[WarmStart] = Kind("warm_start", __name__, WarmStart)
+WARM_STARTS: Kind[WarmStart] = Kind(
+    "warm_start", __name__, WarmStart, default="previous", needs=SESSIONS
+)
 """All warm starts: the initial model of a session."""
 
 __all__ = ["WARM_STARTS", "WarmStart"]

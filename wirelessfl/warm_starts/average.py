@@ -8,7 +8,7 @@ from typing import Annotated
 import torch
 from pydantic import Field
 
-from wirelessfl.warm_starts.base import Initial, Opening, Past, WarmStart
+from wirelessfl.warm_starts.base import PILOT, Initial, Opening, Past, WarmStart
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,9 @@ class Average(WarmStart):
     """
 
     pilot_sessions: Annotated[
-        int, Field(ge=1, description="P, number of initial sessions that train the pilot model")
+        int,
+        Field(ge=1, description="P, number of initial sessions that train the pilot model"),
+        PILOT,
     ] = 1
 
     def initial(self, opening: Opening) -> Initial:

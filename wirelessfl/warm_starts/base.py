@@ -10,10 +10,18 @@ from typing import Any, ClassVar
 import torch
 
 from wirelessfl.guard import UnfitError, described, returns
+from wirelessfl.needs import Fits
 from wirelessfl.registry import Choice
 from wirelessfl.returned import instance, whole
 from wirelessfl.submodels import ParamSpec
 from wirelessfl.training.cohort import Penalty
+
+PILOT = Fits(
+    lambda run, own: run.sessions is None or own.pilot_sessions < run.sessions,
+    "conflicts with sessions={run.sessions}: no session would start from a pilot model. Lower "
+    "pilot_sessions",
+)
+"""At least one session follows the pilot sessions."""
 
 
 @dataclass(frozen=True)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import torch
 from pydantic import Field
 
+from wirelessfl.needs import beside
 from wirelessfl.warm_starts.average import finite, weighted
-from wirelessfl.warm_starts.base import Initial, Opening, Past, WarmStart
+from wirelessfl.warm_starts.base import PILOT, Initial, Opening, Past, WarmStart
 from wirelessfl.warm_starts.distances import DISTANCES, Similarity, softmax_weights
 
 
@@ -38,7 +38,9 @@ class Proposed(WarmStart):
     """
 
     pilot_sessions: Annotated[
-        int, Field(ge=1, description="P, number of initial sessions that train the pilot model")
+        int,
+        Field(ge=1, description="P, number of initial sessions that train the pilot model"),
+        PILOT,
     ] = 1
     trial_rounds: Annotated[
         int, Field(ge=1, description="V, trial rounds from the pilot model before a session")
@@ -55,11 +57,8 @@ class Proposed(WarmStart):
     history_keep: Annotated[
         Literal["latest", "diverse"],
         Field(description="past sessions to store, up to --history: the latest, or most diverse"),
+        beside("history"),
     ] = "latest"
-
-    def unused(self) -> Mapping[str, str]:
-        """Without ``history``, all past sessions are kept."""
-        return {} if self.history is not None else {"history_keep": "needs history: give it"}
 
     def trials(self, session: int) -> int:
         """V for sessions after the pilot sessions, else 0."""

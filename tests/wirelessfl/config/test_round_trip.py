@@ -16,8 +16,8 @@ from wirelessfl.algorithms import algorithm_classes
 from wirelessfl.config import Config
 from wirelessfl.config.kinds import KINDS
 from wirelessfl.config.sections import SECTIONS
+from wirelessfl.needs import SEVERAL_TASKS, needs_of
 from wirelessfl.registry import Choice
-from wirelessfl.schedules import Buffered
 from wirelessfl.wording import without_none
 
 CLASSES: dict[str, Mapping[str, type[Choice]]] = {
@@ -152,7 +152,7 @@ def made(kind: str, name: str, setting: str | None) -> tuple[Config, Any]:
         }
         if setting == "staleness_exponent":
             flags |= {"schedule": "buffered"}
-        if setting in Buffered.of_several:
+        if SEVERAL_TASKS in needs_of(owner).get(setting, ()):
             flags |= TWO_TASKS
         if setting == "deadline":
             flags["budget"] = "deadline"

@@ -170,7 +170,7 @@ def test_settings_of_other_choices_are_refused_with_their_owner():
         (
             "ram-fed",
             {"lr_schedule": "poly"},
-            'lr_schedule="poly" conflicts with algorithm "ram-fed"',
+            "lr_schedule='poly' conflicts with algorithm \"ram-fed\"",
         ),
         ("fedavg", {"lr_schedule": "poly", "max_seconds": 9.0, "rounds": None}, "is unlimited"),
         *(
@@ -240,12 +240,12 @@ def test_settings_of_other_choices_are_refused_with_their_owner():
         (
             "fedasync",
             {"option": "D", "task": ["digits,name=a", "digits,name=b"]},
-            'option="D" measures the spread of updates, but clients of algorithm "fedasync"',
+            "option='D' measures the spread of updates, but clients of algorithm \"fedasync\"",
         ),
         (
             "fedast",
             {"uplink": "aircomp", "option": "D", "task": ["digits,name=a", "digits,name=b"]},
-            'option="D" compares individual updates under schedule "buffered"',
+            "option='D' compares individual updates under schedule \"buffered\"",
         ),
         ("ram-fed", {"uplink": "aircomp"}, '"ram-fed" needs each client\'s update'),
         (

@@ -232,8 +232,7 @@ def test_tables_name_existing_flags() -> None:
         (
             "wirelessfl.algorithms.fedavg:FedAvg",
             {"client_states": "disk"},
-            "client_states='disk' conflicts with algorithm \"wirelessfl.algorithms.fedavg:FedAvg\""
-            ", which keeps no client state: leave client_states out.",
+            "client_states='disk' conflicts with algorithm \"fedavg\", which keeps no client state",
         ),
         ("fedavg", {"overlap": 0.0}, "overlap=0.0 is a setting of presence and needs sessions"),
     ],

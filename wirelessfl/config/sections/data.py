@@ -3,40 +3,81 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
 from wirelessfl.config.sections.base import Section
+from wirelessfl.data import WITHOUT_IMAGES, dataset_names, text_options
 from wirelessfl.data.files import dataset_title, is_folder_path
 from wirelessfl.import_paths import absolute
+from wirelessfl.needs import Needs
+
+
+def _text_option(key: str) -> tuple[Needs, ...]:
+    """The needs of a text setting: samples that the package reads and tokenises."""
+
+    def reason(_: Any, own: Any) -> str:
+        having = " or ".join(name for name in dataset_names() if key in text_options(name))
+        return f'conflicts with dataset "{own.dataset}", which does not use it: choose {having}'
+
+    return (
+        Needs(
+            lambda run, _: run.settings.given.data is None,
+            "conflicts with data=..., which is tokenised already",
+        ),
+        Needs(lambda _, own: key in text_options(own.dataset), reason),
+    )
+
+
+PIXELS = (
+    Needs(
+        lambda run, own: run.settings.given.data is None or own.pixels == "signed",
+        "conflicts with data=..., whose values are used as they are: scale the arrays, e.g. inputs "
+        "/ 255",
+    ),
+    Needs(
+        lambda run, own: run.settings.given.data is not None or own.dataset not in WITHOUT_IMAGES,
+        'conflicts with dataset "{own.dataset}", which has no images',
+    ),
+)
+READ = Needs(
+    lambda run, _: run.settings.given.data is None,
+    "conflicts with data=..., which is given to wirelessfl.run",
+)
+SPLIT = Needs(
+    lambda run, _: run.settings.given.split is None,
+    "conflicts with split=..., which assigns samples to clients: choose one of them",
+)
 
 
 class DataSection(Section):
     """The data set."""
 
-    dataset: str = Field("digits", description="data set in `wirelessfl list`, or image folder")
+    dataset: Annotated[str, READ] = Field(
+        "digits", description="data set in `wirelessfl list`, or image folder"
+    )
     data_dir: Path | None = Field(
         None,
         description="folder of the data sets (default: $WIRELESSFL_DATA, or a cache)",
     )
-    validation_fraction: float = Field(
+    validation_fraction: Annotated[float, SPLIT] = Field(
         0.0,
         ge=0,
         lt=1,
         description="fraction of training data held out for validation",
     )
-    pixels: Literal["signed", "unit", "standard"] = Field(
+    pixels: Annotated[Literal["signed", "unit", "standard"], PIXELS] = Field(
         "signed",
         description="pixels in [-1, 1]: unchanged (signed), scaled to [0, 1] (unit), or to mean 0 "
         "and variance 1 (standard)",
     )
-    tokenizer: str | None = Field(
+    tokenizer: Annotated[str | None, _text_option("tokenizer")] = Field(
         None,
         description="tokenizer: words or words:V (the V most frequent words), a name on the hub "
         "or a folder (default: the model's)",
     )
-    max_length: int | None = Field(
+    max_length: Annotated[int | None, _text_option("max_length")] = Field(
         None, ge=1, le=10**6, description="tokens per text, truncated or padded (default: 128)"
     )
 

@@ -9,6 +9,33 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 from wirelessfl.config.sections.base import Section
 from wirelessfl.errors import ConfigError
 from wirelessfl.import_paths import absolute
+from wirelessfl.needs import SESSIONS, Needs, beside
+
+WITHIN = Needs(
+    lambda run, _: run.schedule.work != "rounds",
+    'conflicts with schedule "{run.schedule.title}", which evaluates after whole rounds: choose '
+    'eval_every or schedule "buffered"',
+)
+FIRST = (
+    SESSIONS[1],
+    Needs(
+        lambda run, own: (own.eval_every or 1) > 1,
+        "conflicts with eval_every=1, which evaluates every round: raise eval_every",
+    ),
+)
+SAME_LABELS = Needs(
+    lambda run, _: run.sessions is None,
+    "conflicts with sessions, which test other labels in each session",
+)
+STOP = (
+    Needs(
+        lambda run, _: run.regime != "tasks",
+        'conflicts with schedule "{run.schedule.title}", under which a task always ends at its '
+        "target",
+    ),
+    SAME_LABELS,
+    beside("target"),
+)
 
 
 def listed(given: Any) -> Any:
@@ -28,12 +55,12 @@ class EvaluationSection(Section):
         ge=1,
         description="rounds or merges between evaluations (default: 1 round or 20 merges)",
     )
-    eval_seconds: float | None = Field(
+    eval_seconds: Annotated[float | None, WITHIN] = Field(
         None,
         ge=1e-6,
         description="simulated seconds between evaluations (default: none)",
     )
-    eval_first: int = Field(
+    eval_first: Annotated[int, FIRST] = Field(
         0,
         ge=0,
         description="rounds at the start of each session that are always evaluated",
@@ -43,7 +70,7 @@ class EvaluationSection(Section):
         description="target accuracy (on validation samples, if any), or value of --monitor: the "
         "summary reports the cost of reaching it, and a task ends when it reaches it",
     )
-    stop_at_target: bool = Field(
+    stop_at_target: Annotated[bool, STOP] = Field(
         False,
         description="end the run with the first evaluation that reaches the target",
     )
@@ -55,12 +82,14 @@ class EvaluationSection(Section):
         None,
         description="field of rows that the target refers to (default: accuracy)",
     )
-    patience: int | None = Field(
+    patience: Annotated[int | None, SAME_LABELS] = Field(
         None,
         ge=1,
         description="evaluations without improvement until the end (default: never)",
     )
-    min_delta: float = Field(0.0, ge=0, description="smallest change that counts as an improvement")
+    min_delta: Annotated[float, SAME_LABELS, beside("patience")] = Field(
+        0.0, ge=0, description="smallest change that counts as an improvement"
+    )
 
     @field_validator("monitor")
     @classmethod

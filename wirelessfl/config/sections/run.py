@@ -8,6 +8,23 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 
 from wirelessfl.config.sections.base import Section
+from wirelessfl.needs import COHORTS, Needs
+
+MIXED_WIDTHS = Needs(
+    lambda run, _: run.mixed_widths,
+    'conflicts with algorithm "{run.algorithm.title}", which gives clients submodels of equal '
+    'widths: choose an algorithm such as "ra-fed"',
+)
+
+
+def _keeps_state(run: Any, _: Any) -> bool:
+    algorithm = run.settings.choices.algorithm
+    return bool(algorithm.client_state or algorithm.remembers)
+
+
+CLIENT_STATE = Needs(
+    _keeps_state, 'conflicts with algorithm "{run.algorithm.title}", which keeps no client state'
+)
 
 
 def _count_or(word: str, unit: str, largest: int | None = None) -> BeforeValidator:
@@ -45,7 +62,7 @@ class RunSection(Section):
         None,
         description="clients per batch, or tune to find it by timing (default: by model size)",
     )
-    padding: float | None = Field(
+    padding: Annotated[float | None, MIXED_WIDTHS] = Field(
         None,
         ge=0,
         le=1,
@@ -66,7 +83,7 @@ class RunSection(Section):
     checkpoint_seconds: float = Field(
         5.0, ge=0, description="minimum wall-clock seconds between checkpoints"
     )
-    client_states: Literal["auto", "memory", "disk"] = Field(
+    client_states: Annotated[Literal["auto", "memory", "disk"], CLIENT_STATE] = Field(
         "auto",
         description="storage of client state: memory, disk (run directory), or auto (by size)",
     )
@@ -74,7 +91,7 @@ class RunSection(Section):
     track: Literal["tensorboard", "trackio"] | None = Field(
         None, description="tracker of rows: tensorboard, trackio (default: none)"
     )
-    client_log: bool = Field(
+    client_log: Annotated[bool, COHORTS] = Field(
         False,
         description="store what each round costs each client, in clients.csv",
     )

@@ -21,7 +21,7 @@ from wirelessfl.errors import DataError
 from wirelessfl.registry import Kind
 from wirelessfl.wording import suggestion
 
-DATA_SPLITS: Kind[Split] = Kind("split", "wirelessfl.data.splits", Split)
+DATA_SPLITS: Kind[Split] = Kind("split", "wirelessfl.data.splits", Split, default="noniid")
 """All splits, built-in and user-defined."""
 SPLITS = ("iid", "noniid", "cell-iid", "cell-shards", "dirichlet", *LABEL_SPLITS, "natural")
 """Names of the built-in splits."""

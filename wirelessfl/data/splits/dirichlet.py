@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
@@ -15,8 +15,8 @@ from channels.arrays import IntArray
 from channels.streams import Stream
 from wirelessfl.data.fixed_sizes import deal_fixed_sizes
 from wirelessfl.data.splits.base import OwnedSplit, Samples
-from wirelessfl.data.splits.iid import without_sizes
 from wirelessfl.errors import DataError
+from wirelessfl.needs import beside, without
 
 TRIES = 1000
 
@@ -42,7 +42,9 @@ class Dirichlet(OwnedSplit):
         float, Field(gt=0, le=1e100, description="concentration of the Dirichlet split")
     ] = 0.5
     min_samples: Annotated[
-        int | None, Field(ge=1, description="minimum number of samples per client (default: 1)")
+        int | None,
+        Field(ge=1, description="minimum number of samples per client (default: 1)"),
+        without("samples_per_client", ": choose one of them"),
     ] = None
     samples_per_client: Annotated[
         int | None,
@@ -55,14 +57,8 @@ class Dirichlet(OwnedSplit):
     reuse: Annotated[
         bool,
         Field(description="reuse samples once they run out (needs --samples-per-client)"),
+        beside("samples_per_client"),
     ] = False
-
-    def unused(self) -> Mapping[str, str]:
-        """``samples_per_client`` conflicts with ``min_samples`` and is required for ``reuse``."""
-        if self.samples_per_client is None:
-            return without_sizes(None)
-        size = self.samples_per_client
-        return {"min_samples": f"conflicts with samples_per_client={size}: choose one of them"}
 
     @property
     def required(self) -> int:

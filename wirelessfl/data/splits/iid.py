@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -14,6 +14,7 @@ from channels.arrays import IntArray
 from channels.streams import Stream
 from wirelessfl.data.fixed_sizes import deal_fixed_sizes
 from wirelessfl.data.splits.base import OwnedSplit, Samples, blocks
+from wirelessfl.needs import beside
 
 
 @dataclass(frozen=True)
@@ -38,11 +39,8 @@ class IID(OwnedSplit):
     reuse: Annotated[
         bool,
         Field(description="reuse samples once they run out (needs --samples-per-client)"),
+        beside("samples_per_client"),
     ] = False
-
-    def unused(self) -> Mapping[str, str]:
-        """``reuse`` needs ``samples_per_client``."""
-        return without_sizes(self.samples_per_client)
 
     def deal(self, samples: Samples, cell_of: IntArray, stream: Stream) -> Sequence[IntArray]:
         """Indices of each client's samples, ascending."""
@@ -56,8 +54,3 @@ class IID(OwnedSplit):
         owner = np.empty(len(labels), dtype=np.int64)
         owner[stream.generator().permutation(len(labels))] = blocks(len(labels), len(cell_of))
         return owner
-
-
-def without_sizes(samples_per_client: int | None) -> Mapping[str, str]:
-    """Settings without effect because ``samples_per_client`` is None, with the reason."""
-    return {} if samples_per_client is not None else {"reuse": "needs samples_per_client: set it"}

@@ -4,7 +4,7 @@ from wirelessfl.registry import Kind
 from wirelessfl.rounds.step_sizes.base import StepSizes, unchanged, with_step_size
 from wirelessfl.rounds.step_sizes.poly import Decay
 
-STEP_SIZES: Kind[StepSizes] = Kind("lr_schedule", __name__, StepSizes)
+STEP_SIZES: Kind[StepSizes] = Kind("lr_schedule", __name__, StepSizes, default="constant")
 """All step-size rules of the clients."""
 
 __all__ = ["STEP_SIZES", "Decay", "StepSizes", "unchanged", "with_step_size"]

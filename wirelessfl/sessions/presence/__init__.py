@@ -1,9 +1,12 @@
 """Availability models of clients in sessions, one per file, discovered automatically."""
 
+from wirelessfl.needs import SESSIONS
 from wirelessfl.registry import Kind
 from wirelessfl.sessions.presence.base import PresenceModel, Scene
 
-PRESENCES: Kind[PresenceModel] = Kind("presence", __name__, PresenceModel)
+PRESENCES: Kind[PresenceModel] = Kind(
+    "presence", __name__, PresenceModel, default="labels", needs=SESSIONS
+)
 """All availability models of clients."""
 
 __all__ = ["PRESENCES", "PresenceModel", "Scene"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
@@ -11,6 +10,7 @@ from pydantic import Field
 from channels.arrays import IntArray
 from wirelessfl.data.label_groups import LabelGroups, label_groups
 from wirelessfl.errors import ConfigError
+from wirelessfl.needs import Needs
 from wirelessfl.sessions.attendance import Attendance, GroupsInTurn
 from wirelessfl.sessions.presence.base import PresenceModel, Scene
 
@@ -34,15 +34,12 @@ class Labels(PresenceModel):
     shared_labels: Annotated[
         Literal["split", "both"],
         Field(description="samples of shared labels: half for each group, or all for both"),
+        Needs(lambda run, own: own.overlap, "needs overlap above 0: set it"),
     ] = "split"
     unseen_labels: Annotated[
         int,
         Field(ge=0, description="labels of a third group, which attends only the last session"),
     ] = 0
-
-    def unused(self) -> Mapping[str, str]:
-        """Without overlap, ``shared_labels`` has no effect."""
-        return {} if self.overlap else {"shared_labels": "needs overlap above 0: set it"}
 
     @property
     def shared(self) -> Literal["split", "both"]:

@@ -3,6 +3,7 @@
 Files in this folder are discovered automatically.
 """
 
+from wirelessfl.needs import ONE_SERVER, TASKS
 from wirelessfl.registry import Kind
 from wirelessfl.tasks.delays.base import DelayModel, Scene, TaskCosts
 from wirelessfl.tasks.delays.durations import (
@@ -15,7 +16,9 @@ from wirelessfl.tasks.delays.durations import (
     client_speeds,
 )
 
-DELAYS: Kind[DelayModel] = Kind("delays", __name__, DelayModel)
+DELAYS: Kind[DelayModel] = Kind(
+    "delays", __name__, DelayModel, default="wireless", needs=(ONE_SERVER, TASKS)
+)
 """All latency models of training requests."""
 
 __all__ = [

@@ -8,12 +8,19 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from wirelessfl.errors import ConfigError
+from wirelessfl.needs import Needs
 from wirelessfl.tasks.delays.base import DelayModel, Scene, TaskCosts
 from wirelessfl.tasks.delays.durations import (
     PUBLISHED_STEP_SECONDS,
     Delays,
     ShiftedExponential,
     client_speeds,
+)
+
+SCALED = Needs(
+    lambda run, _: run.settings.network.step_seconds is None,
+    "conflicts with step_seconds={run.settings.network.step_seconds:g}, which replaces it: choose "
+    "one of them",
 )
 
 
@@ -31,6 +38,7 @@ class ShiftedExponentialDelays(DelayModel):
     delay_scale: Annotated[
         float,
         Field(gt=0, description="seconds per unit of the published relative step times"),
+        SCALED,
     ] = 0.5
 
     def check(self, dataset: str, step_seconds: float | None) -> None:

@@ -1,0 +1,91 @@
+"""Settings without effect, found by what they need: refused if given, and not stored."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from wirelessfl.config.kinds import KINDS
+from wirelessfl.config.sections import SECTIONS
+from wirelessfl.config.settings import Settings
+from wirelessfl.errors import ConfigError
+from wirelessfl.needs import Fits, needs_of
+from wirelessfl.registry import Choice
+from wirelessfl.wording import shown
+
+Place = tuple[str, str]
+"""Table and key of a setting."""
+
+
+def unused(settings: Settings) -> dict[Place, str]:
+    """The reason for each setting without effect, given or not, by table and key."""
+    found: dict[Place, str] = {}
+    for table in (*SECTIONS, "algorithm", *KINDS):
+        for key, reason in _unused(settings, table):
+            found.setdefault((table, key), reason)
+    return found
+
+
+def _unused(settings: Settings, name: str) -> Iterator[tuple[str, str]]:
+    """The settings of a table without effect, with reasons; the first one of a setting counts."""
+    run, table = settings.frame, getattr(settings, name)
+    own = vars(settings.choices).get(name, table)
+    if isinstance(table, Mapping):
+        reason = run.why_not(name)
+        for need in needs_of(Settings).get(name, ()):
+            reason = reason or need.why_not(run, table)
+        if reason is not None:
+            yield from ((key, reason) for key in table)
+    if own is None:
+        return
+    cls: Any = type(own)
+    for key, needs in needs_of(cls).items():
+        yield from ((key, why) for need in needs if (why := need.why_not(run, own)) is not None)
+    if isinstance(own, Choice):
+        yield from own.unused().items()
+
+
+def check_values(settings: Settings) -> None:
+    """Raise if a value does not fit the run.
+
+    Raises:
+        ConfigError: it does not; the message names the setting and what it conflicts with.
+    """
+    run = settings.frame
+    for name in (*SECTIONS, "algorithm", *KINDS):
+        table = getattr(settings, name)
+        own = vars(settings.choices).get(name, table)
+        cls: Any = type(own)
+        found = [("name", table, needs_of(Settings, Fits).get(name, ()))]
+        found += [(key, own, needs) for key, needs in needs_of(cls, Fits).items()]
+        for key, owner, needs in found if own is not None else ():
+            for need in needs:
+                if (reason := need.why_not(run, owner)) is not None:
+                    raise ConfigError(f"{_stated(settings, (name, key))} {reason}.")
+
+
+def refusal(settings: Settings, place: Place, reason: str) -> str:
+    """The error message for a setting without effect."""
+    stated, leave = _stated(settings, place), ", or leave" if ": " in reason else ": leave"
+    return f"{stated} {reason}{leave} {stated.partition('=')[0]} out."
+
+
+def _stated(settings: Settings, place: Place) -> str:
+    """A setting with its value, as in messages."""
+    section, key = place
+    table = getattr(settings, section)
+    value = table[key] if isinstance(table, Mapping) else getattr(table, key)
+    return f"{section if key == 'name' and section in KINDS else key}={shown(value)}"
+
+
+def kept_tables(settings: Settings, dropped: Collection[Place]) -> dict[str, Any]:
+    """The tables of all settings that are not in ``dropped``."""
+    tables: dict[str, Any] = {}
+    for section, values in settings.model_dump().items():
+        if isinstance(values, Mapping):
+            kept = {key: v for key, v in values.items() if (section, key) not in dropped}
+            if section not in KINDS or kept:
+                tables[section] = kept
+        elif values is not None:
+            tables[section] = values
+    return tables
