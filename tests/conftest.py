@@ -34,7 +34,7 @@ PROCESSES = (
     "wirelessfl/runs/test_about.py",
     "wirelessfl/sessions/test_resume.py",
     "wirelessfl/tasks/test_runs_of_tasks.py",
-    "wirelessfl/bench/test_engine.py",
+    "benchmarks/test_engine.py",
     "experiments/test_queue.py",
     "test_docs.py",
     "test_package.py",

@@ -9,8 +9,8 @@ from tests.imports.graph import LAYERS, ROOT
 
 PURPOSE = {
     "experiments": "one folder for each paper: settings, tables, figures",
+    "benchmarks": "what is timed against what; not installed",
     "wirelessfl.cli": "commands",
-    "wirelessfl.bench": "benchmarks",
     "wirelessfl.checking": "contract tests of users' classes",
     "wirelessfl.results": "read, compare, tabulate and plot stored runs",
     "wirelessfl.codesign": "pilots, learning curves, designs",

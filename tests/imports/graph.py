@@ -8,11 +8,11 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("channels", "solvers", "wirelessfl", "experiments")
+PACKAGES = ("channels", "solvers", "wirelessfl", "benchmarks", "experiments")
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("experiments",),
+    ("experiments", "benchmarks"),
     ("wirelessfl.__main__",),
-    ("wirelessfl.cli", "wirelessfl.bench"),
+    ("wirelessfl.cli",),
     ("wirelessfl",),
     ("wirelessfl.codesign",),
     ("wirelessfl.checking", "wirelessfl.results"),

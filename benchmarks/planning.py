@@ -6,7 +6,7 @@ from functools import partial
 from statistics import median
 from typing import Any
 
-from wirelessfl.bench.timing import Rows, interleaved
+from benchmarks.timing import Rows, interleaved
 from wirelessfl.config import Config
 from wirelessfl.rounds.planner import Planner
 from wirelessfl.setup.given_objects import configured

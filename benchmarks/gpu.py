@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from wirelessfl.bench.timing import Rows, copy_rate, seconds_of, wait
-from wirelessfl.bench.workloads import (
+from benchmarks.timing import Rows, copy_rate, seconds_of, wait
+from benchmarks.workloads import (
     BATCH,
     STEPS,
     client_data,

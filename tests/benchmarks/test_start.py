@@ -1,4 +1,4 @@
-from wirelessfl.bench.start import COMMANDS, start_bench
+from benchmarks.start import COMMANDS, start_bench
 
 
 def test_every_command_is_timed():

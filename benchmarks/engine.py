@@ -11,11 +11,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from wirelessfl.bench.executors import FAST, GENERAL, PLAIN, Variant, build, variants
-from wirelessfl.bench.gpu import gpu_tables
-from wirelessfl.bench.memory import peak_mb
-from wirelessfl.bench.resnet18 import resnet18_table
-from wirelessfl.bench.timing import (
+from benchmarks.executors import FAST, GENERAL, PLAIN, Variant, build, variants
+from benchmarks.gpu import gpu_tables
+from benchmarks.memory import peak_mb
+from benchmarks.resnet18 import resnet18_table
+from benchmarks.timing import (
     AT_SGEMM,
     Rows,
     interleaved,
@@ -23,7 +23,7 @@ from wirelessfl.bench.timing import (
     sgemm_rate,
     with_threads,
 )
-from wirelessfl.bench.workloads import (
+from benchmarks.workloads import (
     CLIENTS,
     Workload,
     client_data,

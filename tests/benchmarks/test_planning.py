@@ -1,6 +1,6 @@
 """Planning benchmark: its rows, and that it plans all rounds."""
 
-from wirelessfl.bench import planning
+from benchmarks import planning
 from wirelessfl.rounds.planner import Planner
 
 

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from wirelessfl.bench import simulator, workloads
-from wirelessfl.bench.executors import PLAIN
+from benchmarks import simulator, workloads
+from benchmarks.executors import PLAIN
 
 
 def test_tables(monkeypatch, known_times, take_turns):

@@ -1,6 +1,6 @@
 """The benchmark of ``optimize_rounds``."""
 
-from wirelessfl.bench.training_rounds import rounds_bench
+from benchmarks.training_rounds import rounds_bench
 
 
 def test_a_small_grid_is_measured():

@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from wirelessfl.bench.timing import Rows
+from benchmarks.timing import Rows
 from wirelessfl.errors import ConfigError
 
 _DIGITS = {"mean_ratio": 5, "min_ratio": 4}  # significant digits; 3 cannot resolve ratios near 1
@@ -31,40 +31,40 @@ def bench(what: str, repeats: int, data_dir: Path | None, as_json: bool, quick: 
     tables: dict[str, Rows] = {}
     quiet = not console.is_terminal
     if what in ("all", "engine"):
-        from wirelessfl.bench.engine import engine_bench
+        from benchmarks.engine import engine_bench
 
         small: dict[str, Any] = {"clients": 4, "scaling": (2, 4), "memory": False}
         small["resnet_steps"] = 3
         with console.status("timing local training") if not quiet else console:
             tables |= engine_bench(repeats, data_dir, **(small if quick else {}))
     if what in ("all", "command"):
-        from wirelessfl.bench.start import start_bench
-        from wirelessfl.bench.whole_command import command_bench
+        from benchmarks.start import start_bench
+        from benchmarks.whole_command import command_bench
 
         brief: dict[str, Any] = {"dataset": "digits", "rounds": 2, "clients": 4, "others": 0}
         with console.status("timing whole commands") if not quiet else console:
             tables |= command_bench(min(repeats, 3), data_dir, **(brief if quick else {}))
             tables["commands that do not train"] = start_bench(1 if quick else repeats)
     if what in ("all", "submodels"):
-        from wirelessfl.bench.submodels import submodel_bench
+        from benchmarks.submodels import submodel_bench
 
         tiny = {"clients": 4, "steps": 2, "samples": 50} if quick else {}
         with console.status("timing submodels") if not quiet else console:
             tables |= submodel_bench(repeats, **tiny)
     if what in ("all", "simulator"):
-        from wirelessfl.bench.planning import planning_bench
-        from wirelessfl.bench.simulator import simulator_bench
+        from benchmarks.planning import planning_bench
+        from benchmarks.simulator import simulator_bench
 
         short = {"updates": 2000, "merges": 2} if quick else {}
         with console.status("timing the simulator") if not quiet else console:
             tables |= simulator_bench(repeats, data_dir, **short)
             tables["planning"] = planning_bench(repeats, **({"rounds": 20} if quick else {}))
     if what in ("all", "solvers"):
-        from wirelessfl.bench.bands import band_bench
-        from wirelessfl.bench.beamforming import beamforming_bench
-        from wirelessfl.bench.mask_sizes import mask_size_bench
-        from wirelessfl.bench.training_rounds import rounds_bench
-        from wirelessfl.bench.widths import width_bench
+        from benchmarks.bands import band_bench
+        from benchmarks.beamforming import beamforming_bench
+        from benchmarks.mask_sizes import mask_size_bench
+        from benchmarks.training_rounds import rounds_bench
+        from benchmarks.widths import width_bench
 
         with console.status("timing the solvers") if not quiet else console:
             tables["mask sizes"] = mask_size_bench(repeats)

@@ -4,8 +4,8 @@ import statistics
 
 import pytest
 
+from benchmarks import mask_sizes
 from solvers import Status, available_backends
-from wirelessfl.bench import mask_sizes
 
 
 def test_rows(monkeypatch):

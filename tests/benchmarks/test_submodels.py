@@ -5,8 +5,8 @@ import json
 import pytest
 import torch
 
-from wirelessfl.bench import submodels, suite, workloads
-from wirelessfl.bench.executors import FAST
+from benchmarks import submodels, suite, workloads
+from benchmarks.executors import FAST
 from wirelessfl.cli import main
 from wirelessfl.training.objective import Objective
 from wirelessfl.training.stacked import StackedExecutor

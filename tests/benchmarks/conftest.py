@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from wirelessfl.bench import gpu, timing
+from benchmarks import gpu, timing
 
 
 @pytest.fixture

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import torch
 
+from benchmarks.executors import PLAIN
+from benchmarks.timing import AT_SGEMM, Rows, interleaved, sgemm_rate, with_threads
+from benchmarks.workloads import load_samples, plain_loop
 from channels import section_vi_c
 from channels.streams import Stream
 from wirelessfl.algorithms.fedast import FedAST
-from wirelessfl.bench.executors import PLAIN
-from wirelessfl.bench.timing import AT_SGEMM, Rows, interleaved, sgemm_rate, with_threads
-from wirelessfl.bench.workloads import load_samples, plain_loop
 from wirelessfl.data.splits import split
 from wirelessfl.models import MLP
 from wirelessfl.processes import cores

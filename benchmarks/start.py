@@ -7,7 +7,7 @@ import subprocess
 import sys
 from functools import partial
 
-from wirelessfl.bench.timing import Rows, interleaved
+from benchmarks.timing import Rows, interleaved
 
 TORCH = "import torch"
 COMMANDS = ("--help", "list", "run hist --cels 3", "plan hist", "plan hist --dataset fashion-mnist")

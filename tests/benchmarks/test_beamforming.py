@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from wirelessfl.bench import beamforming
-from wirelessfl.bench.beamforming import _Case
+from benchmarks import beamforming
+from benchmarks.beamforming import _Case
 
 
 def test_rows(monkeypatch):

@@ -2,8 +2,8 @@
 
 import pytest
 
+from benchmarks import bands
 from solvers import SolverUnavailableError
-from wirelessfl.bench import bands
 
 
 def test_rows(monkeypatch):

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from wirelessfl.bench import timing
+from benchmarks import timing
 
 
 def test_calls_are_interleaved_after_one_warm_up_each(known_times, take_turns):

@@ -2,7 +2,7 @@
 
 Proportional set size (PSS) counts a page that several processes share once. The result is the peak
 PSS of this process and its workers during training, minus their PSS just before, which includes
-idle workers and data. ``python -m wirelessfl.bench.memory WORK METHOD CLIENTS CHUNK`` prints it.
+idle workers and data. ``python -m benchmarks.memory WORK METHOD CLIENTS CHUNK`` prints it.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from wirelessfl.bench.executors import PLAIN, build, variants
-from wirelessfl.bench.workloads import (
+from benchmarks.executors import PLAIN, build, variants
+from benchmarks.workloads import (
     client_data,
     job_of,
     load_samples,
@@ -73,10 +73,11 @@ def peak_mb(
     """
     if not Path("/proc/self/smaps_rollup").exists():
         return None
-    command = [sys.executable, "-m", "wirelessfl.bench.memory", work, way, str(clients), str(chunk)]
+    command = [sys.executable, "-m", "benchmarks.memory", work, way, str(clients), str(chunk)]
     if data_dir is not None:
-        command.append(str(data_dir))
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
+        command.append(str(data_dir.resolve()))
+    checkout = Path(__file__).parents[1]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=checkout)
     return float(done.stdout)
 
 

@@ -13,9 +13,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from wirelessfl.bench.executors import PLAIN
-from wirelessfl.bench.timing import Rows, seconds_of, with_threads
-from wirelessfl.bench.workloads import BATCH, CLIENTS, STEPS, client_data, plain_loop, workloads
+from benchmarks.executors import PLAIN
+from benchmarks.timing import Rows, seconds_of, with_threads
+from benchmarks.workloads import BATCH, CLIENTS, STEPS, client_data, plain_loop, workloads
 from wirelessfl.data import load_dataset
 from wirelessfl.data.files import find_place
 from wirelessfl.models import FCNN

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.timing import Rows, interleaved
 from channels import section_vi_c
 from channels.arrays import FloatArray, IntArray
 from channels.streams import Stream
 from solvers import optimize_rounds
-from wirelessfl.bench.timing import Rows, interleaved
 
 _CELLS, _CLIENTS, _NEURONS = 4, 60, 300
 _GOALS: dict[str, dict[str, Any]] = {

@@ -12,11 +12,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from benchmarks.executors import FAST, Variant, build, variants
+from benchmarks.timing import Rows, interleaved, with_threads
+from benchmarks.workloads import STEPS, client_data, job_of, random_samples
 from channels.arrays import IntArray
 from channels.streams import Stream
-from wirelessfl.bench.executors import FAST, Variant, build, variants
-from wirelessfl.bench.timing import Rows, interleaved, with_threads
-from wirelessfl.bench.workloads import STEPS, client_data, job_of, random_samples
 from wirelessfl.models import MLP, LeNet5
 from wirelessfl.rounds.settings import PADDING
 from wirelessfl.submodels import (

@@ -8,10 +8,10 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from wirelessfl.bench import engine, gpu, memory, resnet18, workloads
-from wirelessfl.bench.executors import FAST, GENERAL, PLAIN, build, variants
-from wirelessfl.bench.suite import bench
-from wirelessfl.bench.timing import AT_SGEMM
+from benchmarks import engine, gpu, memory, resnet18, workloads
+from benchmarks.executors import FAST, GENERAL, PLAIN, build, variants
+from benchmarks.suite import bench
+from benchmarks.timing import AT_SGEMM
 from wirelessfl.cli import main
 from wirelessfl.models import ResNet18
 from wirelessfl.submodels import ParamSpec
@@ -166,7 +166,7 @@ def test_submodels_are_those_of_hist():
 PEAK = """
 import os, time
 import numpy as np
-from wirelessfl.bench import memory
+from benchmarks import memory
 
 kept = np.ones(20_000_000)
 

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
+from benchmarks import widths
 from solvers import fastest_widths
-from wirelessfl.bench import widths
 
 
 def test_rows(monkeypatch):

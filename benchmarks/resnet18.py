@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from wirelessfl.bench.timing import Rows, interleaved, wait
-from wirelessfl.bench.workloads import BATCH, LR, client_data, job_of, trained
+from benchmarks.timing import Rows, interleaved, wait
+from benchmarks.workloads import BATCH, LR, client_data, job_of, trained
 from wirelessfl.models import ResNet18
 from wirelessfl.training.objective import Objective
 from wirelessfl.training.torch_settings import torch_settings
