@@ -25,7 +25,7 @@ from wirelessfl.config.sections import (
 )
 from wirelessfl.config.tables import given_places, named_tables, unknown_setting
 from wirelessfl.errors import ConfigError
-from wirelessfl.layouts.section_vi_c import SectionVIC
+from wirelessfl.radio.layouts import SectionVIC
 from wirelessfl.wording import explain
 
 

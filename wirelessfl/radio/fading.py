@@ -1,18 +1,19 @@
-"""The interface of a fading model as a setting."""
+"""Fading models as settings."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Annotated, Any, ClassVar, Protocol
 
 import numpy as np
+from pydantic import Field
 
 import channels
 from channels.arrays import ComplexArray, IntArray
 from channels.streams import Stream
 from wirelessfl.guard import UnfitError, described, returns
-from wirelessfl.registry import Choice
+from wirelessfl.registry import Choice, Kind
 from wirelessfl.returned import implementing
 
 
@@ -53,3 +54,35 @@ class FadingModel(Choice, ABC):
     @abstractmethod
     def build(self) -> channels.Fading:
         """Create the distribution of the channel vectors."""
+
+
+FADINGS: Kind[FadingModel] = Kind("fading", __package__, FadingModel)
+"""All fading models."""
+
+
+@dataclass(frozen=True)
+class Rayleigh(FadingModel):
+    """Rayleigh block fading: no line-of-sight path."""
+
+    name: ClassVar[str] = "rayleigh"
+
+    def build(self) -> channels.Fading:
+        """Create ``channels.Rayleigh``."""
+        return channels.Rayleigh()
+
+
+@dataclass(frozen=True)
+class Rician(FadingModel):
+    """Rician block fading: a line-of-sight path and scattered paths.
+
+    Args:
+        rician_k_db: power of the line-of-sight path over that of the scattered paths, in dB.
+    """
+
+    name: ClassVar[str] = "rician"
+
+    rician_k_db: Annotated[float, Field(ge=-100, le=100, description="Rician K factor, dB")] = 6.0
+
+    def build(self) -> channels.Fading:
+        """Create ``channels.Rician``."""
+        return channels.Rician(self.rician_k_db)

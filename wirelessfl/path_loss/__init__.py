@@ -1,9 +1,0 @@
-"""Path loss models as settings, one per file, discovered automatically."""
-
-from wirelessfl.path_loss.base import PathLossModel
-from wirelessfl.registry import Kind
-
-PATH_LOSSES: Kind[PathLossModel] = Kind("path_loss", __name__, PathLossModel)
-"""All path loss models."""
-
-__all__ = ["PATH_LOSSES", "PathLossModel"]
