@@ -37,7 +37,7 @@ from benchmarks.workloads import (
 )
 from wirelessfl.training.executor import Executor
 from wirelessfl.training.objective import Objective
-from wirelessfl.training.workers import WorkersExecutor
+from wirelessfl.training.workers.workers_executor import WorkersExecutor
 
 
 @dataclass(frozen=True, eq=False)

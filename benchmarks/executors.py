@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from wirelessfl.processes import cores
 from wirelessfl.training.executor import Executor, TrainingData
 from wirelessfl.training.loop import LoopExecutor
 from wirelessfl.training.objective import Objective
 from wirelessfl.training.stacked import StackedExecutor
 from wirelessfl.training.tuning import default_chunk, estimated_step_seconds
 from wirelessfl.training.vmapped import VmapExecutor
-from wirelessfl.training.workers import WorkersExecutor
+from wirelessfl.training.workers.processes import cores
+from wirelessfl.training.workers.workers_executor import WorkersExecutor
 
 PLAIN = "plain loop, one thread"
 GENERAL = "vmap, one worker per core"

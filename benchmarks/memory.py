@@ -24,7 +24,7 @@ from benchmarks.workloads import (
     workloads,
 )
 from wirelessfl.training.objective import Objective
-from wirelessfl.training.workers import WorkersExecutor
+from wirelessfl.training.workers.workers_executor import WorkersExecutor
 
 SAMPLE_SECONDS = 0.02
 

@@ -21,7 +21,6 @@ from channels.streams import Stream
 from wirelessfl.algorithms.fedast import FedAST
 from wirelessfl.data.splits import split
 from wirelessfl.models import MLP
-from wirelessfl.processes import cores
 from wirelessfl.schedules import BufferedScheduler, Clock, TaskPlan
 from wirelessfl.schedules.events import Started
 from wirelessfl.schedules.loop import simulate
@@ -41,7 +40,8 @@ from wirelessfl.training.stacked import StackedExecutor
 from wirelessfl.training.step_counts import StepCounts
 from wirelessfl.training.tuning import default_chunk, estimated_step_seconds
 from wirelessfl.training.vmapped import VmapExecutor
-from wirelessfl.training.workers import WorkersExecutor
+from wirelessfl.training.workers.processes import cores
+from wirelessfl.training.workers.workers_executor import WorkersExecutor
 from wirelessfl.uplinks.tdma import Tdma
 
 REQUESTS, BUFFER, STEPS, BATCH, SAMPLES = 96, 3, 27, 32, 300

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from wirelessfl.errors import ConfigError
-from wirelessfl.processes import launched
+from wirelessfl.training.workers.processes import launched
 
 if TYPE_CHECKING:
     from wirelessfl.config import Config

@@ -15,9 +15,9 @@ from channels import Network
 from channels.arrays import FloatArray
 from channels.decibels import watts_to_dbm
 from wirelessfl.config import Config
-from wirelessfl.processes import cores
 from wirelessfl.rounds.client_costs import ClientCosts
 from wirelessfl.rounds.plan import Plan
+from wirelessfl.training.workers.processes import cores
 
 LEAST_BANDWIDTH_HZ = 1e3
 """A quarter of the smallest subcarrier of cellular radio, 3.75 kHz (NB-IoT)."""

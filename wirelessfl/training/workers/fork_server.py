@@ -17,7 +17,7 @@ import torch
 from wirelessfl.signals import ignored
 
 PRELOADED = tuple(
-    f"wirelessfl.training.{name}" for name in ("worker_process", "stacked", "vmapped")
+    f"wirelessfl.training.{name}" for name in ("workers.worker_process", "stacked", "vmapped")
 )
 """Modules that workers of a run import."""
 CHILD = "wirelessfl child"

@@ -19,17 +19,24 @@ import torch
 from torch import Tensor
 
 from wirelessfl.errors import ConfigError, TrainingError
-from wirelessfl.fork_server import (
+from wirelessfl.signals import ignored
+from wirelessfl.training.executor import KEPT, Chunk, Executor, Job
+from wirelessfl.training.rules import ClientRule
+from wirelessfl.training.workers.fork_server import (
     CHILD,
     UNGUARDED_CODE,
     fork_server,
     safe_path,
     unguarded,
 )
-from wirelessfl.signals import ignored
-from wirelessfl.training.executor import KEPT, Chunk, Executor, Job
-from wirelessfl.training.rules import ClientRule
-from wirelessfl.training.worker_process import Order, Shapes, SharedMemory, end_of, serve, views_in
+from wirelessfl.training.workers.worker_process import (
+    Order,
+    Shapes,
+    SharedMemory,
+    end_of,
+    serve,
+    views_in,
+)
 
 SLOTS = 2  # result slots per worker: it trains the next chunk while one result is merged
 SERVERS = 16  # memory reserved for servers' tensors, in models; their number is not yet known

@@ -13,13 +13,13 @@ import torch
 from torch import Tensor
 
 from channels.arrays import IntArray
-from wirelessfl.allocator import keep_freed_memory
 from wirelessfl.errors import ConfigError, DataError, TrainingError
 from wirelessfl.guard import failure
-from wirelessfl.processes import end_with_parent
 from wirelessfl.signals import ENDING
 from wirelessfl.training.cohort import State
 from wirelessfl.training.executor import Executor, Job
+from wirelessfl.training.workers.allocator import keep_freed_memory
+from wirelessfl.training.workers.processes import end_with_parent
 
 Shapes = dict[str, tuple[int, ...]]
 

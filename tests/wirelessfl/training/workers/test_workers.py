@@ -16,19 +16,23 @@ import torch
 from torch import nn
 
 import wirelessfl
-from wirelessfl import fork_server as fork_server_module
 from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.cli import main
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError, TrainingError
-from wirelessfl.fork_server import ForkServer
 from wirelessfl.models import FCNN
 from wirelessfl.setup import build, computing, executors
 from wirelessfl.training.loop import LoopExecutor
 from wirelessfl.training.stacked import StackedExecutor
 from wirelessfl.training.vmapped import VmapExecutor
-from wirelessfl.training.worker_process import SharedMemory
-from wirelessfl.training.workers import WorkerDiedError, WorkersExecutor, why_no_workers
+from wirelessfl.training.workers import fork_server as fork_server_module
+from wirelessfl.training.workers.fork_server import ForkServer
+from wirelessfl.training.workers.worker_process import SharedMemory
+from wirelessfl.training.workers.workers_executor import (
+    WorkerDiedError,
+    WorkersExecutor,
+    why_no_workers,
+)
 
 posix = pytest.mark.skipif(os.name != "posix", reason="signals")
 
