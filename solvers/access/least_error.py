@@ -6,7 +6,7 @@ import numpy as np
 
 from channels.arrays import ComplexArray, FloatArray
 from channels.network import ChannelDraw
-from solvers.access.cells import by_client, cell_rows, channel_rows
+from solvers.access.load_rows import by_client, cell_rows, channel_rows
 from solvers.alignment import align_transmitters
 
 NOISE_VARIANCE = 0.5

@@ -12,8 +12,8 @@ from channels.air_sums import air_sum
 from channels.arrays import BoolArray, ComplexArray, FloatArray, IntArray
 from channels.cells import smallest_by_cell
 from channels.precoders import Convention, transmit_scales
-from solvers.access.cells import cell_rows, channel_rows
 from solvers.access.least_error import cell_alignments
+from solvers.access.load_rows import cell_rows, channel_rows
 from solvers.beamforming import BeamformerBackend, optimize_beamformer
 
 MOST_ALIGNED = 2000

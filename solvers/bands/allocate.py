@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from channels.arrays import BoolArray, FloatArray
+from solvers.bands.band_problem import read_problem
 from solvers.bands.least_band import least_band
-from solvers.bands.least_time import Cells, least_time, windows
-from solvers.bands.problem import read_problem
+from solvers.bands.least_time import BandCells, least_time, windows
 from solvers.outcome import Outcome
 from solvers.solution import Solution
 
@@ -88,7 +88,7 @@ def allocate_bandwidth(
     )
 
 
-def soonest(cells: Cells) -> tuple[FloatArray, FloatArray, FloatArray]:
+def soonest(cells: BandCells) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Bands [problems, clients] that end soonest, when they end, and a lower bound [problems]."""
     bound, end = least_time(cells)
     bands, slopes = least_band(cells.bits, windows(end, cells.ready), cells.snr_hz)

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from channels.arrays import BoolArray, FloatArray
-from solvers.bands.least_time import Cells
-from solvers.bands.prices import Block, shortest
-from solvers.bands.problem import read_problem
+from solvers.bands.band_problem import read_problem
+from solvers.bands.interval_prices import Block, shortest
+from solvers.bands.least_time import BandCells
 from solvers.outcome import Outcome
 from solvers.solution import Solution
 
@@ -91,7 +91,7 @@ def allocate_bands_in_time(
     bands = np.zeros((count, clients, clients))
     end, bound = starts[:, -1].copy(), starts[:, -1].copy()
     for row in np.flatnonzero(cells.bits.any(-1)):
-        cell = Cells(*(array[row] for array in cells))
+        cell = BandCells(*(array[row] for array in cells))
         bands[row], reached, least = _soonest(cell, starts[row])
         end[row], bound[row] = np.maximum(end[row], reached), max(bound[row], least)
     message = "" if feasible.all() else problem.explain(~feasible)
@@ -101,7 +101,7 @@ def allocate_bands_in_time(
     )
 
 
-def _soonest(cell: Cells, starts: FloatArray) -> tuple[FloatArray, float, float]:
+def _soonest(cell: BandCells, starts: FloatArray) -> tuple[FloatArray, float, float]:
     """Bands [clients, intervals] of one problem, when they end, and a lower bound.
 
     Args:

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 
 from channels.arrays import FloatArray
 from solvers.bands.least_time import least_time
-from solvers.energy.problem import Problem, read_problem
-from solvers.energy.rounds import least_energy
+from solvers.energy.energy_problem import EnergyProblem, read_problem
+from solvers.energy.least_energy import least_energy
 from solvers.outcome import Outcome
 from solvers.solution import Solution
 
@@ -164,7 +164,7 @@ def allocate_energy(
     return solved(problem, bits, start)
 
 
-def solved(problem: Problem, given: Any, start: float) -> Solution[Any]:
+def solved(problem: EnergyProblem, given: Any, start: float) -> Solution[Any]:
     """The solution of all problems, with the array type of ``given``; ``start``: when it began."""
     feasible, end = problem.feasible()
     message = "" if feasible.all() else problem.explain(feasible)
@@ -174,7 +174,7 @@ def solved(problem: Problem, given: Any, start: float) -> Solution[Any]:
     )
 
 
-def _outcome(problem: Problem, end: FloatArray) -> Outcome:
+def _outcome(problem: EnergyProblem, end: FloatArray) -> Outcome:
     """Allocations of problems that have answers."""
     seconds, joules = problem.weights
     fixed = ~np.isnan(end) | (joules == 0)

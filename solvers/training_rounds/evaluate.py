@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from channels.arrays import BoolArray, FloatArray
+from solvers.training_rounds.grid_search import GridSearch
 from solvers.training_rounds.optimize import TrainingRounds
-from solvers.training_rounds.problem import Bands, read_problem
-from solvers.training_rounds.search import Search
+from solvers.training_rounds.training_problem import Bands, read_problem
 
 
 class RoundCosts(NamedTuple):
@@ -116,7 +116,7 @@ def evaluate_rounds(
     stuck = problem.named(np.ones(problem.shape[1]))
     if stuck:
         raise ValueError(f"the design cannot be evaluated: {stuck}.")
-    search = Search(problem)
+    search = GridSearch(problem)
     phases = search.phases((0, 0, 0), np.ones(problem.shape[1]))
     seconds = design.edge_rounds * phases.ends[0] + search.shared[0]
     joules = design.edge_rounds * phases.joules[0]

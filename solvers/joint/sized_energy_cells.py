@@ -9,13 +9,13 @@ import numpy as np
 
 from channels.arrays import BoolArray, FloatArray, IntArray
 from solvers.energy.allocate import solved
-from solvers.energy.problem import Problem, lacking
-from solvers.joint.cells import SizedCells, largest
+from solvers.energy.energy_problem import EnergyProblem, lacking
+from solvers.joint.sized_cells import SizedCells, largest
 from solvers.outcome import unable
 from solvers.solution import Solution
 
 
-class EnergyCells(NamedTuple):
+class SizedEnergyCells(NamedTuple):
     """The cells of one problem; sizes are in steps of the granularity.
 
     Args:
@@ -35,11 +35,11 @@ class EnergyCells(NamedTuple):
     kappa: FloatArray
     band: FloatArray
 
-    def rows(self, rows: IntArray) -> EnergyCells:
+    def rows(self, rows: IntArray) -> SizedEnergyCells:
         """Some of the cells."""
-        return EnergyCells(*(array[rows] for array in self))
+        return SizedEnergyCells(*(array[rows] for array in self))
 
-    def rounds(self, sizes: FloatArray, deadline: float) -> Problem:
+    def rounds(self, sizes: FloatArray, deadline: float) -> EnergyProblem:
         """Rounds with ``sizes`` [..., cells] within a deadline, for ``allocate_energy``."""
         size, shape = sizes[..., None], (*sizes.shape, self.bits.shape[1])
 
@@ -47,7 +47,7 @@ class EnergyCells(NamedTuple):
             return np.broadcast_to(clients, shape).reshape(-1, shape[-1])
 
         count = sizes.size
-        return Problem(
+        return EnergyProblem(
             bits=each(self.more_bits + size * self.bits),
             cycles=each(self.more_cycles + size * self.cycles),
             gain=each(self.gain),

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from channels.arrays import BoolArray, FloatArray, IntArray
-from solvers.bands.least_time import Cells, least_time
+from solvers.bands.least_time import BandCells, least_time
 
 
 class SizedCells(NamedTuple):
@@ -34,11 +34,11 @@ class SizedCells(NamedTuple):
         """Some of the cells."""
         return SizedCells(*(array[rows] for array in self))
 
-    def at(self, size: FloatArray) -> Cells:
+    def at(self, size: FloatArray) -> BandCells:
         """The uploads of submodels of these sizes [cells]."""
         bits = self.more_bits + size[:, None] * self.bits
         ready = self.more_ready + size[:, None] * self.ready
-        return Cells(bits, ready, self.snr_hz, self.bandwidth_hz)
+        return BandCells(bits, ready, self.snr_hz, self.bandwidth_hz)
 
     def seconds(self, size: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Least seconds [cells] at these sizes, as a bracket; convex and increasing in the size."""

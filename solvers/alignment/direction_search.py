@@ -17,10 +17,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from solvers.alignment.alignment_problem import AlignmentProblems
 from solvers.alignment.branch_and_bound import branch_and_bound
 from solvers.alignment.descent import descend, objectives, polish, scaled, softened
 from solvers.alignment.gains import best_scale, dual_bound
-from solvers.alignment.problem import Problems
 from solvers.alignment.relaxation import relax
 from solvers.beamforming import Default, optimize_beamformer
 
@@ -36,7 +36,7 @@ _LEAST_GAIN = 1e-100
 _CHUNK_NUMBERS = {"cpu": 1 << 19, "cuda": 1 << 26}  # elements of the largest array of a chunk
 
 
-class Settings(NamedTuple):
+class SearchSettings(NamedTuple):
     """Settings of the search.
 
     Args:
@@ -54,7 +54,7 @@ class Settings(NamedTuple):
     bounded: bool = True
 
 
-class Found(NamedTuple):
+class FoundPoints(NamedTuple):
     """Points [problems, dimensions], lower bounds [problems] (NaN for none) and a message."""
 
     point: Tensor
@@ -62,11 +62,11 @@ class Found(NamedTuple):
     message: str = ""
 
 
-def solve(problem: Problems, settings: Settings) -> Found:
+def solve(problem: AlignmentProblems, settings: SearchSettings) -> FoundPoints:
     """Find points and bounds for a batch, which may be empty."""
     _, clients, dimensions = problem.g.shape
     if not len(problem.g):
-        return Found(problem.g[:, 0], problem.kappa)
+        return FoundPoints(problem.g[:, 0], problem.kappa)
     if dimensions == 1:
         return _one_dimension(problem)
     starts = settings.starts or (_STARTS if settings.bounded else _SHORT_STARTS)
@@ -78,23 +78,23 @@ def solve(problem: Problems, settings: Settings) -> Found:
         points = torch.cat(
             [_short_search(problem.rows(part), draw, settings.seed) for part in rows]
         )
-        return Found(points, torch.full_like(problem.kappa, torch.nan))
+        return FoundPoints(points, torch.full_like(problem.kappa, torch.nan))
     parts = [_search(problem.rows(part), draw, settings.seed) for part in rows]
     point, bound, weights = (torch.cat(each) for each in zip(*parts, strict=True))
     if settings.limit_seconds is None:
-        return Found(point, bound)
+        return FoundPoints(point, bound)
     closed = branch_and_bound(
         problem, point, bound, weights, settings.limit_seconds, settings.proven_gap
     )
-    return Found(*closed)
+    return FoundPoints(*closed)
 
 
-def _one_dimension(problem: Problems) -> Found:
+def _one_dimension(problem: AlignmentProblems) -> FoundPoints:
     g = problem.g[..., 0].abs()
     exact = best_scale(problem.q, g, problem.kappa, problem.present)
     square = (exact.multipliers * g).sum(-1).square()
     bound = dual_bound(problem.q, exact.multipliers, square, problem.kappa, problem.present)
-    return Found(exact.alpha.unsqueeze(-1).to(problem.g.dtype), bound)
+    return FoundPoints(exact.alpha.unsqueeze(-1).to(problem.g.dtype), bound)
 
 
 def _draw(starts: int, dimensions: int, seed: int, like: Tensor) -> Tensor:
@@ -106,7 +106,7 @@ def _draw(starts: int, dimensions: int, seed: int, like: Tensor) -> Tensor:
     return draw.to(like.device)
 
 
-def _search(problem: Problems, draw: Tensor, seed: int) -> tuple[Tensor, Tensor, Tensor]:
+def _search(problem: AlignmentProblems, draw: Tensor, seed: int) -> tuple[Tensor, Tensor, Tensor]:
     relaxed = relax(problem)
     annealed = _anneal(problem, relaxed.bound, _towards(relaxed.covariance, draw), _STAGES, _STEPS)
     a = _top(problem, scaled(problem, annealed), _TOP)
@@ -116,7 +116,7 @@ def _search(problem: Problems, draw: Tensor, seed: int) -> tuple[Tensor, Tensor,
     return a.squeeze(1), relaxed.bound, relaxed.weights
 
 
-def _short_search(problem: Problems, draw: Tensor, seed: int) -> Tensor:
+def _short_search(problem: AlignmentProblems, draw: Tensor, seed: int) -> Tensor:
     """Points [problems, dimensions]; the level of the error is that of channel inversion."""
     inverting = scaled(problem, _inverting(problem, seed).unsqueeze(1))
     inverting = descend(problem, inverting, _SHORT_FIRST)
@@ -131,7 +131,7 @@ def _short_search(problem: Problems, draw: Tensor, seed: int) -> Tensor:
     return a.squeeze(1)
 
 
-def _inverting(problem: Problems, seed: int) -> Tensor:
+def _inverting(problem: AlignmentProblems, seed: int) -> Tensor:
     """Directions [problems, dimensions] in which channel inversion has the least error."""
     length = torch.linalg.vector_norm(problem.g, dim=-1)
     audible = (length > 0) & (length >= _LEAST_GAIN * length.amax(-1, keepdim=True))
@@ -145,7 +145,7 @@ def _inverting(problem: Problems, seed: int) -> Tensor:
     return found.value
 
 
-def _top(problem: Problems, a: Tensor, count: int) -> Tensor:
+def _top(problem: AlignmentProblems, a: Tensor, count: int) -> Tensor:
     value = objectives(problem, a).nan_to_num(torch.inf)
     best = value.topk(min(count, a.shape[1]), dim=-1, largest=False).indices
     return a.gather(1, best.unsqueeze(-1).expand(-1, -1, a.shape[-1]))
@@ -160,7 +160,9 @@ def _towards(covariance: Tensor, draw: Tensor) -> Tensor:
     return torch.where(usable, draw @ factor.mT, draw)
 
 
-def _anneal(problem: Problems, error: Tensor, a: Tensor, stages: int, steps: int) -> Tensor:
+def _anneal(
+    problem: AlignmentProblems, error: Tensor, a: Tensor, stages: int, steps: int
+) -> Tensor:
     """Points [problems, starts, dimensions] after all stages.
 
     Args:
@@ -185,6 +187,6 @@ def _anneal(problem: Problems, error: Tensor, a: Tensor, stages: int, steps: int
     for stage in range(stages + 1):
         noise = raised ** (1 - stage / stages)
         g = (problem.g.unsqueeze(1) / noise.sqrt()[..., None, None]).flatten(0, 1)
-        single = Problems(g, q, kappa, present)
+        single = AlignmentProblems(g, q, kappa, present)
         a = descend(single, scaled(single, a), steps)
     return a.reshape(problems, starts, dimensions)

@@ -13,7 +13,7 @@ from channels.arrays import BoolArray, FloatArray, IntArray
 from channels.validation import checked_rows, shown, whole_number
 from solvers.arrays import numbers
 from solvers.solution import Solution, Status
-from solvers.widths.problem import check_deadline, missed, read_neurons
+from solvers.widths.width_problem import check_deadline, missed, read_neurons
 
 
 @checked()

@@ -12,20 +12,20 @@ from solvers.settings import check_seed, check_starts
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from solvers.beamforming.problem import Problems
+    from solvers.beamforming.beamforming_problem import BeamformingProblems
 
 
 PROVEN_GAP = 1e-4
 """Maximum relative gap in |a^H h|^2 of an optimal solution; 1e-6 would need too many nodes."""
 
 
-class Found(NamedTuple):
+class FoundBeamformers(NamedTuple):
     """Result of a backend or a certificate.
 
     >>> import torch
-    >>> from solvers.beamforming import Found
-    >>> first = Found(torch.ones(1, 2, dtype=torch.complex128), torch.tensor([2.0]))
-    >>> first.then(Found(first.value, torch.tensor([1.5]))).bound.tolist()
+    >>> from solvers.beamforming import FoundBeamformers
+    >>> first = FoundBeamformers(torch.ones(1, 2, dtype=torch.complex128), torch.tensor([2.0]))
+    >>> first.then(FoundBeamformers(first.value, torch.tensor([1.5]))).bound.tolist()
     [1.5]
 
     Args:
@@ -38,16 +38,16 @@ class Found(NamedTuple):
     bound: Tensor | None = None
     message: str = ""
 
-    def then(self, later: Found) -> Found:
+    def then(self, later: FoundBeamformers) -> FoundBeamformers:
         """Combine this result with ``later``: its value, the smaller bounds, both messages."""
         bound = self.bound
         if later.bound is not None:
             bound = later.bound if bound is None else bound.minimum(later.bound)
         message = "; ".join(text for text in (self.message, later.message) if text)
-        return Found(later.value, bound, message)
+        return FoundBeamformers(later.value, bound, message)
 
 
-class BeamformerBackend(Backend["Problems", Found]):
+class BeamformerBackend(Backend["BeamformingProblems", FoundBeamformers]):
     """A method for ``optimize_beamformer``.
 
     It receives a batch of scaled problems: complex128 channels ``problem.h`` [problems, clients,
@@ -56,13 +56,13 @@ class BeamformerBackend(Backend["Problems", Found]):
     >>> from dataclasses import dataclass
     >>> import numpy as np
     >>> import solvers
-    >>> from solvers.beamforming import BeamformerBackend, Found
+    >>> from solvers.beamforming import BeamformerBackend, FoundBeamformers
     >>> @dataclass(frozen=True)
     ... class Towards(BeamformerBackend):
     ...     # The sum of all channels
     ...     name = "towards"
     ...     def solve(self, problem):
-    ...         return Found(problem.h.sum(1))
+    ...         return FoundBeamformers(problem.h.sum(1))
     >>> h = np.array([[1.0, 0.0], [0.0, 1.0]]) + 0j
     >>> abs(solvers.optimize_beamformer(h, backend=Towards()).value).round(3).tolist()
     [0.707, 0.707]
@@ -95,13 +95,13 @@ class Certificate(ABC):
     >>> from dataclasses import dataclass
     >>> import numpy as np
     >>> import solvers
-    >>> from solvers.beamforming import Certificate, Found
+    >>> from solvers.beamforming import Certificate, FoundBeamformers
     >>> @dataclass(frozen=True)
     ... class Weakest(Certificate):
     ...     # No beamformer of norm 1 receives more of a client than its whole channel
     ...     name = "weakest"
     ...     def certify(self, problem, found):
-    ...         return Found(found.value, problem.h.abs().square().sum(-1).amin(-1))
+    ...         return FoundBeamformers(found.value, problem.h.abs().square().sum(-1).amin(-1))
     >>> h = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 2.0]]) + 0j
     >>> round(float(solvers.optimize_beamformer(h, certificate=Weakest()).bound), 6)
     1.0
@@ -113,5 +113,5 @@ class Certificate(ABC):
     name: ClassVar[str]
 
     @abstractmethod
-    def certify(self, problem: Problems, found: Found) -> Found:
+    def certify(self, problem: BeamformingProblems, found: FoundBeamformers) -> FoundBeamformers:
         """Compute bounds; return them with the beamformers of ``found`` or better ones."""

@@ -11,7 +11,7 @@ from channels.arrays import BoolArray, FloatArray, IntArray
 from channels.validation import shown
 from solvers.arrays import broadcast, finite, first
 from solvers.bands.least_band import least_band, upload_seconds
-from solvers.bands.least_time import Cells, least_time
+from solvers.bands.least_time import BandCells, least_time
 from solvers.bands.shared import shared_band
 from solvers.outcome import located, unable
 
@@ -28,7 +28,7 @@ _UNITS = {
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class EnergyProblem:
     """Validated arguments, one problem per row.
 
     Args:
@@ -50,7 +50,7 @@ class Problem:
     weights: tuple[FloatArray, FloatArray]
     shape: tuple[int, ...]
 
-    def rows(self, rows: slice | BoolArray | IntArray) -> Problem:
+    def rows(self, rows: slice | BoolArray | IntArray) -> EnergyProblem:
         """Some of the problems."""
         return replace(
             self,
@@ -71,10 +71,10 @@ class Problem:
         never = np.where(self.cycles > 0, np.inf, 0.0)
         return np.divide(self.cycles, self.speed, out=never, where=self.speed > 0)
 
-    def cells(self, rows: IntArray) -> Cells:
+    def cells(self, rows: IntArray) -> BandCells:
         """The problems of least time at full power and speed."""
         part = self.rows(rows)
-        return Cells(part.bits, part.ready, part.gain * part.power, part.band)
+        return BandCells(part.bits, part.ready, part.gain * part.power, part.band)
 
     def feasible(self) -> tuple[BoolArray, FloatArray]:
         """Which problems have answers, and their deadlines, both [problems].
@@ -133,11 +133,11 @@ def lacking(
 
 def read_problem(
     clients: dict[str, Any], bandwidth_hz: Any, deadline_seconds: Any, weights: Any
-) -> Problem:
+) -> EnergyProblem:
     """Read and validate the arguments.
 
     Args:
-        clients: the arguments [..., clients], by name, in the order of ``Problem``.
+        clients: the arguments [..., clients], by name, in the order of ``EnergyProblem``.
         bandwidth_hz: [...].
         deadline_seconds: [...], or None.
         weights: w_T and w_E, [...] each, or None.
@@ -153,7 +153,7 @@ def read_problem(
     each = {n: a.reshape(-1, a.shape[-1]) for n, a in zip(arrays, full, strict=True)}
     whole = {n: a.reshape(-1) for n, a in zip(cell, single, strict=True)}
     band = whole["bandwidth_hz"]
-    return Problem(
+    return EnergyProblem(
         bits=each["bits"],
         cycles=each["cycles"],
         gain=each["gain_per_noise"],

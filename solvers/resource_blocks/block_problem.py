@@ -14,7 +14,7 @@ from solvers.outcome import unable
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class BlockProblem:
     """Validated arguments, one problem per row.
 
     Args:
@@ -51,7 +51,7 @@ class Problem:
         return unable(reasons)
 
 
-def read_problem(packet_error: Any, weights: Any, allowed: Any, count: Any) -> Problem:
+def read_problem(packet_error: Any, weights: Any, allowed: Any, count: Any) -> BlockProblem:
     """Read and validate the arguments.
 
     Raises:
@@ -78,7 +78,7 @@ def read_problem(packet_error: Any, weights: Any, allowed: Any, count: Any) -> P
     flat = (-1, *shape[-2:])
     if 0 in shape[:-2]:
         flat = (0, *shape[-2:])
-    return Problem(
+    return BlockProblem(
         np.broadcast_to(error, shape).reshape(flat),
         np.broadcast_to(samples, shape[:-1]).reshape(flat[:-1]),
         np.broadcast_to(able, shape).reshape(flat),

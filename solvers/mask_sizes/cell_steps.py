@@ -13,7 +13,7 @@ _EPS = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class CellSteps:
     """Cells of a batch of problems; arrays [batch, cells] float64.
 
     Args:
@@ -33,11 +33,11 @@ class Cells:
         """Latency [..., batch, cells] of the cells in seconds for given numbers of steps."""
         return self.seconds * (self.step * steps) + self.offset
 
-    def rows(self, rows: Rows) -> Cells:
+    def rows(self, rows: Rows) -> CellSteps:
         """The problems selected by ``rows`` [batch]."""
         arrays = (self.seconds, self.offset, self.low, self.high)
         seconds, offset, low, high = (array[rows] for array in arrays)
-        return Cells(seconds, offset, low, high, self.step)
+        return CellSteps(seconds, offset, low, high, self.step)
 
     def ended(self, level: Floats) -> Floats:
         """Maximum number of steps within the bounds whose latency is at most ``level``.

@@ -19,7 +19,7 @@ from channels.arguments import checked
 from channels.arrays import BoolArray, FloatArray, IntArray
 from channels.validation import shown, whole_number
 from solvers.arrays import numbers
-from solvers.mask_sizes.problem import Problem, read_problem
+from solvers.mask_sizes.mask_size_problem import MaskSizeProblem, read_problem
 from solvers.solution import Solution, Status
 
 _NOISE = 1e-9
@@ -127,7 +127,7 @@ class _Search:
     """Finds T*, the seconds of the last step, and the steps that end by then."""
 
     def __init__(
-        self, seconds: Callable[[IntArray], ArrayLike], problem: Problem, rows: int
+        self, seconds: Callable[[IntArray], ArrayLike], problem: MaskSizeProblem, rows: int
     ) -> None:
         bounds = problem.cells
         self._seconds, self._unit, self._rows = seconds, bounds.step, rows

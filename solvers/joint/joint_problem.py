@@ -10,14 +10,14 @@ import numpy as np
 from channels.arrays import BoolArray, FloatArray
 from solvers.arrays import broadcast, finite
 from solvers.bands.shared import shared_band
-from solvers.joint.cells import SizedCells
-from solvers.mask_sizes.problem import Problem as Sizes
-from solvers.mask_sizes.problem import read_problem as read_sizes
+from solvers.joint.sized_cells import SizedCells
+from solvers.mask_sizes.mask_size_problem import MaskSizeProblem as Sizes
+from solvers.mask_sizes.mask_size_problem import read_problem as read_sizes
 from solvers.outcome import located, unable
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class JointProblem:
     """Problems with the same total and granularity; cells of all problems in one row each.
 
     Args:
@@ -87,7 +87,7 @@ def read_problem(
     offset_bits: Any,
     offset_seconds: Any,
     bounds: tuple[Any, Any, Any],
-) -> Problem:
+) -> JointProblem:
     """Read and validate the problem; ``bounds`` are cap, lower and granularity.
 
     Raises:
@@ -126,4 +126,4 @@ def read_problem(
         np.where(stuck, 1.0, snr),
         band.reshape(-1),
     )
-    return Problem(cells, sizes.cells.low, high, sizes, silent, mute)
+    return JointProblem(cells, sizes.cells.low, high, sizes, silent, mute)

@@ -10,9 +10,9 @@ from channels.arrays import BoolArray, FloatArray, IntArray
 from solvers.bands.allocate import soonest
 from solvers.bands.least_band import LN2, least_band, upload_seconds
 from solvers.bands.least_time import least_time
+from solvers.energy.band_price import PricedRounds, State, clear
 from solvers.energy.clients import Clients, dual, growth
-from solvers.energy.prices import Rounds, State, clear
-from solvers.energy.problem import Problem
+from solvers.energy.energy_problem import EnergyProblem
 from solvers.energy.uploads import ROUNDING, uploads
 
 _BLOCK = 1 << 14
@@ -21,7 +21,7 @@ _LATE = 1e-13
 """Relative excess of an end or of a sum of bands that rounding errors explain."""
 
 
-class Plan(NamedTuple):
+class EnergyPlan(NamedTuple):
     """Feasible points and lower bounds.
 
     Args:
@@ -47,13 +47,13 @@ class Plan(NamedTuple):
     by_cycles: FloatArray
 
 
-def no_plan(problem: Problem) -> Plan:
+def no_plan(problem: EnergyProblem) -> EnergyPlan:
     """A plan of zeros, to be filled."""
     shape = problem.bits.shape
-    return Plan(*(np.zeros(shape) for _ in range(4)), *np.zeros((5, shape[0])))
+    return EnergyPlan(*(np.zeros(shape) for _ in range(4)), *np.zeros((5, shape[0])))
 
 
-def least_energy(problem: Problem, end: FloatArray) -> Plan:
+def least_energy(problem: EnergyProblem, end: FloatArray) -> EnergyPlan:
     """Solve problems that have answers.
 
     Args:
@@ -70,7 +70,7 @@ def least_energy(problem: Problem, end: FloatArray) -> Plan:
 
 
 @np.errstate(all="ignore")
-def _least_energy(problem: Problem, end: FloatArray) -> Plan:
+def _least_energy(problem: EnergyProblem, end: FloatArray) -> EnergyPlan:
     """As ``least_energy``, all problems together.
 
     Numbers out of range raise no warnings: an energy that is not finite is reported as unknown.
@@ -122,7 +122,7 @@ def _least_energy(problem: Problem, end: FloatArray) -> Plan:
     return plan
 
 
-def _at_full_power(problem: Problem, end: FloatArray) -> tuple[FloatArray, ...]:
+def _at_full_power(problem: EnergyProblem, end: FloatArray) -> tuple[FloatArray, ...]:
     """Feasible points and their energies where rounding errors spoil those from the price.
 
     That occurs at or near the least time if bands are so wide that rates hardly depend on them.
@@ -144,7 +144,7 @@ def _at_full_power(problem: Problem, end: FloatArray) -> tuple[FloatArray, ...]:
     return band, window, power, frequency, end, energy
 
 
-def _clients(problem: Problem, sends: BoolArray, at: IntArray) -> Clients:
+def _clients(problem: EnergyProblem, sends: BoolArray, at: IntArray) -> Clients:
     """Those that send; in the place of others, one that sends and does not count."""
     sends = sends[at]
     one = sends.argmax(-1)[:, None]
@@ -171,7 +171,7 @@ def _cleared(
     second: FloatArray,
     idle: FloatArray,
     floor: FloatArray,
-) -> tuple[State, Rounds]:
+) -> tuple[State, PricedRounds]:
     """Solve from a start: bands in the ratio of the least, or equal ones where the end is free."""
     ready = clients.cycles / clients.speed
     snr = clients.power * clients.gain
@@ -199,7 +199,7 @@ def _cleared(
     limited = np.exp(price)[:, None] > meet
     y = np.log(np.where(limited, most, ratio))
     first = (ready + clients.nats / snr).max(-1)
-    rounds = Rounds(clients, band, end, second, idle, first, floor, top)
+    rounds = PricedRounds(clients, band, end, second, idle, first, floor, top)
     return clear(rounds, price, y, limited), rounds
 
 
@@ -225,7 +225,7 @@ def _price(
 
 
 def _bound(
-    rounds: Rounds, state: State, energy: FloatArray, end: FloatArray
+    rounds: PricedRounds, state: State, energy: FloatArray, end: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """A lower bound by weak duality; over all ends that can be best, if free.
 
@@ -257,7 +257,7 @@ def _bound(
     return np.fmin(bound, best), np.where(good, slope, -np.inf), by_cycles
 
 
-def _alone(rounds: Rounds, energy: FloatArray, end: FloatArray) -> FloatArray:
+def _alone(rounds: PricedRounds, energy: FloatArray, end: FloatArray) -> FloatArray:
     """A lower bound [problems] without prices: each client sends alone in the whole band.
 
     Then no upload begins before c / F or takes less than its time at full power, so that the

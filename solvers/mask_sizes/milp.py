@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from solvers.mask_sizes.backend import Found, MaskSizeBackend
-from solvers.mask_sizes.cells import Floats
-from solvers.mask_sizes.problem import Problem
+from solvers.mask_sizes.cell_steps import Floats
+from solvers.mask_sizes.mask_size_backend import FoundSizes, MaskSizeBackend
+from solvers.mask_sizes.mask_size_problem import MaskSizeProblem
 from solvers.settings import check_time_limit
 from solvers.solution import PROVEN_GAP, SolverUnavailableError
 
@@ -35,7 +35,7 @@ class Program(NamedTuple):
     quota: int
 
 
-class Answer(NamedTuple):
+class MilpAnswer(NamedTuple):
     """A package's answer to a program: steps [cells], a bound, and whether it ran to completion.
 
     Steps or bound are None if the package found none.
@@ -73,14 +73,14 @@ class ProgramBackend(MaskSizeBackend):
         """
 
     @abstractmethod
-    def run(self, program: Program) -> Answer:
+    def run(self, program: Program) -> MilpAnswer:
         """Solve a scaled program."""
 
     def obstacle(self) -> str | None:
         """The reason why the backend is unavailable, or None; cached after the first call."""
         return find_obstacle(type(self))
 
-    def solve(self, problem: Problem) -> Found:
+    def solve(self, problem: MaskSizeProblem) -> FoundSizes:
         """Solve a problem, restore its units and check the package's claims."""
         cells, quota = problem.cells, problem.quota
         if quota > _MAX_STEPS:
@@ -110,7 +110,7 @@ class ProgramBackend(MaskSizeBackend):
             attained = min(attained, float(cells.latency(steps).max()))
         if not lower_bound <= attained * (1 + PROVEN_GAP):
             lower_bound = level  # the backend's bound is wrong or NaN
-        return Found(steps, lower_bound)
+        return FoundSizes(steps, lower_bound)
 
 
 @cache

@@ -19,7 +19,7 @@ _MAX_NEURONS = 2**30
 
 
 @dataclass(frozen=True, eq=False)
-class Levels:
+class WidthLevels:
     """Durations and sizes of the levels that clients can choose from.
 
     Args:
@@ -65,7 +65,7 @@ class Levels:
         )
 
 
-def read_levels(seconds: Any, neurons: Any) -> Levels:
+def read_levels(seconds: Any, neurons: Any) -> WidthLevels:
     """Read and validate the problem; arguments and errors are those of ``fastest_widths``."""
     times = numbers("seconds", seconds)
     if times.ndim != 2 or not times.size:
@@ -85,7 +85,7 @@ def read_levels(seconds: Any, neurons: Any) -> Levels:
         "sort levels by increasing width, and pass np.maximum.accumulate(seconds, -1) if the "
         "measurements are noisy",
     )
-    return Levels(times, read_neurons(neurons, times.shape[1]))
+    return WidthLevels(times, read_neurons(neurons, times.shape[1]))
 
 
 def read_neurons(neurons: Any, levels: int | None = None) -> IntArray:

@@ -24,7 +24,7 @@ import numpy as np
 from channels.arrays import BoolArray, FloatArray, IntArray
 from solvers.bands.allocate import soonest
 from solvers.bands.least_band import LN2, excess
-from solvers.bands.least_time import Cells
+from solvers.bands.least_time import BandCells
 
 _EPS = float(np.finfo(np.float64).eps)
 _GAP = 1e-11
@@ -64,7 +64,7 @@ class Block(NamedTuple):
         return Block(self.bits[keep], first, self.snr[keep], self.lengths[interval + 1 :])
 
 
-class Plan(NamedTuple):
+class IntervalPlan(NamedTuple):
     """Bands that deliver all bits.
 
     Args:
@@ -77,7 +77,7 @@ class Plan(NamedTuple):
 
 
 @np.errstate(over="ignore", divide="ignore", invalid="ignore")  # such prices have no merit
-def shortest(block: Block) -> tuple[Plan, float]:
+def shortest(block: Block) -> tuple[IntervalPlan, float]:
     """The bands that end soonest, and a lower bound on the last interval's seconds."""
     plan, free = _fill(block, _constant(block))
     if free is not None:
@@ -86,7 +86,7 @@ def shortest(block: Block) -> tuple[Plan, float]:
     marginal = _marginal(block.snr / np.maximum(plan.bands, _TINY))
     prices = np.log((plan.bands * np.exp(weights) * marginal).sum(-1))
     bound = -np.inf
-    state = Prices(block, prices, weights, plan.last)
+    state = IntervalPrices(block, prices, weights, plan.last)
     for _ in range(_MAX_STEPS):
         bound = max(bound, state.bound)
         if plan.last - bound <= _GAP * plan.last:
@@ -96,24 +96,26 @@ def shortest(block: Block) -> tuple[Plan, float]:
             return _after(block, trial, free)
         if trial.last < plan.last:
             plan = trial
-        better = _step(block, Prices(block, state.prices, state.weights, plan.last), plan.last)
+        better = _step(
+            block, IntervalPrices(block, state.prices, state.weights, plan.last), plan.last
+        )
         if better is None:
             break
         state = better
     return plan, min(max(bound, state.bound), plan.last)
 
 
-def _after(block: Block, plan: Plan, free: int) -> tuple[Plan, float]:
+def _after(block: Block, plan: IntervalPlan, free: int) -> tuple[IntervalPlan, float]:
     """As ``shortest``, where ``plan`` delivers the bits of some clients up to interval ``free``."""
     rest, bound = shortest(block.after(free))
     bands = np.zeros_like(plan.bands)
     early = block.first <= free
     bands[: free + 1, early] = plan.bands[: free + 1, early]
     bands[free + 1 :, ~early] = rest.bands
-    return Plan(bands, rest.last), bound
+    return IntervalPlan(bands, rest.last), bound
 
 
-class Prices:
+class IntervalPrices:
     """What prices and weights, as logarithms, say about a block that has ``last`` seconds."""
 
     def __init__(self, block: Block, prices: FloatArray, weights: FloatArray, last: float) -> None:
@@ -139,7 +141,7 @@ class Prices:
         self.total = float(total)
 
 
-def _step(block: Block, state: Prices, last: float) -> Prices | None:
+def _step(block: Block, state: IntervalPrices, last: float) -> IntervalPrices | None:
     """Newton's step, shortened until the merit grows; None if it does not."""
     # Plus the gradient's absolute values: they limit steps in logarithms to about 1, keep the
     # matrix regular where a weight tends to 0, and vanish at the maximum.
@@ -159,7 +161,7 @@ def _step(block: Block, state: Prices, last: float) -> Prices | None:
         return None
     length = 1.0
     for _ in range(40):
-        trial = Prices(
+        trial = IntervalPrices(
             block, state.prices + length * prices, state.weights + length * weights, last
         )
         if state.merit + 1e-4 * length * slope <= trial.merit < np.inf:
@@ -171,11 +173,11 @@ def _step(block: Block, state: Prices, last: float) -> Prices | None:
 def _constant(block: Block) -> FloatArray:
     """Shares [intervals, clients] in the ratio of the best bands that are constant in time."""
     begin = np.append(0.0, np.cumsum(block.lengths))[block.first]
-    cell = Cells(block.bits[None], begin[None], block.snr[None], np.ones(1))
+    cell = BandCells(block.bits[None], begin[None], block.snr[None], np.ones(1))
     return np.where(block.ready, soonest(cell)[0], 0.0)
 
 
-def _fill(block: Block, bands: FloatArray) -> tuple[Plan, int | None]:
+def _fill(block: Block, bands: FloatArray) -> tuple[IntervalPlan, int | None]:
     """Bands in given ratios that fill all intervals but the last, and the best in the last.
 
     Returns:
@@ -189,12 +191,12 @@ def _fill(block: Block, bands: FloatArray) -> tuple[Plan, int | None]:
     sent = np.cumsum(block.lengths[:, None] * rates, axis=0)
     done = np.flatnonzero(((sent >= block.bits) | ~block.ready[:-1]).all(-1))
     if done.size:
-        return Plan(bands, np.inf), int(done[-1])
+        return IntervalPlan(bands, np.inf), int(done[-1])
     left = np.maximum(block.bits - (sent[-1] if len(sent) else 0.0), 0.0)
-    cell = Cells(left[None], np.zeros((1, len(left))), block.snr[None], np.ones(1))
+    cell = BandCells(left[None], np.zeros((1, len(left))), block.snr[None], np.ones(1))
     share, end, _ = soonest(cell)
     bands[-1] = share[0]
-    return Plan(bands, float(end[0])), None
+    return IntervalPlan(bands, float(end[0])), None
 
 
 def _marginal(snr: FloatArray) -> FloatArray:

@@ -20,7 +20,7 @@ from solvers.channel_arrays import clients_shape, read_channels
 _MIN_GAIN, _MAX_GAIN = 1e-120, 1e120
 
 
-class Problems(NamedTuple):
+class AlignmentProblems(NamedTuple):
     """A batch of problems in normal form, see :mod:`solvers.alignment.gains`.
 
     Args:
@@ -35,9 +35,9 @@ class Problems(NamedTuple):
     kappa: Tensor
     present: Tensor
 
-    def rows(self, which: Any) -> Problems:
+    def rows(self, which: Any) -> AlignmentProblems:
         """The problems that an index or a mask selects."""
-        return Problems(*(part[which] for part in self))
+        return AlignmentProblems(*(part[which] for part in self))
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +63,7 @@ class Arguments:
     noise: Tensor
     correlation: float
     unbiased: bool
-    problems: Problems
+    problems: AlignmentProblems
     basis: Tensor | None
 
     @property
@@ -155,7 +155,7 @@ def _arguments(
     ratio = math.inf if correlation == 0 else (1 - correlation) / correlation
     kappa = torch.full_like(noise, 0.0 if unbiased else ratio)
     unit = q / torch.linalg.vector_norm(q, dim=-1, keepdim=True)
-    problems = Problems(g, unit, kappa, present)
+    problems = AlignmentProblems(g, unit, kappa, present)
     return Arguments(shape, h, q, amplitude, noise, correlation, unbiased, problems, basis)
 
 

@@ -14,9 +14,9 @@ from channels.arrays import BoolArray, FloatArray, IntArray
 from channels.validation import shown
 from solvers.arrays import broadcast, finite, first, numbers
 from solvers.bands.shared import shared_band
-from solvers.joint.energy_cells import EnergyCells
-from solvers.mask_sizes.problem import Problem as Sizes
-from solvers.mask_sizes.problem import read_problem as read_sizes
+from solvers.joint.sized_energy_cells import SizedEnergyCells
+from solvers.mask_sizes.mask_size_problem import MaskSizeProblem as Sizes
+from solvers.mask_sizes.mask_size_problem import read_problem as read_sizes
 
 Bands = Literal["optimal", "equal"]
 """How clients of a cell share its band: as suits them best, or equally at full power and speed."""
@@ -31,7 +31,7 @@ CLIENTS = {
     "max_cpu_hz": "Hz",
     "kappa": "joules per cycle and Hz^2",
 }
-"""Arguments [draws, cells, clients] with their units, in the order of ``EnergyCells``."""
+"""Arguments [draws, cells, clients] with their units, in the order of ``SizedEnergyCells``."""
 OTHERS = {
     "extra_seconds": "seconds",
     "extra_seconds_per_unit": "seconds per unit",
@@ -42,7 +42,7 @@ OTHERS = {
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class TrainingProblem:
     """Validated arguments.
 
     Args:
@@ -65,7 +65,7 @@ class Problem:
             None if sizes are to be chosen.
     """
 
-    cells: EnergyCells
+    cells: SizedEnergyCells
     shape: tuple[int, int]
     rounds: FloatArray
     local_steps: IntArray
@@ -89,7 +89,7 @@ class Problem:
         """Whether the sizes are given."""
         return self.units is not None
 
-    def at(self, local_steps: int) -> EnergyCells:
+    def at(self, local_steps: int) -> SizedEnergyCells:
         """The cells of all draws with the cycles of this number of local steps."""
         cells = self.cells
         return cells._replace(
@@ -119,7 +119,7 @@ class Problem:
         return f"cell {cell}{where}: {text}"
 
 
-def proportion(cells: EnergyCells, number: int) -> tuple[FloatArray, bool]:
+def proportion(cells: SizedEnergyCells, number: int) -> tuple[FloatArray, bool]:
     """Fixed part in steps, [cells], and whether it is that of the bits and cycles of all clients.
 
     Where they differ, the smallest is returned: a lower bound of the work.
@@ -148,7 +148,7 @@ def read_problem(
     others: dict[str, Any],
     bounds: tuple[Any, Any, Any],
     bands: Any,
-) -> Problem:
+) -> TrainingProblem:
     """Read and validate the arguments.
 
     Args:
@@ -183,7 +183,7 @@ def read_problem(
         )
     draws, number = (1, *full[0].shape[:-1])[-2:]
     each = [array.reshape(-1, array.shape[-1]) for array in full]
-    rows = EnergyCells._make((*each, band.reshape(-1)))
+    rows = SizedEnergyCells._make((*each, band.reshape(-1)))
     if total is None:
         _unused(bounds, grid[2])
         sizes = read_sizes(np.ones((1, number)), number, 0.0, 1, 1, 1)
@@ -191,7 +191,7 @@ def read_problem(
         sizes = _sizes(total, number, largest, bounds)
     step = sizes.cells.step
     extra, extra_each, start, start_each = (array.reshape(draws, number) for array in other)
-    problem = Problem(
+    problem = TrainingProblem(
         cells=rows._replace(bits=step * rows.bits, cycles=step * rows.cycles),
         shape=(draws, number),
         rounds=reached,
@@ -214,7 +214,7 @@ def read_problem(
     return _settled(problem)
 
 
-def _settled(problem: Problem) -> Problem:
+def _settled(problem: TrainingProblem) -> TrainingProblem:
     """``problem`` with fixed sizes as such, and without sizes that clients cannot train."""
     feasible = problem.sizes.feasible()
     low, high = problem.low, problem.high

@@ -17,8 +17,8 @@ from numpy.typing import ArrayLike
 
 from channels.arrays import FloatArray
 from solvers.bands.allocate import soonest
-from solvers.joint.cells import SizedCells
-from solvers.joint.problem import read_problem
+from solvers.joint.joint_problem import read_problem
+from solvers.joint.sized_cells import SizedCells
 from solvers.outcome import Outcome, left_out
 from solvers.solution import Solution
 

@@ -25,7 +25,7 @@ _GAP = 1e-6
 """Relative gap of an integer program."""
 
 
-class Case(NamedTuple):
+class SizesCase(NamedTuple):
     """What a design of the round has to keep.
 
     Args:
@@ -78,7 +78,7 @@ class Cut(NamedTuple):
     rest: FloatArray
 
 
-class Answer(NamedTuple):
+class SizesAnswer(NamedTuple):
     """The optimum of the program.
 
     Args:
@@ -95,8 +95,8 @@ class Answer(NamedTuple):
 
 
 def solve_program(
-    model: Model, case: Case, lines: BoolArray, scales: tuple[float, float], whole: bool
-) -> Answer | str:
+    model: Model, case: SizesCase, lines: BoolArray, scales: tuple[float, float], whole: bool
+) -> SizesAnswer | str:
     """The best sizes and ends for the tangents known so far, or why HiGHS has none.
 
     Args:
@@ -123,7 +123,7 @@ class _Program:
     def __init__(
         self,
         model: Model,
-        case: Case,
+        case: SizesCase,
         lines: BoolArray,
         scales: tuple[float, float],
         step: float,
@@ -187,12 +187,12 @@ class _Program:
         """Coefficients [1, variables] of the sum of the sizes."""
         return np.asarray(np.arange(len(self.costs)) < self.shape[1], dtype=float)[None]
 
-    def _answer(self, x: FloatArray, bound: float, cut: Cut | None) -> Answer:
+    def _answer(self, x: FloatArray, bound: float, cut: Cut | None) -> SizesAnswer:
         draws, number = self.shape
         steps = np.clip(x[:number] * self.step, self.case.low, self.case.high)
-        return Answer(steps, x[number : number + draws] * self.second, bound, cut)
+        return SizesAnswer(steps, x[number : number + draws] * self.second, bound, cut)
 
-    def integers(self) -> Answer | str:
+    def integers(self) -> SizesAnswer | str:
         """Whole sizes."""
         from scipy.optimize import Bounds, LinearConstraint, milp  # SciPy loads slowly
 
@@ -213,7 +213,7 @@ class _Program:
         found = self._answer(answer.x, float(answer.mip_dual_bound) * self.cost, None)
         return found._replace(steps=np.round(found.steps))
 
-    def fractions(self) -> Answer | str:
+    def fractions(self) -> SizesAnswer | str:
         """Fractions of steps, with multipliers."""
         from scipy.optimize import linprog  # SciPy loads slowly
 

@@ -22,15 +22,15 @@ _MIN_ENTRY, _MAX_ENTRY = 1e-140, 1e140
 
 
 @dataclass(frozen=True, eq=False)
-class Problems:
+class BeamformingProblems:
     """A batch of problems in normal form.
 
     >>> import numpy as np
     >>> import solvers
-    >>> from solvers.beamforming import Default, Problems
+    >>> from solvers.beamforming import Default, BeamformingProblems
     >>> class Shown(Default):
     ...     # Prints the shape of the problems that it gets
-    ...     def solve(self, problem: Problems):
+    ...     def solve(self, problem: BeamformingProblems):
     ...         print(list(problem.h.shape))  # no more dimensions than clients
     ...         return super().solve(problem)
     >>> _ = solvers.optimize_beamformer(np.eye(2, 8) + 0j, backend=Shown())
@@ -70,7 +70,7 @@ class Problems:
         return tensor if is_tensor(self.given) else tensor.cpu().numpy()
 
 
-def read_problems(h: Any, scales: Any) -> Problems:
+def read_problems(h: Any, scales: Any) -> BeamformingProblems:
     """Read and validate the problems.
 
     Raises:
@@ -113,7 +113,7 @@ def read_problems(h: Any, scales: Any) -> Problems:
     if clients < antennas:  # components orthogonal to all channels have no effect
         basis, root = torch.linalg.qr(channels.mT)
         channels = root.mT.contiguous()
-    return Problems(given, shape, channels, basis, level * largest[:, 0, 0], zero)
+    return BeamformingProblems(given, shape, channels, basis, level * largest[:, 0, 0], zero)
 
 
 def _check_range(

@@ -14,11 +14,11 @@ from numpy.typing import ArrayLike
 from channels.arrays import FloatArray
 from solvers.arrays import broadcast, finite
 from solvers.bands.shared import shared_band
-from solvers.energy.problem import read_end
-from solvers.joint.energy_cells import EnergyCells
-from solvers.joint.plans import by_deadline, by_weights
-from solvers.mask_sizes.problem import Problem as Sizes
-from solvers.mask_sizes.problem import read_problem as read_sizes
+from solvers.energy.energy_problem import read_end
+from solvers.joint.size_plans import by_deadline, by_weights
+from solvers.joint.sized_energy_cells import SizedEnergyCells
+from solvers.mask_sizes.mask_size_problem import MaskSizeProblem as Sizes
+from solvers.mask_sizes.mask_size_problem import read_problem as read_sizes
 from solvers.outcome import Outcome, located
 from solvers.solution import Solution
 
@@ -159,7 +159,7 @@ def optimize_masks_and_energy(
     bits, cycles, more_bits, more_cycles, gain, power, speed, factor = each
     rows = step * bits, step * cycles, more_bits, more_cycles, gain, power, speed, factor
     problems = [
-        EnergyCells(*arrays) for arrays in zip(*rows, band.reshape(-1, number), strict=True)
+        SizedEnergyCells(*arrays) for arrays in zip(*rows, band.reshape(-1, number), strict=True)
     ]
     goals = np.stack([array.reshape(-1) for array in end], axis=-1)
     if weights is not None:
@@ -168,7 +168,7 @@ def optimize_masks_and_energy(
     return _solved(problems, shape, goals, sizes, bits_per_unit, start)
 
 
-def _check_offsets(problems: list[EnergyCells], weights: FloatArray) -> None:
+def _check_offsets(problems: list[SizedEnergyCells], weights: FloatArray) -> None:
     """Raise unless energy is convex in size and time: offsets are those of some units."""
     for row, cells in enumerate(problems):
         good = cells.offsets()[1]
@@ -181,7 +181,7 @@ def _check_offsets(problems: list[EnergyCells], weights: FloatArray) -> None:
 
 
 def _solved(
-    problems: list[EnergyCells],
+    problems: list[SizedEnergyCells],
     shape: tuple[int, int],
     goals: FloatArray,
     sizes: Sizes,

@@ -10,21 +10,21 @@ from numpy.typing import NDArray
 
 from channels.validation import shown, whole_number
 from solvers.arrays import first, numbers
-from solvers.mask_sizes.cells import Cells, Floats
+from solvers.mask_sizes.cell_steps import CellSteps, Floats
 
 # Within these limits no sum or product overflows or underflows, and integers stay exact.
 _MIN_SECONDS, _MAX_SECONDS, _MAX_UNITS = 1e-100, 1e100, 2**50
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class MaskSizeProblem:
     """Problems with the same total and granularity.
 
     >>> import solvers
-    >>> from solvers.mask_sizes import Exact, Problem
+    >>> from solvers.mask_sizes import Exact, MaskSizeProblem
     >>> class Shown(Exact):
     ...     # Prints the problem that it gets
-    ...     def solve(self, problem: Problem):
+    ...     def solve(self, problem: MaskSizeProblem):
     ...         print(problem.total, problem.quota, problem.cells.high.tolist())
     ...         return super().solve(problem)
     >>> _ = solvers.optimize_mask_sizes([1.0, 3.0], 8, granularity=2, backend=Shown())
@@ -38,7 +38,7 @@ class Problem:
     """
 
     shape: tuple[int, ...]
-    cells: Cells
+    cells: CellSteps
     lower: Floats
     cap: Floats
     total: int
@@ -55,10 +55,12 @@ class Problem:
         fits &= (low <= high).all(-1) & (self.total % self.cells.step == 0)
         return fits
 
-    def rows(self, rows: NDArray[np.bool_]) -> Problem:
+    def rows(self, rows: NDArray[np.bool_]) -> MaskSizeProblem:
         """The problems selected by ``rows`` [batch], as a batch with one axis."""
         cells = self.cells.rows(rows)
-        return Problem(cells.low.shape[:1], cells, self.lower[rows], self.cap[rows], self.total)
+        return MaskSizeProblem(
+            cells.low.shape[:1], cells, self.lower[rows], self.cap[rows], self.total
+        )
 
     def explain(self, row: int) -> str:
         """Name the constraint that infeasible problem ``row`` violates, and by how many units."""
@@ -98,7 +100,7 @@ def read_problem(
     cap: Any,
     lower: Any,
     granularity: Any,
-) -> Problem:
+) -> MaskSizeProblem:
     """Read and validate the problem; arguments and errors are those of ``optimize_mask_sizes``."""
     total = _whole("total", total, 0)
     step = _whole("granularity", granularity, 1)
@@ -119,8 +121,8 @@ def read_problem(
     low, high = np.ceil(np.ceil(lower) / step), np.floor(np.floor(cap) / step)
     rows = (-1, shape[-1])
     seconds, offset, low, high = (x.reshape(rows) for x in (seconds, offset, low, high))
-    cells = Cells(seconds, offset, low, high, step)
-    return Problem(shape[:-1], cells, lower.reshape(rows), cap.reshape(rows), total)
+    cells = CellSteps(seconds, offset, low, high, step)
+    return MaskSizeProblem(shape[:-1], cells, lower.reshape(rows), cap.reshape(rows), total)
 
 
 def _whole(name: str, value: Any, min_value: int) -> int:

@@ -29,7 +29,7 @@ _FAR, _NEAR = 1e-2, 1e-7
 
 
 @dataclass(frozen=True, eq=False)
-class Rounds:
+class PricedRounds:
     """Problems with someone to send in each, one per row.
 
     Args:
@@ -52,9 +52,9 @@ class Rounds:
     floor: FloatArray
     top: FloatArray
 
-    def rows(self, rows: slice | IntArray | BoolArray) -> Rounds:
+    def rows(self, rows: slice | IntArray | BoolArray) -> PricedRounds:
         """Some of the problems."""
-        return Rounds(
+        return PricedRounds(
             self.clients.rows(rows), self.band[rows], self.end[rows], self.second[rows],
             self.idle[rows], self.first[rows], self.floor[rows], self.top[rows],
         )  # fmt: skip
@@ -92,7 +92,7 @@ class State:
             mine[at] = theirs
 
 
-def clear(rounds: Rounds, price: FloatArray, y: FloatArray, limited: BoolArray) -> State:
+def clear(rounds: PricedRounds, price: FloatArray, y: FloatArray, limited: BoolArray) -> State:
     """The state at which the bands sum to B, from a start.
 
     Args:
@@ -147,7 +147,7 @@ def _closed(low: FloatArray, high: FloatArray) -> BoolArray:
     return np.isfinite(high) & (high - low <= 4 * _EPS * np.abs(high))
 
 
-def _spare(rounds: Rounds, state: State, high: FloatArray) -> State:
+def _spare(rounds: PricedRounds, state: State, high: FloatArray) -> State:
     """Where the search fails: a price that leaves some of the band, for a feasible point."""
     price = np.minimum(high, rounds.top)
     price = np.where(np.isinf(price), state.price, price)
@@ -172,7 +172,7 @@ def _root(now: FloatArray, before: FloatArray) -> FloatArray:
     return np.asarray(newton + np.where(modest, more, 0.0))
 
 
-def _excess(rounds: Rounds, state: State) -> tuple[FloatArray, FloatArray]:
+def _excess(rounds: PricedRounds, state: State) -> tuple[FloatArray, FloatArray]:
     """ln(H / B) and its derivative with respect to ln lambda."""
     replies = state.replies
     bands = replies.band * rounds.clients.weight
@@ -194,7 +194,7 @@ def _inside(
 
 
 def _state(
-    rounds: Rounds,
+    rounds: PricedRounds,
     price: FloatArray,
     end: FloatArray,
     y: FloatArray,
@@ -213,7 +213,7 @@ def _state(
     return state
 
 
-def _ending(rounds: Rounds, state: State, close: FloatArray) -> State:
+def _ending(rounds: PricedRounds, state: State, close: FloatArray) -> State:
     """The state at the end that the price of a second calls for."""
     found = state
     at = np.arange(len(state.price))

@@ -7,13 +7,13 @@ from typing import Any
 
 from channels.arrays import BoolArray, FloatArray
 from solvers.arrays import broadcast, finite
-from solvers.bands.least_time import Cells
+from solvers.bands.least_time import BandCells
 from solvers.bands.shared import shared_band
 from solvers.outcome import located, unable
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class BandProblem:
     """Validated arguments, one problem per row.
 
     Args:
@@ -23,7 +23,7 @@ class Problem:
         at_least: [problems], > 0; None unless given.
     """
 
-    cells: Cells
+    cells: BandCells
     shape: tuple[int, ...]
     values: FloatArray | None = None
     at_least: FloatArray | None = None
@@ -50,7 +50,7 @@ def read_problem(
     bandwidth_hz: Any,
     values: Any = None,
     at_least: Any = None,
-) -> Problem:
+) -> BandProblem:
     """Read and validate the uploads, and the values of clients if ``values`` is not None.
 
     Raises:
@@ -68,4 +68,4 @@ def read_problem(
     full, single, _ = broadcast(arrays, scalars, "[..., clients]")
     size, ready, snr, *worth = (array.reshape(-1, array.shape[-1]) for array in full)
     bands, *wanted = (array.reshape(-1) for array in single)
-    return Problem(Cells(size, ready, snr, bands), single[0].shape, *worth, *wanted)
+    return BandProblem(BandCells(size, ready, snr, bands), single[0].shape, *worth, *wanted)

@@ -17,9 +17,9 @@ import numpy as np
 
 from channels.arrays import BoolArray, FloatArray
 from solvers.joint.weighted import rounded
-from solvers.training_rounds.problem import Problem, proportion
-from solvers.training_rounds.program import Answer, Case, Cut, solve_program
+from solvers.training_rounds.sizes_program import Cut, SizesAnswer, SizesCase, solve_program
 from solvers.training_rounds.spend import Phases, spend
+from solvers.training_rounds.training_problem import TrainingProblem, proportion
 from solvers.training_rounds.units import Model, Units
 
 GAP = 3e-5
@@ -30,7 +30,7 @@ _MAX_TURNS = 40
 _HALVINGS = 60
 
 
-class Found(NamedTuple):
+class FoundPoint(NamedTuple):
     """The best design and what is known about the grid.
 
     Args:
@@ -48,14 +48,14 @@ class Found(NamedTuple):
     message: str
 
 
-class Search:
+class GridSearch:
     """Bounds and costs of all points of a grid.
 
     Args:
         problem: the arguments, of which some m has feasible sizes.
     """
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: TrainingProblem) -> None:
         self.problem = problem
         self.fixed, self.exact = proportion(problem.cells, problem.shape[1])
         edges = problem.edge_rounds[:, None]
@@ -128,7 +128,7 @@ class Search:
         """Tangents of the energies."""
         return Model(self.units, self.problem.weights[1] > 0)
 
-    def run(self, within: float) -> Found | str:
+    def run(self, within: float) -> FoundPoint | str:
         """Refine points until the gap is closed, or why that fails.
 
         Args:
@@ -153,7 +153,7 @@ class Search:
         place = np.unravel_index(int(np.nanargmin(upper)), upper.shape)
         point = (int(place[0]), int(place[1]), int(place[2]))
         steps = self.steps.get(int(self.key[point]), np.ones(self.problem.shape[1]))
-        return Found(point, steps, upper, np.minimum(lower, np.fmin(upper, np.inf)), text)
+        return FoundPoint(point, steps, upper, np.minimum(lower, np.fmin(upper, np.inf)), text)
 
     def _carry(self) -> None:
         """Carry bounds to points whose phases cannot cost less."""
@@ -209,7 +209,7 @@ class Search:
         if self.shared_phase:
             e = 0
         whole = bool(self.stage[point] == 1)
-        case = Case(
+        case = SizesCase(
             h, self.fixed, problem.low[m], self.high[m, h, e], problem.quota, self.lost[e],
             self.growth[e], self.latest[m, h, e], problem.weights,
         )  # fmt: skip
@@ -253,7 +253,7 @@ class Search:
             return np.inf
         return float((second * phases.ends + joule * phases.joules).mean())
 
-    def _program(self, case: Case, whole: bool) -> Answer | str:
+    def _program(self, case: SizesCase, whole: bool) -> SizesAnswer | str:
         """Solve the program with the tangents near the last design."""
         size = np.maximum(self.near_steps + case.fixed, 1e-9)
         window = self.near_ends[:, None] - case.lost_with(self.near_steps)
@@ -287,7 +287,7 @@ class Search:
         found = bound + (each * sizes).sum(-1)
         return np.where(self.alive & np.isfinite(found), found * (1 - 1e-12), 0.0)
 
-    def _scales(self, case: Case) -> tuple[float, float]:
+    def _scales(self, case: SizesCase) -> tuple[float, float]:
         """Typical seconds and cost of a phase."""
         sizes = case.quota / len(case.low) + case.fixed
         soonest = self.tau[case.local]
@@ -303,7 +303,7 @@ class Search:
         cost = second * float(ends.mean()) + joule * float(energy)
         return seconds, cost if np.isfinite(cost) and cost > 0 else 1.0
 
-    def _tried(self, case: Case, steps: FloatArray, ends: FloatArray, near: bool) -> float:
+    def _tried(self, case: SizesCase, steps: FloatArray, ends: FloatArray, near: bool) -> float:
         """Cost of sizes, whole or not, with ends no sooner than possible; adds tangents there."""
         size, lost = steps + case.fixed, case.lost_with(steps)
         soonest = self.tau[case.local]

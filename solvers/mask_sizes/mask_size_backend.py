@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import ClassVar, NamedTuple
 
 from solvers.backend import Backend
-from solvers.mask_sizes.cells import Floats
-from solvers.mask_sizes.problem import Problem
+from solvers.mask_sizes.cell_steps import Floats
+from solvers.mask_sizes.mask_size_problem import MaskSizeProblem
 
 
-class Found(NamedTuple):
+class FoundSizes(NamedTuple):
     """Result of a backend.
 
     >>> import numpy as np
-    >>> from solvers.mask_sizes import Found
-    >>> Found(np.array([[6.0, 2.0]]), bound=6.0).bound
+    >>> from solvers.mask_sizes import FoundSizes
+    >>> FoundSizes(np.array([[6.0, 2.0]]), bound=6.0).bound
     6.0
 
     Args:
@@ -29,12 +29,12 @@ class Found(NamedTuple):
     bound: float | Floats = 0.0
 
 
-class MaskSizeBackend(Backend[Problem, Found]):
+class MaskSizeBackend(Backend[MaskSizeProblem, FoundSizes]):
     """A method for ``optimize_mask_sizes``; it receives feasible problems only.
 
     >>> from dataclasses import dataclass
     >>> import solvers
-    >>> from solvers.mask_sizes import Found, MaskSizeBackend
+    >>> from solvers.mask_sizes import FoundSizes, MaskSizeBackend
     >>> @dataclass(frozen=True)
     ... class InOrder(MaskSizeBackend):
     ...     # Gives each cell in turn as much as it can hold
@@ -44,7 +44,7 @@ class MaskSizeBackend(Backend[Problem, Found]):
     ...         for cell, most in enumerate(problem.cells.high[0]):
     ...             more = min(left, most - steps[0, cell])
     ...             steps[0, cell], left = steps[0, cell] + more, left - more
-    ...         return Found(steps)
+    ...         return FoundSizes(steps)
     >>> solution = solvers.optimize_mask_sizes([1.0, 3.0], 8, cap=5, backend=InOrder())
     >>> solution.value.tolist(), solution.status.name
     ([5, 3], 'FEASIBLE')

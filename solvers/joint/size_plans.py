@@ -9,14 +9,14 @@ import numpy as np
 from channels.arrays import FloatArray
 from solvers.bands.allocate import soonest
 from solvers.joint.deadline import cheapest
-from solvers.joint.energy_cells import EnergyCells
-from solvers.joint.masks import fastest
-from solvers.joint.problem import few_units
+from solvers.joint.joint_problem import few_units
+from solvers.joint.masks_and_bands import fastest
+from solvers.joint.sized_energy_cells import SizedEnergyCells
 from solvers.joint.weighted import cheapest_time_and_sizes
-from solvers.mask_sizes.problem import Problem as Sizes
+from solvers.mask_sizes.mask_size_problem import MaskSizeProblem as Sizes
 
 
-class Plan(NamedTuple):
+class SizePlan(NamedTuple):
     """A feasible point and its certificate.
 
     Args:
@@ -36,7 +36,7 @@ class Plan(NamedTuple):
     message: str = ""
 
 
-def by_deadline(cells: EnergyCells, sizes: Sizes, row: int, deadline: float) -> Plan | str:
+def by_deadline(cells: SizedEnergyCells, sizes: Sizes, row: int, deadline: float) -> SizePlan | str:
     """The least energy by a deadline, or why there is none.
 
     Args:
@@ -59,10 +59,10 @@ def by_deadline(cells: EnergyCells, sizes: Sizes, row: int, deadline: float) -> 
         return f"{text}; {note}" if note else text
     steps, bound = cheapest(cells, low, most, sizes.quota, deadline)
     seconds, clients, energy = _spent(cells, steps, deadline)
-    return Plan(steps, clients, seconds, energy, min(bound, energy), note)
+    return SizePlan(steps, clients, seconds, energy, min(bound, energy), note)
 
 
-def _left_out(cells: EnergyCells, high: FloatArray) -> str:
+def _left_out(cells: SizedEnergyCells, high: FloatArray) -> str:
     """Name the clients that cannot take part in the first cell that is to train; "" if all can."""
     steps = np.minimum(high, 1.0)
     unable = cells.unable(steps)
@@ -70,7 +70,7 @@ def _left_out(cells: EnergyCells, high: FloatArray) -> str:
 
 
 def _spent(
-    cells: EnergyCells, steps: FloatArray, deadline: float
+    cells: SizedEnergyCells, steps: FloatArray, deadline: float
 ) -> tuple[float, tuple[FloatArray, ...], float]:
     """End, plan of the clients and joules of all cells; NaN if a cell has no plan.
 
@@ -84,8 +84,8 @@ def _spent(
 
 
 def by_weights(
-    cells: EnergyCells, sizes: Sizes, row: int, second: float, joule: float
-) -> Plan | str:
+    cells: SizedEnergyCells, sizes: Sizes, row: int, second: float, joule: float
+) -> SizePlan | str:
     """The least ``second`` x T + ``joule`` x energy, or why there is none.
 
     Args:
@@ -116,4 +116,4 @@ def by_weights(
     seconds = end if seconds else 0.0  # in no time, there is nothing to do
     objective = second * seconds + joule * energy
     message = "; ".join(filter(None, notes))
-    return Plan(steps, clients, seconds, objective, min(bound, objective), message)
+    return SizePlan(steps, clients, seconds, objective, min(bound, objective), message)
