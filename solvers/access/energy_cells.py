@@ -10,11 +10,11 @@ from channels.arrays import BoolArray, FloatArray, IntArray
 from channels.loads import Decision, Load, Service
 from channels.network import ChannelDraw
 from solvers.access.deadlines import DeadlineMissedError, Late
-from solvers.access.load_rows import by_client, cell_rows, heard_bits
 from solvers.bands.least_band import LN2, least_band, upload_seconds
 from solvers.bands.least_time import least_time
 from solvers.energy.energy_problem import EnergyProblem, read_problem
 from solvers.energy.least_energy import EnergyPlan, least_energy
+from solvers.load_rows import by_client, cell_rows, heard_bits
 
 
 @dataclass(frozen=True, eq=False)

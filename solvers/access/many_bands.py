@@ -8,12 +8,12 @@ import numpy as np
 
 from channels.loads import Decision, Load, Service
 from channels.network import ChannelDraw
-from solvers.access.load_rows import by_client, cell_rows
 from solvers.access.optimal_bands import OptimalBands
 from solvers.bands.allocate import soonest
 from solvers.bands.least_band import upload_seconds
 from solvers.bands.least_time import BandCells
 from solvers.bands.newton import newton_bands
+from solvers.load_rows import by_client, cell_rows
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from channels.arrays import FloatArray
 from solvers.bands.allocate import soonest
 from solvers.joint.joint_problem import read_problem
 from solvers.joint.sized_cells import SizedCells
+from solvers.load_rows import takes_load
 from solvers.outcome import Outcome, left_out
 from solvers.solution import Solution
 
@@ -49,6 +50,7 @@ class MasksAndBands(NamedTuple):
     bandwidth_hz: Any
 
 
+@takes_load
 def optimize_masks_and_bands(
     bits_per_unit: ArrayLike | Tensor,
     seconds_per_unit: ArrayLike | Tensor,
@@ -78,6 +80,10 @@ def optimize_masks_and_bands(
     ... )
     >>> solution.value.sizes.tolist()  # the clients of the first cell have the better channels
     [7, 3]
+
+    Arrays, or a :class:`channels.Load` (per unit) and the
+    :class:`channels.ChannelDraw` of its clients in place of those of clients and bands; clients are
+    then in the order of ``Network.by_cell``.
 
     Args:
         bits_per_unit: s, [..., cells, clients], bits that a client sends per unit (neuron) of its

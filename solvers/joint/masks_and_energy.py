@@ -17,6 +17,7 @@ from solvers.bands.shared import shared_band
 from solvers.energy.energy_problem import read_end
 from solvers.joint.size_plans import by_deadline, by_weights
 from solvers.joint.sized_energy_cells import SizedEnergyCells
+from solvers.load_rows import takes_load
 from solvers.mask_sizes.mask_size_problem import MaskSizeProblem as Sizes
 from solvers.mask_sizes.mask_size_problem import read_problem as read_sizes
 from solvers.outcome import Outcome, located
@@ -58,6 +59,7 @@ class MasksAndEnergy(NamedTuple):
     seconds: Any
 
 
+@takes_load
 def optimize_masks_and_energy(
     bits_per_unit: ArrayLike | Tensor,
     cycles_per_unit: ArrayLike | Tensor,
@@ -97,6 +99,10 @@ def optimize_masks_and_energy(
     ... )
     >>> solution.value.sizes.tolist(), solution.status.name
     ([10, 0], 'OPTIMAL')
+
+    Arrays, or a :class:`channels.Load` (per unit) and the
+    :class:`channels.ChannelDraw` of its clients in place of those of clients and bands; clients are
+    then in the order of ``Network.by_cell``.
 
     Args:
         bits_per_unit: s, [..., cells, clients], bits that a client sends per unit (neuron) of its

@@ -13,6 +13,7 @@ from channels.arguments import is_complex, is_number
 from channels.arrays import BoolArray, FloatArray, IntArray
 from channels.validation import shown
 from solvers.joint.joint_problem import few_units
+from solvers.load_rows import takes_load
 from solvers.solution import Solution, Status
 from solvers.training_rounds.grid_search import FoundPoint, GridSearch
 from solvers.training_rounds.training_problem import Bands, TrainingProblem, read_problem
@@ -85,6 +86,7 @@ class TrainingRounds:
         return float(self.rounds * self.joules.mean())
 
 
+@takes_load
 def optimize_rounds(
     rounds: ArrayLike,
     bits_per_unit: ArrayLike,
@@ -146,6 +148,10 @@ def optimize_rounds(
     ... )
     >>> solution.status.name, solution.value.local_steps, solution.gap < 1e-4
     ('OPTIMAL', 1, True)
+
+    Arrays, or a :class:`channels.Load` (per unit and, for cycles, per local step) and the
+    :class:`channels.ChannelDraw` of its clients in place of those of clients and bands; clients are
+    then in the order of ``Network.by_cell``.
 
     Args:
         rounds: R, number of global rounds until the target, [local steps, edge rounds], or

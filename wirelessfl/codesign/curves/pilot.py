@@ -53,7 +53,7 @@ class Pilot:
     >>> import wirelessfl
     >>> pilot = wirelessfl.Pilot(5, 2, clients=20, rounds=[0, 10, 20], scores=[0.1, 0.5, 0.75])
     >>> pilot.reached(0.625)
-    Reached(rounds=15.0, kind='exact')
+    PilotReached(rounds=15.0, kind='exact')
 
     Args:
         local_steps: H, local steps of an edge round, >= 1.
