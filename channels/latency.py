@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from channels.access.base import times
+from channels.access.access import times
 from channels.arguments import checked
 from channels.arrays import FloatArray
 from channels.links import sending

@@ -15,7 +15,7 @@ from channels.interference import Interference
 from channels.layouts import Layout, Positions
 from channels.network import Network
 from channels.path_loss import PathLoss
-from channels.path_loss.base import check_setting
+from channels.path_loss.path_loss import check_setting
 from channels.placement import Placement
 from channels.streams import Stream
 

@@ -10,7 +10,7 @@ from experiments.paper import Paper
 from experiments.runs import Store
 from experiments.studies import Results, Scale
 from wirelessfl.results.archive import StoredRun
-from wirelessfl.results.intervals import Costs, Reached
+from wirelessfl.results.intervals import Costs, CostToTarget
 from wirelessfl.results.seeds import final_accuracy
 
 T = TypeVar("T")
@@ -68,9 +68,9 @@ def by_seed(results: Results, of: Callable[[StoredRun], T], **wanted: Any) -> di
     return {run.seed: of(run) for case in cases for run in results.of(case)}
 
 
-def cost_to(run: StoredRun, accuracy: float, quantity: str) -> Reached:
-    """The cost of a run until a target, as in the figures; see ``Reached.of``."""
-    return Reached.of(run.rows, accuracy, quantity)
+def cost_to(run: StoredRun, accuracy: float, quantity: str) -> CostToTarget:
+    """The cost of a run until a target, as in the figures; see ``CostToTarget.of``."""
+    return CostToTarget.of(run.rows, accuracy, quantity)
 
 
 def costs_by_seed(runs: Iterable[StoredRun], accuracy: float, quantity: str) -> Costs:

@@ -24,7 +24,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 PROCESSES = (
     "wirelessfl/runs/test_sweep.py",
-    "wirelessfl/training/test_workers.py",
+    "wirelessfl/training/workers/test_workers.py",
     "wirelessfl/training/test_sharding.py",
     "wirelessfl/training/test_same_bits.py",
     "wirelessfl/training/test_submodel_memory.py",
@@ -34,7 +34,7 @@ PROCESSES = (
     "wirelessfl/runs/test_about.py",
     "wirelessfl/sessions/test_resume.py",
     "wirelessfl/tasks/test_runs_of_tasks.py",
-    "wirelessfl/bench/test_engine.py",
+    "benchmarks/test_engine.py",
     "experiments/test_queue.py",
     "test_docs.py",
     "test_package.py",
@@ -93,7 +93,7 @@ def preloaded():
 
     That takes a second in each of the many workers that tests start.
     """
-    from wirelessfl import fork_server
+    from wirelessfl.training.workers import fork_server
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(fork_server, "PRELOADED", (*fork_server.PRELOADED, "torch._dynamo"))

@@ -25,7 +25,7 @@ def installed(tmp_path_factory):
     """The unpacked wheel outside the checkout, without files of an earlier build."""
     folder = tmp_path_factory.mktemp("wheel")
     sources = folder / "sources"
-    for package in ("channels", "solvers", "wirelessfl"):
+    for package in ("channels", "solvers", "wirelessfl", "benchmarks"):
         ignored = shutil.ignore_patterns("__pycache__")
         shutil.copytree(ROOT / package, sources / package, ignore=ignored)
     for name in ("pyproject.toml", "README.md", "LICENSE"):
@@ -51,6 +51,19 @@ def test_the_wheel_runs_outside_the_checkout(installed, tmp_path):
     flags = "--rounds 1 --local-steps 1 --clients 4 --cells 2 --threads 1 --out run".split()
     python("-m", "wirelessfl", "run", "hist", *flags, cwd=tmp_path, path=installed, check=True)
     assert (tmp_path / "run" / "rows.jsonl").is_file()
+
+
+def test_the_benchmarks_are_those_of_the_checkout(installed, tmp_path):
+    """They are not in the wheel; a foreign package of their name is not taken for them."""
+    (tmp_path / "benchmarks").mkdir()
+    (tmp_path / "benchmarks" / "suite.py").write_text("raise RuntimeError('foreign')")
+    words = ["-m", "wirelessfl", "bench", "solvers", "--repeats", "0"]
+    of_the_wheel = python(*words, cwd=tmp_path, path=f"{installed}{os.pathsep}{tmp_path}")
+    assert of_the_wheel.returncode == 2
+    (line,) = of_the_wheel.stderr.splitlines()
+    assert "the benchmarks are not part of the installed package" in line
+    of_the_checkout = python(*words, cwd=tmp_path, path=f"{tmp_path}{os.pathsep}{ROOT}")
+    assert "repeats is 0" in of_the_checkout.stderr
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """How clients share the air: each access serves a load on a channel draw. One access per file."""
 
-from channels.access.base import Access
+from channels.access.access import Access
 from channels.access.equal_bands import EqualBands
 from channels.access.equal_slots import EqualSlots
 from channels.access.fixed_rate import FixedRate

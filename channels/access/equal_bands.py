@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from channels.access.base import Access, sent, times
+from channels.access.access import Access, sent, times
 from channels.arguments import checked
 from channels.arrays import FloatArray
 from channels.links import ofdma_seconds_per_bit, rate_bps

@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from channels.access.base import Access, sent
+from channels.access.access import Access, sent
 from channels.arguments import checked
 from channels.arrays import FloatArray
 from channels.loads import Load, Rates, Service

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from channels.access.base import Access, service, times
+from channels.access.access import Access, service, times
 from channels.access.on_time import soonest_in_turn
 from channels.arguments import checked
 from channels.arrays import BoolArray, FloatArray, IntArray

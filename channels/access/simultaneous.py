@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from channels.access.base import Access, service
+from channels.access.access import Access, service
 from channels.arguments import checked
 from channels.arrays import FloatArray
 from channels.links import SUBCARRIER_HZ, SYMBOL_SECONDS, aircomp_seconds_per_element

@@ -1,9 +1,9 @@
 """Where base stations and clients are. One layout per file."""
 
-from channels.layouts.base import Layout, Positions
 from channels.layouts.disc import Disc
 from channels.layouts.file import FileLayout
 from channels.layouts.hexagonal import Hexagonal
+from channels.layouts.layout import Layout, Positions
 from channels.layouts.ring import Ring
 
 LAYOUTS: dict[str, type[Layout]] = {

@@ -12,7 +12,7 @@ import numpy as np
 
 from channels.arguments import checked
 from channels.arrays import FloatArray, IntArray
-from channels.layouts.base import SHORTEST_M, Layout, Positions
+from channels.layouts.layout import SHORTEST_M, Layout, Positions
 from channels.streams import Stream
 from channels.validation import shown
 

@@ -11,7 +11,7 @@ import numpy as np
 from channels.arguments import checked
 from channels.arrays import FloatArray, IntArray
 from channels.cells import even_cells
-from channels.layouts.base import SHORTEST_M, Layout, Positions, checked_reuse
+from channels.layouts.layout import SHORTEST_M, Layout, Positions, checked_reuse
 from channels.streams import Stream
 
 

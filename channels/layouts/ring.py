@@ -8,7 +8,7 @@ import numpy as np
 
 from channels.arrays import FloatArray
 from channels.layouts.grid import GridLayout, around
-from channels.path_loss.base import check_setting
+from channels.path_loss.path_loss import check_setting
 from channels.streams import Stream
 
 

@@ -1,8 +1,8 @@
 """Path loss by distance: median loss, line of sight and shadowing. One model per file."""
 
-from channels.path_loss.base import PathLoss
 from channels.path_loss.inh import InH
 from channels.path_loss.log_distance import LogDistance
+from channels.path_loss.path_loss import PathLoss
 from channels.path_loss.rma import Rma
 from channels.path_loss.tr36814 import Tr36814
 from channels.path_loss.uma import Uma

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from channels.arrays import FloatArray
-from channels.path_loss.base import PathLoss, check_carrier, check_setting
+from channels.path_loss.path_loss import PathLoss, check_carrier, check_setting
 
 LONGEST_M = 150.0
 """Longest 3D distance."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from channels.arrays import FloatArray
 from channels.fading import path_loss_db
-from channels.path_loss.base import OneLoss, check_setting
+from channels.path_loss.path_loss import OneLoss, check_setting
 
 
 @dataclass(frozen=True)

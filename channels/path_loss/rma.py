@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from channels.arrays import BoolArray, FloatArray
-from channels.path_loss.base import (
+from channels.path_loss.path_loss import (
     LIGHT_M_PER_S,
     PathLoss,
     check_carrier,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from channels.arrays import FloatArray
-from channels.path_loss.base import OneLoss
+from channels.path_loss.path_loss import OneLoss
 
 SHADOWING_DB = 8.0
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from channels.arrays import FloatArray
-from channels.path_loss.base import LIGHT_M_PER_S, PathLoss, check_carrier, check_setting
+from channels.path_loss.path_loss import LIGHT_M_PER_S, PathLoss, check_carrier, check_setting
 
 ENVIRONMENT_M = 1.0
 """Effective environment height h_E in metres (Table 7.4.1-1, NOTE 1)."""

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from channels.arrays import FloatArray
-from channels.path_loss.base import PathLoss, check_setting
+from channels.path_loss.path_loss import PathLoss, check_setting
 from channels.validation import shown
 
 

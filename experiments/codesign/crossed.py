@@ -17,7 +17,7 @@ from wirelessfl.figure_marks import draw_bound
 from wirelessfl.figures import MARKERS, looks, style
 from wirelessfl.results import names
 from wirelessfl.results.archive import StoredRun
-from wirelessfl.results.intervals import Reached
+from wirelessfl.results.intervals import CostToTarget
 from wirelessfl.results.panels import PARTLY, grid, legend, same_limits
 from wirelessfl.results.report import markdown, reached, spread
 from wirelessfl.results.seeds import final_accuracy, first_reaching
@@ -171,7 +171,7 @@ def _point(panel: Axes, line: Line, colour: str) -> None:
     """The mean over the seeds; hollow and with an arrow if some seeds do not reach the target."""
     marker, size = MARKERS[list(ACCESSES).index(line.access)], style().small / 1.8
     seconds, joules = (
-        [Reached.of(run.rows, TARGET, field) for run in line.runs]
+        [CostToTarget.of(run.rows, TARGET, field) for run in line.runs]
         for field in ("sim_seconds", "joules")
     )
     if not any(one.reached for one in seconds):

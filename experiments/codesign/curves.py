@@ -27,7 +27,7 @@ from experiments.codesign.sweep import (
 )
 from experiments.evidence import Evidence
 from wirelessfl.codesign.pilots.pilot import COUNT, STEPS
-from wirelessfl.codesign.pilots.points import Choices, chosen_points
+from wirelessfl.codesign.pilots.points import PilotChoices, chosen_points
 from wirelessfl.results.archive import StoredRun
 
 SHARES = (0.8, 0.9, 1.0)
@@ -67,7 +67,7 @@ class Curve(NamedTuple):
 def designed() -> tuple[int, ...]:
     """The pilots' places in ``PAIRS``, chosen as ``wirelessfl.pilot`` does."""
     steps, edges = (tuple(sorted({pair[i] for pair in PAIRS})) for i in (0, 1))
-    points = chosen_points(Choices(steps, edges), COUNT)
+    points = chosen_points(PilotChoices(steps, edges), COUNT)
     return tuple(sorted(PAIRS.index((p.local_steps, p.edge_rounds)) for p in points))
 
 

@@ -11,7 +11,7 @@ from experiments.decided import conventions, crossover, energy, oma, selection
 from experiments.decided.uplinks import AIR, BEST, EQUAL, OPTIMAL, SLOTS
 from experiments.evidence import Evidence, by_seed, final
 from wirelessfl.results.archive import StoredRun
-from wirelessfl.results.intervals import Effect, Reached, difference, ratio
+from wirelessfl.results.intervals import CostToTarget, Effect, difference, ratio
 
 
 def findings(hist: Evidence, ours: Evidence) -> str:
@@ -148,7 +148,7 @@ def _sizes(points: Sequence[oma.Point], ours: Evidence) -> str:
         over[before] = []
         for case in results.where():
             uniform = {
-                p.seed: Reached(p.seconds, True)
+                p.seed: CostToTarget(p.seconds, True)
                 for p in oma.of(
                     points, study="fig6", algorithm="hist", cells=case["cells"], uplink=before
                 )
@@ -232,8 +232,8 @@ def _map(places: Sequence[crossover.Place]) -> str:
     )
 
 
-def _to(run: StoredRun, target: float, tests: int = 1) -> Reached:
-    return Reached.of(run.rows, target, "sim_seconds", tests)
+def _to(run: StoredRun, target: float, tests: int = 1) -> CostToTarget:
+    return CostToTarget.of(run.rows, target, "sim_seconds", tests)
 
 
 def _mean(values: Iterable[float]) -> float:

@@ -21,7 +21,7 @@ from experiments.fadamgc.tables import (
     fastest,
 )
 from experiments.studies import Case, Results
-from wirelessfl.results.intervals import Costs, Effect, Reached, contrast, over_best, ratio
+from wirelessfl.results.intervals import Costs, CostToTarget, Effect, contrast, over_best, ratio
 from wirelessfl.results.names import DATA, NAMES
 from wirelessfl.results.report import EDGE, at_edge
 
@@ -204,7 +204,7 @@ def tracked_seconds(
 
 def _tracked(
     results: Results, method: str, few: int, quantity: str, target: float
-) -> list[dict[int, Reached]]:
+) -> list[dict[int, CostToTarget]]:
     """A cost until the mean of five evaluations is the target, with few and with all trackers."""
     cases = [case for case in results.study.cases if case["algorithm"] == method]
     return [
@@ -282,7 +282,7 @@ def over_next_best(name: str, results: Results, cases: list[Case], least: float)
     return over_best(name, by_method, ours, least)
 
 
-def ends(results: Results, method: str) -> list[dict[int, Reached]]:
+def ends(results: Results, method: str) -> list[dict[int, CostToTarget]]:
     """A method's rounds with the fewest and with the most clients per round."""
     by_size = sorted(grouped(results.study.cases, "clients_per_round").items())
     return [costs(results, cases, algorithm=method) for _, cases in (by_size[0], by_size[-1])]

@@ -8,7 +8,7 @@ from typing import Any
 from experiments.fadamgc.tables import TARGETS
 from experiments.studies import Case, Results
 from wirelessfl.results.archive import StoredRun
-from wirelessfl.results.intervals import Reached
+from wirelessfl.results.intervals import CostToTarget
 
 COMMUNICATION = "communication"
 """Simulated seconds without local steps, which take a tenth of them or less in the paper, and as
@@ -25,7 +25,7 @@ def costs(
     target: float | None = None,
     every: int = 1,
     **wanted: Any,
-) -> dict[int, Reached]:
+) -> dict[int, CostToTarget]:
     """By seed, a cost until the target, for the only one of these cases with these settings.
 
     ``quantity`` is a field of rows, or ``COMMUNICATION``; ``tests`` is the number of evaluations
@@ -36,7 +36,7 @@ def costs(
     if len(found) > 1:
         raise ValueError(f"{len(found)} cases of {results.study.name} have {wanted}: give more.")
     return {
-        run.seed: Reached.of(
+        run.seed: CostToTarget.of(
             [row for row in _timed(run, case) if row["round"] % every == 0],
             target or TARGETS[case["dataset"]],
             quantity,

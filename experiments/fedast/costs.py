@@ -10,7 +10,7 @@ from experiments.fedast.measures import fastest, final
 from experiments.fedast.tasks import Goal, kinds, names, shares, target
 from experiments.studies import Case, Results
 from wirelessfl.results.archive import StoredRun
-from wirelessfl.results.intervals import Costs, Reached
+from wirelessfl.results.intervals import Costs, CostToTarget
 
 
 def method(
@@ -53,7 +53,7 @@ def costs(
     goal: Goal = None,
     over: Callable[[Iterable[float]], float] = max,
     tests: int = 1,
-) -> dict[int, Reached]:
+) -> dict[int, CostToTarget]:
     """By seed, ``quantity`` until tasks reach their targets.
 
     Args:
@@ -69,12 +69,12 @@ def costs(
     for run in stored(results, case):
         assert case is not None
         ends = [
-            Reached.of(run.rows_of(name), target(case, name, goal), quantity, tests)
+            CostToTarget.of(run.rows_of(name), target(case, name, goal), quantity, tests)
             for name in tasks or names(case)
         ]
         cost = float(over([end.cost for end in ends]))
         before = float(over([end.cost if end.before is None else end.before for end in ends]))
-        found[run.seed] = Reached(cost, all(end.reached for end in ends), before)
+        found[run.seed] = CostToTarget(cost, all(end.reached for end in ends), before)
     return found
 
 

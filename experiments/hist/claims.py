@@ -12,8 +12,8 @@ from experiments.hist.measures import by_cap, costs, over_oma, sway, throughout
 from experiments.studies import Results
 from wirelessfl.results.archive import StoredRun
 from wirelessfl.results.intervals import (
+    CostToTarget,
     Effect,
-    Reached,
     contrast,
     difference,
     over_best,
@@ -136,10 +136,10 @@ def widening(
 
 def _sent_by_cells(
     results: Results, split: str, targets: Sequence[float]
-) -> dict[tuple[float, int], tuple[dict[int, Reached], dict[int, Reached]]]:
+) -> dict[tuple[float, int], tuple[dict[int, CostToTarget], dict[int, CostToTarget]]]:
     """MiB per client of HFedAvg and HIST, by target and number of cells."""
 
-    def sent(algorithm: str, target: float, n: int) -> dict[int, Reached]:
+    def sent(algorithm: str, target: float, n: int) -> dict[int, CostToTarget]:
         return costs(results, "uplink_mib", target, split=split, algorithm=algorithm, cells=n)
 
     return {
@@ -180,7 +180,7 @@ def uneven_mask_seconds(
 ) -> list[Effect]:
     """Seconds to 80 %: uniform over optimized masks in cells that differ, see ``mask_rounds``."""
 
-    def seconds(run: StoredRun) -> Reached:
+    def seconds(run: StoredRun) -> CostToTarget:
         return cost_to(run, TARGET, "sim_seconds")
 
     uniform, optimized = by_cap(evidence.study("cap"), slowdown, caps, seconds)
@@ -247,7 +247,7 @@ def falling_with_snr(
     return found
 
 
-def _air_seconds(results: Results, algorithm: str, snr: float) -> dict[int, Reached]:
+def _air_seconds(results: Results, algorithm: str, snr: float) -> dict[int, CostToTarget]:
     """Seconds to 80 % over the air."""
     return costs(results, "sim_seconds", algorithm=algorithm, uplink="aircomp", snr_db=snr)
 
@@ -282,14 +282,14 @@ def _sent(
     target: float = TARGET,
     quantity: str = "uplink_mib",
     **wanted: Any,
-) -> dict[int, Reached]:
+) -> dict[int, CostToTarget]:
     """A cost to the target, at step size ``lr`` if the study has several."""
     if len({case["lr"] for case in results.study.cases}) > 1:
         wanted["lr"] = lr
     return costs(results, quantity, target, **wanted)
 
 
-def _clients(results: Results, uplink: str, each: int) -> dict[int, Reached]:
+def _clients(results: Results, uplink: str, each: int) -> dict[int, CostToTarget]:
     """Seconds to 80 % of HIST with ``each`` clients per cell."""
     total = each * results.study.cases[0]["cells"]
     return costs(results, "sim_seconds", algorithm="hist", uplink=uplink, clients=total)

@@ -12,7 +12,7 @@ from experiments.hist.figures import TARGET
 from experiments.studies import Case, Results
 from wirelessfl.divergence import counted
 from wirelessfl.results.archive import StoredRun
-from wirelessfl.results.intervals import Reached
+from wirelessfl.results.intervals import CostToTarget
 from wirelessfl.results.seeds import final_accuracy
 
 T = TypeVar("T")
@@ -22,17 +22,19 @@ SWAY = 10
 
 def costs(
     results: Results, quantity: str, target: float = TARGET, **wanted: Any
-) -> dict[int, Reached]:
+) -> dict[int, CostToTarget]:
     """``quantity`` to the target accuracy by seed, for the only case with these settings."""
     return by_seed(results, lambda run: cost_to(run, target, quantity), **wanted)
 
 
-def over_oma(results: Results, algorithm: str, snr: float) -> dict[int, Reached]:
+def over_oma(results: Results, algorithm: str, snr: float) -> dict[int, CostToTarget]:
     """Seconds to 80 % over OMA by seed, at an SNR; training does not depend on it."""
 
-    def seconds(case: Case, run: StoredRun) -> Reached:
+    def seconds(case: Case, run: StoredRun) -> CostToTarget:
         rounds = cost_to(run, TARGET, "round")
-        return Reached(simulated_seconds(case, run.seed, snr, int(rounds.cost)), rounds.reached)
+        return CostToTarget(
+            simulated_seconds(case, run.seed, snr, int(rounds.cost)), rounds.reached
+        )
 
     cases = results.where(algorithm=algorithm, uplink="tdma")
     return {run.seed: seconds(case, run) for case in cases for run in results.of(case)}

@@ -4,7 +4,7 @@ from solvers.access.deadlines import DeadlineMissedError
 from solvers.access.least_energy import DeadlineCheck, EnergyWithinDeadline
 from solvers.access.optimal_bands import OptimalBands
 from solvers.access.over_the_air import OverTheAir
-from solvers.access.weighted import LeastTimeAndEnergy
+from solvers.access.time_and_energy import LeastTimeAndEnergy
 
 __all__ = [
     "DeadlineCheck",

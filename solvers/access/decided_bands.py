@@ -10,8 +10,8 @@ from channels.access import Access
 from channels.arrays import BoolArray, FloatArray, IntArray
 from channels.loads import Load
 from channels.network import ChannelDraw
-from solvers.access.cells import by_client, heard_bits
 from solvers.bands import select_clients
+from solvers.load_rows import by_client, heard_bits
 
 
 class DecidedBands(Access):

@@ -9,12 +9,12 @@ import numpy as np
 from channels.arrays import BoolArray, FloatArray, IntArray
 from channels.loads import Decision, Load, Service
 from channels.network import ChannelDraw
-from solvers.access.cells import by_client, cell_rows, heard_bits
 from solvers.access.deadlines import DeadlineMissedError, Late
 from solvers.bands.least_band import LN2, least_band, upload_seconds
 from solvers.bands.least_time import least_time
-from solvers.energy.problem import Problem, read_problem
-from solvers.energy.rounds import Plan, least_energy
+from solvers.energy.energy_problem import EnergyProblem, read_problem
+from solvers.energy.least_energy import EnergyPlan, least_energy
+from solvers.load_rows import by_client, cell_rows, heard_bits
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +37,7 @@ class EnergyCells:
 
     load: Load
     draw: ChannelDraw
-    problem: Problem
+    problem: EnergyProblem
     lost: FloatArray
     after: FloatArray
     deadline: FloatArray
@@ -159,7 +159,7 @@ class EnergyCells:
         problem = replace(self.problem, deadline=until, weights=(0.0 * ones, ones))
         return self.service(least_energy(problem, problem.feasible()[1]), end)
 
-    def service(self, plan: Plan, end: FloatArray) -> Service:
+    def service(self, plan: EnergyPlan, end: FloatArray) -> Service:
         """What the clients do in ``plan``, with which the local phases end at ``end`` [problems].
 
         Raises:

@@ -6,8 +6,8 @@ import numpy as np
 
 from channels.arrays import ComplexArray, FloatArray
 from channels.network import ChannelDraw
-from solvers.access.cells import by_client, cell_rows, channel_rows
 from solvers.alignment import align_transmitters
+from solvers.load_rows import by_client, cell_rows, channel_rows
 
 NOISE_VARIANCE = 0.5
 """Noise of a real element in units of sigma_0^2: the receiver takes the real part."""

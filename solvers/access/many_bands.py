@@ -8,12 +8,12 @@ import numpy as np
 
 from channels.loads import Decision, Load, Service
 from channels.network import ChannelDraw
-from solvers.access.cells import by_client, cell_rows
 from solvers.access.optimal_bands import OptimalBands
 from solvers.bands.allocate import soonest
 from solvers.bands.least_band import upload_seconds
-from solvers.bands.least_time import Cells
+from solvers.bands.least_time import BandCells
 from solvers.bands.newton import newton_bands
+from solvers.load_rows import by_client, cell_rows
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class ManyBands(OptimalBands):
         sends = bits > 0
         waits = np.where(sends, ready, 0.0)
         size, waiting, rho = (cell_rows(network, values) for values in (bits, waits, snr_hz))
-        cells = Cells(size, waiting, rho, network.bandwidth_hz)
+        cells = BandCells(size, waiting, rho, network.bandwidth_hz)
         rows, end, solved = newton_bands(cells)
         upload = end[network.cell_of] - ready
         others = np.flatnonzero(~solved & cells.bits.any(-1))

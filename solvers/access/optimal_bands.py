@@ -8,10 +8,10 @@ import numpy as np
 
 from channels.loads import Decision, Load, Service
 from channels.network import ChannelDraw
-from solvers.access.cells import by_client, cell_rows, heard_bits
 from solvers.access.decided_bands import DecidedBands
 from solvers.bands import allocate_bandwidth
 from solvers.bands.least_band import upload_seconds
+from solvers.load_rows import by_client, cell_rows, heard_bits
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from channels.air_sums import air_sum
 from channels.arrays import BoolArray, ComplexArray, FloatArray, IntArray
 from channels.cells import smallest_by_cell
 from channels.precoders import Convention, transmit_scales
-from solvers.access.cells import cell_rows, channel_rows
 from solvers.access.least_error import cell_alignments
 from solvers.beamforming import BeamformerBackend, optimize_beamformer
+from solvers.load_rows import cell_rows, channel_rows
 
 MOST_ALIGNED = 2000
 """Largest number of clients of a cell with ``mmse``, whose solver needs a matrix of all pairs."""

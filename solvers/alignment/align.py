@@ -17,7 +17,7 @@ from solvers.solution import Solution, Status
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from solvers.alignment.problem import Arguments
+    from solvers.alignment.alignment_problem import Arguments
 
 PROVEN_GAP = 1e-4
 """Maximum relative gap in the error of an optimal solution, as for ``optimize_beamformer``."""
@@ -156,9 +156,9 @@ def align_transmitters(
     check_time_limit(time_limit_seconds)
     import torch
 
-    from solvers.alignment.problem import read_arguments
-    from solvers.alignment.search import Settings, solve
-    from solvers.beamforming.problem import one_thread
+    from solvers.alignment.alignment_problem import read_arguments
+    from solvers.alignment.direction_search import SearchSettings, solve
+    from solvers.beamforming.beamforming_problem import one_thread
 
     given = read_arguments(h, weights, max_amplitude, noise_variance, correlation, unbiased_sum)
     exact = certificate == "exact"
@@ -171,7 +171,7 @@ def align_transmitters(
     feasible = reached if given.unbiased else torch.ones_like(reached)
     with one_thread():
         limit = time_limit_seconds if exact else None
-        settings = Settings(starts, seed, limit, PROVEN_GAP, bounded=certificate is not None)
+        settings = SearchSettings(starts, seed, limit, PROVEN_GAP, bounded=certificate is not None)
         found = solve(given.problems.rows(feasible), settings)
         return _solution(h, given, feasible, found.point, found.bound, found.message, start)
 

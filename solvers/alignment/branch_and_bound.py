@@ -21,8 +21,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from solvers.alignment.alignment_problem import AlignmentProblems
 from solvers.alignment.descent import objectives, polish, scaled
-from solvers.alignment.problem import Problems
 from solvers.beamforming.least_norm import least_norm
 from solvers.beamforming.sectors import TURN, Nodes, split
 
@@ -39,7 +39,7 @@ class Closed(NamedTuple):
 
 
 def branch_and_bound(
-    problem: Problems,
+    problem: AlignmentProblems,
     point: Tensor,
     bound: Tensor,
     weights: Tensor,
@@ -57,7 +57,7 @@ def branch_and_bound(
         gap: relative gap at which a problem is closed.
     """
     device, point, bound, unclosed = point.device, point.clone(), bound.clone(), 0
-    local = Problems(*(part.cpu() for part in problem))
+    local = AlignmentProblems(*(part.cpu() for part in problem))
     for number in range(len(point)):
         one = local.rows(slice(number, number + 1))
         tree = _Tree(one, weights[number].cpu(), 0.99 * gap)
@@ -77,7 +77,7 @@ class _Tree:
         closed: relative gap at which nodes are closed.
     """
 
-    def __init__(self, problem: Problems, w: Tensor, closed: float) -> None:
+    def __init__(self, problem: AlignmentProblems, w: Tensor, closed: float) -> None:
         self.problem, self.closed = problem, closed
         g, q = problem.g[0], problem.q[0]
         # A common phase of a has no effect: the client with the largest share gets phase 0.

@@ -13,8 +13,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from solvers.alignment.alignment_problem import AlignmentProblems
 from solvers.alignment.gains import best_scale, fill
-from solvers.alignment.problem import Problems
 from solvers.beamforming.least_norm import least_norm
 
 _LENGTHS = (1.0, 2.0, 0.5, 0.2, 0.05)
@@ -22,7 +22,7 @@ _SMALLEST_KAPPA = 1e-4  # sum w = sum q becomes a penalty, until the last step
 _ENOUGH = 1e-13  # relative decrease at which a start has converged
 
 
-def objectives(problem: Problems, a: Tensor) -> Tensor:
+def objectives(problem: AlignmentProblems, a: Tensor) -> Tensor:
     """Objectives [problems, starts] of points a [problems, starts, antennas]."""
     y = (a.conj() @ problem.g.mT).abs()
     shape = y.shape
@@ -31,7 +31,7 @@ def objectives(problem: Problems, a: Tensor) -> Tensor:
     return error + a.abs().square().sum(-1)
 
 
-def scaled(problem: Problems, a: Tensor) -> Tensor:
+def scaled(problem: AlignmentProblems, a: Tensor) -> Tensor:
     """Points a [problems, starts, antennas] with the best length for each direction."""
     length = torch.linalg.vector_norm(a, dim=-1, keepdim=True)
     unit = a / torch.where(length > 0, length, 1.0)
@@ -42,12 +42,12 @@ def scaled(problem: Problems, a: Tensor) -> Tensor:
     return found.alpha.unsqueeze(-1) * unit
 
 
-def softened(problem: Problems) -> bool:
+def softened(problem: AlignmentProblems) -> bool:
     """Whether :func:`descend` replaces sum w = sum q by a penalty, in a problem of the batch."""
     return bool((problem.kappa < _SMALLEST_KAPPA).any())
 
 
-def descend(problem: Problems, a: Tensor, steps: int) -> Tensor:
+def descend(problem: AlignmentProblems, a: Tensor, steps: int) -> Tensor:
     """Points [problems, starts, antennas] after ``steps`` Newton steps from ``a``."""
     soft = problem._replace(kappa=problem.kappa.clamp_min(_SMALLEST_KAPPA))
     value = objectives(soft, a)
@@ -67,7 +67,7 @@ def descend(problem: Problems, a: Tensor, steps: int) -> Tensor:
     return a
 
 
-def _newton(problem: Problems, a: Tensor) -> Tensor:
+def _newton(problem: AlignmentProblems, a: Tensor) -> Tensor:
     """Minimisers of the majorant's quadratic piece at points a [problems, starts, antennas]."""
     antennas = a.shape[-1]
     z = a.conj() @ problem.g.mT
@@ -91,7 +91,7 @@ def _newton(problem: Problems, a: Tensor) -> Tensor:
     return torch.complex(x[..., :antennas], x[..., antennas:])
 
 
-def polish(problem: Problems, a: Tensor, steps: int) -> Tensor:
+def polish(problem: AlignmentProblems, a: Tensor, steps: int) -> Tensor:
     """Points [problems, starts, antennas] after solving the whole majorant ``steps`` times.
 
     min ||a||^2 + s'C s subject to Re(e^{-j phi_i} a^H g_i) + s_i >= q_i, with C = I + 1 1'/kappa,

@@ -78,7 +78,7 @@ def _surplus(deficit: Tensor, kappa: Tensor, present: Tensor) -> Tensor:
     return each.amax(-1).clamp_min(0)
 
 
-class Scaled(NamedTuple):
+class ScaledGains(NamedTuple):
     """The exact solution of problems with one antenna.
 
     Args:
@@ -90,7 +90,7 @@ class Scaled(NamedTuple):
     multipliers: Tensor
 
 
-def best_scale(q: Tensor, g: Tensor, kappa: Tensor, present: Tensor) -> Scaled:
+def best_scale(q: Tensor, g: Tensor, kappa: Tensor, present: Tensor) -> ScaledGains:
     """The gain alpha that minimises the objective for limits y = alpha g.
 
     Args:
@@ -135,7 +135,7 @@ def best_scale(q: Tensor, g: Tensor, kappa: Tensor, present: Tensor) -> Scaled:
     alone = torch.nn.functional.one_hot(last.argmax(-1), g.shape[-1]).to(g)
     hidden = ~(multipliers > 0).any(-1, keepdim=True)
     multipliers = torch.where(hidden, alone, multipliers)
-    return Scaled(alpha, multipliers)
+    return ScaledGains(alpha, multipliers)
 
 
 def dual_bound(

@@ -18,8 +18,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from solvers.alignment.alignment_problem import AlignmentProblems
 from solvers.alignment.gains import dual_bound
-from solvers.alignment.problem import Problems
 
 _STEPS = 80
 _GROWTH = 3.0  # growth factor of the barrier parameter per step
@@ -40,7 +40,7 @@ class Relaxation(NamedTuple):
     covariance: Tensor
 
 
-def relax(problem: Problems) -> Relaxation:
+def relax(problem: AlignmentProblems) -> Relaxation:
     """Solve the relaxation, from above in w and so from below in the bound."""
     g = problem.g
     length = torch.linalg.vector_norm(g, dim=-1)
@@ -94,7 +94,7 @@ def largest_weights(g: Tensor, w: Tensor) -> Tensor:
     return w / torch.where(largest > 0, largest, 1.0).unsqueeze(-1)
 
 
-def weighted_bound(problem: Problems, w: Tensor) -> Tensor:
+def weighted_bound(problem: AlignmentProblems, w: Tensor) -> Tensor:
     """Lower bound [problems] that weights w [problems, clients] with sum w g g^H <= I prove."""
     moves = (problem.g != 0).any(-1)
     multipliers = _dual(w, problem, moves).multipliers
@@ -112,7 +112,7 @@ class _Dual(NamedTuple):
     cross: Tensor
 
 
-def _dual(w: Tensor, problem: Problems, moves: Tensor) -> _Dual:
+def _dual(w: Tensor, problem: AlignmentProblems, moves: Tensor) -> _Dual:
     share = torch.where(moves, w / (1 + w), 1.0)  # without a channel the limit is 0
     share = torch.where(problem.present, share, 0.0)
     rest = problem.kappa + torch.where(problem.present, 1 - share, 0.0).sum(-1)

@@ -9,9 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from channels.arrays import BoolArray, FloatArray
+from channels.loads import Load
+from channels.network import ChannelDraw
+from solvers.bands.band_problem import read_problem
 from solvers.bands.least_band import least_band
-from solvers.bands.least_time import Cells, least_time, windows
-from solvers.bands.problem import read_problem
+from solvers.bands.least_time import BandCells, least_time, windows
+from solvers.load_rows import takes_load
 from solvers.outcome import Outcome
 from solvers.solution import Solution
 
@@ -35,6 +38,9 @@ def allocate_bandwidth(
     snr_hz: ArrayLike | Tensor,
     bandwidth_hz: ArrayLike | Tensor,
 ) -> Solution[FloatArray]: ...
+@overload
+def allocate_bandwidth(bits: Load, compute_seconds: ChannelDraw, /) -> Solution[FloatArray]: ...
+@takes_load
 def allocate_bandwidth(
     bits: ArrayLike | Tensor,
     compute_seconds: ArrayLike | Tensor,
@@ -54,6 +60,10 @@ def allocate_bandwidth(
     >>> bands = solvers.allocate_bandwidth([1e6, 1e6], [0.1, 0.2], [1e7, 1e6], 1e6)
     >>> round(float(bands.value.sum()))
     1000000
+
+    Arrays, or a :class:`channels.Load` and the :class:`channels.ChannelDraw` of its clients in
+    place of those of clients and bands: then every cell is a problem, with a place for each client
+    of the largest cell, in the order of ``Network.by_cell``.
 
     Args:
         bits: size of each upload, >= 0; a client without bits needs no band.
@@ -88,7 +98,7 @@ def allocate_bandwidth(
     )
 
 
-def soonest(cells: Cells) -> tuple[FloatArray, FloatArray, FloatArray]:
+def soonest(cells: BandCells) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Bands [problems, clients] that end soonest, when they end, and a lower bound [problems]."""
     bound, end = least_time(cells)
     bands, slopes = least_band(cells.bits, windows(end, cells.ready), cells.snr_hz)

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from channels.arrays import BoolArray, FloatArray
-from solvers.bands.least_time import Cells
-from solvers.bands.prices import Block, shortest
-from solvers.bands.problem import read_problem
+from solvers.bands.band_problem import read_problem
+from solvers.bands.interval_prices import Block, shortest
+from solvers.bands.least_time import BandCells
+from solvers.load_rows import takes_load
 from solvers.outcome import Outcome
 from solvers.solution import Solution
 
@@ -38,6 +39,7 @@ class BandsInTime(NamedTuple):
     bandwidth_hz: Any
 
 
+@takes_load
 def allocate_bands_in_time(
     bits: ArrayLike | Tensor,
     compute_seconds: ArrayLike | Tensor,
@@ -60,6 +62,10 @@ def allocate_bands_in_time(
     >>> bands = solvers.allocate_bandwidth([1e6, 1e6], [0.1, 0.2], [1e7, 1e6], 1e6)
     >>> bool(plan.objective <= bands.objective)  # bands that change in time are no slower
     True
+
+    Arrays, or a :class:`channels.Load` and the :class:`channels.ChannelDraw` of its clients in
+    place of those of clients and bands: then every cell is a problem, with a place for each client
+    of the largest cell, in the order of ``Network.by_cell``.
 
     Args:
         bits: size of each upload, >= 0; a client without bits needs no band.
@@ -91,7 +97,7 @@ def allocate_bands_in_time(
     bands = np.zeros((count, clients, clients))
     end, bound = starts[:, -1].copy(), starts[:, -1].copy()
     for row in np.flatnonzero(cells.bits.any(-1)):
-        cell = Cells(*(array[row] for array in cells))
+        cell = BandCells(*(array[row] for array in cells))
         bands[row], reached, least = _soonest(cell, starts[row])
         end[row], bound[row] = np.maximum(end[row], reached), max(bound[row], least)
     message = "" if feasible.all() else problem.explain(~feasible)
@@ -101,7 +107,7 @@ def allocate_bands_in_time(
     )
 
 
-def _soonest(cell: Cells, starts: FloatArray) -> tuple[FloatArray, float, float]:
+def _soonest(cell: BandCells, starts: FloatArray) -> tuple[FloatArray, float, float]:
     """Bands [clients, intervals] of one problem, when they end, and a lower bound.
 
     Args:

@@ -21,7 +21,7 @@ _BLOCK = 1 << 15
 _MAX_EVALUATIONS = 100
 
 
-class Cells(NamedTuple):
+class BandCells(NamedTuple):
     """Problems with finite answers, one per row.
 
     Args:
@@ -36,9 +36,9 @@ class Cells(NamedTuple):
     snr_hz: FloatArray
     bandwidth_hz: FloatArray
 
-    def rows(self, rows: slice | IntArray | BoolArray) -> Cells:
+    def rows(self, rows: slice | IntArray | BoolArray) -> BandCells:
         """Some of the problems."""
-        return Cells(*(array[rows] for array in self))
+        return BandCells(*(array[rows] for array in self))
 
     def needed(self, end: FloatArray) -> tuple[FloatArray, FloatArray]:
         """F and its derivative [problems] at the times ``end`` [problems]."""
@@ -73,7 +73,7 @@ def windows(end: FloatArray, ready: FloatArray) -> FloatArray:
     return np.maximum(end[:, None] - ready, 4 * _EPS * end[:, None])
 
 
-def least_time(cells: Cells) -> tuple[FloatArray, FloatArray]:
+def least_time(cells: BandCells) -> tuple[FloatArray, FloatArray]:
     """A bracket of T* per problem, [problems] each: not enough band, and enough band."""
     low, high = np.empty(len(cells.bits)), np.empty(len(cells.bits))
     rows = max(_BLOCK // cells.bits.shape[1], 1)
@@ -83,7 +83,7 @@ def least_time(cells: Cells) -> tuple[FloatArray, FloatArray]:
     return low, high
 
 
-def _bracket(cells: Cells) -> tuple[FloatArray, FloatArray]:
+def _bracket(cells: BandCells) -> tuple[FloatArray, FloatArray]:
     """As ``least_time``, all problems together; those that have converged are left out."""
     sending = np.maximum(np.count_nonzero(cells.bits, axis=-1), 1)
     whole = cells.bandwidth_hz[:, None]

@@ -16,7 +16,7 @@ import numpy as np
 
 from channels.arrays import BoolArray, FloatArray
 from solvers.bands.least_band import LN2
-from solvers.bands.least_time import Cells
+from solvers.bands.least_time import BandCells
 
 _BLOCK = 1 << 13
 """Clients that are solved together, so that temporary arrays stay in the cache."""
@@ -30,7 +30,7 @@ _NOTHING = 1e-150
 """Size of an absent client relative to the first one of its cell."""
 
 
-def newton_bands(cells: Cells) -> tuple[FloatArray, FloatArray, BoolArray]:
+def newton_bands(cells: BandCells) -> tuple[FloatArray, FloatArray, BoolArray]:
     """Bands [problems, clients], when all clients end, and which problems are solved, [problems].
 
     Args:
@@ -51,7 +51,7 @@ def newton_bands(cells: Cells) -> tuple[FloatArray, FloatArray, BoolArray]:
     return bands, end, solved
 
 
-def _solved(cells: Cells) -> tuple[FloatArray, FloatArray, BoolArray]:
+def _solved(cells: BandCells) -> tuple[FloatArray, FloatArray, BoolArray]:
     """As ``newton_bands``, all problems together, in arrays [clients, problems]."""
     absent = cells.bits.T == 0
     size, ready, rho = (np.array(values.T, order="C") for values in cells[:3])  # copies

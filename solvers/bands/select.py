@@ -22,10 +22,10 @@ from numpy.typing import ArrayLike
 from channels.arrays import BoolArray, FloatArray, IntArray
 from channels.validation import whole_number
 from solvers.bands.allocate import soonest
+from solvers.bands.band_problem import BandProblem, read_problem
 from solvers.bands.knapsack import cheapest
 from solvers.bands.least_band import LN2, least_band, upload_seconds
-from solvers.bands.least_time import Cells
-from solvers.bands.problem import Problem, read_problem
+from solvers.bands.least_time import BandCells
 from solvers.outcome import Outcome, left_out, located
 from solvers.solution import Solution
 
@@ -139,7 +139,7 @@ def select_clients(
     )
 
 
-def _by_count(cells: Cells, count: int) -> tuple[BoolArray, FloatArray, FloatArray, FloatArray]:
+def _by_count(cells: BandCells, count: int) -> tuple[BoolArray, FloatArray, FloatArray, FloatArray]:
     """Chosen clients and bands [problems, clients], ends and bounds [problems]."""
     size = len(cells.bits)
     part, bands = np.zeros((size, count), dtype=np.int64), np.zeros((size, count))
@@ -167,7 +167,7 @@ def _by_count(cells: Cells, count: int) -> tuple[BoolArray, FloatArray, FloatArr
 
 
 def _by_value(
-    cells: Cells, values: FloatArray, wanted: FloatArray
+    cells: BandCells, values: FloatArray, wanted: FloatArray
 ) -> tuple[BoolArray, FloatArray, FloatArray, FloatArray]:
     """As ``_by_count``, problem by problem, with values that sum to ``wanted`` at least."""
     chosen, bands = np.zeros(cells.bits.shape, dtype=np.bool_), np.zeros(cells.bits.shape)
@@ -190,10 +190,10 @@ def _by_value(
     return chosen, bands, end, bound
 
 
-def _some(cells: Cells, part: IntArray) -> Cells:
+def _some(cells: BandCells, part: IntArray) -> BandCells:
     """The clients ``part`` [problems, some] of each problem."""
     bits, ready, snr_hz = (np.take_along_axis(array, part, 1) for array in cells[:3])
-    return Cells(bits, ready, snr_hz, cells.bandwidth_hz)
+    return BandCells(bits, ready, snr_hz, cells.bandwidth_hz)
 
 
 def _smallest(amounts: FloatArray, count: int) -> IntArray:
@@ -202,7 +202,7 @@ def _smallest(amounts: FloatArray, count: int) -> IntArray:
     return order
 
 
-def _bands_at(cells: Cells, end: FloatArray) -> FloatArray:
+def _bands_at(cells: BandCells, end: FloatArray) -> FloatArray:
     """b_i [problems, clients] at the times ``end``; infinite for clients that end later anyway."""
     window = end[:, None] - cells.ready
     able = (window > 0) & ((cells.bits == 0) | (cells.bits * LN2 < window * cells.snr_hz))
@@ -241,7 +241,7 @@ def _checked_count(count: int | None, total: int) -> int:
     return number
 
 
-def _shortfall(problem: Problem, without: BoolArray, count: int | None) -> str:
+def _shortfall(problem: BandProblem, without: BoolArray, count: int | None) -> str:
     """Say by how much the first infeasible problem falls short, and who cannot send in it."""
     row = int(without.argmax())
     stuck = problem.stuck[row]

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from solvers.backend import load
-from solvers.beamforming.backend import BeamformerBackend, Certificate, Found
+from solvers.beamforming.beamformer_backend import BeamformerBackend, Certificate, FoundBeamformers
 from solvers.beamforming.optimize import BEAMFORMER_BACKENDS, optimize_beamformer
 
 if TYPE_CHECKING:
     from solvers.beamforming.anneal import Anneal
+    from solvers.beamforming.beamforming_problem import BeamformingProblems
     from solvers.beamforming.branch_and_bound import BranchAndBound
     from solvers.beamforming.default import Default
     from solvers.beamforming.mirror_prox import MirrorProx
-    from solvers.beamforming.problem import Problems
     from solvers.beamforming.relaxation import RelaxationBound
     from solvers.beamforming.sca import Sca
     from solvers.beamforming.sdr import Sdr
@@ -23,7 +23,7 @@ _MODULES = {
     "BranchAndBound": "solvers.beamforming.branch_and_bound",
     "Default": "solvers.beamforming.default",
     "MirrorProx": "solvers.beamforming.mirror_prox",
-    "Problems": "solvers.beamforming.problem",
+    "BeamformingProblems": "solvers.beamforming.beamforming_problem",
     "RelaxationBound": "solvers.beamforming.relaxation",
     "Sca": "solvers.beamforming.sca",
     "Sdr": "solvers.beamforming.sdr",
@@ -32,12 +32,12 @@ __all__ = [
     "BEAMFORMER_BACKENDS",
     "Anneal",
     "BeamformerBackend",
+    "BeamformingProblems",
     "BranchAndBound",
     "Certificate",
     "Default",
-    "Found",
+    "FoundBeamformers",
     "MirrorProx",
-    "Problems",
     "RelaxationBound",
     "Sca",
     "Sdr",

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 import torch
 
-from solvers.beamforming.backend import Found, FromRandomStarts
+from solvers.beamforming.beamformer_backend import FoundBeamformers, FromRandomStarts
+from solvers.beamforming.beamforming_problem import BeamformingProblems
 from solvers.beamforming.directions import best_of, unit_norm, worst
 from solvers.beamforming.least_norm import least_norm
-from solvers.beamforming.problem import Problems
 
 _BETA_FIRST = (0.5, 8.0)  # range over the starts
 _BETA_LAST = 150.0
@@ -49,9 +49,9 @@ class Anneal(FromRandomStarts):
 
     name = "anneal"
 
-    def solve(self, problem: Problems) -> Found:
+    def solve(self, problem: BeamformingProblems) -> FoundBeamformers:
         """Find beamformers by annealing and polishing."""
-        return Found(self.anneal(problem.h))
+        return FoundBeamformers(self.anneal(problem.h))
 
     def anneal(self, h: torch.Tensor) -> torch.Tensor:
         """Beamformers [problems, dimensions] for channels [problems, clients, dimensions]."""

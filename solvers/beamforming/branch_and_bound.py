@@ -21,10 +21,15 @@ from torch import Tensor
 
 from channels.validation import shown
 from solvers.beamforming.anneal import Anneal, polish
-from solvers.beamforming.backend import PROVEN_GAP, BeamformerBackend, Certificate, Found
+from solvers.beamforming.beamformer_backend import (
+    PROVEN_GAP,
+    BeamformerBackend,
+    Certificate,
+    FoundBeamformers,
+)
+from solvers.beamforming.beamforming_problem import BeamformingProblems
 from solvers.beamforming.directions import of_unit_norm, unit_norm
 from solvers.beamforming.least_norm import least_norm
-from solvers.beamforming.problem import Problems
 from solvers.beamforming.relaxation import relaxation_weights
 from solvers.beamforming.sectors import TURN, Nodes, split
 from solvers.settings import check_time_limit
@@ -67,12 +72,12 @@ class BranchAndBound(BeamformerBackend, Certificate):
                 f"start is {shown(self.start)}: give a backend, e.g. Anneal(starts=16)."
             )
 
-    def solve(self, problem: Problems) -> Found:
+    def solve(self, problem: BeamformingProblems) -> FoundBeamformers:
         """Find beamformers and bounds to a relative ``PROVEN_GAP``, within the time limit."""
         found = self.start.solve(problem)
         return found.then(self.certify(problem, found))
 
-    def certify(self, problem: Problems, found: Found) -> Found:
+    def certify(self, problem: BeamformingProblems, found: FoundBeamformers) -> FoundBeamformers:
         """As :meth:`solve`, starting from the beamformers of ``found``."""
         h, value = problem.h, of_unit_norm(found.value)
         bound, unclosed = torch.empty_like(value.real[:, 0]), 0
@@ -83,7 +88,7 @@ class BranchAndBound(BeamformerBackend, Certificate):
             unclosed += exact.bound > exact.objective * (1 + PROVEN_GAP)
         limit = f"{self.time_limit_seconds:g} s"
         message = f"{unclosed} of {len(h)} problems not closed in {limit}" if unclosed else ""
-        return Found(value, bound, message)
+        return FoundBeamformers(value, bound, message)
 
 
 class Exact(NamedTuple):

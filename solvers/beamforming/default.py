@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import torch
 
 from solvers.beamforming.anneal import Anneal
-from solvers.beamforming.backend import Found
+from solvers.beamforming.beamformer_backend import FoundBeamformers
+from solvers.beamforming.beamforming_problem import BeamformingProblems
 from solvers.beamforming.directions import worst
-from solvers.beamforming.problem import Problems
 from solvers.beamforming.two_dimensions import exact_points, solvable
 
 
@@ -30,7 +30,7 @@ class Default(Anneal):
 
     name = "default"
 
-    def solve(self, problem: Problems) -> Found:
+    def solve(self, problem: BeamformingProblems) -> FoundBeamformers:
         """Find beamformers by enumeration, or by annealing and polishing."""
         h = problem.h
         exact = solvable(h)
@@ -40,4 +40,6 @@ class Default(Anneal):
         value[exact] = exact_points(h[exact])
         if not exact.all():
             value[~exact] = self.anneal(h[~exact])
-        return Found(value, torch.where(exact, worst(h, value.unsqueeze(1)).squeeze(1), torch.inf))
+        return FoundBeamformers(
+            value, torch.where(exact, worst(h, value.unsqueeze(1)).squeeze(1), torch.inf)
+        )

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 import torch
 
-from solvers.beamforming.backend import Found, FromRandomStarts
+from solvers.beamforming.beamformer_backend import FoundBeamformers, FromRandomStarts
+from solvers.beamforming.beamforming_problem import BeamformingProblems
 from solvers.beamforming.directions import best_of, random_starts, unit_norm, worst
-from solvers.beamforming.problem import Problems
 
 _OUTER, _INNER = 30, 20
 _CHUNK = 16  # problems per chunk; a chunk must fit in the cache
@@ -43,11 +43,11 @@ class MirrorProx(FromRandomStarts):
 
     name = "mirror_prox"
 
-    def solve(self, problem: Problems) -> Found:
+    def solve(self, problem: BeamformingProblems) -> FoundBeamformers:
         """Find the best beamformers over all starts and approximations."""
         starts = 20 if self.starts is None else self.starts
         parts = [_mirror_prox(part, starts, self.seed) for part in torch.split(problem.h, _CHUNK)]
-        return Found(torch.cat(parts))
+        return FoundBeamformers(torch.cat(parts))
 
 
 def _mirror_prox(h: torch.Tensor, starts: int, seed: int) -> torch.Tensor:

@@ -10,7 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from channels.arrays import BoolArray
 from solvers.backend import Catalogue
-from solvers.beamforming.backend import PROVEN_GAP, BeamformerBackend, Certificate, Found
+from solvers.beamforming.beamformer_backend import (
+    PROVEN_GAP,
+    BeamformerBackend,
+    Certificate,
+    FoundBeamformers,
+)
 from solvers.outcome import located, unable
 from solvers.settings import settings_elsewhere
 from solvers.solution import Solution, Status
@@ -18,7 +23,7 @@ from solvers.solution import Solution, Status
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from solvers.beamforming.problem import Problems
+    from solvers.beamforming.beamforming_problem import BeamformingProblems
 
 BACKENDS: Catalogue[BeamformerBackend] = Catalogue(
     "backend",
@@ -132,7 +137,10 @@ def optimize_beamformer(
     proof = certificate
     if proof is not None and not isinstance(proof, Certificate):
         proof = CERTIFICATES.default(proof)
-    from solvers.beamforming.problem import one_thread, read_problems  # torch: slow to import
+    from solvers.beamforming.beamforming_problem import (  # torch: slow to import
+        one_thread,
+        read_problems,
+    )
 
     problems = read_problems(h, scales)
     with one_thread():
@@ -148,7 +156,9 @@ class _Best(NamedTuple):
     message: str = ""
 
 
-def _solve(problems: Problems, method: BeamformerBackend, proof: Certificate | None) -> _Best:
+def _solve(
+    problems: BeamformingProblems, method: BeamformerBackend, proof: Certificate | None
+) -> _Best:
     import torch
 
     from solvers.beamforming.directions import of_unit_norm
@@ -159,10 +169,10 @@ def _solve(problems: Problems, method: BeamformerBackend, proof: Certificate | N
     if h.shape[-1] == 1:
         return _Best(torch.ones_like(h[:, 0]), h[..., 0].abs().square().amin(-1))
     found = method.solve(problems)
-    if not isinstance(found, Found) or not isinstance(found.value, torch.Tensor):
+    if not isinstance(found, FoundBeamformers) or not isinstance(found.value, torch.Tensor):
         raise RuntimeError(
-            f"backend {method.name!r} returned {type(found).__name__}: it must return a Found with "
-            "beamformers as a tensor."
+            f"backend {method.name!r} returned {type(found).__name__}: it must return a "
+            "FoundBeamformers with beamformers as a tensor."
         )
     if found.value.shape != h[:, 0].shape:
         raise RuntimeError(
@@ -176,7 +186,9 @@ def _solve(problems: Problems, method: BeamformerBackend, proof: Certificate | N
     return _Best(of_unit_norm(found.value), bound, found.message)
 
 
-def _solution(problems: Problems, found: _Best, backend: str, start: float) -> Solution[Any]:
+def _solution(
+    problems: BeamformingProblems, found: _Best, backend: str, start: float
+) -> Solution[Any]:
     import torch
 
     value = problems.antennas(found.value)

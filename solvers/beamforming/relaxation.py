@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import torch
 
-from solvers.beamforming.backend import Certificate, Found
-from solvers.beamforming.problem import Problems
+from solvers.beamforming.beamformer_backend import Certificate, FoundBeamformers
+from solvers.beamforming.beamforming_problem import BeamformingProblems
 
 _STEPS = 100
 _GROWTH = 2.0  # growth factor of the barrier parameter per step
@@ -36,9 +36,9 @@ class RelaxationBound(Certificate):
 
     name = "relaxation_bound"
 
-    def certify(self, problem: Problems, found: Found) -> Found:
+    def certify(self, problem: BeamformingProblems, found: FoundBeamformers) -> FoundBeamformers:
         """Return the relaxation's bounds with the beamformers of ``found``."""
-        return Found(found.value, relaxation_bound(problem.h))
+        return FoundBeamformers(found.value, relaxation_bound(problem.h))
 
 
 def eigenvalue_bound(h: torch.Tensor, p: torch.Tensor) -> torch.Tensor:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import torch
 
-from solvers.beamforming.backend import Found, FromRandomStarts
+from solvers.beamforming.beamformer_backend import FoundBeamformers, FromRandomStarts
+from solvers.beamforming.beamforming_problem import BeamformingProblems
 from solvers.beamforming.directions import best_of, random_starts, unit_norm, worst
-from solvers.beamforming.problem import Problems
 from solvers.packages import import_solver, quiet_cvxpy
 
 _MAX_APPROXIMATIONS, _MIN_GAIN = 30, 1e-4
@@ -34,7 +34,7 @@ class Sca(FromRandomStarts):
 
     name = "sca"
 
-    def solve(self, problem: Problems) -> Found:
+    def solve(self, problem: BeamformingProblems) -> FoundBeamformers:
         """Find the best beamformers over all starts."""
         cp = import_solver("cvxpy", "anneal")
         h = problem.h
@@ -67,4 +67,4 @@ class Sca(FromRandomStarts):
                         break
                     score = now
                 points[number, index] = a
-        return Found(best_of(h, points.to(h.device)))
+        return FoundBeamformers(best_of(h, points.to(h.device)))

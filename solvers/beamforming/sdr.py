@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from solvers.beamforming.backend import BeamformerBackend, Found
-from solvers.beamforming.problem import Problems
+from solvers.beamforming.beamformer_backend import BeamformerBackend, FoundBeamformers
+from solvers.beamforming.beamforming_problem import BeamformingProblems
 from solvers.beamforming.relaxation import eigenvalue_bound
 from solvers.packages import import_solver, quiet_cvxpy
 from solvers.settings import check_seed, check_starts
@@ -43,7 +43,7 @@ class Sdr(BeamformerBackend):
         check_starts("samples", self.samples)
         check_seed(self.seed)
 
-    def solve(self, problem: Problems) -> Found:
+    def solve(self, problem: BeamformingProblems) -> FoundBeamformers:
         """Find the best samples and the bounds of the relaxation."""
         cp = import_solver("cvxpy", "anneal")
         h = problem.h
@@ -75,4 +75,4 @@ class Sdr(BeamformerBackend):
             values.append(drawn[score.argmax()])
             weights.append(np.maximum(served.dual_value, 1e-12))
         value, p = (torch.from_numpy(np.stack(x)).to(h.device) for x in (values, weights))
-        return Found(value, eigenvalue_bound(h, p))
+        return FoundBeamformers(value, eigenvalue_bound(h, p))

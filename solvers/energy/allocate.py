@@ -9,9 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from channels.arrays import FloatArray
+from channels.loads import Load
+from channels.network import ChannelDraw
 from solvers.bands.least_time import least_time
-from solvers.energy.problem import Problem, read_problem
-from solvers.energy.rounds import least_energy
+from solvers.energy.energy_problem import EnergyProblem, read_problem
+from solvers.energy.least_energy import least_energy
+from solvers.load_rows import takes_load
 from solvers.outcome import Outcome
 from solvers.solution import Solution
 
@@ -79,6 +82,16 @@ def allocate_energy(
     deadline_seconds: ArrayLike | Tensor | None = None,
     weights: tuple[ArrayLike | Tensor, ArrayLike | Tensor] | None = None,
 ) -> Solution[EnergyAllocation[FloatArray]]: ...
+@overload
+def allocate_energy(
+    bits: Load,
+    cycles: ChannelDraw,
+    /,
+    *,
+    deadline_seconds: ArrayLike | None = None,
+    weights: tuple[ArrayLike, ArrayLike] | None = None,
+) -> Solution[EnergyAllocation[FloatArray]]: ...
+@takes_load
 def allocate_energy(
     bits: ArrayLike | Tensor,
     cycles: ArrayLike | Tensor,
@@ -116,6 +129,10 @@ def allocate_energy(
     ... )
     >>> bool((plan.value.seconds <= 2.0 + 1e-6).all())
     True
+
+    Arrays, or a :class:`channels.Load` and the :class:`channels.ChannelDraw` of its clients in
+    place of those of clients and bands: then every cell is a problem, with a place for each client
+    of the largest cell, in the order of ``Network.by_cell``.
 
     Args:
         bits: s, size of each upload, >= 0.
@@ -164,7 +181,7 @@ def allocate_energy(
     return solved(problem, bits, start)
 
 
-def solved(problem: Problem, given: Any, start: float) -> Solution[Any]:
+def solved(problem: EnergyProblem, given: Any, start: float) -> Solution[Any]:
     """The solution of all problems, with the array type of ``given``; ``start``: when it began."""
     feasible, end = problem.feasible()
     message = "" if feasible.all() else problem.explain(feasible)
@@ -174,7 +191,7 @@ def solved(problem: Problem, given: Any, start: float) -> Solution[Any]:
     )
 
 
-def _outcome(problem: Problem, end: FloatArray) -> Outcome:
+def _outcome(problem: EnergyProblem, end: FloatArray) -> Outcome:
     """Allocations of problems that have answers."""
     seconds, joules = problem.weights
     fixed = ~np.isnan(end) | (joules == 0)

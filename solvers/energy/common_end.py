@@ -20,8 +20,8 @@ import numpy as np
 
 from channels.arrays import BoolArray, FloatArray, IntArray
 from solvers.bands.least_time import least_time
-from solvers.energy.problem import Problem
-from solvers.energy.rounds import Plan, least_energy, no_plan
+from solvers.energy.energy_problem import EnergyProblem
+from solvers.energy.least_energy import EnergyPlan, least_energy, no_plan
 
 _CLOSE = 1e-4
 """Relative rest of the worth of a second; the objective misses about the square of it."""
@@ -48,11 +48,11 @@ class CommonEnd(NamedTuple):
     until: FloatArray
     objective: FloatArray
     bound: FloatArray
-    plans: Plan
+    plans: EnergyPlan
 
 
 def common_end(
-    problem: Problem, lost: FloatArray, weight: float, latest: FloatArray | None = None
+    problem: EnergyProblem, lost: FloatArray, weight: float, latest: FloatArray | None = None
 ) -> CommonEnd:
     """Find the end that minimises T + W x joules of the cells of each group.
 
@@ -91,7 +91,7 @@ class _Together:
 
     def __init__(
         self,
-        problem: Problem,
+        problem: EnergyProblem,
         lost: FloatArray,
         weight: float,
         works: BoolArray,

@@ -10,8 +10,8 @@ import numpy as np
 
 from channels.arrays import BoolArray, FloatArray
 from solvers.bands.least_band import LN2, least_band, upload_seconds
+from solvers.energy.band_price import PricedRounds, State
 from solvers.energy.clients import Clients, Replies
-from solvers.energy.prices import Rounds, State
 
 ROUNDING = 4 * float(np.finfo(np.float64).eps)
 """Relative rounding error of an end."""
@@ -19,7 +19,9 @@ _TURNS = 6
 """Turns in which further clients get their least bands."""
 
 
-def uploads(rounds: Rounds, state: State) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+def uploads(
+    rounds: PricedRounds, state: State
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Bands that fill the cell, windows, powers and frequencies, within all limits."""
     clients, end = rounds.clients, state.end[:, None]
     band = state.replies.band
@@ -36,7 +38,9 @@ def uploads(rounds: Rounds, state: State) -> tuple[FloatArray, FloatArray, Float
     return band, window, power, frequency
 
 
-def _filled(rounds: Rounds, wanted: FloatArray, least: FloatArray, pinned: BoolArray) -> FloatArray:
+def _filled(
+    rounds: PricedRounds, wanted: FloatArray, least: FloatArray, pinned: BoolArray
+) -> FloatArray:
     """Bands that sum to B, as ``wanted`` up to rounding errors: those ``pinned`` have the least."""
     weight = rounds.clients.weight
     taken = np.where(pinned, least, 0.0)

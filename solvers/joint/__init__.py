@@ -1,8 +1,8 @@
 """Joint design of submodels and bands: which share of the model and of the band each gets."""
 
-from solvers.joint.energy import MasksAndEnergy, optimize_masks_and_energy
-from solvers.joint.masks import MasksAndBands, optimize_masks_and_bands
-from solvers.joint.widths import WidthsAndBands, optimize_widths_and_bands
+from solvers.joint.masks_and_bands import MasksAndBands, optimize_masks_and_bands
+from solvers.joint.masks_and_energy import MasksAndEnergy, optimize_masks_and_energy
+from solvers.joint.widths_and_bands import WidthsAndBands, optimize_widths_and_bands
 
 __all__ = [
     "MasksAndBands",

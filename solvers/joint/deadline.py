@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from channels.arrays import FloatArray, IntArray
-from solvers.joint.energy_cells import EnergyCells
+from solvers.joint.sized_energy_cells import SizedEnergyCells
 
 _POINTS = 64
 """Sizes per cell that are tried together."""
@@ -23,7 +23,7 @@ _TABLE = 4096
 
 
 def cheapest(
-    cells: EnergyCells, low: FloatArray, high: FloatArray, quota: int, deadline: float
+    cells: SizedEnergyCells, low: FloatArray, high: FloatArray, quota: int, deadline: float
 ) -> tuple[FloatArray, float]:
     """Steps [cells] from ``low`` to ``high`` of the least energy, and a bound on it in joules.
 
@@ -41,7 +41,7 @@ def cheapest(
 
 
 def _by_marginals(
-    cells: EnergyCells, low: FloatArray, high: FloatArray, quota: int, deadline: float
+    cells: SizedEnergyCells, low: FloatArray, high: FloatArray, quota: int, deadline: float
 ) -> FloatArray:
     left, right = low, high
     while True:
@@ -71,7 +71,7 @@ def _by_marginals(
 
 
 def _by_table(
-    cells: EnergyCells, low: FloatArray, high: FloatArray, quota: int, deadline: float
+    cells: SizedEnergyCells, low: FloatArray, high: FloatArray, quota: int, deadline: float
 ) -> tuple[FloatArray, float]:
     """All sizes of all cells, by dynamic programming."""
     points = np.minimum(low + np.arange(int((high - low).max()) + 1)[:, None], high)
@@ -107,7 +107,7 @@ def _known(bound: FloatArray) -> FloatArray:
 
 
 def _grid_bound(
-    cells: EnergyCells, low: FloatArray, high: FloatArray, quota: int, deadline: float
+    cells: SizedEnergyCells, low: FloatArray, high: FloatArray, quota: int, deadline: float
 ) -> float:
     """A bound from a grid of sizes: between its points, energy is at least that of the smaller.
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from channels.arrays import FloatArray
 from solvers.bands.least_time import least_time
-from solvers.energy.rounds import least_energy
-from solvers.joint.energy_cells import EnergyCells
+from solvers.energy.least_energy import least_energy
+from solvers.joint.sized_energy_cells import SizedEnergyCells
 
 _MAX_DOUBLINGS = 200
 _STEEP = 1e200
@@ -38,7 +38,7 @@ class Fronts:
         cells: cells; only what grows with the size counts.
     """
 
-    def __init__(self, cells: EnergyCells) -> None:
+    def __init__(self, cells: SizedEnergyCells) -> None:
         number, none = len(cells.band), np.zeros(cells.bits.shape)
         unit = cells._replace(more_bits=none, more_cycles=none)
         able = ~unit.unable(np.ones(number))[:, None]

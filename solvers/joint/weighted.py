@@ -15,8 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from channels.arrays import FloatArray, IntArray
-from solvers.joint.energy_cells import EnergyCells
 from solvers.joint.fronts import Fronts, Tangents
+from solvers.joint.sized_energy_cells import SizedEnergyCells
 from solvers.packages import quiet_highs
 
 _ENOUGH = 1e-7
@@ -49,12 +49,12 @@ class Weighted(NamedTuple):
 
 
 def cheapest_time_and_sizes(
-    cells: EnergyCells, low: FloatArray, high: FloatArray, quota: int, second: float
+    cells: SizedEnergyCells, low: FloatArray, high: FloatArray, quota: int, second: float
 ) -> Weighted:
     """Minimise ``second`` x T + joules over T and steps [cells] from ``low`` to ``high``.
 
     Args:
-        cells: with fixed parts in proportion (``EnergyCells.offsets``) that can be sent.
+        cells: with fixed parts in proportion (``SizedEnergyCells.offsets``) that can be sent.
         low, high: [cells], with sums around ``quota``; 0 for cells that cannot send.
         quota: sum of the steps.
         second: > 0, joules that a second is worth.

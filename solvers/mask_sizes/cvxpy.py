@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from solvers.mask_sizes.program import Answer, Program, ProgramBackend
+from solvers.mask_sizes.milp import MilpAnswer, Program, ProgramBackend
 from solvers.packages import import_solver, quiet_cvxpy, quiet_highs
 from solvers.solution import SolverUnavailableError
 
@@ -29,7 +29,7 @@ class Cvxpy(ProgramBackend):
         """Raise unless cvxpy and a solver are installed."""
         find_solver()
 
-    def run(self, program: Program) -> Answer:
+    def run(self, program: Program) -> MilpAnswer:
         """Solve a scaled program."""
         cvxpy = import_solver("cvxpy", "exact")
         cells = len(program.low)
@@ -50,10 +50,10 @@ class Cvxpy(ProgramBackend):
             except cvxpy.SolverError:  # no solution within the time limit
                 if self.time_limit_seconds is None:
                     raise
-                return Answer(None, None, False)
+                return MilpAnswer(None, None, False)
         known = problem.solver_stats.extra_stats
         bound = known.get("mip_dual_bound") if isinstance(known, dict) else known.mip_dual_bound
-        return Answer(steps.value, bound, problem.status == cvxpy.OPTIMAL)
+        return MilpAnswer(steps.value, bound, problem.status == cvxpy.OPTIMAL)
 
 
 @cache

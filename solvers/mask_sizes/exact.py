@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from solvers.mask_sizes.backend import Found, MaskSizeBackend
-from solvers.mask_sizes.cells import Cells, Floats, Rows
-from solvers.mask_sizes.problem import Problem
+from solvers.mask_sizes.cell_steps import CellSteps, Floats, Rows
+from solvers.mask_sizes.mask_size_backend import FoundSizes, MaskSizeBackend
+from solvers.mask_sizes.mask_size_problem import MaskSizeProblem
 
 _EPS = float(np.finfo(np.float64).eps)
 _MAX_ITERATIONS = 12  # of Newton's method; two or three usually suffice
@@ -37,12 +37,12 @@ class Exact(MaskSizeBackend):
     name = "exact"
     batches = True
 
-    def solve(self, problem: Problem) -> Found:
+    def solve(self, problem: MaskSizeProblem) -> FoundSizes:
         """Find the steps with the smallest maximum latency."""
-        return Found(exact_steps(problem.cells, problem.quota), np.inf)
+        return FoundSizes(exact_steps(problem.cells, problem.quota), np.inf)
 
 
-def exact_steps(cells: Cells, quota: int) -> Floats:
+def exact_steps(cells: CellSteps, quota: int) -> Floats:
     """Steps [batch, cells] that sum to ``quota`` in each row, with the smallest maximum latency.
 
     Every row must be feasible. If several allocations are optimal, steps with equal latencies
@@ -67,13 +67,13 @@ def exact_steps(cells: Cells, quota: int) -> Floats:
     return steps
 
 
-def _too_many(sums: Floats, cells: Cells) -> Rows:
+def _too_many(sums: Floats, cells: CellSteps) -> Rows:
     """Whether too many steps remain between the two levels to list them, [batch]."""
     many: Rows = sums[1] - sums[0] > 4 * cells.low.shape[-1] + 64
     return many
 
 
-def _water_levels(cells: Cells, quota: int) -> Floats:
+def _water_levels(cells: CellSteps, quota: int) -> Floats:
     """Water levels [2, batch] of the continuous relaxation for quota and quota + N steps.
 
     Newton's method finds them; it is exact once the set of cells strictly between their bounds no
@@ -97,7 +97,7 @@ def _water_levels(cells: Cells, quota: int) -> Floats:
     return np.stack([level - margin, level + margin + width.shape[-1] / rate])
 
 
-def _bisect(cells: Cells, quota: int) -> Floats:
+def _bisect(cells: CellSteps, quota: int) -> Floats:
     """Steps [2, batch, cells] that fit into two levels around the optimum, with few in between.
 
     Many steps remain in between only if all of them have the same latency, or if the first sum
@@ -122,7 +122,7 @@ def _bisect(cells: Cells, quota: int) -> Floats:
 
 
 def _select(
-    cells: Cells, steps: Floats, between: Floats, missing: Floats
+    cells: CellSteps, steps: Floats, between: Floats, missing: Floats
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Select the steps that complete the quota, in order of their latencies.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from solvers.mask_sizes.program import Answer, Program, ProgramBackend
+from solvers.mask_sizes.milp import MilpAnswer, Program, ProgramBackend
 from solvers.packages import import_solver
 from solvers.solution import SolverUnavailableError
 
@@ -28,7 +28,7 @@ class Gurobi(ProgramBackend):
         """Raise unless gurobipy is installed and licensed."""
         _environment().dispose()
 
-    def run(self, program: Program) -> Answer:
+    def run(self, program: Program) -> MilpAnswer:
         """Solve a scaled program."""
         gurobipy = import_solver("gurobipy", "exact")
         with _environment() as environment, gurobipy.Model(env=environment) as model:
@@ -56,7 +56,7 @@ class Gurobi(ProgramBackend):
                     f"gurobi stopped with status {model.Status} on a feasible problem."
                 )
             found = steps.X if model.SolCount else None
-            return Answer(found, model.ObjBound, model.Status == gurobipy.GRB.OPTIMAL)
+            return MilpAnswer(found, model.ObjBound, model.Status == gurobipy.GRB.OPTIMAL)
 
 
 def _environment() -> Any:

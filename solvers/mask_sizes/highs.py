@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from solvers.mask_sizes.program import Answer, Program, ProgramBackend
+from solvers.mask_sizes.milp import MilpAnswer, Program, ProgramBackend
 from solvers.packages import import_solver, quiet_highs
 
 
@@ -28,7 +28,7 @@ class Highs(ProgramBackend):
         """Raise unless SciPy is installed."""
         import_solver("scipy.optimize", "exact")
 
-    def run(self, program: Program) -> Answer:
+    def run(self, program: Program) -> MilpAnswer:
         """Solve a scaled program."""
         optimize = import_solver("scipy.optimize", "exact")
         sparse = import_solver("scipy.sparse", "exact")
@@ -52,4 +52,4 @@ class Highs(ProgramBackend):
         if answer.status not in (0, 1):
             raise RuntimeError(f"highs failed on a feasible problem: {answer.message}")
         found = None if answer.x is None else answer.x[:cells]
-        return Answer(found, answer.mip_dual_bound, answer.status == 0)
+        return MilpAnswer(found, answer.mip_dual_bound, answer.status == 0)

@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from solvers.arrays import like
 from solvers.backend import Catalogue
-from solvers.mask_sizes.backend import MaskSizeBackend
-from solvers.mask_sizes.cells import Floats
-from solvers.mask_sizes.problem import Problem, read_problem
+from solvers.mask_sizes.cell_steps import Floats
+from solvers.mask_sizes.mask_size_backend import MaskSizeBackend
+from solvers.mask_sizes.mask_size_problem import MaskSizeProblem, read_problem
 from solvers.settings import settings_elsewhere
 from solvers.solution import PROVEN_GAP, Solution, Status
 
@@ -139,7 +139,7 @@ def optimize_mask_sizes(
 _Outcome = tuple[Any, Any, Any, Any, Status | NDArray[Any], str]
 
 
-def _single(problem: Problem, given: Any, method: MaskSizeBackend) -> _Outcome:
+def _single(problem: MaskSizeProblem, given: Any, method: MaskSizeBackend) -> _Outcome:
     cells = problem.cells
     if not problem.feasible()[0]:
         return None, np.inf, np.inf, 0.0, Status.INFEASIBLE, problem.explain(0)
@@ -156,7 +156,7 @@ def _single(problem: Problem, given: Any, method: MaskSizeBackend) -> _Outcome:
     return like(given, sizes), objective, bound, gap, Status.of_gap(gap), ""
 
 
-def _batch(problem: Problem, given: Any, method: MaskSizeBackend) -> _Outcome:
+def _batch(problem: MaskSizeProblem, given: Any, method: MaskSizeBackend) -> _Outcome:
     feasible = problem.feasible()
     sizes = np.full(problem.cells.low.shape, -1, dtype=np.int64)
     objective = np.full(feasible.shape, np.inf)
@@ -191,7 +191,7 @@ def _batch(problem: Problem, given: Any, method: MaskSizeBackend) -> _Outcome:
     return value, objective, bound, gap, status.reshape(problem.shape), message
 
 
-def _check(problem: Problem, steps: Floats, method: MaskSizeBackend) -> None:
+def _check(problem: MaskSizeProblem, steps: Floats, method: MaskSizeBackend) -> None:
     """Raise unless a backend's steps are feasible.
 
     Raises:

@@ -10,9 +10,9 @@ from numpy.typing import ArrayLike
 
 from channels.arrays import BoolArray
 from solvers.outcome import Outcome, left_out, located
+from solvers.resource_blocks.block_prices import least_possible, prices
+from solvers.resource_blocks.block_problem import BlockProblem, read_problem
 from solvers.resource_blocks.matching import least_loss, most_clients
-from solvers.resource_blocks.prices import least_possible, prices
-from solvers.resource_blocks.problem import Problem, read_problem
 from solvers.solution import Solution
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def assign_resource_blocks(
     )
 
 
-def _shortfall(problem: Problem, without: BoolArray) -> str:
+def _shortfall(problem: BlockProblem, without: BoolArray) -> str:
     """Say how many clients can have blocks in the first infeasible problem, and who cannot."""
     row = int(without.argmax())
     text = f"count is {problem.count}, but at most {most_clients(problem.costs(row))} clients can "

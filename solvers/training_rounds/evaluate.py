@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from channels.arrays import BoolArray, FloatArray
+from solvers.load_rows import takes_load
+from solvers.training_rounds.grid_search import GridSearch
 from solvers.training_rounds.optimize import TrainingRounds
-from solvers.training_rounds.problem import Bands, read_problem
-from solvers.training_rounds.search import Search
+from solvers.training_rounds.training_problem import Bands, read_problem
 
 
 class RoundCosts(NamedTuple):
@@ -39,6 +40,7 @@ class RoundCosts(NamedTuple):
     late: BoolArray
 
 
+@takes_load
 def evaluate_rounds(
     design: TrainingRounds,
     bits_per_unit: ArrayLike,
@@ -71,6 +73,10 @@ def evaluate_rounds(
     >>> again = solvers.evaluate_rounds(design.value, *network)
     >>> abs(again.cost - design.objective) < 1e-9 * again.cost
     True
+
+    Arrays, or a :class:`channels.Load` (per unit and, for cycles, per local step) and the
+    :class:`channels.ChannelDraw` of its clients in place of those of clients and bands; clients are
+    then in the order of ``Network.by_cell``.
 
     Args:
         design: from ``optimize_rounds``.
@@ -116,7 +122,7 @@ def evaluate_rounds(
     stuck = problem.named(np.ones(problem.shape[1]))
     if stuck:
         raise ValueError(f"the design cannot be evaluated: {stuck}.")
-    search = Search(problem)
+    search = GridSearch(problem)
     phases = search.phases((0, 0, 0), np.ones(problem.shape[1]))
     seconds = design.edge_rounds * phases.ends[0] + search.shared[0]
     joules = design.edge_rounds * phases.joules[0]

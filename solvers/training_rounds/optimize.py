@@ -12,10 +12,11 @@ from numpy.typing import ArrayLike
 from channels.arguments import is_complex, is_number
 from channels.arrays import BoolArray, FloatArray, IntArray
 from channels.validation import shown
-from solvers.joint.problem import few_units
+from solvers.joint.joint_problem import few_units
+from solvers.load_rows import takes_load
 from solvers.solution import Solution, Status
-from solvers.training_rounds.problem import Bands, Problem, read_problem
-from solvers.training_rounds.search import Found, Search
+from solvers.training_rounds.grid_search import FoundPoint, GridSearch
+from solvers.training_rounds.training_problem import Bands, TrainingProblem, read_problem
 
 PROVEN = 1e-4
 """Largest relative gap of an optimal design."""
@@ -85,6 +86,7 @@ class TrainingRounds:
         return float(self.rounds * self.joules.mean())
 
 
+@takes_load
 def optimize_rounds(
     rounds: ArrayLike,
     bits_per_unit: ArrayLike,
@@ -146,6 +148,10 @@ def optimize_rounds(
     ... )
     >>> solution.status.name, solution.value.local_steps, solution.gap < 1e-4
     ('OPTIMAL', 1, True)
+
+    Arrays, or a :class:`channels.Load` (per unit and, for cycles, per local step) and the
+    :class:`channels.ChannelDraw` of its clients in place of those of clients and bands; clients are
+    then in the order of ``Network.by_cell``.
 
     Args:
         rounds: R, number of global rounds until the target, [local steps, edge rounds], or
@@ -225,7 +231,7 @@ def optimize_rounds(
     reason = _impossible(problem)
     if reason:
         return _infeasible(reason, start)
-    search = Search(problem)
+    search = GridSearch(problem)
     if not search.alive.any():
         return _infeasible(_too_late(search), start)
     found = search.run(_within(within))
@@ -242,7 +248,7 @@ def _within(value: Any) -> float:
     return float(value)
 
 
-def _impossible(problem: Problem) -> str:
+def _impossible(problem: TrainingProblem) -> str:
     """Why no sizes are possible at any point of the grid, or ""."""
     if not np.isfinite(problem.rounds).any():
         return "rounds is inf everywhere: no point of the grid reaches the target"
@@ -272,7 +278,7 @@ def _infeasible(message: str, start: float) -> Solution[TrainingRounds]:
     return Solution(None, np.inf, np.inf, 0.0, Status.INFEASIBLE, _BACKEND, wall, message)
 
 
-def _too_late(search: Search) -> str:
+def _too_late(search: GridSearch) -> str:
     """How many seconds the fastest design needs if the slowest draw counts."""
     problem = search.problem
     good = problem.sizes.feasible()[:, None, None] & np.isfinite(problem.rounds)
@@ -306,7 +312,7 @@ def _too_late(search: Search) -> str:
     )
 
 
-def _solution(search: Search, found: Found, start: float) -> Solution[TrainingRounds]:
+def _solution(search: GridSearch, found: FoundPoint, start: float) -> Solution[TrainingRounds]:
     problem = search.problem
     m, h, e = found.point
     phases = search.phases(found.point, found.steps)

@@ -11,9 +11,9 @@ from channels.arrays import BoolArray, FloatArray
 from solvers.bands.least_band import upload_seconds
 from solvers.bands.least_time import least_time
 from solvers.energy.common_end import common_end
-from solvers.energy.problem import LATE
-from solvers.energy.rounds import least_energy
-from solvers.joint.energy_cells import EnergyCells
+from solvers.energy.energy_problem import LATE
+from solvers.energy.least_energy import least_energy
+from solvers.joint.sized_energy_cells import SizedEnergyCells
 from solvers.training_rounds.units import at_full_power, senders
 
 
@@ -36,7 +36,7 @@ class Phases(NamedTuple):
 
 
 def spend(
-    cells: EnergyCells,
+    cells: SizedEnergyCells,
     steps: FloatArray,
     lost: FloatArray,
     latest: FloatArray,
@@ -85,7 +85,7 @@ def spend(
 
 
 def _at_full_power(
-    cells: EnergyCells,
+    cells: SizedEnergyCells,
     steps: FloatArray,
     lost: FloatArray,
     latest: FloatArray,

@@ -16,9 +16,9 @@ import numpy as np
 from channels.arrays import BoolArray, FloatArray, IntArray
 from solvers.bands.least_band import upload_seconds
 from solvers.bands.least_time import least_time
-from solvers.energy.rounds import least_energy
-from solvers.joint.energy_cells import EnergyCells
-from solvers.training_rounds.problem import Problem
+from solvers.energy.least_energy import least_energy
+from solvers.joint.sized_energy_cells import SizedEnergyCells
+from solvers.training_rounds.training_problem import TrainingProblem
 
 _START = np.array([1.0, 1.03, 1.1, 1.3, 1.8, 2.8, 5.0, 12.0, 50.0])
 """First tangents, relative to the shortest time of a unit."""
@@ -53,7 +53,7 @@ class Units:
         problem: the cells; only what grows with the size counts.
     """
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: TrainingProblem) -> None:
         cells, none = problem.cells, np.zeros(problem.cells.bits.shape)
         able = ~cells.unable(np.ones(len(cells.band)))[:, None]
         self.cells = cells._replace(
@@ -68,7 +68,7 @@ class Units:
         self.soonest = self._soonest()
         """Seconds that a unit takes at least, [local steps, draws, cells]."""
 
-    def _at(self, local: IntArray) -> EnergyCells:
+    def _at(self, local: IntArray) -> SizedEnergyCells:
         """Cells [places x draws x cells] at places of the local steps."""
         rows = self.cells.rows(np.tile(np.arange(len(self.cells.band)), len(local)))
         steps = np.repeat(self.local_steps[local], len(self.cells.band))[:, None]
@@ -109,13 +109,13 @@ class Units:
         return np.where(np.isfinite(energy), energy, np.inf), lines
 
 
-def senders(cells: EnergyCells) -> FloatArray:
+def senders(cells: SizedEnergyCells) -> FloatArray:
     """Number of clients [cells] that share the band of each cell."""
     return np.asarray(np.count_nonzero(cells.bits + cells.more_bits > 0, axis=-1) * 1.0)
 
 
 def at_full_power(
-    cells: EnergyCells, band: FloatArray
+    cells: SizedEnergyCells, band: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Seconds, and joules of uploads and of computations, of one unit of each cell, [cells] each.
 

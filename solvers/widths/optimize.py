@@ -25,10 +25,10 @@ from numpy.typing import ArrayLike
 from channels.validation import whole_number
 from solvers.arrays import like
 from solvers.solution import Solution, Status
-from solvers.widths.problem import (
+from solvers.widths.width_problem import (
     FloatArray,
     IntArray,
-    Levels,
+    WidthLevels,
     check_deadline,
     missed,
     read_levels,
@@ -202,7 +202,7 @@ def coverage_frontier(seconds: ArrayLike | Tensor, neurons: ArrayLike | Tensor) 
     return Solution(value, objective, bound, gap, status, "sort", wall)
 
 
-def _soonest(levels: Levels, coverage: int) -> float:
+def _soonest(levels: WidthLevels, coverage: int) -> float:
     """Minimum time in which all layers reach ``coverage``, from 1 to the number of clients.
 
     The result is an entry of ``levels.seconds``. Repeated median selection halves the candidates,

@@ -29,7 +29,7 @@ from experiments.studies import SCALES, Results, Study
 from tests.drawn import recorded, titles
 from wirelessfl.codesign.pilots.pilot import COUNT, STEPS
 from wirelessfl.codesign.pilots.plan import LARGEST
-from wirelessfl.codesign.pilots.points import Choices, chosen_points, ramp
+from wirelessfl.codesign.pilots.points import PilotChoices, chosen_points, ramp
 from wirelessfl.config import Config
 from wirelessfl.figure_marks import AtLeast, marks_of
 from wirelessfl.results.archive import StoredRun
@@ -267,7 +267,7 @@ def test_pilots_with_unequal_masks_are_those_of_the_package():
     """Local steps, edge rounds and shares of the settings file."""
     shares = ramp(4, LARGEST)
     steps, edges = (tuple(sorted({pair[i] for pair in PAIRS})) for i in (0, 1))
-    points = chosen_points(Choices(steps, edges, shares=(shares,)), COUNT)
+    points = chosen_points(PilotChoices(steps, edges, shares=(shares,)), COUNT)
     assert tuple(PAIRS.index(p[:2]) for p in sorted(points[:COUNT])) == curves.designed()
     wanted = {(p.local_steps, p.edge_rounds) for p in points[COUNT:]}
     for case in PAPER.study("masks", "small").cases:

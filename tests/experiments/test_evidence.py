@@ -11,7 +11,14 @@ from scipy import stats
 
 from experiments.evidence import cost_to, final
 from wirelessfl.results.archive import StoredRun
-from wirelessfl.results.intervals import Effect, Reached, contrast, difference, over_best, ratio
+from wirelessfl.results.intervals import (
+    CostToTarget,
+    Effect,
+    contrast,
+    difference,
+    over_best,
+    ratio,
+)
 from wirelessfl.results.outcomes import outcome_of
 from wirelessfl.results.report import accuracies
 
@@ -48,18 +55,18 @@ def test_differences_are_paired_by_seed():
 
 def test_ratios_of_costs_are_bounded_by_unreached_targets():
     """If a target is not reached, the cost of the whole run bounds the effect."""
-    slow = {1: Reached(8.0, True), 2: Reached(9.0, True), 3: Reached(8.0, True)}
-    fast = {1: Reached(4.0, True), 2: Reached(4.0, True), 3: Reached(4.1, True)}
+    slow = {1: CostToTarget(8.0, True), 2: CostToTarget(9.0, True), 3: CostToTarget(8.0, True)}
+    fast = {1: CostToTarget(4.0, True), 2: CostToTarget(4.0, True), 3: CostToTarget(4.1, True)}
     effect = ratio("", slow, fast, 1.2)
     assert effect.values == pytest.approx([math.log(2), math.log(2.25), math.log(8 / 4.1)])
     assert outcome_of(effect) == "agrees"
     assert outcome_of(ratio("", fast, slow, 1.2)) == "opposite"
     assert str(effect).startswith("2.06 (1.7")
-    never = {seed: Reached(cost.cost, False) for seed, cost in slow.items()}
+    never = {seed: CostToTarget(cost.cost, False) for seed, cost in slow.items()}
     assert outcome_of(ratio("", never, fast, 1.2)) == "undecided"
     assert str(ratio("", never, fast, 1.2)).startswith("at least 2.06 (0.98 or more, 3 seeds)")
     assert str(ratio("", fast, never, 1.2)).startswith("at most 0.48 (1.02 or less, 3 seeds)")
-    ends = {seed: Reached(cost.cost, False) for seed, cost in fast.items()}
+    ends = {seed: CostToTarget(cost.cost, False) for seed, cost in fast.items()}
     neither = ratio("", never, ends, 1.2)
     assert (neither.values, str(neither)) == ((), "target not reached")
     assert str(ratio("x", {}, fast, 1.2)) == "x: runs missing"
@@ -85,7 +92,7 @@ def test_bounds_limit_the_mean_on_one_side():
     both = ratio("", mixed, soon | {1: ends[1]}, 1.2)
     assert (outcome_of(both), both.interval) == ("undecided", (-math.inf, math.inf))
     assert str(both) == "about 3.99 (3 seeds)"
-    odd = soon | {2: Reached(15.0, True)}
+    odd = soon | {2: CostToTarget(15.0, True)}
     assert outcome_of(ratio("", never, odd, 1.2)) == "undecided"  # the values differ too much
 
 
@@ -97,7 +104,8 @@ def test_lower_limits_of_bounds_hold_for_the_mean():
         above = 0
         for row in logs:
             ends = {
-                s: Reached(min(math.exp(v), cap), v <= math.log(cap)) for s, v in enumerate(row)
+                s: CostToTarget(min(math.exp(v), cap), v <= math.log(cap))
+                for s, v in enumerate(row)
             }
             above += ratio("", ends, base, 1.2).interval[0] > 1.0
         assert above / len(logs) < 0.025 + 4 * math.sqrt(0.025 * 0.975 / len(logs))
@@ -105,20 +113,20 @@ def test_lower_limits_of_bounds_hold_for_the_mean():
 
 def test_equal_costs_have_the_interval_of_their_rounding():
     """Tests every second round, and costs of 14 and 16 rounds: no interval of zero width."""
-    more = {seed: Reached(16.0, True, 14.0) for seed in range(3)}
-    less = {seed: Reached(14.0, True, 12.0) for seed in range(3)}
+    more = {seed: CostToTarget(16.0, True, 14.0) for seed in range(3)}
+    less = {seed: CostToTarget(14.0, True, 12.0) for seed in range(3)}
     effect = ratio("", more, less, 1.05)
     deviation = math.hypot(math.log(16 / 14), math.log(14 / 12)) / math.sqrt(12)
     half = stats.t.ppf(0.975, 2) * deviation / math.sqrt(3)
     assert effect.interval == pytest.approx((effect.mean - half, effect.mean + half))
     assert outcome_of(effect) == "undecided"
     assert outcome_of(ratio("", costs(*[16.0] * 3), costs(*[14.0] * 3), 1.05)) == "agrees"
-    assert Reached(2.0, True, 0.0).rounding == Reached(2.0, True, 1.0).rounding > 0
-    assert Reached(2.0, False, 1.0).rounding == Reached(2.0, True).rounding == 0
+    assert CostToTarget(2.0, True, 0.0).rounding == CostToTarget(2.0, True, 1.0).rounding > 0
+    assert CostToTarget(2.0, False, 1.0).rounding == CostToTarget(2.0, True).rounding == 0
 
 
 def costs(*values, reached=True):
-    return {seed: Reached(value, reached) for seed, value in enumerate(values)}
+    return {seed: CostToTarget(value, reached) for seed, value in enumerate(values)}
 
 
 def test_equal_costs_need_reached_targets():
@@ -135,10 +143,10 @@ def test_equal_costs_need_reached_targets():
 def test_the_best_competitor_is_chosen_by_common_seeds():
     """B has the lowest mean over seeds 1 and 2; A's cheap seed 3 does not count."""
     others = {
-        "A": {1: Reached(30, True), 2: Reached(40, True), 3: Reached(1, True)},
-        "B": {1: Reached(20, True), 2: Reached(50, True)},
+        "A": {1: CostToTarget(30, True), 2: CostToTarget(40, True), 3: CostToTarget(1, True)},
+        "B": {1: CostToTarget(20, True), 2: CostToTarget(50, True)},
     }
-    ours = {seed: Reached(10, True) for seed in (1, 2, 3)}
+    ours = {seed: CostToTarget(10, True) for seed in (1, 2, 3)}
     effect = over_best("rounds", others, ours, 1.1)
     assert effect.name == "rounds, B"
     assert effect.values == pytest.approx((math.log(2), math.log(5)))
@@ -165,21 +173,21 @@ def test_contrasts_compare_ratios_of_two_settings():
 def test_costs_and_finals_are_read_from_rows():
     rows = [{"accuracy": a, "uplink_mib": 2.0 * i} for i, a in enumerate((0.1, 0.5, 0.9, 0.8))]
     run = StoredRun({}, rows, {}, {}, 0.0)
-    assert cost_to(run, 0.85, "uplink_mib") == Reached(4.0, True, 2.0)
-    assert Reached.of(rows, 0.7, "uplink_mib", tests=2) == Reached(4.0, True, 2.0)
-    assert Reached.of(rows, 0.8, "uplink_mib", tests=2) == Reached(6.0, True, 4.0)
-    assert cost_to(run, 0.95, "uplink_mib") == Reached(6.0, False)
+    assert cost_to(run, 0.85, "uplink_mib") == CostToTarget(4.0, True, 2.0)
+    assert CostToTarget.of(rows, 0.7, "uplink_mib", tests=2) == CostToTarget(4.0, True, 2.0)
+    assert CostToTarget.of(rows, 0.8, "uplink_mib", tests=2) == CostToTarget(6.0, True, 4.0)
+    assert cost_to(run, 0.95, "uplink_mib") == CostToTarget(6.0, False)
     assert final(run) == pytest.approx(100 * (0.5 + 0.9 + 0.8) / 3)  # without the initial
     held_out = [{"accuracy": 0.1, "validation_accuracy": 0.9, "round": 3}]
-    assert cost_to(replace(run, rows=held_out), 0.5, "round") == Reached(3.0, True)
+    assert cost_to(replace(run, rows=held_out), 0.5, "round") == CostToTarget(3.0, True)
 
 
 def test_tests_of_diverged_models_reach_nothing_and_count_as_zero():
     found = [(0.1, 1.0), (0.5, 1.0), (0.95, None), (0.95, None)]
     rows = [{"accuracy": a, "loss": x, "round": i} for i, (a, x) in enumerate(found)]
-    assert Reached.of(rows, 0.5, "round") == Reached(1.0, True, 0.0)
-    assert Reached.of(rows, 0.6, "round") == Reached(3.0, False)
-    assert Reached.of(rows, 0.2, "round", tests=2) == Reached(1.0, True, 0.0)
-    assert Reached.of(rows, 0.4, "round", tests=2) == Reached(3.0, False)
+    assert CostToTarget.of(rows, 0.5, "round") == CostToTarget(1.0, True, 0.0)
+    assert CostToTarget.of(rows, 0.6, "round") == CostToTarget(3.0, False)
+    assert CostToTarget.of(rows, 0.2, "round", tests=2) == CostToTarget(1.0, True, 0.0)
+    assert CostToTarget.of(rows, 0.4, "round", tests=2) == CostToTarget(3.0, False)
     assert final(StoredRun({}, rows, {}, {}, 0.0)) == pytest.approx(100 * 0.5 / 3)
     assert accuracies([rows], [1, 2]) == "50.0 / 0.0"

@@ -9,8 +9,8 @@ from tests.imports.graph import LAYERS, ROOT
 
 PURPOSE = {
     "experiments": "one folder for each paper: settings, tables, figures",
+    "benchmarks": "what is timed against what; not installed",
     "wirelessfl.cli": "commands",
-    "wirelessfl.bench": "benchmarks",
     "wirelessfl.checking": "contract tests of users' classes",
     "wirelessfl.results": "read, compare, tabulate and plot stored runs",
     "wirelessfl.codesign": "pilots, learning curves, designs",
@@ -34,9 +34,7 @@ PURPOSE = {
     "wirelessfl.submodels": "neuron masks",
     "wirelessfl.models": "modules",
     "wirelessfl.data": "data sets, splits",
-    "wirelessfl.layouts": "positions",
-    "wirelessfl.path_loss": "path loss",
-    "wirelessfl.fading": "radio channels",
+    "wirelessfl.radio": "layouts, path loss, fading",
     "wirelessfl.failures": "lost uploads",
     "wirelessfl.losses": "loss functions",
     "wirelessfl.metrics": "test metrics",

@@ -8,11 +8,11 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("channels", "solvers", "wirelessfl", "experiments")
+PACKAGES = ("channels", "solvers", "wirelessfl", "benchmarks", "experiments")
 LAYERS: tuple[tuple[str, ...], ...] = (
-    ("experiments",),
+    ("experiments", "benchmarks"),
     ("wirelessfl.__main__",),
-    ("wirelessfl.cli", "wirelessfl.bench"),
+    ("wirelessfl.cli",),
     ("wirelessfl",),
     ("wirelessfl.codesign",),
     ("wirelessfl.checking", "wirelessfl.results"),
@@ -34,9 +34,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "wirelessfl.submodels",
         "wirelessfl.models",
         "wirelessfl.data",
-        "wirelessfl.layouts",
-        "wirelessfl.path_loss",
-        "wirelessfl.fading",
+        "wirelessfl.radio",
         "wirelessfl.failures",
         "wirelessfl.losses",
         "wirelessfl.metrics",
@@ -51,9 +49,6 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "wirelessfl.needs",
         "wirelessfl.divergence",
         "wirelessfl.drafts",
-        "wirelessfl.allocator",
-        "wirelessfl.processes",
-        "wirelessfl.fork_server",
         "wirelessfl.numbers",
         "wirelessfl.units",
         "wirelessfl.figure_bars",

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from channels import Network, Stream, rate_bps, snr_linear
+import solvers
+from channels import Load, Network, Stream, rate_bps, snr_linear
 from solvers import allocate_bandwidth, allocate_energy
 
 BITS = 1e6
@@ -69,3 +70,110 @@ def test_cells_of_unequal_sizes_are_one_batch(draw):
             deadline_seconds=1.5 * alone.objective,
         )
         assert energy.objective[block, cell] == pytest.approx(joules.objective, rel=1e-9)
+
+
+GRID = {"local_steps": [1, 4], "edge_rounds": [1, 2]}
+SHARE = {"cap": 5, "granularity": 1}
+
+
+def arrays_of(load, draw, *names):
+    """What the arguments of these names are for a load and a draw, by cell."""
+    network = draw.network
+    values = {
+        "bits": load.bits,
+        "cycles": load.cycles,
+        "seconds": load.start_seconds + load.cycles / network.cpu_hz,
+        "snr": draw.snr_hz,
+        "gain": draw.gain_per_noise,
+        "power": network.transmit_power_w,
+        "cpu": network.cpu_hz,
+        "kappa": network.switched_capacitance,
+    }
+    each = (
+        np.broadcast_to(values[n], np.broadcast_shapes(np.shape(values[n]), (6,))) for n in names
+    )
+    return [network.by_cell(a) for a in each]
+
+
+def limits(load, draw):
+    names = "max_power_watts", "max_cpu_hz", "kappa"
+    return dict(zip(names, arrays_of(load, draw, "power", "cpu", "kappa"), strict=True))
+
+
+def fields(value):
+    return [np.asarray(each) for each in (value if isinstance(value, tuple) else [value])]
+
+
+@pytest.mark.parametrize("name", ["allocate_bandwidth", "allocate_bands_in_time"])
+def test_a_load_stands_for_the_uploads_of_each_cell(name, draw):
+    """The same solution as with arrays; a start delays a client."""
+    load = Load(1e8, [3e4, 0, 1e4, 2e4, 3e4, 1e4], start_seconds=[0, 0, 0.3, 0.1, 0, 0])
+    given = arrays_of(load, draw, "bits", "seconds", "snr")
+    wanted = getattr(solvers, name)(*given, draw.network.bandwidth_hz)
+    found = getattr(solvers, name)(load, draw)
+    assert (found.objective == wanted.objective).all()
+    for mine, theirs in zip(fields(found.value), fields(wanted.value), strict=True):
+        np.testing.assert_array_equal(mine, theirs)
+
+
+def test_a_load_stands_for_the_energies_of_each_cell(draw):
+    load, band = Load(1e8, [3e4, 0, 1e4, 2e4, 3e4, 1e4]), draw.network.bandwidth_hz
+    given = arrays_of(load, draw, "bits", "cycles", "gain")
+    for goal in ({"deadline_seconds": 2.0}, {"weights": (1.0, 5.0)}):
+        wanted = allocate_energy(*given, band, **limits(load, draw), **goal)
+        found = allocate_energy(load, draw, **goal)
+        assert (found.objective == wanted.objective).all()
+        for mine, theirs in zip(found.value, wanted.value, strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+
+
+def test_a_load_is_that_of_a_unit_where_sizes_are_chosen(draw):
+    """Sizes with bands, and with energies; ``total`` follows the draw, or is named."""
+    unit, band = Load(1e7, 1e3), draw.network.bandwidth_hz
+    uploads = arrays_of(unit, draw, "bits", "seconds", "snr")
+    wanted = solvers.optimize_masks_and_bands(*uploads, band, 10, **SHARE)
+    for found in (
+        solvers.optimize_masks_and_bands(unit, draw, 10, **SHARE),
+        solvers.optimize_masks_and_bands(unit, draw, total=10, **SHARE),
+    ):
+        assert (found.objective == wanted.objective).all()
+        assert (found.value.sizes == wanted.value.sizes).all()
+    work, goal = arrays_of(unit, draw, "bits", "cycles", "gain"), {"deadline_seconds": 1.0, **SHARE}
+    wanted = solvers.optimize_masks_and_energy(*work, band, 10, **limits(unit, draw), **goal)
+    found = solvers.optimize_masks_and_energy(unit, draw, 10, **goal)
+    assert (found.objective == wanted.objective).all()
+    assert (found.value.sizes == wanted.value.sizes).all()
+
+
+def test_training_rounds_take_a_load_after_their_first_argument(draw):
+    unit, band = Load(1e6, 1e3), draw.network.bandwidth_hz
+    rounds = [[90.0, 60.0], [50.0, 40.0]]
+    work = (*arrays_of(unit, draw, "bits", "cycles", "gain", "power", "cpu", "kappa"), band)
+    wanted = solvers.optimize_rounds(rounds, *work, 10, **GRID)
+    assert solvers.optimize_rounds(rounds, unit, draw, 10, **GRID).objective == wanted.objective
+    costs = solvers.evaluate_rounds(wanted.value, *work)
+    again = solvers.evaluate_rounds(wanted.value, unit, draw)
+    assert again.cost == costs.cost
+    np.testing.assert_array_equal(again.joules, costs.joules)
+
+
+@pytest.mark.parametrize(
+    ("load", "more", "error", "message"),
+    [
+        (Load(1e8, 1e3, start_seconds=1.0), {}, ValueError, "start_seconds of the load"),
+        (Load(1e8, 1e3, after_seconds=1.0), {}, ValueError, "after_seconds of the load"),
+        (Load(1e8, 1e3, deadline_seconds=1.0), {}, ValueError, "deadline_seconds of the load"),
+        (Load(1e8, [1e3] * 5), {}, ValueError, "the draw has 6 clients"),
+        (Load(1e8, 1e3), {"kappa": 1e-28}, TypeError, "kappa is given twice"),
+    ],
+)
+def test_loads_that_do_not_fit(load, more, error, message, draw):
+    with pytest.raises(error, match=message):
+        allocate_energy(load, draw, deadline_seconds=1.0, **more)
+
+
+def test_a_load_needs_its_draw(draw):
+    with pytest.raises(TypeError, match="allocate_bandwidth got a Load: give the ChannelDraw"):
+        allocate_bandwidth(Load(1e8, 1e3), [1.0] * 6)
+    with pytest.raises(TypeError, match="got 3 arguments, which are too many"):
+        allocate_bandwidth(Load(1e8, 1e3), draw, 1e6)

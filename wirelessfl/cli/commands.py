@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Callable
 from functools import partial
+from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
 from wirelessfl.errors import ConfigError
-from wirelessfl.processes import launched
+from wirelessfl.training.workers.processes import launched
 
 if TYPE_CHECKING:
     from wirelessfl.config import Config
@@ -273,9 +276,15 @@ def _say(console: Console, text: str) -> None:
 
 
 def bench(arguments: argparse.Namespace) -> int:
-    """Run benchmarks."""
-    from wirelessfl.bench.suite import bench as measure
-
-    return measure(
+    """Run the benchmarks, which lie beside the packages of a checkout."""
+    checkout = Path(__file__).parents[2]
+    if not (checkout / "benchmarks" / "suite.py").is_file():
+        raise ConfigError(
+            "the benchmarks are not part of the installed package: run `wirelessfl bench` of a "
+            "checkout (pip install --editable)."
+        )
+    sys.path.insert(0, str(checkout))
+    status: int = import_module("benchmarks.suite").bench(
         arguments.benchmark, arguments.repeats, arguments.data_dir, arguments.json, arguments.quick
     )
+    return status

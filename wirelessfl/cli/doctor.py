@@ -13,7 +13,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from wirelessfl.processes import cores
+from wirelessfl.training.workers.processes import cores
 
 NEEDED = ("numpy", "scipy", "torch", "pydantic", "scikit-learn", "matplotlib")
 OPTIONAL: Mapping[str, str] = {

@@ -27,8 +27,8 @@ from wirelessfl.cli.price import add_price
 from wirelessfl.cli.results import add_result_commands
 from wirelessfl.deferred import defer
 from wirelessfl.errors import ConfigError, DataError, TrainingError, out_of_memory
-from wirelessfl.processes import launched
 from wirelessfl.signals import Terminated
+from wirelessfl.training.workers.processes import launched
 
 USER_ERRORS = (ConfigError, DataError, TrainingError, ImportError)
 SMALLER = (

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from solvers import Solution, Status
 from wirelessfl.codesign.certified import Proof
-from wirelessfl.codesign.choices import Alternatives, Choice, best_of
+from wirelessfl.codesign.choices import Alternatives, DesignChoice, best_of
 from wirelessfl.codesign.designs import Design
 from wirelessfl.codesign.search import Search
 from wirelessfl.codesign.widths import WIDTHS
@@ -23,14 +23,14 @@ CURVE = "for the fitted learning curve"
 STRICT = " with one deadline for all rounds"
 
 
-def least_of(found: Sequence[Alternatives]) -> Choice | None:
+def least_of(found: Sequence[Alternatives]) -> DesignChoice | None:
     """The best design; None if none meets the goal."""
     return best_of([choice for each in found if (choice := each.best()) is not None])
 
 
 def chosen(
     search: Search, found: Sequence[Alternatives], proof: Proof
-) -> tuple[Choice | None, list[Alternatives]]:
+) -> tuple[DesignChoice | None, list[Alternatives]]:
     """The best design, and those that have been added to find it.
 
     A design with a bound is preferred if it is nearly as good as one with masks, powers or clocks
@@ -57,7 +57,7 @@ def chosen(
 
 
 def solution_of(
-    made: Design, proof: Proof, least: Choice | None, wall: float, *, sized: bool
+    made: Design, proof: Proof, least: DesignChoice | None, wall: float, *, sized: bool
 ) -> Solution[Design]:
     """The design with its certificate, which is one for the fitted learning curve.
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from channels.arrays import FloatArray, IntArray
 from solvers import Solution, TrainingRounds, optimize_rounds
-from solvers.access.cells import cell_rows
+from solvers.load_rows import cell_rows
 from wirelessfl.algorithms.hist import Hist
 from wirelessfl.algorithms.narrow import Adaptive
 from wirelessfl.codesign.choices import Alternatives

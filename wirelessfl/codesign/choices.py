@@ -17,7 +17,7 @@ from wirelessfl.codesign.masks import divides, with_shares
 from wirelessfl.codesign.round_costs import Costs, RoundCosts
 from wirelessfl.codesign.spaces import Space
 from wirelessfl.codesign.ways import Way
-from wirelessfl.codesign.widths import WIDTHS, Limits, widest, with_sizes
+from wirelessfl.codesign.widths import WIDTHS, WidthLimits, widest, with_sizes
 from wirelessfl.config import Config
 from wirelessfl.rounds.planner import Planner
 from wirelessfl.wording import counted
@@ -59,11 +59,11 @@ class Family:
         return self._knows_sizes and self.narrowest is not None
 
     @property
-    def limits(self) -> Limits:
+    def limits(self) -> WidthLimits:
         """Limits of widths: those of the pilots, if the curve is fitted."""
         assert self.narrowest is not None
         known = [float(run.largest) for run in getattr(self.curve, "runs", ())]
-        return Limits(self.narrowest, max(known, default=1 / self.narrowest))
+        return WidthLimits(self.narrowest, max(known, default=1 / self.narrowest))
 
     @property
     def _knows_sizes(self) -> bool:
@@ -132,14 +132,14 @@ class Alternatives:
     tie: FloatArray
     buffer: int | None = None
 
-    def choice(self, h: int, e: int) -> Choice:
+    def choice(self, h: int, e: int) -> DesignChoice:
         """One of the designs, by its place in the arrays."""
         place = h, e
         way = self.way
         if way.deadline:
             # No draw of the sample is late, but a rare one of the run may be.
             way = way.ending(float(self.seconds[place]), lost=True)
-        return Choice(
+        return DesignChoice(
             self.family,
             self.clients,
             self.masks,
@@ -156,12 +156,12 @@ class Alternatives:
             self.buffer,
         )
 
-    def choices(self) -> Iterator[Choice]:
+    def choices(self) -> Iterator[DesignChoice]:
         """All designs that meet the goal."""
         for h, e in np.argwhere(np.isfinite(self.score)):
             yield self.choice(int(h), int(e))
 
-    def best(self) -> Choice | None:
+    def best(self) -> DesignChoice | None:
         """The best design; None if none meets the goal."""
         if not np.isfinite(self.score).any():
             return None
@@ -174,7 +174,7 @@ class Alternatives:
 
 
 @dataclass(frozen=True, eq=False)
-class Choice:
+class DesignChoice:
     """One design; fields as those of ``Alternatives``."""
 
     family: Family
@@ -258,7 +258,7 @@ class Choice:
         best = alternatives.best()
         return best is not None and best.same(self)
 
-    def same(self, other: Choice) -> bool:
+    def same(self, other: DesignChoice) -> bool:
         """Whether two designs are equal."""
         mine, theirs = vars(self) | {"way": None}, vars(other) | {"way": None}
         return mine == theirs and self.way == other.way
@@ -270,12 +270,12 @@ class Choice:
         return float(digits), self.tie, self.score
 
 
-def order_of(choice: Choice) -> tuple[float, float, float]:
+def order_of(choice: DesignChoice) -> tuple[float, float, float]:
     """Sorts designs, the best first."""
     return choice.order
 
 
-def best_of(found: Sequence[Choice]) -> Choice | None:
+def best_of(found: Sequence[DesignChoice]) -> DesignChoice | None:
     """The best of some designs; None without any."""
     return min(found, key=order_of, default=None)
 

@@ -25,7 +25,7 @@ from wirelessfl.codesign.asynchronous import (
     reference,
 )
 from wirelessfl.codesign.certificates import chosen, least_of, solution_of
-from wirelessfl.codesign.choices import OPTIMIZED, Choice, Family
+from wirelessfl.codesign.choices import OPTIMIZED, DesignChoice, Family
 from wirelessfl.codesign.designs import Design
 from wirelessfl.codesign.expectations import predicted
 from wirelessfl.codesign.families import (
@@ -357,7 +357,7 @@ def _curves(
     return {name: curve[name] for name in named}, []
 
 
-def _config(best: Choice, goal: Goal, predicted: Prediction) -> Config:
+def _config(best: DesignChoice, goal: Goal, predicted: Prediction) -> Config:
     """The configuration of a design."""
     training: dict[str, Any] = {"local_steps": best.local_steps}
     if best.family.planner.hierarchical:

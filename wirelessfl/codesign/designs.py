@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wirelessfl.codesign.choices import Choice
+from wirelessfl.codesign.choices import DesignChoice
 from wirelessfl.codesign.closed_loop import ClosedLoop
 from wirelessfl.codesign.curves import RoundsCurve
 from wirelessfl.codesign.goals import Goal
@@ -49,7 +49,7 @@ class Design:
 
     config: Config
     goal: Goal
-    choice: Choice
+    choice: DesignChoice
     predicted: Prediction
     trainings: int
     wall_seconds: float

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from wirelessfl.codesign.choices import Choice
+from wirelessfl.codesign.choices import DesignChoice
 from wirelessfl.codesign.curves import RoundsCurve
 from wirelessfl.codesign.goals import SLACK, Curve, Goal
 from wirelessfl.codesign.merge_search import cell_rounds
@@ -18,7 +18,7 @@ EVALUATED = 4
 STREAM = "design evaluation"
 
 
-def predicted(goal: Goal, best: Choice, draws: int) -> Prediction:
+def predicted(goal: Goal, best: DesignChoice, draws: int) -> Prediction:
     """What the run of a design should take, by other draws than those of the design."""
     merges = None if best.buffer is None else _merges(best, draws)
     if merges is None:
@@ -55,7 +55,7 @@ def predicted(goal: Goal, best: Choice, draws: int) -> Prediction:
     )
 
 
-def _merges(best: Choice, draws: int) -> Merges:
+def _merges(best: DesignChoice, draws: int) -> Merges:
     """The first merges of a design with asynchronous cells."""
     assert best.buffer is not None
     sample = cell_rounds(best.family, EVALUATED * draws, STREAM)

@@ -18,7 +18,7 @@ from wirelessfl.codesign.certified import Proof
 from wirelessfl.codesign.choices import (
     EQUAL_MASKS,
     Alternatives,
-    Choice,
+    DesignChoice,
     Family,
     best_of,
     noise_of,
@@ -64,11 +64,11 @@ class MergeSearch(Search):
         """No design, and no bound: the order of the merges is not that of common rounds."""
         return Proof([])
 
-    def optimized(self, best: Choice) -> list[Alternatives]:
+    def optimized(self, best: DesignChoice) -> list[Alternatives]:
         """No design: masks have no common round for which their sizes could be optimized."""
         return []
 
-    def traded(self, best: Choice) -> list[Alternatives]:
+    def traded(self, best: DesignChoice) -> list[Alternatives]:
         """The best design with other weights of energy."""
         saving = [way for way in self.ways if way.saves]
         if not saving:
@@ -78,7 +78,7 @@ class MergeSearch(Search):
         return [self.alone(best, costs, way) for way in weights]
 
     def alone(
-        self, best: Choice, costs: RoundCosts, way: Way, masks: str | None = None
+        self, best: DesignChoice, costs: RoundCosts, way: Way, masks: str | None = None
     ) -> Alternatives:
         """One design as alternatives, with another uplink."""
         assert best.buffer is not None

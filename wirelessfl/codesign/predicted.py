@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-from wirelessfl.codesign.choices import Choice
+from wirelessfl.codesign.choices import DesignChoice
 from wirelessfl.codesign.goals import Goal
 from wirelessfl.codesign.reports import Reports
 from wirelessfl.config import Config
@@ -60,7 +60,7 @@ class Designed(Protocol):
         """What it is for."""
 
     @property
-    def choice(self) -> Choice:
+    def choice(self) -> DesignChoice:
         """What has been chosen."""
 
     @property

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from channels.arrays import FloatArray
-from wirelessfl.codesign.choices import EQUAL_MASKS, Alternatives, Choice, best_of
+from wirelessfl.codesign.choices import EQUAL_MASKS, Alternatives, DesignChoice, best_of
 from wirelessfl.codesign.search import Search
 from wirelessfl.codesign.ways import EQUAL
 from wirelessfl.codesign.widths import FULL
@@ -28,7 +28,7 @@ class Bought(NamedTuple):
     """
 
     chosen: str
-    choice: Choice | None
+    choice: DesignChoice | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +43,7 @@ class Reports:
 
     search: Search
     found: Sequence[Alternatives]
-    best: Choice
+    best: DesignChoice
 
     @cached_property
     def bought(self) -> list[Bought]:
@@ -83,10 +83,10 @@ class Reports:
         return [*found, Bought("all", self.best)]
 
     @cached_property
-    def runners_up(self) -> list[tuple[str, Choice]]:
+    def runners_up(self) -> list[tuple[str, DesignChoice]]:
         """The best designs that differ in one thing from the best one, with that thing."""
         best = self.best
-        others: dict[str, Callable[[Choice], bool]] = {
+        others: dict[str, Callable[[DesignChoice], bool]] = {
             "algorithm": lambda c: c.family is not best.family,
             "uplink": lambda c: c.family is best.family and _kind(c) != _kind(best),
             "H or E": lambda c: (
@@ -123,7 +123,7 @@ class Reports:
         return space.local_steps, family.edges(space), least
 
     @cached_property
-    def front(self) -> list[Choice]:
+    def front(self) -> list[DesignChoice]:
         """Designs of which no other takes both fewer seconds and fewer joules, by seconds.
 
         Empty without a target.
@@ -138,7 +138,7 @@ class Reports:
             for h, e in np.argwhere(np.isfinite(time) & np.isfinite(energy)):
                 points.append((float(time[h, e]), float(energy[h, e]), each, int(h), int(e)))
         points.sort(key=lambda point: point[:2])
-        front: list[Choice] = []
+        front: list[DesignChoice] = []
         least = np.inf
         for _, spent, each, h, e in points:
             if spent < least * (1 - 1e-6):
@@ -147,13 +147,15 @@ class Reports:
         return front
 
 
-def _kind(choice: Choice) -> tuple[str, bool, bool, str]:
+def _kind(choice: DesignChoice) -> tuple[str, bool, bool, str]:
     """The uplink without its numbers."""
     way = choice.way
     return way.name, way.saves, way.deadline, "" if way.saves or way.deadline else way.title
 
 
-def _best(choices: Sequence[Choice], tests: Sequence[Callable[[Choice], bool]]) -> Choice | None:
+def _best(
+    choices: Sequence[DesignChoice], tests: Sequence[Callable[[DesignChoice], bool]]
+) -> DesignChoice | None:
     return best_of([choice for choice in choices if all(test(choice) for test in tests)])
 
 

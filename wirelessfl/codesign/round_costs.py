@@ -53,7 +53,7 @@ class Costs(NamedTuple):
         return self.seconds.mean(0), self.joules.mean(0)
 
 
-class Group(NamedTuple):
+class SameParticipants(NamedTuple):
     """Rounds of the sample with the same participants, whose channels are the blocks of a draw."""
 
     who: Participants
@@ -74,7 +74,7 @@ class RoundCosts:
 
     planner: Planner
     draws: int
-    groups: Sequence[Group] | None = None
+    groups: Sequence[SameParticipants] | None = None
     present: RankedClients | None = None
     powered: dict[Any, Access] = field(default_factory=dict)
 
@@ -110,7 +110,7 @@ class RoundCosts:
         few = ChannelDraw(
             channels.network, channels.h[:some], None if rise is None else rise[:some]
         )
-        return RoundCosts(self.planner, some, [Group(who, few)], self.present)
+        return RoundCosts(self.planner, some, [SameParticipants(who, few)], self.present)
 
     def of(
         self,
@@ -174,7 +174,7 @@ class RoundCosts:
         return levels_of(context.neurons()).parameters[levels].astype(np.float64)
 
     @cached_property
-    def rounds(self) -> Sequence[Group]:
+    def rounds(self) -> Sequence[SameParticipants]:
         """Participants and channels of the sample; rounds with the same participants together."""
         if self.groups is not None:
             return self.groups
@@ -182,11 +182,11 @@ class RoundCosts:
         whole = Submodels.whole(planner.model.spec, planner.network.cells)
         plans = [planner.plan(n, self.present, submodels=whole) for n in range(self.draws)]
         if planner.participation.per_round is not None:
-            return [Group(Participants(p.clients, p.tracking), p.draws) for p in plans]
+            return [SameParticipants(Participants(p.clients, p.tracking), p.draws) for p in plans]
         h = np.concatenate([plan.draws.h for plan in plans])
         rises = [p.draws.noise_rise for p in plans if p.draws.noise_rise is not None]
         draws = ChannelDraw(plans[0].draws.network, h, np.concatenate(rises) if rises else None)
-        return [Group(Participants(plans[0].clients, plans[0].tracking), draws)]
+        return [SameParticipants(Participants(plans[0].clients, plans[0].tracking), draws)]
 
     def _together(
         self,

@@ -18,7 +18,7 @@ from wirelessfl.codesign.choices import (
     FIXED,
     OPTIMIZED,
     Alternatives,
-    Choice,
+    DesignChoice,
     Family,
     Shares,
     noise_of,
@@ -139,7 +139,7 @@ class Search:
         even = float((first.seconds / first.joules).mean()) / costs.planner.network.clients
         ways = [saving[0].weighing(even * weight) for weight in WEIGHTS]
         tried = [self._made(family, clients, masks, way, shares, few) for way in ways]
-        best: dict[tuple[int, int], Choice] = {}
+        best: dict[tuple[int, int], DesignChoice] = {}
         for choice in sorted((c for each in tried for c in each.choices()), key=order_of):
             best.setdefault((choice.local_steps, choice.edge_rounds), choice)
         return [
@@ -281,7 +281,7 @@ class Search:
             "clients": costs.planner.network.clients if clients is None else clients,
         }
 
-    def finer(self, best: Choice, costs: RoundCosts) -> list[Alternatives]:
+    def finer(self, best: DesignChoice, costs: RoundCosts) -> list[Alternatives]:
         """A design with weights of energy between those that have been tried.
 
         Args:
@@ -303,7 +303,7 @@ class Search:
             weight = min(tried, key=lambda each: float(at(each).score[0, 0]))
         return [at(weight)]
 
-    def optimized(self, best: Choice) -> list[Alternatives]:
+    def optimized(self, best: DesignChoice) -> list[Alternatives]:
         """The best design with masks that are optimized in each round, if seconds alone count."""
         own = best.family.planner.algorithm
         if not self.goal.seconds_only or not best.family.sizes:
@@ -313,7 +313,7 @@ class Search:
         costs = costs.with_algorithm(replace(own, mask_sizes="optimized", mask_shares=None))
         return [self.alone(best, costs, best.way, OPTIMIZED)]
 
-    def traded(self, best: Choice) -> list[Alternatives]:
+    def traded(self, best: DesignChoice) -> list[Alternatives]:
         """The best design with other weights of energy, for seconds against joules."""
         if not any(way.saves for way in self.ways) or best.masks == OPTIMIZED:
             return []
@@ -323,7 +323,7 @@ class Search:
         return [self.alone(best, costs, way) for way in ways]
 
     def alone(
-        self, best: Choice, costs: RoundCosts, way: Way, masks: str | None = None
+        self, best: DesignChoice, costs: RoundCosts, way: Way, masks: str | None = None
     ) -> Alternatives:
         """One design as alternatives, with another uplink or other masks."""
         steps, edges = (best.local_steps,), (best.edge_rounds,)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from wirelessfl.codesign.choices import EQUAL, OPTIMIZED, Choice
+from wirelessfl.codesign.choices import EQUAL, OPTIMIZED, DesignChoice
 from wirelessfl.codesign.predicted import Designed, Interval
 from wirelessfl.codesign.widths import WIDTHS
 from wirelessfl.results.text import narrow, rendered
@@ -102,7 +102,9 @@ def _heads(design: Designed) -> list[str]:
     return ["accuracy", *names[:2]] if design.goal.target is None else names
 
 
-def _cells(design: Designed, choice: Choice | None, reference: Choice | None) -> list[str]:
+def _cells(
+    design: Designed, choice: DesignChoice | None, reference: DesignChoice | None
+) -> list[str]:
     if choice is None:
         return ["not met", *[""] * (len(_heads(design)) + len(_parts(design)) - 1)]
     costs = _costs(choice)
@@ -115,14 +117,14 @@ def _cells(design: Designed, choice: Choice | None, reference: Choice | None) ->
     ]
 
 
-def _costs(choice: Choice) -> list[str]:
+def _costs(choice: DesignChoice) -> list[str]:
     return [f"{choice.rounds * each:.4g}" for each in (choice.seconds, choice.joules)]
 
 
-def _parts(design: Designed) -> dict[str, Callable[[Choice], str]]:
+def _parts(design: Designed) -> dict[str, Callable[[DesignChoice], str]]:
     """Columns of what has been chosen; those in which all designs are equal are left out."""
     found = design.reports.found
-    columns: dict[str, Callable[[Choice], str]] = {}
+    columns: dict[str, Callable[[DesignChoice], str]] = {}
     if len({each.family.algorithm for each in found}) > 1:
         columns["algorithm"] = lambda choice: choice.family.algorithm
     columns["H"] = lambda choice: str(choice.local_steps)
@@ -138,7 +140,7 @@ def _parts(design: Designed) -> dict[str, Callable[[Choice], str]]:
     return columns
 
 
-def _masks(choice: Choice) -> str:
+def _masks(choice: DesignChoice) -> str:
     if choice.masks in WIDTHS:
         return choice.mask_text
     if choice.shares is None:
@@ -146,7 +148,7 @@ def _masks(choice: Choice) -> str:
     return f"{100 * min(choice.shares):.2g} to {100 * max(choice.shares):.2g} %"
 
 
-def change(design: Designed, choice: Choice, reference: Choice | None) -> str:
+def change(design: Designed, choice: DesignChoice, reference: DesignChoice | None) -> str:
     """The difference of two designs in the objective: in percent, or of accuracies as it is."""
     if reference is None:
         return ""
@@ -155,7 +157,7 @@ def change(design: Designed, choice: Choice, reference: Choice | None) -> str:
     return f"{100 * (choice.score / reference.score - 1):+.1f} %"
 
 
-def _front(design: Designed, front: list[Choice]) -> str:
+def _front(design: Designed, front: list[DesignChoice]) -> str:
     rows = [
         [*_costs(choice), *(cell(choice) for cell in _parts(design).values())] for choice in front
     ]
@@ -198,7 +200,7 @@ def design_facts(design: Designed) -> dict[str, Any]:
     }
 
 
-def _facts(choice: Choice) -> dict[str, Any]:
+def _facts(choice: DesignChoice) -> dict[str, Any]:
     return {
         "algorithm": choice.family.algorithm,
         "local_steps": choice.local_steps,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from wirelessfl.codesign.choices import Alternatives, Choice, Family, Shares, best_of
+from wirelessfl.codesign.choices import Alternatives, DesignChoice, Family, Shares, best_of
 from wirelessfl.codesign.round_costs import RoundCosts
 from wirelessfl.codesign.ways import Way
 from wirelessfl.codesign.widths import (
@@ -98,7 +98,7 @@ class WidthSearch:
             return []
         return [self._at_all_steps(BY_CLIENT, way, own) for way in self._ways_with(best.way)]
 
-    def _moved(self, best: Choice, own: tuple[float, ...]) -> tuple[float, ...]:
+    def _moved(self, best: DesignChoice, own: tuple[float, ...]) -> tuple[float, ...]:
         """Widths [clients] that no move of a group improves, or those after the last pass."""
         costs = self.costs.first(FEW) if best.way.decides else self.costs
         plain = Way(best.way.name, best.way.name).uplink

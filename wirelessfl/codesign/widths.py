@@ -38,7 +38,7 @@ WHOLE = (1.0,)
 """The width of all clients that train full models."""
 
 
-class Limits(NamedTuple):
+class WidthLimits(NamedTuple):
     """Limits of widths: those that the learning curve knows.
 
     Args:
@@ -70,7 +70,7 @@ def width_settings(shares: tuple[float, ...]) -> dict[str, list[float]]:
     return {"capacities" if len(shares) == 1 else "widths": list(shares)}
 
 
-def common_widths(costs: RoundCosts, limits: Limits) -> list[tuple[float, ...]]:
+def common_widths(costs: RoundCosts, limits: WidthLimits) -> list[tuple[float, ...]]:
     """Widths that all clients can have, the full one first.
 
     Args:
@@ -81,7 +81,7 @@ def common_widths(costs: RoundCosts, limits: Limits) -> list[tuple[float, ...]]:
     return [(ratio,) for ratio in ratios_of(costs, limits) if allowed(algorithm, (ratio,), limits)]
 
 
-def allowed(algorithm: Algorithm, widths: Sequence[float], limits: Limits) -> bool:
+def allowed(algorithm: Algorithm, widths: Sequence[float], limits: WidthLimits) -> bool:
     """Whether the learning curve knows such widths, and every neuron has clients that train it.
 
     Args:
@@ -95,7 +95,7 @@ def allowed(algorithm: Algorithm, widths: Sequence[float], limits: Limits) -> bo
 
 
 def moves(
-    costs: RoundCosts, widths: tuple[float, ...], groups: Sequence[IntArray], limits: Limits
+    costs: RoundCosts, widths: tuple[float, ...], groups: Sequence[IntArray], limits: WidthLimits
 ) -> Iterator[tuple[float, ...]]:
     """Widths in which the clients of one group have the next smaller or larger compared width.
 
@@ -130,7 +130,7 @@ def groups_of(costs: RoundCosts, uplink: Uplink, local_steps: int) -> list[IntAr
 
 
 def client_widths(
-    costs: RoundCosts, uplink: Uplink, local_steps: int, limits: Limits
+    costs: RoundCosts, uplink: Uplink, local_steps: int, limits: WidthLimits
 ) -> list[tuple[float, ...]]:
     """Widths [clients] with which all clients take about as long, for some durations.
 
@@ -155,7 +155,7 @@ def client_widths(
     return list(found)
 
 
-def ratios_of(costs: RoundCosts, limits: Limits) -> list[float]:
+def ratios_of(costs: RoundCosts, limits: WidthLimits) -> list[float]:
     """The compared widths that give different submodels, from 1 on decreasing."""
     levels = levels_of(costs.planner.model.neurons())
     found: dict[int, float] = {}

@@ -19,14 +19,14 @@ from wirelessfl.config.sections import number_of, types_in
 from wirelessfl.config.tables import hint
 from wirelessfl.data.splits import Split
 from wirelessfl.errors import ConfigError
-from wirelessfl.fading import FadingModel
 from wirelessfl.failures import Failures
 from wirelessfl.generators import seeded_generators
 from wirelessfl.guard import calling
-from wirelessfl.layouts import LayoutModel
 from wirelessfl.losses import Loss
 from wirelessfl.models.choice import ModelChoice
-from wirelessfl.path_loss import PathLossModel
+from wirelessfl.radio.fading import FadingModel
+from wirelessfl.radio.layouts import LayoutModel
+from wirelessfl.radio.path_loss import PathLossModel
 from wirelessfl.rounds.compression import Compression
 from wirelessfl.rounds.step_sizes import StepSizes
 from wirelessfl.schedules import Schedule

@@ -11,13 +11,12 @@ from wirelessfl.assignment import ASSIGNMENTS
 from wirelessfl.config.sections import SECTIONS
 from wirelessfl.data.splits import DATA_SPLITS
 from wirelessfl.errors import ConfigError
-from wirelessfl.fading import FADINGS
 from wirelessfl.failures import FAILURES
-from wirelessfl.layouts import LAYOUTS, LayoutModel
-from wirelessfl.layouts.section_vi_c import SectionVIC
 from wirelessfl.losses import LOSSES, GivenLoss
 from wirelessfl.models.choice import MODEL_CHOICES, GivenModel
-from wirelessfl.path_loss import PATH_LOSSES
+from wirelessfl.radio.fading import FADINGS
+from wirelessfl.radio.layouts import LAYOUTS, LayoutModel, SectionVIC
+from wirelessfl.radio.path_loss import PATH_LOSSES
 from wirelessfl.registry import Choice, Kind
 from wirelessfl.rounds.compression import COMPRESSIONS
 from wirelessfl.rounds.step_sizes import STEP_SIZES

@@ -10,10 +10,10 @@ from typing import Any
 from channels import Network
 from channels.streams import Stream
 from wirelessfl.errors import ConfigError
-from wirelessfl.fading.base import Fading
 from wirelessfl.generators import seeded_generators
 from wirelessfl.guard import calling, described, guard
 from wirelessfl.import_paths import is_import_path
+from wirelessfl.radio.fading import Fading
 from wirelessfl.registry import import_path
 
 

@@ -18,8 +18,8 @@ from wirelessfl.data import text_options
 from wirelessfl.data.pretrained import HUB_MODEL
 from wirelessfl.data.words import WordTokenizer
 from wirelessfl.errors import ConfigError
-from wirelessfl.layouts.base import Placed
 from wirelessfl.metrics import find_metric
+from wirelessfl.radio.layouts import Placed
 
 STAR_CELLS, STAR_EDGE_ROUNDS = 1, 1
 MAX_CELLS, EDGE_ROUNDS = 4, 5

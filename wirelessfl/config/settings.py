@@ -27,8 +27,8 @@ from wirelessfl.config.sections import (
 from wirelessfl.config.sections.network import BUILT
 from wirelessfl.config.tables import given_places, named_tables, unknown_setting
 from wirelessfl.errors import ConfigError
-from wirelessfl.layouts.section_vi_c import SectionVIC
 from wirelessfl.needs import CHANNEL, Fits, Needs
+from wirelessfl.radio.layouts import SectionVIC
 from wirelessfl.selection import RandomSelection
 from wirelessfl.wording import explain
 

@@ -48,23 +48,23 @@ Ids = NDArray[np.uint8]
 
 
 @dataclass(frozen=True)
-class Samples:
+class RoleSamples:
     """Samples of one role: inputs [n, LENGTH] and labels [n], ids of characters."""
 
     inputs: Ids
     labels: Ids
 
     @classmethod
-    def windows(cls, text: Ids) -> Samples:
+    def windows(cls, text: Ids) -> RoleSamples:
         """All windows of ``text`` [characters] with their labels, at stride 1."""
         if len(text) <= LENGTH:
             return cls(text[:0].reshape(0, LENGTH), text[:0])
         seen = np.lib.stride_tricks.sliding_window_view(text[:-1], LENGTH)
         return cls(seen, text[LENGTH:])
 
-    def thinned(self, stride: int) -> Samples:
+    def thinned(self, stride: int) -> RoleSamples:
         """Every ``stride``-th sample, starting with the first."""
-        return Samples(self.inputs[::stride], self.labels[::stride])
+        return RoleSamples(self.inputs[::stride], self.labels[::stride])
 
 
 def load_shakespeare(
@@ -151,7 +151,7 @@ def roles_of(text: str, where: str) -> dict[str, str]:
     return {role: "\n".join(said) for role, said in speeches.items()}
 
 
-def _play(path: Path) -> tuple[dict[str, Samples], dict[str, Samples]]:
+def _play(path: Path) -> tuple[dict[str, RoleSamples], dict[str, RoleSamples]]:
     """Training and test samples by role."""
     text = read_text(path, f"Download it again: it is published at {_PLAY_URL}")
     train, test = {}, {}
@@ -159,7 +159,7 @@ def _play(path: Path) -> tuple[dict[str, Samples], dict[str, Samples]]:
         if len(said) < SHORTEST:
             continue
         ids, first = letter_ids(said), len(said) - len(said) // 5
-        train[role], test[role] = Samples.windows(ids[:first]), Samples.windows(ids[first:])
+        train[role], test[role] = RoleSamples.windows(ids[:first]), RoleSamples.windows(ids[first:])
     if not train:
         raise DataError(
             f"{path} has no role with at least {SHORTEST} characters. Download it again: it is "
@@ -168,7 +168,7 @@ def _play(path: Path) -> tuple[dict[str, Samples], dict[str, Samples]]:
     return train, test
 
 
-def _leaf_part(folder: Path) -> dict[str, Samples]:
+def _leaf_part(folder: Path) -> dict[str, RoleSamples]:
     """Samples by user from all files of a part; users are sorted by name.
 
     Raises:
@@ -179,7 +179,7 @@ def _leaf_part(folder: Path) -> dict[str, Samples]:
         raise DataError(
             f"{folder} has no JSON files, unlike the folder train next to it. {_LEAF_ADVICE}"
         )
-    users: dict[str, list[Samples]] = {}
+    users: dict[str, list[RoleSamples]] = {}
     for path in paths:
         try:
             content = json.loads(read_text(path, _LEAF_ADVICE))
@@ -194,12 +194,12 @@ def _leaf_part(folder: Path) -> dict[str, Samples]:
     return {user: samples for user, samples in joined.items() if len(samples.labels)}
 
 
-def _leaf_samples(given: Any, where: str) -> Samples:
+def _leaf_samples(given: Any, where: str) -> RoleSamples:
     """A user's samples: x are texts of 80 characters, y the character after each."""
     x, y = (_leaf_letters(given, key, length, where) for key, length in (("x", LENGTH), ("y", 1)))
     if len(x) != len(y):
         raise DataError(f"{where} has {len(x)} texts but {len(y)} next characters. {_LEAF_ADVICE}")
-    return Samples(x, y.reshape(-1))
+    return RoleSamples(x, y.reshape(-1))
 
 
 def _leaf_letters(given: Any, key: str, length: int, where: str) -> Ids:
@@ -216,15 +216,15 @@ def _leaf_letters(given: Any, key: str, length: int, where: str) -> Ids:
     return letter_ids("".join(texts)).reshape(-1, length)
 
 
-def _together(several: Iterable[Samples]) -> Samples:
+def _together(several: Iterable[RoleSamples]) -> RoleSamples:
     """Concatenate the samples of several parts, at least one."""
     inputs, labels = zip(*((part.inputs, part.labels) for part in several), strict=True)
-    return Samples(np.concatenate(inputs), np.concatenate(labels))
+    return RoleSamples(np.concatenate(inputs), np.concatenate(labels))
 
 
-def _joined(parts: Iterable[Samples]) -> tuple[Ids, IntArray]:
+def _joined(parts: Iterable[RoleSamples]) -> tuple[Ids, IntArray]:
     """Inputs [n, LENGTH] and labels [n] of all roles."""
-    none = Samples.windows(letter_ids(""))
+    none = RoleSamples.windows(letter_ids(""))
     samples = _together([none, *parts])
     return samples.inputs, samples.labels.astype(np.int64)
 

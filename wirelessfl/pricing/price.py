@@ -16,7 +16,6 @@ from channels.streams import Stream
 from wirelessfl.config import Config
 from wirelessfl.data import Data
 from wirelessfl.errors import ConfigError
-from wirelessfl.fading.base import Fading
 from wirelessfl.generators import seeded_generators
 from wirelessfl.guard import guard
 from wirelessfl.pricing.prices import Prices
@@ -27,6 +26,7 @@ from wirelessfl.pricing.untrained import (
     UntrainedServer,
     UntrainedStart,
 )
+from wirelessfl.radio.fading import Fading
 from wirelessfl.rounds.rounds import ModelRounds
 from wirelessfl.rounds.step_sizes import unchanged
 from wirelessfl.rounds.training import Log

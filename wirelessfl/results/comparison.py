@@ -9,7 +9,7 @@ from typing import Any
 
 from wirelessfl.errors import ConfigError
 from wirelessfl.results.cases import Case
-from wirelessfl.results.intervals import Effect, Reached, difference, ratio
+from wirelessfl.results.intervals import CostToTarget, Effect, difference, ratio
 from wirelessfl.results.runs import Runs
 from wirelessfl.results.selection import order_key, value_text, varied
 from wirelessfl.results.tables import (
@@ -195,25 +195,25 @@ def _finals(case: Case, measured: str, tests: int) -> dict[int, float]:
     return {seed: scale * value for seed, value in values.items() if value is not None}
 
 
-def _ends(case: Case, field: str) -> dict[int, Reached]:
+def _ends(case: Case, field: str) -> dict[int, CostToTarget]:
     """The cost of whole runs, by seed."""
     pairs = zip(case.seeds, case.rows, strict=True)
-    return {seed: Reached(float(rows[-1][field]), True) for seed, rows in pairs if rows}
+    return {seed: CostToTarget(float(rows[-1][field]), True) for seed, rows in pairs if rows}
 
 
 def _reached(
     case: Case, field: str, target: float, monitor: Monitor, tests: int
-) -> dict[int, Reached]:
+) -> dict[int, CostToTarget]:
     """The cost until the target, by seed; that of the whole run if it is not reached."""
     found = {}
     for seed, rows in zip(case.seeds, case.rows, strict=True):
         if rows:
             place = reaching(rows, target, monitor, tests)
             if place is None:
-                found[seed] = Reached(float(rows[-1][field]), False)
+                found[seed] = CostToTarget(float(rows[-1][field]), False)
             else:
                 before = float(rows[place - 1][field]) if place else None
-                found[seed] = Reached(float(rows[place][field]), True, before)
+                found[seed] = CostToTarget(float(rows[place][field]), True, before)
     return found
 
 

@@ -39,7 +39,7 @@ def price_over(run: RunResult, flags: Mapping[str, Any]) -> PricedRun:
     Raises:
         ConfigError: as for ``price``.
     """
-    return Trained(run, None, None, None, joules=True).over(Radio(flags=flags))
+    return TrainedRun(run, None, None, None, joules=True).over(Radio(flags=flags))
 
 
 def entries_of(config: Config, networks: Sequence[Any]) -> list[Entry]:
@@ -69,7 +69,7 @@ def entries_of(config: Config, networks: Sequence[Any]) -> list[Entry]:
     return entries
 
 
-class Trained:
+class TrainedRun:
     """A trained run, and the objects that were given to it.
 
     Args:

@@ -178,8 +178,8 @@ def difference(
 
 def ratio(
     name: str,
-    more: Mapping[int, Reached],
-    less: Mapping[int, Reached],
+    more: Mapping[int, CostToTarget],
+    less: Mapping[int, CostToTarget],
     least: float,
     *,
     equal: bool = False,
@@ -272,7 +272,7 @@ def _product(
 
 
 @dataclass(frozen=True)
-class Reached:
+class CostToTarget:
     """The cost until a target.
 
     Args:
@@ -295,7 +295,7 @@ class Reached:
     @classmethod
     def of(
         cls, rows: Sequence[dict[str, Any]], accuracy: float, quantity: str, tests: int = 1
-    ) -> Reached:
+    ) -> CostToTarget:
         """``quantity`` of the first row at which ``tests`` tests have at least this mean accuracy.
 
         Args:
@@ -311,4 +311,4 @@ class Reached:
         return cls(float(rows[place][quantity]), True, before)
 
 
-Costs = Mapping[int, Reached]
+Costs = Mapping[int, CostToTarget]

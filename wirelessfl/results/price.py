@@ -19,7 +19,7 @@ from wirelessfl.pricing.price import price as price_settings
 from wirelessfl.pricing.price import priced
 from wirelessfl.pricing.prices import Prices
 from wirelessfl.pricing.same_training import check_cells
-from wirelessfl.results.elsewhere import Trained, entries_of
+from wirelessfl.results.elsewhere import TrainedRun, entries_of
 from wirelessfl.results.load import load
 from wirelessfl.results.priced_runs import PricedNetworks, PricedRun
 from wirelessfl.runs.result import RunResult
@@ -157,7 +157,7 @@ def price(
     one: Any = network if several is None else None
     radio = Radio(uplink, one)
     if isinstance(run, RunResult):
-        trained = Trained(run, rounds, model, data, joules=joules)
+        trained = TrainedRun(run, rounds, model, data, joules=joules)
         return trained.over(radio) if several is None else trained.over_all(radio, several)
     if several is None and uplink is None and not isinstance(one, Mapping):
         return price_settings(

@@ -16,11 +16,17 @@ import torch
 
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
-from wirelessfl.fork_server import CHILD, UNGUARDED_CODE, fork_server, safe_path, unguarded
-from wirelessfl.processes import end_with_parent
 from wirelessfl.runs.directory import Row
 from wirelessfl.runs.kept import why_failed
 from wirelessfl.signals import ENDING
+from wirelessfl.training.workers.fork_server import (
+    CHILD,
+    UNGUARDED_CODE,
+    fork_server,
+    safe_path,
+    unguarded,
+)
+from wirelessfl.training.workers.processes import end_with_parent
 
 
 class _Child:

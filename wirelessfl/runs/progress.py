@@ -11,7 +11,6 @@ from typing import Any
 
 from torch import Tensor
 
-from wirelessfl.allocator import freed_memory_kept
 from wirelessfl.divergence import has_diverged
 from wirelessfl.errors import ConfigError, TrainingError
 from wirelessfl.guard import title_of
@@ -26,6 +25,7 @@ from wirelessfl.schedules.events import Event, Reached, Report, Stop
 from wirelessfl.schedules.loop import refuse, simulate
 from wirelessfl.signals import ended_by, handled_by
 from wirelessfl.training.torch_settings import torch_settings
+from wirelessfl.training.workers.allocator import freed_memory_kept
 
 RowCallback = Callable[[Row], None]
 

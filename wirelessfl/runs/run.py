@@ -15,7 +15,6 @@ from wirelessfl.config import Config
 from wirelessfl.config.named import Trust
 from wirelessfl.data import Data
 from wirelessfl.errors import ConfigError, DataError, TrainingError
-from wirelessfl.fork_server import leave_if_child
 from wirelessfl.import_paths import is_import_path
 from wirelessfl.observers import Observer, default_observers
 from wirelessfl.rounds.redesign import Redesign
@@ -43,7 +42,8 @@ from wirelessfl.setup.computing import default_threads, fewer_workers
 from wirelessfl.setup.given_objects import GivenMetrics, GivenObjects, configured, naming_network
 from wirelessfl.training.shards import ALONE, Shards
 from wirelessfl.training.torch_settings import torch_settings
-from wirelessfl.training.workers import WorkerDiedError
+from wirelessfl.training.workers.fork_server import leave_if_child
+from wirelessfl.training.workers.workers_executor import WorkerDiedError
 
 
 def run(

@@ -13,8 +13,6 @@ from typing import Any, NamedTuple
 from wirelessfl.config import Config
 from wirelessfl.config.sections import WITHOUT_RESULTS
 from wirelessfl.errors import ConfigError, TrainingError
-from wirelessfl.fork_server import leave_if_child
-from wirelessfl.processes import launched
 from wirelessfl.runs.directory import Row, RunDirectory
 from wirelessfl.runs.files import check_writable
 from wirelessfl.runs.in_processes import in_processes
@@ -24,6 +22,8 @@ from wirelessfl.runs.result import RunResult
 from wirelessfl.runs.run import resume
 from wirelessfl.runs.settings_hash import settings_hash
 from wirelessfl.signals import end, handled_by
+from wirelessfl.training.workers.fork_server import leave_if_child
+from wirelessfl.training.workers.processes import launched
 from wirelessfl.wording import shown
 
 LISTED = 3  # runs named per reason of a failure

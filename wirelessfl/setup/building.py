@@ -12,9 +12,9 @@ from channels import Network
 from channels.streams import Stream
 from wirelessfl.config import Config
 from wirelessfl.data import Data
-from wirelessfl.fading.base import Fading
 from wirelessfl.generators import seeded_generators
 from wirelessfl.guard import guard
+from wirelessfl.radio.fading import Fading
 from wirelessfl.rounds.redesign import Redesign
 from wirelessfl.setup.arguments import check_objects
 from wirelessfl.setup.cells import build_cells

@@ -11,9 +11,9 @@ from channels.arrays import IntArray
 from wirelessfl.config import Config
 from wirelessfl.config.sections import RunSection, TrainingSection
 from wirelessfl.errors import ConfigError
-from wirelessfl.fork_server import fork_server
-from wirelessfl.processes import cores
 from wirelessfl.training.step_counts import StepCounts
+from wirelessfl.training.workers.fork_server import fork_server
+from wirelessfl.training.workers.processes import cores
 
 LONG_SECONDS = 10.0  # training time above which workers and replay pay off
 USUAL_STEP_SECONDS = 3e-4  # rough time of a local step while the model is not known yet

@@ -11,7 +11,6 @@ import torch
 from wirelessfl.algorithms import Algorithm
 from wirelessfl.config.sections import RunSection
 from wirelessfl.errors import ConfigError
-from wirelessfl.processes import cores
 from wirelessfl.setup.computing import (
     LONG_SECONDS,
     Computing,
@@ -35,7 +34,12 @@ from wirelessfl.training.tuning import (
     fastest_chunk,
 )
 from wirelessfl.training.vmapped import VmapExecutor
-from wirelessfl.training.workers import WorkersExecutor, slot_vectors, why_no_workers
+from wirelessfl.training.workers.processes import cores
+from wirelessfl.training.workers.workers_executor import (
+    WorkersExecutor,
+    slot_vectors,
+    why_no_workers,
+)
 
 GPU_CHUNK = 256
 

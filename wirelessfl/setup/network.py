@@ -24,7 +24,7 @@ from wirelessfl.config.choices import Choices
 from wirelessfl.config.own_network import own_network
 from wirelessfl.config.sections import NetworkSection
 from wirelessfl.errors import ConfigError
-from wirelessfl.layouts.base import Placed
+from wirelessfl.radio.layouts import Placed
 
 DEFAULT_HZ = 1e9
 """CPU speed of clients whose steps take ``step_seconds``."""

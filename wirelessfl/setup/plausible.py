@@ -15,9 +15,9 @@ from channels import Network
 from channels.arrays import FloatArray
 from channels.decibels import watts_to_dbm
 from wirelessfl.config import Config
-from wirelessfl.processes import cores
 from wirelessfl.rounds.client_costs import ClientCosts
 from wirelessfl.rounds.plan import Plan
+from wirelessfl.training.workers.processes import cores
 
 LEAST_BANDWIDTH_HZ = 1e3
 """A quarter of the smallest subcarrier of cellular radio, 3.75 kHz (NB-IoT)."""
@@ -37,7 +37,7 @@ DAY = 86400.0
 
 
 @dataclass(frozen=True, eq=False)
-class Case:
+class Examined:
     """What the rules look at.
 
     Args:
@@ -69,17 +69,17 @@ def implausible(config: Config, network: Network, first: Plan | None = None) -> 
         network: the network of the run.
         first: plan of the first round; None if the run has no rounds of one model.
     """
-    case = Case(config, network, first)
+    case = Examined(config, network, first)
     return [note for rule in RULES for note in rule(case)]
 
 
-def _bandwidth(case: Case) -> Iterator[str]:
+def _bandwidth(case: Examined) -> Iterator[str]:
     least = float(case.network.bandwidth_hz.min())
     if case.radio and least < LEAST_BANDWIDTH_HZ:
         yield (f"bandwidth_hz is {least:g} Hz: for {least:g} MHz, give {least * 1e6:.3g}.")
 
 
-def _cpu(case: Case) -> Iterator[str]:
+def _cpu(case: Examined) -> Iterator[str]:
     speeds = case.network.cpu_hz
     if case.computes and speeds.min() < LEAST_CPU_HZ:
         yield (
@@ -88,7 +88,7 @@ def _cpu(case: Case) -> Iterator[str]:
         )
 
 
-def _power(case: Case) -> Iterator[str]:
+def _power(case: Examined) -> Iterator[str]:
     given, most = case.config.network.transmit_power_dbm, float(case.network.transmit_power_w.max())
     if not case.radio:
         return
@@ -104,7 +104,7 @@ def _power(case: Case) -> Iterator[str]:
         )
 
 
-def _snr(case: Case) -> Iterator[str]:
+def _snr(case: Examined) -> Iterator[str]:
     snr = float(case.network.mean_snr_db.max())
     if case.radio and snr > MOST_SNR_DB:
         yield (
@@ -113,7 +113,7 @@ def _snr(case: Case) -> Iterator[str]:
         )
 
 
-def _distance(case: Case) -> Iterator[str]:
+def _distance(case: Examined) -> Iterator[str]:
     where = case.network.placement
     if where is None or not case.radio:
         return
@@ -125,7 +125,7 @@ def _distance(case: Case) -> Iterator[str]:
         )
 
 
-def _links(case: Case) -> Iterator[str]:
+def _links(case: Examined) -> Iterator[str]:
     network, uplink = case.config.network, case.config.uplink or {}
     rates = {
         "downlink_mbps": network.downlink_mbps,
@@ -137,7 +137,7 @@ def _links(case: Case) -> Iterator[str]:
             yield f"{name} is {rate:g}, {rate / 1e6:g} Tbit/s: give Mbit/s, not bit/s."
 
 
-def _threads(case: Case) -> Iterator[str]:
+def _threads(case: Examined) -> Iterator[str]:
     threads, there = case.config.run.threads, cores()
     if threads is not None and threads > there:
         yield (
@@ -146,7 +146,7 @@ def _threads(case: Case) -> Iterator[str]:
         )
 
 
-def _round(case: Case) -> Iterator[str]:
+def _round(case: Examined) -> Iterator[str]:
     if case.first is None:
         return
     seconds = float(case.first.price.seconds.max())
@@ -175,6 +175,6 @@ def _range(values: FloatArray) -> str:
     return f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}"
 
 
-RULES: tuple[Callable[[Case], Iterator[str]], ...] = (
+RULES: tuple[Callable[[Examined], Iterator[str]], ...] = (
     _bandwidth, _cpu, _power, _snr, _distance, _links, _threads, _round,
 )  # fmt: skip

@@ -16,7 +16,7 @@ from typing import Any, TypeVar, cast
 import torch
 
 from wirelessfl.errors import ConfigError, DataError, TrainingError
-from wirelessfl.processes import launched
+from wirelessfl.training.workers.processes import launched
 
 T = TypeVar("T")
 

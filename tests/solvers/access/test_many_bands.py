@@ -8,7 +8,7 @@ import pytest
 from channels import ChannelDraw, EqualSlots, Load, Network, Stream
 from solvers import OptimalBands, allocate_bandwidth
 from solvers.access.many_bands import ManyBands
-from solvers.bands.least_time import Cells
+from solvers.bands.least_time import BandCells
 from solvers.bands.newton import newton_bands
 
 CELL_OF = np.repeat(np.arange(60), np.arange(60) % 4 + 1)
@@ -22,7 +22,7 @@ def cells(seed, spread):
     ready = 10 ** random.uniform(-3, spread - 3, size)
     snr_hz = 10 ** random.uniform(5, 5 + 2 * spread, size)
     ready[bits == 0] = 0
-    return Cells(bits, ready, snr_hz, 10 ** random.uniform(5, 7, 40))
+    return BandCells(bits, ready, snr_hz, 10 ** random.uniform(5, 7, 40))
 
 
 @pytest.mark.parametrize("spread", [0.5, 1.5, 3.0])

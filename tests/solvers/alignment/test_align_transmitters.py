@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from solvers import Status, align_transmitters, optimize_beamformer
+from solvers.alignment.alignment_problem import read_arguments
 from solvers.alignment.gains import fill
-from solvers.alignment.problem import read_arguments
 from solvers.alignment.relaxation import relax, weighted_bound
 
 VARIANTS: list[dict[str, Any]] = [

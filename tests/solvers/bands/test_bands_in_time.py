@@ -15,7 +15,7 @@ from solvers import (
     allocate_bandwidth,
     schedule_uplink,
 )
-from solvers.bands.prices import Block, Prices, nats, shortest
+from solvers.bands.interval_prices import Block, IntervalPrices, nats, shortest
 
 LN2 = np.log(2)
 
@@ -90,7 +90,7 @@ def test_any_prices_give_a_bound():
     for scale in (0.01, 0.1, 1, 10):
         for _ in range(20):
             prices, weights = scale * random.normal(size=(2, 6))
-            assert Prices(block, prices, weights, 1.0).bound <= plan.last
+            assert IntervalPrices(block, prices, weights, 1.0).bound <= plan.last
 
 
 def test_clients_that_are_ready_together_have_constant_bands():

@@ -14,12 +14,12 @@ from solvers import BEAMFORMER_BACKENDS, Status, optimize_beamformer
 from solvers.beamforming import (
     Anneal,
     BeamformerBackend,
+    BeamformingProblems,
     BranchAndBound,
     Certificate,
     Default,
-    Found,
+    FoundBeamformers,
     MirrorProx,
-    Problems,
     RelaxationBound,
     Sca,
     Sdr,
@@ -128,14 +128,14 @@ class Blend(BeamformerBackend):
     rounds: int = 20
     length: float = 1.0
 
-    def solve(self, problem: Problems) -> Found:
+    def solve(self, problem: BeamformingProblems) -> FoundBeamformers:
         h = problem.h
         weight = torch.ones_like(h.real[..., 0])
         for _ in range(self.rounds):
             covariance = (h * weight.unsqueeze(-1)).mT @ h.conj()
             a = torch.linalg.eigh(covariance).eigenvectors[..., -1]
             weight = weight / ((a.conj().unsqueeze(1) @ h.mT).abs().square().squeeze(1) + 0.1)
-        return Found(self.length * a, message=f"{self.rounds} rounds")
+        return FoundBeamformers(self.length * a, message=f"{self.rounds} rounds")
 
 
 def test_a_user_defined_backend_works() -> None:
@@ -171,9 +171,9 @@ class TraceBound(Certificate):
 
     name = "trace_bound"
 
-    def certify(self, problem: Problems, found: Found) -> Found:
+    def certify(self, problem: BeamformingProblems, found: FoundBeamformers) -> FoundBeamformers:
         power = problem.h.abs().square().sum((-1, -2)) / problem.h.shape[1]
-        return Found(found.value, power, "mean power")
+        return FoundBeamformers(found.value, power, "mean power")
 
 
 def test_a_user_defined_certificate_works() -> None:
@@ -192,8 +192,8 @@ class Single(BeamformerBackend):
 
     name = "single"
 
-    def solve(self, problem: Problems) -> Found:
-        return Found(problem.h[0, 0])
+    def solve(self, problem: BeamformingProblems) -> FoundBeamformers:
+        return FoundBeamformers(problem.h[0, 0])
 
 
 def test_beamformers_of_the_wrong_shape_are_named() -> None:
@@ -203,11 +203,11 @@ def test_beamformers_of_the_wrong_shape_are_named() -> None:
 
 @dataclass(frozen=True)
 class Bare(BeamformerBackend):
-    """A backend that returns a bare array of beamformers instead of a Found."""
+    """A backend that returns a bare array of beamformers instead of a FoundBeamformers."""
 
     name = "bare"
 
-    def solve(self, problem: Problems) -> Found:
+    def solve(self, problem: BeamformingProblems) -> FoundBeamformers:
         return problem.h[:, 0]  # type: ignore[return-value]
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from solvers.beamforming import Problems, Sdr
+from solvers.beamforming import BeamformingProblems, Sdr
 from solvers.beamforming.least_norm import least_norm
 from solvers.beamforming.relaxation import relaxation_bound, relaxation_weights
 
@@ -49,7 +49,7 @@ def test_rows_of_zeros_constrain_nothing() -> None:
 def test_the_barrier_method_reaches_the_semidefinite_bound(clients: int, antennas: int) -> None:
     generator = torch.Generator().manual_seed(clients)
     h = torch.randn(4, clients, antennas, dtype=torch.complex128, generator=generator)
-    problems = Problems(h, (4,), h, None, torch.ones(4), torch.full((4,), -1))
+    problems = BeamformingProblems(h, (4,), h, None, torch.ones(4), torch.full((4,), -1))
     reference = Sdr(samples=1).solve(problems).bound
     assert reference is not None
     np.testing.assert_allclose(relaxation_bound(h), reference, rtol=1e-4)

@@ -5,7 +5,7 @@ import pytest
 
 from solvers import allocate_energy
 from solvers.energy.common_end import common_end
-from solvers.energy.problem import read_problem
+from solvers.energy.energy_problem import read_problem
 
 
 def cells(seed, groups=2, number=3, clients=3):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from solvers import Status, allocate_bandwidth, allocate_energy
-from solvers.energy import prices, rounds
+from solvers.energy import band_price, least_energy
 from tests.solvers.energy.cells import assert_within_limits, drawn, joules, least_seconds
 
 
@@ -68,7 +68,9 @@ def test_clients_alone_in_the_band_bound_the_energy(regime, monkeypatch):
     cases = [(problem, goals), (problem, {"weights": (1, 10 ** random.uniform(-3, 3, 60))})]
     cases += [(one, ends)]
     optima = [allocate_energy(**case, **goal).objective for case, goal in cases]
-    monkeypatch.setattr(rounds, "dual", lambda _, price, *rest: (price + np.inf, price, price))
+    monkeypatch.setattr(
+        least_energy, "dual", lambda _, price, *rest: (price + np.inf, price, price)
+    )
     bounds = [allocate_energy(**case, **goal).bound for case, goal in cases]
     for bound, optimum in zip(bounds, optima, strict=True):
         assert (bound > 0).all()
@@ -190,8 +192,8 @@ def test_costly_time_where_rates_hardly_depend_on_bands(monkeypatch):
     Rounding errors hide the price; the search ends before its limit.
     """
     tried = []
-    state = prices._state
-    monkeypatch.setattr(prices, "_state", lambda *given: tried.append(1) or state(*given))
+    state = band_price._state
+    monkeypatch.setattr(band_price, "_state", lambda *given: tried.append(1) or state(*given))
     near = np.exp(1e-6 * np.random.default_rng(0).standard_normal((200, 9)))
     bits, cycles, gain, band, power, speed, kappa, second, joule = (
         near * (96275, 8147956620, 820286, 8.7e10, 8.1e-5, 213782, 2.4e-27, 1094.6, 6.2e-4)
@@ -212,4 +214,4 @@ def test_costly_time_where_rates_hardly_depend_on_bands(monkeypatch):
     np.testing.assert_allclose(solution.objective, cost, rtol=1e-6)
     np.testing.assert_allclose(solution.bound, cost, rtol=1e-6)
     assert (solution.value.power_watts <= power * (1 + 1e-12)).all()
-    assert 1 < len(tried) < prices._MAX_STEPS
+    assert 1 < len(tried) < band_price._MAX_STEPS

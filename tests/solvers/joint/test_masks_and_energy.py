@@ -8,7 +8,7 @@ import pytest
 
 from solvers import Status, allocate_energy, optimize_masks_and_bands, optimize_masks_and_energy
 from solvers.joint.deadline import cheapest
-from solvers.joint.energy_cells import EnergyCells
+from solvers.joint.sized_energy_cells import SizedEnergyCells
 
 LIMITS = {"max_power_watts": 0.1, "max_cpu_hz": 2e9, "kappa": 1e-28}
 
@@ -118,7 +118,7 @@ def test_the_bound_from_a_grid_is_below_all_sizes(quota, monkeypatch):
     offsets = np.full(shape, 1e4), 10 ** random.uniform(8, 9.5, shape)
     gain = 10 ** random.uniform(9, 10, shape)
     limits = np.full(shape, 10.0), np.full(shape, 1e10), np.full(shape, 1e-28)
-    cells = EnergyCells(bits, np.zeros(shape), *offsets, gain, *limits, np.full(3, 1e6))
+    cells = SizedEnergyCells(bits, np.zeros(shape), *offsets, gain, *limits, np.full(3, 1e6))
     energy = cells.solve(np.tile(np.arange(61.0)[:, None], 3), 20.0).objective
     pairs = energy[:, None, 0] + energy[:, 1]
     rest = quota - np.add.outer(np.arange(61), np.arange(61))
@@ -199,7 +199,7 @@ def test_bad_arguments_are_named(change, message):
 def test_a_cell_without_a_plan_leaves_the_problem_unknown(monkeypatch, goal):
     """As where rounding errors defeat ``allocate_energy`` for a cell of a given size."""
     bits, cycles, gain, band = drawn(np.random.default_rng(3), 2, 3)
-    solve = EnergyCells.solve
+    solve = SizedEnergyCells.solve
 
     def failing(*given):
         found = solve(*given)
@@ -210,7 +210,7 @@ def test_a_cell_without_a_plan_leaves_the_problem_unknown(monkeypatch, goal):
             bound=np.where(lost, np.nan, found.bound),
         )
 
-    monkeypatch.setattr(EnergyCells, "solve", failing)
+    monkeypatch.setattr(SizedEnergyCells, "solve", failing)
     with np.errstate(invalid="ignore"):
         found = optimize_masks_and_energy(bits, cycles, gain.clip(1e9), band, 10, **goal, **LIMITS)
     assert (found.status, found.value) == (Status.UNKNOWN, None)

@@ -14,8 +14,8 @@ from solvers import (
     optimize_masks_and_bands,
     optimize_masks_and_energy,
 )
-from solvers.joint.energy_cells import EnergyCells
 from solvers.joint.fronts import Fronts
+from solvers.joint.sized_energy_cells import SizedEnergyCells
 
 LIMITS = {"max_power_watts": 0.1, "max_cpu_hz": 2e9, "kappa": 1e-28}
 
@@ -81,7 +81,7 @@ def test_tangents_are_below_the_energy_of_any_size_and_time():
     bits, cycles, gain, band = drawn(random, 4, 3)
     shape = np.ones(bits.shape)
     limits = 0.1 * shape, 2e9 * shape, 1e-28 * shape
-    fronts = Fronts(EnergyCells(bits, cycles, 0 * bits, 0 * bits, gain, *limits, band))
+    fronts = Fronts(SizedEnergyCells(bits, cycles, 0 * bits, 0 * bits, gain, *limits, band))
     tau = fronts.soonest[1] * np.geomspace(1, 30, 7)[:, None]
     tangents = fronts.tangents(tau)
     for time in np.geomspace(0.2, 100, 9):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from solvers import SolverUnavailableError, Status, available_backends, optimize_mask_sizes
-from solvers.mask_sizes import Cvxpy, Exact, Found, Gurobi, Highs, MaskSizeBackend
-from solvers.mask_sizes.program import Answer, ProgramBackend
+from solvers.mask_sizes import Cvxpy, Exact, FoundSizes, Gurobi, Highs, MaskSizeBackend
+from solvers.mask_sizes.milp import MilpAnswer, ProgramBackend
 
 CLASSES = (Exact, Gurobi, Highs, Cvxpy)
 SECONDS = [1.0, 2.0, 4.0]
@@ -61,7 +61,7 @@ class Even(MaskSizeBackend):
         whole, rest = divmod(problem.quota + self.extra, count)
         steps = np.full(problem.cells.low.shape, float(whole))
         steps[:, :rest] += 1
-        return Found(steps, self.bound)
+        return FoundSizes(steps, self.bound)
 
 
 def test_a_user_defined_backend_works():
@@ -121,7 +121,7 @@ class Fixed(MaskSizeBackend):
     steps: tuple[float, ...] | None = None
 
     def solve(self, problem):
-        return Found(None if self.steps is None else np.array([self.steps]))
+        return FoundSizes(None if self.steps is None else np.array([self.steps]))
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ class Cheapest(ProgramBackend):
     def run(self, program):
         steps = np.zeros(len(program.low))
         steps[0] = program.quota
-        return Answer(steps, None, finished=False)
+        return MilpAnswer(steps, None, finished=False)
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ class Listed(MaskSizeBackend):
     name = "listed"
 
     def solve(self, problem):
-        return Found([[5.0, 5.0]])
+        return FoundSizes([[5.0, 5.0]])
 
 
 def test_steps_must_be_an_array():

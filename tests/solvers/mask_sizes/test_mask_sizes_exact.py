@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from solvers import Status, optimize_mask_sizes
-from solvers.mask_sizes.cells import Cells
+from solvers.mask_sizes.cell_steps import CellSteps
 
 
 class Problem(NamedTuple):
@@ -190,11 +190,11 @@ def test_optimality_for_a_million_cells():
     st.sampled_from([0.0, 0.3, 1e3, 1e9, 1e15]), st.sampled_from([1, 3]), st.integers(0, 2**32 - 1)
 )
 def test_counts_are_right_despite_rounding(offset, step, seed):
-    """``Cells.ended`` is right at levels within one float64 of a latency, where divisions round."""
+    """``CellSteps.ended`` is right within one float64 of a latency, where divisions round."""
     rng = np.random.default_rng(seed)
     seconds, offset = rng.uniform(0.1, 1, (2, 50)), offset * rng.uniform(1, 2, (2, 50))
     low, high = rng.integers(0, 10, (2, 50)), rng.integers(10, 10**7, (2, 50))
-    cells = Cells(seconds, offset, low.astype(float), high.astype(float), step)
+    cells = CellSteps(seconds, offset, low.astype(float), high.astype(float), step)
     for _ in range(10):
         pick = rng.integers(50)
         exact = cells.latency(rng.uniform(low, high).round())[:, pick : pick + 1]

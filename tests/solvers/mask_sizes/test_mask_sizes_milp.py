@@ -14,7 +14,7 @@ from solvers import (
 )
 from solvers.mask_sizes import Cvxpy, Gurobi, Highs
 from solvers.mask_sizes.cvxpy import find_solver
-from solvers.mask_sizes.program import Answer, find_obstacle
+from solvers.mask_sizes.milp import MilpAnswer, find_obstacle
 
 
 def needs_licence():
@@ -142,9 +142,9 @@ def claim(monkeypatch, steps, share, finished):
 
     def run(backend, program):
         if steps is None:
-            return Answer(None, share, finished)
+            return MilpAnswer(None, share, finished)
         latency = (program.width * np.array(steps) + program.offset).max()
-        return Answer(np.array(steps, dtype=float), share * latency, finished)
+        return MilpAnswer(np.array(steps, dtype=float), share * latency, finished)
 
     monkeypatch.setattr(Highs, "run", run)
 

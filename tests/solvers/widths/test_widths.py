@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy import optimize, sparse
 
 from solvers import Status, coverage_frontier, fastest_widths, widths_by_deadline
-from solvers.widths.problem import Levels
+from solvers.widths.width_problem import WidthLevels
 
 SECONDS = st.one_of(st.integers(0, 5).map(float), st.floats(0, 3))  # ties, and zeros
 
@@ -226,9 +226,9 @@ def test_cost_grows_with_the_logarithm_of_the_levels(monkeypatch):
     """For 3e5 levels, bisection counts neurons at most 20 times, and the frontier only once."""
     rng = np.random.default_rng(0)
     seconds, neurons = rng.random((1000, 300)).cumsum(1), np.arange(1, 301)
-    calls, kept = [], Levels.kept
+    calls, kept = [], WidthLevels.kept
     monkeypatch.setattr(
-        Levels, "kept", lambda levels, limit: (calls.append(limit), kept(levels, limit))[1]
+        WidthLevels, "kept", lambda levels, limit: (calls.append(limit), kept(levels, limit))[1]
     )
     fastest_widths(seconds, neurons, 300)
     assert len(calls) <= np.ceil(np.log2(seconds.size)) + 1

@@ -13,8 +13,8 @@ from wirelessfl.algorithms.scaffold import Scaffold
 from wirelessfl.assignment.bandit import Bandit
 from wirelessfl.data import Dataset
 from wirelessfl.data.splits.iid import IID
-from wirelessfl.fading.base import FadingModel
 from wirelessfl.failures.base import Failing
+from wirelessfl.radio.fading import FadingModel
 from wirelessfl.rounds.compression.base import Compression
 from wirelessfl.rounds.step_sizes.base import StepSizes
 from wirelessfl.schedules import Buffered

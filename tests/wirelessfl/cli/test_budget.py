@@ -113,7 +113,7 @@ def test_choices_of_ones_own_have_their_flags_without_an_algorithm(printed, tmp_
     file.write_text(
         "from dataclasses import dataclass\n"
         "import channels\n"
-        "from wirelessfl.layouts.base import Placed\n"
+        "from wirelessfl.radio.layouts import Placed\n"
         "@dataclass(frozen=True)\n"
         "class Mine(Placed):\n"
         "    span_m: float = 500.0\n"

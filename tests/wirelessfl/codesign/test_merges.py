@@ -11,7 +11,7 @@ from tests.wirelessfl.codesign.known import Known, config
 from wirelessfl.codesign.curves import merges_curve
 from wirelessfl.codesign.design import design
 from wirelessfl.codesign.merges import CellCosts, CellRounds, Merges, merged
-from wirelessfl.codesign.pilots import Choices, chosen_points, planned
+from wirelessfl.codesign.pilots import PilotChoices, chosen_points, planned
 from wirelessfl.errors import ConfigError
 from wirelessfl.pricing.price import price
 from wirelessfl.runs.kept import kept_folder
@@ -134,7 +134,7 @@ def test_pilots_keep_the_network_unless_all_cells_are_merged(tmp_path):
     assert [own.uplink["name"] for own in air.configs[3:]] == ["tdma"] + ["ofdma"] * 3 + [
         "aircomp"
     ] * 2
-    several = chosen_points(Choices((1, 2), (1, 2), buffers=(1, 2, 4)), 4)
+    several = chosen_points(PilotChoices((1, 2), (1, 2), buffers=(1, 2, 4)), 4)
     assert [point.buffer for point in several] == [4] * 4 + [2] * 3 + [1] * 3
 
 

@@ -9,14 +9,14 @@ from torch import nn
 
 import wirelessfl
 from channels import Network
-from wirelessfl.codesign.pilots import Choices, Point, chosen_points, planned
+from wirelessfl.codesign.pilots import PilotChoices, Point, chosen_points, planned
 from wirelessfl.codesign.pilots.points import EDGE_ROUNDS, LOCAL_STEPS, levels, ramp
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.runs.kept import kept_folder
 from wirelessfl.setup.given_objects import GivenObjects, configured
 
-GRID = Choices(levels(*LOCAL_STEPS), levels(*EDGE_ROUNDS))
+GRID = PilotChoices(levels(*LOCAL_STEPS), levels(*EDGE_ROUNDS))
 SMALL = {"cells": 2, "clients": 4, "hidden": (6,), "batch_size": 8, "threads": 1}
 FEW = {"local_steps": [1, 3], "edge_rounds": [1, 2], "steps": 12}
 
@@ -37,7 +37,7 @@ def log_det(points):
 
 def test_pilots_are_nearly_the_most_informative_of_all_sets():
     """D-efficiency of 90 % and more against the best of all sets of 4, 5 and 6 pilots."""
-    few = Choices((2, 5, 12, 40), (1, 3, 10))
+    few = PilotChoices((2, 5, 12, 40), (1, 3, 10))
     grid = list(itertools.product(few.local_steps, few.edge_rounds))
     for count in (4, 5, 6):
         found = [point[:2] for point in chosen_points(few, count)]
@@ -55,7 +55,9 @@ def test_further_pilots_and_factors_add_to_the_others():
     """The pilots of a design without a factor are among those with it."""
     eight = chosen_points(GRID, 8)
     assert chosen_points(GRID, 10)[:8] == eight
-    assert chosen_points(Choices((1, 2), (1, 2)), 8) == chosen_points(Choices((1, 2), (1, 2)), 4)
+    assert chosen_points(PilotChoices((1, 2), (1, 2)), 8) == chosen_points(
+        PilotChoices((1, 2), (1, 2)), 4
+    )
     shares = ramp(4, 1.5)
     more = chosen_points(GRID._replace(shares=(shares,), snr_db=(0.0, 10.0)), 8)
     assert more[:8] == eight

@@ -9,9 +9,9 @@ import wirelessfl
 from channels.streams import Stream
 from solvers import Status
 from tests.wirelessfl.codesign.known import Known
-from wirelessfl.codesign.pilots import Choices, chosen_points, planned
+from wirelessfl.codesign.pilots import PilotChoices, chosen_points, planned
 from wirelessfl.codesign.round_costs import RoundCosts
-from wirelessfl.codesign.widths import Limits, client_widths, ratios_of
+from wirelessfl.codesign.widths import WidthLimits, client_widths, ratios_of
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.setup.planners import plan_without_data
@@ -75,7 +75,7 @@ def test_clients_are_as_fast_as_the_slowest():
     costs = costs_of(config())
     uplink = UPLINKS.find("ofdma")()
     alone = {}
-    limits = Limits(0.125, np.inf)
+    limits = WidthLimits(0.125, np.inf)
     for ratio in ratios_of(costs, limits):
         narrow = costs.with_algorithm(replace(costs.planner.algorithm, capacities=(ratio,)))
         planner = replace(narrow.planner, links=replace(narrow.planner.links, uplink=uplink))
@@ -142,7 +142,7 @@ def test_stated_widths_are_kept():
 
 def test_pilots_with_narrower_widths_add_to_full_ones():
     settings = config(hidden=(8,))
-    points = chosen_points(Choices((1, 4, 9), (1,), widths=((0.125,), (1.0, 0.25))), 8)
+    points = chosen_points(PilotChoices((1, 4, 9), (1,), widths=((0.125,), (1.0, 0.25))), 8)
     assert [point.widths for point in points] == [(1.0,)] * 3 + [(0.125,), (1.0, 0.25)]
     assert [point.largest for point in points[-2:]] == [8.0, 2.5]
     plan = planned(settings, local_steps=[1, 4, 9], widths=True)

@@ -9,7 +9,7 @@ import torch
 from wirelessfl.data import load_dataset
 from wirelessfl.data.shakespeare import (
     LETTERS,
-    Samples,
+    RoleSamples,
     letter_ids,
     load_shakespeare,
     roles_of,
@@ -78,13 +78,13 @@ def test_speeches_belong_to_the_heading_above_them():
 
 def test_windows_are_all_that_fit_with_the_next_character_as_label():
     text = np.arange(83, dtype=np.uint8)
-    samples = Samples.windows(text)
+    samples = RoleSamples.windows(text)
     assert samples.inputs[:, 0].tolist() == [0, 1, 2]
     assert samples.inputs[:, -1].tolist() == [79, 80, 81]
     assert samples.labels.tolist() == [80, 81, 82]
     for short in (text[:80], text[:0]):
-        assert Samples.windows(short).inputs.shape == (0, 80)
-        assert Samples.windows(short).labels.shape == (0,)
+        assert RoleSamples.windows(short).inputs.shape == (0, 80)
+        assert RoleSamples.windows(short).labels.shape == (0,)
 
 
 def test_windows_of_a_small_play(tmp_path):

@@ -179,7 +179,7 @@ def test_a_gpu_replays_cuda_graphs():
     """The steps of a chunk run as a graph, which is recorded once and gives the loop's updates."""
     if not torch.cuda.is_available():
         pytest.skip("this machine has no GPU")
-    from wirelessfl.bench.workloads import client_data, job_of, trained, workloads
+    from benchmarks.workloads import client_data, job_of, trained, workloads
     from wirelessfl.training.objective import Objective
     from wirelessfl.training.stacked import StackedExecutor
 

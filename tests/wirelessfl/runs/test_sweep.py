@@ -14,11 +14,11 @@ import wirelessfl
 from wirelessfl.cli import main
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
-from wirelessfl.fork_server import fork_server
 from wirelessfl.runs.kept import is_finished, kept_folder, kept_run
 from wirelessfl.runs.priced import priced_from
 from wirelessfl.runs.settings_hash import settings_hash
 from wirelessfl.runs.sweep import Failure, SweepError, sweep
+from wirelessfl.training.workers.fork_server import fork_server
 
 
 def configs(rounds=2, seeds=(1, 2, 3), **flags):

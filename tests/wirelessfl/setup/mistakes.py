@@ -7,7 +7,7 @@ import pytest
 
 from channels.fading import Rayleigh
 from wirelessfl.data.splits.base import OwnedSplit
-from wirelessfl.fading.base import FadingModel
+from wirelessfl.radio.fading import FadingModel
 from wirelessfl.rounds.step_sizes.base import StepSizes
 from wirelessfl.sessions.presence.base import PresenceModel, churn
 from wirelessfl.sessions.processes import Arrivals

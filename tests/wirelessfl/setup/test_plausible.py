@@ -7,10 +7,10 @@ from channels.streams import Stream
 from experiments.papers import papers
 from experiments.studies import SCALES
 from wirelessfl import Config
-from wirelessfl.processes import cores
 from wirelessfl.setup import build
 from wirelessfl.setup.network import build_network
 from wirelessfl.setup.plausible import implausible
+from wirelessfl.training.workers.processes import cores
 
 SMALL = {
     "dataset": "digits", "clients": 3, "rounds": 1, "local_steps": 1, "hidden": (4, 4),

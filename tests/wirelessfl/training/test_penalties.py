@@ -22,7 +22,7 @@ from wirelessfl.training.cohort import Outputs
 from wirelessfl.training.penalties import Contrast, LogitDistillation, RelationDistillation
 from wirelessfl.training.stacked import StackedExecutor
 from wirelessfl.training.vmapped import VmapExecutor
-from wirelessfl.training.workers import WorkersExecutor
+from wirelessfl.training.workers.workers_executor import WorkersExecutor
 
 SIZES = [20, 5, 50, 16, 33]
 CONTRAST = Contrast(mu=3.0, tau=0.5)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from wirelessfl.codesign.curves.shown import Curve
+from wirelessfl.codesign.curves.shown import ShownCurve
 from wirelessfl.figures import COLOURS, DASHES, MARKERS, new_figure, style
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ SHOWN = 6
 """Largest number of pilots whose accuracies are drawn."""
 
 
-def draw_rounds(axes: Axes, curve: Curve) -> None:
+def draw_rounds(axes: Axes, curve: ShownCurve) -> None:
     """Measured rounds of each pilot against those predicted from the other pilots.
 
     Open marks are bounds: triangles up for pilots that end before the target, triangles down for
@@ -51,7 +51,7 @@ def draw_rounds(axes: Axes, curve: Curve) -> None:
     axes.legend(fontsize=style().small, frameon=False, loc="best")
 
 
-def draw_accuracies(axes: Axes, curve: Curve) -> None:
+def draw_accuracies(axes: Axes, curve: ShownCurve) -> None:
     """Best accuracies so far of some pilots (thin), and the fitted curve at their settings."""
     order = sorted(curve.runs, key=lambda run: run.settings)
     places = np.unique(np.linspace(0, len(order) - 1, min(SHOWN, len(order))).round().astype(int))
@@ -81,7 +81,7 @@ def draw_accuracies(axes: Axes, curve: Curve) -> None:
     axes.legend(fontsize=style().small, frameon=False, loc="best")
 
 
-def figure(curve: Curve) -> Figure:
+def figure(curve: ShownCurve) -> Figure:
     """Both panels."""
     found, (left, right) = new_figure(2, height=3.0)
     draw_rounds(left, curve)

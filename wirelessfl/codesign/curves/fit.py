@@ -13,7 +13,7 @@ from channels.arrays import FloatArray
 from channels.streams import Stream
 from wirelessfl.codesign.curves.curve import Fitted, RoundsCurve
 from wirelessfl.codesign.curves.observed import Observed
-from wirelessfl.codesign.curves.pilot import Pilot, Trained
+from wirelessfl.codesign.curves.pilot import Pilot, PilotRun
 from wirelessfl.codesign.curves.posynomial import DIMINISHING, THEOREM, fit_each, fit_scaled
 from wirelessfl.codesign.curves.power import fit_power
 from wirelessfl.errors import ConfigError
@@ -39,7 +39,7 @@ ATTEMPTS = 100
 
 
 def fit_rounds(
-    runs: Iterable[Trained | Pilot],
+    runs: Iterable[PilotRun | Pilot],
     targets: Sequence[float] | None = None,
     *,
     form: Form = "auto",
@@ -124,7 +124,7 @@ def fit_rounds(
     )
 
 
-def _pilots(runs: Iterable[Trained | Pilot]) -> list[Pilot]:
+def _pilots(runs: Iterable[PilotRun | Pilot]) -> list[Pilot]:
     """The runs as pilots.
 
     Raises:

@@ -20,7 +20,7 @@ SCORE = "validation_accuracy"
 CENSORED, EXACT, EARLY = "censored", "exact", "early"
 
 
-class Trained(Protocol):
+class PilotRun(Protocol):
     """A run with rows and settings: ``RunResult``, or a run of an archive."""
 
     @property
@@ -32,7 +32,7 @@ class Trained(Protocol):
         """Settings by flag name or by table."""
 
 
-class Reached(NamedTuple):
+class PilotReached(NamedTuple):
     """When a pilot reaches a target.
 
     Args:
@@ -53,7 +53,7 @@ class Pilot:
     >>> import wirelessfl
     >>> pilot = wirelessfl.Pilot(5, 2, clients=20, rounds=[0, 10, 20], scores=[0.1, 0.5, 0.75])
     >>> pilot.reached(0.625)
-    Reached(rounds=15.0, kind='exact')
+    PilotReached(rounds=15.0, kind='exact')
 
     Args:
         local_steps: H, local steps of an edge round, >= 1.
@@ -117,7 +117,7 @@ class Pilot:
 
     @classmethod
     def of(
-        cls, result: Trained, *, noise: float | None = None, largest: float | None = None
+        cls, result: PilotRun, *, noise: float | None = None, largest: float | None = None
     ) -> Pilot:
         """The pilot of a run.
 
@@ -168,7 +168,7 @@ class Pilot:
         """The highest validation accuracy up to each evaluation, [rows]."""
         return np.maximum.accumulate(self.scores)
 
-    def reached(self, target: float) -> Reached:
+    def reached(self, target: float) -> PilotReached:
         """The global rounds after which the best validation accuracy so far reaches a target.
 
         Between two evaluations it is interpolated linearly. Nothing is interpolated before the
@@ -177,14 +177,14 @@ class Pilot:
         best = self.best
         place = int(np.searchsorted(best, target))
         if place == len(best):
-            return Reached(float(self.rounds[-1]), CENSORED)
+            return PilotReached(float(self.rounds[-1]), CENSORED)
         last = float(self.rounds[place])
         if place == 0 or self.rounds[place - 1] == 0:
-            return Reached(max(last, 1.0), EARLY)
+            return PilotReached(max(last, 1.0), EARLY)
         before, after = best[place - 1], best[place]
         first = float(self.rounds[place - 1])
         share = float((target - before) / (after - before))
-        return Reached(first + (last - first) * share, EXACT)
+        return PilotReached(first + (last - first) * share, EXACT)
 
 
 def _merges_cells(rows: Sequence[Mapping[str, Any]], settings: Mapping[str, Any]) -> bool:

@@ -11,7 +11,7 @@ from wirelessfl.codesign.curves.observed import Observed
 from wirelessfl.codesign.curves.pilot import Pilot
 
 
-class Curve(Protocol):
+class ShownCurve(Protocol):
     """The fields of ``RoundsCurve`` that are shown."""
 
     @property

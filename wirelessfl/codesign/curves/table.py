@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from wirelessfl.codesign.curves.shown import Curve
+from wirelessfl.codesign.curves.shown import ShownCurve
 
 
-def table(curve: Curve) -> str:
+def table(curve: ShownCurve) -> str:
     """The errors of all forms, the coefficients, and each pilot beside its prediction.
 
     ``left out``: rounds as predicted from the pilots with other settings; ``>`` and ``<`` mark
@@ -18,7 +18,7 @@ def table(curve: Curve) -> str:
     return "\n".join(_lines(curve))
 
 
-def _lines(curve: Curve) -> Iterator[str]:
+def _lines(curve: ShownCurve) -> Iterator[str]:
     observed = curve.observed
     wall = sum(run.wall_seconds for run in curve.runs)
     censored, early = int(observed.censored.sum()), int(observed.early.sum())

@@ -2,6 +2,6 @@
 
 from wirelessfl.codesign.pilots.pilot import Pilots, pilot
 from wirelessfl.codesign.pilots.plan import COUNT, STEPS, planned
-from wirelessfl.codesign.pilots.points import Choices, Point, chosen_points
+from wirelessfl.codesign.pilots.points import PilotChoices, Point, chosen_points
 
-__all__ = ["COUNT", "STEPS", "Choices", "Pilots", "Point", "chosen_points", "pilot", "planned"]
+__all__ = ["COUNT", "STEPS", "PilotChoices", "Pilots", "Point", "chosen_points", "pilot", "planned"]

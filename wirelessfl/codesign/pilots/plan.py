@@ -14,7 +14,7 @@ from channels import Network
 from wirelessfl.codesign.pilots.points import (
     EDGE_ROUNDS,
     LOCAL_STEPS,
-    Choices,
+    PilotChoices,
     Point,
     chosen_points,
     levels,
@@ -37,7 +37,7 @@ LARGEST = 1.5
 
 
 @dataclass(frozen=True)
-class Plan:
+class PilotPlan:
     """Pilots to train.
 
     Args:
@@ -65,7 +65,7 @@ def planned(
     steps: int = STEPS,
     most_rounds: Callable[[int, int], float] | None = None,
     network: Network | None = None,
-) -> Plan:
+) -> PilotPlan:
     """The pilots that ``wirelessfl.pilot`` trains with these arguments.
 
     Raises:
@@ -78,7 +78,7 @@ def planned(
     check_pilots(config)
     count, steps = whole("count", count, FEWEST), whole("steps", steps, 1)
     size = config.network if network is None else network
-    choices = Choices(
+    choices = PilotChoices(
         _numbers("local_steps", local_steps, LOCAL_STEPS),
         _edge_rounds(config, edge_rounds),
         _participants(clients, size.clients),
@@ -101,7 +101,7 @@ def planned(
         if most_rounds is not None:
             most = most_rounds(point.local_steps, point.edge_rounds)
         configs.append(of_pilot(config, point, steps, plain, size, most))
-    return Plan(points, configs, plain is not None)
+    return PilotPlan(points, configs, plain is not None)
 
 
 def whole(name: str, value: object, least: int) -> int:

@@ -79,7 +79,7 @@ class Point(NamedTuple):
         return 0.0 if self.snr_db is None else float(10 ** (-self.snr_db / 10))
 
 
-class Choices(NamedTuple):
+class PilotChoices(NamedTuple):
     """Values of the settings of pilots.
 
     Args:
@@ -114,7 +114,7 @@ def ramp(cells: int, largest: float) -> tuple[float, ...]:
     return tuple(float(share) for share in np.linspace(largest, 2 - largest, cells) / cells)
 
 
-def chosen_points(choices: Choices, count: int) -> list[Point]:
+def chosen_points(choices: PilotChoices, count: int) -> list[Point]:
     """The settings of the pilots.
 
     ``count`` pilots differ in H and E only. Each further factor adds one pilot per value, and at

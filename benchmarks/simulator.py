@@ -1,0 +1,202 @@
+"""Benchmark of the asynchronous simulator: updates per second, and time per trained update."""
+
+from __future__ import annotations
+
+import statistics
+import time
+import tracemalloc
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from benchmarks.executors import PLAIN
+from benchmarks.timing import AT_SGEMM, Rows, interleaved, sgemm_rate, with_threads
+from benchmarks.workloads import load_samples, plain_loop
+from channels import section_vi_c
+from channels.streams import Stream
+from wirelessfl.algorithms.fedast import FedAST
+from wirelessfl.data.splits import split
+from wirelessfl.models import MLP
+from wirelessfl.schedules import BufferedScheduler, Clock, TaskPlan
+from wirelessfl.schedules.events import Started
+from wirelessfl.schedules.loop import simulate
+from wirelessfl.server.client_states import InMemory
+from wirelessfl.server.server import Server
+from wirelessfl.server.weights import Weights
+from wirelessfl.tasks.asynchronous import Asynchronous
+from wirelessfl.tasks.delays import Delays, Elements, ShiftedExponential, Wireless, client_speeds
+from wirelessfl.tasks.learner import EvaluationSet, Learner
+from wirelessfl.tasks.local_steps import LocalSteps
+from wirelessfl.tasks.model import TaskModel, Untrained
+from wirelessfl.tasks.requests import Requests
+from wirelessfl.training.batches import BatchSource
+from wirelessfl.training.executor import Executor, TrainingData
+from wirelessfl.training.objective import Objective
+from wirelessfl.training.stacked import StackedExecutor
+from wirelessfl.training.step_counts import StepCounts
+from wirelessfl.training.tuning import default_chunk, estimated_step_seconds
+from wirelessfl.training.vmapped import VmapExecutor
+from wirelessfl.training.workers.processes import cores
+from wirelessfl.training.workers.workers_executor import WorkersExecutor
+from wirelessfl.uplinks.tdma import Tdma
+
+REQUESTS, BUFFER, STEPS, BATCH, SAMPLES = 96, 3, 27, 32, 300
+FLOP = 2 * (2 * 199_200 + 42_000) * BATCH * STEPS
+"""FLOP per update of the MLP: forward, gradients of weights and of hidden activations."""
+ONE_DRAW, SHARED = "one draw per request", "TDMA, shared band"
+
+
+def simulator_bench(
+    repeats: int = 5, data_dir: Path | None = None, updates: int = 100_000, merges: int = 64
+) -> dict[str, Rows]:
+    """Time the simulator without training, and training of the MNIST MLP with 96 requests.
+
+    Args:
+        repeats: timed runs of each method.
+        data_dir: folder of the data sets.
+        updates: approximate number of updates in a simulation without training.
+        merges: number of merges in a run with training.
+
+    Returns:
+        Tables by title. ``ratio`` is the speed relative to the plain loop on one thread in the same
+        run.
+    """
+    sizes = ((ONE_DRAW, 2, 1000), (ONE_DRAW, 10, 100_000), (SHARED, 2, 1000))
+    events = [_events(repeats, *size, updates) for size in sizes]
+    return {
+        "simulator without training, one core": events,
+        f"updates of the MNIST MLP, {REQUESTS} requests": _training(repeats, data_dir, merges),
+    }
+
+
+def _world(
+    models: list[Any], clients: int, versions: int, delays: str = ONE_DRAW
+) -> tuple[BufferedScheduler, Asynchronous, Clock]:
+    tasks = len(models)
+    clock = Clock()
+    durations: Delays
+    if delays == ONE_DRAW:
+        speeds = client_speeds(clients, Stream(0, ("speeds",)))
+        durations = ShiftedExponential([1.0] * tasks, speeds, Stream(0, ("delays",)))
+    else:
+        network = section_vi_c(1, clients, stream=Stream(0, ("network",)))
+        seconds = [network.cycles_per_step / network.cpu_hz] * tasks
+        elements, stream = [Elements(199_210, 199_210)] * tasks, Stream(0, ("uploads",))
+        durations = Wireless(
+            network, Tdma(), [StepCounts(STEPS)] * tasks, seconds, elements, None, stream
+        )
+    schedule = BufferedScheduler([TaskPlan(REQUESTS, BUFFER, versions)] * tasks, report_every=None)
+    regime = Asynchronous(models, Requests(clock, durations, clients, Stream(0, ("requests",))))
+    clock.after(0.0, Started())
+    return schedule, regime, clock
+
+
+def _run(
+    models: list[Any], clients: int, versions: int, delays: str = ONE_DRAW
+) -> tuple[float, int]:
+    """Run a complete simulation; returns wall-clock seconds and the number of updates."""
+    schedule, regime, clock = _world(models, clients, versions, delays)
+    start = time.perf_counter()
+    simulate(schedule, regime, clock, lambda report: None, lambda: None)
+    return time.perf_counter() - start, schedule.updates
+
+
+def _events(repeats: int, delays: str, tasks: int, clients: int, updates: int) -> dict[str, Any]:
+    """Updates per second; an update includes its request, draws, queueing, buffering and merge."""
+    versions = max(updates // (tasks * BUFFER), 1)
+    models: list[TaskModel] = [Untrained() for _ in range(tasks)]
+    if delays == SHARED:
+        versions = max(versions // 10, 1)
+    seen = [_run(models, clients, versions, delays) for _ in range(repeats + 1)][1:]
+    rate = statistics.median(count / seconds for seconds, count in seen)
+    tracemalloc.start()
+    start = time.perf_counter()
+    world = _world(models, clients, versions, delays)
+    ready = time.perf_counter() - start
+    held = tracemalloc.get_traced_memory()[0] / 2**20
+    tracemalloc.stop()
+    del world
+    return {
+        "delays": delays,
+        "tasks": tasks,
+        "clients": clients,
+        "updates_per_second": rate,
+        "startup_ms": 1e3 * ready,
+        "state_mib": held,
+    }
+
+
+def _training(repeats: int, data_dir: Path | None, merges: int) -> Rows:
+    """Milliseconds per update, training clients one by one or all pending requests together."""
+    x, y, _ = load_samples(data_dir)
+    clients = 1000
+    client_samples = split(
+        y.numpy(),
+        clients,
+        kind="dirichlet",
+        alpha=0.1,
+        samples_per_client=SAMPLES,
+        reuse=True,
+        stream=Stream(0, ("parts",)),
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        module = MLP((1, 28, 28), 10)
+    data = TrainingData(x, y, BatchSource(client_samples, BATCH, Stream(0)))
+    task, algorithm = Objective.of(module), FedAST()
+    start = task.spec.from_module(module)
+
+    def learner(executor: Executor) -> Learner:
+        weights = Weights(np.zeros(clients, dtype=np.int64))
+        server = Server(algorithm, Tdma(), weights, InMemory((), task.spec.size), start)
+        local = LocalSteps("mnist", algorithm, task, executor, StepCounts(STEPS))
+        return Learner(server, local, EvaluationSet(x[:1], y[:1]), Stream(0))
+
+    ways: dict[str, Executor] = {}
+    for name, kind in (("vmap", VmapExecutor), ("stacked", StackedExecutor)):
+        seconds = estimated_step_seconds(task, x[:4], BATCH)
+        chunk = default_chunk(kind, task, REQUESTS, BATCH, seconds)
+        ways[f"{name}, one thread"] = kind(task, data, chunk)
+        ways[f"{name}, one worker per core"] = WorkersExecutor(
+            kind(task, data, chunk), max(cores(), 2)
+        )
+    trained: dict[str, int] = {}
+
+    def together(name: str) -> None:
+        model = learner(ways[name])
+        _run([model], clients, merges)
+        trained[name] = model.deferred.trained
+
+    few = TrainingData(x, y, BatchSource(client_samples[:REQUESTS], BATCH, Stream(0)))
+    calls: dict[str, Callable[[], Any]] = {
+        PLAIN: lambda: with_threads(
+            1, lambda: plain_loop(module, few, steps=STEPS, batch=BATCH, lr=algorithm.lr)
+        )
+    }
+    for name in ways:
+        calls[name] = partial(with_threads, 1, partial(together, name))
+    try:
+        times = interleaved(calls, repeats)
+    finally:
+        for executor in ways.values():
+            executor.close()
+    trained[PLAIN] = REQUESTS
+    each = {name: 1e3 * statistics.median(seen) / trained[name] for name, seen in times.items()}
+    rows: Rows = [
+        {
+            "method": name,
+            "ms_per_update": milliseconds,
+            "ratio": each[PLAIN] / milliseconds,
+            "chunk": ways[name].chunk if name in ways else None,
+        }
+        for name, milliseconds in each.items()
+    ]
+    floor = 1e3 * FLOP / max(sgemm_rate(), sgemm_rate())
+    rows.append(
+        {"method": AT_SGEMM, "ms_per_update": floor, "ratio": each[PLAIN] / floor, "chunk": None}
+    )
+    return rows

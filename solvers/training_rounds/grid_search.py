@@ -1,0 +1,335 @@
+"""The best point of the grid: bounds of all points, and the cost of those that may be best.
+
+A point (m, H, E) costs R (w_T x + E U), where x is the mean of seconds that all cells lose in a
+round, whatever their sizes, and U the least mean cost of an edge round without these. U depends on
+E only where cells lose different times of global rounds, or the end has a limit; points with the
+same U share it. U is nondecreasing in H and nonincreasing in E, in m and in the limit, which
+carries bounds from one to many. The point with the
+lowest bound is refined, until no bound is below the best cost by more than the gap.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from channels.arrays import BoolArray, FloatArray
+from solvers.joint.weighted import rounded
+from solvers.training_rounds.sizes_program import Cut, SizesAnswer, SizesCase, solve_program
+from solvers.training_rounds.spend import Phases, spend
+from solvers.training_rounds.training_problem import TrainingProblem, proportion
+from solvers.training_rounds.units import Model, Units
+
+GAP = 3e-5
+"""Relative gap at which the search ends."""
+_ROUGH = 1e-3
+"""That of points that cannot be best, but for rounding of sizes."""
+_MAX_TURNS = 40
+_HALVINGS = 60
+
+
+class FoundPoint(NamedTuple):
+    """The best design and what is known about the grid.
+
+    Args:
+        point: its places in the axes of R.
+        steps: sizes in steps, [cells].
+        costs, bounds: of all points [largest, local steps, edge rounds]; costs are NaN where no
+            design was found before the point was left out, inf where there is none.
+        message: why the search has ended early, if it has.
+    """
+
+    point: tuple[int, int, int]
+    steps: FloatArray
+    costs: FloatArray
+    bounds: FloatArray
+    message: str
+
+
+class GridSearch:
+    """Bounds and costs of all points of a grid.
+
+    Args:
+        problem: the arguments, of which some m has feasible sizes.
+    """
+
+    def __init__(self, problem: TrainingProblem) -> None:
+        self.problem = problem
+        self.fixed, self.exact = proportion(problem.cells, problem.shape[1])
+        edges = problem.edge_rounds[:, None]
+        extra, start = problem.extra.min(-1), problem.start.min(-1)
+        self.shared = extra + edges * start
+        """Seconds of a round that no cell can use, whatever its size, [edge rounds, draws]."""
+        apart = problem.extra - extra[:, None]
+        self.lost = apart / edges[..., None] + (problem.start - start[:, None])
+        """What each cell loses besides in an edge round, [edge rounds, draws, cells]."""
+        self.growth = problem.extra_each / edges[..., None] + problem.start_each
+        """The same per step of its size."""
+        with np.errstate(invalid="ignore"):
+            deadline = problem.max_seconds / problem.rounds[..., None] - self.shared
+        self.latest = deadline / problem.edge_rounds[:, None]
+        """Latest ends of a local phase, [largest, local steps, edge rounds, draws]."""
+        units = Units(problem)
+        self.tau = units.soonest
+        """Seconds that a unit takes at least, [local steps, draws, cells]."""
+        self.alive, self.high = self._reachable()
+        self.units = units
+        self.turns = np.zeros(problem.rounds.shape, dtype=np.int64)
+        shape = problem.rounds.shape
+        alone = not (apart.any() or problem.extra_each.any()) and problem.max_seconds == np.inf
+        key = np.arange(problem.rounds.size).reshape(shape)
+        self.key = np.broadcast_to(key[:, :, :1], shape) if alone else key
+        """Number of the first point with the same U."""
+        self.shared_phase = alone
+        self.lower, self.upper = np.zeros(shape), np.full(shape, np.nan)
+        self.stage = np.zeros(shape, dtype=np.int64)
+        """0: bounded, 1: solved in fractions, 2: solved."""
+        self.steps: dict[int, FloatArray] = {}
+        self.messages: list[str] = []
+        sizes = problem.quota / problem.shape[1]
+        self.near_steps = np.full(problem.shape[1], sizes)
+        """Sizes and ends of the last design, near which tangents matter most."""
+        self.near_ends = 2 * (self.tau[len(self.tau) // 2] * (sizes + self.fixed)).max(-1)
+
+    def _reachable(self) -> tuple[BoolArray, FloatArray]:
+        """Points with feasible sizes, and the largest sizes [..., cells] that end in time."""
+        problem = self.problem
+        shape, number = problem.rounds.shape, problem.shape[1]
+        high = np.broadcast_to(problem.high[:, None, None], (*shape, number))
+        low = np.broadcast_to(problem.low[:, None, None], (*shape, number))
+        if problem.max_seconds < np.inf:
+            high = np.minimum(high, self.largest(self.latest))
+        good = problem.sizes.feasible()[:, None, None] & np.isfinite(problem.rounds)
+        good = good & (low <= high).all(-1) & (high.sum(-1) >= problem.quota)
+        return good, high
+
+    def largest(self, latest: FloatArray) -> FloatArray:
+        """Largest sizes [largest, local steps, edge rounds, cells] that end by ``latest``."""
+        tau = self.tau[:, None]
+        window = latest[..., None] * (1 + 1e-14) - self.lost - tau * self.fixed
+        each = tau + self.growth
+        with np.errstate(divide="ignore", invalid="ignore"):
+            steps = window / each
+        steps = np.where(each > 0, steps, np.where(window >= 0, np.inf, -1.0)).min(-2)
+        return np.asarray(np.floor(steps + 1e-9))
+
+    def cost(self, phase: FloatArray) -> FloatArray:
+        """Cost of the training, by that of an edge round, [largest, local steps, edge rounds]."""
+        problem = self.problem
+        round_ = problem.weights[0] * self.shared.mean(-1) + problem.edge_rounds * phase
+        with np.errstate(invalid="ignore"):
+            found = problem.rounds * round_
+        return np.where(self.alive, found, np.inf)
+
+    @cached_property
+    def model(self) -> Model:
+        """Tangents of the energies."""
+        return Model(self.units, self.problem.weights[1] > 0)
+
+    def run(self, within: float) -> FoundPoint | str:
+        """Refine points until the gap is closed, or why that fails.
+
+        Args:
+            within: points whose bounds exceed the best cost by up to this fraction are solved too.
+        """
+        self.lower = np.maximum(self.lower, self._soonest())
+        while True:
+            self._carry()
+            lower, upper = self.cost(self.lower), self.cost(self.upper)
+            best = np.nanmin(upper) if np.isfinite(upper).any() else np.inf
+            open_ = np.where(self.stage < 2, lower, np.inf)
+            place = np.unravel_index(int(open_.argmin()), open_.shape)
+            if not (open_[place] < best * (1 - GAP) or open_[place] < best * (1 + within)):
+                break
+            if self.problem.fixed and not self.problem.weights[1]:
+                self._known()
+            else:
+                self._refine(tuple(int(i) for i in place), best)
+        text = "; ".join(dict.fromkeys(self.messages))
+        if best == np.inf:
+            return text
+        place = np.unravel_index(int(np.nanargmin(upper)), upper.shape)
+        point = (int(place[0]), int(place[1]), int(place[2]))
+        steps = self.steps.get(int(self.key[point]), np.ones(self.problem.shape[1]))
+        return FoundPoint(point, steps, upper, np.minimum(lower, np.fmin(upper, np.inf)), text)
+
+    def _carry(self) -> None:
+        """Carry bounds to points whose phases cannot cost less."""
+        if self.problem.max_seconds == np.inf:
+            lower = np.maximum.accumulate(self.lower, axis=1)  # more local steps
+            lower = np.maximum.accumulate(lower[:, :, ::-1], axis=2)[:, :, ::-1]  # larger losses
+            self.lower = np.maximum.accumulate(lower[::-1], axis=0)[::-1]  # smaller masks
+
+    def _soonest(self) -> FloatArray:
+        """w_T x the mean over draws of the shortest phases, each with sizes of its own."""
+        problem = self.problem
+        second = problem.weights[0]
+        if not second:
+            return np.zeros(problem.rounds.shape)
+        low, high = (x[:, None, None, None] for x in (problem.low, problem.high))
+        tau = self.tau[:, None]
+        each, lost = tau + self.growth, tau * self.fixed + self.lost
+        begin = (each * low + lost).max(-1)
+        if problem.fixed:
+            return np.asarray(second * begin.mean(-1))
+        end = (each * high + lost).max(-1)
+        for _ in range(_HALVINGS):
+            middle = (begin + end) / 2
+            with np.errstate(divide="ignore", invalid="ignore"):
+                steps = (middle[..., None] - lost) / each
+            steps = np.where(each > 0, steps, np.inf)
+            few = np.clip(steps, low, high).sum(-1) < problem.quota
+            begin, end = np.where(few, middle, begin), np.where(few, end, middle)
+            if (end - begin <= 1e-9 * end).all():
+                break
+        return np.asarray(second * begin.mean(-1))
+
+    def _known(self) -> None:
+        """Phases of fixed sizes at full power and speed: their bounds are their costs."""
+        self.upper = np.where(self.alive, self.lower, np.nan)
+        self.stage[:] = 2
+
+    def _learn(self, key: int, lower: float, upper: float, stage: int) -> None:
+        same = self.key == key
+        self.lower[same] = np.fmax(np.maximum(self.lower[same], 0.0), lower)
+        self.upper[same] = np.fmin(self.upper[same], upper)
+        self.stage[same] = stage
+
+    def _refine(self, point: tuple[int, ...], best: float) -> None:
+        """Solve the point in fractions, or with whole sizes if that has been done.
+
+        Points that cost more than the best need only a rough answer, with rounded sizes.
+        """
+        rough = bool(self.cost(self.lower)[point] >= best)
+        gap = _ROUGH if rough else GAP
+        m, h, e = point
+        problem, key = self.problem, int(self.key[point])
+        if self.shared_phase:
+            e = 0
+        whole = bool(self.stage[point] == 1)
+        case = SizesCase(
+            h, self.fixed, problem.low[m], self.high[m, h, e], problem.quota, self.lost[e],
+            self.growth[e], self.latest[m, h, e], problem.weights,
+        )  # fmt: skip
+        answer = self._program(case, whole)
+        if isinstance(answer, str):
+            self.messages.append(answer)
+            self._learn(key, 0.0, np.inf, 2)
+            return
+        before, upper = float(self.lower[point]), float(np.fmin(self.upper[point], np.inf))
+        if answer.cut is None:
+            self._learn(key, min(answer.bound, upper), np.inf, 1)
+        else:
+            self.lower = np.maximum(self.lower, self._everywhere(answer.cut))
+        lower = float(self.lower[point])
+        cost = self._tried(case, answer.steps, answer.ends, not whole)
+        self.turns[self.key == key] += 1
+        done = cost - lower <= gap / 3 * cost or self.turns[point] >= _MAX_TURNS
+        done |= not whole and lower - before <= gap / 30 * lower
+        steps = answer.steps
+        if not whole:
+            steps = rounded(steps, case.low, case.high, case.quota)
+            cost = self._tried(case, steps, answer.ends, False) if done else np.inf
+        if not self.exact and cost < np.inf:
+            cost = self._true_cost((m, h, e), steps)
+        if cost < upper:
+            upper, self.steps[key] = cost, steps
+        closed = upper < np.inf and upper - lower <= gap * upper
+        stage = (
+            2
+            if closed or (done and (whole or rough or not self.exact))
+            else 1
+            if whole or done
+            else 0
+        )
+        self._learn(key, 0.0, upper, stage)
+
+    def _true_cost(self, point: tuple[int, int, int], steps: FloatArray) -> float:
+        """Cost of a local phase where fixed parts are in other proportions than the units."""
+        phases, (second, joule) = self.phases(point, steps), self.problem.weights
+        if phases.late.any():
+            return np.inf
+        return float((second * phases.ends + joule * phases.joules).mean())
+
+    def _program(self, case: SizesCase, whole: bool) -> SizesAnswer | str:
+        """Solve the program with the tangents near the last design."""
+        size = np.maximum(self.near_steps + case.fixed, 1e-9)
+        window = self.near_ends[:, None] - case.lost_with(self.near_steps)
+        tau = np.maximum(window / size, self.tau[case.local])
+        lines = self.model.relevant(case.local, tau)
+        answer = solve_program(self.model, case, lines, self._scales(case), whole)
+        if not isinstance(answer, str):
+            self.near_steps, self.near_ends = answer.steps, answer.ends
+        return answer
+
+    def _everywhere(self, cut: Cut) -> FloatArray:
+        """What a cut says about U at all points, [largest, local steps, edge rounds]."""
+        problem = self.problem
+        steps = problem.local_steps[:, None, None]
+        each = (cut.per_time * self.tau + cut.base + cut.per_step * steps).sum(1)  # per size
+        ends = 0.0 if problem.weights[0] else self.latest
+        with np.errstate(invalid="ignore"):
+            ends = np.where(cut.rest < 0, self.latest, ends) * cut.rest
+        bound = np.where(cut.rest == 0, 0.0, ends).sum(-1)
+        bound = bound + (self.lost * (cut.per_time - cut.per_second)).sum((1, 2))
+        bound = bound + (each @ self.fixed)[:, None]
+        each = each[:, None] + (self.growth * (cut.per_time - cut.per_second)).sum(1)
+        order = each.argsort(-1)
+        each = np.take_along_axis(each, order, -1)
+        order = np.broadcast_to(order, self.high.shape)
+        low = np.broadcast_to(problem.low[:, None, None], self.high.shape)
+        low, high = (np.take_along_axis(x, order, -1) for x in (low, self.high))
+        room = high - low
+        missing = problem.quota - low.sum(-1, keepdims=True) - (room.cumsum(-1) - room)
+        sizes = low + np.clip(missing, 0, np.maximum(room, 0))
+        found = bound + (each * sizes).sum(-1)
+        return np.where(self.alive & np.isfinite(found), found * (1 - 1e-12), 0.0)
+
+    def _scales(self, case: SizesCase) -> tuple[float, float]:
+        """Typical seconds and cost of a phase."""
+        sizes = case.quota / len(case.low) + case.fixed
+        soonest = self.tau[case.local]
+        lost = case.lost_with(np.full(len(case.low), case.quota / len(case.low)))
+        seconds = float((soonest * sizes + lost).max()) or 1.0
+        second, joule = case.weights
+        if not joule:
+            return seconds, second * seconds
+        ends = np.where(np.isfinite(case.latest), case.latest, 2 * seconds)
+        tau = np.maximum((ends[:, None] - lost) / np.maximum(sizes, 1e-9), soonest)
+        base, slope = self.model.lines(case.local)
+        energy = (sizes * np.maximum((base + slope * tau).max(0), 0.0)).sum() / len(case.latest)
+        cost = second * float(ends.mean()) + joule * float(energy)
+        return seconds, cost if np.isfinite(cost) and cost > 0 else 1.0
+
+    def _tried(self, case: SizesCase, steps: FloatArray, ends: FloatArray, near: bool) -> float:
+        """Cost of sizes, whole or not, with ends no sooner than possible; adds tangents there."""
+        size, lost = steps + case.fixed, case.lost_with(steps)
+        soonest = self.tau[case.local]
+        needed = (size * soonest + lost).max(-1)
+        ends = np.maximum(ends, needed)
+        if (needed > case.latest * (1 + 1e-12)).any():
+            return np.inf
+        if not case.weights[0]:
+            ends = np.maximum(case.latest, needed)
+        cost = case.weights[0] * float(ends.mean())
+        if case.weights[1]:
+            window = ends[:, None] - lost
+            safe = np.where(size > 0, size, 1.0)
+            energy = self.model.refine(np.maximum(window / safe, soonest), case.local, near)
+            joules = np.where(size > 0, size * energy, 0.0).sum(-1)
+            cost += case.weights[1] * float(joules.mean())
+        return cost
+
+    def phases(self, point: tuple[int, int, int], steps: FloatArray) -> Phases:
+        """The clients' plans with sizes in steps [cells] at a point."""
+        m, h, e = point
+        problem = self.problem
+        cells = problem.at(int(problem.local_steps[h]))
+        sizes = np.tile(steps, (1, problem.shape[0], 1))
+        lost = self.lost[e] + self.growth[e] * steps
+        return spend(
+            cells, sizes, lost[None], self.latest[None, m, h, e], problem.weights,
+            problem.bands == "equal",
+        )  # fmt: skip

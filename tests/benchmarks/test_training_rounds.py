@@ -1,0 +1,10 @@
+"""The benchmark of ``optimize_rounds``."""
+
+from benchmarks.training_rounds import rounds_bench
+
+
+def test_a_small_grid_is_measured():
+    rows = rounds_bench(repeats=1, local=3, edge=2, draws=1)
+    assert [row["points"] for row in rows] == [6, 6, 6]
+    assert all(row["seconds"] > 0 and row["ratio_point_by_point"] > 0 for row in rows)
+    assert all(row["gap"] <= 1e-4 for row in rows)

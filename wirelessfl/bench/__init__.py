@@ -1,1 +1,0 @@
-"""Benchmarks: execution times, and ratios to a reference measured in the same run."""

@@ -1,0 +1,1 @@
+"""Worker processes: their executor, their main loop, the server that forks them, cores, memory."""
