@@ -47,6 +47,28 @@ def wait_until(condition: Callable[[], object], seconds: float = 60.0) -> None:
         time.sleep(0.005)
 
 
+def wait_for_rows(folder: Path, rows: int, process: Launched) -> None:
+    """Wait until a run has written ``rows`` rows; fail if ``process`` ends earlier."""
+    file = folder / "rows.jsonl"
+
+    def written() -> bool:
+        assert process.poll() is None, "the run ended before it could be killed"
+        return file.exists() and file.read_bytes().count(b"\n") >= rows
+
+    wait_until(written, 120)
+
+
+def holder(file: Path) -> int:
+    """Id of the process that has ``file`` open, such as the configuration that a run locks."""
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            if str(file) in {os.readlink(fd) for fd in (entry / "fd").iterdir()}:
+                return int(entry.name)
+        except OSError:  # belongs to another user, or has ended
+            continue
+    raise AssertionError(f"no process has {file} open")
+
+
 class Launched:
     """A process with an interface like that of ``subprocess.Popen``.
 
