@@ -21,6 +21,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.quick import fewer_steps
+
 ROOT = Path(__file__).parents[1]
 IMPORTED = (
     "torch.func",
@@ -273,4 +275,5 @@ if __name__ == "__main__":
     gc.freeze()  # a collection would copy memory that the processes share
     _received = _serve()
     if _received is not None:
-        _become(_received)
+        with fewer_steps():
+            _become(_received)

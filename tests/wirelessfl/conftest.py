@@ -9,6 +9,7 @@ import torch
 from channels import Network
 from channels.streams import Stream
 from tests.executors import EXECUTORS
+from tests.quick import fewer_steps, models_checked_once
 from wirelessfl.algorithms import find_algorithm
 from wirelessfl.config import Config
 from wirelessfl.data import Dataset
@@ -24,6 +25,13 @@ def make_dataset(samples=240, features=12, classes=4, seed=0):
     points = centres[labels] + 0.7 * random.standard_normal((len(labels), features))
     x, y = torch.from_numpy(points).float().clamp(-3, 3) / 3, torch.from_numpy(labels)
     return Dataset("toy", x[:samples], y[:samples], x[samples:], y[samples:], classes)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick():
+    """Runs find beamformers in fewer steps, and check equal models once."""
+    with fewer_steps(), models_checked_once():
+        yield
 
 
 @pytest.fixture(scope="session")
