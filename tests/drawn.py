@@ -28,8 +28,8 @@ ACCURACY = "test accuracy (%)"
 def recorded(laid_out: bool = True, rendered: bool = False) -> Iterator[dict[str, Figure]]:
     """Collect the figures saved inside the context, by file name; the first one of each name.
 
-    Only the .png file of a figure is written, and it is empty unless ``rendered``. Both output files
-    are tested in tests/wirelessfl/test_figures.py.
+    Only the .png file of a figure is written, empty unless ``rendered``. Both output files are
+    tested in tests/wirelessfl/test_figures.py.
 
     Args:
         laid_out: whether to run the layout engine, which takes longer than drawing.
