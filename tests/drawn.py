@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from wirelessfl.figure_marks import BAND, NOT_REACHED, NOT_RUN, marks_of
 
 COARSE = 30
-"""Resolution of the saved figures, in dots per inch."""
+"""Resolution of rendered figures, in dots per inch."""
 AGAINST = {
     "round": "global round",
     "uplink_mib": "uplink traffic per client (MiB)",
@@ -25,14 +25,15 @@ ACCURACY = "test accuracy (%)"
 
 
 @contextmanager
-def recorded(laid_out: bool = True) -> Iterator[dict[str, Figure]]:
+def recorded(laid_out: bool = True, rendered: bool = False) -> Iterator[dict[str, Figure]]:
     """Collect the figures saved inside the context, by file name; the first one of each name.
 
-    Each figure is written once, as a .png file of low resolution. Both output files are tested in
-    tests/wirelessfl/test_figures.py.
+    Only the .png file of a figure is written, empty unless ``rendered``. Both output files are
+    tested in tests/wirelessfl/test_figures.py.
 
     Args:
         laid_out: whether to run the layout engine, which takes longer than drawing.
+        rendered: whether to write the image, in low resolution.
     """
     drawn: dict[str, Figure] = {}
     save = Figure.savefig
@@ -41,7 +42,11 @@ def recorded(laid_out: bool = True) -> Iterator[dict[str, Figure]]:
         if Path(path).suffix == ".png":
             if not laid_out:
                 figure.set_layout_engine("none")
-            save(figure, path, dpi=COARSE)
+            if rendered:
+                save(figure, path, dpi=COARSE)
+            else:
+                figure.draw_without_rendering()
+                Path(path).touch()
             drawn.setdefault(Path(path).stem, figure)
 
     with pytest.MonkeyPatch.context() as patch:

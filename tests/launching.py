@@ -21,6 +21,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tests.quick import fewer_steps
+
 ROOT = Path(__file__).parents[1]
 IMPORTED = (
     "torch.func",
@@ -45,6 +47,28 @@ def wait_until(condition: Callable[[], object], seconds: float = 60.0) -> None:
     while not condition():
         assert time.monotonic() < end, "the condition was not met in time"
         time.sleep(0.005)
+
+
+def wait_for_rows(folder: Path, rows: int, process: Launched) -> None:
+    """Wait until a run has written ``rows`` rows; fail if ``process`` ends earlier."""
+    file = folder / "rows.jsonl"
+
+    def written() -> bool:
+        assert process.poll() is None, "the run ended before it could be killed"
+        return file.exists() and file.read_bytes().count(b"\n") >= rows
+
+    wait_until(written, 120)
+
+
+def holder(file: Path) -> int:
+    """Id of the process that has ``file`` open, such as the configuration that a run locks."""
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            if str(file) in {os.readlink(fd) for fd in (entry / "fd").iterdir()}:
+                return int(entry.name)
+        except OSError:  # belongs to another user, or has ended
+            continue
+    raise AssertionError(f"no process has {file} open")
 
 
 class Launched:
@@ -251,4 +275,5 @@ if __name__ == "__main__":
     gc.freeze()  # a collection would copy memory that the processes share
     _received = _serve()
     if _received is not None:
-        _become(_received)
+        with fewer_steps():
+            _become(_received)

@@ -292,7 +292,7 @@ def test_the_solver_studies_run_and_draw(tmp_path, monkeypatch, capsys):
     found = [(file, code) for _, file, code in blocks(ROOT / "docs" / "solvers.md") if file]
     assert len(found) == 16
     printed = {}
-    with recorded() as figures:
+    with recorded(rendered=True) as figures:
         for file, code in found:
             assert len(code.splitlines()) <= 26
             few = code.replace("standard_normal((40,", "standard_normal((2,")  # of 40 problems

@@ -7,6 +7,14 @@ import pytest
 
 from experiments.paper import Paper
 from tests.drawn import recorded
+from tests.quick import fewer_steps, models_checked_once
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick():
+    """Runs find beamformers in fewer steps, and check equal models once."""
+    with fewer_steps(), models_checked_once():
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -12,6 +12,7 @@ from torch.nn import functional as F
 import wirelessfl
 from channels.streams import Stream
 from tests.wirelessfl.losses import own_functions
+from tests.wirelessfl.training.jobs import job_for, samples_of, updates
 from wirelessfl.config import Config
 from wirelessfl.data import Dataset
 from wirelessfl.errors import ConfigError, DataError
@@ -78,15 +79,15 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_executors_equal_a_plain_loop(engine, case):
+def test_executors_equal_a_plain_loop(case):
     """Ten steps of three clients, with padded batches, equal torch.optim.SGD on each."""
     name, labels, make = CASES[case]
     torch.manual_seed(1)
     module, inputs = make(), IMAGES if case == "masks" else X
     sizes, batch_size = [20, 7, 33], 16
-    source = BatchSource(engine.samples_of(sizes), batch_size, Stream(2))
+    source = BatchSource(samples_of(sizes), batch_size, Stream(2))
     data = TrainingData(inputs, labels, source)
-    _, job = engine.job_for(module, data, steps=4)
+    _, job = job_for(module, data, steps=4)
     objective = replace(Objective.of(module), criterion=LOSSES.find(name)())
     expected = []
     batches = job.batches(source)
@@ -103,7 +104,7 @@ def test_executors_equal_a_plain_loop(engine, case):
     nn.utils.vector_to_parameters(start.clone(), module.parameters())
     kinds = [LoopExecutor, VmapExecutor] + [StackedExecutor] * (case != "masks")
     for kind in kinds:
-        found = engine.updates(kind(objective, data, 2), job)
+        found = updates(kind(objective, data, 2), job)
         assert torch.allclose(found, torch.stack(expected), atol=1e-5), kind.name
 
 

@@ -6,6 +6,7 @@ from torch import nn
 
 from channels.streams import Stream
 from tests.executors import ANY_MODULE
+from tests.wirelessfl.training.jobs import job_for, plain_loop, samples_of, updates
 from wirelessfl.config import Config
 from wirelessfl.data import Dataset
 from wirelessfl.errors import ConfigError
@@ -79,21 +80,21 @@ def test_number_and_shapes_of_parameters():
     assert narrow(letters(2)[0]).shape == (2, LETTERS)
 
 
-def test_executors_equal_the_plain_loop(engine):
+def test_executors_equal_the_plain_loop():
     """Updates agree for two steps of two clients, a padded batch and one-byte inputs."""
     module = small()
     x, y = letters(5)
-    source = BatchSource(engine.samples_of([3, 2]), 3, Stream(2))
+    source = BatchSource(samples_of([3, 2]), 3, Stream(2))
     data = TrainingData(x, y, source)
-    task, job = engine.job_for(module, data, lr=0.5, steps=2)
+    task, job = job_for(module, data, lr=0.5, steps=2)
     assert check_model(task, *data.first(4), LETTERS) is None
     assert why_not_vmapped(task, *data.first(4)) is None
     assert why_not_stacked(task, data) is not None
-    expected = engine.plain_loop(module, data, job, lr=0.5)
+    expected = plain_loop(module, data, job, lr=0.5)
     assert float(expected.abs().max()) > 1e-2
     for kept in (x, x.byte()):
         for name, make in ANY_MODULE.items():
-            found = engine.updates(make(task, TrainingData(kept, y, source)), job)
+            found = updates(make(task, TrainingData(kept, y, source)), job)
             assert torch.allclose(found, expected, atol=1e-5), name
 
 

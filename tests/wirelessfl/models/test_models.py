@@ -5,6 +5,7 @@ import torch
 from torch.func import functional_call, vmap
 
 from channels.streams import Stream
+from tests.wirelessfl.training.jobs import job_for, plain_loop, training_data, updates
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import (
@@ -48,30 +49,30 @@ def test_sizes_are_the_published_ones(name, shape, parameters):
     [(MLP, (6,)), (LinearClassifier, (6,)), (FedASTCNN, (3, 32, 32))],
     ids=["mlp", "linear", "fedast-cnn"],
 )
-def test_executors_equal_the_plain_loop(make, shape, engine):
+def test_executors_equal_the_plain_loop(make, shape):
     """Updates agree for two steps of two clients and a padded batch.
 
     The models' hidden neurons can be partitioned.
     """
     torch.manual_seed(0)
     module = make(shape, 4)
-    data = engine.training_data(shape, [3, 2], batch_size=3)
-    objective, job = engine.job_for(module, data, lr=0.01, steps=2)
-    expected = engine.plain_loop(module, data, job, lr=0.01)
+    data = training_data(shape, [3, 2], batch_size=3)
+    objective, job = job_for(module, data, lr=0.01, steps=2)
+    expected = plain_loop(module, data, job, lr=0.01)
     assert float(expected.abs().max()) > 1e-3
     for executor in (
         LoopExecutor(objective, data),
         VmapExecutor(objective, data, 2),
         StackedExecutor(objective, data, 2),
     ):
-        found = engine.updates(executor, job)
+        found = updates(executor, job)
         assert torch.allclose(found, expected, atol=5e-6), executor.name
     if make is LinearClassifier:
         return
     check_partition(objective, make_partition(module, objective.spec), data.inputs[:4])
 
 
-def test_the_group_norm_network_normalises_each_sample(engine):
+def test_the_group_norm_network_normalises_each_sample():
     """Executors agree with the plain loop; a sample's logits do not depend on the others."""
     model = build_model("gn-cnn", (1, 28, 28), 10, dropout=0, stream=Stream(1))
     norms, sides = 2 * (16 + 32 + 64), 3 * 3  # 28, 14, 7, 3
@@ -84,11 +85,11 @@ def test_the_group_norm_network_normalises_each_sample(engine):
     assert torch.allclose(model(x)[:1], model(torch.cat([x[:1], 9 * x[1:]]))[:1], atol=1e-5)
     torch.manual_seed(0)
     module = GroupNormCNN((2, 9, 11), 4)
-    data = engine.training_data((2, 9, 11), [3, 2], batch_size=3)
-    objective, job = engine.job_for(module, data, lr=0.01, steps=2)
-    expected = engine.plain_loop(module, data, job, lr=0.01)
+    data = training_data((2, 9, 11), [3, 2], batch_size=3)
+    objective, job = job_for(module, data, lr=0.01, steps=2)
+    expected = plain_loop(module, data, job, lr=0.01)
     for executor in (LoopExecutor(objective, data), VmapExecutor(objective, data, 2)):
-        assert torch.allclose(engine.updates(executor, job), expected, atol=5e-6), executor.name
+        assert torch.allclose(updates(executor, job), expected, atol=5e-6), executor.name
     with pytest.raises(ConfigError, match=r"gn-cnn needs images of at least 8x8"):
         build_model("gn-cnn", (1, 7, 28), 10, dropout=0, stream=Stream(1))
     with pytest.raises(ConfigError, match=r"gn-cnn needs images"):

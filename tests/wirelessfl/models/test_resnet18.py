@@ -5,6 +5,7 @@ import torch
 
 from channels.streams import Stream
 from tests.executors import ANY_MODULE
+from tests.wirelessfl.training.jobs import job_for, plain_loop, training_data, updates
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import ResNet18, build_model
@@ -83,16 +84,16 @@ def test_only_batch_normalisation_trains_one_client_at_a_time():
 
 
 @pytest.mark.parametrize(("norm", "size"), [("group", 32), ("group", 64), ("batch", 32)])
-def test_executors_equal_the_plain_loop(norm, size, engine):
+def test_executors_equal_the_plain_loop(norm, size):
     """Updates agree for two steps of two clients and a padded batch."""
     module = narrow(size, norm=norm)
-    data = engine.training_data((3, size, size), [3, 2], batch_size=3)
-    task, job = engine.job_for(module, data, lr=0.01, steps=2)
-    expected = engine.plain_loop(module, data, job, lr=0.01)
+    data = training_data((3, size, size), [3, 2], batch_size=3)
+    task, job = job_for(module, data, lr=0.01, steps=2)
+    expected = plain_loop(module, data, job, lr=0.01)
     assert float(expected.abs().max()) > 1e-3
     for name, make in ANY_MODULE.items():
         if norm == "group" or name == "loop":
-            found = engine.updates(make(task, data), job)
+            found = updates(make(task, data), job)
             assert torch.allclose(found, expected, atol=1e-5), name
 
 

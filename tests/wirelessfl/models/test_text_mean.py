@@ -12,6 +12,7 @@ import torch
 import wirelessfl
 from channels.streams import Stream
 from tests.executors import ANY_MODULE
+from tests.wirelessfl.training.jobs import job_for, plain_loop, samples_of, updates
 from wirelessfl.cli import main
 from wirelessfl.config import Config
 from wirelessfl.data import Dataset, files
@@ -119,20 +120,18 @@ def test_number_of_parameters():
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.4])
-def test_executors_agree(engine, dropout):
+def test_executors_agree(dropout):
     """Updates agree for two steps of two clients, a padded batch and an empty text."""
     module = make(hidden=(8,), dropout=dropout)
     x, y = texts(5)
     x[0] = PAD
-    data = TrainingData(x, y, BatchSource(engine.samples_of([3, 2]), 3, Stream(2)))
-    task, job = engine.job_for(module, data, lr=2.0, steps=2)
+    data = TrainingData(x, y, BatchSource(samples_of([3, 2]), 3, Stream(2)))
+    task, job = job_for(module, data, lr=2.0, steps=2)
     assert check_model(task, *data.first(4), CLASSES) is None
     assert why_not_vmapped(task, *data.first(4)) is None
-    results = {
-        name: engine.updates(executor(task, data), job) for name, executor in ANY_MODULE.items()
-    }
+    results = {name: updates(executor(task, data), job) for name, executor in ANY_MODULE.items()}
     if not dropout:
-        results["plain"] = engine.plain_loop(module, data, job, lr=2.0)
+        results["plain"] = plain_loop(module, data, job, lr=2.0)
     assert float(results["loop"].abs().max()) > 1e-2
     for name, found in results.items():
         torch.testing.assert_close(found, results["loop"], rtol=0, atol=1e-5, msg=name)

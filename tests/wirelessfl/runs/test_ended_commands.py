@@ -5,6 +5,7 @@ import signal
 
 import pytest
 
+from tests.launching import holder, wait_for_rows, wait_until
 from wirelessfl.runs.directory import RunDirectory
 
 WORDS = "--dataset digits --clients 8 --cells 2 --rounds 4000 --local-steps 4 --threads 1".split()
@@ -18,10 +19,10 @@ def covered(folder):
     return state["rows_bytes"] == (folder / "rows.jsonl").stat().st_size > 0
 
 
-def test_a_signal_to_a_command_leaves_a_checkpoint(tmp_path, engine, launcher):
+def test_a_signal_to_a_command_leaves_a_checkpoint(tmp_path, launcher):
     out = tmp_path / "run"
     process = launcher.start("run", "hist", *WORDS, "--out", out)
-    engine.wait_for_rows(out, 3, process)
+    wait_for_rows(out, 3, process)
     process.send_signal(signal.SIGTERM)
     _, errors = process.communicate()
     assert process.wait() == 128 + signal.SIGTERM
@@ -30,7 +31,7 @@ def test_a_signal_to_a_command_leaves_a_checkpoint(tmp_path, engine, launcher):
     assert covered(out)
 
 
-def test_a_signal_to_a_sweep_leaves_checkpoints(tmp_path, engine, launcher):
+def test_a_signal_to_a_sweep_leaves_checkpoints(tmp_path, launcher):
     """The group gets it, as if a terminal is closed; the processes of the sweep end."""
     words = ["sweep", "hist", *WORDS, "--seed", "1,2", "--jobs", "2", "--out", tmp_path]
     process = launcher.start(*words, session=True)
@@ -40,8 +41,8 @@ def test_a_signal_to_a_sweep_leaves_checkpoints(tmp_path, engine, launcher):
         files = list(tmp_path.glob("*/rows.jsonl"))
         return len(files) == 2 and all(file.read_bytes().count(b"\n") > 2 for file in files)
 
-    engine.wait_until(begun)
-    holders = [engine.holder(file) for file in tmp_path.glob("*/config.toml")]
+    wait_until(begun)
+    holders = [holder(file) for file in tmp_path.glob("*/config.toml")]
     os.killpg(process.pid, signal.SIGHUP)
     _, errors = process.communicate()
     assert process.wait() == 128 + signal.SIGHUP
@@ -49,6 +50,6 @@ def test_a_signal_to_a_sweep_leaves_checkpoints(tmp_path, engine, launcher):
     assert "Traceback" not in errors
     assert all(covered(file.parent) for file in tmp_path.glob("*/rows.jsonl"))
     assert len(holders) == 2
-    for holder in holders:
+    for process in holders:
         with pytest.raises(ProcessLookupError):
-            os.kill(holder, 0)
+            os.kill(process, 0)

@@ -5,6 +5,7 @@ import signal
 import pytest
 
 import wirelessfl
+from tests.launching import wait_for_rows
 from wirelessfl.config import Config
 from wirelessfl.runs.directory import RunDirectory
 
@@ -36,14 +37,14 @@ REGIMES = {
 
 
 @pytest.mark.parametrize("regime", REGIMES)
-def test_a_killed_run_resumes_with_the_same_results(regime, tmp_path, same, launcher, engine):
+def test_a_killed_run_resumes_with_the_same_results(regime, tmp_path, same, launcher):
     algorithm, more = REGIMES[regime]
     flags = COMMON | more
     whole = wirelessfl.run(Config.from_flags(algorithm, **flags, out=tmp_path / "whole"))
     killed = tmp_path / "killed"
     words = [f"--{name.replace('_', '-')}={value}" for name, value in flags.items()]
     process = launcher.start("run", algorithm, *words, f"--out={killed}")
-    engine.wait_for_rows(killed, 8, process)
+    wait_for_rows(killed, 8, process)
     process.send_signal(signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL
     assert len(RunDirectory(killed).rows()) < ROUNDS, "the run ended before it was killed"

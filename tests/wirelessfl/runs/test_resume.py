@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import wirelessfl
+from tests.launching import wait_for_rows
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN
@@ -29,7 +30,7 @@ def run_flags(out):
     ]
 
 
-def test_killed_thrice_and_resumed_equals_uninterrupted(tmp_path, same, launcher, engine):
+def test_killed_thrice_and_resumed_equals_uninterrupted(tmp_path, same, launcher):
     """A run killed after rows 1, 10 and 25 and resumed equals an uninterrupted run."""
     whole = tmp_path / "whole"
     whole_process = launcher.start(*run_flags(whole))
@@ -38,7 +39,7 @@ def test_killed_thrice_and_resumed_equals_uninterrupted(tmp_path, same, launcher
     commands = [run_flags(killed), again, again]
     for command, rows in zip(commands, (1, 10, 25), strict=True):
         process = launcher.start(*command)
-        engine.wait_for_rows(killed, rows, process)
+        wait_for_rows(killed, rows, process)
         assert process.poll() is None
         process.send_signal(signal.SIGKILL)
         assert process.wait() == -signal.SIGKILL

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import wirelessfl
+from tests.launching import holder, wait_until
 from wirelessfl.cli import main
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
@@ -126,15 +127,15 @@ def test_failures_for_the_same_reason_are_counted_after_the_first_few():
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs /proc to find the process")
-def test_a_killed_process_is_reported_with_its_exit_code(tmp_path, engine):
+def test_a_killed_process_is_reported_with_its_exit_code(tmp_path):
     """The failure gives the exit code of the killed process, and the other run finishes."""
     long, short = configs(rounds=2000, seeds=(1,), eval_every=500), configs(seeds=(2,))
     killed = []
 
     def kill():
         config = kept_folder(long[0], tmp_path) / "config.toml"
-        engine.wait_until(lambda: config.with_name("rows.jsonl").exists())
-        killed.append(engine.holder(config))
+        wait_until(lambda: config.with_name("rows.jsonl").exists())
+        killed.append(holder(config))
         os.kill(killed[0], signal.SIGKILL)
 
     killer = threading.Thread(target=kill)
@@ -184,15 +185,15 @@ def test_an_error_in_on_row_is_not_a_failed_run(tmp_path, jobs):
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="needs /proc to find the process")
-def test_processes_end_with_a_killed_sweep(tmp_path, engine, launcher):
+def test_processes_end_with_a_killed_sweep(tmp_path, launcher):
     """The processes of a sweep end when the sweep is killed."""
     words = ["sweep", "hist", "--clients", "4", "--rounds", "2000", "--seed", "1,2", "--jobs", "2"]
     parent = launcher.start(*words, "--out", tmp_path)
-    engine.wait_until(lambda: len(list(tmp_path.glob("*/rows.jsonl"))) == 2)
-    children = [engine.holder(file) for file in tmp_path.glob("*/config.toml")]
+    wait_until(lambda: len(list(tmp_path.glob("*/rows.jsonl"))) == 2)
+    children = [holder(file) for file in tmp_path.glob("*/config.toml")]
     parent.kill()
     parent.wait()
-    engine.wait_until(lambda: not any(Path(f"/proc/{child}").exists() for child in children))
+    wait_until(lambda: not any(Path(f"/proc/{child}").exists() for child in children))
 
 
 UNGUARDED = """

@@ -6,6 +6,7 @@ import signal
 import pytest
 
 import wirelessfl
+from tests.launching import wait_for_rows
 from wirelessfl.runs.directory import RunDirectory
 
 FLAGS = {"sessions": 4, "clients": 8, "split": "iid", "rounds": 3}
@@ -49,7 +50,7 @@ def test_resumed_run_equals_an_uninterrupted_run(config, toy, same, halt_at, cas
     same(wirelessfl.resume(settings.run.out, data=toy), reference)
 
 
-def test_killed_run_resumes_across_a_transition(tmp_path, same, launcher, engine):
+def test_killed_run_resumes_across_a_transition(tmp_path, same, launcher):
     """After kill -9 near the ends of sessions, rows and parameters are bit-identical."""
 
     def words(out):
@@ -65,7 +66,7 @@ def test_killed_run_resumes_across_a_transition(tmp_path, same, launcher, engine
     again = ["resume", str(killed)]
     for arguments, rows in ((words(killed), 4), (again, 30)):
         process = launcher.start(*arguments)
-        engine.wait_for_rows(killed, rows, process)
+        wait_for_rows(killed, rows, process)
         process.send_signal(signal.SIGKILL)
         assert process.wait() == -signal.SIGKILL
         assert len(RunDirectory(killed).rows()) < 96, "the run ended before it was killed"

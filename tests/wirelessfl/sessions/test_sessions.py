@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import wirelessfl
+from tests.wirelessfl.sessions.full_batch import full_batch_round
 from wirelessfl.errors import ConfigError, DataError
 from wirelessfl.models import FCNN
 from wirelessfl.rounds.step_sizes import Decay
@@ -88,7 +89,7 @@ def test_groups_with_different_labels_alternate(config, toy):
     assert known["accuracy"] <= 0.55 < ends[0]["accuracy"]
 
 
-def test_updates_of_clients_that_leave_during_a_round_are_dropped(config, toy, engine, trace):
+def test_updates_of_clients_that_leave_during_a_round_are_dropped(config, toy, trace):
     """Parameters equal those of rounds without these clients; arrivals join the next session."""
     stays = trace(
         *[(c, 0, "") for c in range(4)],
@@ -106,7 +107,7 @@ def test_updates_of_clients_that_leave_during_a_round_are_dropped(config, toy, e
     spec, params = setup.model.objective.spec, setup.training.server.cloud["params"]
     attend = [[0, 1, 2, 3, 4, 6], [0, 1, 2, 3, 6], [0, 1, 2, 3, 6], *[[0, 1, 2, 3, 5]] * 3]
     for clients in attend:
-        params = engine.full_batch_round(setup.training, spec, module, toy, params, clients, 0.1)
+        params = full_batch_round(setup.training, spec, module, toy, params, clients, 0.1)
     result = wirelessfl.run(settings, data=toy, model=module)
     found = torch.cat([value.reshape(-1) for value in result.params.values()])
     torch.testing.assert_close(found, params, rtol=1e-4, atol=1e-6)
@@ -199,7 +200,7 @@ def test_step_sizes_decay_within_each_session():
         assert share(number) == pytest.approx(0.7 * (1 - t / 50) ** 0.9 + 0.3, rel=1e-12)
 
 
-def test_step_size_decay_by_hand(config, toy, engine):
+def test_step_size_decay_by_hand(config, toy):
     """With full batches and one step per round, a run is gradient descent with decaying steps."""
     settings = config(
         "fedavg", clients=4, rounds=3, local_steps=1, batch_size=1000, lr_schedule="poly",
@@ -210,7 +211,7 @@ def test_step_size_decay_by_hand(config, toy, engine):
     params = setup.training.server.cloud["params"]
     for t in range(3):
         lr = 0.1 * (0.8 * (1 - t / 3) ** 0.9 + 0.2)
-        params = engine.full_batch_round(
+        params = full_batch_round(
             setup.training, setup.model.objective.spec, module, toy, params, range(4), lr
         )
     result = wirelessfl.run(settings, data=toy, model=module)

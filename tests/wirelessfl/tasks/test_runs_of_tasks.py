@@ -11,6 +11,7 @@ import pytest
 import torch
 
 import wirelessfl
+from tests.launching import wait_for_rows
 from wirelessfl.algorithms.fedast import FedAST
 from wirelessfl.algorithms.fedasync import FedAsync
 from wirelessfl.algorithms.fedavg import FedAvg
@@ -311,7 +312,7 @@ def test_updates_trained_ahead_are_bounded(tmp_path, monkeypatch):
     assert max(ready) <= 4 + 3
 
 
-def test_a_killed_run_of_tasks_can_be_resumed(tmp_path, same, launcher, engine):
+def test_a_killed_run_of_tasks_can_be_resumed(tmp_path, same, launcher):
     """After kill -9, with active requests and updates trained early, the results are the same."""
     words = ["run", "fedast", "--option", "D"]
     for task in TWO["task"]:
@@ -323,7 +324,7 @@ def test_a_killed_run_of_tasks_can_be_resumed(tmp_path, same, launcher, engine):
     whole, killed = tmp_path / "whole", tmp_path / "killed"
     whole_process = launcher.start(*words, whole)
     process = launcher.start(*words, killed)
-    engine.wait_for_rows(killed, 16, process)
+    wait_for_rows(killed, 16, process)
     process.send_signal(signal.SIGKILL)
     assert process.wait() == -signal.SIGKILL
     tensors, state = RunDirectory(killed).load()

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from channels.streams import Stream
+from tests.wirelessfl.training.jobs import samples, samples_of
 from wirelessfl.training.batches import BatchSource
 from wirelessfl.training.executor import TrainingData
 
@@ -32,8 +33,8 @@ def test_each_pass_is_a_permutation_of_the_samples(size, batch_size, first, step
         assert float(row.sum()) == pytest.approx(1.0)
 
 
-def test_batches_do_not_depend_on_the_other_clients(engine):
-    source = BatchSource(engine.samples_of([50, 30, 70]), 16, Stream(3))
+def test_batches_do_not_depend_on_the_other_clients():
+    source = BatchSource(samples_of([50, 30, 70]), 16, Stream(3))
     steps = np.array([4, 4, 4])
     together = source.draw(np.arange(3), steps, 5)
     alone = source.draw(np.array([2]), steps[2:], 5)
@@ -42,9 +43,9 @@ def test_batches_do_not_depend_on_the_other_clients(engine):
     assert not torch.equal(together.index[1], together.index[2])
 
 
-def test_inputs_are_stored_contiguously(engine):
+def test_inputs_are_stored_contiguously():
     """Otherwise every batch would copy all samples."""
-    x, y = engine.samples((4, 5, 3))
+    x, y = samples((4, 5, 3))
     source = BatchSource([np.arange(9)], 4, Stream(3))
     data = TrainingData(x.permute(0, 3, 1, 2), y, source)
     assert data.inputs.is_contiguous()

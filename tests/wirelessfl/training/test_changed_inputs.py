@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 import wirelessfl
+from tests.wirelessfl.training.jobs import job_for, training_data, updates
 from wirelessfl.training.evaluate import evaluate
 from wirelessfl.training.loop import LoopExecutor
 from wirelessfl.training.objective import Objective
@@ -35,8 +36,8 @@ def two(features=9):
     return models
 
 
-def test_evaluation_and_checks_leave_the_samples_unchanged(engine):
-    data = engine.training_data((9,), [20, 30])
+def test_evaluation_and_checks_leave_the_samples_unchanged():
+    data = training_data((9,), [20, 30])
     before = data.inputs.clone()
     found = []
     for module in two():
@@ -63,13 +64,13 @@ def test_a_run_leaves_the_data_unchanged(config, toy):
 
 
 @pytest.mark.parametrize("terms", [(), (LogitDistillation(2.0),)], ids=["plain", "distillation"])
-def test_every_model_of_a_penalty_sees_the_same_samples(terms, engine):
+def test_every_model_of_a_penalty_sees_the_same_samples(terms):
     """The loss runs the client's model and its anchors on one batch."""
-    data = engine.training_data((9,), [20, 30])
+    data = training_data((9,), [20, 30])
     found = []
     for module in two():
-        task, job = engine.job_for(module, data)
+        task, job = job_for(module, data)
         servers = {**job.servers, "teacher": job.servers["params"].flip(-1)}
         job = replace(job, penalties=terms, servers=servers)
-        found.append(engine.updates(LoopExecutor(task, data), job))
+        found.append(updates(LoopExecutor(task, data), job))
     assert torch.equal(*found)

@@ -9,6 +9,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from tests.executors import EXECUTORS
+from tests.wirelessfl.training.jobs import job_for, plain_loop, samples, training_data, updates
 from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.errors import ConfigError, TrainingError
 from wirelessfl.models import FCNN, CifarCNN, LeNet5, StreamDropout
@@ -118,46 +120,44 @@ class Momentum(FedAvg):
 
 @pytest.mark.parametrize("rule", [FedAvg, Momentum])
 @pytest.mark.parametrize("name", MODELS)
-def test_every_path_equals_the_plain_loop(name, rule, engine):
+def test_every_path_equals_the_plain_loop(name, rule):
     """Updates agree to 5e-6 for clients with 5 to 50 samples: padded batches, several passes."""
     torch.manual_seed(0)
     make, shape = MODELS[name]
     module = make()
-    data = engine.training_data(shape, [20, 5, 50, 16, 33], batch_size=8)
+    data = training_data(shape, [20, 5, 50, 16, 33], batch_size=8)
     steps = 2 if name == "cifar-cnn" else 4  # later, one of 86,000 ReLUs flips due to rounding
-    task, job = engine.job_for(module, data, lr=0.01, steps=steps)
+    task, job = job_for(module, data, lr=0.01, steps=steps)
     extra = {"momentum": 0.5, "weight_decay": 0.1} if rule is Momentum else {}
-    expected = engine.plain_loop(module, data, job, lr=0.01, **extra)
+    expected = plain_loop(module, data, job, lr=0.01, **extra)
     assert float(expected.abs().max()) > 1e-3
     job = replace(job, rule=rule(lr=0.01))
-    for path, make_executor in engine.paths.items():
+    for path, make_executor in EXECUTORS.items():
         if path.startswith("stacked") and name not in CHAINS:
             continue
-        found = engine.updates(make_executor(task, data), job)
+        found = updates(make_executor(task, data), job)
         assert torch.allclose(found, expected, atol=5e-6), path
 
 
-def test_paths_agree_under_dropout(path, engine):
+def test_paths_agree_under_dropout(path):
     module = FCNN((9,), 4, hidden=(40, 20), dropout=0.5)
-    data = engine.training_data((9,), [20, 5, 50])
-    task, job = engine.job_for(module, data)
-    dropped = engine.updates(engine.paths[path](task, data), job)
-    assert torch.allclose(dropped, engine.updates(LoopExecutor(task, data), job), atol=2e-6)
+    data = training_data((9,), [20, 5, 50])
+    task, job = job_for(module, data)
+    dropped = updates(EXECUTORS[path](task, data), job)
+    assert torch.allclose(dropped, updates(LoopExecutor(task, data), job), atol=2e-6)
     without = FCNN((9,), 4, hidden=(40, 20))
     without.load_state_dict(module.state_dict(), strict=False)
-    other, job = engine.job_for(without, data)
-    assert not torch.allclose(
-        dropped, engine.updates(engine.paths[path](other, data), job), atol=1e-3
-    )
+    other, job = job_for(without, data)
+    assert not torch.allclose(dropped, updates(EXECUTORS[path](other, data), job), atol=1e-3)
 
 
-def test_models_that_are_not_chains_are_refused(engine):
+def test_models_that_are_not_chains_are_refused():
     tied = nn.Sequential(nn.Linear(9, 9), nn.ReLU(), nn.Linear(9, 9), nn.Linear(9, 4))
     tied[2].weight = tied[0].weight
     twice = nn.Linear(9, 9)
     frozen = nn.Sequential(nn.Linear(9, 9), nn.Linear(9, 4))
     frozen[0].weight.requires_grad_(False)
-    data = engine.training_data((9,), [20])
+    data = training_data((9,), [20])
     for module, why in (
         (Residual(), "not a module"),
         (nn.Sequential(nn.Linear(9, 4), nn.LayerNorm(4)), "LayerNorm"),
@@ -191,15 +191,15 @@ def weight_norm():
     ("make", "why"),
     [(Unused, "'unused.bias' is not used by a layer"), (weight_norm, "'0.weight.*' is not")],
 )
-def test_chains_that_do_not_train_every_parameter_are_refused(make, why, engine):
+def test_chains_that_do_not_train_every_parameter_are_refused(make, why):
     """Otherwise the gradients of the other parameters would be uninitialised memory."""
-    data = engine.training_data((9,), [20, 5, 50])
-    task, job = engine.job_for(make(), data)
+    data = training_data((9,), [20, 5, 50])
+    task, job = job_for(make(), data)
     with pytest.raises(NotAChainError, match=why):
         chain(task)
     assert re.search(why, why_not_stacked(task, data))
-    expected = engine.updates(LoopExecutor(task, data), job)
-    found = engine.updates(VmapExecutor(task, data, 1), job)
+    expected = updates(LoopExecutor(task, data), job)
+    found = updates(VmapExecutor(task, data, 1), job)
     assert torch.allclose(found, expected, atol=2e-6)
 
 
@@ -209,7 +209,7 @@ def hooked():
     return module
 
 
-def test_chains_whose_stacked_gradients_differ_are_detected(engine):
+def test_chains_whose_stacked_gradients_differ_are_detected():
     """Modules that look like chains but are not are found by comparing gradients."""
     for module, shape, why in (
         (FCNN((9,), 4), (9,), None),
@@ -225,23 +225,23 @@ def test_chains_whose_stacked_gradients_differ_are_detected(engine):
             "cannot be stacked",
         ),
     ):
-        task, data = Objective.of(module), engine.training_data(shape, [20])
+        task, data = Objective.of(module), training_data(shape, [20])
         found = why_not_stacked(task, data)
         assert found is None if why is None else why in found, found
 
 
 @pytest.mark.parametrize("recorded", [False, True])
 @pytest.mark.parametrize("kind", [VmapExecutor, StackedExecutor])
-def test_unequal_widths_train_in_one_batch(kind, recorded, engine):
+def test_unequal_widths_train_in_one_batch(kind, recorded):
     """Cells of 1, 4 and 8 neurons have the same updates together as alone; padding stays zero."""
     module = FCNN((9,), 4, hidden=(13,), dropout=0.3)
-    data = engine.training_data((9,), [20, 30, 5, 50])
+    data = training_data((9,), [20, 30, 5, 50])
     partition = make_partition(module, Objective.of(module).spec)
     cells = [[neurons] for neurons in np.split(np.arange(13), [1, 5])]
     together = extract(partition, cells)
     node = np.array([0, 0, 1, 2])
-    objective, job = engine.job_for(module, data, submodels=together, node=node)
-    sent = engine.updates(kind(objective, data, chunk=3, recorded=recorded), job)
+    objective, job = job_for(module, data, submodels=together, node=node)
+    sent = updates(kind(objective, data, chunk=3, recorded=recorded), job)
     assert sent.shape == (4, (9 + 1 + 4) * 8 + 4)
     assert sent.shape[1] < objective.spec.size
     for client, cell in enumerate(node):
@@ -257,31 +257,31 @@ def test_unequal_widths_train_in_one_batch(kind, recorded, engine):
         found = torch.zeros(objective.spec.size + 1)
         found[together.index[cell]] = sent[client]
         expected = torch.zeros(objective.spec.size + 1)
-        expected[alone.index[0]] = engine.updates(kind(objective, data, chunk=1), own)[0]
+        expected[alone.index[0]] = updates(kind(objective, data, chunk=1), own)[0]
         assert torch.allclose(found[:-1], expected[:-1], atol=1e-6)
 
 
-def test_recordings_are_reused_and_their_number_is_bounded(engine):
+def test_recordings_are_reused_and_their_number_is_bounded():
     """Chunks of equal shape share a recording, at most eight are kept, and results are correct."""
     module = FCNN((9,), 4, hidden=(13,))
-    data = engine.training_data((9,), [20] * 12)
-    task, job = engine.job_for(module, data)
+    data = training_data((9,), [20] * 12)
+    task, job = job_for(module, data)
     executor = StackedExecutor(task, data, 4, recorded=True)
-    expected = engine.updates(StackedExecutor(task, data, 4), job)
-    assert torch.allclose(engine.updates(executor, job), expected, atol=1e-6)
+    expected = updates(StackedExecutor(task, data, 4), job)
+    assert torch.allclose(updates(executor, job), expected, atol=1e-6)
     assert len(executor._recordings) == 1
     for steps in range(1, 20):
-        engine.updates(executor, replace(job, local_steps=steps))
+        updates(executor, replace(job, local_steps=steps))
     assert len(executor._recordings) == 8
     executor.close()
     assert not executor._recordings
 
 
 @pytest.mark.parametrize("kind", [VmapExecutor, StackedExecutor])
-def test_memory_is_bounded_by_the_chunk(kind, monkeypatch, engine):
+def test_memory_is_bounded_by_the_chunk(kind, monkeypatch):
     """The executor's tensors never have more clients than a chunk."""
-    data = engine.training_data((9,), [10] * 20)
-    task, job = engine.job_for(FCNN((9,), 4, hidden=(13,)), data)
+    data = training_data((9,), [10] * 20)
+    task, job = job_for(FCNN((9,), 4, hidden=(13,)), data)
     executor, seen = kind(task, data, chunk=6), []
     real = executor._steps
 
@@ -296,35 +296,35 @@ def test_memory_is_bounded_by_the_chunk(kind, monkeypatch, engine):
     assert [c.part for c in chunks][-1] == slice(15, 20)
 
 
-def test_errors_of_the_loop_name_client_step_and_samples(engine):
-    data = engine.training_data((9,), [20, 20])
+def test_errors_of_the_loop_name_client_step_and_samples():
+    data = training_data((9,), [20, 20])
     data.inputs[27] = float("nan")
-    task, job = engine.job_for(FCNN((9,), 4, hidden=(13,)), data)
+    task, job = job_for(FCNN((9,), 4, hidden=(13,)), data)
     with pytest.raises(
         TrainingError, match=r"client 1, round 1, local step \d: the loss is nan.*27"
     ):
-        engine.updates(LoopExecutor(task, data), job)
+        updates(LoopExecutor(task, data), job)
 
 
-def test_modules_that_use_the_global_generator_are_reproducible_in_the_loop(engine):
+def test_modules_that_use_the_global_generator_are_reproducible_in_the_loop():
     module = nn.Sequential(nn.Linear(9, 30), nn.ReLU(), nn.Dropout(0.5), nn.Linear(30, 4))
-    data = engine.training_data((9,), [20, 20])
+    data = training_data((9,), [20, 20])
     x, y = data.inputs[:4], data.labels[:4]
-    task, job = engine.job_for(module, data)
+    task, job = job_for(module, data)
     assert "global generator" in check_model(task, x, y, 4)
     by_stream = Objective.of(FCNN((9,), 4, dropout=0.5))
     assert check_model(by_stream, x, y, 4) is None
     assert why_not_vmapped(by_stream, x, y) is None
     before = torch.random.get_rng_state()
-    first = engine.updates(LoopExecutor(task, data, seed=1), job)
-    assert torch.equal(first, engine.updates(LoopExecutor(task, data, seed=1), job))
-    assert not torch.equal(first, engine.updates(LoopExecutor(task, data, seed=2), job))
+    first = updates(LoopExecutor(task, data, seed=1), job)
+    assert torch.equal(first, updates(LoopExecutor(task, data, seed=1), job))
+    assert not torch.equal(first, updates(LoopExecutor(task, data, seed=2), job))
     assert torch.equal(before, torch.random.get_rng_state())
 
 
-def test_evaluation_does_not_depend_on_the_batch_size(engine):
+def test_evaluation_does_not_depend_on_the_batch_size():
     module = FCNN((9,), 4, hidden=(13,), dropout=0.5)
-    x, y = engine.samples((9,))
+    x, y = samples((9,))
     objective = Objective.of(module)
     flat = objective.spec.from_module(module)
     accuracy, loss = evaluate(objective, flat, x, y)
@@ -335,28 +335,28 @@ def test_evaluation_does_not_depend_on_the_batch_size(engine):
     assert small == pytest.approx((accuracy, loss), rel=1e-6)
 
 
-def test_payloads_must_be_declared(engine):
+def test_payloads_must_be_declared():
     @dataclass(frozen=True)
     class Talkative(FedAvg):
         def send(self, params, state, cohort):
             return super().send(params, state, cohort) | {"gossip": params}
 
-    data = engine.training_data((9,), [20, 5])
-    task, job = engine.job_for(FCNN((9,), 4, hidden=(13,)), data)
+    data = training_data((9,), [20, 5])
+    task, job = job_for(FCNN((9,), 4, hidden=(13,)), data)
     with pytest.raises(ConfigError, match="gossip"):
-        engine.updates(VmapExecutor(task, data, chunk=2), replace(job, rule=Talkative()))
+        updates(VmapExecutor(task, data, chunk=2), replace(job, rule=Talkative()))
 
 
 @pytest.mark.parametrize("wrong", [lambda p: torch.cat([p, p], 1), lambda p: p.numpy()])
-def test_payloads_must_have_their_shape(engine, wrong):
+def test_payloads_must_have_their_shape(wrong):
     @dataclass(frozen=True)
     class Long(FedAvg):
         def send(self, params, state, cohort):
             return {"update": wrong(params)}
 
-    data = engine.training_data((9,), [20, 5])
-    task, job = engine.job_for(FCNN((9,), 4, hidden=(13,)), data)
+    data = training_data((9,), [20, 5])
+    task, job = job_for(FCNN((9,), 4, hidden=(13,)), data)
     with pytest.raises(
         ConfigError, match=r"send returned .* for 'update'. Return a tensor of shape \[\d, "
     ):
-        engine.updates(VmapExecutor(task, data, chunk=2), replace(job, rule=Long()))
+        updates(VmapExecutor(task, data, chunk=2), replace(job, rule=Long()))

@@ -4,6 +4,7 @@ import pytest
 import torch
 from torch import nn
 
+from tests.wirelessfl.training.jobs import job_for, plain_loop, samples, training_data, updates
 from wirelessfl.errors import ConfigError
 from wirelessfl.training.loop import LoopExecutor
 from wirelessfl.training.objective import Objective
@@ -38,23 +39,23 @@ def batchnorm():
     )
 
 
-def test_models_that_vmap_does_not_support_train_in_the_loop(engine):
+def test_models_that_vmap_does_not_support_train_in_the_loop():
     """Models with batch norm, or that branch on values, train in the loop; the reason is given."""
-    x, y = engine.samples((9,))
+    x, y = samples((9,))
     for module, reason in ((batchnorm(), "mixes the samples"), (Branches(), "under vmap")):
         assert check_model(Objective.of(module), x[:4], y[:4], 4) is None
         assert reason in why_not_vmapped(Objective.of(module), x[:4], y[:4])
     draws = Objective.of(nn.Sequential(nn.Linear(9, 4), nn.Dropout(0.5)))
     assert "global generator" in check_model(draws, x[:4], y[:4], 4)
     module = batchnorm()
-    data = engine.training_data((9,), [20, 5, 50])
-    task, job = engine.job_for(module, data)
-    expected = engine.plain_loop(module, data, job, lr=0.1)
-    assert torch.allclose(engine.updates(LoopExecutor(task, data), job), expected, atol=2e-6)
+    data = training_data((9,), [20, 5, 50])
+    task, job = job_for(module, data)
+    expected = plain_loop(module, data, job, lr=0.1)
+    assert torch.allclose(updates(LoopExecutor(task, data), job), expected, atol=2e-6)
 
 
-def test_modules_that_do_not_fit_the_data_are_refused(engine):
-    x, y = engine.samples((9,))
+def test_modules_that_do_not_fit_the_data_are_refused():
+    x, y = samples((9,))
     for module, message in (
         (
             nn.Linear(8, 4),

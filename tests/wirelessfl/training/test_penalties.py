@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.nn import functional as F
 
+from tests.executors import EXECUTORS
+from tests.wirelessfl.training.jobs import job_for, training_data, updates
 from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN, LeNet5
@@ -155,7 +157,7 @@ class Keeping(FedAvg):
         return {"previous": params.clone()}
 
 
-def case(engine, name, penalties, *, decay=0.0, steps=5):
+def case(name, penalties, *, decay=0.0, steps=5):
     """A job whose clients have previous models, except client 3, which trains for the first time.
 
     There are two groups, with different models and teachers.
@@ -163,8 +165,8 @@ def case(engine, name, penalties, *, decay=0.0, steps=5):
     torch.manual_seed(0)
     make, shape = MODELS[name]
     module = make()
-    data = engine.training_data(shape, SIZES)
-    objective, job = engine.job_for(module, data, steps=steps)
+    data = training_data(shape, SIZES)
+    objective, job = job_for(module, data, steps=steps)
     sent, teacher = (
         job.servers["params"] + normal(2, objective.spec.size, seed=seed, scale=0.1).float()
         for seed in (1, 2)
@@ -259,10 +261,10 @@ STACKED = ("stacked 2", "stacked 2, recorded")
     ],
     ids=str,
 )
-def test_every_path_minimises_the_loss_with_its_terms(name, penalties, decay, engine):
+def test_every_path_minimises_the_loss_with_its_terms(name, penalties, decay):
     """Updates agree with autograd to 5e-6, for padded batches and different anchors per client."""
     steps = 2 if name == "lenet5" else 5
-    module, data, task, job = case(engine, name, penalties, decay=decay, steps=steps)
+    module, data, task, job = case(name, penalties, decay=decay, steps=steps)
     expected = train_by_hand(module, data, job, penalties)
     without = train_by_hand(module, data, job, ())
     assert float((expected - without).abs().max()) > 1e-3, "the terms have no effect"
@@ -270,28 +272,28 @@ def test_every_path_minimises_the_loss_with_its_terms(name, penalties, decay, en
     # With chunks of two, the five clients include one that trains alone.
     for path in ("loop", "vmap 2", "vmap 2, flat", "vmap 2, recorded", "vmap 5", *STACKED):
         if stacks or path not in STACKED:
-            found = engine.updates(engine.paths[path](task, data), job)
+            found = updates(EXECUTORS[path](task, data), job)
             assert torch.allclose(found, expected, atol=5e-6), path
 
 
-def test_workers_train_with_terms(engine):
+def test_workers_train_with_terms():
     """Penalties in worker processes receive the server's other tensors and the clients' state."""
-    _, data, task, job = case(engine, "fcnn", (CONTRAST, PLAIN))
+    _, data, task, job = case("fcnn", (CONTRAST, PLAIN))
     inner = VmapExecutor(task, data, 2)
     executor = WorkersExecutor(inner, 2)
     try:
-        assert torch.allclose(engine.updates(executor, job), engine.updates(inner, job), atol=1e-6)
+        assert torch.allclose(updates(executor, job), updates(inner, job), atol=1e-6)
     finally:
         executor.close()
 
 
-def test_teachers_run_without_dropout(path, engine):
+def test_teachers_run_without_dropout(path):
     """The teacher's outputs do not depend on the student's dropout masks."""
     module = FCNN((9,), 4, hidden=(40, 20), dropout=0.5)
-    data = engine.training_data((9,), SIZES)
-    task, job = engine.job_for(module, data, steps=1)
+    data = training_data((9,), SIZES)
+    task, job = job_for(module, data, steps=1)
     job = replace(job, servers=job.servers | {"teacher": job.servers["params"]}, penalties=(PLAIN,))
-    found = engine.updates(engine.paths[path](task, data), job)
+    found = updates(EXECUTORS[path](task, data), job)
     batches = job.batches(data.source)
     for row in range(len(SIZES)):
         index, weight = batches.index[row, 0], batches.weight[row, 0]
@@ -312,9 +314,9 @@ def test_teachers_run_without_dropout(path, engine):
     assert module.training
 
 
-def test_a_recording_is_made_for_its_terms(engine):
+def test_a_recording_is_made_for_its_terms():
     """An executor that has recorded steps with one penalty is correct with others and with none."""
-    _, data, task, job = case(engine, "fcnn", (PLAIN,))
+    _, data, task, job = case("fcnn", (PLAIN,))
     for executor in (
         VmapExecutor(task, data, 5, flat=True),
         VmapExecutor(task, data, 5, recorded=True),
@@ -322,8 +324,8 @@ def test_a_recording_is_made_for_its_terms(engine):
     ):
         for penalties in ((PLAIN,), (), (LogitDistillation(0.3),), (PLAIN,)):
             own = replace(job, penalties=penalties)
-            expected = engine.updates(VmapExecutor(task, data, 5), own)
-            assert torch.allclose(engine.updates(executor, own), expected, atol=1e-6)
+            expected = updates(VmapExecutor(task, data, 5), own)
+            assert torch.allclose(updates(executor, own), expected, atol=1e-6)
 
 
 def test_terms_compare_by_settings_and_can_be_pickled():
@@ -334,10 +336,10 @@ def test_terms_compare_by_settings_and_can_be_pickled():
     assert LogitDistillation(1.0) != LogitDistillation(2.0)
 
 
-def test_stacked_layers_have_no_features(engine):
-    _, data, task, job = case(engine, "fcnn", (CONTRAST,))
+def test_stacked_layers_have_no_features():
+    _, data, task, job = case("fcnn", (CONTRAST,))
     with pytest.raises(ConfigError, match=r'"stacked" does not compute features.*executor "vmap"'):
-        engine.updates(StackedExecutor(task, data, 5), job)
+        updates(StackedExecutor(task, data, 5), job)
 
 
 def toy_model():

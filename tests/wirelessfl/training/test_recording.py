@@ -5,6 +5,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from tests.wirelessfl.training.jobs import job_for, plain_loop, training_data, updates
 from wirelessfl.training.descent import record_descent
 from wirelessfl.training.objective import Objective
 from wirelessfl.training.recording import NotRecordableError, record
@@ -180,17 +181,17 @@ class Padded(nn.Module):
 
 @pytest.mark.parametrize("chunk", [1, 3])
 @pytest.mark.parametrize("flat", [False, True])
-def test_the_padding_embedding_is_not_trained(engine, chunk, flat):
+def test_the_padding_embedding_is_not_trained(chunk, flat):
     torch.manual_seed(0)
-    data = engine.training_data((9,), [20, 30, 40])
+    data = training_data((9,), [20, 30, 40])
     module = Padded()
-    task, job = engine.job_for(module, data)
-    found = engine.updates(VmapExecutor(task, data, chunk, flat=flat), job)
-    assert torch.allclose(found, engine.plain_loop(module, data, job, 0.1), atol=1e-6)
+    task, job = job_for(module, data)
+    found = updates(VmapExecutor(task, data, chunk, flat=flat), job)
+    assert torch.allclose(found, plain_loop(module, data, job, 0.1), atol=1e-6)
     assert not found[:, :8].any()
 
 
-def test_a_shape_that_cannot_be_recorded_does_not_affect_other_shapes(engine):
+def test_a_shape_that_cannot_be_recorded_does_not_affect_other_shapes():
     class Picky(nn.Module):
         def __init__(self):
             super().__init__()
@@ -200,11 +201,11 @@ def test_a_shape_that_cannot_be_recorded_does_not_affect_other_shapes(engine):
             alone = torch._C._functorch.maybe_current_level() is None  # outside vmap
             return -self.layer(x) if alone and float(x.sum()) > 1e9 else self.layer(x)
 
-    data = engine.training_data((9,), [20, 30, 40, 25])
-    task, job = engine.job_for(Picky(), data)
+    data = training_data((9,), [20, 30, 40, 25])
+    task, job = job_for(Picky(), data)
     fresh, used = (VmapExecutor(task, data, 4, flat=True) for _ in range(2))
-    engine.updates(used, job.of(slice(0, 1)))
-    assert torch.equal(engine.updates(fresh, job), engine.updates(used, job))
+    updates(used, job.of(slice(0, 1)))
+    assert torch.equal(updates(fresh, job), updates(used, job))
 
 
 class Looking(nn.Module):
@@ -218,17 +219,17 @@ class Looking(nn.Module):
         return self.layer(x) if float(x.sum()) > 1e9 else self.layer(2 * x)
 
 
-def test_models_that_cannot_be_recorded_train_without_recording(engine):
+def test_models_that_cannot_be_recorded_train_without_recording():
     module = Looking()
-    data = engine.training_data((9,), [20, 30])
-    objective, job = engine.job_for(module, data)
-    found = engine.updates(VmapExecutor(objective, data, 1, flat=True), job)
-    assert torch.equal(found, engine.updates(VmapExecutor(objective, data, 1), job))
+    data = training_data((9,), [20, 30])
+    objective, job = job_for(module, data)
+    found = updates(VmapExecutor(objective, data, 1, flat=True), job)
+    assert torch.equal(found, updates(VmapExecutor(objective, data, 1), job))
     assert found[:, : objective.spec.offsets["spare.weight"]].abs().min() > 0
     assert not found[:, objective.spec.offsets["spare.weight"] :].any()  # unused
 
 
-def test_frozen_parameters_and_buffers_are_part_of_the_program(engine):
+def test_frozen_parameters_and_buffers_are_part_of_the_program():
     class Scaled(nn.Module):
         def __init__(self):
             super().__init__()
@@ -240,10 +241,10 @@ def test_frozen_parameters_and_buffers_are_part_of_the_program(engine):
             return self.last(torch.tanh(self.first(x) * self.scale))
 
     module = Scaled()
-    data = engine.training_data((9,), [20, 30, 40])
-    objective, job = engine.job_for(module, data)
+    data = training_data((9,), [20, 30, 40])
+    objective, job = job_for(module, data)
     for chunk in (1, 3):
-        plain = engine.updates(VmapExecutor(objective, data, chunk), job)
+        plain = updates(VmapExecutor(objective, data, chunk), job)
         flat = VmapExecutor(objective, data, chunk, flat=True)
-        assert torch.allclose(engine.updates(flat, job), plain, atol=1e-6)
+        assert torch.allclose(updates(flat, job), plain, atol=1e-6)
     assert Objective.of(module).spec.shapes.keys() == objective.spec.shapes.keys()

@@ -16,6 +16,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.launching import holder, wait_until
 from wirelessfl.cli import main
 from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.training.shards import Shards, sharded
@@ -143,7 +144,7 @@ def test_two_processes_give_the_rows_of_one(case, tmp_path, capsys, together):
 
 
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="no /proc to find the process in")
-def test_a_killed_torchrun_run_can_be_resumed(tmp_path, capsys, engine, together):
+def test_a_killed_torchrun_run_can_be_resumed(tmp_path, capsys, together):
     """If one of two processes under torchrun is killed, the run can be resumed."""
     # Long enough that the run has not ended when its process is found.
     words = ["hist", "--clients", "6", "--cells", "3", "--rounds", "80", *SMALL]
@@ -155,8 +156,8 @@ def test_a_killed_torchrun_run_can_be_resumed(tmp_path, capsys, engine, together
         stderr=subprocess.DEVNULL,
     )
     try:
-        engine.wait_until(lambda: (out / "rows.jsonl").exists() and len(rows_of(out)) >= 2)
-        os.kill(engine.holder(out / "config.toml"), signal.SIGKILL)  # the first of the two
+        wait_until(lambda: (out / "rows.jsonl").exists() and len(rows_of(out)) >= 2)
+        os.kill(holder(out / "config.toml"), signal.SIGKILL)  # the first of the two
     finally:
         status = process.wait(300)
     assert status != 0  # torchrun notices and ends the other process

@@ -9,6 +9,7 @@ from torch import nn
 from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
+from tests.wirelessfl.training.jobs import job_for, plain_loop, samples, training_data, updates
 from wirelessfl.errors import ConfigError
 from wirelessfl.training.loop import LoopExecutor
 from wirelessfl.training.objective import Objective
@@ -105,18 +106,18 @@ REFUSED = {
 }
 
 
-def inputs(module, engine):
-    x, y = engine.samples((9,))
+def inputs(module):
+    x, y = samples((9,))
     return (torch.arange(4 * 7).view(4, 7) % TOKENS if isinstance(module, Bag) else x[:4]), y[:4]
 
 
 @pytest.mark.parametrize("kind", REFUSED)
-def test_modules_with_side_effects_are_refused(kind, engine):
+def test_modules_with_side_effects_are_refused(kind):
     make, words = REFUSED[kind]
     torch.manual_seed(0)
     module = make()
     with pytest.raises(ConfigError, match=words) as caught:
-        check_model(Objective.of(module), *inputs(module, engine), 4)
+        check_model(Objective.of(module), *inputs(module), 4)
     assert "\n" not in str(caught.value)
 
 
@@ -129,10 +130,10 @@ ACCEPTED = {
 
 
 @pytest.mark.parametrize("kind", ACCEPTED)
-def test_harmless_modules_train_together(kind, engine):
+def test_harmless_modules_train_together(kind):
     torch.manual_seed(0)
     module = ACCEPTED[kind]()
-    task, (x, y) = Objective.of(module), inputs(module, engine)
+    task, (x, y) = Objective.of(module), inputs(module)
     before = task.spec.from_module(module)
     states = random.getstate(), torch.random.get_rng_state()
     assert check_model(task, x, y, 4) is None
@@ -143,12 +144,12 @@ def test_harmless_modules_train_together(kind, engine):
     assert torch.equal(states[1], torch.random.get_rng_state())
 
 
-def test_a_parameter_used_by_name_and_from_a_list_is_refused(engine):
+def test_a_parameter_used_by_name_and_from_a_list_is_refused():
     module = Two(lambda m, h: h)
     module.weights = [module.last.bias]
     module.between = lambda m, h: h + m.weights[0].sum()
     with pytest.raises(ConfigError, match=r"uses its parameter 'last\.bias' other than by its na"):
-        check_model(Objective.of(module), *inputs(module, engine), 4)
+        check_model(Objective.of(module), *inputs(module), 4)
 
 
 @pytest.mark.parametrize("kind", ["register_hook", "register_post_accumulate_grad_hook"])
@@ -186,24 +187,24 @@ class Checkpointed(nn.Module):
         return self.last(checkpoint(hidden, x, use_reentrant=self.reentrant))
 
 
-def test_checkpointed_modules_train_one_at_a_time(engine):
+def test_checkpointed_modules_train_one_at_a_time():
     """Activations are computed again from the client's parameters, not from the module's."""
     torch.manual_seed(0)
     module = Checkpointed()
-    data = engine.training_data((9,), [20, 5, 50])
-    task, job = engine.job_for(module, data)
+    data = training_data((9,), [20, 5, 50])
+    task, job = job_for(module, data)
     alone = check_model(task, *data.first(4), 4)
     assert "activations again in the backward pass" in alone
-    found = engine.updates(LoopExecutor(task, data), job)
+    found = updates(LoopExecutor(task, data), job)
     module.again = False
-    assert torch.allclose(found, engine.plain_loop(module, data, job, lr=0.1), atol=2e-6)
+    assert torch.allclose(found, plain_loop(module, data, job, lr=0.1), atol=2e-6)
 
 
 @pytest.mark.filterwarnings("ignore:None of the inputs have requires_grad")
-def test_reentrant_checkpoints_are_refused(engine):
+def test_reentrant_checkpoints_are_refused():
     module = Checkpointed(reentrant=True)
     with pytest.raises(ConfigError, match="use_reentrant=False"):
-        check_model(Objective.of(module), *inputs(module, engine), 4)
+        check_model(Objective.of(module), *inputs(module), 4)
 
 
 def silent(module, hidden):
@@ -214,8 +215,8 @@ def silent(module, hidden):
         raise RuntimeError from None
 
 
-def test_errors_without_a_message_name_their_type(engine):
+def test_errors_without_a_message_name_their_type():
     module = Two(silent)
-    data = engine.training_data((9,), [20])
+    data = training_data((9,), [20])
     assert "(RuntimeError)" in why_not_stacked(Objective.of(module), data)
     assert "(RuntimeError)" in why_not_vmapped(Objective.of(module), *data.first(4))

@@ -8,6 +8,8 @@ from torch import nn
 from torch.nn import functional as F
 
 import wirelessfl
+from tests.executors import EXECUTORS
+from tests.wirelessfl.training.jobs import job_for, plain_loop, training_data, updates
 from wirelessfl.errors import ConfigError
 from wirelessfl.setup import build
 from wirelessfl.submodels import ParamSpec
@@ -64,21 +66,21 @@ def made(make):
 
 
 @pytest.mark.parametrize("kind", TIED)
-def test_every_executor_equals_torch_on_the_module(kind, path, engine):
+def test_every_executor_equals_torch_on_the_module(kind, path):
     """Updates agree with those of ``plain_loop``, whose copies of the module keep its ties."""
     module = made(TIED[kind])
-    data = engine.training_data((12,), [20, 5, 50, 16, 33])
-    objective, job = engine.job_for(module, data, lr=0.05)
+    data = training_data((12,), [20, 5, 50, 16, 33])
+    objective, job = job_for(module, data, lr=0.05)
     assert objective.spec.size == sum(p.numel() for p in module.parameters())
     if path.startswith("stacked"):
         with pytest.raises(
             ConfigError, match=r'"stacked" cannot train .*(tied|twice|inputs other)'
         ):
-            engine.paths[path](objective, data)
+            EXECUTORS[path](objective, data)
         return
     before = copy.deepcopy(module.state_dict())
-    found = engine.updates(engine.paths[path](objective, data), job)
-    assert torch.allclose(found, engine.plain_loop(module, data, job, lr=0.05), atol=5e-6)
+    found = updates(EXECUTORS[path](objective, data), job)
+    assert torch.allclose(found, plain_loop(module, data, job, lr=0.05), atol=5e-6)
     for name, value in module.state_dict().items():
         assert torch.equal(value, before[name]), name
 

@@ -5,7 +5,6 @@ import pytest
 
 import wirelessfl
 from channels import Network, Stream
-from wirelessfl.errors import ConfigError
 from wirelessfl.setup import build
 from wirelessfl.uplinks.air_reception import AirReception
 from wirelessfl.uplinks.aircomp import AirComp
@@ -101,8 +100,3 @@ def test_cells_without_a_sender_keep_their_model(config, toy):
     assert last["loss"] == first["loss"]
     assert last["uplink_mib"] == 0
     assert last["air_error"] is None
-
-
-def test_a_negative_threshold_is_refused():
-    with pytest.raises(ConfigError, match="threshold is -1: give a number >= 0"):
-        wirelessfl.Config.from_flags("hist", uplink="aircomp", threshold=-1)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import wirelessfl
 from channels.streams import Stream
+from tests.wirelessfl.sessions.full_batch import full_batch_round
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN
 from wirelessfl.runs.sessions import SessionsEngine
@@ -197,7 +198,7 @@ class Spy(Exception):
     """Interrupts a run for inspection."""
 
 
-def test_one_trial_round_is_one_round_of_fedavg(config, toy, engine):
+def test_one_trial_round_is_one_round_of_fedavg(config, toy):
     """V = 1 trains exactly one round of full batches from the pilot model."""
     module = FCNN((12,), 4, hidden=(10,))
     settings = config(
@@ -221,7 +222,7 @@ def test_one_trial_round_is_one_round_of_fedavg(config, toy, engine):
         setup.training.server.cloud["params"], pilot
     )  # no past: the latest model
     present = np.flatnonzero(setup.model.groups.group_of == 1)
-    after = engine.full_batch_round(setup.training, spec, module, toy, pilot, present, 0.1)
+    after = full_batch_round(setup.training, spec, module, toy, pilot, present, 0.1)
     torch.testing.assert_close(regime.gradient, after - pilot, rtol=1e-4, atol=1e-7)
     assert regime.extras.extra_rounds == 1
     assert regime.extras.extra_uploads == 4

@@ -16,6 +16,8 @@ import torch
 from torch import nn
 
 import wirelessfl
+from tests.launching import wait_until
+from tests.wirelessfl.training.jobs import job_for, training_data, updates
 from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.cli import main
 from wirelessfl.config import Config
@@ -38,9 +40,9 @@ posix = pytest.mark.skipif(os.name != "posix", reason="signals")
 
 
 @pytest.fixture
-def work(engine):
-    data = engine.training_data((9,), [20, 5, 50, 16, 33, 7, 8])
-    task, job = engine.job_for(FCNN((9,), 4, hidden=(13,), dropout=0.2), data)
+def work():
+    data = training_data((9,), [20, 5, 50, 16, 33, 7, 8])
+    task, job = job_for(FCNN((9,), 4, hidden=(13,), dropout=0.2), data)
     return task, data, job
 
 
@@ -64,7 +66,7 @@ def one_thread():
     torch.set_num_threads(before)
 
 
-def test_workers_equal_their_executor_bit_for_bit(work, engine, one_thread):
+def test_workers_equal_their_executor_bit_for_bit(work, one_thread):
     """Two worker processes are bit-identical to one, for several jobs of different sizes."""
     task, data, job = work
     others = job.of(slice(2, 3)), replace(job, local_steps=2)
@@ -76,7 +78,7 @@ def test_workers_equal_their_executor_bit_for_bit(work, engine, one_thread):
         executor = WorkersExecutor(inner, 2)
         try:
             for own in jobs:
-                assert torch.equal(engine.updates(executor, own), engine.updates(inner, own))
+                assert torch.equal(updates(executor, own), updates(inner, own))
             pids = executor.pids
             assert len(pids) == 2
             assert all(map(alive, pids))
@@ -85,16 +87,16 @@ def test_workers_equal_their_executor_bit_for_bit(work, engine, one_thread):
         assert not any(map(alive, pids))
 
 
-def test_a_failure_in_a_worker_is_raised_and_ends_all_workers(work, engine):
+def test_a_failure_in_a_worker_is_raised_and_ends_all_workers(work):
     task, data, job = work
     data.inputs[24] = float("nan")  # a sample of client 1
     executor = WorkersExecutor(LoopExecutor(task, data), 2)
     with pytest.raises(TrainingError, match=r"client 1, round 1, local step .: the loss is nan"):
-        engine.updates(executor, job)
+        updates(executor, job)
     assert executor.pids == []
 
 
-def test_exceptions_in_workers_name_client_round_and_line(work, engine):
+def test_exceptions_in_workers_name_client_round_and_line(work):
     task, data, job = work
     inner = VmapExecutor(task, data, 2)
     executor = WorkersExecutor(inner, 2)
@@ -103,11 +105,11 @@ def test_exceptions_in_workers_name_client_round_and_line(work, engine):
         with pytest.raises(
             TrainingError, match=r"^clients? [0-2].*, round 1: TypeError: .*vmapped\.py, line"
         ):
-            engine.updates(own, replace(job, rule=FedAvg(lr=object())))
+            updates(own, replace(job, rule=FedAvg(lr=object())))
     assert executor.pids == []
 
 
-def test_closing_the_iterator_early_ends_the_workers(work, engine):
+def test_closing_the_iterator_early_ends_the_workers(work):
     task, data, job = work
     executor = WorkersExecutor(StackedExecutor(task, data, 1), 2)
     chunks = executor.train(job)
@@ -115,17 +117,17 @@ def test_closing_the_iterator_early_ends_the_workers(work, engine):
     pids = executor.pids
     chunks.close()
     assert not any(map(alive, pids))
-    assert len(engine.updates(executor, job)) == 7  # the workers start again
+    assert len(updates(executor, job)) == 7  # the workers start again
     executor.close()
 
 
 @posix
 @pytest.mark.parametrize("idle", [True, False])
-def test_a_killed_worker_is_reported_with_its_exit_code(work, engine, idle):
+def test_a_killed_worker_is_reported_with_its_exit_code(work, idle):
     """The error gives the exit code of a worker killed between jobs or during a job."""
     task, data, job = work
     executor = WorkersExecutor(StackedExecutor(task, data, 1), 2)
-    engine.updates(executor, job)
+    updates(executor, job)
     victim = executor.pids[1]
 
     def kill():
@@ -134,7 +136,7 @@ def test_a_killed_worker_is_reported_with_its_exit_code(work, engine, idle):
 
     def kill_at_work():
         before = busy_ticks(victim)
-        engine.wait_until(lambda: busy_ticks(victim) > before + 10)  # a tenth of a second
+        wait_until(lambda: busy_ticks(victim) > before + 10)  # a tenth of a second
         kill()
 
     if idle:
@@ -189,7 +191,7 @@ LONG = ["--clients", 6, "--cells", 3, "--local-steps", 4, "--rounds", ROUNDS, "-
 LONG += ["--chunk", 1, "--threads", 1, "--checkpoint-seconds", 0]
 
 
-def stopped(launcher, engine, out, *words):
+def stopped(launcher, out, *words):
     """A command that is stopped (SIGSTOP) in its training, and its two workers.
 
     It cannot finish before SIGCONT, however busy the machine is.
@@ -201,7 +203,7 @@ def stopped(launcher, engine, out, *words):
     def trained():  # Ctrl-C is ignored before, while workers start
         return rows.exists() and rows.read_bytes().count(b"\n") > before
 
-    engine.wait_until(lambda: process.poll() is not None or trained(), 90)
+    wait_until(lambda: process.poll() is not None or trained(), 90)
     process.send_signal(signal.SIGSTOP)
     assert process.poll() is None, process.communicate()
     assert rows_of(out)[-1]["round"] < ROUNDS, "the run was not stopped in time"
@@ -220,14 +222,14 @@ def without_wall(rows):
 
 @posix
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="no /proc to find workers in")
-def test_an_interrupted_run_ends_its_workers_and_can_be_resumed(tmp_path, engine, launcher, capsys):
+def test_an_interrupted_run_ends_its_workers_and_can_be_resumed(tmp_path, launcher, capsys):
     """A killed worker ends the run, and Ctrl-C or a killed parent end the workers.
 
     The run is resumed after each of them, and has the rows of an uninterrupted run.
     """
     out, whole = tmp_path / "run", tmp_path / "whole"
     first = ("run", "hist", *LONG, "--workers", 2, "--out", out)
-    process, workers = stopped(launcher, engine, out, *first)
+    process, workers = stopped(launcher, out, *first)
     os.kill(workers[0], signal.SIGKILL)
     process.send_signal(signal.SIGCONT)
     _, errors = process.communicate()
@@ -235,17 +237,17 @@ def test_an_interrupted_run_ends_its_workers_and_can_be_resumed(tmp_path, engine
     assert f"worker process {workers[0]} has ended (exit code -9, SIGKILL)" in errors
     assert f"wirelessfl resume {out}" in errors
     assert not any(map(alive, workers))
-    process, workers = stopped(launcher, engine, out, "resume", out)
+    process, workers = stopped(launcher, out, "resume", out)
     os.killpg(process.pid, signal.SIGINT)  # like a terminal
     process.send_signal(signal.SIGCONT)
     _, errors = process.communicate()
     assert process.wait() == 130
     assert f"wirelessfl resume {out}" in errors
     assert "Traceback" not in errors
-    engine.wait_until(lambda: not any(map(alive, workers)))
-    process, workers = stopped(launcher, engine, out, "resume", out)
+    wait_until(lambda: not any(map(alive, workers)))
+    process, workers = stopped(launcher, out, "resume", out)
     process.kill()
-    engine.wait_until(lambda: not any(map(alive, workers)))
+    wait_until(lambda: not any(map(alive, workers)))
     assert main(["resume", str(out)]) == 0
     words = ["run", "hist", *map(str, LONG), "--workers", "1", "--out", str(whole)]
     assert main(words) == 0
@@ -318,9 +320,9 @@ class Layer(nn.Linear):
     """A layer that a test moves to ``__main__``, as if defined in an interactive session."""
 
 
-def test_models_defined_in_an_interactive_session_get_no_workers(engine, monkeypatch):
-    data = engine.training_data((9,), [20, 5])
-    task, _ = engine.job_for(nn.Sequential(Layer(9, 4)), data)
+def test_models_defined_in_an_interactive_session_get_no_workers(monkeypatch):
+    data = training_data((9,), [20, 5])
+    task, _ = job_for(nn.Sequential(Layer(9, 4)), data)
     executor = VmapExecutor(task, data, 1)
     assert why_no_workers(executor, 2, 1) is None
     monkeypatch.setitem(sys.modules, "__main__", ModuleType("__main__"))
@@ -330,7 +332,7 @@ def test_models_defined_in_an_interactive_session_get_no_workers(engine, monkeyp
     assert "defined in an interactive session" in why_no_workers(executor, 2, 1)
 
 
-def test_without_a_fork_server_workers_are_spawned(work, engine, one_thread, monkeypatch):
+def test_without_a_fork_server_workers_are_spawned(work, one_thread, monkeypatch):
     """Workers are spawned if the path of the fork server's socket is too long."""
 
     def fail():
@@ -340,7 +342,7 @@ def test_without_a_fork_server_workers_are_spawned(work, engine, one_thread, mon
     monkeypatch.setattr(multiprocessing.forkserver, "ensure_running", fail)
     executor = WorkersExecutor(StackedExecutor(task, data, 2), 1)  # each takes two seconds
     try:
-        assert torch.equal(engine.updates(executor, job), engine.updates(executor.inner, job))
+        assert torch.equal(updates(executor, job), updates(executor.inner, job))
     finally:
         executor.close()
 

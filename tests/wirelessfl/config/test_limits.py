@@ -1,0 +1,99 @@
+"""Every setting refuses values outside its type and limits; both are read from its field."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+import pytest
+from pydantic.fields import FieldInfo
+
+from wirelessfl.algorithms import algorithm_classes
+from wirelessfl.config import Config
+from wirelessfl.config.kinds import KINDS
+from wirelessfl.config.sections import SECTIONS
+from wirelessfl.errors import ConfigError
+from wirelessfl.wording import shown, without_none
+
+SIGNS = {"ge": ">=", "gt": ">", "le": "<=", "lt": "<"}
+OWN_MESSAGES = {"workers", "chunk", "local"}
+"""Settings that take a number or a word; their messages are tested beside what they do."""
+WORDS = {int: "whole number", float: "number", str: "string", Path: "path"}
+
+
+def limits(info: FieldInfo) -> dict[str, float]:
+    """The limits of a field, such as {"ge": 1}."""
+    found = ((key, getattr(entry, key, None)) for entry in info.metadata for key in SIGNS)
+    return {key: value for key, value in found if value is not None}
+
+
+def outside(info: FieldInfo) -> Iterator[tuple[Any, str]]:
+    """Values that a field of one number, word or switch refuses, each with part of the remedy."""
+    kind = without_none(info.annotation)
+    if get_origin(kind) is Literal:
+        yield "none-of-these", ", ".join(map(str, get_args(kind)))
+    elif kind is bool:
+        yield "maybe", "give true or false."
+    elif kind in WORDS:
+        named, own = WORDS[kind], limits(info)
+        yield (["x"], named)
+        for key, limit in own.items():
+            beyond = {"ge": -1, "gt": 0, "le": max(1, abs(limit)), "lt": 0}[key]
+            yield limit + beyond, f"{SIGNS[key]} {limit:g}"
+        if kind in (int, float):
+            yield True, "it does not accept true/false."
+            yield "many", named
+        if kind is int:
+            yield 2.5, named
+        if kind is float and info.metadata:
+            yield math.nan, "finite number"
+
+
+def wrong(info: FieldInfo) -> Iterator[tuple[str, Any, Any, str]]:
+    """Place in the setting, value of the setting, refused value, and part of the remedy."""
+    kind = without_none(info.annotation)
+    if get_origin(kind) is not tuple:
+        yield from (("", value, value, remedy) for value, remedy in outside(info))
+        return
+    first, *others = get_args(kind)
+    for value, remedy in outside(FieldInfo.from_annotation(first)):
+        if value is True or isinstance(value, list):  # refused as a whole
+            continue
+        remedy = remedy.removeprefix("finite ")
+        yield "[0]", [value, *([value] if others != [Ellipsis] else [])], value, remedy
+
+
+def settings() -> Iterator[Any]:
+    """Table, setting and field of every setting; once if several choices share it."""
+    for section, model in SECTIONS.items():
+        for name, info in model.model_fields.items():
+            if section != "given" and name not in OWN_MESSAGES:
+                yield pytest.param({section: {}}, section, name, info, id=f"{section}-{name}")
+    known, seen = {"algorithm": algorithm_classes()}, set()
+    for kind, classes in (known | {kind: one.classes() for kind, one in KINDS.items()}).items():
+        for title, owner in classes.items():
+            hints = get_type_hints(owner, include_extras=True)
+            for entry in fields(owner):
+                info = FieldInfo.from_annotation(hints[entry.name])
+                key = (kind, entry.name, repr(info))
+                if key not in seen and entry.name not in OWN_MESSAGES:
+                    seen.add(key)
+                    table = {kind: {"name": title}}
+                    yield pytest.param(table, kind, entry.name, info, id=f"{title}-{entry.name}")
+
+
+@pytest.mark.parametrize(("table", "section", "name", "info"), [*settings()])
+def test_values_outside_the_limits_are_refused(table, section, name, info):
+    """The message is one line that names setting, value and what it accepts."""
+    title = f"{section}.{name}" if section in SECTIONS else name
+    for place, given, value, remedy in wrong(info):
+        tables = {"algorithm": {"name": "hist"}, **table}
+        tables[section] = {**tables[section], name: given}
+        with pytest.raises(ConfigError) as caught:
+            Config.of(tables)
+        message = str(caught.value)
+        assert f" {title}{place} is {shown(value)}" in f" {message}"
+        assert remedy in message
+        assert message.endswith(".")
+        assert "\n" not in message
