@@ -22,6 +22,7 @@ from wirelessfl.bench.workloads import load_samples, plain_loop
 from wirelessfl.data.splits import split
 from wirelessfl.models import MLP
 from wirelessfl.processes import cores
+from wirelessfl.rounds.local_training import LocalTraining
 from wirelessfl.schedules import BufferedScheduler, Clock, TaskPlan
 from wirelessfl.schedules.events import Started
 from wirelessfl.schedules.loop import simulate
@@ -31,8 +32,8 @@ from wirelessfl.server.weights import Weights
 from wirelessfl.tasks.asynchronous import Asynchronous
 from wirelessfl.tasks.delays import Delays, Elements, ShiftedExponential, Wireless, client_speeds
 from wirelessfl.tasks.learner import EvaluationSet, Learner
-from wirelessfl.tasks.local_steps import LocalSteps
 from wirelessfl.tasks.model import TaskModel, Untrained
+from wirelessfl.tasks.request_submodels import RequestSubmodels
 from wirelessfl.tasks.requests import Requests
 from wirelessfl.training.batches import BatchSource
 from wirelessfl.training.executor import Executor, TrainingData
@@ -153,8 +154,9 @@ def _training(repeats: int, data_dir: Path | None, merges: int) -> Rows:
     def learner(executor: Executor) -> Learner:
         weights = Weights(np.zeros(clients, dtype=np.int64))
         server = Server(algorithm, Tdma(), weights, InMemory((), task.spec.size), start)
-        local = LocalSteps("mnist", algorithm, task, executor, StepCounts(STEPS))
-        return Learner(server, local, EvaluationSet(x[:1], y[:1]), Stream(0))
+        local = LocalTraining(executor, StepCounts(STEPS))
+        submodels = RequestSubmodels(algorithm, task.spec, None, clients, Stream(0))
+        return Learner(server, local, submodels, EvaluationSet(x[:1], y[:1]), Stream(0))
 
     ways: dict[str, Executor] = {}
     for name, kind in (("vmap", VmapExecutor), ("stacked", StackedExecutor)):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from torch import Tensor
@@ -15,28 +14,28 @@ from wirelessfl.submodels.client_submodels import SOME
 from wirelessfl.training.cohort import State
 
 
-class Work(Protocol):
-    """Clients to train and their submodels, from a planned round or from requests."""
+@dataclass(frozen=True, eq=False)
+class Work:
+    """Clients to train, from a planned round or from requests.
 
-    @property
-    def clients(self) -> IntArray:
-        """Client numbers [rows]."""
+    Args:
+        clients: [rows], client numbers.
+        tracking: [rows] boolean, clients that send tracking terms.
+        node: [rows], node that each client reports to, or index of the model that it receives.
+        submodels: submodel of each node.
+        client_submodels: submodel of each client; None if all train the submodel of their node.
+        first_steps: [rows], number of earlier local steps of each client.
+        fresh: [rows] boolean, clients that have never trained before; None for those without
+            earlier local steps.
+    """
 
-    @property
-    def tracking(self) -> BoolArray:
-        """Clients that send tracking terms, [rows] boolean."""
-
-    @property
-    def node(self) -> IntArray:
-        """Node that each client reports to, or index of the model that it receives, [rows]."""
-
-    @property
-    def submodels(self) -> Submodels:
-        """Submodel of each node."""
-
-    @property
-    def client_submodels(self) -> ClientSubmodels | None:
-        """Submodel of each client; None if all train the submodel of their node."""
+    clients: IntArray
+    tracking: BoolArray
+    node: IntArray
+    submodels: Submodels
+    client_submodels: ClientSubmodels | None
+    first_steps: IntArray
+    fresh: BoolArray | None = None
 
 
 @dataclass(frozen=True, eq=False)

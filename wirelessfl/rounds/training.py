@@ -187,18 +187,13 @@ class RoundTraining:
         from wirelessfl.rounds.local_training import LocalTraining
 
         self.count(plan)
-        local = LocalTraining(
-            self.executor,
-            self.settings,
-            self.server.states,
-            self.steps_done,
-            self.shards,
-            self.penalties,
-            self.title,
+        settings = self.settings
+        local = LocalTraining(self.executor, settings.steps, settings.padding, self.shards)
+        global_round = GlobalRound(
+            self.server, settings, plan, broadcast, self.stream, self.teacher
         )
-        global_round = GlobalRound(self.server, local, plan, broadcast, self.stream, self.teacher)
-        for edge_round in range(self.settings.edge_rounds):
-            global_round.train(edge_round)
+        for edge_round in range(settings.edge_rounds):
+            global_round.train(edge_round, local, self.steps_done, self.title, self.penalties)
         return global_round
 
     def tensors(self) -> dict[str, torch.Tensor]:

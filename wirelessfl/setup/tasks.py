@@ -11,6 +11,7 @@ from channels import Network
 from channels.streams import Stream
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
+from wirelessfl.rounds.local_training import LocalTraining
 from wirelessfl.server.client_states import make_states
 from wirelessfl.server.server import Server
 from wirelessfl.server.weights import Weights
@@ -25,7 +26,6 @@ from wirelessfl.setup.task_schedules import build_times, task_stream
 from wirelessfl.setup.trained_model import TrainedModel, build_model_of
 from wirelessfl.tasks.delays import Elements
 from wirelessfl.tasks.learner import EvaluationSet, Learner
-from wirelessfl.tasks.local_steps import LocalSteps
 from wirelessfl.tasks.request_submodels import RequestSubmodels
 from wirelessfl.training.shards import Shards
 
@@ -159,7 +159,7 @@ def _learner(
     )
     structure = Structure(model, task.choices.model.layers)
     submodels = RequestSubmodels(
-        algorithm, objective.spec, structure.neurons, network.clients, stream
+        algorithm, objective.spec, structure.neurons, network.clients, stream, run_stream
     )
     padding = task.run.padding
     if submodels.of_requests([0], [0]) is not None:
@@ -167,16 +167,8 @@ def _learner(
     tested = algorithm.tested(structure.neurons)
     return Learner(
         server,
-        LocalSteps(
-            name,
-            algorithm,
-            objective,
-            model.executor,
-            model.steps,
-            task.choices.lr_schedule.shares(task.training.rounds),
-            structure.neurons,
-            padding or 0.0,
-        ),
+        LocalTraining(model.executor, model.steps, padding or 0.0),
+        submodels,
         EvaluationSet(
             model.test_inputs,
             model.test_labels,
@@ -184,9 +176,10 @@ def _learner(
             model.measures,
         ),
         stream,
+        lr_share=task.choices.lr_schedule.shares(task.training.rounds),
         spread_updates=task.choices.schedule.measured,
         validation=model.validation,
-        run_stream=run_stream,
+        title=f"task {name}",
     )
 
 
