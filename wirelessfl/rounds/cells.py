@@ -46,7 +46,7 @@ class AsynchronousCells:
     and only these cells receive the new model. Channels, batches, noise and client masks depend on
     the cell's round number; step sizes depend on the version of the received model. A cell's result
     depends only on its round number, received model and submodel, so training is deferred until the
-    merge. All clients of a cell participate.
+    merge, and the clients of its cells train together. All clients of a cell participate.
 
     Args:
         planner: plans the rounds of a cell and their durations.
@@ -125,17 +125,16 @@ class AsynchronousCells:
         server = self.training.server
         # Merged nodes get the cloud's state plus their change; the others keep the cloud's state.
         nodes = server.at_nodes(self.parts)
-        clients, metrics = [], list[Mapping[str, float]]()
-        for cell in cells:
-            plan, model = self.plan(cell), self._models[self.sent[cell]]
-            trained = self.training.trained(plan, model)
+        issued = [(self.plan(cell), self._models[self.sent[cell]]) for cell in cells]
+        rounds = self.training.trained(issued)
+        for cell, (_, model), trained in zip(cells, issued, rounds, strict=True):
             for name, returned in trained.nodes.items():
                 if name in model:
                     nodes[name][cell] += returned[cell] - self.parts.gather_one(model[name], cell)
                 else:
                     nodes[name][cell] = returned[cell]
-            clients.append(plan.clients)
-            metrics.append(trained.metrics())
+        clients = [plan.clients for plan, _ in issued]
+        metrics = [trained.metrics() for trained in rounds]
         weights = server.weights.at_nodes(np.concatenate(clients))
         server.combine(server.algorithm, nodes, self.parts, weights)
         self.training.metrics = {

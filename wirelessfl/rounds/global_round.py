@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -21,11 +22,36 @@ from wirelessfl.rounds.step_sizes import with_step_size
 from wirelessfl.server.server import Server
 from wirelessfl.server.upload import Senders
 from wirelessfl.training.cohort import Penalty, State
+from wirelessfl.training.shards import Shards
 from wirelessfl.training.steps_done import StepsDone
+from wirelessfl.uplinks.base import Reception
+
+
+@dataclass(frozen=True, eq=False)
+class EdgeRound:
+    """An edge round in progress.
+
+    Args:
+        merge: the merge of the updates that arrive.
+        reception: their reception.
+        receiver: takes the payloads of all clients, and passes on those that arrive.
+        work: the clients.
+        servers: tensors that they receive, [nodes, P_max] by name.
+        error: the compression error, by name of its field of rows; empty without compression.
+    """
+
+    merge: NodeMerge
+    reception: Reception
+    receiver: Reception | Arrivals
+    work: Work
+    servers: State
+    error: Mapping[str, float]
 
 
 class GlobalRound:
-    """A global round at all nodes: ``train`` runs an edge round, ``finish`` merges at the cloud.
+    """A global round at all nodes or at some; ``train_edge_round`` runs its edge rounds.
+
+    ``finish`` merges at the cloud.
 
     Args:
         server: the server whose nodes receive and merge.
@@ -68,24 +94,10 @@ class GlobalRound:
         found = [metrics[name] for metrics in self._metrics if name in metrics]
         return sum(found) / len(found) if found else float("nan")
 
-    def train(
-        self,
-        number: int,
-        local: LocalTraining,
-        steps_done: StepsDone,
-        title: str = "round",
-        penalties: tuple[Penalty, ...] = (),
-    ) -> None:
-        """Run edge round ``number``: the clients of all nodes train, and each node merges.
+    def begin(self, number: int, steps_done: StepsDone) -> EdgeRound:
+        """Begin edge round ``number``, from 0: the nodes send, and open their receptions.
 
         Clients whose updates do not arrive train all the same; the nodes merge the others.
-
-        Args:
-            number: number of the edge round, from 0.
-            local: local training of the clients.
-            steps_done: number of local steps that each client has done; updated here.
-            title: name of the round in messages.
-            penalties: additional loss terms, besides those of the algorithm.
         """
         plan, merge = self.plan, self._all
         arrived, tracking = plan.arrived(number), plan.tracking
@@ -97,7 +109,7 @@ class GlobalRound:
         reception = merge.upload.open(
             "edge", number, "air", draw=plan.draw(number), beamformers=plan.beamformers(number)
         )
-        receiver = reception if arrived is None else Arrivals(reception, arrived)
+        servers, error = self._to_clients(number)
         work = Work(
             plan.clients,
             tracking,
@@ -106,14 +118,13 @@ class GlobalRound:
             plan.client_submodels,
             steps_done.of(plan.clients),
         )
-        servers, error = self._to_clients(number)
-        label = f"{title} {plan.round + 1}, edge round {number + 1}"
-        for rows, payloads in local.train(
-            self.rule, work, servers, self.server.states, label, penalties
-        ):
-            receiver.add(rows, payloads)
-        steps_done.add(plan.clients, local.steps.at(plan.clients))
-        self.nodes, found = merge.merged(reception, self.nodes, local.shards)
+        receiver = reception if arrived is None else Arrivals(reception, arrived)
+        return EdgeRound(merge, reception, receiver, work, servers, error)
+
+    def end(self, edge_round: EdgeRound, shards: Shards) -> None:
+        """End an edge round: each node merges what it has received."""
+        merge, error = edge_round.merge, edge_round.error
+        self.nodes, found = merge.merged(edge_round.reception, self.nodes, shards)
         self._names = [*found, *error]
         heard = found if len(merge.upload.senders.clients) else {}
         self._metrics.append({**heard, **error})
@@ -150,3 +161,58 @@ class GlobalRound:
             plan.tracking[rows],
         )
         return NodeMerge.of(self.server, plan.submodels, senders, each, self.nodes["params"])
+
+
+def train_edge_round(
+    rounds: Sequence[GlobalRound],
+    number: int,
+    local: LocalTraining,
+    steps_done: StepsDone,
+    title: str = "round",
+    penalties: tuple[Penalty, ...] = (),
+) -> None:
+    """Run edge round ``number`` of global rounds: clients train together, and each node merges.
+
+    Args:
+        rounds: rounds with the same step size, each at nodes of its own.
+        number: number of the edge round, from 0.
+        local: local training of the clients.
+        steps_done: number of local steps that each client has done; updated here.
+        title: name of the rounds in messages.
+        penalties: additional loss terms, besides those of the algorithm.
+    """
+    begun = [each.begin(number, steps_done) for each in rounds]
+    work, first = Work.joined([each.work for each in begun]), rounds[0]
+    numbers = ", ".join(str(n + 1) for n in sorted({each.plan.round for each in rounds}))
+    starts = np.cumsum([0, *(len(each.work.clients) for each in begun)])
+    for rows, payloads in local.train(
+        first.rule,
+        work,
+        _joined([(each.work, each.servers) for each in begun]),
+        first.server.states,
+        f"{title} {numbers}, edge round {number + 1}",
+        penalties,
+    ):
+        for each, start, end in zip(begun, starts, starts[1:], strict=False):
+            here = np.flatnonzero((rows >= start) & (rows < end))
+            if len(here) == len(rows):
+                each.receiver.add(rows - start, payloads)
+            elif len(here):
+                some = {name: value[here] for name, value in payloads.items()}
+                each.receiver.add(rows[here] - start, some)
+    steps_done.add(work.clients, local.steps.at(work.clients))
+    for round_, edge_round in zip(rounds, begun, strict=True):
+        round_.end(edge_round, local.shards)
+
+
+def _joined(sent: Sequence[tuple[Work, State]]) -> State:
+    """Tensors that the clients of all nodes receive, [nodes, P_max] by name."""
+    _, first = sent[0]
+    if len(sent) == 1:
+        return first
+    joined = {name: value.clone() for name, value in first.items()}
+    for work, servers in sent[1:]:
+        nodes = np.unique(work.node)
+        for name, value in servers.items():
+            joined[name][nodes] = value[nodes]
+    return joined

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from torch import Tensor
@@ -36,6 +36,33 @@ class Work:
     client_submodels: ClientSubmodels | None
     first_steps: IntArray
     fresh: BoolArray | None = None
+
+    @classmethod
+    def joined(cls, works: Sequence[Work]) -> Work:
+        """The clients of several rounds of the same model, each at nodes of its own.
+
+        The submodels of a round are empty at the nodes of the others.
+        """
+        first = works[0]
+        if len(works) == 1:
+            return first
+        submodels = [work.submodels for work in works]
+        places = [each.places for each in submodels if each.places is not None]
+        each = [work.client_submodels for work in works if work.client_submodels is not None]
+        return cls(
+            np.concatenate([work.clients for work in works]),
+            np.concatenate([work.tracking for work in works]),
+            np.concatenate([work.node for work in works]),
+            replace(
+                submodels[0],
+                lengths=np.maximum.reduce([each.lengths for each in submodels]),
+                places=np.maximum.reduce(places) if places else None,
+            ),
+            ClientSubmodels(each[0].neurons, [of for some in each for of in some.chosen])
+            if each
+            else None,
+            np.concatenate([work.first_steps for work in works]),
+        )
 
 
 @dataclass(frozen=True, eq=False)
