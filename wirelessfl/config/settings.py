@@ -12,7 +12,8 @@ from pydantic.fields import FieldInfo
 
 from wirelessfl.config.choices import Choices, named_setting
 from wirelessfl.config.given import Given, chosen
-from wirelessfl.config.kinds import DEFAULTS, KINDS, Frame, Regime
+from wirelessfl.config.kinds import DEFAULTS, KINDS, Frame
+from wirelessfl.config.regimes import Regime
 from wirelessfl.config.sections import (
     SECTIONS,
     DataSection,
@@ -136,7 +137,7 @@ class Settings(Section):
 
     @property
     def regime(self) -> Regime:
-        """Rounds, sessions, tasks or cells, see ``Frame.regime``."""
+        """What the run consists of, see ``Frame.regime``."""
         return self.frame.regime
 
     @property

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from wirelessfl.rounds.one_model import OneModel
 from wirelessfl.rounds.plan import Plan
 from wirelessfl.rounds.planner import Planner
 from wirelessfl.rounds.training import RoundTraining
@@ -31,9 +32,11 @@ from wirelessfl.training.cohort import State
 PREFIX = "cells."
 """Prefix of the names of this regime's tensors in a checkpoint."""
 INDEX = f"{PREFIX}index"
+STATUS = ("version", "staleness_mean", "staleness_max", "updates")
+"""Fields of rows: merges, staleness since the previous row, and number of finished cell rounds."""
 
 
-class AsynchronousCells:
+class AsynchronousCells(OneModel):
     """Carries out the decisions of ``BufferedScheduler`` for the cells of one model.
 
     Each cell has one request, whose number is the cell's index. The cell runs a global round of E
@@ -54,8 +57,10 @@ class AsynchronousCells:
         clock: virtual clock.
     """
 
+    starts_again = False
+
     def __init__(self, planner: Planner, training: RoundTraining, clock: Clock) -> None:
-        self.planner, self.training, self.clock = planner, training, clock
+        super().__init__(planner, training, clock)
         cells = planner.network.cells
         self.parts: Submodels = planner.plan(0).submodels
         """Submodel of each cell in its current or next round."""
@@ -65,10 +70,6 @@ class AsynchronousCells:
         """Version of the model that each busy cell received, by cell."""
         self._models: dict[int, State] = {}
         self._asked = 0
-
-    def happened(self, what: Event) -> Event:
-        """Return the clock entry ``what``, which already is an event for the schedule."""
-        return what
 
     def carry_out(self, decision: Decision) -> None:
         """Issue work to cells, merge finished cells, or discard all work at the end of the run."""
@@ -141,8 +142,16 @@ class AsynchronousCells:
             name: sum(each[name] for each in metrics) / len(metrics) for name in metrics[0]
         }
 
+    def under_way(self) -> Mapping[int, Plan]:
+        """Plans of the rounds in progress, by cell."""
+        return {cell: self.plan(cell) for cell in sorted(self.sent)}
+
+    def fields(self, status: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        """Fields of a row before and after those of all runs."""
+        return {}, {name: status[name] for name in STATUS}
+
     def tensors(self) -> dict[str, torch.Tensor]:
-        """Models that cells received, each stored once, and the submodels of the cells.
+        """Also the models that cells received, each stored once, and the submodels of the cells.
 
         The server stores the cloud's current model.
         """
@@ -153,21 +162,23 @@ class AsynchronousCells:
             if version != now
             for name, value in model.items()
         }
-        return found if self.parts.index is None else found | {INDEX: self.parts.index}
+        index = {} if self.parts.index is None else {INDEX: self.parts.index}
+        return {**super().tensors(), **found, **index}
 
     def snapshot(self) -> dict[str, Any]:
         """Work of the cells, clock entries, and neurons of the submodels."""
-        return {
+        cells = {
             "now": self.clock.now,
             "future": [[seconds, *_stored(event)] for seconds, event in self.clock.queued()],
             "rounds_done": self.rounds_done,
             "sent": list(self.sent.items()),
             "parts": _stored_parts(self.parts),
         }
+        return {"cells": cells}
 
     def restore(self, tensors: Mapping[str, torch.Tensor], state: Mapping[str, Any]) -> None:
-        """Continue from a snapshot; the server must be restored first."""
-        server = self.training.server
+        """Continue from a checkpoint, after training, schedule and clock."""
+        server, state = self.training.server, state["cells"]
         device = server.cloud["params"].device
         self.rounds_done = list(state["rounds_done"])
         self.sent = dict(state["sent"])

@@ -1,4 +1,4 @@
-"""A run of one model in synchronous rounds."""
+"""A run of one model: in rounds, in sessions, or with asynchronous cells."""
 
 from __future__ import annotations
 
@@ -9,9 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from wirelessfl.metrics import Measures
-from wirelessfl.rounds.cells import AsynchronousCells
 from wirelessfl.rounds.redesigns import Redesigns
-from wirelessfl.rounds.rounds import ModelRounds
 from wirelessfl.runs.client_log_file import ClientLogFile
 from wirelessfl.runs.directory import CLIENT_LOG, Row
 from wirelessfl.runs.fingerprints import data_fingerprint, model_fingerprint, network_fingerprint
@@ -35,12 +33,15 @@ class RoundsEngine:
     def start(self) -> None:
         """Start the first round, or after a checkpoint restart the interrupted round."""
         begin(self.setup.clock, self.setup.limits.max_seconds)
+        self.setup.regime.start()
 
     def row(self, report: Report) -> tuple[Row, Reached | None]:
         """Evaluate the cloud's model; ``Reached`` if it ends the run."""
         training = self.setup.training
         check_apart(training.metrics, self.measures())
+        first, last = self.setup.regime.fields(report.status)
         row = {
+            **first,
             "round": report.round,
             **self.designed(report.round),
             "sim_seconds": self.setup.clock.now,
@@ -48,6 +49,7 @@ class RoundsEngine:
             "joules_max": training.ledger.most_joules,
             **{name: finite(value) for name, value in training.metrics.items()},
             **self.evaluated(),
+            **last,
         }
         target = self.setup.limits.target
         monitor = Monitor.of(self.setup.config.evaluation.monitor, row)
@@ -57,8 +59,7 @@ class RoundsEngine:
     @property
     def redesigns(self) -> Redesigns | None:
         """The redesigns of the run; None if its rounds are as configured."""
-        regime = self.setup.regime
-        return regime.redesigns if isinstance(regime, ModelRounds) else None
+        return self.setup.regime.redesigns
 
     def designed(self, round_: int) -> Row:
         """What a redesign has decided about round ``round_``, from 1; empty without redesigns.
@@ -100,20 +101,16 @@ class RoundsEngine:
         return self.setup.model.validation
 
     def tensors(self) -> dict[str, Tensor]:
-        """Model, server and client state."""
-        return self.setup.training.tensors()
+        """Model, server and client state, and tensors of the regime."""
+        return self.setup.regime.tensors()
 
     def snapshot(self) -> dict[str, Any]:
         """The completed rounds, their costs and the last metrics."""
-        spec, regime = self.setup.model.objective.spec, self.setup.regime
+        spec = self.setup.model.objective.spec
         logged = {} if self.log is None else {"client_log": self.log.snapshot()}
-        merged = {"merged_at": regime.merged_at} if isinstance(regime, ModelRounds) else {}
-        redesigns = self.redesigns
-        decided = {} if redesigns is None else {"decisions": redesigns.snapshot()}
         return {
             **logged,
-            **merged,
-            **decided,
+            **self.setup.regime.snapshot(),
             "schedule": self.setup.schedule.snapshot(),
             "totals": self.setup.training.totals.row(),
             "metrics": self.setup.training.metrics,
@@ -124,23 +121,16 @@ class RoundsEngine:
         }
 
     def restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
-        """Continue after the last completed round."""
+        """Continue after the last completed round, or with the work in progress of cells."""
         self.setup.training.restore(tensors, state["totals"])
-        self.restore_schedule(state)
-        if isinstance(self.setup.regime, ModelRounds):
-            self.setup.regime.merged_at = state.get("merged_at", self.setup.clock.now)
-            if self.redesigns is not None:
-                self.redesigns.restore(state["decisions"])
-                self.setup.regime.use_decision()
-        self.start()
-
-    def restore_schedule(self, state: dict[str, Any]) -> None:
-        """Continue the schedule and the clock after the last completed round, with its metrics."""
         self.setup.training.metrics = dict(state.get("metrics", {}))  # older ones have none
         if self.log is not None:
             self.log.restore(state["client_log"])
         self.setup.schedule.restore(state["schedule"])
         self.setup.clock.now = state["sim_seconds"]
+        self.setup.regime.restore(tensors, state)
+        if self.setup.regime.starts_again:
+            self.start()
 
     def attach(self, folder: Path, rows: Sequence[Row]) -> None:
         """Set the run's folder, for client states on disk and the client log, and its rows."""
@@ -169,8 +159,7 @@ class RoundsEngine:
 
     def ended(self) -> str | None:
         """Why the run ends before its last round; None if it does not."""
-        regime = self.setup.regime
-        return None if isinstance(regime, AsynchronousCells) else regime.ended
+        return self.setup.regime.ended
 
     def params(self) -> dict[str, Tensor]:
         """Parameters of the cloud's model, by name."""

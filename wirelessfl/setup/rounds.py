@@ -167,7 +167,7 @@ def _checked_plan(config: Config, model: TrainedModel, planner: Planner) -> Plan
     if planner.algorithm.plans_ahead and config.sessions.sessions is None:
         for number in range(1, config.training.rounds):
             planner.plan(number, losses=_equal_losses)
-    if config.regime == "rounds":
+    if config.regime.common_rounds:
         _check_deadlines(planner, config.training.rounds)
     return first
 

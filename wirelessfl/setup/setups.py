@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from channels import Network
 from channels.streams import Stream
 from wirelessfl.config import Config
-from wirelessfl.rounds.cells import AsynchronousCells
+from wirelessfl.rounds.one_model import OneModel
 from wirelessfl.rounds.planner import Planner
-from wirelessfl.rounds.rounds import ModelRounds
 from wirelessfl.rounds.training import RoundTraining
 from wirelessfl.schedules import Clock
 from wirelessfl.schedules.events import Scheduler
@@ -96,7 +95,7 @@ class Setup:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RoundsSetup(Setup):
-    """A run of one model in rounds.
+    """A run of one model in rounds, of all nodes or of cells that are merged asynchronously.
 
     Args:
         planner: plans rounds.
@@ -106,7 +105,7 @@ class RoundsSetup(Setup):
 
     planner: Planner
     training: RoundTraining
-    regime: ModelRounds | SessionRounds | AsynchronousCells
+    regime: OneModel
     tested: Submodels | None
 
     @property
@@ -125,13 +124,6 @@ class SessionsSetup(RoundsSetup):
 
     regime: SessionRounds
     only_present_labels: bool
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class CellsSetup(RoundsSetup):
-    """A run of one model whose cloud merges cells asynchronously."""
-
-    regime: AsynchronousCells
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
