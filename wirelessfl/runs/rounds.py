@@ -22,7 +22,7 @@ from wirelessfl.training.evaluate import Samples, deployed, measured
 
 
 class RoundsEngine:
-    """The engine of runs of one model in rounds, see ``Progress``."""
+    """The engine of runs of one model in rounds, see ``Execution``."""
 
     setup: RoundsSetup
 

@@ -10,7 +10,7 @@ from wirelessfl.training.evaluate import Samples
 
 
 class SessionsEngine(RoundsEngine):
-    """The engine of runs in sessions, see ``Progress``."""
+    """The engine of runs in sessions, see ``Execution``."""
 
     setup: SessionsSetup
 

@@ -25,7 +25,7 @@ from wirelessfl.units import MIB_PER_ELEMENT
 
 
 class TasksEngine:
-    """Engine for runs with one or more tasks; see ``Progress``."""
+    """Engine for runs with one or more tasks; see ``Execution``."""
 
     def __init__(self, setup: TasksSetup) -> None:
         self.setup = setup

@@ -14,7 +14,7 @@ from wirelessfl.algorithms.fedadam import FedAdam
 from wirelessfl.models import FCNN
 from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.runs.engines import engine_of
-from wirelessfl.runs.progress import Progress
+from wirelessfl.runs.execution import Execution
 from wirelessfl.setup import build
 
 CELL_OF = [0, 0, 0, 1, 1, 2, 3]
@@ -55,7 +55,7 @@ def ran(config, data, *, model=None, network=None):
     engine = engine_of(setup)
     directory = RunDirectory.create(config.run.out, setup.config)
     start = setup.training.server.cloud["params"].clone()
-    Progress(engine, directory, None).run()
+    Execution(engine, directory, None).run()
     return SimpleNamespace(
         setup=setup,
         rows=directory.rows(),

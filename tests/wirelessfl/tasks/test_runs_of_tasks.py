@@ -17,7 +17,7 @@ from wirelessfl.algorithms.fedbuff import FedBuff
 from wirelessfl.config import Config
 from wirelessfl.models import FCNN
 from wirelessfl.runs.directory import RunDirectory
-from wirelessfl.runs.progress import Progress
+from wirelessfl.runs.execution import Execution
 from wirelessfl.runs.tasks import TasksEngine
 from wirelessfl.schedules.events import Report
 from wirelessfl.setup import build
@@ -46,9 +46,9 @@ def engine_run(config, data, choose=None):
     engine = TasksEngine(build(config, data=data))
     if choose is not None:
         engine.setup.regime.requests.choose = choose
-    progress = Progress(engine, RunDirectory.create(config.run.out, config), None)
-    progress.run()
-    return engine, progress.directory.rows()
+    execution = Execution(engine, RunDirectory.create(config.run.out, config), None)
+    execution.run()
+    return engine, execution.directory.rows()
 
 
 def test_fedast_with_full_buffers_is_synchronous_fedavg(tmp_path, toy):
@@ -305,7 +305,7 @@ def test_updates_trained_ahead_are_bounded(tmp_path, monkeypatch):
         ready.append(len(updates._ready))
 
     updates._train = watched
-    Progress(engine, RunDirectory.create(tmp_path / "run", engine.setup.config), None).run()
+    Execution(engine, RunDirectory.create(tmp_path / "run", engine.setup.config), None).run()
     assert len(ready) == 20
     assert max(ready) <= 4 + 3
 
@@ -426,9 +426,9 @@ def test_clients_of_many_tasks_take_little_memory(tmp_path):
     assert len({id(model.client_samples) for model in setup.models}) == 1
     assert len(pickle.dumps(setup.models[0].client_samples)) < 4e6
     engine = TasksEngine(setup)
-    progress = Progress(engine, RunDirectory.create(tmp_path / "run", setup.config), None)
-    progress.run()
-    rows = progress.directory.rows()
+    execution = Execution(engine, RunDirectory.create(tmp_path / "run", setup.config), None)
+    execution.run()
+    rows = execution.directory.rows()
     assert len(rows) == 20
     assert json.dumps(engine.setup.regime.snapshot())
     assert len(engine.setup.regime.requests.queues) <= 960

@@ -1,4 +1,4 @@
-"""Progress of a run: its event loop, rows and checkpoints."""
+"""Execution of a run: its event loop, rows and checkpoints."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from wirelessfl.training.torch_settings import torch_settings
 RowCallback = Callable[[Row], None]
 
 
-class Progress:
+class Execution:
     """Executes a run, and writes its rows and checkpoints.
 
     If several processes share the clients, only the first one evaluates, writes, and has observers.
