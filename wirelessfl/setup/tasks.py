@@ -158,9 +158,7 @@ def _learner(
         model.start,
     )
     structure = Structure(model, task.choices.model.layers)
-    submodels = RequestSubmodels(
-        algorithm, objective.spec, structure.neurons, network.clients, stream, run_stream
-    )
+    submodels = RequestSubmodels(algorithm, structure.whole, network.clients, stream, run_stream)
     padding = task.run.padding
     if submodels.of_requests([0], [0]) is not None:
         padding = structure.padding(padding)

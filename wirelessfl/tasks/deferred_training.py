@@ -19,6 +19,7 @@ from wirelessfl.submodels import Submodels
 from wirelessfl.tasks.request_submodels import RequestSubmodels
 from wirelessfl.tasks.tentative_states import TentativeStates
 from wirelessfl.training.cohort import State
+from wirelessfl.training.rules import ClientRule
 
 RESULT_BYTES = 1 << 30
 """Approximate memory limit, in bytes, for updates that are trained before they are needed."""
@@ -51,8 +52,9 @@ class DeferredTraining:
 
     Args:
         local: local training of the clients.
+        rule: client rule of the algorithm.
         states: state that clients keep between requests.
-        submodels: submodels of the requests, and the algorithm that trains them.
+        submodels: submodels of the requests.
         lr_share: maps the version of the received model to a factor of the rule's step size.
         title: name of the task in messages.
     """
@@ -60,13 +62,14 @@ class DeferredTraining:
     def __init__(
         self,
         local: LocalTraining,
+        rule: ClientRule,
         states: ClientStates,
         submodels: RequestSubmodels,
         lr_share: Callable[[int], float],
         title: str,
     ) -> None:
         self.local, self.submodels = local, submodels
-        self.rule, self.lr_share, self.title = submodels.algorithm, lr_share, title
+        self.rule, self.lr_share, self.title = rule, lr_share, title
         self.states = TentativeStates(states)
         self.trained = 0
         """Number of requests trained so far."""
@@ -78,7 +81,7 @@ class DeferredTraining:
     def max_ready(self) -> int:
         """Maximum number of trained updates that wait for a merge, besides those needed now."""
         vectors = len(self.rule.payloads) + len(self.rule.client_state)
-        update_bytes = 4 * self.submodels.spec.size * vectors
+        update_bytes = 4 * self.local.executor.objective.spec.size * vectors
         return max(RESULT_BYTES // update_bytes, self.local.executor.chunk)
 
     def lacks_model(self, version: int) -> bool:
@@ -172,7 +175,7 @@ class DeferredTraining:
             clients=np.array(clients),
             tracking=np.ones(len(ordered), dtype=np.bool_),
             node=np.array([index[request.version] for request in ordered]),
-            submodels=Submodels.whole(self.submodels.spec, len(versions)),
+            submodels=Submodels.whole(self.local.executor.objective.spec, len(versions)),
             client_submodels=self.submodels.of_requests(clients, [r.version for r in ordered]),
             first_steps=np.array([request.first_step for request in ordered]),
             fresh=np.array([request.fresh for request in ordered]),

@@ -89,7 +89,9 @@ class Learner:
         self.server, self.local, self.test, self.stream = server, local, test, stream
         self.submodels, self.lr_share, self.title = submodels, lr_share, title
         self.validation, self.objective = validation, local.executor.objective
-        self.deferred = DeferredTraining(local, server.states, submodels, lr_share, title)
+        self.deferred = DeferredTraining(
+            local, server.algorithm, server.states, submodels, lr_share, title
+        )
         self.steps_done = StepsDone()
         self.begun: set[int] = set()
         """Clients that have trained, or will train a pending request."""

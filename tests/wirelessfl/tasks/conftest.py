@@ -61,8 +61,8 @@ def task(config, toy):
             )
             tested = rule.tested(structure.neurons)
             local = LocalTraining(model.executor, StepCounts(STEPS))
-            spec, stream = model.objective.spec, setup.stream
-            submodels = RequestSubmodels(rule, spec, structure.neurons, clients, stream)
+            stream = setup.stream
+            submodels = RequestSubmodels(rule, structure.whole, clients, stream)
             tested = None if tested is None else tested.of(np.zeros(1, dtype=np.int64))
             test = EvaluationSet(model.test_inputs, model.test_labels, tested)
             return Learner(

@@ -20,6 +20,7 @@ from wirelessfl.server.client_states import InMemory
 from wirelessfl.server.server import Server
 from wirelessfl.server.weights import Weights
 from wirelessfl.setup import build
+from wirelessfl.setup.structure import Structure
 from wirelessfl.tasks.asynchronous import Asynchronous
 from wirelessfl.tasks.delays import Elements, Wireless
 from wirelessfl.tasks.learner import EvaluationSet, Learner
@@ -68,7 +69,7 @@ def made(config, data, streams):
                 model.start,
             ),
             LocalTraining(model.executor, StepCounts(STEPS)),
-            RequestSubmodels(algorithm, model.objective.spec, None, CLIENTS, stream),
+            RequestSubmodels(algorithm, Structure(model, None).whole, CLIENTS, stream),
             EvaluationSet(model.test_inputs, model.test_labels),
             stream,
         )
