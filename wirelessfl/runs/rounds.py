@@ -13,8 +13,7 @@ from wirelessfl.rounds.redesigns import Redesigns
 from wirelessfl.runs.client_log_file import ClientLogFile
 from wirelessfl.runs.directory import CLIENT_LOG, Row
 from wirelessfl.runs.fingerprints import data_fingerprint, model_fingerprint, network_fingerprint
-from wirelessfl.runs.monitor import Monitor
-from wirelessfl.runs.rows import check_apart, evaluation_fields, finite
+from wirelessfl.runs.rows import check_apart, evaluation_fields, finite, reached
 from wirelessfl.schedules.events import Reached, Report
 from wirelessfl.schedules.loop import begin
 from wirelessfl.setup.setups import RoundsSetup
@@ -51,10 +50,7 @@ class RoundsEngine:
             **self.evaluated(),
             **last,
         }
-        target = self.setup.limits.target
-        monitor = Monitor.of(self.setup.config.evaluation.monitor, row)
-        reached = target is not None and monitor.reached(row, target)
-        return row, Reached(0) if reached else None
+        return row, Reached(0) if reached(self.setup.goals[0], row) else None
 
     @property
     def redesigns(self) -> Redesigns | None:
@@ -138,9 +134,9 @@ class RoundsEngine:
             self.redesigns.rows = rows
         self.setup.training.server.states.attach(folder)
         if self.setup.config.run.client_log and self.setup.shards.rank == 0:
-            uplink, training = self.setup.config.choices.uplink, self.setup.training
+            training = self.setup.training
             self.log = ClientLogFile(
-                folder / CLIENT_LOG, uplink.radio, lambda: training.settings.steps
+                folder / CLIENT_LOG, training.server.uplink.radio, lambda: training.settings.steps
             )
             self.setup.training.log = self.log.add
 

@@ -30,14 +30,12 @@ class Limits:
 
     Args:
         max_seconds: limit on simulated seconds; None for no limit.
-        target: accuracy at which the training of one model ends; None for no such end.
         tick_seconds: simulated seconds between evaluations.
         checkpoint_seconds: minimum wall-clock seconds between checkpoints.
         threads: CPU threads per process.
     """
 
     max_seconds: float | None
-    target: float | None
     tick_seconds: float
     checkpoint_seconds: float
     threads: int
@@ -47,11 +45,23 @@ class Limits:
         """The limits in the settings."""
         return cls(
             max_seconds=config.training.max_seconds,
-            target=config.evaluation.target if config.evaluation.stop_at_target else None,
             tick_seconds=config.evaluation.eval_seconds or 1.0,
             checkpoint_seconds=config.run.checkpoint_seconds,
             threads=threads,
         )
+
+
+@dataclass(frozen=True)
+class Goal:
+    """The field of a model's rows that is monitored, and the value that ends its training.
+
+    Args:
+        field: name of the field; None for the default of ``runs.monitor``.
+        target: the value that ends the training; None for no such end.
+    """
+
+    field: str | None
+    target: float | None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -67,6 +77,7 @@ class Setup:
         schedule: decides when clients get work and servers merge.
         regime: carries out the schedule's decisions.
         limits: when the run evaluates, saves and ends.
+        goals: goal of each model.
         shards: the processes that share the clients.
         notes: messages for the user, one line each.
     """
@@ -79,6 +90,7 @@ class Setup:
     schedule: Scheduler
     regime: Regime
     limits: Limits
+    goals: Sequence[Goal]
     shards: Shards
     notes: Sequence[str]
 
@@ -135,7 +147,6 @@ class TasksSetup(Setup):
         titled: whether tasks have tables; names of parameters then begin with the task's name.
         learners: training state of each task's model.
         elements: [tasks], number of transmitted values per whole model.
-        targets: [tasks], accuracy at which each task ends; None for no target.
     """
 
     names: Sequence[str]
@@ -143,4 +154,3 @@ class TasksSetup(Setup):
     learners: Sequence[Learner]
     regime: Asynchronous | TaskRounds
     elements: Sequence[Elements]
-    targets: Sequence[float | None]

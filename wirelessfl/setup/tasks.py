@@ -20,7 +20,7 @@ from wirelessfl.setup.data import Loaded
 from wirelessfl.setup.given_objects import GivenObjects
 from wirelessfl.setup.network import build_network
 from wirelessfl.setup.plausible import implausible
-from wirelessfl.setup.setups import Limits, TasksSetup
+from wirelessfl.setup.setups import Goal, Limits, TasksSetup
 from wirelessfl.setup.structure import Structure
 from wirelessfl.setup.task_schedules import build_times, task_stream
 from wirelessfl.setup.trained_model import TrainedModel, build_model_of
@@ -74,6 +74,9 @@ def build_tasks(config: Config, given: GivenObjects, shards: Shards) -> TasksSet
         clock=times.clock,
         schedule=times.schedule,
         limits=Limits.of(config, models[0].computing.threads),
+        goals=[
+            Goal(task.evaluation.monitor, task.evaluation.target) for task in config.tasks.values()
+        ],
         shards=shards,
         notes=[
             note if len(models) == 1 else f"task {name}: {note}"
@@ -86,7 +89,6 @@ def build_tasks(config: Config, given: GivenObjects, shards: Shards) -> TasksSet
         learners=learners,
         regime=times.regime,
         elements=elements,
-        targets=[task.evaluation.target for task in config.tasks.values()],
     )
 
 

@@ -20,6 +20,7 @@ from wirelessfl.server.client_states import InMemory
 from wirelessfl.server.server import Server
 from wirelessfl.server.weights import Weights
 from wirelessfl.setup import build
+from wirelessfl.setup.setups import Goal
 from wirelessfl.setup.structure import Structure
 from wirelessfl.tasks.asynchronous import Asynchronous
 from wirelessfl.tasks.delays import Elements, Wireless
@@ -86,7 +87,7 @@ def made(config, data, streams):
         learners=learners,
         elements=[elements] * count,
         names=["a", "b"][:count],
-        targets=[None] * count,
+        goals=[Goal(None, None)] * count,
     )
     return known, delays, GroupUploads.of(network, uplink, streams)
 
