@@ -21,17 +21,21 @@ from channels.streams import Stream
 from wirelessfl.algorithms.fedast import FedAST
 from wirelessfl.data.splits import split
 from wirelessfl.models import MLP
+from wirelessfl.rounds.local_training import LocalTraining
+from wirelessfl.rounds.plan import WholeModel
 from wirelessfl.schedules import BufferedScheduler, Clock, TaskPlan
 from wirelessfl.schedules.events import Started
 from wirelessfl.schedules.loop import simulate
 from wirelessfl.server.client_states import InMemory
 from wirelessfl.server.server import Server
 from wirelessfl.server.weights import Weights
+from wirelessfl.submodels import make_partition
+from wirelessfl.submodels.removable import find_neurons
 from wirelessfl.tasks.asynchronous import Asynchronous
 from wirelessfl.tasks.delays import Delays, Elements, ShiftedExponential, Wireless, client_speeds
 from wirelessfl.tasks.learner import EvaluationSet, Learner
-from wirelessfl.tasks.local_steps import LocalSteps
 from wirelessfl.tasks.model import TaskModel, Untrained
+from wirelessfl.tasks.request_submodels import RequestSubmodels
 from wirelessfl.tasks.requests import Requests
 from wirelessfl.training.batches import BatchSource
 from wirelessfl.training.executor import Executor, TrainingData
@@ -149,12 +153,18 @@ def _training(repeats: int, data_dir: Path | None, merges: int) -> Rows:
     data = TrainingData(x, y, BatchSource(client_samples, BATCH, Stream(0)))
     task, algorithm = Objective.of(module), FedAST()
     start = task.spec.from_module(module)
+    whole = WholeModel(
+        task.spec,
+        partial(make_partition, module, task.spec),
+        partial(find_neurons, module, task.spec, x[:1]),
+    )
 
     def learner(executor: Executor) -> Learner:
         weights = Weights(np.zeros(clients, dtype=np.int64))
         server = Server(algorithm, Tdma(), weights, InMemory((), task.spec.size), start)
-        local = LocalSteps("mnist", algorithm, task, executor, StepCounts(STEPS))
-        return Learner(server, local, EvaluationSet(x[:1], y[:1]), Stream(0))
+        local = LocalTraining(executor, StepCounts(STEPS))
+        submodels = RequestSubmodels(algorithm, whole, clients, Stream(0))
+        return Learner(server, local, submodels, EvaluationSet(x[:1], y[:1]), Stream(0))
 
     ways: dict[str, Executor] = {}
     for name, kind in (("vmap", VmapExecutor), ("stacked", StackedExecutor)):

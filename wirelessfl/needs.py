@@ -111,30 +111,30 @@ NO_ROUNDS = (
 )
 ROUNDS = Needs(lambda run, _: run.schedule.work == "rounds", NO_ROUNDS)
 """Rounds in which the server or all cells start and merge together."""
-COHORTS = Needs(lambda run, _: run.regime != "tasks", NO_ROUNDS)
+COHORTS = Needs(lambda run, _: not run.regime.of_tasks, NO_ROUNDS)
 """Clients that train one model together, all those of the server or those of a cell."""
 TASKS = Needs(
-    lambda run, _: run.regime == "tasks",
+    lambda run, _: run.regime.of_tasks,
     'conflicts with schedule "{run.schedule.title}", which has no requests to clients: choose '
     'schedule "buffered" or "simultaneous"',
 )
 REQUESTS = Needs(
-    lambda run, _: run.regime == "tasks" and run.schedule.work == "requests",
+    lambda run, _: run.regime.of_tasks and run.schedule.work == "requests",
     'conflicts with schedule "{run.schedule.title}", which has no requests to clients: choose '
     'schedule "buffered"',
 )
 TASK_ROUNDS = Needs(
-    lambda run, _: run.regime == "tasks" and run.schedule.work == "task rounds",
+    lambda run, _: run.regime.of_tasks and run.schedule.work == "task rounds",
     'conflicts with schedule "{run.schedule.title}", which has no rounds of several tasks: choose '
     'schedule "simultaneous"',
 )
 CLIENT_REQUESTS = Needs(
-    lambda run, _: run.regime != "cells",
+    lambda run, _: not run.regime.merges_cells,
     'conflicts with algorithm "{run.algorithm.title}", whose cells replace requests to clients '
     'under schedule "{run.schedule.title}": choose an algorithm without cells',
 )
 SAMPLED = Needs(
-    lambda run, _: run.schedule.work != "requests" or run.regime != "cells",
+    lambda run, _: run.schedule.work != "requests" or not run.regime.merges_cells,
     'conflicts with schedule "{run.schedule.title}", in which all clients of a cell train: choose '
     'schedule "rounds"',
 )

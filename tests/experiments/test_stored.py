@@ -82,7 +82,7 @@ def test_runs_of_an_older_version_are_found_and_made_again(tmp_path, monkeypatch
     planned = [Planned("a", config())]
     store.make(planned)
     assert store.missing(planned) == []
-    for module in ("wirelessfl.results.archive", "experiments.runs", "wirelessfl.runs.progress"):
+    for module in ("wirelessfl.results.archive", "experiments.runs", "wirelessfl.runs.execution"):
         monkeypatch.setattr(f"{module}.NUMERICS", about.NUMERICS + 1)
     monkeypatch.setattr(about, "NUMERICS", about.NUMERICS + 1)
     (old,) = store.found(config())

@@ -48,13 +48,13 @@ def timeline(arguments: argparse.Namespace) -> int:
         )
     check_writable(arguments.picture.parent, "picture")
     seconds = arguments.seconds
-    if seconds is not None and "rounds" in flags and config.regime != "tasks":
+    if seconds is not None and "rounds" in flags and not config.regime.of_tasks:
         raise ConfigError(
             f"seconds={seconds:g} conflicts with rounds={flags['rounds']}: both say how much to "
             "draw. Give one of them."
         )
     found: Timeline | RoundTimeline
-    if config.regime == "tasks":
+    if config.regime.of_tasks:
         found = task_timeline(config, SECONDS if seconds is None else seconds)
     else:
         found = round_timeline(

@@ -85,7 +85,7 @@ def help_of_run(tables: Mapping[str, Any]) -> Iterator[tuple[str, list[Line]]]:
     yield f"algorithm {named['algorithm']['name']}{local}", [*lines("algorithm")]
     for heading, sections in GROUPS.items():
         found = [line for section in sections for line in lines(section)]
-        if heading == "schedule" and settings.regime == "tasks":
+        if heading == "schedule" and settings.regime.of_tasks:
             found.append(TASK)
         yield heading, found
 

@@ -23,7 +23,7 @@ TURNS = {"name": "tdma", "order": "ready"}
 
 def is_asynchronous(config: Config) -> bool:
     """Whether the cells of a run are merged asynchronously."""
-    return config.regime == "cells"
+    return config.regime.merges_cells
 
 
 def check_arguments(config: Config, clients: Any, buffers: Any) -> None:

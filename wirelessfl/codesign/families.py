@@ -20,8 +20,6 @@ DESIGNED = {
     "uplink": ("allocation", "order", "round_deadline", "energy_weight", "late"),
 }
 """Settings that a design chooses, by table."""
-DESIGNABLE = ("rounds", "cells")
-"""Regimes that can be designed: synchronous rounds, and asynchronous cells."""
 OF_MASKS = ("mask_sizes", "mask_shares", "size_cap", "mask_overlap", "capacities", "widths")
 
 
@@ -34,14 +32,14 @@ def base_config(config: Config) -> Config:
     Raises:
         ConfigError: there is nothing to design, or no validation data.
     """
-    if config.regime not in DESIGNABLE or config.task:
+    if not config.regime.designable or config.task:
         raise ConfigError(
             f"schedule {config.schedule['name']!r} with algorithm {config.algorithm['name']!r} has "
             "no rounds of H local steps and E edge rounds whose costs are known without training: "
             'choose schedule "rounds", or "buffered" with hfedavg or hist, without sessions and '
             "tasks."
         )
-    if config.regime == "cells" and type(config.choices.schedule) is not Buffered:
+    if config.regime.merges_cells and type(config.choices.schedule) is not Buffered:
         raise ConfigError(
             f"schedule {config.choices.schedule.title!r} conflicts with design, which simulates "
             'the merges of schedule "buffered": choose that.'
@@ -78,7 +76,7 @@ def base_config(config: Config) -> Config:
         training.pop(name, None)
     run = {k: v for k, v in tables.get("run", {}).items() if k not in ("out", "predicted")}
     tables |= {"evaluation": evaluation, "training": training, "run": run}
-    if config.regime == "cells":  # every algorithm with cells can merge all of them
+    if config.regime.merges_cells:  # every algorithm with cells can merge all of them
         tables["schedule"] = {**tables["schedule"], "buffer": config.network.cells}
     return Config.of(tables, loose=given_places(tables))
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from wirelessfl.algorithms.hist import Hist
 from wirelessfl.codesign.round_costs import RoundCosts
-from wirelessfl.rounds.contexts import RoundContext
+from wirelessfl.rounds.contexts import Context
 from wirelessfl.submodels import sizes_of
 from wirelessfl.uplinks import Uplink
 
@@ -47,7 +47,7 @@ def fixed_shares(
     stream = planner.stream.child("round", 0)
     found = []
     for who, draws in costs.rounds[:MANY]:
-        context = RoundContext(planner.model, planner.pricing, stream, 0, stream, draws, who)
+        context = Context.of_round(planner.model, planner.pricing, stream, 0, stream, draws, who)
         found.append(sizes_of(sizing.submodels(context)))
     mean = np.mean(found, axis=0)
     return tuple(float(share) for share in mean / mean.sum())

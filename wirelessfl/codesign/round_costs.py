@@ -19,7 +19,7 @@ from channels.arrays import BoolArray, FloatArray, IntArray
 from solvers import DeadlineMissedError, OverTheAir
 from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.algorithms.narrow import Adaptive, reciprocal_width
-from wirelessfl.rounds.contexts import RoundContext
+from wirelessfl.rounds.contexts import Context
 from wirelessfl.rounds.participants import Participants
 from wirelessfl.rounds.plan import Plan
 from wirelessfl.rounds.planner import Planner
@@ -167,7 +167,7 @@ class RoundCosts:
         clients = planner.network.clients
         who = Participants(np.arange(clients), np.ones(clients, dtype=np.bool_))
         stream = planner.run_stream or planner.stream
-        context = RoundContext(
+        context = Context.of_round(
             planner.model, planner.pricing, stream, 0, stream, self.rounds[0].draws, who
         )
         levels = algorithm.levels(context)

@@ -109,7 +109,7 @@ class Config(Settings):
         given.model_fields_set.difference_update(k for k in KINDS if tables.get(k) is None)
         config = cls._made(given, filled(given, without_effect))
         check(config)
-        if config.regime != "tasks" or of_task:
+        if not config.regime.of_tasks or of_task:
             return config
         config = config._with_tasks()
         idle = {place: why for place, why in config.unused().items() if place in places - done}
@@ -174,7 +174,7 @@ class Config(Settings):
         made._origin = Origin(places)
         made.model_fields_set.add("network")
         check(made)
-        if config.regime == "tasks":
+        if config.regime.of_tasks:
             made._tasks = {
                 name: task.with_known_network() for name, task in (config._tasks or {}).items()
             }

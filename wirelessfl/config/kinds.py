@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal
+from typing import Any
 
 from wirelessfl.algorithms import Algorithm, algorithm_classes, find_algorithm
 from wirelessfl.assignment import ASSIGNMENTS
+from wirelessfl.config.regimes import Regime
 from wirelessfl.config.sections import SECTIONS
 from wirelessfl.data.splits import DATA_SPLITS
 from wirelessfl.errors import ConfigError
@@ -53,8 +54,6 @@ DEFAULTS = {name: kind.default for name, kind in KINDS.items() if kind.default}
 MAX_OWNERS = 3
 """Maximum number of choices that a message names; it only counts the remaining ones."""
 
-Regime = Literal["rounds", "sessions", "tasks", "cells"]
-
 
 @dataclass(frozen=True)
 class Frame:
@@ -97,7 +96,7 @@ class Frame:
             channel=_value(tables.get("network"), "channel"),
         )
         delays = tables.get("delays")
-        if frame.regime != "tasks" or delays is None:
+        if not frame.regime.of_tasks or delays is None:
             return frame
         return replace(frame, delays=DELAYS.find(delays["name"]))
 
@@ -118,11 +117,10 @@ class Frame:
 
     @property
     def regime(self) -> Regime:
-        """What the run consists of: rounds of one model, sessions of such rounds, tasks (requests
-        to clients, or rounds shared by tasks), or cells that the cloud merges asynchronously."""
+        """What the run consists of."""
         if self.schedule.work == "rounds":
-            return "rounds" if self.sessions is None else "sessions"
-        return "tasks" if self.algorithm.topology == "star" else "cells"
+            return Regime.ROUNDS if self.sessions is None else Regime.SESSIONS
+        return Regime.TASKS if self.algorithm.topology == "star" else Regime.CELLS
 
     def why_not(self, kind: str) -> str | None:
         """The reason why the run has no choice of this kind, see ``unused``; None if it has one."""

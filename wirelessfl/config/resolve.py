@@ -63,7 +63,7 @@ def filled(settings: Settings, dropped: Collection[Place]) -> dict[str, Any]:
     )
     rounds = training.rounds
     if "rounds" not in training.model_fields_set:
-        senders = cells if settings.regime == "cells" else network.clients
+        senders = cells if settings.regime.merges_cells else network.clients
         rounds = choices.schedule.default_rounds(rounds, senders)
     values["training"] = training.filled(
         rounds=rounds,

@@ -13,7 +13,8 @@ from pydantic.fields import FieldInfo
 
 from wirelessfl.config.choices import Choices, named_setting
 from wirelessfl.config.given import Given, chosen
-from wirelessfl.config.kinds import DEFAULTS, KINDS, Frame, Regime
+from wirelessfl.config.kinds import DEFAULTS, KINDS, Frame
+from wirelessfl.config.regimes import Regime
 from wirelessfl.config.sections import (
     SECTIONS,
     DataSection,
@@ -56,7 +57,7 @@ SELECT = (
 
 def _equal_steps(run: Any, _: Any) -> bool:
     """Whether updates of a merge have one step size, or the algorithm does not divide by it."""
-    choices, stale = run.settings.choices, run.regime == "tasks" and run.schedule.work == "requests"
+    choices, stale = run.settings.choices, run.regime.of_tasks and run.schedule.work == "requests"
     return choices.lr_schedule.constant or not (stale and choices.algorithm.merges_by_lr)
 
 
@@ -195,7 +196,7 @@ class Settings(Section):
 
     @property
     def regime(self) -> Regime:
-        """Rounds, sessions, tasks or cells, see ``Frame.regime``."""
+        """What the run consists of, see ``Frame.regime``."""
         return self.frame.regime
 
     @property

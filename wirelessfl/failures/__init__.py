@@ -8,7 +8,7 @@ from wirelessfl.registry import Kind
 
 PACKETS = (
     Needs(
-        lambda run, _: run.regime != "tasks",
+        lambda run, _: not run.regime.of_tasks,
         'conflicts with schedule "{run.schedule.title}": set drop_out, or choose schedule "rounds"',
     ),
     Needs(

@@ -174,7 +174,7 @@ def _priced(
     """Rows over the first of some networks, and the costs over all of them by field."""
     first = entries[0]
     config = first.config
-    together = config.regime == "rounds" and not any(dependences(config))
+    together = config.regime.common_rounds and not any(dependences(config))
     if not (together and cell_by_cell(checked_access(config.choices.uplink))):
         each = [
             _alone(entry, number, rounds, given, joules=joules)

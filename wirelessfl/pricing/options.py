@@ -227,7 +227,7 @@ def plan(
     config, network = naming_network(config, network, trust)
     given = GivenObjects.of(model, data, network)
     settings = configured(config, given, trust)
-    if settings.regime != "rounds":
+    if not settings.regime.common_rounds:
         raise ConfigError(
             f"schedule {settings.schedule['name']!r} has no common rounds of one model, so that "
             'options cannot be compared by the round: choose schedule "rounds", without sessions.'

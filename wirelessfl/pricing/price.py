@@ -27,6 +27,7 @@ from wirelessfl.pricing.untrained import (
     UntrainedStart,
 )
 from wirelessfl.radio.fading import Fading
+from wirelessfl.rounds.one_model import OneModel
 from wirelessfl.rounds.rounds import ModelRounds
 from wirelessfl.rounds.step_sizes import unchanged
 from wirelessfl.rounds.training import Log
@@ -131,10 +132,7 @@ def priced(
             del costs["joules_max"]
         now = {"round": report.round, "sim_seconds": simulation.clock.now}
         session = {name: report.status[name] for name in SESSION if name in report.status}
-        extra: dict[str, Any] = {}
-        if isinstance(regime, SessionRounds):
-            extra["extra_seconds"] = regime.extras.extra_seconds
-        rows.append({**session, **now, **costs, **extra})
+        rows.append({**session, **now, **costs, **regime.priced()})
 
     def prepare(simulation: Simulation, schedule: Scheduler) -> Scheduler:
         simulation.training.log = log
@@ -143,11 +141,9 @@ def priced(
     simulation = simulated(config, given, rounds, report, joules=joules, prepare=prepare, like=like)
     training, regime, planned = simulation.training, simulation.regime, simulation.planned
     seconds = np.array(training.node_seconds).reshape(-1, planned.planner.network.cells)
-    ended = None if isinstance(regime, UntrainedCells) else regime.ended
     wanted = config.total_rounds if rounds is None else rounds
-    prices = Prices(rows, seconds, ended if len(seconds) < wanted else None)
-    merged = regime.merged_at if isinstance(regime, ModelRounds) else simulation.clock.now
-    return Priced(prices, training, planned, simulation.clock.now, merged)
+    prices = Prices(rows, seconds, regime.ended if len(seconds) < wanted else None)
+    return Priced(prices, training, planned, simulation.clock.now, regime.merged_at)
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,7 +160,7 @@ class Simulation:
     planned: Planned
     training: UntrainedRounds
     clock: Clock
-    regime: ModelRounds | SessionRounds | UntrainedCells
+    regime: OneModel
 
 
 def simulated(
@@ -210,7 +206,7 @@ def check_priceable(config: Config, rounds: Any, joules: bool) -> int | None:
     Raises:
         ConfigError: see ``price``.
     """
-    if config.regime == "tasks":
+    if config.regime.of_tasks:
         raise ConfigError(
             f"schedule {config.schedule['name']!r} has no price without training: which client "
             "trains which task, and when tasks end, can depend on accuracies. `wirelessfl "
@@ -232,7 +228,7 @@ def check_priceable(config: Config, rounds: Any, joules: bool) -> int | None:
         return None
     if isinstance(rounds, bool) or not isinstance(rounds, int | np.integer) or rounds < 1:
         raise ConfigError(f"rounds is {shown(rounds)}: give an integer >= 1, or None for all.")
-    if config.regime == "sessions" and rounds > config.total_rounds:
+    if config.regime.in_sessions and rounds > config.total_rounds:
         raise ConfigError(
             f"rounds is {rounds}, but all sessions together have {config.total_rounds}: give at "
             "most that many, or raise the number of sessions or of their rounds."
@@ -244,7 +240,7 @@ def _server(config: Config, planned: Planned) -> Server:
     """A server of the run with its initial model, which is not trained."""
     choices, network = config.choices, planned.planner.network
     weights = Weights(network.cell_of)
-    if config.regime != "sessions":
+    if not config.regime.in_sessions:
         return UntrainedServer(choices.algorithm, choices.uplink, weights)
     model = planned.model
     start = model.objective.spec.from_module(model.module).cpu()
@@ -258,17 +254,17 @@ def _simulated(
     training: UntrainedRounds,
     clock: Clock,
     rounds: int | None,
-) -> tuple[Scheduler, ModelRounds | SessionRounds | UntrainedCells]:
+) -> tuple[Scheduler, OneModel]:
     """The run's schedule, with a report after each round, and what carries out its decisions."""
     # Costs do not depend on step sizes, which may be undefined beyond the run's last round.
     planner = replace(planned.planner, lr_share=unchanged)
-    if config.regime == "sessions":
+    if config.regime.in_sessions:
         return _sessions(config, replace(planned, planner=planner), training, clock, rounds)
     chosen = config.choices.schedule
-    cells = planner.network.cells if config.regime == "cells" else None
+    cells = planner.network.cells if config.regime.merges_cells else None
     scope = Scope([config.training.rounds if rounds is None else rounds], 1, cells=cells)
     schedule = chosen.scheduler([chosen], scope)
-    if config.regime == "cells":
+    if config.regime.merges_cells:
         return schedule, UntrainedCells(planner, training, clock)
     return schedule, ModelRounds(planner, training, clock)
 

@@ -18,7 +18,7 @@ from wirelessfl.errors import ConfigError
 from wirelessfl.figures import save_figure
 from wirelessfl.pricing.price import Simulation, check_priceable, simulated
 from wirelessfl.pricing.round_picture import Lap, draw_rounds
-from wirelessfl.pricing.untrained import Until, UntrainedCells
+from wirelessfl.pricing.untrained import Until
 from wirelessfl.rounds.client_costs import ClientCosts
 from wirelessfl.rounds.client_log import ClientLog, entries, joined
 from wirelessfl.rounds.plan import Plan
@@ -123,18 +123,14 @@ def round_timeline(
     laps: list[Lap] = []
     free: dict[int, float] = {}
     """With asynchronous cells, when each cell received its current model."""
-    asynchronous = config.regime == "cells"
 
     under_way: list[Lap] = []
 
     def report(simulation: Simulation, report: Report) -> None:
-        regime = simulation.regime
-        if isinstance(regime, UntrainedCells):
-            under_way.clear()
-            for cell in sorted(regime.sent):
-                plan = regime.plan(cell)
-                begun = free.get(cell, 0.0)
-                under_way.append(Lap(plan.round + 1, False, begun, ClientCosts.of(plan), cell))
+        under_way[:] = [
+            Lap(plan.round + 1, False, free.get(cell, 0.0), ClientCosts.of(plan), cell)
+            for cell, plan in simulation.regime.under_way().items()
+        ]
 
     def prepare(simulation: Simulation, schedule: Scheduler) -> Scheduler:
         clock = simulation.clock
@@ -142,7 +138,7 @@ def round_timeline(
         def log(plan: Plan, trial: bool) -> None:
             costs = ClientCosts.of(plan)
             begun, cell = clock.now - costs.seconds, None
-            if asynchronous:
+            if config.regime.merges_cells:
                 cell = int(costs.cell[0])
                 begun, free[cell] = free.get(cell, 0.0), clock.now
             laps.append(Lap(plan.round + 1, trial, begun, costs, cell))

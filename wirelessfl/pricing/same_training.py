@@ -77,7 +77,7 @@ def dependences(config: Config) -> Iterator[str]:
     failures = name_of(config, "failures", "none")
     if failures != "none":
         yield f"failures={failures}: the channels decide which uploads are lost"
-    if config.regime not in ("rounds", "sessions"):
+    if not config.regime.synchronous:
         yield f"schedule={schedule}: the order of the merges depends on seconds"
     presence = config.presence or {}
     if presence.get("presence_unit") == "seconds":
@@ -186,8 +186,7 @@ def repriced(
     check_independent(here)
     check_independent(there)
     check_cells(network or own_network(here), given.network or own_network(there))
-    sessions = there.regime == "sessions"
-    rounds = None if sessions else max(rows[-1]["round"], 1)
+    rounds = None if there.regime.in_sessions else max(rows[-1]["round"], 1)
     found = priced(there, rounds, given, joules=joules)
     return Repriced(with_costs(rows, found.prices.rows), found)
 

@@ -18,7 +18,7 @@ from wirelessfl.registry import Choice, Kind
 from wirelessfl.returned import instance
 
 COMMON_BLOCKS = Needs(
-    lambda run, _: run.regime != "tasks" or run.schedule.work != "requests",
+    lambda run, _: not run.regime.of_tasks or run.schedule.work != "requests",
     'conflicts with schedule "{run.schedule.title}", whose uploads have no common block: choose '
     'schedule "rounds"',
 )

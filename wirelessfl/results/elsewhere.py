@@ -122,8 +122,7 @@ class TrainedRun:
     @property
     def rounds(self) -> int | None:
         """Number of rounds to price."""
-        sessions = self.config.regime == "sessions"
-        return None if sessions else max(int(self.rows[-1]["round"]), 1)
+        return None if self.config.regime.in_sessions else max(int(self.rows[-1]["round"]), 1)
 
     def over(self, radio: Radio) -> PricedRun:
         """The run over another radio."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from wirelessfl.rounds.one_model import OneModel
 from wirelessfl.rounds.plan import Plan
 from wirelessfl.rounds.planner import Planner
 from wirelessfl.rounds.training import RoundTraining
@@ -31,9 +32,11 @@ from wirelessfl.training.cohort import State
 PREFIX = "cells."
 """Prefix of the names of this regime's tensors in a checkpoint."""
 INDEX = f"{PREFIX}index"
+STATUS = ("version", "staleness_mean", "staleness_max", "updates")
+"""Fields of rows: merges, staleness since the previous row, and number of finished cell rounds."""
 
 
-class AsynchronousCells:
+class AsynchronousCells(OneModel):
     """Carries out the decisions of ``BufferedScheduler`` for the cells of one model.
 
     Each cell has one request, whose number is the cell's index. The cell runs a global round of E
@@ -46,7 +49,7 @@ class AsynchronousCells:
     and only these cells receive the new model. Channels, batches, noise and client masks depend on
     the cell's round number; step sizes depend on the version of the received model. A cell's result
     depends only on its round number, received model and submodel, so training is deferred until the
-    merge. All clients of a cell participate.
+    merge, and the clients of its cells train together. All clients of a cell participate.
 
     Args:
         planner: plans the rounds of a cell and their durations.
@@ -54,8 +57,10 @@ class AsynchronousCells:
         clock: virtual clock.
     """
 
+    starts_again = False
+
     def __init__(self, planner: Planner, training: RoundTraining, clock: Clock) -> None:
-        self.planner, self.training, self.clock = planner, training, clock
+        super().__init__(planner, training, clock)
         cells = planner.network.cells
         self.parts: Submodels = planner.plan(0).submodels
         """Submodel of each cell in its current or next round."""
@@ -65,10 +70,6 @@ class AsynchronousCells:
         """Version of the model that each busy cell received, by cell."""
         self._models: dict[int, State] = {}
         self._asked = 0
-
-    def happened(self, what: Event) -> Event:
-        """Return the clock entry ``what``, which already is an event for the schedule."""
-        return what
 
     def carry_out(self, decision: Decision) -> None:
         """Issue work to cells, merge finished cells, or discard all work at the end of the run."""
@@ -125,25 +126,32 @@ class AsynchronousCells:
         server = self.training.server
         # Merged nodes get the cloud's state plus their change; the others keep the cloud's state.
         nodes = server.at_nodes(self.parts)
-        clients, metrics = [], list[Mapping[str, float]]()
-        for cell in cells:
-            plan, model = self.plan(cell), self._models[self.sent[cell]]
-            trained = self.training.trained(plan, model)
+        issued = [(self.plan(cell), self._models[self.sent[cell]]) for cell in cells]
+        rounds = self.training.trained(issued)
+        for cell, (_, model), trained in zip(cells, issued, rounds, strict=True):
             for name, returned in trained.nodes.items():
                 if name in model:
                     nodes[name][cell] += returned[cell] - self.parts.gather_one(model[name], cell)
                 else:
                     nodes[name][cell] = returned[cell]
-            clients.append(plan.clients)
-            metrics.append(trained.metrics())
+        clients = [plan.clients for plan, _ in issued]
+        metrics = [trained.metrics() for trained in rounds]
         weights = server.weights.at_nodes(np.concatenate(clients))
         server.combine(server.algorithm, nodes, self.parts, weights)
         self.training.metrics = {
             name: sum(each[name] for each in metrics) / len(metrics) for name in metrics[0]
         }
 
+    def under_way(self) -> Mapping[int, Plan]:
+        """Plans of the rounds in progress, by cell."""
+        return {cell: self.plan(cell) for cell in sorted(self.sent)}
+
+    def fields(self, status: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        """Fields of a row before and after those of all runs."""
+        return {}, {name: status[name] for name in STATUS}
+
     def tensors(self) -> dict[str, torch.Tensor]:
-        """Models that cells received, each stored once, and the submodels of the cells.
+        """Also the models that cells received, each stored once, and the submodels of the cells.
 
         The server stores the cloud's current model.
         """
@@ -154,21 +162,23 @@ class AsynchronousCells:
             if version != now
             for name, value in model.items()
         }
-        return found if self.parts.index is None else found | {INDEX: self.parts.index}
+        index = {} if self.parts.index is None else {INDEX: self.parts.index}
+        return {**super().tensors(), **found, **index}
 
     def snapshot(self) -> dict[str, Any]:
         """Work of the cells, clock entries, and neurons of the submodels."""
-        return {
+        cells = {
             "now": self.clock.now,
             "future": [[seconds, *_stored(event)] for seconds, event in self.clock.queued()],
             "rounds_done": self.rounds_done,
             "sent": list(self.sent.items()),
             "parts": _stored_parts(self.parts),
         }
+        return {"cells": cells}
 
     def restore(self, tensors: Mapping[str, torch.Tensor], state: Mapping[str, Any]) -> None:
-        """Continue from a snapshot; the server must be restored first."""
-        server = self.training.server
+        """Continue from a checkpoint, after training, schedule and clock."""
+        server, state = self.training.server, state["cells"]
         device = server.cloud["params"].device
         self.rounds_done = list(state["rounds_done"])
         self.sent = dict(state["sent"])

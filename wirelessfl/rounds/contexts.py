@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -20,86 +20,20 @@ from wirelessfl.uplinks.checked import serving
 
 
 @dataclass(frozen=True)
-class DealingContext:
-    """Context that an algorithm needs to assign submodels after a merge.
+class Durations:
+    """Durations of a round whose participants and channels are known.
 
     Args:
-        model: the model to train.
         pricing: loads and prices of the rounds.
-        run_stream: random stream of what stays fixed during the run.
-        number: number of the round, from 0, or of the merge.
-        stream: random stream of this round or merge.
-    """
-
-    model: WholeModel
-    pricing: Pricing
-    run_stream: Stream
-    number: int
-    stream: Stream
-
-    @property
-    def spec(self) -> ParamSpec:
-        """Names and shapes of the full model's parameters."""
-        return self.model.spec
-
-    @property
-    def nodes(self) -> int:
-        """Number of nodes."""
-        return self.pricing.links.network.cells
-
-    @property
-    def capacity_stream(self) -> Stream:
-        """Random stream of the clients' capacities."""
-        return self.run_stream
-
-    @property
-    def clients(self) -> int:
-        """Number of clients of the network."""
-        return self.pricing.links.network.clients
-
-    def partition(self, scheme: Scheme) -> Partition:
-        """Neuron partition of the model, for submodels of cells."""
-        return self.model.partition(scheme)
-
-    def neurons(self) -> NeuronMap:
-        """All neurons that submodels of clients can omit."""
-        return self.model.neurons()
-
-
-@dataclass(frozen=True)
-class RoundContext(DealingContext):
-    """Context that an algorithm needs to assign the submodels of a round.
-
-    Args:
         draws: channels of (at least) the participating clients, in blocks.
         who: participating clients.
+        number: number of the round, from 0.
     """
 
+    pricing: Pricing
     draws: ChannelDraw
     who: Participants
-
-    @property
-    def senders(self) -> IntArray:
-        """Numbers of the participating clients, [senders]."""
-        return self.who.clients
-
-    @property
-    def node(self) -> IntArray:
-        """Node that each of them reports to, [senders]."""
-        return self.draws.network.cell_of
-
-    @property
-    def coupled(self) -> bool:
-        """Whether a client's seconds depend on the loads of the others in its cell."""
-        return self.pricing.sizing.coupled
-
-    def seconds_of(self, lengths: IntArray) -> FloatArray:
-        """See ``Pricing.seconds_of``."""
-        return self.pricing.seconds_of(self.draws, self.who, lengths)
-
-    def client_seconds(self, lengths: IntArray) -> FloatArray:
-        """See ``Pricing.client_seconds``."""
-        return self.pricing.client_seconds(self.draws, self.who, lengths)
+    number: int
 
     def fastest_sizes(self, partition: Partition, cap: float) -> list[int]:
         """Sizes [nodes] with which the slowest cell ends soonest.
@@ -112,7 +46,8 @@ class RoundContext(DealingContext):
             ConfigError: there are none.
         """
         pricing, draws, who = self.pricing, self.draws, self.who
-        empty = np.bincount(self.node, minlength=self.nodes) == 0
+        node, nodes = draws.network.cell_of, pricing.links.network.cells
+        empty = np.bincount(node, minlength=nodes) == 0
 
         def seconds(sizes: IntArray) -> FloatArray:
             found = pricing.node_seconds(draws, who, partition.lengths(sizes))
@@ -124,13 +59,129 @@ class RoundContext(DealingContext):
             return found
 
         with serving(f"{pricing.title}, round {self.number + 1}"):
-            solution = mask_size_problem(partition, seconds, self.nodes, size_cap=cap).solve()
+            solution = mask_size_problem(partition, seconds, nodes, size_cap=cap).solve()
         if solution.value is None:
             with serving(f"{pricing.title}, round {self.number + 1}"):
                 # An access with a deadline explains why cells never end.
-                even = partition.lengths(np.full(self.nodes, partition.width // self.nodes))
-                pricing.sizing.serve(pricing.load(who, even[self.node]), draws)
+                even = partition.lengths(np.full(nodes, partition.width // nodes))
+                pricing.sizing.serve(pricing.load(who, even[node]), draws)
             raise ConfigError(
                 f"mask sizes: {solution.message}. Raise size_cap, or use fewer cells."
             )
         return [int(size) for size in np.asarray(solution.value)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Context:
+    """What is known when submodels are assigned: for a round, a merge, or requests.
+
+    Args:
+        model: the model to train.
+        nodes: number of nodes.
+        clients: number of registered clients.
+        run_stream: random stream of what stays fixed during the training of the model.
+        number: number of the round, from 0, or of merges.
+        stream: random stream of this round or merge.
+        senders: numbers of the participating clients, [senders]; none at a merge.
+        node: node that each of them reports to, [senders].
+        capacities: random stream of the clients' capacities; None for ``run_stream``.
+        durations: durations of the round; None if it is not a round of one model.
+    """
+
+    model: WholeModel
+    nodes: int
+    clients: int
+    run_stream: Stream
+    number: int
+    stream: Stream
+    senders: IntArray
+    node: IntArray
+    capacities: Stream | None = None
+    durations: Durations | None = None
+
+    @classmethod
+    def of_merge(
+        cls, model: WholeModel, pricing: Pricing, run_stream: Stream, number: int, stream: Stream
+    ) -> Context:
+        """Context in which submodels of cells are assigned after a merge."""
+        network, none = pricing.links.network, np.zeros(0, dtype=np.int64)
+        return cls(
+            model=model,
+            nodes=network.cells,
+            clients=network.clients,
+            run_stream=run_stream,
+            number=number,
+            stream=stream,
+            senders=none,
+            node=none,
+        )
+
+    @classmethod
+    def of_round(
+        cls,
+        model: WholeModel,
+        pricing: Pricing,
+        run_stream: Stream,
+        number: int,
+        stream: Stream,
+        draws: ChannelDraw,
+        who: Participants,
+    ) -> Context:
+        """Context of a round whose participants and channels are known."""
+        return replace(
+            cls.of_merge(model, pricing, run_stream, number, stream),
+            senders=who.clients,
+            node=draws.network.cell_of,
+            durations=Durations(pricing, draws, who, number),
+        )
+
+    @property
+    def spec(self) -> ParamSpec:
+        """Names and shapes of the full model's parameters."""
+        return self.model.spec
+
+    @property
+    def capacity_stream(self) -> Stream:
+        """Random stream of the clients' capacities."""
+        return self.capacities or self.run_stream
+
+    def partition(self, scheme: Scheme) -> Partition:
+        """Neuron partition of the model, for submodels of cells."""
+        return self.model.partition(scheme)
+
+    def neurons(self) -> NeuronMap:
+        """All neurons that submodels of clients can omit."""
+        return self.model.neurons()
+
+    @property
+    def coupled(self) -> bool:
+        """Whether a client's seconds depend on the loads of the others in its cell."""
+        return self.durations is not None and self.durations.pricing.sizing.coupled
+
+    def seconds_of(self, lengths: IntArray) -> FloatArray:
+        """See ``Pricing.seconds_of``."""
+        found = self._durations
+        return found.pricing.seconds_of(found.draws, found.who, lengths)
+
+    def client_seconds(self, lengths: IntArray) -> FloatArray:
+        """See ``Pricing.client_seconds``."""
+        found = self._durations
+        return found.pricing.client_seconds(found.draws, found.who, lengths)
+
+    def fastest_sizes(self, partition: Partition, cap: float) -> list[int]:
+        """See ``Durations.fastest_sizes``."""
+        return self._durations.fastest_sizes(partition, cap)
+
+    @property
+    def _durations(self) -> Durations:
+        """The durations of the round.
+
+        Raises:
+            ConfigError: there is no round of one model.
+        """
+        if self.durations is None:
+            raise ConfigError(
+                "submodels depend on the duration of a round, and this schedule has no rounds of "
+                "one model: choose schedule='rounds', or budget='width', 'bytes' or 'flops'."
+            )
+        return self.durations

@@ -2,34 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from channels.arrays import BoolArray, IntArray
+from channels.arrays import IntArray
 from channels.streams import Stream
 from wirelessfl.rounds.arrivals import Arrivals
 from wirelessfl.rounds.compression import relative_error
-from wirelessfl.rounds.cover import Cover
+from wirelessfl.rounds.job_groups import Work
 from wirelessfl.rounds.local_training import LocalTraining
+from wirelessfl.rounds.node_merge import NodeMerge
 from wirelessfl.rounds.plan import Plan
+from wirelessfl.rounds.settings import TrainingSettings
 from wirelessfl.rounds.step_sizes import with_step_size
 from wirelessfl.server.server import Server
-from wirelessfl.server.upload import Senders, Upload
-from wirelessfl.training.cohort import State
-from wirelessfl.training.payloads import Received
+from wirelessfl.server.upload import Senders
+from wirelessfl.training.cohort import Penalty, State
+from wirelessfl.training.shards import Shards
+from wirelessfl.training.steps_done import StepsDone
 from wirelessfl.uplinks.base import Reception
 
 
+@dataclass(frozen=True, eq=False)
+class EdgeRound:
+    """An edge round in progress.
+
+    Args:
+        merge: the merge of the updates that arrive.
+        reception: their reception.
+        receiver: takes the payloads of all clients, and passes on those that arrive.
+        work: the clients.
+        servers: tensors that they receive, [nodes, P_max] by name.
+        error: the compression error, by name of its field of rows; empty without compression.
+    """
+
+    merge: NodeMerge
+    reception: Reception
+    receiver: Reception | Arrivals
+    work: Work
+    servers: State
+    error: Mapping[str, float]
+
+
 class GlobalRound:
-    """A global round at all nodes: ``train`` runs an edge round, ``finish`` merges at the cloud.
+    """A global round at all nodes or at some; ``train_edge_round`` runs its edge rounds.
+
+    ``finish`` merges at the cloud.
 
     Args:
         server: the server whose nodes receive and merge.
-        local: local training of the clients.
+        settings: local steps and compression.
         plan: plan of the round.
         broadcast: the cloud's state when the round was issued.
         stream: random stream of the run.
@@ -40,20 +66,18 @@ class GlobalRound:
     def __init__(
         self,
         server: Server,
-        local: LocalTraining,
+        settings: TrainingSettings,
         plan: Plan,
         broadcast: State,
         stream: Stream,
         teacher: Tensor | None = None,
     ) -> None:
-        self.server, self.local, self.plan = server, local, plan
+        self.server, self.settings, self.plan = server, settings, plan
         submodels = plan.submodels
         self.rule = with_step_size(server.algorithm, plan.lr_share)
         self.stream = stream.child("round", plan.round)
         self.nodes = server.at_nodes(submodels, broadcast)
-        self._all = self._sent(np.arange(len(plan.clients)))
-        # Errors and coverage are reported for nodes with a nonempty submodel.
-        self._nonempty = torch.from_numpy(submodels.lengths > 0)
+        self._all = self._merge(np.arange(len(plan.clients)))
         self._teacher = {} if teacher is None else {"teacher": submodels.gather(teacher)}
         self._metrics: list[Mapping[str, float]] = []
         self._names: list[str] = []
@@ -63,48 +87,46 @@ class GlobalRound:
 
         Those of uploads are averaged over the edge rounds in which at least one update arrives.
         """
-        covering: dict[str, float] = {}
-        cover = self._all.cover
-        if cover is not None:
-            covering = replace(cover, count=cover.count[self._nonempty]).metrics()
-        return covering | {name: self._mean(name) for name in self._names}
+        return self._all.coverage() | {name: self._mean(name) for name in self._names}
 
     def _mean(self, name: str) -> float:
         """Mean over the edge rounds that have the metric; NaN if none has."""
         found = [metrics[name] for metrics in self._metrics if name in metrics]
         return sum(found) / len(found) if found else float("nan")
 
-    def train(self, number: int) -> None:
-        """Run edge round ``number``: the clients of all nodes train, and each node merges.
+    def begin(self, number: int, steps_done: StepsDone) -> EdgeRound:
+        """Begin edge round ``number``, from 0: the nodes send, and open their receptions.
 
         Clients whose updates do not arrive train all the same; the nodes merge the others.
         """
-        plan, sent = self.plan, self._all
-        arrived = plan.arrived(number)
+        plan, merge = self.plan, self._all
+        arrived, tracking = plan.arrived(number), plan.tracking
         if arrived is not None:
-            sent = self._sent(np.flatnonzero(arrived))
-        reception = sent.upload.open(
+            merge = self._merge(np.flatnonzero(arrived))
+            # The server acknowledges changes of tracking terms: otherwise its mean of them would
+            # never again be that of the clients' own.
+            tracking = tracking & arrived
+        reception = merge.upload.open(
             "edge", number, "air", draw=plan.draw(number), beamformers=plan.beamformers(number)
         )
         servers, error = self._to_clients(number)
-        self.local.edge_round(
-            self.rule,
-            plan,
-            number,
-            servers,
-            reception if arrived is None else Arrivals(reception, arrived),
+        work = Work(
+            plan.clients,
+            tracking,
+            plan.node,
+            plan.submodels,
+            plan.client_submodels,
+            steps_done.of(plan.clients),
         )
-        reception.finish(self.local.shards, sent.upload.senders.payloads, self.nodes["params"])
-        received = self._received(reception, sent)
-        merged = {
-            # Reset the padding to 0: the algorithm may map zeros to other values.
-            name: plan.submodels.blank(value)
-            for name, value in self.server.merge(self.rule, self.nodes, received).items()
-        }
-        idle = sent.idle
-        self.nodes = _kept_where(idle, self.nodes, merged) if idle.any() else merged
-        self._names = [*received.metrics, *error]
-        heard = received.metrics if len(received.clients) else {}
+        receiver = reception if arrived is None else Arrivals(reception, arrived)
+        return EdgeRound(merge, reception, receiver, work, servers, error)
+
+    def end(self, edge_round: EdgeRound, shards: Shards) -> None:
+        """End an edge round: each node merges what it has received."""
+        merge, error = edge_round.merge, edge_round.error
+        self.nodes, found = merge.merged(edge_round.reception, self.nodes, shards)
+        self._names = [*found, *error]
+        heard = found if len(merge.upload.senders.clients) else {}
         self._metrics.append({**heard, **error})
 
     def finish(self) -> None:
@@ -114,7 +136,7 @@ class GlobalRound:
 
     def _to_clients(self, number: int) -> tuple[State, dict[str, float]]:
         """States that the clients of each node receive, and the compression error w_2."""
-        compression = self.local.settings.compression
+        compression = self.settings.compression
         servers = {**self.rule.outgoing(self.nodes), **self._teacher}
         if compression is None:
             return servers, {}
@@ -122,60 +144,75 @@ class GlobalRound:
         own, submodels = servers["params"], self.plan.submodels
         before = submodels.silence(own.clone())
         after = compression.compress_padded(before, submodels.lengths, submodels.spec, stream)
-        nonempty = self._nonempty.to(before.device)
+        nonempty = torch.from_numpy(submodels.lengths > 0).to(before.device)
         error = relative_error(before[nonempty], after[nonempty])
         return servers | {"params": submodels.restore(after, own)}, {"compression_error": error}
 
-    def _sent(self, rows: IntArray) -> _Sent:
-        """The upload of some of the plan's clients."""
-        plan, like = self.plan, self.nodes["params"]
-        whole = len(rows) == len(plan.clients)
-        each = plan.client_submodels
-        if each is not None and not whole:
+    def _merge(self, rows: IntArray) -> NodeMerge:
+        """The merge of the updates of some of the plan's clients."""
+        plan, each = self.plan, self.plan.client_submodels
+        if each is not None and len(rows) != len(plan.clients):
             each = each.of_rows(rows)
         senders = Senders(
             plan.clients[rows],
             self.rule,
-            self.local.settings.steps.mean(plan.clients[rows]),
+            self.settings.steps.mean(plan.clients[rows]),
             self.stream,
             plan.tracking[rows],
         )
-        upload = self.server.upload(senders)
-        cover = Cover.of(each, upload.air, senders.payloads, like)
-        exchanged = plan.submodels.exchanged() if cover is None else cover.exchanged()
-        return _Sent(
-            upload.exchanging(
-                None if exchanged is None else exchanged.to(like.device),
-                None if each is None else each.lengths,
-            ),
-            cover,
-            np.bincount(plan.node[rows], minlength=plan.submodels.nodes) == 0,
-        )
-
-    def _received(self, reception: Reception, sent: _Sent) -> Received:
-        """Received payloads: means over the covering clients; 0 at elements not exchanged."""
-        received = sent.upload.received(reception)
-        for value in (*received.mean.values(), *received.each.values()):
-            self.plan.submodels.silence(value)
-        return received if sent.cover is None else sent.cover.of_those_who_cover(received)
+        return NodeMerge.of(self.server, plan.submodels, senders, each, self.nodes["params"])
 
 
-@dataclass(frozen=True, eq=False)
-class _Sent:
-    """The updates that cross the air in an edge round.
+def train_edge_round(
+    rounds: Sequence[GlobalRound],
+    number: int,
+    local: LocalTraining,
+    steps_done: StepsDone,
+    title: str = "round",
+    penalties: tuple[Penalty, ...] = (),
+) -> None:
+    """Run edge round ``number`` of global rounds: clients train together, and each node merges.
 
     Args:
-        upload: upload of the clients that are heard.
-        cover: coordinates that they cover; None if they train the complete model of their node.
-        idle: [nodes] boolean, nodes that hear no client.
+        rounds: rounds with the same step size, each at nodes of its own.
+        number: number of the edge round, from 0.
+        local: local training of the clients.
+        steps_done: number of local steps that each client has done; updated here.
+        title: name of the rounds in messages.
+        penalties: additional loss terms, besides those of the algorithm.
     """
+    begun = [each.begin(number, steps_done) for each in rounds]
+    work, first = Work.joined([each.work for each in begun]), rounds[0]
+    numbers = ", ".join(str(n + 1) for n in sorted({each.plan.round for each in rounds}))
+    starts = np.cumsum([0, *(len(each.work.clients) for each in begun)])
+    for rows, payloads in local.train(
+        first.rule,
+        work,
+        _joined([(each.work, each.servers) for each in begun]),
+        first.server.states,
+        f"{title} {numbers}, edge round {number + 1}",
+        penalties,
+    ):
+        for each, start, end in zip(begun, starts, starts[1:], strict=False):
+            here = np.flatnonzero((rows >= start) & (rows < end))
+            if len(here) == len(rows):
+                each.receiver.add(rows - start, payloads)
+            elif len(here):
+                some = {name: value[here] for name, value in payloads.items()}
+                each.receiver.add(rows[here] - start, some)
+    steps_done.add(work.clients, local.steps.at(work.clients))
+    for round_, edge_round in zip(rounds, begun, strict=True):
+        round_.end(edge_round, local.shards)
 
-    upload: Upload
-    cover: Cover | None
-    idle: BoolArray
 
-
-def _kept_where(idle: BoolArray, before: State, after: State) -> State:
-    """Return ``before`` at idle nodes and ``after`` at the others, [nodes, P_max] by name."""
-    unchanged = torch.from_numpy(idle)[:, None].to(before["params"].device)
-    return {name: torch.where(unchanged, before[name], value) for name, value in after.items()}
+def _joined(sent: Sequence[tuple[Work, State]]) -> State:
+    """Tensors that the clients of all nodes receive, [nodes, P_max] by name."""
+    _, first = sent[0]
+    if len(sent) == 1:
+        return first
+    joined = {name: value.clone() for name, value in first.items()}
+    for work, servers in sent[1:]:
+        nodes = np.unique(work.node)
+        for name, value in servers.items():
+            joined[name][nodes] = value[nodes]
+    return joined

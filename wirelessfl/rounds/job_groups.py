@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from torch import Tensor
@@ -15,28 +14,53 @@ from wirelessfl.submodels.client_submodels import SOME
 from wirelessfl.training.cohort import State
 
 
-class Work(Protocol):
-    """Clients to train and their submodels, from a planned round or from requests."""
+@dataclass(frozen=True, eq=False)
+class Work:
+    """Clients to train, from a planned round or from requests.
 
-    @property
-    def clients(self) -> IntArray:
-        """Client numbers [rows]."""
+    Args:
+        clients: [rows], client numbers.
+        tracking: [rows] boolean, clients that send tracking terms.
+        node: [rows], node that each client reports to, or index of the model that it receives.
+        submodels: submodel of each node.
+        client_submodels: submodel of each client; None if all train the submodel of their node.
+        first_steps: [rows], number of earlier local steps of each client.
+        fresh: [rows] boolean, clients that have never trained before; None for those without
+            earlier local steps.
+    """
 
-    @property
-    def tracking(self) -> BoolArray:
-        """Clients that send tracking terms, [rows] boolean."""
+    clients: IntArray
+    tracking: BoolArray
+    node: IntArray
+    submodels: Submodels
+    client_submodels: ClientSubmodels | None
+    first_steps: IntArray
+    fresh: BoolArray | None = None
 
-    @property
-    def node(self) -> IntArray:
-        """Node that each client reports to, or index of the model that it receives, [rows]."""
+    @classmethod
+    def joined(cls, works: Sequence[Work]) -> Work:
+        """The clients of several rounds of the same model, each at nodes of its own.
 
-    @property
-    def submodels(self) -> Submodels:
-        """Submodel of each node."""
-
-    @property
-    def client_submodels(self) -> ClientSubmodels | None:
-        """Submodel of each client; None if all train the submodel of their node."""
+        The submodels of a round are empty at the nodes of the others.
+        """
+        first = works[0]
+        if len(works) == 1:
+            return first
+        submodels = [work.submodels for work in works]
+        places = [each.places for each in submodels if each.places is not None]
+        each = [work.client_submodels for work in works if work.client_submodels is not None]
+        return cls(
+            np.concatenate([work.clients for work in works]),
+            np.concatenate([work.tracking for work in works]),
+            np.concatenate([work.node for work in works]),
+            replace(
+                submodels[0],
+                lengths=np.maximum.reduce([each.lengths for each in submodels]),
+                places=np.maximum.reduce(places) if places else None,
+            ),
+            replace(each[0], chosen=[of for some in each for of in some.chosen]) if each else None,
+            np.concatenate([work.first_steps for work in works]),
+        )
 
 
 @dataclass(frozen=True, eq=False)

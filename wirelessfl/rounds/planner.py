@@ -13,7 +13,7 @@ from channels.arrays import FloatArray, IntArray
 from channels.streams import Stream
 from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.errors import ConfigError
-from wirelessfl.rounds.contexts import DealingContext, RoundContext
+from wirelessfl.rounds.contexts import Context
 from wirelessfl.rounds.delivery import before_failures
 from wirelessfl.rounds.links import Links
 from wirelessfl.rounds.participants import Participants, able_clients, draw_participants
@@ -223,7 +223,7 @@ class Planner:
             cells: the merged cells, in order.
         """
         stream = self.stream.child("round", merges)
-        context = DealingContext(self.model, self.pricing, self._run_stream, merges, stream)
+        context = Context.of_merge(self.model, self.pricing, self._run_stream, merges, stream)
         return self.algorithm.redealt(context, before, cells)
 
     @property
@@ -232,8 +232,9 @@ class Planner:
 
     def _context(
         self, number: int, stream: Stream, draws: ChannelDraw, who: Participants
-    ) -> RoundContext:
-        return RoundContext(self.model, self.pricing, self._run_stream, number, stream, draws, who)
+    ) -> Context:
+        model, pricing = self.model, self.pricing
+        return Context.of_round(model, pricing, self._run_stream, number, stream, draws, who)
 
     def broadcast_seconds(self) -> float:
         """Seconds to send the full model to all clients, outside of rounds."""

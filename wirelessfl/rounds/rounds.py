@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from wirelessfl.rounds.one_model import OneModel
 from wirelessfl.rounds.plan import Plan
 from wirelessfl.rounds.planner import Planner
 from wirelessfl.rounds.redesigns import Redesigns, applied
@@ -10,8 +14,11 @@ from wirelessfl.schedules import Clock
 from wirelessfl.schedules.events import Arrived, Decision, Event, Exhausted, Give, Merge
 from wirelessfl.training.cohort import State
 
+if TYPE_CHECKING:
+    from torch import Tensor
 
-class ModelRounds:
+
+class ModelRounds(OneModel):
     """Rounds of one model: each is planned when it starts, and trained when it is merged.
 
     Args:
@@ -28,18 +35,16 @@ class ModelRounds:
         clock: Clock,
         redesigns: Redesigns | None = None,
     ) -> None:
-        self.planner, self.training, self.clock = planner, training, clock
+        super().__init__(planner, training, clock)
         self.redesigns = redesigns
         self._given: dict[int, tuple[Plan, State]] = {}
         self._due: list[int] = []
-        self.ended: str | None = None
-        """Why the run ends before its last round; None if it does not."""
-        self.merged_at = 0.0
-        """Simulated time of the last merge, which the end of the run may follow."""
+        self._merged_at = 0.0
 
-    def happened(self, what: Event) -> Event:
-        """Return the clock entry ``what``, which already is an event for the schedule."""
-        return what
+    @property
+    def merged_at(self) -> float:
+        """Simulated time of the last merge, which the end of the run may follow."""
+        return self._merged_at
 
     def carry_out(self, decision: Decision) -> Event | None:
         """Start a round, or train and merge it; say so if no client can take part any more."""
@@ -48,7 +53,7 @@ class ModelRounds:
                 self._due.append(number)
             case Merge(number):
                 self.training.train(*self._given.pop(number))
-                self.merged_at = self.clock.now
+                self._merged_at = self.clock.now
                 self.ended = self.planner.exhausted(None, self.training.ledger)
                 return None if self.ended is None else Exhausted()
         return None
@@ -70,3 +75,15 @@ class ModelRounds:
         if self.redesigns is not None:
             self.planner = self.redesigns.planner()
             applied(self.training, self.planner)
+
+    def snapshot(self) -> dict[str, Any]:
+        """Time of the last merge, and the decisions of redesigns."""
+        decided = {} if self.redesigns is None else {"decisions": self.redesigns.snapshot()}
+        return {"merged_at": self.merged_at, **decided}
+
+    def restore(self, tensors: dict[str, Tensor], state: Mapping[str, Any]) -> None:
+        """Continue from a checkpoint, after training, schedule and clock."""
+        self._merged_at = state.get("merged_at", self.clock.now)
+        if self.redesigns is not None:
+            self.redesigns.restore(state["decisions"])
+            self.use_decision()

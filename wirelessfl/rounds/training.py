@@ -173,33 +173,39 @@ class RoundTraining:
         if len(plan.clients) == 0:  # all clients have left
             self.count(plan)
             return
-        global_round = self.trained(plan, broadcast)
+        [global_round] = self.trained([(plan, broadcast)])
         global_round.finish()
         self.metrics = global_round.metrics()
 
-    def trained(self, plan: Plan, broadcast: State) -> GlobalRound:
-        """Run the E edge rounds of the global round ``plan``, without the cloud's merge.
+    def trained(self, issued: Sequence[tuple[Plan, State]]) -> list[GlobalRound]:
+        """Run the E edge rounds of global rounds, without the cloud's merge.
 
-        Adds the cost to the totals, and stores client states; the server's state does not change.
-        Arguments as in ``train``.
+        Adds the costs to the totals, and stores client states; the server's state does not change.
+        The clients of rounds with the same step size train together.
+
+        Args:
+            issued: plan of each round, and the cloud's state when it was issued. Several rounds
+                have nodes of their own.
         """
-        from wirelessfl.rounds.global_round import GlobalRound  # load PyTorch
+        from wirelessfl.rounds.global_round import (  # load PyTorch
+            GlobalRound,
+            train_edge_round,
+        )
         from wirelessfl.rounds.local_training import LocalTraining
 
-        self.count(plan)
-        local = LocalTraining(
-            self.executor,
-            self.settings,
-            self.server.states,
-            self.steps_done,
-            self.shards,
-            self.penalties,
-            self.title,
-        )
-        global_round = GlobalRound(self.server, local, plan, broadcast, self.stream, self.teacher)
-        for edge_round in range(self.settings.edge_rounds):
-            global_round.train(edge_round)
-        return global_round
+        settings, together = self.settings, dict[float, list[GlobalRound]]()
+        local = LocalTraining(self.executor, settings.steps, settings.padding, self.shards)
+        rounds = []
+        for plan, broadcast in issued:
+            self.count(plan)
+            rounds.append(
+                GlobalRound(self.server, settings, plan, broadcast, self.stream, self.teacher)
+            )
+            together.setdefault(plan.lr_share, []).append(rounds[-1])
+        for some in together.values():
+            for number in range(settings.edge_rounds):
+                train_edge_round(some, number, local, self.steps_done, self.title, self.penalties)
+        return rounds
 
     def tensors(self) -> dict[str, torch.Tensor]:
         """Tensors of the state, for a checkpoint."""

@@ -194,12 +194,12 @@ def _check_later(config: Config, later: Later) -> None:
 
 def _check_kind(config: Config) -> None:
     """Refuse runs whose end discards work, or whose rounds are not those of the whole run."""
-    if config.regime == "sessions":
+    if config.regime.in_sessions:
         raise ConfigError(
             f"sessions={config.sessions.sessions}: a run in sessions cannot be extended, since "
             "rounds are those of each session. Start a new run."
         )
-    if config.regime != "rounds" or type(config.choices.schedule) is not Rounds:
+    if not config.regime.common_rounds or type(config.choices.schedule) is not Rounds:
         raise ConfigError(
             f"schedule={config.schedule['name']}: such a run cannot be extended, since its end "
             'discards work in progress. Start a new run. Runs of schedule "rounds" can be extended.'

@@ -1,4 +1,4 @@
-"""A run of one model in synchronous rounds."""
+"""A run of one model: in rounds, in sessions, or with asynchronous cells."""
 
 from __future__ import annotations
 
@@ -9,14 +9,11 @@ from typing import Any
 from torch import Tensor
 
 from wirelessfl.metrics import Measures
-from wirelessfl.rounds.cells import AsynchronousCells
 from wirelessfl.rounds.redesigns import Redesigns
-from wirelessfl.rounds.rounds import ModelRounds
 from wirelessfl.runs.client_log_file import ClientLogFile
 from wirelessfl.runs.directory import CLIENT_LOG, Row
 from wirelessfl.runs.fingerprints import data_fingerprint, model_fingerprint, network_fingerprint
-from wirelessfl.runs.monitor import Monitor
-from wirelessfl.runs.rows import check_apart, evaluation_fields, finite
+from wirelessfl.runs.rows import check_apart, evaluation_fields, finite, reached
 from wirelessfl.schedules.events import Reached, Report
 from wirelessfl.schedules.loop import begin
 from wirelessfl.setup.setups import RoundsSetup
@@ -24,7 +21,7 @@ from wirelessfl.training.evaluate import Samples, deployed, measured
 
 
 class RoundsEngine:
-    """The engine of runs of one model in rounds, see ``Progress``."""
+    """The engine of runs of one model in rounds, see ``Execution``."""
 
     setup: RoundsSetup
 
@@ -35,12 +32,15 @@ class RoundsEngine:
     def start(self) -> None:
         """Start the first round, or after a checkpoint restart the interrupted round."""
         begin(self.setup.clock, self.setup.limits.max_seconds)
+        self.setup.regime.start()
 
     def row(self, report: Report) -> tuple[Row, Reached | None]:
         """Evaluate the cloud's model; ``Reached`` if it ends the run."""
         training = self.setup.training
         check_apart(training.metrics, self.measures())
+        first, last = self.setup.regime.fields(report.status)
         row = {
+            **first,
             "round": report.round,
             **self.designed(report.round),
             "sim_seconds": self.setup.clock.now,
@@ -48,17 +48,14 @@ class RoundsEngine:
             "joules_max": training.ledger.most_joules,
             **{name: finite(value) for name, value in training.metrics.items()},
             **self.evaluated(),
+            **last,
         }
-        target = self.setup.limits.target
-        monitor = Monitor.of(self.setup.config.evaluation.monitor, row)
-        reached = target is not None and monitor.reached(row, target)
-        return row, Reached(0) if reached else None
+        return row, Reached(0) if reached(self.setup.goals[0], row) else None
 
     @property
     def redesigns(self) -> Redesigns | None:
         """The redesigns of the run; None if its rounds are as configured."""
-        regime = self.setup.regime
-        return regime.redesigns if isinstance(regime, ModelRounds) else None
+        return self.setup.regime.redesigns
 
     def designed(self, round_: int) -> Row:
         """What a redesign has decided about round ``round_``, from 1; empty without redesigns.
@@ -100,20 +97,16 @@ class RoundsEngine:
         return self.setup.model.validation
 
     def tensors(self) -> dict[str, Tensor]:
-        """Model, server and client state."""
-        return self.setup.training.tensors()
+        """Model, server and client state, and tensors of the regime."""
+        return self.setup.regime.tensors()
 
     def snapshot(self) -> dict[str, Any]:
         """The completed rounds, their costs and the last metrics."""
-        spec, regime = self.setup.model.objective.spec, self.setup.regime
+        spec = self.setup.model.objective.spec
         logged = {} if self.log is None else {"client_log": self.log.snapshot()}
-        merged = {"merged_at": regime.merged_at} if isinstance(regime, ModelRounds) else {}
-        redesigns = self.redesigns
-        decided = {} if redesigns is None else {"decisions": redesigns.snapshot()}
         return {
             **logged,
-            **merged,
-            **decided,
+            **self.setup.regime.snapshot(),
             "schedule": self.setup.schedule.snapshot(),
             "totals": self.setup.training.totals.row(),
             "metrics": self.setup.training.metrics,
@@ -124,23 +117,16 @@ class RoundsEngine:
         }
 
     def restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
-        """Continue after the last completed round."""
+        """Continue after the last completed round, or with the work in progress of cells."""
         self.setup.training.restore(tensors, state["totals"])
-        self.restore_schedule(state)
-        if isinstance(self.setup.regime, ModelRounds):
-            self.setup.regime.merged_at = state.get("merged_at", self.setup.clock.now)
-            if self.redesigns is not None:
-                self.redesigns.restore(state["decisions"])
-                self.setup.regime.use_decision()
-        self.start()
-
-    def restore_schedule(self, state: dict[str, Any]) -> None:
-        """Continue the schedule and the clock after the last completed round, with its metrics."""
         self.setup.training.metrics = dict(state.get("metrics", {}))  # older ones have none
         if self.log is not None:
             self.log.restore(state["client_log"])
         self.setup.schedule.restore(state["schedule"])
         self.setup.clock.now = state["sim_seconds"]
+        self.setup.regime.restore(tensors, state)
+        if self.setup.regime.starts_again:
+            self.start()
 
     def attach(self, folder: Path, rows: Sequence[Row]) -> None:
         """Set the run's folder, for client states on disk and the client log, and its rows."""
@@ -148,9 +134,9 @@ class RoundsEngine:
             self.redesigns.rows = rows
         self.setup.training.server.states.attach(folder)
         if self.setup.config.run.client_log and self.setup.shards.rank == 0:
-            uplink, training = self.setup.config.choices.uplink, self.setup.training
+            training = self.setup.training
             self.log = ClientLogFile(
-                folder / CLIENT_LOG, uplink.radio, lambda: training.settings.steps
+                folder / CLIENT_LOG, training.server.uplink.radio, lambda: training.settings.steps
             )
             self.setup.training.log = self.log.add
 
@@ -169,8 +155,7 @@ class RoundsEngine:
 
     def ended(self) -> str | None:
         """Why the run ends before its last round; None if it does not."""
-        regime = self.setup.regime
-        return None if isinstance(regime, AsynchronousCells) else regime.ended
+        return self.setup.regime.ended
 
     def params(self) -> dict[str, Tensor]:
         """Parameters of the cloud's model, by name."""

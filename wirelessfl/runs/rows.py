@@ -11,6 +11,8 @@ from wirelessfl.errors import ConfigError, TrainingError
 from wirelessfl.metrics import Measures
 from wirelessfl.metrics.names import VALIDATION as HELD
 from wirelessfl.runs.directory import Row
+from wirelessfl.runs.monitor import Monitor
+from wirelessfl.setup.setups import Goal
 from wirelessfl.training.evaluate import Measured
 
 VALIDATION = ("validation_accuracy", "validation_loss")
@@ -20,6 +22,11 @@ VALIDATION = ("validation_accuracy", "validation_loss")
 def finite(value: float) -> float | None:
     """``value``, or None if it is not finite, which JSON cannot represent."""
     return value if math.isfinite(value) else None
+
+
+def reached(goal: Goal, row: Row) -> bool:
+    """Whether a row has reached the target of its model; it has not if there is none."""
+    return goal.target is not None and Monitor.of(goal.field, row).reached(row, goal.target)
 
 
 def evaluation_fields(

@@ -21,6 +21,7 @@ from wirelessfl.rounds.redesign import Redesign
 from wirelessfl.runs.about import about
 from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.runs.engines import engine_of
+from wirelessfl.runs.execution import Execution, RowCallback
 from wirelessfl.runs.extension import Later, extended
 from wirelessfl.runs.files import NotWrittenError
 from wirelessfl.runs.fingerprints import (
@@ -33,7 +34,6 @@ from wirelessfl.runs.given_again import check_same_names, with_stored
 from wirelessfl.runs.given_files import changed_object, given_hashes, not_stored
 from wirelessfl.runs.new_directory import new_directory
 from wirelessfl.runs.observing import check_observers, configured_observers
-from wirelessfl.runs.progress import Progress, RowCallback
 from wirelessfl.runs.result import RunResult
 from wirelessfl.runs.stored_params import stored_params
 from wirelessfl.setup.arguments import check_objects, check_path
@@ -282,7 +282,7 @@ def _go(
     with ExitStack() as stack:
         shards.by_first(lambda: stack.enter_context(directory.at_work()))
         try:
-            progress = Progress(engine, directory, on_row, on_note, observers)
+            execution = Execution(engine, directory, on_row, on_note, observers)
         except NotWrittenError:
             raise
         except Exception:  # a user's schedule or attendance may fail in its first snapshot
@@ -291,23 +291,23 @@ def _go(
             raise
         if resumed:
             shards.by_first(lambda: directory.note_resumed(about(setup.config.run.device)))
-        if not progress.finished:
+        if not execution.finished:
             for note in [*setup.notes, *unnoticed(setup.config), *further]:
                 if on_note is not None:
                     on_note(note)
             try:
-                progress.run()
+                execution.run()
             except BaseException as error:
-                made = resumed or progress.resumable or progress.finished
+                made = resumed or execution.resumable or execution.finished
                 kept = made or isinstance(error, NotWrittenError)
                 lost = isinstance(error, (KeyboardInterrupt, WorkerDiedError))
-                if error is progress.ending or lost:
+                if error is execution.ending or lost:
                     command = f"wirelessfl resume {directory.path}{_trusting(setup.config)}"
                     if on_note is not None:
                         with suppress(Exception):  # the terminal may be closed
                             on_note(f"interrupted; to resume: {command}")
-                elif isinstance(error, Exception) and not kept and progress.leads:
+                elif isinstance(error, Exception) and not kept and execution.leads:
                     directory.remove()  # otherwise it would block the next run in this folder
                 raise
-    rows, ended = shards.by_first(lambda: (directory.rows(), progress.ended))
+    rows, ended = shards.by_first(lambda: (directory.rows(), execution.ended))
     return RunResult(setup.config, rows, engine.params(), directory.path, ended)

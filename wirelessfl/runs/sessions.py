@@ -2,37 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from torch import Tensor
-
 from wirelessfl.errors import DataError
 from wirelessfl.metrics import Measures
-from wirelessfl.runs.directory import Row
 from wirelessfl.runs.rounds import RoundsEngine
-from wirelessfl.schedules.events import Reached, Report
 from wirelessfl.setup.setups import SessionsSetup
 from wirelessfl.training.evaluate import Samples
 
 
 class SessionsEngine(RoundsEngine):
-    """The engine of runs in sessions, see ``Progress``."""
+    """The engine of runs in sessions, see ``Execution``."""
 
     setup: SessionsSetup
 
     def __init__(self, setup: SessionsSetup) -> None:
         super().__init__(setup)
         self._tested: dict[str, tuple[tuple[int, ...], Samples]] = {}
-
-    def start(self) -> None:
-        """Start or resume the rounds, and put the next change of clients on the clock."""
-        super().start()
-        self.setup.regime.attendance.start()
-
-    def row(self, report: Report) -> tuple[Row, Reached | None]:
-        """Evaluate the cloud's model, by default on the labels of present clients."""
-        row, reached = super().row(report)
-        return {**report.status, **row, **self.setup.regime.numbers()}, reached
 
     def measures(self) -> Measures:
         """Further metrics, of which those of clients are of the present ones."""
@@ -79,17 +63,3 @@ class SessionsEngine(RoundsEngine):
             kept = wanted, Samples(samples.inputs[chosen], samples.labels[chosen])
             self._tested[kind] = kept
         return kept[1]
-
-    def tensors(self) -> dict[str, Tensor]:
-        """Model, server and client state, and the stored tensors of past sessions."""
-        return self.setup.regime.tensors()
-
-    def snapshot(self) -> dict[str, Any]:
-        """State of ``RoundsEngine``, and the state of the sessions."""
-        return {**super().snapshot(), "sessions": self.setup.regime.snapshot()}
-
-    def restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
-        """Continue after the last completed round, or before the next session."""
-        self.setup.regime.restore(tensors, state["sessions"], state["totals"])
-        self.restore_schedule(state)
-        self.start()

@@ -15,8 +15,7 @@ from wirelessfl.runs.fingerprints import (
     model_fingerprint,
     network_fingerprint,
 )
-from wirelessfl.runs.monitor import Monitor
-from wirelessfl.runs.rows import evaluation_fields, finite
+from wirelessfl.runs.rows import evaluation_fields, finite, reached
 from wirelessfl.runs.stored_params import named_params
 from wirelessfl.schedules.events import Reached, Report
 from wirelessfl.schedules.loop import begin
@@ -25,7 +24,7 @@ from wirelessfl.units import MIB_PER_ELEMENT
 
 
 class TasksEngine:
-    """Engine for runs with one or more tasks; see ``Progress``."""
+    """Engine for runs with one or more tasks; see ``Execution``."""
 
     def __init__(self, setup: TasksSetup) -> None:
         self.setup = setup
@@ -41,7 +40,7 @@ class TasksEngine:
         setup, regime, number = self.setup, self.setup.regime, report.task
         learner = setup.learners[number]
         clients, sizes = setup.network.clients, setup.elements
-        beside = setup.config.choices.uplink.side_elements
+        beside = learner.server.uplink.side_elements
         up = sum(
             models * size.up + beside * len(model.algorithm.payloads) * count
             for models, size, model, count in zip(
@@ -65,11 +64,7 @@ class TasksEngine:
                 learner.server.cloud["params"], learner.evaluate(), learner.validate()
             ),
         }
-        target = setup.targets[number]
-        if target is None or number in self.reached:
-            return row, None
-        task = list(setup.config.tasks.values())[number]
-        if not Monitor.of(task.evaluation.monitor, row).reached(row, target):
+        if not reached(setup.goals[number], row) or number in self.reached:
             return row, None
         self.reached.add(number)
         return row, Reached(number)

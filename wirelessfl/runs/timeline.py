@@ -164,7 +164,7 @@ def timeline(config: Config, seconds: float) -> Timeline:
         DataError: the size of an upload depends on data that must be read, but are missing.
     """
     config = configured(config)
-    if config.regime != "tasks":
+    if not config.regime.of_tasks:
         raise ConfigError(
             f"this timeline shows requests to clients or rounds of tasks, but algorithm "
             f"{config.algorithm['name']!r} with schedule {config.schedule['name']!r} has neither. "

@@ -12,7 +12,7 @@ from wirelessfl.selection.round_robin import RoundRobin
 from wirelessfl.selection.soonest import Soonest
 
 ONE_MODEL = Needs(
-    lambda run, _: run.regime != "tasks",
+    lambda run, _: not run.regime.of_tasks,
     'conflicts with schedule "{run.schedule.title}", which assigns clients to tasks: choose '
     'schedule "rounds"',
 )

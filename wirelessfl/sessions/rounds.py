@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from wirelessfl.rounds.one_model import OneModel
 from wirelessfl.rounds.plan import Plan
 from wirelessfl.rounds.planner import Planner
 from wirelessfl.rounds.step_sizes import unchanged
@@ -61,7 +62,7 @@ class Given:
         return frozenset(self.plan.clients.tolist())
 
 
-class SessionRounds:
+class SessionRounds(OneModel):
     """Carries out the decisions of ``SessionsScheduler``.
 
     A client that leaves during a round leaves the session. Its update is dropped; the round's time,
@@ -88,7 +89,7 @@ class SessionRounds:
         draw: Callable[[int], torch.Tensor],
         labels: HeldLabels,
     ) -> None:
-        self.planner, self.training, self.clock = planner, training, clock
+        super().__init__(planner, training, clock)
         self.attendance, self.warm_start = attendance, warm_start
         self.draw, self.labels = draw, labels
         # Trial rounds draw their own channels, participants and noise, so that those of training
@@ -104,8 +105,6 @@ class SessionRounds:
         self.gradient: torch.Tensor | None = None
         self.weights: dict[int, float] = {}
         self.labels_before: tuple[int, ...] = ()
-        self.ended: str | None = None
-        """Why the run ends before its last session; None if it does not."""
         self._session = 0
         self._trial: RoundTraining | None = None
         self._given: dict[bool, Given] = {}
@@ -117,6 +116,10 @@ class SessionRounds:
     def server(self) -> Server:
         """Server of the model; trial rounds use a copy."""
         return self.training.server
+
+    def start(self) -> None:
+        """Put the next change of clients on the clock."""
+        self.attendance.start()
 
     def happened(self, what: Event | PresenceChanged) -> Event | None:
         """Process a clock entry: clients joined or left, or a round ended."""
@@ -268,18 +271,22 @@ class SessionRounds:
             (self._trial_training() if trial else self.training).server.recount()
             self._left = trial
 
-    def numbers(self) -> dict[str, Any]:
-        """Session fields of a row."""
-        return {
+    def fields(self, status: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+        """Fields of a row before and after those of all runs."""
+        return status, {
             "present": len(self.server.present),
             **asdict(self.extras),
             "stored_bytes": self.past.stored_bytes,
             "warm_weights": {str(s): round(w, 6) for s, w in self.weights.items()},
         }
 
+    def priced(self) -> Mapping[str, Any]:
+        """Fields of a row of prices besides those of all runs."""
+        return {"extra_seconds": self.extras.extra_seconds}
+
     def tensors(self) -> dict[str, torch.Tensor]:
         """Tensors of the state, for a checkpoint."""
-        found = {**self.training.tensors(), **self.past.tensors()}
+        found = {**super().tensors(), **self.past.tensors()}
         for name, value in (("gradient", self.gradient), ("teacher", self.training.teacher)):
             if value is not None:
                 found[f"session.{name}"] = value.clone()  # it may share memory with the cloud
@@ -287,7 +294,7 @@ class SessionRounds:
 
     def snapshot(self) -> dict[str, Any]:
         """Remaining state, as plain numbers and lists."""
-        return {
+        sessions = {
             "session": self._session,
             "extras": asdict(self.extras),
             "labels": self.labels.held,
@@ -297,13 +304,11 @@ class SessionRounds:
             "left": self._left,
             "delay": self._delay,
         }
+        return {"sessions": sessions}
 
-    def restore(
-        self, tensors: dict[str, torch.Tensor], state: dict[str, Any], totals: dict[str, float]
-    ) -> None:
-        """Continue from a checkpoint, after a round or before a session is opened."""
-        self.training.restore(tensors, totals)
-        device = self.server.cloud["params"].device
+    def restore(self, tensors: dict[str, torch.Tensor], state: Mapping[str, Any]) -> None:
+        """Continue after a round or before a session is opened; training is restored."""
+        device, state = self.server.cloud["params"].device, state["sessions"]
         self.past = Past.of(tensors, device)
         self._session, self.extras = state["session"], ExtraCosts(**state["extras"])
         self.labels.held = tuple(state["labels"])
@@ -317,7 +322,7 @@ class SessionRounds:
 
 
 def _stored(
-    tensors: dict[str, torch.Tensor], name: str, device: torch.device
+    tensors: Mapping[str, torch.Tensor], name: str, device: torch.device
 ) -> torch.Tensor | None:
     value = tensors.get(name)
     return None if value is None else value.to(device)

@@ -4,11 +4,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from wirelessfl.setup.building import AnySetup, build
-    from wirelessfl.setup.setups import CellsSetup, RoundsSetup, SessionsSetup, Setup, TasksSetup
+    from wirelessfl.setup.setups import RoundsSetup, SessionsSetup, Setup, TasksSetup
 
 __all__ = [
     "AnySetup",
-    "CellsSetup",
     "RoundsSetup",
     "SessionsSetup",
     "Setup",

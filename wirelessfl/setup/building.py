@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from channels import Network
 from channels.streams import Stream
 from wirelessfl.config import Config
+from wirelessfl.config.regimes import Regime
 from wirelessfl.data import Data
 from wirelessfl.generators import seeded_generators
 from wirelessfl.guard import guard
@@ -22,12 +23,18 @@ from wirelessfl.setup.given_objects import GivenMetrics, GivenObjects, configure
 from wirelessfl.setup.redesigns import check_redesign
 from wirelessfl.setup.rounds import build_rounds
 from wirelessfl.setup.sessions import build_sessions
-from wirelessfl.setup.setups import CellsSetup, RoundsSetup, SessionsSetup, TasksSetup
+from wirelessfl.setup.setups import RoundsSetup, SessionsSetup, TasksSetup
 from wirelessfl.setup.tasks import build_tasks
 from wirelessfl.training.shards import ALONE, Shards
 
-AnySetup = RoundsSetup | CellsSetup | SessionsSetup | TasksSetup
+AnySetup = RoundsSetup | SessionsSetup | TasksSetup
 """The result of ``build``."""
+BUILDERS: Mapping[Regime, Callable[[Config, GivenObjects, Shards], AnySetup]] = {
+    Regime.ROUNDS: build_rounds,
+    Regime.SESSIONS: build_sessions,
+    Regime.TASKS: build_tasks,
+    Regime.CELLS: build_cells,
+}
 
 
 def build(
@@ -78,12 +85,4 @@ def build_resolved(config: Config, given: GivenObjects, shards: Shards = ALONE) 
     if given.network is not None:
         guard(type(given.network.fading), Fading)
     with seeded_generators(Stream(config.run.seed, ("users' code",))):
-        match config.regime:
-            case "rounds":
-                return build_rounds(config, given, shards)
-            case "sessions":
-                return build_sessions(config, given, shards)
-            case "tasks":
-                return build_tasks(config, given, shards)
-            case "cells":
-                return build_cells(config, given, shards)
+        return BUILDERS[config.regime](config, given, shards)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import replace
 
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
@@ -10,11 +10,11 @@ from wirelessfl.rounds.cells import AsynchronousCells
 from wirelessfl.schedules import Scope
 from wirelessfl.setup.given_objects import GivenObjects
 from wirelessfl.setup.rounds import build_rounds
-from wirelessfl.setup.setups import CellsSetup, RoundsSetup
+from wirelessfl.setup.setups import RoundsSetup
 from wirelessfl.training.shards import Shards
 
 
-def build_cells(config: Config, given: GivenObjects, shards: Shards) -> CellsSetup:
+def build_cells(config: Config, given: GivenObjects, shards: Shards) -> RoundsSetup:
     """Build a run with asynchronous cells; most parts are those of a run in rounds.
 
     Args:
@@ -33,7 +33,6 @@ def build_cells(config: Config, given: GivenObjects, shards: Shards) -> CellsSet
         )
     rounds = build_rounds(config, given, shards)
     ticks = config.evaluation.eval_seconds is not None
-    same = {f.name: getattr(rounds, f.name) for f in fields(RoundsSetup)}
     schedule = config.choices.schedule
     scheduler = schedule.scheduler(
         [schedule],
@@ -45,4 +44,4 @@ def build_cells(config: Config, given: GivenObjects, shards: Shards) -> CellsSet
         ),
     )
     regime = AsynchronousCells(rounds.planner, rounds.training, rounds.clock)
-    return CellsSetup(**same | {"schedule": scheduler, "regime": regime})
+    return replace(rounds, schedule=scheduler, regime=regime)

@@ -10,7 +10,7 @@ from channels.streams import Stream
 from wirelessfl.config import Config
 from wirelessfl.data.label_groups import LabelGroups
 from wirelessfl.rounds.links import Links
-from wirelessfl.rounds.plan import Participation, WholeModel
+from wirelessfl.rounds.plan import Participation
 from wirelessfl.rounds.planner import Planner
 from wirelessfl.rounds.settings import TrainingSettings
 from wirelessfl.selection import RandomSelection
@@ -122,7 +122,7 @@ def make_planner(
             backhaul_bps=back and 1e6 * back,
             failures=None if failures is None or failures.never else failures,
         ),
-        WholeModel(structure.spec, structure.partition, structure.neurons),
+        structure.whole,
         TrainingSettings(
             local_steps=steps.common,
             client_steps=steps.each,

@@ -35,9 +35,9 @@ def check_redesign(config: Config, redesign: Redesign) -> None:
     every, each, title = redesign.every, config.evaluation.eval_every or 1, redesign.title
     if isinstance(every, bool) or not isinstance(every, int | np.integer) or every < 1:
         raise ConfigError(f"redesign {title!r}: every is {shown(every)}: give an integer >= 1.")
-    if config.regime != "rounds" or type(config.choices.schedule) is not Rounds:
+    if not config.regime.common_rounds or type(config.choices.schedule) is not Rounds:
         what = f"schedule={config.schedule['name']}"
-        if config.regime == "sessions":
+        if config.regime.in_sessions:
             what = f"sessions={config.sessions.sessions}"
         raise ConfigError(
             f"redesign={title} conflicts with {what}: only synchronous rounds of one model can be "

@@ -29,7 +29,7 @@ from wirelessfl.setup.network import build_network
 from wirelessfl.setup.planners import make_planner
 from wirelessfl.setup.plausible import implausible
 from wirelessfl.setup.redesigns import make_redesigns
-from wirelessfl.setup.setups import Limits, RoundsSetup
+from wirelessfl.setup.setups import Goal, Limits, RoundsSetup
 from wirelessfl.setup.structure import Structure
 from wirelessfl.setup.trained_model import TrainedModel, build_model_of
 from wirelessfl.training.client_losses import ClientLosses
@@ -50,7 +50,7 @@ def build_rounds(config: Config, given: GivenObjects, shards: Shards) -> RoundsS
     """
     stream = Stream(config.run.seed)
     network = given.network or build_network(config.network, stream, config.choices)
-    training, choices = config.training, config.choices
+    training, choices, evaluation = config.training, config.choices, config.evaluation
     cohort = training.clients_per_round or network.clients
     model = build_model_of(
         config,
@@ -103,9 +103,10 @@ def build_rounds(config: Config, given: GivenObjects, shards: Shards) -> RoundsS
         models=[model],
         clock=clock,
         schedule=choices.schedule.scheduler(
-            [choices.schedule], Scope([training.rounds], config.evaluation.eval_every or 1)
+            [choices.schedule], Scope([training.rounds], evaluation.eval_every or 1)
         ),
         limits=Limits.of(config, model.computing.threads),
+        goals=[Goal(evaluation.monitor, evaluation.target if evaluation.stop_at_target else None)],
         shards=shards,
         notes=[
             *(*model.notes, *_notes(select), *_cutoff_notes(training.cutoff_seconds, first)),
@@ -167,7 +168,7 @@ def _checked_plan(config: Config, model: TrainedModel, planner: Planner) -> Plan
     if planner.algorithm.plans_ahead and config.sessions.sessions is None:
         for number in range(1, config.training.rounds):
             planner.plan(number, losses=_equal_losses)
-    if config.regime == "rounds":
+    if config.regime.common_rounds:
         _check_deadlines(planner, config.training.rounds)
     return first
 

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from channels import Network
 from channels.streams import Stream
 from wirelessfl.config import Config
-from wirelessfl.rounds.cells import AsynchronousCells
+from wirelessfl.rounds.one_model import OneModel
 from wirelessfl.rounds.planner import Planner
-from wirelessfl.rounds.rounds import ModelRounds
 from wirelessfl.rounds.training import RoundTraining
 from wirelessfl.schedules import Clock
 from wirelessfl.schedules.events import Scheduler
@@ -31,14 +30,12 @@ class Limits:
 
     Args:
         max_seconds: limit on simulated seconds; None for no limit.
-        target: accuracy at which the training of one model ends; None for no such end.
         tick_seconds: simulated seconds between evaluations.
         checkpoint_seconds: minimum wall-clock seconds between checkpoints.
         threads: CPU threads per process.
     """
 
     max_seconds: float | None
-    target: float | None
     tick_seconds: float
     checkpoint_seconds: float
     threads: int
@@ -48,11 +45,23 @@ class Limits:
         """The limits in the settings."""
         return cls(
             max_seconds=config.training.max_seconds,
-            target=config.evaluation.target if config.evaluation.stop_at_target else None,
             tick_seconds=config.evaluation.eval_seconds or 1.0,
             checkpoint_seconds=config.run.checkpoint_seconds,
             threads=threads,
         )
+
+
+@dataclass(frozen=True)
+class Goal:
+    """The field of a model's rows that is monitored, and the value that ends its training.
+
+    Args:
+        field: name of the field; None for the default of ``runs.monitor``.
+        target: the value that ends the training; None for no such end.
+    """
+
+    field: str | None
+    target: float | None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -68,6 +77,7 @@ class Setup:
         schedule: decides when clients get work and servers merge.
         regime: carries out the schedule's decisions.
         limits: when the run evaluates, saves and ends.
+        goals: goal of each model.
         shards: the processes that share the clients.
         notes: messages for the user, one line each.
     """
@@ -80,6 +90,7 @@ class Setup:
     schedule: Scheduler
     regime: Regime
     limits: Limits
+    goals: Sequence[Goal]
     shards: Shards
     notes: Sequence[str]
 
@@ -96,7 +107,7 @@ class Setup:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RoundsSetup(Setup):
-    """A run of one model in rounds.
+    """A run of one model in rounds, of all nodes or of cells that are merged asynchronously.
 
     Args:
         planner: plans rounds.
@@ -106,7 +117,7 @@ class RoundsSetup(Setup):
 
     planner: Planner
     training: RoundTraining
-    regime: ModelRounds | SessionRounds | AsynchronousCells
+    regime: OneModel
     tested: Submodels | None
 
     @property
@@ -128,13 +139,6 @@ class SessionsSetup(RoundsSetup):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class CellsSetup(RoundsSetup):
-    """A run of one model whose cloud merges cells asynchronously."""
-
-    regime: AsynchronousCells
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
 class TasksSetup(Setup):
     """A run of several tasks, or of one model trained as a task.
 
@@ -143,7 +147,6 @@ class TasksSetup(Setup):
         titled: whether tasks have tables; names of parameters then begin with the task's name.
         learners: training state of each task's model.
         elements: [tasks], number of transmitted values per whole model.
-        targets: [tasks], accuracy at which each task ends; None for no target.
     """
 
     names: Sequence[str]
@@ -151,4 +154,3 @@ class TasksSetup(Setup):
     learners: Sequence[Learner]
     regime: Asynchronous | TaskRounds
     elements: Sequence[Elements]
-    targets: Sequence[float | None]

@@ -10,6 +10,7 @@ import torch
 
 from wirelessfl.data.dataset import widened
 from wirelessfl.errors import ConfigError
+from wirelessfl.rounds.plan import WholeModel
 from wirelessfl.rounds.settings import PADDING
 from wirelessfl.submodels import NeuronMap, ParamSpec, Partition, make_partition
 from wirelessfl.submodels.partition import Scheme
@@ -62,6 +63,11 @@ class Structure:
     def spec(self) -> ParamSpec:
         """Names and shapes of the model's parameters."""
         return self.model.objective.spec
+
+    @property
+    def whole(self) -> WholeModel:
+        """The full model, and what submodels can omit."""
+        return WholeModel(self.spec, self.partition, self.neurons)
 
     @property
     def samples(self) -> torch.Tensor:

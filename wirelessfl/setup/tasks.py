@@ -11,6 +11,7 @@ from channels import Network
 from channels.streams import Stream
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
+from wirelessfl.rounds.local_training import LocalTraining
 from wirelessfl.server.client_states import make_states
 from wirelessfl.server.server import Server
 from wirelessfl.server.weights import Weights
@@ -19,13 +20,12 @@ from wirelessfl.setup.data import Loaded
 from wirelessfl.setup.given_objects import GivenObjects
 from wirelessfl.setup.network import build_network
 from wirelessfl.setup.plausible import implausible
-from wirelessfl.setup.setups import Limits, TasksSetup
+from wirelessfl.setup.setups import Goal, Limits, TasksSetup
 from wirelessfl.setup.structure import Structure
 from wirelessfl.setup.task_schedules import build_times, task_stream
 from wirelessfl.setup.trained_model import TrainedModel, build_model_of
 from wirelessfl.tasks.delays import Elements
 from wirelessfl.tasks.learner import EvaluationSet, Learner
-from wirelessfl.tasks.local_steps import LocalSteps
 from wirelessfl.tasks.request_submodels import RequestSubmodels
 from wirelessfl.training.shards import Shards
 
@@ -74,6 +74,9 @@ def build_tasks(config: Config, given: GivenObjects, shards: Shards) -> TasksSet
         clock=times.clock,
         schedule=times.schedule,
         limits=Limits.of(config, models[0].computing.threads),
+        goals=[
+            Goal(task.evaluation.monitor, task.evaluation.target) for task in config.tasks.values()
+        ],
         shards=shards,
         notes=[
             note if len(models) == 1 else f"task {name}: {note}"
@@ -86,7 +89,6 @@ def build_tasks(config: Config, given: GivenObjects, shards: Shards) -> TasksSet
         learners=learners,
         regime=times.regime,
         elements=elements,
-        targets=[task.evaluation.target for task in config.tasks.values()],
     )
 
 
@@ -158,25 +160,15 @@ def _learner(
         model.start,
     )
     structure = Structure(model, task.choices.model.layers)
-    submodels = RequestSubmodels(
-        algorithm, objective.spec, structure.neurons, network.clients, stream
-    )
+    submodels = RequestSubmodels(algorithm, structure.whole, network.clients, stream, run_stream)
     padding = task.run.padding
     if submodels.of_requests([0], [0]) is not None:
         padding = structure.padding(padding)
     tested = algorithm.tested(structure.neurons)
     return Learner(
         server,
-        LocalSteps(
-            name,
-            algorithm,
-            objective,
-            model.executor,
-            model.steps,
-            task.choices.lr_schedule.shares(task.training.rounds),
-            structure.neurons,
-            padding or 0.0,
-        ),
+        LocalTraining(model.executor, model.steps, padding or 0.0),
+        submodels,
         EvaluationSet(
             model.test_inputs,
             model.test_labels,
@@ -184,9 +176,10 @@ def _learner(
             model.measures,
         ),
         stream,
+        lr_share=task.choices.lr_schedule.shares(task.training.rounds),
         spread_updates=task.choices.schedule.measured,
         validation=model.validation,
-        run_stream=run_stream,
+        title=f"task {name}",
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import astuple, dataclass
 from typing import Any
 
@@ -11,12 +11,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from wirelessfl.rounds.job_groups import Work
+from wirelessfl.rounds.local_training import LocalTraining
+from wirelessfl.rounds.step_sizes import with_step_size
 from wirelessfl.server.client_states import ClientStates
 from wirelessfl.submodels import Submodels
-from wirelessfl.tasks.local_steps import LocalSteps, RequestWork
 from wirelessfl.tasks.request_submodels import RequestSubmodels
 from wirelessfl.tasks.tentative_states import TentativeStates
 from wirelessfl.training.cohort import State
+from wirelessfl.training.rules import ClientRule
 
 RESULT_BYTES = 1 << 30
 """Approximate memory limit, in bytes, for updates that are trained before they are needed."""
@@ -49,14 +52,24 @@ class DeferredTraining:
 
     Args:
         local: local training of the clients.
+        rule: client rule of the algorithm.
         states: state that clients keep between requests.
         submodels: submodels of the requests.
+        lr_share: maps the version of the received model to a factor of the rule's step size.
+        title: name of the task in messages.
     """
 
     def __init__(
-        self, local: LocalSteps, states: ClientStates, submodels: RequestSubmodels
+        self,
+        local: LocalTraining,
+        rule: ClientRule,
+        states: ClientStates,
+        submodels: RequestSubmodels,
+        lr_share: Callable[[int], float],
+        title: str,
     ) -> None:
         self.local, self.submodels = local, submodels
+        self.rule, self.lr_share, self.title = rule, lr_share, title
         self.states = TentativeStates(states)
         self.trained = 0
         """Number of requests trained so far."""
@@ -67,8 +80,8 @@ class DeferredTraining:
     @property
     def max_ready(self) -> int:
         """Maximum number of trained updates that wait for a merge, besides those needed now."""
-        vectors = len(self.local.rule.payloads) + len(self.local.rule.client_state)
-        update_bytes = 4 * self.local.objective.spec.size * vectors
+        vectors = len(self.rule.payloads) + len(self.rule.client_state)
+        update_bytes = 4 * self.local.executor.objective.spec.size * vectors
         return max(RESULT_BYTES // update_bytes, self.local.executor.chunk)
 
     def lacks_model(self, version: int) -> bool:
@@ -85,7 +98,7 @@ class DeferredTraining:
 
     def came_back(self, number: int) -> None:
         """Confirm the client state of a request whose update has returned."""
-        if self.local.rule.client_state:
+        if self.rule.client_state:
             self.states.confirm(number)
 
     def clear(self) -> None:
@@ -122,7 +135,7 @@ class DeferredTraining:
 
     def _with_earlier(self, needed: dict[int, None]) -> dict[int, None]:
         """Add the earlier requests of the same clients, whose states these requests need."""
-        if not self.local.rule.client_state or not needed:
+        if not self.rule.client_state or not needed:
             return needed
         last: dict[int, int] = {}
         for number in needed:
@@ -132,7 +145,7 @@ class DeferredTraining:
 
     def _possible(self) -> dict[int, None]:
         """Pending requests that can train now, oldest first; with client state, one per client."""
-        if not self.local.rule.client_state:
+        if not self.rule.client_state:
             return dict.fromkeys(self._pending)
         first: dict[int, int] = {}
         for number, request in self._pending.items():
@@ -143,7 +156,7 @@ class DeferredTraining:
         requests = {number: self._pending.pop(number) for number in chosen}
         shares: dict[float, list[int]] = {}
         for number, request in requests.items():
-            shares.setdefault(self.local.lr_share(request.version), []).append(number)
+            shares.setdefault(self.lr_share(request.version), []).append(number)
         for share, numbers in shares.items():
             self._train_with_share({number: requests[number] for number in numbers}, share)
         self.trained += len(chosen)
@@ -158,27 +171,27 @@ class DeferredTraining:
         numbers = sorted(requests, key=lambda number: requests[number].version)
         ordered = [requests[number] for number in numbers]
         clients = [request.client for request in ordered]
-        work = RequestWork(
+        work = Work(
             clients=np.array(clients),
             tracking=np.ones(len(ordered), dtype=np.bool_),
             node=np.array([index[request.version] for request in ordered]),
-            submodels=Submodels.whole(self.local.objective.spec, len(versions)),
+            submodels=Submodels.whole(self.local.executor.objective.spec, len(versions)),
             client_submodels=self.submodels.of_requests(clients, [r.version for r in ordered]),
             first_steps=np.array([request.first_step for request in ordered]),
             fresh=np.array([request.fresh for request in ordered]),
         )
         servers = {
             name: torch.cat([self._models[version][name] for version in versions])
-            for name in self.local.rule.sends
+            for name in self.rule.sends
         }
-        what = f"requests {min(numbers)} to {max(numbers)}"
-        for done in self.local.train(work, servers, self.states, share, what):
-            rows = [numbers[row] for row in done.rows]
-            for row, number in enumerate(rows):
-                self._ready[number] = {
-                    name: value[row : row + 1].clone() for name, value in done.payloads.items()
+        label = f"{self.title}, requests {min(numbers)} to {max(numbers)}"
+        self.states.expect(dict(zip(clients, numbers, strict=True)))
+        rule = with_step_size(self.rule, share)
+        for rows, payloads in self.local.train(rule, work, servers, self.states, label):
+            for row, place in enumerate(rows):
+                self._ready[numbers[place]] = {
+                    name: value[row : row + 1].clone() for name, value in payloads.items()
                 }
-            self.states.keep(rows, done)
 
     def tensors(self) -> dict[str, Tensor]:
         """Models, updates and states, for a checkpoint."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,16 +15,17 @@ from channels import ChannelDraw, Load
 from channels.arrays import FloatArray, IntArray
 from channels.streams import Stream
 from wirelessfl.metrics import Measures
-from wirelessfl.rounds.step_sizes import with_step_size
+from wirelessfl.rounds.job_groups import Work
+from wirelessfl.rounds.local_training import LocalTraining
+from wirelessfl.rounds.node_merge import NodeMerge
+from wirelessfl.rounds.step_sizes import unchanged, with_step_size
 from wirelessfl.server.server import Server
 from wirelessfl.server.upload import Senders
 from wirelessfl.submodels import ClientSubmodels, Submodels
 from wirelessfl.tasks.deferred_training import DeferredTraining, Pending, joined, separated
-from wirelessfl.tasks.local_steps import LocalSteps, RequestWork
 from wirelessfl.tasks.request import Request
 from wirelessfl.tasks.request_submodels import RequestSubmodels
 from wirelessfl.tasks.spread import spread
-from wirelessfl.tasks.star_merge import StarMerge
 from wirelessfl.training.cohort import State
 from wirelessfl.training.evaluate import (
     NO_MEASURES,
@@ -63,30 +64,34 @@ class Learner:
     Args:
         server: server of the model.
         local: local training of the clients.
+        submodels: submodels of the clients.
         test: test data.
         stream: random stream of the task.
+        lr_share: maps the version of the received model to a factor of the rule's step size.
         spread_updates: V, number of latest updates whose spread is measured; None to measure none.
         validation: held-out training data, evaluated like test data; None for no validation.
-        run_stream: random stream of the run; None for ``stream``.
+        title: name of the task in messages.
     """
 
     def __init__(
         self,
         server: Server,
-        local: LocalSteps,
+        local: LocalTraining,
+        submodels: RequestSubmodels,
         test: EvaluationSet,
         stream: Stream,
+        *,
+        lr_share: Callable[[int], float] = unchanged,
         spread_updates: int | None = None,
         validation: Samples | None = None,
-        run_stream: Stream | None = None,
+        title: str = "task",
     ) -> None:
         self.server, self.local, self.test, self.stream = server, local, test, stream
-        self.validation = validation
-        clients, spec = len(server.weights.node_of), local.objective.spec
-        self.submodels = RequestSubmodels(
-            server.algorithm, spec, local.neurons, clients, stream, run_stream
+        self.submodels, self.lr_share, self.title = submodels, lr_share, title
+        self.validation, self.objective = validation, local.executor.objective
+        self.deferred = DeferredTraining(
+            local, server.algorithm, server.states, submodels, lr_share, title
         )
-        self.deferred = DeferredTraining(local, server.states, self.submodels)
         self.steps_done = StepsDone()
         self.begun: set[int] = set()
         """Clients that have trained, or will train a pending request."""
@@ -98,7 +103,7 @@ class Learner:
         self.recent: deque[State] = deque(maxlen=spread_updates or 0)
         self.metrics: dict[str, float] = {}
         """Metrics of the last merge."""
-        self._whole = Submodels.whole(spec, 1)
+        self._whole = Submodels.whole(self.objective.spec, 1)
 
     def _broadcast(self) -> State:
         """Tensors that the server sends now, [1, P] by name."""
@@ -151,7 +156,7 @@ class Learner:
 
     def _air_load(self, clients: IntArray, each: ClientSubmodels | None) -> Load:
         """Load of clients that send all elements that at least one of them trains."""
-        vectors, size = len(self.server.algorithm.payloads), self.local.objective.spec.size
+        vectors, size = len(self.server.algorithm.payloads), self.objective.spec.size
         count, weights = len(clients), self.server.weights.of(clients)
         if each is None:
             return Load(elements=np.full(count, size), vectors=vectors, weights=weights)
@@ -182,10 +187,8 @@ class Learner:
         self.recent.extend(map(self._in_steps, updates, versions))
         senders = self._senders(np.array(clients), np.array(staleness, dtype=np.int64))
         each = self.submodels.of_requests(clients, versions)
-        merge = StarMerge(self.server, self._whole, senders, each, draw)
-        for row, update in enumerate(updates):
-            merge.reception.add(slice(row, row + 1), update)
-        self.metrics = merge.finish()
+        received = ((slice(row, row + 1), update) for row, update in enumerate(updates))
+        self._merge(senders, each, draw, received)
 
     def train_round(
         self, clients: IntArray, chosen: IntArray | None = None, *, draw: ChannelDraw | None = None
@@ -201,8 +204,8 @@ class Learner:
         each = self.submodels.of_round(clients if chosen is None else chosen, version)
         if each is not None and chosen is not None:
             each = each.of_rows(np.searchsorted(chosen, clients))
-        merge = StarMerge(server, self._whole, self._senders(clients), each, draw)
-        work = RequestWork(
+        senders = self._senders(clients)
+        work = Work(
             clients=clients,
             tracking=np.ones(len(clients), dtype=np.bool_),
             node=np.zeros(len(clients), dtype=np.int64),
@@ -211,19 +214,36 @@ class Learner:
             first_steps=self.steps_done.of(clients),
             fresh=np.array([c not in self.begun for c in clients.tolist()], dtype=np.bool_),
         )
-        share, what = self.local.lr_share(version), f"version {version}"
-        for done in self.local.train(work, self._broadcast(), server.states, share, what):
-            merge.reception.add(done.rows, done.payloads)
-            server.states.scatter(done.submodels, done.clients, done.node, done.kept)
+        label = f"{self.title}, version {version}"
+        trained = self.local.train(senders.rule, work, self._broadcast(), server.states, label)
+        self._merge(senders, each, draw, trained)
         self.steps_done.add(clients, self.local.steps.at(clients))
         self.begun.update(clients.tolist())
-        self.metrics = merge.finish()
+
+    def _merge(
+        self,
+        senders: Senders,
+        each: ClientSubmodels | None,
+        draw: ChannelDraw | None,
+        updates: Iterable[tuple[slice | IntArray, State]],
+    ) -> None:
+        """Receive the updates of ``senders``, given as rows and their payloads, and merge them."""
+        server, whole = self.server, self._whole
+        nodes = server.at_nodes(whole)
+        merge = NodeMerge.of(server, whole, senders, each, nodes["params"])
+        # The stream has the same name as in rounds.
+        reception = merge.upload.open("edge", 0, "air", draw=draw)
+        for rows, payloads in updates:
+            reception.add(rows, payloads)
+        nodes, metrics = merge.merged(reception, nodes)
+        server.combine(senders.rule, nodes, whole, [1.0])  # a star has one node
+        self.metrics = {**merge.coverage(), **metrics}
 
     def _senders(self, clients: IntArray, staleness: IntArray | None = None) -> Senders:
         version = self.server.version
         return Senders(
             clients,
-            with_step_size(self.server.algorithm, self.local.lr_share(version)),
+            with_step_size(self.server.algorithm, self.lr_share(version)),
             self.local.steps.mean(clients),
             self.stream.child("round", version),
             tracking=np.ones(len(clients), dtype=np.bool_),
@@ -241,17 +261,17 @@ class Learner:
         if len(latest) < count:
             return None
         updates = torch.cat([update[algorithm.payloads[0].name] for update in latest])
-        lr = self.local.lr_share(self.server.version) * algorithm.lr
+        lr = self.lr_share(self.server.version) * algorithm.lr
         return spread(updates, lr, algorithm.server_step_size, self.local.steps.common)
 
     def _in_steps(self, update: State, version: int) -> State:
         """The update at full step size: Delta times a factor that all updates share."""
-        share, name = self.local.lr_share(version), self.server.algorithm.payloads[0].name
+        share, name = self.lr_share(version), self.server.algorithm.payloads[0].name
         return update if share == 1.0 else {**update, name: update[name] / share}
 
     def _deployed(self) -> tuple[Objective, Tensor]:
         """The model to evaluate, and its parameters."""
-        return deployed(self.local.objective, self.server.cloud["params"], self.test.tested)
+        return deployed(self.objective, self.server.cloud["params"], self.test.tested)
 
     @torch.no_grad()
     def losses(self, clients: IntArray) -> FloatArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,9 +10,9 @@ import numpy as np
 from channels.arrays import FloatArray, IntArray
 from channels.streams import Stream
 from wirelessfl.algorithms.base import Algorithm
-from wirelessfl.errors import ConfigError
-from wirelessfl.submodels import ClientSubmodels, NeuronMap, ParamSpec, Partition
-from wirelessfl.submodels.partition import Scheme
+from wirelessfl.rounds.contexts import Context
+from wirelessfl.rounds.plan import WholeModel
+from wirelessfl.submodels import ClientSubmodels
 
 VERSIONS = 64  # maximum number of versions whose jointly assigned submodels are cached
 
@@ -25,9 +25,7 @@ class RequestSubmodels:
 
     Args:
         algorithm: algorithm that assigns the submodels.
-        spec: parameters of the full model.
-        neurons: finds all neurons that submodels can omit; None if all clients train the full
-            model.
+        model: the full model, and the neurons that submodels can omit.
         clients: n, number of registered clients.
         stream: random stream of the task.
         run_stream: random stream of the run, from which clients get their capacities for all tasks;
@@ -35,8 +33,7 @@ class RequestSubmodels:
     """
 
     algorithm: Algorithm
-    spec: ParamSpec
-    neurons: Callable[[], NeuronMap] | None
+    model: WholeModel
     clients: int
     stream: Stream
     run_stream: Stream | None = None
@@ -49,9 +46,18 @@ class RequestSubmodels:
             clients: [rows], sorted.
             version: version of the model that the clients receive.
         """
-        if self.neurons is None:
-            return None
-        return self.algorithm.client_submodels(_VersionContext(self, version, clients))
+        context = Context(
+            model=self.model,
+            nodes=1,
+            clients=self.clients,
+            run_stream=self.stream,
+            number=version,
+            stream=self.stream.child("round", version),
+            senders=clients,
+            node=np.zeros(len(clients), dtype=np.int64),
+            capacities=self.run_stream,
+        )
+        return self.algorithm.client_submodels(context)
 
     def of_requests(
         self, clients: Sequence[int], versions: Sequence[int]
@@ -63,28 +69,31 @@ class RequestSubmodels:
             versions: [rows], version of the model of each request.
         """
         found = [self._one(*pair) for pair in zip(clients, versions, strict=True)]
-        if self.neurons is None or all(one is None for one in found):
+        if all(one is None for one in found):
             return None
-        neurons = self.neurons()
+        neurons = self.model.neurons()
         whole = [np.arange(width) for width in neurons.widths]
         return ClientSubmodels(neurons, [whole if one is None else one for one in found])
 
     def share(self, client: int, version: int) -> float:
         """Fraction of the full model's parameters in a request's submodel."""
         chosen = self._one(client, version)
-        if chosen is None or self.neurons is None:
+        if chosen is None:
             return 1.0
-        return self.neurons().parameters([len(layer) for layer in chosen]) / self.spec.size
+        return self.model.neurons().parameters([len(layer) for layer in chosen]) / self._size
+
+    @property
+    def _size(self) -> int:
+        """Number of parameters of the full model."""
+        return self.model.spec.size
 
     def shares(self, clients: IntArray, version: int) -> FloatArray:
         """Fraction of the full model's parameters that each client trains in a common round."""
         found = self.of_round(clients, version)
-        return np.ones(len(clients)) if found is None else found.lengths / self.spec.size
+        return np.ones(len(clients)) if found is None else found.lengths / self._size
 
     def _one(self, client: int, version: int) -> Sequence[IntArray] | None:
         """Neurons of a request's submodel by layer; None for the full model."""
-        if self.neurons is None:
-            return None
         if not self.algorithm.deals_jointly:
             found = self.of_round(np.array([client]), version)
             return None if found is None else found.chosen[0]
@@ -94,70 +103,3 @@ class RequestSubmodels:
             self._joint[version] = self.of_round(np.arange(self.clients), version)
         found = self._joint[version]
         return None if found is None else found.chosen[client]
-
-
-@dataclass(frozen=True, eq=False)
-class _VersionContext:
-    """Context of an algorithm that assigns the submodels of a version."""
-
-    of: RequestSubmodels
-    number: int
-    senders: IntArray
-
-    @property
-    def spec(self) -> ParamSpec:
-        return self.of.spec
-
-    @property
-    def nodes(self) -> int:
-        return 1
-
-    @property
-    def stream(self) -> Stream:
-        return self.of.stream.child("round", self.number)
-
-    @property
-    def run_stream(self) -> Stream:
-        return self.of.stream
-
-    @property
-    def capacity_stream(self) -> Stream:
-        return self.of.run_stream or self.of.stream
-
-    @property
-    def clients(self) -> int:
-        return self.of.clients
-
-    @property
-    def node(self) -> IntArray:
-        return np.zeros(len(self.senders), dtype=np.int64)
-
-    def partition(self, scheme: Scheme) -> Partition:
-        raise ConfigError(
-            f"algorithm={self.of.algorithm.title!r} needs the neuron partition of cells, and this "
-            "schedule has one server: choose schedule='rounds'."
-        )
-
-    def neurons(self) -> NeuronMap:
-        assert self.of.neurons is not None, "submodels need neurons"
-        return self.of.neurons()
-
-    @property
-    def coupled(self) -> bool:
-        return False
-
-    def seconds_of(self, lengths: IntArray) -> FloatArray:
-        return self.client_seconds(lengths)
-
-    def client_seconds(self, lengths: IntArray) -> FloatArray:
-        raise ConfigError(
-            f"algorithm={self.of.algorithm.title!r} chooses widths by the duration of a round, and "
-            "this schedule has no rounds of one model: choose schedule='rounds', or "
-            "budget='width', 'bytes' or 'flops'."
-        )
-
-    def fastest_sizes(self, partition: Partition, cap: float) -> list[int]:
-        raise ConfigError(
-            f"algorithm={self.of.algorithm.title!r} needs sizes that minimise the duration of a "
-            "round, and this schedule has no rounds of one model: choose schedule='rounds'."
-        )

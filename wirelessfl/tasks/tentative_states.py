@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from torch import Tensor
 
+from channels.arrays import IntArray
 from wirelessfl.server.client_states import ClientStates, Overlay
-from wirelessfl.tasks.local_steps import Done
+from wirelessfl.submodels import Submodels
 from wirelessfl.training.cohort import State
 
 
@@ -27,19 +28,20 @@ class TentativeStates(Overlay):
         super().__init__(below)
         self._left: dict[int, tuple[int, State]] = {}
         self._returned: set[int] = set()
+        self._training: Mapping[int, int] = {}
 
-    def keep(self, numbers: Sequence[int], done: Done) -> None:
-        """Store the states of trained requests.
+    def expect(self, numbers: Mapping[int, int]) -> None:
+        """Note the request that each client trains now, whose state ``scatter`` will store."""
+        self._training = numbers
 
-        Args:
-            numbers: [rows], numbers of the requests.
-            done: results of their training, with each client at most once.
-        """
-        if not done.kept:
+    def scatter(self, submodels: Submodels, clients: IntArray, node: IntArray, kept: State) -> None:
+        """Store the states of trained requests, tentatively if they have not returned."""
+        super().scatter(submodels, clients, node, kept)
+        if not kept:
             return
-        self.scatter(done.submodels, done.clients, done.node, done.kept)
-        for number, client in zip(numbers, done.clients.tolist(), strict=True):
-            self._left[number] = client, {n: self._vectors[n][client] for n in done.kept}
+        for client in clients.tolist():
+            number = self._training[client]
+            self._left[number] = client, {n: self._vectors[n][client] for n in kept}
             if number in self._returned:
                 self._returned.remove(number)
                 self._confirm(number)

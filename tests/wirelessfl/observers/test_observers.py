@@ -9,7 +9,7 @@ from wirelessfl.observers import Console, EndOfTask, Observer
 from wirelessfl.rounds.training import RoundTraining
 from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.runs.engines import engine_of
-from wirelessfl.runs.progress import Progress
+from wirelessfl.runs.execution import Execution
 from wirelessfl.schedules.events import Report, Stop
 from wirelessfl.setup import build
 from wirelessfl.training.shards import Shards
@@ -247,10 +247,10 @@ def test_only_the_first_process_has_observers(config, toy):
     object.__setattr__(setup, "shards", Second(None))
     directory = RunDirectory.create(setup.config.run.out, setup.config)
     watcher = Watcher()
-    progress = Progress(engine_of(setup), directory, None, observers=[watcher])
-    assert progress.observers.of_rows == []
-    object.__setattr__(progress.shards, "told", Stop())
-    assert progress.report(Report(0)) == Stop()
+    execution = Execution(engine_of(setup), directory, None, observers=[watcher])
+    assert execution.observers.of_rows == []
+    object.__setattr__(execution.shards, "told", Stop())
+    assert execution.report(Report(0)) == Stop()
     assert not watcher.rows
 
 

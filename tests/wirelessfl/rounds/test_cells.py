@@ -14,7 +14,7 @@ from wirelessfl.algorithms.fedadam import FedAdam
 from wirelessfl.models import FCNN
 from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.runs.engines import engine_of
-from wirelessfl.runs.progress import Progress
+from wirelessfl.runs.execution import Execution
 from wirelessfl.setup import build
 
 CELL_OF = [0, 0, 0, 1, 1, 2, 3]
@@ -55,7 +55,7 @@ def ran(config, data, *, model=None, network=None):
     engine = engine_of(setup)
     directory = RunDirectory.create(config.run.out, setup.config)
     start = setup.training.server.cloud["params"].clone()
-    Progress(engine, directory, None).run()
+    Execution(engine, directory, None).run()
     return SimpleNamespace(
         setup=setup,
         rows=directory.rows(),
@@ -268,3 +268,46 @@ def test_a_plan_has_the_channels_of_the_cell_and_the_step_size_of_the_model(conf
         assert plan.lr_share == planner.lr_share(version)
         draws.append(plan.draws.h)
     assert len({draw.tobytes() for draw in draws}) == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "flags", "jobs"),
+    [
+        ("hist", OVER_THE_AIR | {"local": "fadamgc", "lr": 0.01}, EDGE_ROUNDS),
+        ("hfedavg", {"local": "heterofl", "capacities": (1, 0.5), "padding": 0.9}, EDGE_ROUNDS),
+        (
+            "hfedavg",
+            {"lr_schedule": "poly", "lr_ratio": RATIO},
+            2 * EDGE_ROUNDS,
+        ),  # two versions, so two step sizes
+    ],
+)
+def test_cells_of_a_merge_train_in_one_job(config, toy, monkeypatch, name, flags, jobs):
+    """They have the model that they have if each cell trains alone, bit for bit."""
+    wanted = config(name, rounds=9, edge_rounds=EDGE_ROUNDS, **flags, **under(2))
+    nodes, counts = [], []
+    for together in (True, False):
+        setup = build(wanted, data=toy, model=small_model())
+        regime, executor, training = setup.regime, setup.training.executor, setup.training
+        train, trained, labels = executor.train, training.trained, []
+        with monkeypatch.context() as patch:
+            patch.setattr(
+                executor,
+                "train",
+                lambda job, train=train, into=labels: (into.append(1), train(job))[1],
+            )
+            if not together:
+                patch.setattr(
+                    training,
+                    "trained",
+                    lambda issued, trained=trained: [trained([one])[0] for one in issued],
+                )
+            model = training.server.cloud
+            regime.rounds_done, regime.sent = [0, 3, 0], {0: 0, 1: 1}
+            regime._models = {0: model, 1: model}
+            regime._train([0, 1])
+        nodes.append(training.server.cloud)
+        counts.append(len(labels))
+    assert counts == [jobs, 2 * EDGE_ROUNDS]
+    for key, value in nodes[0].items():
+        assert torch.equal(value, nodes[1][key])

@@ -109,13 +109,13 @@ def test_every_cell_sends_the_fraction_that_is_charged(config, toy, monkeypatch)
     top = {"compression": "top-k", "compression_keep": 0.2}
     setup = build(config("hist", **flags, **top), data=toy, model=FCNN((12,), 4, hidden=(30,)))
     plan, kept = setup.planner.plan(0), []
-    edge_round = LocalTraining.edge_round
+    train = LocalTraining.train
 
-    def watched(self, rule, plan, number, servers, reception):
+    def watched(self, rule, work, servers, *others):
         kept.append((servers["params"] != 0).sum(1).tolist())
-        edge_round(self, rule, plan, number, servers, reception)
+        return train(self, rule, work, servers, *others)
 
-    monkeypatch.setattr(LocalTraining, "edge_round", watched)
+    monkeypatch.setattr(LocalTraining, "train", watched)
     setup.training.train(plan, setup.training.server.cloud)
     lengths = plan.submodels.lengths.tolist()
     assert len(set(lengths)) > 1
@@ -129,12 +129,12 @@ def test_parameters_that_are_not_sent_are_not_compressed(config, toy, monkeypatc
     setup = build(config("hist", cells=3, **flags), data=toy, model=model)
     plan, seen = setup.planner.plan(0), []
 
-    def watched(self, rule, plan, number, servers, reception):
+    def watched(self, rule, work, servers, *others):
         seen.append(servers["params"].clone())
-        edge_round(self, rule, plan, number, servers, reception)
+        return train(self, rule, work, servers, *others)
 
-    edge_round = LocalTraining.edge_round
-    monkeypatch.setattr(LocalTraining, "edge_round", watched)
+    train = LocalTraining.train
+    monkeypatch.setattr(LocalTraining, "train", watched)
     setup.training.train(plan, setup.training.server.cloud)
     own = plan.submodels.restore(torch.zeros_like(seen[0]), torch.ones_like(seen[0])).bool()
     before = plan.submodels.gather(torch.nn.utils.parameters_to_vector(model.parameters()).detach())

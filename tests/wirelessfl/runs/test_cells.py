@@ -9,7 +9,7 @@ from channels import Network
 from wirelessfl.errors import ConfigError
 from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.runs.engines import engine_of
-from wirelessfl.runs.progress import Progress
+from wirelessfl.runs.execution import Execution
 from wirelessfl.setup import build
 from wirelessfl.training.shards import Shards
 
@@ -28,7 +28,7 @@ def under(buffer):
 def go(setup, directory, on_row=None):
     """Start or resume the run in this folder."""
     engine = engine_of(setup)
-    Progress(engine, directory, on_row).run()
+    Execution(engine, directory, on_row).run()
     return SimpleNamespace(rows=directory.rows(), params=engine.params())
 
 

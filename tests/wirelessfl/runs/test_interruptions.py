@@ -12,8 +12,8 @@ from wirelessfl.errors import ConfigError, TrainingError
 from wirelessfl.rounds.training import RoundTraining
 from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.runs.engines import engine_of
+from wirelessfl.runs.execution import Execution
 from wirelessfl.runs.new_directory import new_directory
-from wirelessfl.runs.progress import Progress
 from wirelessfl.setup import build
 from wirelessfl.setup.given_objects import NOTHING
 from wirelessfl.signals import ENDING, Terminated
@@ -204,10 +204,10 @@ def test_processes_that_share_clients_end_together(config, toy):
     """The first one writes a checkpoint when another one has been asked to end."""
     setup = build(config(**NEVER), data=toy)
     directory = RunDirectory.create(setup.config.run.out, setup.config)
-    progress = Progress(engine_of(setup), directory, None)
-    progress.shards = OfTwo()
+    execution = Execution(engine_of(setup), directory, None)
+    execution.shards = OfTwo()
     with pytest.raises(TrainingError, match="process 1 of 2 has ended the run"):
-        progress.run()
+        execution.run()
     assert directory.load()[1]["totals"]
     assert [row["round"] for row in directory.rows()] == [0, 1]
 

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from wirelessfl.models import FCNN
+from wirelessfl.rounds.local_training import LocalTraining
 from wirelessfl.rounds.step_sizes import unchanged
 from wirelessfl.server.client_states import InMemory
 from wirelessfl.server.server import Server
@@ -14,8 +15,8 @@ from wirelessfl.server.weights import Weights
 from wirelessfl.setup import build
 from wirelessfl.setup.structure import Structure
 from wirelessfl.tasks.learner import EvaluationSet, Learner
-from wirelessfl.tasks.local_steps import LocalSteps
 from wirelessfl.tasks.request import Request
+from wirelessfl.tasks.request_submodels import RequestSubmodels
 from wirelessfl.training.step_counts import StepCounts
 from wirelessfl.uplinks import UPLINKS
 
@@ -59,18 +60,20 @@ def task(config, toy):
                 model.start,
             )
             tested = rule.tested(structure.neurons)
-            local = LocalSteps(
-                "toy",
-                rule,
-                model.objective,
-                model.executor,
-                StepCounts(STEPS),
-                lr_share,
-                structure.neurons,
-            )
+            local = LocalTraining(model.executor, StepCounts(STEPS))
+            stream = setup.stream
+            submodels = RequestSubmodels(rule, structure.whole, clients, stream)
             tested = None if tested is None else tested.of(np.zeros(1, dtype=np.int64))
             test = EvaluationSet(model.test_inputs, model.test_labels, tested)
-            return Learner(server, local, test, setup.stream, spread_updates)
+            return Learner(
+                server,
+                local,
+                submodels,
+                test,
+                stream,
+                lr_share=lr_share,
+                spread_updates=spread_updates,
+            )
 
         return SimpleNamespace(
             learner=learner, rounds=setup, model=model, module=module, issue=issue, steps=STEPS

@@ -11,6 +11,7 @@ import wirelessfl
 from channels.streams import Stream
 from wirelessfl.assignment import RandomAssignment
 from wirelessfl.config import Config
+from wirelessfl.rounds.local_training import LocalTraining
 from wirelessfl.runs.tasks import TasksEngine
 from wirelessfl.schedules import BufferedScheduler, Clock, SimultaneousScheduler, TaskPlan
 from wirelessfl.schedules.events import Started
@@ -19,10 +20,12 @@ from wirelessfl.server.client_states import InMemory
 from wirelessfl.server.server import Server
 from wirelessfl.server.weights import Weights
 from wirelessfl.setup import build
+from wirelessfl.setup.setups import Goal
+from wirelessfl.setup.structure import Structure
 from wirelessfl.tasks.asynchronous import Asynchronous
 from wirelessfl.tasks.delays import Elements, Wireless
 from wirelessfl.tasks.learner import EvaluationSet, Learner
-from wirelessfl.tasks.local_steps import LocalSteps
+from wirelessfl.tasks.request_submodels import RequestSubmodels
 from wirelessfl.tasks.requests import Requests
 from wirelessfl.tasks.rounds import TaskRounds, TaskRoundSettings
 from wirelessfl.tasks.transmissions import GroupUploads, Transmissions, busy_at_once
@@ -66,7 +69,8 @@ def made(config, data, streams):
                 InMemory(algorithm.remembers, size),
                 model.start,
             ),
-            LocalSteps("a", algorithm, model.objective, model.executor, StepCounts(STEPS)),
+            LocalTraining(model.executor, StepCounts(STEPS)),
+            RequestSubmodels(algorithm, Structure(model, None).whole, CLIENTS, stream),
             EvaluationSet(model.test_inputs, model.test_labels),
             stream,
         )
@@ -83,7 +87,7 @@ def made(config, data, streams):
         learners=learners,
         elements=[elements] * count,
         names=["a", "b"][:count],
-        targets=[None] * count,
+        goals=[Goal(None, None)] * count,
     )
     return known, delays, GroupUploads.of(network, uplink, streams)
 
@@ -117,7 +121,7 @@ def assert_rounds(rows, learner, reference):
         assert own["round"] == row["round"]
         for name in ("sim_seconds", *COSTS, "accuracy"):
             assert own[name] == pytest.approx(row[name], rel=1e-12), name
-    found = learner.local.objective.spec.named(learner.server.cloud["params"])
+    found = learner.objective.spec.named(learner.server.cloud["params"])
     for name, value in reference.params.items():
         torch.testing.assert_close(found[name], value, rtol=0, atol=1e-6)
 

@@ -18,7 +18,7 @@ from channels.streams import Stream
 from wirelessfl.config import Config
 from wirelessfl.models import FCNN
 from wirelessfl.runs.directory import RunDirectory
-from wirelessfl.runs.progress import Progress
+from wirelessfl.runs.execution import Execution
 from wirelessfl.runs.tasks import TasksEngine
 from wirelessfl.setup import build
 
@@ -59,13 +59,13 @@ def ran(tmp_path, toy):
         train = executor.train
         executor.train = lambda job: (jobs.append(job), train(job))[1]
         watch(engine)
-        progress = Progress(engine, RunDirectory.create(config.run.out, config), None)
-        progress.run()
+        execution = Execution(engine, RunDirectory.create(config.run.out, config), None)
+        execution.run()
         layers = [p.detach().clone() for p in small_model().parameters()]
         client_samples = [np.asarray(part) for part in engine.setup.models[0].client_samples]
         return SimpleNamespace(
             engine=engine,
-            rows=progress.directory.rows(),
+            rows=execution.directory.rows(),
             layers=layers,
             jobs=jobs,
             client_samples=client_samples,

@@ -7,7 +7,7 @@ from wirelessfl.config import Config
 from wirelessfl.models import FCNN
 from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.runs.engines import engine_of
-from wirelessfl.runs.progress import Progress
+from wirelessfl.runs.execution import Execution
 from wirelessfl.setup import build
 
 CLIENTS, MERGES = 6, 4
@@ -46,7 +46,7 @@ def ran(algorithm, schedule, data, out, **flags):
         setup.regime.requests.choose = lambda number: number % CLIENTS
     engine, directory = engine_of(setup), RunDirectory.create(out, setup.config)
     start = torch.cat([value.detach().reshape(-1) for value in model.parameters()])
-    Progress(engine, directory, None).run()
+    Execution(engine, directory, None).run()
     params = torch.cat([value.reshape(-1) for value in engine.params().values()])
     return directory.rows(), params, start
 

@@ -3,7 +3,6 @@
 import json
 import pickle
 import signal
-from dataclasses import replace
 from itertools import groupby
 
 import numpy as np
@@ -19,7 +18,7 @@ from wirelessfl.algorithms.fedbuff import FedBuff
 from wirelessfl.config import Config
 from wirelessfl.models import FCNN
 from wirelessfl.runs.directory import RunDirectory
-from wirelessfl.runs.progress import Progress
+from wirelessfl.runs.execution import Execution
 from wirelessfl.runs.tasks import TasksEngine
 from wirelessfl.schedules.events import Report
 from wirelessfl.setup import build
@@ -48,9 +47,9 @@ def engine_run(config, data, choose=None):
     engine = TasksEngine(build(config, data=data))
     if choose is not None:
         engine.setup.regime.requests.choose = choose
-    progress = Progress(engine, RunDirectory.create(config.run.out, config), None)
-    progress.run()
-    return engine, progress.directory.rows()
+    execution = Execution(engine, RunDirectory.create(config.run.out, config), None)
+    execution.run()
+    return engine, execution.directory.rows()
 
 
 def test_fedast_with_full_buffers_is_synchronous_fedavg(tmp_path, toy):
@@ -307,7 +306,7 @@ def test_updates_trained_ahead_are_bounded(tmp_path, monkeypatch):
         ready.append(len(updates._ready))
 
     updates._train = watched
-    Progress(engine, RunDirectory.create(tmp_path / "run", engine.setup.config), None).run()
+    Execution(engine, RunDirectory.create(tmp_path / "run", engine.setup.config), None).run()
     assert len(ready) == 20
     assert max(ready) <= 4 + 3
 
@@ -410,7 +409,7 @@ def test_weight_decay_is_part_of_the_gradient(tmp_path, toy):
     settings = flags(tmp_path, "sgd", rounds=2, executor="loop", first=0)
     setup = build(Config.from_flags("sync-st", **settings), data=toy)
     learner = setup.learners[0]
-    learner.local = replace(learner.local, rule=Written(lr=0.1))
+    learner.server.algorithm = Written(lr=0.1)
     for _ in range(2):
         learner.train_round(np.arange(6))
     expected = setup.models[0].objective.spec.views(learner.server.cloud["params"])
@@ -428,9 +427,9 @@ def test_clients_of_many_tasks_take_little_memory(tmp_path):
     assert len({id(model.client_samples) for model in setup.models}) == 1
     assert len(pickle.dumps(setup.models[0].client_samples)) < 4e6
     engine = TasksEngine(setup)
-    progress = Progress(engine, RunDirectory.create(tmp_path / "run", setup.config), None)
-    progress.run()
-    rows = progress.directory.rows()
+    execution = Execution(engine, RunDirectory.create(tmp_path / "run", setup.config), None)
+    execution.run()
+    rows = execution.directory.rows()
     assert len(rows) == 20
     assert json.dumps(engine.setup.regime.snapshot())
     assert len(engine.setup.regime.requests.queues) <= 960

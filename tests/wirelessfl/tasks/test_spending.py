@@ -6,7 +6,7 @@ import pytest
 from channels.streams import Stream
 from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.runs.engines import engine_of
-from wirelessfl.runs.progress import Progress
+from wirelessfl.runs.execution import Execution
 from wirelessfl.setup import build
 from wirelessfl.tasks.spending import Spending
 
@@ -64,7 +64,7 @@ def test_joules_of_clients_sum_to_the_mean_of_rows(config, toy, name):
 
     engine.row = watched
     directory = RunDirectory.create(settings.run.out, settings)
-    Progress(engine, directory, None).run()
+    Execution(engine, directory, None).run()
     rows = directory.rows()
     assert len(rows) == len(seen) == 5
     for row, each in zip(rows, seen, strict=True):

@@ -150,7 +150,7 @@ def test_a_client_has_the_update_of_a_round_of_its_own_steps(config, toy, algori
         for one in (setup, build(same, data=toy, model=model())):
             others = np.setdiff1d(plan.clients, [client])
             alone = one.planner.plan(0).without(others)
-            found.append(one.training.trained(alone, one.training.server.cloud).nodes)
+            found.append(one.training.trained([(alone, one.training.server.cloud)])[0].nodes)
         for name, value in found[0].items():
             assert torch.allclose(value, found[1][name], atol=1e-6), name
 

@@ -93,7 +93,7 @@ def planned(
             f"local_steps and edge_rounds have {len(points)} combinations, and a curve needs "
             f"{FEWEST} at least: give more values."
         )
-    keeps = network is not None and config.regime == "cells"  # the order of merges is that of it
+    keeps = network is not None and config.regime.merges_cells  # the order of merges is that of it
     plain = None if keeps else plain_network(config, network)
     configs = []
     for point in points:
@@ -212,7 +212,7 @@ def _buffers(config: Config, values: object, cells: int) -> tuple[int, ...]:
         ConfigError: the algorithm does not work with them, or the schedule is synchronous.
     """
     found = sorted({whole("buffers", value, 1) for value in _list("buffers", values)})
-    if config.regime != "cells":
+    if not config.regime.merges_cells:
         if found:
             raise ConfigError(
                 f"buffers={shown(values)} needs asynchronous cells: choose schedule buffered, or "
@@ -226,7 +226,7 @@ def _buffers(config: Config, values: object, cells: int) -> tuple[int, ...]:
 
 def _snr_db(values: object, network: Network | None, config: Config) -> tuple[float, ...]:
     found = _list("snr_db", values)
-    merging = config.regime == "cells"
+    merging = config.regime.merges_cells
     if merging and len(found) > 1:
         raise ConfigError(
             f"snr_db={shown(values)} conflicts with schedule buffered, whose pilots keep the "

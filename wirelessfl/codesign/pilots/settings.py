@@ -50,14 +50,15 @@ def check_pilots(config: Config) -> None:
     Raises:
         ConfigError: the message names the setting.
     """
-    regime = config.regime
-    if config.task or regime not in ("rounds", "cells"):
-        what = {"sessions": "sessions", "tasks": "requests to clients"}
+    if not config.regime.designable:
+        what = "sessions" if config.regime.in_sessions else "requests to clients"
         raise ConfigError(
-            f"pilots have rounds of one model, and the settings have {what[regime]}: choose "
-            'schedule "rounds", or "buffered" with hfedavg or hist, without tasks and sessions.'
-            if regime in what
-            else "pilots train one model, and the settings have tables of tasks: leave them out."
+            f"pilots have rounds of one model, and the settings have {what}: choose schedule "
+            '"rounds", or "buffered" with hfedavg or hist, without tasks and sessions.'
+        )
+    if config.task:
+        raise ConfigError(
+            "pilots train one model, and the settings have tables of tasks: leave them out."
         )
     if config.training.local_epochs is not None:
         raise ConfigError(

@@ -52,7 +52,7 @@ def widths_kept(config: Config) -> str | None:
         return f'algorithm "{name}", in which no client has a width of its own: choose e.g. ra-fed'
     if isinstance(algorithm, RaFed) and algorithm.masks == "partition":
         return "masks=partition, which scale widths so that they cover each neuron once"
-    if config.regime != "rounds":
+    if not config.regime.common_rounds:
         return "asynchronous cells, whose designs keep widths"
     for name, value in DEFAULT.items():
         if getattr(algorithm, name) != value:

@@ -29,7 +29,7 @@ SAME_LABELS = Needs(
 )
 STOP = (
     Needs(
-        lambda run, _: run.regime != "tasks",
+        lambda run, _: not run.regime.of_tasks,
         'conflicts with schedule "{run.schedule.title}", under which a task always ends at its '
         "target",
     ),

@@ -10,7 +10,7 @@ from wirelessfl.config.sections.base import Section
 from wirelessfl.needs import CELLS, COHORTS, ROUNDS, SAMPLED, Needs, without
 
 UNSAMPLED = Needs(
-    lambda run, _: run.regime != "tasks" or run.schedule.work != "requests",
+    lambda run, _: not run.regime.of_tasks or run.schedule.work != "requests",
     'conflicts with schedule "{run.schedule.title}", which does not sample clients: set requests, '
     'or choose schedule "rounds"',
 )

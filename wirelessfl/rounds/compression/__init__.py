@@ -8,7 +8,7 @@ from wirelessfl.rounds.compression.quantisation import Quantisation
 from wirelessfl.rounds.compression.top_k import TopK
 
 DOWNLINK = Needs(
-    lambda run, _: run.regime != "tasks",
+    lambda run, _: not run.regime.of_tasks,
     'conflicts with schedule "{run.schedule.title}", which has no synchronous downlink: choose '
     'schedule "rounds"',
 )

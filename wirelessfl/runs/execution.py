@@ -1,4 +1,4 @@
-"""Progress of a run: its event loop, rows and checkpoints."""
+"""Execution of a run: its event loop, rows and checkpoints."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from wirelessfl.runs.about import CHECKPOINT_LAYOUT, NUMERICS, ROWS_SCHEMA
 from wirelessfl.runs.directory import Row, RunDirectory
 from wirelessfl.runs.engine import Engine
 from wirelessfl.runs.fingerprints import check_fingerprint, settings_fingerprint
+from wirelessfl.runs.monitor import Monitor
 from wirelessfl.runs.observing import Observers, monitor_of
 from wirelessfl.runs.rows import check_finite
 from wirelessfl.schedules.events import Event, Reached, Report, Stop
@@ -30,7 +31,7 @@ from wirelessfl.training.workers.allocator import freed_memory_kept
 RowCallback = Callable[[Row], None]
 
 
-class Progress:
+class Execution:
     """Executes a run, and writes its rows and checkpoints.
 
     If several processes share the clients, only the first one evaluates, writes, and has observers.
@@ -66,7 +67,8 @@ class Progress:
         self.shards = engine.setup.shards
         self.leads = self.shards.rank == 0
         self.observers = Observers(observers if self.leads else (), self._running())
-        ends = engine.setup.limits.target is not None or bool(self.observers.of_rows)
+        ends = any(goal.target is not None for goal in engine.setup.goals)
+        ends = ends or bool(self.observers.of_rows)
         self.rows_end_runs = self.shards.from_first(ends)
         engine.attach(directory.path, self.rows)
         self.fingerprint = (
@@ -198,7 +200,8 @@ class Progress:
             refuse(self.engine.setup.schedule, str(report), error)
             raise
         check_finite(row)
-        monitor_of(self.engine.setup.config, row).score(row)  # refuses a field of several values
+        goal = self.engine.setup.goals[report.task or 0]
+        Monitor.of(goal.field, row).score(row)  # refuses a field of several values
         row |= {"numerics": NUMERICS, "wall_seconds": self.wall_seconds()}
         self.directory.append(row)
         self.rows.append(row)
