@@ -159,7 +159,8 @@ def _check_cells(settings: Settings) -> None:
     if cells > clients:
         raise ConfigError(f"cells={cells} exceeds clients={clients}: every cell needs a client.")
     if settings.clients_known:
-        settings.choices.algorithm.check_cells(cells)
+        settings.choices.used_assigner.check_cells(cells)
+        settings.choices.used_assigner.check_clients(clients)
 
 
 def _check_split(settings: Settings) -> None:

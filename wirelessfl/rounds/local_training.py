@@ -90,7 +90,7 @@ class LocalTraining:
                 rule.client_state, group.submodels, who, node, like
             ),
             penalties=(*rule.penalties, *self.penalties),
-            factors=group.submodels.input_factors() if rule.scales_submodels else {},
+            factors=group.submodels.input_factors(),
         )
 
     def _train_group(self, group: JobGroup, job: Job, reception: Receiver) -> None:

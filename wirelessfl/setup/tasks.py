@@ -159,12 +159,16 @@ def _learner(
     )
     structure = Structure(model, task.choices.model.layers)
     submodels = RequestSubmodels(
-        algorithm, objective.spec, structure.neurons, network.clients, stream
+        task.choices.used_assigner,
+        objective.spec,
+        structure.neurons,
+        network.clients,
+        stream,
     )
     padding = task.run.padding
     if submodels.of_requests([0], [0]) is not None:
         padding = structure.padding(padding)
-    tested = algorithm.tested(structure.neurons)
+    tested = task.choices.used_assigner.tested(structure.neurons)
     return Learner(
         server,
         LocalSteps(
@@ -187,6 +191,7 @@ def _learner(
         spread_updates=task.choices.schedule.measured,
         validation=model.validation,
         run_stream=run_stream,
+        assigner=task.choices.assigner,
     )
 
 

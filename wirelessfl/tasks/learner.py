@@ -14,6 +14,7 @@ from torch import Tensor
 from channels import ChannelDraw, Load
 from channels.arrays import FloatArray, IntArray
 from channels.streams import Stream
+from wirelessfl.assigners import Assigner
 from wirelessfl.metrics import Measures
 from wirelessfl.rounds.step_sizes import with_step_size
 from wirelessfl.server.server import Server
@@ -68,6 +69,7 @@ class Learner:
         spread_updates: V, number of latest updates whose spread is measured; None to measure none.
         validation: held-out training data, evaluated like test data; None for no validation.
         run_stream: random stream of the run; None for ``stream``.
+        assigner: assigner of an algorithm that brings none; None for full models.
     """
 
     def __init__(
@@ -79,12 +81,13 @@ class Learner:
         spread_updates: int | None = None,
         validation: Samples | None = None,
         run_stream: Stream | None = None,
+        assigner: Assigner | None = None,
     ) -> None:
         self.server, self.local, self.test, self.stream = server, local, test, stream
         self.validation = validation
         clients, spec = len(server.weights.node_of), local.objective.spec
         self.submodels = RequestSubmodels(
-            server.algorithm, spec, local.neurons, clients, stream, run_stream
+            assigner or server.algorithm.assigner, spec, local.neurons, clients, stream, run_stream
         )
         self.deferred = DeferredTraining(local, server.states, self.submodels)
         self.steps_done = StepsDone()

@@ -131,6 +131,6 @@ class LocalSteps:
                 rule.client_state, group.submodels, who, node, like
             ),
             penalties=rule.penalties,
-            factors=group.submodels.input_factors() if rule.scales_submodels else {},
+            factors=group.submodels.input_factors(),
             fresh=work.fresh[rows],
         )

@@ -9,7 +9,7 @@ import numpy as np
 
 from channels.arrays import FloatArray, IntArray
 from channels.streams import Stream
-from wirelessfl.algorithms.base import Algorithm
+from wirelessfl.assigners import Assigner
 from wirelessfl.errors import ConfigError
 from wirelessfl.submodels import ClientSubmodels, NeuronMap, ParamSpec, Partition
 from wirelessfl.submodels.partition import Scheme
@@ -24,7 +24,7 @@ class RequestSubmodels:
     A submodel depends only on the client's number, the version, and named streams.
 
     Args:
-        algorithm: algorithm that assigns the submodels.
+        assigner: who trains which neurons.
         spec: parameters of the full model.
         neurons: finds all neurons that submodels can omit; None if all clients train the full
             model.
@@ -34,7 +34,7 @@ class RequestSubmodels:
             None for ``stream``.
     """
 
-    algorithm: Algorithm
+    assigner: Assigner
     spec: ParamSpec
     neurons: Callable[[], NeuronMap] | None
     clients: int
@@ -51,7 +51,7 @@ class RequestSubmodels:
         """
         if self.neurons is None:
             return None
-        return self.algorithm.client_submodels(_VersionContext(self, version, clients))
+        return self.assigner.client_submodels(_VersionContext(self, version, clients))
 
     def of_requests(
         self, clients: Sequence[int], versions: Sequence[int]
@@ -67,7 +67,8 @@ class RequestSubmodels:
             return None
         neurons = self.neurons()
         whole = [np.arange(width) for width in neurons.widths]
-        return ClientSubmodels(neurons, [whole if one is None else one for one in found])
+        chosen = [whole if one is None else one for one in found]
+        return ClientSubmodels(neurons, chosen, self.assigner.scaled)
 
     def share(self, client: int, version: int) -> float:
         """Fraction of the full model's parameters in a request's submodel."""
@@ -85,7 +86,7 @@ class RequestSubmodels:
         """Neurons of a request's submodel by layer; None for the full model."""
         if self.neurons is None:
             return None
-        if not self.algorithm.deals_jointly:
+        if not self.assigner.deals_jointly:
             found = self.of_round(np.array([client]), version)
             return None if found is None else found.chosen[0]
         if version not in self._joint:
@@ -98,7 +99,7 @@ class RequestSubmodels:
 
 @dataclass(frozen=True, eq=False)
 class _VersionContext:
-    """Context of an algorithm that assigns the submodels of a version."""
+    """Context in which the submodels of a version are assigned."""
 
     of: RequestSubmodels
     number: int
@@ -134,7 +135,7 @@ class _VersionContext:
 
     def partition(self, scheme: Scheme) -> Partition:
         raise ConfigError(
-            f"algorithm={self.of.algorithm.title!r} needs the neuron partition of cells, and this "
+            f"{self.of.assigner.title!r} needs the neuron partition of cells, and this "
             "schedule has one server: choose schedule='rounds'."
         )
 
@@ -151,13 +152,13 @@ class _VersionContext:
 
     def client_seconds(self, lengths: IntArray) -> FloatArray:
         raise ConfigError(
-            f"algorithm={self.of.algorithm.title!r} chooses widths by the duration of a round, and "
+            f"{self.of.assigner.title!r} chooses widths by the duration of a round, and "
             "this schedule has no rounds of one model: choose schedule='rounds', or "
             "budget='width', 'bytes' or 'flops'."
         )
 
     def fastest_sizes(self, partition: Partition, cap: float) -> list[int]:
         raise ConfigError(
-            f"algorithm={self.of.algorithm.title!r} needs sizes that minimise the duration of a "
+            f"{self.of.assigner.title!r} needs sizes that minimise the duration of a "
             "round, and this schedule has no rounds of one model: choose schedule='rounds'."
         )

@@ -58,7 +58,7 @@ def task(config, toy):
                 InMemory((*rule.client_state, *rule.remembers), model.objective.spec.size),
                 model.start,
             )
-            tested = rule.tested(structure.neurons)
+            tested = rule.assigner.tested(structure.neurons)
             local = LocalSteps(
                 "toy",
                 rule,
