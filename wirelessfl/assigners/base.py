@@ -22,6 +22,7 @@ from wirelessfl.submodels import ClientSubmodels, NeuronMap, Submodels
 class Assigner(Choice):
     """Base class of assigners. Without overrides, every node and client has the full model."""
 
+    name = ""
     of_cells: ClassVar[bool] = False
     """Whether cells have submodels of their own, see ``submodels``."""
     of_clients: ClassVar[bool] = False

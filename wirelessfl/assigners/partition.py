@@ -183,14 +183,14 @@ class CellPartition(Scaled):
         """Check that 2 or more cells are merged, with disjoint submodels of known sizes."""
         if cells < 2:
             raise ConfigError(
-                f'cells={cells} conflicts with schedule="buffered": algorithm "{self.title}" '
+                f'cells={cells} conflicts with schedule="buffered": "{self.title}" '
                 "reassigns neurons among the merged cells. Use 2 or more cells, or choose schedule "
                 '"rounds".'
             )
         super().check_merged_cells(merged, cells)
         if merged < 2:
             raise ConfigError(
-                f'buffer={merged} conflicts with algorithm="{self.title}", which reassigns neurons '
+                f'buffer={merged} conflicts with "{self.title}", which reassigns neurons '
                 "among the merged cells: a single cell would always keep its submodel. Choose a "
                 'buffer of 2 or more, or algorithm "hfedavg".'
             )

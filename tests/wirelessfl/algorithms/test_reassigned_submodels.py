@@ -88,7 +88,7 @@ def test_reassigned_submodels_stay_disjoint_and_complete(case):
     [
         ("hfedavg", {}, 4, r"buffer=4 conflicts with cells=3: .* Choose buffer 1 to 3"),
         ("hfedavg", {}, 0, r"buffer=0 conflicts with cells=3"),
-        ("hist", {}, 1, r'buffer=1 conflicts with algorithm="hist".*Choose a buffer of 2 or more'),
+        ("hist", {}, 1, r'buffer=1 conflicts with "hist".*Choose a buffer of 2 or more'),
         ("hist", {"mask_sizes": "optimized"}, 2, r'mask_sizes="optimized" conflicts with schedule'),
         ("hist", {"mask_overlap": 0.5}, 2, r'mask_overlap=0\.5 conflicts with schedule="buffered"'),
     ],
