@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from wirelessfl.algorithms import Algorithm, algorithm_classes, find_algorithm
+from wirelessfl.assigners import ASSIGNERS
 from wirelessfl.assignment import ASSIGNMENTS
 from wirelessfl.config.regimes import Regime
 from wirelessfl.config.sections import SECTIONS
@@ -47,6 +48,7 @@ KINDS: Mapping[str, Kind[Any]] = {
     "warm_start": WARM_STARTS,
     "presence": PRESENCES,
     "loss": LOSSES,
+    "assigner": ASSIGNERS,
 }
 """Tables with a ``name``, besides ``algorithm``. If two have a setting of the same name, the
 earlier one's flag has no prefix."""
@@ -65,8 +67,11 @@ DEFAULTS: Mapping[str, str] = {
     "warm_start": "previous",
     "presence": "labels",
     "loss": "cross-entropy",
+    "assigner": "none",
 }
 """Default names. The algorithm determines the defaults of schedule and assignment."""
+OPTIONAL = ("assigner",)
+"""Kinds without a table if the default is chosen."""
 MAX_OWNERS = 3
 """Maximum number of choices that a message names; it only counts the remaining ones."""
 
@@ -129,6 +134,11 @@ class Frame:
         """The reason why the run has no choice of this kind, see ``unused``; None if it has one."""
         schedule, uplink = f'schedule "{self.schedule.title}"', f'uplink "{self.uplink.title}"'
         match kind:
+            case "assigner" if self.algorithm.brings_assigner:
+                return (
+                    f'conflicts with algorithm "{self.algorithm.title}", which has its own: choose '
+                    "another algorithm, such as fedavg or hfedavg"
+                )
             case "assignment" | "delays" if self.algorithm.topology != "star":
                 return with_cells(self.algorithm.title)
             case "assignment" if self.schedule.work != "task rounds":

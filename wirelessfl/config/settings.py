@@ -87,6 +87,7 @@ class Settings(Section):
     assignment: dict[str, Any] | None = None
     warm_start: dict[str, Any] | None = None
     presence: dict[str, Any] | None = None
+    assigner: dict[str, Any] | None = None
     task: tuple[dict[str, Any], ...] = ()
 
     _choices: Choices = PrivateAttr()

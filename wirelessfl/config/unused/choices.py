@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import cache
 
-from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.config.kinds import KINDS
 from wirelessfl.config.settings import Settings
 from wirelessfl.config.unused.place import Found
@@ -38,14 +37,14 @@ def algorithm_settings(settings: Settings) -> Found:
             ("training", "tracking_clients"),
             f"{title} has no tracking terms: choose fadamgc, fa-nt, scaffold or scaffold-m",
         )
-    whole = type(algorithm).client_submodels is Algorithm.client_submodels
-    if whole:
+    assigner = settings.choices.used_assigner
+    if not assigner.of_clients:
         yield (
             ("run", "padding"),
             f"{title} gives clients submodels of equal widths: choose an algorithm such as "
             '"ra-fed"',
         )
-    if whole and type(algorithm).submodels is Algorithm.submodels:
+    if not (assigner.of_clients or assigner.of_cells):
         yield ("model", "layers"), f'{title} does not split layers: choose "hist" or "ra-fed"'
     if not (*algorithm.client_state, *algorithm.remembers):
         yield ("run", "client_states"), f"{title} keeps no client state"
