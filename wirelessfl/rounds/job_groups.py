@@ -58,9 +58,7 @@ class Work:
                 lengths=np.maximum.reduce([each.lengths for each in submodels]),
                 places=np.maximum.reduce(places) if places else None,
             ),
-            ClientSubmodels(each[0].neurons, [of for some in each for of in some.chosen])
-            if each
-            else None,
+            replace(each[0], chosen=[of for some in each for of in some.chosen]) if each else None,
             np.concatenate([work.first_steps for work in works]),
         )
 
