@@ -163,7 +163,7 @@ def _training(repeats: int, data_dir: Path | None, merges: int) -> Rows:
         weights = Weights(np.zeros(clients, dtype=np.int64))
         server = Server(algorithm, Tdma(), weights, InMemory((), task.spec.size), start)
         local = LocalTraining(executor, StepCounts(STEPS))
-        submodels = RequestSubmodels(algorithm, whole, clients, Stream(0))
+        submodels = RequestSubmodels(algorithm.assigner, whole, clients, Stream(0))
         return Learner(server, local, submodels, EvaluationSet(x[:1], y[:1]), Stream(0))
 
     ways: dict[str, Executor] = {}

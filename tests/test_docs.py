@@ -338,24 +338,35 @@ def test_the_attributes_of_modules_are_those_of_the_table():
     assert defaults == {f.name: repr(f.default) for f in fields(Declared)}
 
 
-def test_the_contract_of_algorithms_is_that_of_the_table():
-    """The table lists all public names of algorithms with arguments, and which are required."""
-    from wirelessfl.algorithms import Algorithm
+COMMON = ("name", "title", "assigner", "brings_assigner")
+"""Members of assigners that the table of algorithms describes."""
 
-    rows = table_below("### The contract")
+
+@pytest.mark.parametrize("kind", ["Algorithm", "Assigner"])
+def test_the_contract_is_that_of_the_table(kind):
+    """The table lists all public names with arguments, and which are required."""
+    from wirelessfl.algorithms import Algorithm
+    from wirelessfl.assigners import Assigner
+    from wirelessfl.registry import Choice
+
+    base, heading, elsewhere = {
+        "Algorithm": (Algorithm, "### The contract", set()),
+        # Those of all choices, and of algorithms.
+        "Assigner": (Assigner, "## An assigner", {*dir(Choice), *COMMON}),
+    }[kind]
+    rows = table_below(heading)
     names = [name for name, _, _ in rows]
     assert len(names) == len(set(names))
-    assert set(names) == {name for name in dir(Algorithm) if not name.startswith("_")}
+    assert set(names) == {name for name in dir(base) if not name.startswith("_")} - elsewhere
     for name, arguments, _ in rows:
-        member = inspect.getattr_static(Algorithm, name)
+        member = inspect.getattr_static(base, name)
         if inspect.isfunction(member):
             first, *others = inspect.signature(member).parameters
             assert (first, arguments) == ("self", f"({', '.join(others)})"), name
         else:
             assert not arguments, name
-    assert {name for name, _, default in rows if default == "required"} == (
-        Algorithm.__abstractmethods__
-    )
+    required = {name for name, _, default in rows if default == "required"}
+    assert required == getattr(base, "__abstractmethods__", set())
 
 
 def test_the_documented_algorithms_reduce_to_fedavg(tmp_path, monkeypatch):

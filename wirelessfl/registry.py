@@ -54,6 +54,13 @@ class Choice:
             _check_hidden(cls)
         guard(cls)
 
+    def __post_init__(self) -> None:
+        """Check the settings; raise ValueError with the reason and a remedy.
+
+        A subclass calls ``super().__post_init__()``, so that the checks of all base classes are
+        made.
+        """
+
     def unused(self) -> Mapping[str, str]:
         """Settings of this choice that have no effect, given its other settings.
 

@@ -241,6 +241,32 @@ SUBMODELS = {
     ),
 }  # fmt: skip
 
+# Submodels of algorithms that bring none.
+COVERED = {"assigner": "covered", **WIDE}
+PARTED = {"assigner": "partition", "cells": 2, "rounds": 2}
+ASSIGNERS = {
+    "assigner-covered": one("fadamgc", **COVERED, min_coverage=1, budget="flops"),
+    "assigner-deadline": one("fedprox", **COVERED, budget="deadline", deadline=0.01),
+    "assigner-fastest": one("fedacg", **COVERED, budget="fastest", min_coverage=2),
+    "assigner-nested": one("scaffold", **WIDE, assigner="nested", submodel_scale="width"),
+    "assigner-rolling": one("fedadam", **WIDE, assigner="rolling", widths=(1.0, 0.5) * 4),
+    "assigner-random": one("moon", **WIDE, assigner="random", capacities=(0.5, 0.25)),
+    "assigner-static": one(
+        "fedbuff", **WIDE, assigner="static", requests=3, buffer=2, budget="bytes"
+    ),
+    "assigner-crossed": one(
+        "hfedavg", **WIDE, assigner="crossed", local="fedprox", cells=2, capacities=(0.5,),
+        min_coverage=1, coverage_of="weights",
+    ),
+    "assigner-smallest": one("fedavg-m", **WIDE, assigner="smallest", capacities=(1.0, 0.5)),
+    "assigner-partition": one(
+        "hfedavg", **PARTED, mask_sizes="fixed", mask_shares=(0.6, 0.4), hidden_biases="local",
+        partition="all", model="mlp", hidden=(24, 16), local="fadamgc",
+    ),
+    "assigner-overlap": one("hfedavg", **PARTED, mask_overlap=0.5),
+    "assigner-optimized": one("hfedavg", **PARTED, mask_sizes="optimized", size_cap=1.2),
+}  # fmt: skip
+
 MODELS = {
     "linear": one("fedavg", model="linear", split="noniid"),
     "cifar-cnn": one("fedavg", model="cifar-cnn", given_data=given.colour_images, rounds=1),
@@ -429,6 +455,6 @@ LOSSES = {
 }  # fmt: skip
 
 CONFIGURATIONS: dict[str, Configuration] = {
-    **STAR, **PLACES, **HIERARCHY, **AIR, **DECIDED, **INSIDE, **SUBMODELS, **MODELS, **EXECUTORS,
-    **SESSIONS, **SEVERAL_TASKS, **RESUMED, **SCHEDULES, **LOSSES,
+    **STAR, **PLACES, **HIERARCHY, **AIR, **DECIDED, **INSIDE, **SUBMODELS, **ASSIGNERS, **MODELS,
+    **EXECUTORS, **SESSIONS, **SEVERAL_TASKS, **RESUMED, **SCHEDULES, **LOSSES,
 }  # fmt: skip

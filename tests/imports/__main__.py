@@ -27,6 +27,7 @@ PURPOSE = {
     "wirelessfl.schedules": "when",
     "wirelessfl.assignment": "clients of tasks",
     "wirelessfl.algorithms": "what",
+    "wirelessfl.assigners": "which neurons",
     "wirelessfl.uplinks": "how",
     "wirelessfl.warm_starts": "initial models",
     "wirelessfl.theory": "bounds",

@@ -25,6 +25,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "wirelessfl.schedules",
         "wirelessfl.assignment",
         "wirelessfl.algorithms",
+        "wirelessfl.assigners",
         "wirelessfl.uplinks",
         "wirelessfl.warm_starts",
         "wirelessfl.theory",

@@ -1,9 +1,9 @@
-"""Every algorithm with every schedule and uplink, with and without sessions."""
+"""Every algorithm with every schedule and uplink, with and without sessions and assigners."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -47,21 +47,28 @@ SESSIONS = {
 }
 
 
+FIELDS = ("algorithm", "schedule", "uplink", "assigner")
+ASSIGNERS = ("covered", "partition")
+"""An assigner for clients, and one for cells."""
+
+
 @dataclass(frozen=True)
 class Combination:
-    """One algorithm, schedule and uplink, with or without sessions.
+    """One algorithm, schedule and uplink, with or without sessions and an assigner.
 
     Args:
         algorithm: name of the algorithm.
         schedule: name of the schedule.
         uplink: name of the uplink.
         sessions: whether clients join and leave.
+        assigner: name of the assigner; None for that of the algorithm, or full models.
     """
 
     algorithm: str
     schedule: str
     uplink: str
     sessions: bool = False
+    assigner: str | None = None
 
     def config(self, out: Path | None = None) -> Config:
         """The configuration of a run with two merges.
@@ -81,6 +88,7 @@ class Combination:
             schedule=self.schedule,
             uplink=self.uplink,
             **(SMALL | under | (CELLS if cells else {}) | (SESSIONS if self.sessions else {})),
+            **({} if self.assigner is None else {"assigner": self.assigner}),
             **({} if out is None else {"out": out}),
         )
 
@@ -96,6 +104,7 @@ class Combination:
             ("schedule", self.schedule),
             ("uplink", self.uplink),
             ("sessions", self.sessions),
+            ("assigner", self.assigner),
         ]
         return frozenset(itertools.combinations(choices, 2))
 
@@ -115,7 +124,9 @@ def combinations() -> list[Combination]:
     kinds = [sorted(KINDS[kind].classes()) for kind in ("schedule", "uplink")]
     return [
         Combination(*choices)
-        for choices in itertools.product(sorted(algorithm_classes()), *kinds, (False, True))
+        for choices in itertools.product(
+            sorted(algorithm_classes()), *kinds, (False, True), (None, *ASSIGNERS)
+        )
     ]
 
 
@@ -140,41 +151,45 @@ def table(all_of_them: Sequence[Combination]) -> str:
     refused = {combination: combination.refusal() for combination in all_of_them}
     columns = [(name, False) for name in sorted(KINDS["schedule"].classes())] + [("rounds", True)]
     runs: dict[tuple[str, ...], list[str]] = {}
-    for algorithm in sorted(algorithm_classes()):
+    for assigner, algorithm in itertools.product((None, *ASSIGNERS), sorted(algorithm_classes())):
         row = []
         for schedule, sessions in columns:
+            wanted = (algorithm, schedule, sessions, assigner)
             among = [
                 c
                 for c in all_of_them
-                if (c.algorithm, c.schedule, c.sessions) == (algorithm, schedule, sessions)
+                if (c.algorithm, c.schedule, c.sessions, c.assigner) == wanted
             ]
             uplinks = [c.uplink for c in among if refused[c] is None]
             row.append("all" if len(uplinks) == len(among) else ", ".join(uplinks) or "none")
-        runs.setdefault(tuple(row), []).append(algorithm)
+        if set(row) != {"none"}:
+            runs.setdefault((f"`{assigner}`" if assigner else "", *row), []).append(algorithm)
     reasons: dict[str, list[Combination]] = {}
     for combination, reason in refused.items():
         if reason is not None:
             reasons.setdefault(_of_any(reason, combination), []).append(combination)
     headings = [f"`{name}`" + ", sessions" * sessions for name, sessions in columns]
     listed = [
-        (*(_values(found, kind) for kind in ("algorithm", "schedule", "uplink")), reason)
+        (*(_values(found, kind) for kind in FIELDS), reason)
         for reason, found in sorted(reasons.items(), key=lambda entry: -len(entry[1]))
     ]
     return PAGE.format(
         runs=sum(reason is None for reason in refused.values()),
         total=len(refused),
         table=_lines(
-            ["algorithms", *headings], [(_names(found), *row) for row, found in runs.items()]
+            ["algorithms", "assigner", *headings],
+            [(_names(found), *row) for row, found in runs.items()],
         ),
-        refused=_lines(["algorithm", "schedule", "uplink", "message"], listed),
+        refused=_lines([*FIELDS, "message"], listed),
     )
 
 
 PAGE = """# Valid combinations
 
 This page lists all combinations of an algorithm, a schedule and an uplink, with and without
-sessions. {runs} of {total} combinations are valid; the others are refused before any training.
-`make product` checks all of them on a small data set and writes this page.
+sessions, and with assigner `covered` (submodels of clients), `partition` (of cells) or none.
+{runs} of {total} combinations are valid; the others are refused before any training. `make product`
+checks all of them on a small data set and writes this page.
 
 ## Supported
 
@@ -184,26 +199,28 @@ Uplinks supported by each algorithm under each schedule:
 
 ## Refused
 
-A combination with several faults gets one of these messages. A, S and U stand for the names of the
-algorithm, the schedule and the uplink.
+A combination with several faults gets one of these messages. A, S, U and G stand for the names of
+the algorithm, the schedule, the uplink and the assigner.
 
 {refused}
 """
 
 
 def _of_any(reason: str, combination: Combination) -> str:
-    """The message with the names of algorithm, schedule and uplink replaced by A, S and U."""
-    for letter, name in zip(
-        "ASU", (combination.algorithm, combination.schedule, combination.uplink), strict=True
-    ):
+    """The message with the names of algorithm, schedule, uplink, assigner as A, S, U, G."""
+    for letter, field in zip("ASUG", FIELDS, strict=True):
+        name = getattr(combination, field)
         reason = reason.replace(f'"{name}"', letter, 1)
+        reason = reason.replace(f"={name!r}", f"={letter}", 1)
     return reason
 
 
 def _values(found: Iterable[Combination], kind: str) -> str:
     """The names of this kind in the combinations, or "all"."""
-    names = sorted({str(getattr(combination, kind)) for combination in found})
-    known = algorithm_classes() if kind == "algorithm" else KINDS[kind].classes()
+    names = sorted({getattr(combination, kind) or "none" for combination in found})
+    known: Collection[str] = ("none", *ASSIGNERS)
+    if kind != "assigner":
+        known = algorithm_classes() if kind == "algorithm" else KINDS[kind].classes()
     return "all" if len(names) == len(known) else _names(names)
 
 

@@ -13,7 +13,7 @@ import torch
 
 import wirelessfl
 from channels.streams import Stream
-from tests.product.combinations import Combination
+from tests.product.combinations import FIELDS, Combination
 from wirelessfl.data import Dataset
 
 REMEDIES = re.compile(r"\b(choose|leave|give|lower|raise|take|start|have|use)\b", re.IGNORECASE)
@@ -41,8 +41,8 @@ def wrong(combination: Combination) -> str | None:
 
 
 def _wrong_refusal(combination: Combination, text: str) -> str | None:
-    names = [combination.algorithm, combination.schedule, combination.uplink]
-    named = sum(f'"{name}"' in text for name in names)
+    names = [getattr(combination, field) for field in FIELDS]
+    named = sum(f'"{name}"' in text or f"={name!r}" in text for name in names)
     named += combination.sessions and SESSIONS.search(text) is not None
     if "\n" in text:
         return f"refused in several lines: {text!r}"

@@ -117,8 +117,7 @@ def _check_inner(outer: type[Algorithm], inner: type[Algorithm], local: str) -> 
         raise ConfigError(
             f"local is {local!r}, which has cells itself: choose an algorithm with one server."
         )
-    parts = outer.submodels is not Algorithm.submodels
-    if parts and inner.client_submodels is not Algorithm.client_submodels:
+    if outer.brings_assigner and inner.brings_assigner:
         raise ConfigError(
             f"local={local!r} conflicts with algorithm={outer.title!r}: clients of {local!r} "
             f"choose their own submodels, and {outer.title!r} already assigns one to each cell. "

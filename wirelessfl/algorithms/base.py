@@ -8,20 +8,20 @@ their limits and help text. ``docs/extending.md`` has the complete interface in 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import torch
 
-from wirelessfl.algorithms.context import DealingContext, RoundContext
-from wirelessfl.errors import ConfigError
-from wirelessfl.submodels import ClientSubmodels, NeuronMap, Submodels
+from wirelessfl.assigners import Assigner, NoAssigner
+from wirelessfl.submodels import Submodels
 from wirelessfl.training.cohort import State
 from wirelessfl.training.payloads import Payload, Received
 from wirelessfl.training.rules import ClientRule
 
 Topology = Literal["star", "cells"]
+WHOLE = NoAssigner()
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,14 @@ class Algorithm(ClientRule):
     merges_by_lr: ClassVar[bool] = False
     """Whether ``merge`` divides by the clients' step size. If so, all updates in one merge must
     have been computed with the same step size."""
+
+    brings_assigner: ClassVar[bool] = False
+    """Whether it derives from an assigner, whose submodels then belong to the method."""
+
+    @property
+    def assigner(self) -> Assigner:
+        """Who trains which neurons; full models unless the algorithm brings its assigner."""
+        return WHOLE
 
     @abstractmethod
     def merge(self, server: State, received: Received) -> State:
@@ -99,46 +107,6 @@ class Algorithm(ClientRule):
         """New values of the vectors stored for each sender, [clients, P] by name."""
         return {}
 
-    def submodels(self, context: RoundContext) -> Submodels:
-        """Submodel of each node in this round; by default the full model."""
-        return Submodels.whole(context.spec, context.nodes)
-
-    def redealt(
-        self, context: DealingContext, before: Submodels, cells: Sequence[int]
-    ) -> Submodels:
-        """Submodel of each node after the cloud has merged some of the cells; default: unchanged.
-
-        Args:
-            context: describes the merge; its number counts merges, including this one.
-            before: current submodel of each node.
-            cells: the merged cells, in order. The other cells are still training, and must keep
-                their submodels.
-        """
-        return before
-
-    def client_submodels(self, context: RoundContext) -> ClientSubmodels | None:
-        """Part of its node's model that each client trains; None for all of it."""
-        return None
-
-    def tested(self, neurons: Callable[[], NeuronMap]) -> ClientSubmodels | None:
-        """The submodel that is evaluated; None for the full model."""
-        return None
-
-    @property
-    def deals_jointly(self) -> bool:
-        """Whether a client's submodel depends on the other participants of the round."""
-        return False
-
-    @property
-    def fixed_shapes(self) -> bool:
-        """Whether the submodels have the same shapes in every round."""
-        return True
-
-    @property
-    def plans_ahead(self) -> bool:
-        """Whether to plan all rounds before training starts, because a round may be infeasible."""
-        return False
-
     def check(self, clients: int, per_round: int, tracking: int) -> None:
         """Check that the algorithm works with this client participation.
 
@@ -150,32 +118,6 @@ class Algorithm(ClientRule):
         Raises:
             ValueError: it does not work; the message names the setting, its value and the remedy.
         """
-
-    def check_cells(self, cells: int) -> None:
-        """Check that the algorithm works with this number of cells.
-
-        Args:
-            cells: N, number of cells.
-
-        Raises:
-            ConfigError: it does not work; the message names the settings and the remedy.
-        """
-
-    def check_merged_cells(self, merged: int, cells: int) -> None:
-        """Check that the algorithm works with this number of cells per merge.
-
-        Args:
-            merged: B, cells per merge at the cloud.
-            cells: N, number of cells.
-
-        Raises:
-            ConfigError: it does not work; the message names the settings and the remedy.
-        """
-        if not 1 <= merged <= cells:
-            raise ConfigError(
-                f"buffer={merged} conflicts with cells={cells}: the cloud can merge 1 to {cells} "
-                f"cells at once. Choose buffer 1 to {cells}, or raise cells."
-            )
 
     def unit(self, payload: Payload, local_steps: float) -> float:
         """Unit in which an analog uplink sends ``payload`` after ``local_steps`` local steps."""

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
-from channels.arrays import IntArray
-from wirelessfl.algorithms.context import RoundContext
+from pydantic import Field
+
 from wirelessfl.algorithms.fedavg import FedAvg
-from wirelessfl.algorithms.narrow import Adaptive, deal
+from wirelessfl.assigners.rolling import Rolling
 
 
 @dataclass(frozen=True)
-class FedRolex(Adaptive, FedAvg):
+class FedRolex(Rolling, FedAvg):
     """FedAvg on submodels whose windows of neurons move each round (Alam et al., NeurIPS 2022).
 
-    In round j the window starts at neuron j, modulo the layer's width. A client that can afford k
-    neurons of a layer gets k consecutive ones from there, cyclically. Each coordinate is averaged
-    over the clients that cover it.
+    Each coordinate is averaged over the clients that cover it.
+
+    Args:
+        lr: step size of the clients' SGD; the narrowest submodels need larger steps than FedAvg.
     """
 
     name = "fedrolex"
 
-    def choose(self, context: RoundContext, counts: IntArray) -> list[list[IntArray]]:
-        """Choose windows that start at the round's index (``rolling`` masks)."""
-        return deal("rolling", context, counts)
+    lr: Annotated[float, Field(gt=0, le=1e30, description="step size of the clients' SGD")] = 0.1

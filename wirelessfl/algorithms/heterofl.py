@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
-from channels.arrays import IntArray
-from wirelessfl.algorithms.context import RoundContext
+from pydantic import Field
+
 from wirelessfl.algorithms.fedavg import FedAvg
-from wirelessfl.algorithms.narrow import Adaptive, deal
+from wirelessfl.assigners.nested import Nested
 
 
 @dataclass(frozen=True)
-class HeteroFL(Adaptive, FedAvg):
+class HeteroFL(Nested, FedAvg):
     """FedAvg on nested submodels: the first neurons of each layer (Diao et al., ICLR 2021).
 
-    A client that can afford k neurons of a layer gets the first k. Each coordinate is averaged over
-    the clients that cover it. The paper's masked loss and static batch norm are omitted, so that it
-    differs from the other methods only in its masks; its scaler is ``submodel_scale``. All clients
-    use the same training rule.
+    Each coordinate is averaged over the clients that cover it. The paper's masked loss and static
+    batch norm are omitted, so that it differs from the other methods only in its masks; its scaler
+    is ``submodel_scale``. All clients use the same training rule.
+
+    Args:
+        lr: step size of the clients' SGD; the narrowest submodels need larger steps than FedAvg.
     """
 
     name = "heterofl"
 
-    def choose(self, context: RoundContext, counts: IntArray) -> list[list[IntArray]]:
-        """Choose the first neurons of each layer (``ordered`` masks)."""
-        return deal("ordered", context, counts)
+    lr: Annotated[float, Field(gt=0, le=1e30, description="step size of the clients' SGD")] = 0.1

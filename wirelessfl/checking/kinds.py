@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from channels import Access, Network
 from wirelessfl.algorithms import Algorithm
+from wirelessfl.assigners import Assigner
 from wirelessfl.checking import (
     algorithms,
     assignments,
@@ -86,6 +87,10 @@ def _of_algorithm(cls: type[Algorithm]) -> Settings:
     return {"cells": 2} if cls.topology == "cells" else {}
 
 
+def _of_assigner(cls: type[Assigner]) -> Settings:
+    return {"algorithm": "hfedavg", "cells": 2} if cls.of_cells else {}
+
+
 def _of_schedule(cls: type[Schedule]) -> Settings:
     """Settings that give the schedule work of its kind."""
     if cls.work == "rounds":
@@ -105,6 +110,7 @@ CHECKED: Mapping[str, Checked] = {
     "dataset": Checked(learning.DATASET, data=lambda given, path, settings: (None, {})),
     "lr_schedule": Checked(downlink.STEP_SIZES),
     "compression": Checked(downlink.COMPRESSION),
+    "assigner": Checked(PLAIN, _of_assigner),
     "select": Checked(selections.CONTRACTS, {"clients_per_round": 3}),
     "layout": Checked(PLAIN),
     "path_loss": Checked(PLAIN, {"layout": "disc"}),

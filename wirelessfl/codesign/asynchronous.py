@@ -99,7 +99,7 @@ def buffers_of(
         kept, reason = [], ""
         for buffer in buffers:
             try:
-                config.choices.algorithm.check_merged_cells(buffer, cells)
+                config.choices.used_assigner.check_merged_cells(buffer, cells)
                 kept.append(buffer)
             except ConfigError as error:
                 reason = str(error)

@@ -19,7 +19,7 @@ from channels.arrays import FloatArray, IntArray
 from solvers import Solution, TrainingRounds, optimize_rounds
 from solvers.load_rows import cell_rows
 from wirelessfl.algorithms.hist import Hist
-from wirelessfl.algorithms.narrow import Adaptive
+from wirelessfl.assigners.adaptive import Adaptive
 from wirelessfl.codesign.choices import Alternatives
 from wirelessfl.codesign.free_ends import FreeEnds
 from wirelessfl.codesign.goals import Goal

@@ -44,6 +44,12 @@ def base_config(config: Config) -> Config:
             f"schedule {config.choices.schedule.title!r} conflicts with design, which simulates "
             'the merges of schedule "buffered": choose that.'
         )
+    if config.choices.assigner is not None:
+        raise ConfigError(
+            f'assigner="{config.choices.assigner.title}" conflicts with design, which knows only '
+            "the submodels that belong to an algorithm: choose hist, heterofl, fedrolex, ra-fed "
+            "or ram-fed, or leave assigner out."
+        )
     if config.training.local_epochs is not None:
         raise ConfigError(
             f"local_epochs={config.training.local_epochs:g} conflicts with design, which chooses "

@@ -43,7 +43,7 @@ def grid_costs(
     if key not in run.memo:
         planner = run.planner(way)
         try:
-            draws = DRAWS if planner.algorithm.fixed_shapes else FEW
+            draws = DRAWS if planner.assigner.fixed_shapes else FEW
             found = RoundCosts(planner, draws).of(
                 planner.links.uplink, grid.local_steps, grid.edge_rounds, joules=joules
             )

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from wirelessfl.algorithms.hist import Hist
-from wirelessfl.algorithms.narrow import reciprocal_width
 from wirelessfl.codesign.certified import Proof
 from wirelessfl.codesign.choices import (
     EQUAL_MASKS,
@@ -111,7 +110,7 @@ class MergeSearch(Search):
             "local_steps": np.array(local_steps)[:, None],
             "edge_rounds": np.array(edge_rounds)[None, :],
             "clients": family.merged_clients(buffer),
-            "largest": reciprocal_width(family.planner.algorithm, family.planner.network.clients),
+            "largest": family.planner.assigner.reciprocal_width(family.planner.network.clients),
             **noise_of(way),
         }
         sample = self.sample(family)

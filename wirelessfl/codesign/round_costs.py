@@ -18,7 +18,7 @@ from channels import Access, ChannelDraw, Load
 from channels.arrays import BoolArray, FloatArray, IntArray
 from solvers import DeadlineMissedError, OverTheAir
 from wirelessfl.algorithms.base import Algorithm
-from wirelessfl.algorithms.narrow import Adaptive, reciprocal_width
+from wirelessfl.assigners.adaptive import Adaptive
 from wirelessfl.rounds.contexts import Context
 from wirelessfl.rounds.participants import Participants
 from wirelessfl.rounds.plan import Plan
@@ -96,7 +96,7 @@ class RoundCosts:
     @property
     def largest(self) -> float:
         """m, if sizes are the same in all rounds: see ``Costs``."""
-        narrow = reciprocal_width(self.planner.algorithm, self.planner.network.clients)
+        narrow = self.planner.assigner.reciprocal_width(self.planner.network.clients)
         return max(largest_part(self._first.submodels), narrow)
 
     def first(self, draws: int) -> RoundCosts:
@@ -146,7 +146,7 @@ class RoundCosts:
         links, settings = planner.links, planner.settings
         plain = links.failures is None and settings.cutoff_seconds is None
         plain = plain and planner.participation.selection is None
-        plain = plain and links.coherence == "round" and planner.algorithm.fixed_shapes
+        plain = plain and links.coherence == "round" and planner.assigner.fixed_shapes
         if not plain or links.uplink.silent(self._first.draws) is not None:
             return False
         # A sum over the air contains the elements that at least one client has, in each round.
@@ -231,7 +231,7 @@ class RoundCosts:
         shape = (self.draws, len(steps), len(edges))
         seconds, spent = np.full(shape, np.inf), np.full(shape, np.nan)
         largest = np.ones(shape)
-        narrow = reciprocal_width(planner.algorithm, planner.network.clients)
+        narrow = planner.assigner.reciprocal_width(planner.network.clients)
         for place in np.ndindex(shape):
             number, h, e = place
             if deadline is not None:

@@ -17,7 +17,7 @@ from channels.arrays import FloatArray, IntArray
 from solvers import widths_by_deadline
 from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.algorithms.hist import Hist
-from wirelessfl.algorithms.narrow import Adaptive
+from wirelessfl.assigners.adaptive import Adaptive
 from wirelessfl.codesign.masks import with_shares
 from wirelessfl.codesign.pilots.widths import nested
 from wirelessfl.codesign.round_costs import RoundCosts

@@ -99,7 +99,9 @@ def _check_cells(settings: Settings) -> None:
         return
     _check_full_participation(settings, settings.network.clients)
     if schedule.merged is not None:
-        settings.choices.algorithm.check_merged_cells(schedule.merged, settings.network.cells or 1)
+        settings.choices.used_assigner.check_merged_cells(
+            schedule.merged, settings.network.cells or 1
+        )
 
 
 def _check_rounds_settings(settings: Settings) -> None:
@@ -108,9 +110,8 @@ def _check_rounds_settings(settings: Settings) -> None:
     Raises:
         ConfigError: the algorithm plans rounds in advance with these settings.
     """
-    algorithm, name = settings.choices.algorithm, settings.algorithm["name"]
-    title = _title(settings)
-    if algorithm.plans_ahead:
+    name, title = settings.algorithm["name"], _title(settings)
+    if settings.choices.used_assigner.plans_ahead:
         raise ConfigError(
             f'algorithm "{name}" plans its rounds in advance with these settings (budget '
             f"deadline or fastest, min_coverage, masks partition), which conflicts with {title}: "

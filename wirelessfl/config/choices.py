@@ -13,6 +13,7 @@ from pydantic.fields import FieldInfo
 
 from channels.streams import Stream
 from wirelessfl.algorithms import Algorithm
+from wirelessfl.assigners import Assigner
 from wirelessfl.assignment import AssignmentRule
 from wirelessfl.config.kinds import chosen_classes, title_of, words
 from wirelessfl.config.sections import number_of, types_in
@@ -60,6 +61,8 @@ class Choices:
         assignment: assignment of clients to tasks; None without rounds of several tasks.
         warm_start: initial model of a session; None without sessions.
         presence: which clients are present; None without sessions.
+        assigner: who trains which neurons; None for full models, and if the algorithm brings its
+            own assigner.
     """
 
     algorithm: Algorithm
@@ -79,6 +82,12 @@ class Choices:
     assignment: AssignmentRule | None = None
     warm_start: WarmStart | None = None
     presence: PresenceModel | None = None
+    assigner: Assigner | None = None
+
+    @property
+    def used_assigner(self) -> Assigner:
+        """Who trains which neurons: the chosen assigner, or that of the algorithm."""
+        return self.assigner or self.algorithm.assigner
 
     @classmethod
     def of(cls, tables: Mapping[str, Any]) -> Choices:

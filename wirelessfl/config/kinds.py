@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from wirelessfl.algorithms import Algorithm, algorithm_classes, find_algorithm
+from wirelessfl.assigners import ASSIGNERS
 from wirelessfl.assignment import ASSIGNMENTS
 from wirelessfl.config.regimes import Regime
 from wirelessfl.config.sections import SECTIONS
@@ -46,11 +47,14 @@ KINDS: Mapping[str, Kind[Any]] = {
     "warm_start": WARM_STARTS,
     "presence": PRESENCES,
     "loss": LOSSES,
+    "assigner": ASSIGNERS,
 }
 """Tables with a ``name``, besides ``algorithm``. If two have a setting of the same name, the
 earlier one's flag has no prefix."""
 DEFAULTS = {name: kind.default for name, kind in KINDS.items() if kind.default}
 """Default names. The algorithm determines the defaults of schedule and assignment."""
+OPTIONAL = ("assigner",)
+"""Kinds without a table if the default is chosen."""
 MAX_OWNERS = 3
 """Maximum number of choices that a message names; it only counts the remaining ones."""
 
@@ -108,12 +112,12 @@ class Frame:
     @property
     def mixed_widths(self) -> bool:
         """Whether clients of a node train submodels of different widths."""
-        return self.algorithm.client_submodels is not Algorithm.client_submodels
+        return bool(self.settings.choices.used_assigner.of_clients)
 
     @property
     def splits_layers(self) -> bool:
         """Whether clients or nodes train submodels."""
-        return self.mixed_widths or self.algorithm.submodels is not Algorithm.submodels
+        return self.mixed_widths or bool(self.settings.choices.used_assigner.of_cells)
 
     @property
     def regime(self) -> Regime:

@@ -163,10 +163,18 @@ def _check_cells(settings: Settings) -> None:
             f'algorithm "{settings.algorithm["name"]}" is a star, but the network has {cells} '
             'cells. Choose "hfedavg", or give a network of one cell.'
         )
+    assigner = settings.choices.used_assigner
+    if assigner.of_cells and settings.choices.algorithm.topology == "star":
+        raise ConfigError(
+            f'assigner "{assigner.title}" divides the model between cells, and algorithm '
+            f'"{settings.algorithm["name"]}" is a star: choose algorithm "hfedavg", or an assigner '
+            'such as "covered".'
+        )
     if cells > clients:
         raise ConfigError(f"cells={cells} exceeds clients={clients}: every cell needs a client.")
     if settings.clients_known:
-        settings.choices.algorithm.check_cells(cells)
+        assigner.check_cells(cells)
+        assigner.check_clients(clients)
 
 
 def _check_split(settings: Settings) -> None:

@@ -146,6 +146,7 @@ class Settings(Section):
     assignment: dict[str, Any] | None = None
     warm_start: dict[str, Any] | None = None
     presence: Annotated[dict[str, Any] | None, BY_LABELS] = None
+    assigner: dict[str, Any] | None = None
     task: tuple[dict[str, Any], ...] = ()
 
     _choices: Choices = PrivateAttr()

@@ -59,6 +59,7 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "model": ("net", "architecture", "arch", "backbone"),
     "uplink": ("multiple_access", "mac", "access", "channel_access"),
     "server_lr": ("server_learning_rate", "global_lr", "eta_s", "eta_g"),
+    "assigner": ("submodels", "submodel_assigner"),
     "select": ("selection", "sampler", "client_selection"),
     "compression": ("compressor", "quantize", "quantization"),
     "mu": ("proximal_mu", "prox_mu"),

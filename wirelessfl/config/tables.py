@@ -12,6 +12,7 @@ from wirelessfl.algorithms import LOCAL, find_algorithm
 from wirelessfl.config.kinds import (
     DEFAULTS,
     KINDS,
+    OPTIONAL,
     Frame,
     chosen_classes,
     class_of,
@@ -136,6 +137,8 @@ def _of_another(tables: Mapping[str, Any], flag: str, value: object) -> str:
     excluded, wanted, present = "", [], []
     for kind, having in owners(flag):
         taken, title = tables.get(kind), words(kind)
+        if taken is None and kind in OPTIONAL:
+            taken = {"name": DEFAULTS[kind]}
         reason = Frame.of(tables).why_not(kind)
         if reason is not None:
             excluded = excluded or f"is a setting of {title} and {reason}"
@@ -271,10 +274,11 @@ def named_tables(tables: Mapping[str, Any]) -> dict[str, Any]:
         copy["schedule"] = {"name": preset.schedule, **preset.settings, **copy["schedule"]}
     frame = Frame.of(copy)
     for kind in KINDS:
-        if copy.get(kind) is not None:
+        usual = kind in OPTIONAL and copy.get(kind) == {"name": defaults[kind]}
+        if copy.get(kind) is not None and not (usual and frame.why_not(kind) is None):
             continue
         copy.pop(kind, None)
-        if frame.why_not(kind) is None:
+        if frame.why_not(kind) is None and kind not in OPTIONAL:
             copy[kind] = {"name": defaults[kind]}
     return copy
 

@@ -15,7 +15,6 @@ import numpy as np
 
 from channels import Network
 from channels.streams import Stream
-from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.config import Config
 from wirelessfl.config.sections import NetworkSection
 from wirelessfl.errors import ConfigError
@@ -47,9 +46,9 @@ RELATIVE = 1e-9
 BLIND = ("random", "round-robin")
 """Selections of clients that know nothing of the radio."""
 TIMED = {"mask_sizes": ("optimized",), "budget": ("deadline", "fastest")}
-"""Settings of algorithms whose submodels depend on seconds, with their values."""
+"""Settings of assigners whose submodels depend on seconds, with their values."""
 ASSIGN = ("submodels", "redealt", "client_submodels")
-"""Methods of algorithms that see seconds when they assign submodels."""
+"""Methods of assigners that see seconds."""
 LIMITS = {
     ("training", "max_seconds"): "the number of rounds depends on seconds",
     ("training", "client_joules"): "clients end when they have spent their energy",
@@ -83,8 +82,9 @@ def dependences(config: Config) -> Iterator[str]:
     if presence.get("presence_unit") == "seconds":
         yield "presence_unit=seconds: when clients join and leave depends on seconds"
     for name, values in TIMED.items():
-        if config.algorithm.get(name) in values:
-            yield f"{name}={config.algorithm[name]}: the submodels depend on seconds"
+        found = getattr(config.choices.used_assigner, name, None)
+        if found in values:
+            yield f"{name}={found}: the submodels depend on seconds"
     select = name_of(config, "select", "random")
     if select not in BLIND:
         yield f"select={select}: channels, seconds or losses decide who takes part"
@@ -105,11 +105,11 @@ def _own_classes(config: Config) -> Iterator[str]:
         choice = getattr(choices, kind)
         if choice is not None and not of_project(type(choice)):
             yield f"{kind}={choice.title}: a class of your own may depend on seconds"
-    algorithm = type(choices.algorithm)
+    assigner = choices.used_assigner
     for name in ASSIGN:
-        owner = next((cls for cls in algorithm.__mro__ if name in vars(cls)), Algorithm)
+        owner = next(cls for cls in type(assigner).__mro__ if name in vars(cls))
         if not of_project(owner):
-            yield f"algorithm={choices.algorithm.title}: its {name} may depend on seconds"
+            yield f"{assigner.title}: its {name} may depend on seconds"
 
 
 def name_of(config: Config, kind: str, default: str) -> str:

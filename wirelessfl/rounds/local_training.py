@@ -105,7 +105,7 @@ class LocalTraining:
             ),
             penalties=(*rule.penalties, *penalties),
             fresh=None if work.fresh is None else work.fresh[rows],
-            factors=group.submodels.input_factors() if rule.scales_submodels else {},
+            factors=group.submodels.input_factors(),
         )
 
 

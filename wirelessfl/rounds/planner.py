@@ -12,6 +12,7 @@ from channels import ChannelDraw, Load, Network
 from channels.arrays import FloatArray, IntArray
 from channels.streams import Stream
 from wirelessfl.algorithms.base import Algorithm
+from wirelessfl.assigners import Assigner
 from wirelessfl.errors import ConfigError
 from wirelessfl.rounds.contexts import Context
 from wirelessfl.rounds.delivery import before_failures
@@ -37,7 +38,7 @@ class Planner:
     clients and on their losses.
 
     Args:
-        algorithm: assigns the submodels.
+        algorithm: defines the payloads; an algorithm may bring its own assigner of submodels.
         links: network, uplink, downlink and backhaul.
         model: the model to train.
         settings: local steps and edge rounds.
@@ -47,6 +48,7 @@ class Planner:
         run_stream: random stream of what stays fixed during the run: the clients' capacities and
             static masks; None for ``stream``.
         weights: [clients], weights of the clients in their cell's mean; None for equal weights.
+        chosen: assigner of an algorithm that brings none; None for full models.
         first_block: a round, and the index of its first channel block, if each edge round has one;
             the rounds from there on have E blocks each.
     """
@@ -61,6 +63,12 @@ class Planner:
     run_stream: Stream | None = None
     weights: FloatArray | None = None
     first_block: tuple[int, int] = (0, 0)
+    chosen: Assigner | None = None
+
+    @property
+    def assigner(self) -> Assigner:
+        """Who trains which neurons."""
+        return self.chosen or self.algorithm.assigner
 
     @property
     def network(self) -> Network:
@@ -85,13 +93,13 @@ class Planner:
         Args:
             number: round number, from 0.
             present: clients that are present; None for all.
-            submodels: submodel of each node; None to let the algorithm assign them.
+            submodels: submodel of each node; None to let the assigner choose them.
             ledger: what the clients have done so far; None at the start of a run.
             losses: evaluates the current model on the samples of clients; None without training.
 
         Raises:
-            ConfigError: a client's data rate is 0, joules are too many, or the algorithm cannot
-                assign submodels.
+            ConfigError: a client's data rate is 0, joules are too many, or submodels
+                cannot be assigned.
         """
         indices = self.blocks(number)
         stream = self.stream.child("round", number)
@@ -99,8 +107,8 @@ class Planner:
         draws = self.network.draws(self.channel_stream, indices, who.clients)
         context = self._context(number, stream, draws, who)
         if submodels is None:
-            submodels = self.algorithm.submodels(context)
-        each = self.algorithm.client_submodels(context)
+            submodels = self.assigner.submodels(context)
+        each = self.assigner.client_submodels(context)
         price = self.pricing.price(number, draws, who, submodels, each, stream)
         if not np.isfinite(price.seconds).all():
             slow = int(np.flatnonzero(~np.isfinite(price.seconds))[0])
@@ -207,9 +215,9 @@ class Planner:
         """Load of ``clients`` with the submodels that they have if all of them take part."""
         who = Participants(clients, np.ones(len(clients), dtype=np.bool_))
         context = self._context(number, stream, draws, who)
-        each = self.algorithm.client_submodels(context)
+        each = self.assigner.client_submodels(context)
         if each is None:
-            lengths = self.algorithm.submodels(context).lengths[draws.network.cell_of]
+            lengths = self.assigner.submodels(context).lengths[draws.network.cell_of]
         else:
             lengths = each.lengths
         return self.pricing.load(who, lengths.astype(np.float64))
@@ -224,7 +232,7 @@ class Planner:
         """
         stream = self.stream.child("round", merges)
         context = Context.of_merge(self.model, self.pricing, self._run_stream, merges, stream)
-        return self.algorithm.redealt(context, before, cells)
+        return self.assigner.redealt(context, before, cells)
 
     @property
     def _run_stream(self) -> Stream:

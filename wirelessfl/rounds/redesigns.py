@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from channels.arrays import FloatArray, IntArray
-from wirelessfl.algorithms.narrow import reciprocal_width
 from wirelessfl.errors import ConfigError
 from wirelessfl.guard import calling, title_of, wrong_result
 from wirelessfl.rounds.planner import Planner
@@ -142,7 +141,7 @@ def _cost(planner: Planner) -> Cost:
         joules=float(np.mean([plan.price.joules for plan in plans])),
         largest=max(
             float(np.mean([largest_part(plan.submodels) for plan in plans])),
-            reciprocal_width(planner.algorithm, planner.network.clients),
+            planner.assigner.reciprocal_width(planner.network.clients),
         ),
     )
 

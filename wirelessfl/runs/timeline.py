@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from channels.arguments import is_number
 from channels.streams import Stream
-from wirelessfl.algorithms import Algorithm
 from wirelessfl.config import Config
 from wirelessfl.data import find_dataset
 from wirelessfl.errors import ConfigError
@@ -173,7 +172,7 @@ def timeline(config: Config, seconds: float) -> Timeline:
     if not (is_number(seconds) and 0 < seconds < float("inf")):
         raise ConfigError(f"seconds is {shown(seconds)}: give a finite number > 0.")
     for task in config.tasks.values():
-        if type(task.choices.algorithm).client_submodels is not Algorithm.client_submodels:
+        if task.choices.used_assigner.of_clients:
             raise ConfigError(
                 f"algorithm {task.algorithm['name']!r} trains submodels, whose sizes a timeline "
                 'does not compute. Choose another algorithm, such as "fedavg".'

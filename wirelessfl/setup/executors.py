@@ -54,6 +54,7 @@ class Trained:
         classes: number of classes of the data set.
         clients: number of registered clients.
         algorithm: client and server rule.
+        fixed_shapes: whether submodels have the same shapes in every round.
         penalties: all loss terms besides the cross-entropy, including those of warm starts.
         comparing: algorithm or warm start whose loss compares features, as named in messages.
         workload: amount of training.
@@ -64,6 +65,7 @@ class Trained:
     classes: int
     clients: int
     algorithm: Algorithm
+    fixed_shapes: bool
     penalties: tuple[Penalty, ...]
     comparing: str
     workload: Workload
@@ -148,7 +150,7 @@ def _on_cpu(
         ConfigError: workers cannot train this model.
     """
     workload, objective = trained.workload, trained.objective
-    steady = trained.algorithm.fixed_shapes and workload.steady
+    steady = trained.fixed_shapes and workload.steady
     replay = (trained.long and steady) if settings.replay is None else settings.replay == "on"
     replay = replay and kind is VmapExecutor  # stacked layers do not gain from replay
     make = partial(_make, trained, kind, settings.seed)

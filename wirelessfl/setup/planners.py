@@ -139,4 +139,5 @@ def make_planner(
         ),
         config.choices.lr_schedule.shares(training.rounds),
         weights=weights,
+        chosen=config.choices.assigner,
     )

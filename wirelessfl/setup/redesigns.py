@@ -49,7 +49,7 @@ def check_redesign(config: Config, redesign: Redesign) -> None:
             f"redesign={title} conflicts with local_epochs={passes:g}: it decides local_steps, the "
             "same number for all clients. Give local_steps instead."
         )
-    if config.choices.algorithm.plans_ahead:
+    if config.choices.used_assigner.plans_ahead:
         raise ConfigError(
             f'redesign={title} conflicts with algorithm "{config.algorithm["name"]}", which plans '
             "its rounds in advance with these settings: choose other values (budget, min_coverage, "

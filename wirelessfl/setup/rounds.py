@@ -89,7 +89,7 @@ def build_rounds(config: Config, given: GivenObjects, shards: Shards) -> RoundsS
     redesigns = None
     if given.redesign is not None:
         redesigns = make_redesigns(config, given.redesign, planner, shards)
-    clock, tested = Clock(), algorithm.tested(structure.neurons)
+    clock, tested = Clock(), choices.used_assigner.tested(structure.neurons)
     tested_of = None if tested is None else tested.of(np.zeros(1, dtype=np.int64))
     select = planner.participation.selection
     if select is not None:  # it may ask for losses
@@ -165,7 +165,7 @@ def _checked_plan(config: Config, model: TrainedModel, planner: Planner) -> Plan
             )
     present = None if groups is None else PresentClients(groups.group_of == 0)
     first = planner.plan(0, present, losses=_equal_losses)
-    if planner.algorithm.plans_ahead and config.sessions.sessions is None:
+    if planner.assigner.plans_ahead and config.sessions.sessions is None:
         for number in range(1, config.training.rounds):
             planner.plan(number, losses=_equal_losses)
     if config.regime.common_rounds:

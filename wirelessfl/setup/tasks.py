@@ -160,11 +160,13 @@ def _learner(
         model.start,
     )
     structure = Structure(model, task.choices.model.layers)
-    submodels = RequestSubmodels(algorithm, structure.whole, network.clients, stream, run_stream)
+    submodels = RequestSubmodels(
+        task.choices.used_assigner, structure.whole, network.clients, stream, run_stream
+    )
     padding = task.run.padding
     if submodels.of_requests([0], [0]) is not None:
         padding = structure.padding(padding)
-    tested = algorithm.tested(structure.neurons)
+    tested = task.choices.used_assigner.tested(structure.neurons)
     return Learner(
         server,
         LocalTraining(model.executor, model.steps, padding or 0.0),

@@ -166,6 +166,7 @@ def build_model_of(
             classes=data.classes,
             clients=len(samples),
             algorithm=config.choices.algorithm,
+            fixed_shapes=config.choices.used_assigner.fixed_shapes,
             penalties=_checked(penalties, comparing, data),
             comparing=comparing,
             workload=workload,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -27,10 +27,12 @@ class ClientSubmodels:
     Args:
         neurons: the model's removable neurons.
         chosen: per client, per layer of ``neurons``, the sorted indices of the client's neurons.
+        scaled: whether activations are multiplied by full width / own width while clients train.
     """
 
     neurons: NeuronMap
     chosen: Sequence[Sequence[IntArray]]
+    scaled: bool = False
 
     @cached_property
     def widths(self) -> IntArray:
@@ -50,13 +52,13 @@ class ClientSubmodels:
 
     def of(self, rows: IntArray) -> Submodels:
         """The submodels of the clients in ``rows``, padded to the widest of them."""
-        return extract_neurons(
-            self.neurons.spec, self.neurons.layers, [self.chosen[row] for row in rows.tolist()]
-        )
+        chosen = [self.chosen[row] for row in rows.tolist()]
+        found = extract_neurons(self.neurons.spec, self.neurons.layers, chosen)
+        return replace(found, scaled=self.scaled)
 
     def of_rows(self, rows: IntArray) -> ClientSubmodels:
         """The submodels of some of the clients, without padding."""
-        return ClientSubmodels(self.neurons, [self.chosen[row] for row in rows.tolist()])
+        return replace(self, chosen=[self.chosen[row] for row in rows.tolist()])
 
     def batches(self, padding: float, max_rows: int) -> list[IntArray]:
         """Group the clients into batches of similar widths with little padding.

@@ -32,6 +32,7 @@ class Submodels:
         neurons: per node, per layer, the sorted indices of its neurons; None if the submodels were
             not made from neurons.
         layers: these layers.
+        scaled: whether activations are multiplied by full width / own width while clients train.
     """
 
     spec: ParamSpec
@@ -41,6 +42,7 @@ class Submodels:
     kept: tuple[str, ...] = ()
     neurons: tuple[tuple[IntArray, ...], ...] | None = None
     layers: tuple[Neurons, ...] = ()
+    scaled: bool = False
 
     @classmethod
     def whole(cls, spec: ParamSpec, nodes: int) -> Submodels:
@@ -71,9 +73,11 @@ class Submodels:
         """Full width / own width of the neurons that a weight reads, [nodes] by name of the weight.
 
         If a submodel's activations are multiplied by these factors, the sums over its neurons have
-        the scale of the full model's, as with inverted dropout.
+        the scale of the full model's, as with inverted dropout. None unless ``scaled``.
         """
         factors: dict[str, torch.Tensor] = {}
+        if not self.scaled:
+            return factors
         for i, layer in enumerate(self.layers):
             own = [max(len(numbers[i]), 1) for numbers in self.neurons or ()]
             ratio = layer.width / torch.tensor(own, dtype=torch.float32)

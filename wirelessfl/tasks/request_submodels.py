@@ -9,7 +9,7 @@ import numpy as np
 
 from channels.arrays import FloatArray, IntArray
 from channels.streams import Stream
-from wirelessfl.algorithms.base import Algorithm
+from wirelessfl.assigners import Assigner
 from wirelessfl.rounds.contexts import Context
 from wirelessfl.rounds.plan import WholeModel
 from wirelessfl.submodels import ClientSubmodels
@@ -24,7 +24,7 @@ class RequestSubmodels:
     A submodel depends only on the client's number, the version, and named streams.
 
     Args:
-        algorithm: algorithm that assigns the submodels.
+        assigner: who trains which neurons.
         model: the full model, and the neurons that submodels can omit.
         clients: n, number of registered clients.
         stream: random stream of the task.
@@ -32,7 +32,7 @@ class RequestSubmodels:
             None for ``stream``.
     """
 
-    algorithm: Algorithm
+    assigner: Assigner
     model: WholeModel
     clients: int
     stream: Stream
@@ -57,7 +57,7 @@ class RequestSubmodels:
             node=np.zeros(len(clients), dtype=np.int64),
             capacities=self.run_stream,
         )
-        return self.algorithm.client_submodels(context)
+        return self.assigner.client_submodels(context)
 
     def of_requests(
         self, clients: Sequence[int], versions: Sequence[int]
@@ -73,7 +73,8 @@ class RequestSubmodels:
             return None
         neurons = self.model.neurons()
         whole = [np.arange(width) for width in neurons.widths]
-        return ClientSubmodels(neurons, [whole if one is None else one for one in found])
+        chosen = [whole if one is None else one for one in found]
+        return ClientSubmodels(neurons, chosen, self.assigner.scaled)
 
     def share(self, client: int, version: int) -> float:
         """Fraction of the full model's parameters in a request's submodel."""
@@ -94,7 +95,7 @@ class RequestSubmodels:
 
     def _one(self, client: int, version: int) -> Sequence[IntArray] | None:
         """Neurons of a request's submodel by layer; None for the full model."""
-        if not self.algorithm.deals_jointly:
+        if not self.assigner.deals_jointly:
             found = self.of_round(np.array([client]), version)
             return None if found is None else found.chosen[0]
         if version not in self._joint:

@@ -27,13 +27,6 @@ class ClientRule(Choice, ABC):
 
     lr: Annotated[float, Field(gt=0, le=1e30, description="step size of the clients' SGD")] = 0.01
 
-    def __post_init__(self) -> None:
-        """Check the settings; raise ValueError with the reason and a remedy.
-
-        A subclass calls ``super().__post_init__()``, so that inside cells the checks of both
-        algorithms are made.
-        """
-
     @property
     def payloads(self) -> tuple[Payload, ...]:
         """Payloads that clients send.
@@ -57,11 +50,6 @@ class ClientRule(Choice, ABC):
     def penalties(self) -> tuple[Penalty, ...]:
         """Terms of the clients' loss in addition to the cross-entropy."""
         return ()
-
-    @property
-    def scales_submodels(self) -> bool:
-        """Whether activations of a submodel are multiplied by full width / own width."""
-        return False
 
     def begin(self, cohort: Cohort) -> State:
         """State of the clients' optimisers at the start of the local steps."""

@@ -9,7 +9,7 @@ import torch
 import wirelessfl
 from wirelessfl.algorithms import algorithm_classes, find_algorithm
 from wirelessfl.algorithms.fedavg import FedAvg
-from wirelessfl.algorithms.narrow import Narrow
+from wirelessfl.assigners.narrow import Narrow
 from wirelessfl.cli import main
 from wirelessfl.config import Config
 from wirelessfl.config.presets import PRESETS

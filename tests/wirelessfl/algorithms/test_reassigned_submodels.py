@@ -88,14 +88,14 @@ def test_reassigned_submodels_stay_disjoint_and_complete(case):
     [
         ("hfedavg", {}, 4, r"buffer=4 conflicts with cells=3: .* Choose buffer 1 to 3"),
         ("hfedavg", {}, 0, r"buffer=0 conflicts with cells=3"),
-        ("hist", {}, 1, r'buffer=1 conflicts with algorithm="hist".*Choose a buffer of 2 or more'),
+        ("hist", {}, 1, r'buffer=1 conflicts with "hist".*Choose a buffer of 2 or more'),
         ("hist", {"mask_sizes": "optimized"}, 2, r'mask_sizes="optimized" conflicts with schedule'),
         ("hist", {"mask_overlap": 0.5}, 2, r'mask_overlap=0\.5 conflicts with schedule="buffered"'),
     ],
 )
 def test_unsuitable_buffers_are_refused(name, settings, buffer, message):
     with pytest.raises(ConfigError, match=message) as caught:
-        find_algorithm(name)(**settings).check_merged_cells(buffer, 3)
+        find_algorithm(name)(**settings).assigner.check_merged_cells(buffer, 3)
     assert "\n" not in str(caught.value)
 
 
@@ -103,4 +103,4 @@ def test_suitable_buffers_are_accepted():
     """With full models, 1 to all cells may be merged; with submodels, 2 to all cells."""
     for name, buffers in (("hfedavg", (1, 2, 3)), ("hist", (2, 3))):
         for buffer in buffers:
-            find_algorithm(name)().check_merged_cells(buffer, 3)
+            find_algorithm(name)().assigner.check_merged_cells(buffer, 3)

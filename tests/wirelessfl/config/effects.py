@@ -80,7 +80,7 @@ SECTIONS: dict[str, Callable[[Run], bool]] = {
     "client_joules": lambda run: run["schedule"] == "rounds",
     "cutoff_seconds": lambda run: not tasks(run) and run["uplink"] != "aircomp",
     "weighting": lambda run: run["algorithm"] not in WITHOUT_MEAN,
-    "padding": lambda run: run["algorithm"] in NARROW,
+    "padding": lambda run: run["algorithm"] in NARROW or run["assigner"] not in {None, "partition"},
     "client_log": lambda run: not tasks(run),
     "client_states": lambda run: run["algorithm"] in WITH_STATE,
     "pixels": lambda run: run["dataset"] not in {*TEXTS, "shakespeare"},
@@ -89,7 +89,7 @@ SECTIONS: dict[str, Callable[[Run], bool]] = {
 }
 """Conditions under which flags of sections have an effect; all others always have one."""
 FIELDS: dict[str, Callable[[Run], bool]] = {
-    "layers": lambda run: run["algorithm"] in {"hist", *NARROW},
+    "layers": lambda run: run["algorithm"] in {"hist", *NARROW} or run["assigner"] is not None,
     "reuse": lambda run: run["split"] == "natural",  # else it needs samples_per_client
     "shared_labels": lambda run: False,  # needs overlap > 0
     "option": lambda run: False,  # this and the next four need several tasks
@@ -99,7 +99,9 @@ FIELDS: dict[str, Callable[[Run], bool]] = {
     "period": lambda run: False,
     "size_cap": lambda run: False,  # needs optimized sizes
     "mask_shares": lambda run: False,  # needs fixed sizes
-    "mask_overlap": lambda run: run["algorithm"] == "hist",  # else it needs masks of a partition
+    "mask_overlap": lambda run: (
+        run["algorithm"] == "hist" or run["assigner"] == "partition"
+    ),  # else it needs masks of a partition
     "deadline": lambda run: False,  # needs budget deadline
     "coverage_of": lambda run: False,  # needs min_coverage
     "history_keep": lambda run: False,  # needs history
@@ -124,7 +126,8 @@ def has_effect(flag: Flag, config: Config) -> bool:
     run |= {"sessions": config.sessions.sessions, "dataset": config.data.dataset}
     if flag.section in (*KINDS, "algorithm"):
         classes = chosen_classes(dict(config))
-        kinds = SHARED.get(flag.name, (flag.section,))
+        of_methods = flag.section in ("algorithm", "assigner")
+        kinds = SHARED.get(flag.name, ("algorithm", "assigner") if of_methods else (flag.section,))
         taken = [classes[kind] for kind in kinds if kind in classes]
         if not any(flag.key in {entry.name for entry in fields(each)} for each in taken):
             return False

@@ -105,8 +105,9 @@ def test_defaults_depend_on_the_topology():
         (
             "hfedavg",
             {"mask_sizes": "uniform"},
-            'mask_sizes=\'uniform\' is a setting of algorithm "hist", and algorithm is "hfedavg": '
-            'choose algorithm "hist", or leave mask_sizes out.$',
+            'mask_sizes=\'uniform\' is a setting of assigner "partition" or algorithm "hist", and '
+            'assigner is "none" and algorithm is "hfedavg": choose assigner "partition" or '
+            'algorithm "hist", or leave mask_sizes out.$',
         ),
         *(
             ("fedavg", {key: value}, f'{key}={value} .*"fedavg", which is a star.* "hfedavg" or "h')

@@ -79,6 +79,7 @@ CHOICE_NEEDS: Mapping[tuple[str, str], Mapping[str, Any]] = {
     ("presence", "trace"): {"trace": "/folder/trace.csv"},
     ("delays", "shifted-exponential"): {"dataset": "mnist"},
     ("layout", "file"): {"layout_file": "/folder/positions.csv"},
+    ("assigner", "partition"): {"algorithm": "hfedavg"},
 }
 KIND_NEEDS: Mapping[str, Mapping[str, Any]] = {
     "warm_start": {"sessions": 4},
@@ -88,6 +89,7 @@ KIND_NEEDS: Mapping[str, Mapping[str, Any]] = {
     "path_loss": {"layout": "disc"},
     "select": {"clients_per_round": 5},
 }
+
 TWO_TASKS = {"task": ["digits,name=a", "digits,name=b"]}
 
 
@@ -111,6 +113,8 @@ def cases() -> Iterator[Any]:
     """Kind, name and setting of each case; None stands for a choice without settings."""
     for kind, classes in CLASSES.items():
         for name, owner in classes.items():
+            if (kind, name) == ("assigner", "none"):  # the same run as without an assigner
+                continue
             for setting in (None, *(entry.name for entry in fields(owner))):
                 yield pytest.param(kind, name, setting, id=f"{kind}-{name}-{setting}")
 
@@ -134,6 +138,7 @@ OTHERS = {
     "warm_start": ("previous", "proposed"),
     "presence": ("labels", "arrivals"),
     "loss": ("cross-entropy", "mse"),
+    "assigner": ("nested", "rolling"),
 }
 """Choices to switch to."""
 

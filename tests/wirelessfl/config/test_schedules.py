@@ -215,7 +215,7 @@ def test_settings_of_other_choices_are_refused_with_their_owner():
             'clients_per_round=3 conflicts with schedule "buffered", in which all clients of a '
             'cell train: choose schedule "rounds", or leave clients_per_round out.',
         ),
-        ("hist", {"cells": 1}, 'cells=1 conflicts with schedule="buffered": algorithm "hist"'),
+        ("hist", {"cells": 1}, 'cells=1 conflicts with schedule="buffered": "hist"'),
         ("hfedavg", {"schedule": "simultaneous"}, '"hfedavg" has cells, and schedule "simultane'),
         ("fedavg", {"task": ["digits,algorithm=hist"]}, "'digits': algorithm \"hist\" has cells"),
         ("fedavg", {"task": ["digits,algorithm=fedavgg"]}, "task 'digits': algorithm 'fedavgg' is"),

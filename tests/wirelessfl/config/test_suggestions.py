@@ -141,8 +141,9 @@ def test_errors_on_the_command_line_suggest_the_nearest_name(
         ({"lr-schedule": "polly"}, "lr_schedule 'polly' is unknown. Do you mean 'poly'?"),
         (
             {"algorithm": "fedavg", "mask-sizes": "uniform"},
-            'mask_sizes=\'uniform\' is a setting of algorithm "hist", and algorithm is "fedavg": '
-            'choose algorithm "hist", or leave mask_sizes out.',
+            'mask_sizes=\'uniform\' is a setting of assigner "partition" or algorithm "hist", and '
+            'assigner is "none" and algorithm is "fedavg": choose assigner "partition" or '
+            'algorithm "hist", or leave mask_sizes out.',
         ),
         ({"weighting": "sample"}, "training.weighting is 'sample'. Do you mean 'samples'?"),
         ({"layers": "layers.1,layers.3"}, "not an nn.Linear of FCNN. Do you mean 'layers.4'?"),

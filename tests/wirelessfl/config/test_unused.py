@@ -107,7 +107,8 @@ def runs() -> dict[str, tuple[str, dict[str, Any]]]:
                 flags |= {"schedule": "simultaneous"}
             if kind == "delays":
                 flags |= {"schedule": "buffered", "dataset": "mnist"}
-            for algorithm in ("fedavg", "hist") if kind in ("schedule", "uplink") else ("fedavg",):
+            algorithms = ("fedavg", "hist") if kind in ("schedule", "uplink") else ("fedavg",)
+            for algorithm in ("hfedavg",) if name == "partition" else algorithms:
                 if name != "simultaneous" or algorithm in STARS:
                     found[f"{kind} {name} of {algorithm}"] = (algorithm, flags)
     for name in dataset_names():

@@ -140,6 +140,7 @@ def test_what_trains_another_model_is_not_priced(algorithm, flags, varied):
 OWN = """
 from dataclasses import dataclass
 from wirelessfl.algorithms.fedavg import FedAvg
+from wirelessfl.assigners import Assigner
 from wirelessfl.uplinks.tdma import Tdma
 
 @dataclass(frozen=True)
@@ -147,7 +148,7 @@ class Mine(FedAvg):
     pass
 
 @dataclass(frozen=True)
-class Sized(FedAvg):
+class Sized(Assigner, FedAvg):
     def submodels(self, context):
         return super().submodels(context)
 

@@ -59,10 +59,10 @@ def task(config, toy):
                 InMemory((*rule.client_state, *rule.remembers), model.objective.spec.size),
                 model.start,
             )
-            tested = rule.tested(structure.neurons)
+            tested = rule.assigner.tested(structure.neurons)
             local = LocalTraining(model.executor, StepCounts(STEPS))
             stream = setup.stream
-            submodels = RequestSubmodels(rule, structure.whole, clients, stream)
+            submodels = RequestSubmodels(rule.assigner, structure.whole, clients, stream)
             tested = None if tested is None else tested.of(np.zeros(1, dtype=np.int64))
             test = EvaluationSet(model.test_inputs, model.test_labels, tested)
             return Learner(

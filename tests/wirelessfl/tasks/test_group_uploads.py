@@ -70,7 +70,7 @@ def made(config, data, streams):
                 model.start,
             ),
             LocalTraining(model.executor, StepCounts(STEPS)),
-            RequestSubmodels(algorithm, Structure(model, None).whole, CLIENTS, stream),
+            RequestSubmodels(algorithm.assigner, Structure(model, None).whole, CLIENTS, stream),
             EvaluationSet(model.test_inputs, model.test_labels),
             stream,
         )

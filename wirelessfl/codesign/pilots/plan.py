@@ -220,7 +220,7 @@ def _buffers(config: Config, values: object, cells: int) -> tuple[int, ...]:
             )
         return ()
     for buffer in found:
-        config.choices.algorithm.check_merged_cells(buffer, cells)
+        config.choices.used_assigner.check_merged_cells(buffer, cells)
     return tuple(found) or (int(config.schedule["buffer"]),)
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from wirelessfl.algorithms.base import Algorithm
-from wirelessfl.algorithms.heterofl import HeteroFL
-from wirelessfl.algorithms.narrow import Adaptive
-from wirelessfl.algorithms.ra_fed import RaFed
+from wirelessfl.assigners.adaptive import Adaptive
+from wirelessfl.assigners.masked import Masked
+from wirelessfl.assigners.nested import Nested
 from wirelessfl.config import Config
 from wirelessfl.config.tables import read_toml
 from wirelessfl.errors import ConfigError
@@ -40,23 +40,24 @@ def pilot_widths(algorithm: Algorithm, narrowest: float) -> tuple[tuple[float, .
 
 def nested(algorithm: Algorithm) -> bool:
     """Whether each submodel contains all narrower ones, so that no client need train a neuron."""
-    ordered = isinstance(algorithm, RaFed) and algorithm.masks == "ordered"
-    return ordered or isinstance(algorithm, HeteroFL)
+    assigner = algorithm.assigner
+    ordered = isinstance(assigner, Masked) and assigner.masks == "ordered"
+    return ordered or isinstance(assigner, Nested)
 
 
 def widths_kept(config: Config) -> str | None:
     """Why a design cannot choose the widths of clients, even without capacities; None if it can."""
-    algorithm = config.choices.algorithm
-    if not isinstance(algorithm, Adaptive):
+    assigner = config.choices.algorithm.assigner
+    if not isinstance(assigner, Adaptive):
         name = config.algorithm["name"]
         return f'algorithm "{name}", in which no client has a width of its own: choose e.g. ra-fed'
-    if isinstance(algorithm, RaFed) and algorithm.masks == "partition":
+    if isinstance(assigner, Masked) and assigner.masks == "partition":
         return "masks=partition, which scale widths so that they cover each neuron once"
     if not config.regime.common_rounds:
         return "asynchronous cells, whose designs keep widths"
     for name, value in DEFAULT.items():
-        if getattr(algorithm, name) != value:
-            return f"{name}={getattr(algorithm, name)}, which states widths"
+        if getattr(assigner, name) != value:
+            return f"{name}={getattr(assigner, name)}, which states widths"
     return None
 
 

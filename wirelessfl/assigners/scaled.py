@@ -1,4 +1,4 @@
-"""Mixin of algorithms whose submodels can train on the scale of the full model."""
+"""Base class of assigners whose submodels can train on the scale of the full model."""
 
 from __future__ import annotations
 
@@ -7,16 +7,20 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from wirelessfl.assigners.base import Assigner
+
 
 @dataclass(frozen=True)
-class Scaled:
-    """Mixin: activations of a submodel's partial layers may be scaled while it trains.
+class Scaled(Assigner):
+    """Base class: activations of a submodel's partial layers may be scaled while it trains.
 
     Args:
         submodel_scale: factor of the activations: 1 (``none``), or full width / own width
             (``width``). As with inverted dropout, sums over the submodel's neurons then have the
             scale of the full model's, which is tested.
     """
+
+    name = ""
 
     submodel_scale: Annotated[
         Literal["none", "width"],
@@ -27,6 +31,6 @@ class Scaled:
     ] = "none"
 
     @property
-    def scales_submodels(self) -> bool:
+    def scaled(self) -> bool:
         """Whether ``submodel_scale`` is "width"."""
         return self.submodel_scale == "width"

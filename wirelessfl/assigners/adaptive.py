@@ -1,10 +1,8 @@
-"""Base classes for algorithms whose clients train submodels of affordable width (RA-Fed etc.)."""
+"""Base class of assigners whose widths may depend on the state of the network (RA-Fed etc.)."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 import numpy as np
@@ -12,95 +10,16 @@ from pydantic import Field
 
 from channels.arrays import FloatArray, IntArray
 from solvers import fastest_widths, optimize_widths_by_time, widths_by_deadline
-from wirelessfl.algorithms.base import Algorithm
-from wirelessfl.algorithms.context import RoundContext
-from wirelessfl.algorithms.scaled import Scaled
+from wirelessfl.assigners.context import RoundContext
+from wirelessfl.assigners.narrow import Narrow, reporting
+from wirelessfl.assigners.scaled import Scaled
 from wirelessfl.errors import ConfigError
 from wirelessfl.needs import Needs, beside
 from wirelessfl.submodels import ClientSubmodels, check_weight_coverage
-from wirelessfl.submodels.budgets import dealt_capacities, levels_of, mean_reciprocal
-from wirelessfl.submodels.masks import Dealing, Masks, check_coverage, deal_masks
+from wirelessfl.submodels.budgets import levels_of, mean_reciprocal
+from wirelessfl.submodels.masks import check_coverage
 
 Budget = Literal["width", "bytes", "flops", "deadline", "fastest"]
-WIDTHS = Needs(
-    lambda run, own: getattr(own, "widths", None) is None,
-    "conflicts with widths, which replace them: leave one of them out",
-)
-
-
-@dataclass(frozen=True)
-class Narrow(Algorithm):
-    """Base class: each client trains its own submodel and sends only the submodel's coordinates.
-
-    A submodel keeps a fraction of the neurons of every hidden layer and of the channels of every
-    convolution, and all inputs and outputs. Each coordinate is averaged over the clients that cover
-    it; the subclass decides how to use this mean.
-
-    Args:
-        lr: step size of the clients' SGD; the narrowest submodels need larger steps than FedAvg.
-        capacities: client capacities in the unit ``budget``: fractions of the full model (1, 1/2,
-            ...), or absolute bytes or FLOPs if above 1. They are assigned to the clients at random,
-            in equal numbers, once per run.
-        budget: unit of ``capacities``: neurons of each layer (``width``), ``bytes`` of parameters,
-            or ``flops`` of the forward pass of a sample.
-    """
-
-    name = ""
-
-    lr: Annotated[float, Field(gt=0, le=1e30, description="step size of the clients' SGD")] = 0.1
-    capacities: Annotated[
-        tuple[Annotated[float, Field(gt=0)], ...],
-        Field(
-            min_length=1,
-            description="client capacities: fractions of the full model or, if above 1, bytes or "
-            "FLOPs, see --budget",
-        ),
-        WIDTHS,
-        beside(
-            "budget", "width", "bytes", "flops", because=", which computes widths from the channels"
-        ),
-    ] = (1.0, 0.5, 0.25, 0.125)
-    budget: Annotated[
-        Literal["width", "bytes", "flops"],
-        Field(
-            description="unit of --capacities: fraction of neurons per layer (width), bytes, flops"
-        ),
-    ] = "width"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.budget == "width" and max(self.capacities) > 1:
-            raise ValueError(
-                f"capacities={self.capacities} conflicts with budget='width': give fractions of a "
-                "layer's neurons, at most 1"
-            )
-
-    @abstractmethod
-    def choose(self, context: RoundContext, counts: IntArray) -> list[list[IntArray]]:
-        """Choose ``counts`` [senders, layers] neurons per sender and layer; sorted indices."""
-
-    def client_submodels(self, context: RoundContext) -> ClientSubmodels | None:
-        """Submodel of each sender, as wide as the sender can afford."""
-        neurons = context.neurons()
-        counts = levels_of(neurons).widths[self.levels(context)]
-        return ClientSubmodels(neurons, self.choose(context, counts))
-
-    def levels(self, context: RoundContext) -> IntArray:
-        """Width level [senders] of each sender, see ``budgets.Levels``.
-
-        Raises:
-            ConfigError: a client cannot afford the smallest submodel.
-        """
-        levels = levels_of(context.neurons())
-        shares = self.shares(context).tolist()
-        level = {share: levels.within(self.budget, share) for share in set(shares)}
-        return np.array([level[share] for share in shares], dtype=np.int64)
-
-    def shares(self, context: RoundContext) -> FloatArray:
-        """Capacity [senders] of each sender, in the unit ``budget``."""
-        return dealt_capacities(
-            self.capacities, context.clients, context.capacity_stream, context.senders
-        )
 
 
 @dataclass(frozen=True)
@@ -178,13 +97,13 @@ class Adaptive(Scaled, Narrow):
         """False if the widths depend on the channels of each round."""
         return self.budget not in ("deadline", "fastest")
 
-    def check(self, clients: int, per_round: int, tracking: int) -> None:
+    def check_clients(self, clients: int) -> None:
         """Check that ``widths`` has one entry per client."""
-        super().check(clients, per_round, tracking)
+        super().check_clients(clients)
         if self.widths is not None and len(self.widths) != clients:
-            raise ValueError(
+            raise ConfigError(
                 f"widths has {len(self.widths)} entries, and there are {clients} clients: give one "
-                "per client, or capacities, which are assigned in equal numbers"
+                "per client, or capacities, which are assigned in equal numbers."
             )
 
     @property
@@ -205,7 +124,10 @@ class Adaptive(Scaled, Narrow):
                 message names them.
         """
         found = super().client_submodels(context)
-        if found is None or not self.min_coverage:
+        if found is None:
+            return None
+        found = replace(found, scaled=self.scaled)
+        if not self.min_coverage:
             return found
         for node, rows in reporting(context):
             mine, cell = found.of_rows(rows), None if context.nodes == 1 else node
@@ -289,35 +211,8 @@ class Adaptive(Scaled, Narrow):
             )
         return float(solution.objective)
 
-
-def reciprocal_width(algorithm: Algorithm, clients: int) -> float:
-    """Mean of 1/width over the clients; 1 without widths, or if they are not given as ratios."""
-    if not isinstance(algorithm, Adaptive) or algorithm.budget != "width":
-        return 1.0
-    return mean_reciprocal(algorithm.widths or algorithm.capacities, clients)
-
-
-def deal(
-    kind: Masks, context: RoundContext, counts: IntArray, overlap: float = 0.0
-) -> list[list[IntArray]]:
-    """Masks of each sender, assigned jointly to all senders of a node; see ``deal_masks``."""
-    chosen: list[list[IntArray]] = [[] for _ in context.senders]
-    for node, rows in reporting(context):
-        stream = context.stream if context.nodes == 1 else context.stream.child("cell", node)
-        dealing = Dealing(
-            number=context.number,
-            clients=context.senders[rows],
-            round=stream,
-            run=context.run_stream,
-            overlap=overlap,
-        )
-        masks = deal_masks(kind, context.neurons().layers, counts[rows], dealing)
-        for row, mine in zip(rows.tolist(), masks, strict=True):
-            chosen[row] = mine
-    return chosen
-
-
-def reporting(context: RoundContext) -> Iterator[tuple[int, IntArray]]:
-    """Yield each node with senders, and the indices of its senders among all senders."""
-    for node in np.unique(context.node).tolist():
-        yield node, np.flatnonzero(context.node == node)
+    def reciprocal_width(self, clients: int) -> float:
+        """Mean of 1/width over the clients; 1 if their widths are not given as ratios."""
+        if self.budget != "width":
+            return 1.0
+        return mean_reciprocal(self.widths or self.capacities, clients)

@@ -1,0 +1,25 @@
+"""Assigners, one per file: who trains which neurons. Files in this folder are discovered."""
+
+from __future__ import annotations
+
+from wirelessfl.assigners.base import Assigner
+from wirelessfl.assigners.none import NoAssigner
+from wirelessfl.needs import Needs
+from wirelessfl.registry import Kind
+
+ASSIGNERS: Kind[Assigner] = Kind(
+    "assigner",
+    __name__,
+    Assigner,
+    default="none",
+    needs=(
+        Needs(
+            lambda run, _: not run.algorithm.brings_assigner,
+            'conflicts with algorithm "{run.algorithm.title}", which has its own: choose another '
+            "algorithm, such as fedavg or hfedavg",
+        ),
+    ),
+)
+"""All assigners, which give cells and clients their submodels."""
+
+__all__ = ["ASSIGNERS", "Assigner", "NoAssigner"]

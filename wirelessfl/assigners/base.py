@@ -1,0 +1,121 @@
+"""The interface of an assigner: who trains which neurons.
+
+An assigner knows neither rules nor time; it gets a context and returns submodels. Its dataclass
+fields are its settings. An algorithm of a paper that comes with its own submodels derives from its
+assigner and from a rule, e.g. ``class HeteroFL(Nested, FedAvg)``; any other algorithm trains what
+the run's assigner gives out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+from wirelessfl.assigners.context import DealingContext, RoundContext
+from wirelessfl.errors import ConfigError
+from wirelessfl.registry import Choice
+from wirelessfl.submodels import ClientSubmodels, NeuronMap, Submodels
+
+
+@dataclass(frozen=True)
+class Assigner(Choice):
+    """Base class of assigners. Without overrides, every node and client has the full model."""
+
+    name = ""
+    of_cells: ClassVar[bool] = False
+    """Whether cells have submodels of their own, see ``submodels``."""
+    of_clients: ClassVar[bool] = False
+    """Whether clients have submodels of their own, see ``client_submodels``."""
+    brings_assigner: ClassVar[bool] = True
+    """True: an algorithm that derives from an assigner brings its own."""
+
+    @property
+    def assigner(self) -> Self:
+        """The assigner of an algorithm that derives from one: itself."""
+        return self
+
+    def submodels(self, context: RoundContext) -> Submodels:
+        """Submodel of each node in this round; by default the full model."""
+        return Submodels.whole(context.spec, context.nodes)
+
+    def redealt(
+        self, context: DealingContext, before: Submodels, cells: Sequence[int]
+    ) -> Submodels:
+        """Submodel of each node after the cloud has merged some of the cells; default: unchanged.
+
+        Args:
+            context: describes the merge; its number counts merges, including this one.
+            before: current submodel of each node.
+            cells: the merged cells, in order. The other cells are still training, and must keep
+                their submodels.
+        """
+        return before
+
+    def client_submodels(self, context: RoundContext) -> ClientSubmodels | None:
+        """Part of its node's model that each client trains; None for all of it."""
+        return None
+
+    def tested(self, neurons: Callable[[], NeuronMap]) -> ClientSubmodels | None:
+        """The submodel that is evaluated; None for the full model."""
+        return None
+
+    @property
+    def scaled(self) -> bool:
+        """Whether activations of submodels are multiplied by full width / own width in training."""
+        return False
+
+    @property
+    def deals_jointly(self) -> bool:
+        """Whether a client's submodel depends on the other participants of the round."""
+        return False
+
+    @property
+    def fixed_shapes(self) -> bool:
+        """Whether the submodels have the same shapes in every round."""
+        return True
+
+    @property
+    def plans_ahead(self) -> bool:
+        """Whether to plan all rounds before training starts, because a round may be infeasible."""
+        return False
+
+    def reciprocal_width(self, clients: int) -> float:
+        """Mean of 1/width over the clients, for learning curves; 1 if it is not known."""
+        return 1.0
+
+    def check_clients(self, clients: int) -> None:
+        """Check that the assigner works with this number of clients.
+
+        Args:
+            clients: n, number of registered clients.
+
+        Raises:
+            ConfigError: it does not work; the message names the settings and the remedy.
+        """
+
+    def check_cells(self, cells: int) -> None:
+        """Check that the assigner works with this number of cells.
+
+        Args:
+            cells: N, number of cells.
+
+        Raises:
+            ConfigError: it does not work; the message names the settings and the remedy.
+        """
+
+    def check_merged_cells(self, merged: int, cells: int) -> None:
+        """Check that the assigner works with this number of cells per merge.
+
+        Args:
+            merged: B, cells per merge at the cloud.
+            cells: N, number of cells.
+
+        Raises:
+            ConfigError: it does not work; the message names the settings and the remedy.
+        """
+        if not 1 <= merged <= cells:
+            raise ConfigError(
+                f"buffer={merged} conflicts with cells={cells}: the cloud can merge 1 to {cells} "
+                f"cells at once. Choose buffer 1 to {cells}, or raise cells."
+            )
