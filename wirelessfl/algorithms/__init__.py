@@ -54,14 +54,14 @@ def find_algorithm(name: str, local: str | None = None) -> type[Algorithm]:
 
 @cache
 def inside(outer: type[Algorithm], inner: type[Algorithm], local: str) -> type[Algorithm]:
-    """Combine ``outer``, an algorithm with cells, with ``inner`` for clients and edge servers.
+    """Combine ``outer``, an algorithm with cells, with the rules of ``inner`` for each cell.
 
-    The new class has the methods and settings of both. Methods of ``inner`` take precedence over
-    those of their common base class ``Averaging``.
+    The two have no method in common: ``outer`` says how the cells are combined and, perhaps, which
+    neurons they train; ``inner`` has the rules of clients and servers. Settings are those of both.
 
     Args:
-        outer: an algorithm with cells.
-        inner: an algorithm with one server, derived from ``Averaging`` or ``FedAvg``.
+        outer: an algorithm with cells, see ``hfedavg.HFedAvg``.
+        inner: an algorithm with one server.
         local: name of ``inner``.
 
     Raises:
@@ -89,21 +89,6 @@ def inside(outer: type[Algorithm], inner: type[Algorithm], local: str) -> type[A
         },
         frozen=True,
     )
-    if local == LOCAL:
-        return both
-    replaced = {
-        "begin": both.begin is not inner.begin,
-        "step": both.step is not inner.step,
-        "keep": both.keep is not inner.keep,
-        "send": both.send is not inner.send,
-        "merge": both.merge is not inner.merge,
-    }
-    for rule, other in replaced.items():
-        if other:
-            raise ConfigError(
-                f"local={local!r} conflicts with algorithm={outer.title!r}, which would override "
-                f"its method {rule}. Derive {local!r} from wirelessfl.algorithms.fedavg.FedAvg."
-            )
     return both
 
 
@@ -123,22 +108,16 @@ def _check_inner(outer: type[Algorithm], inner: type[Algorithm], local: str) -> 
             f"choose their own submodels, and {outer.title!r} already assigns one to each cell. "
             "Choose algorithm hfedavg, whose cells train the full model."
         )
-    for name in {f.name for f in fields(inner)} & {f.name for f in fields(outer)}:
-        first, second = _definer(inner, name), _definer(outer, name)
-        if not issubclass(first, second):
-            raise ConfigError(
-                f"local is {local!r}, whose setting {name} has the name of a setting of "
-                f"algorithm {outer.title!r}: give it another name."
-            )
+    common = {f.name for f in fields(Algorithm)}
+    for name in {f.name for f in fields(inner)} & {f.name for f in fields(outer)} - common:
+        raise ConfigError(
+            f"local is {local!r}, whose setting {name} has the name of a setting of "
+            f"algorithm {outer.title!r}: give it another name."
+        )
     if any(f.default is MISSING for f in fields(inner)):
         raise ConfigError(
             f"local is {local!r}, which has settings without defaults: give each a default."
         )
-
-
-def _definer(cls: type[Algorithm], name: str) -> type:
-    """The class that defines a setting last, i.e. whose annotation holds."""
-    return next(c for c in cls.__mro__ if name in vars(c).get("__annotations__", {}))
 
 
 def _remake(

@@ -10,6 +10,7 @@ from torch.nn import functional as F
 
 import wirelessfl
 from channels.streams import Stream
+from wirelessfl.algorithms import inside
 from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.algorithms.hfedavg import HFedAvg
 from wirelessfl.errors import ConfigError
@@ -245,7 +246,8 @@ class CloudMomentum(HFedAvg):
 
 def test_the_cloud_may_combine_server_state(config, toy, monkeypatch):
     """With ``node_state = False``, the sum, averaged over cells, equals the model's change."""
-    monkeypatch.setattr(FIND, lambda name, local: CloudMomentum)
+    both = inside(CloudMomentum, FedAvg, "fedavg")
+    monkeypatch.setattr(FIND, lambda name, local: both)
     setup = build(config("hfedavg"), data=toy, model=model())
     training, start = setup.training, setup.model.objective.spec.from_module(model())
     assert not training.server.nodes

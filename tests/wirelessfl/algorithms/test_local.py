@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import wirelessfl
-from wirelessfl.algorithms import algorithm_classes, find_algorithm
+from wirelessfl.algorithms import Algorithm, algorithm_classes, find_algorithm
 from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.assigners.narrow import Narrow
 from wirelessfl.cli import main
@@ -215,14 +215,14 @@ def test_a_combined_algorithm_can_be_pickled():
     assert {"lr", "beta1", "size_cap", "local"} <= {f.name for f in fields(again)}
 
 
-class Own(wirelessfl.algorithms.base.Algorithm):
-    """An algorithm that is not derived from FedAvg."""
+class Own(Algorithm):
+    """An algorithm that is not derived from FedAvg, with half its step at the server."""
 
     def send(self, params, state, cohort):
         return {"update": params - cohort.start}
 
     def merge(self, server, received):
-        return server
+        return {"params": server["params"] + 0.5 * received.mean["update"]}
 
 
 class Even(FedAvg):
@@ -240,10 +240,10 @@ def test_checks_of_the_inner_algorithm_are_made(outer):
         Config.from_flags(outer, local=f"{__name__}:Even", lr=2.0)
 
 
-def test_an_inner_algorithm_not_derived_from_fedavg_is_refused(monkeypatch):
-    monkeypatch.setattr(
-        "wirelessfl.algorithms.by_name",
-        lambda kind, name, known: Own if kind == "local" else known[name],
-    )
-    with pytest.raises(ConfigError, match="Derive 'own' from"):
-        find_algorithm("hist", "own")
+@pytest.mark.parametrize("outer", ["hist", "hfedavg"])
+def test_any_algorithm_with_one_server_runs_in_cells(config, toy, outer):
+    """One that is not derived from FedAvg equals FedAvg with its server step size."""
+    flags = {"rounds": 3, "lr": 0.05}
+    own = wirelessfl.run(config(outer, local=f"{__name__}:Own", **flags), data=toy, model=model())
+    same = wirelessfl.run(config(outer, server_lr=0.5, **flags), data=toy, model=model())
+    assert torch.equal(flat(own), flat(same))
