@@ -176,3 +176,16 @@ POSITIONS = Needs(
     'conflicts with layout "{run.layout.title}", which has no positions: choose layout "disc", '
     '"hexagonal" or "file"',
 )
+GIVEN = Needs(
+    lambda run, _: run.settings.given.network is None,
+    "conflicts with network=..., which is given to wirelessfl.run",
+)
+BUILT = (
+    GIVEN,
+    Needs(
+        lambda run, _: run.settings.network.network is None,
+        "conflicts with network={run.settings.network.network}, which replaces it: choose one of "
+        "them",
+    ),
+)
+"""A network that settings describe: none is given, and none is named."""

@@ -8,8 +8,8 @@ from typing import Any
 from pydantic import Field
 
 from wirelessfl.config.sections import NetworkSection, Section
-from wirelessfl.config.sections.network import GIVEN, STEP
-from wirelessfl.needs import needs_of
+from wirelessfl.config.sections.devices import STEP
+from wirelessfl.needs import GIVEN, needs_of
 
 LINK_KINDS = ("layout", "path_loss", "fading")
 """Kinds of choices that a given network replaces."""

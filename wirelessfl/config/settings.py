@@ -25,10 +25,9 @@ from wirelessfl.config.sections import (
     SessionsSection,
     TrainingSection,
 )
-from wirelessfl.config.sections.network import BUILT
 from wirelessfl.config.tables import given_places, named_tables, unknown_setting
 from wirelessfl.errors import ConfigError
-from wirelessfl.needs import CHANNEL, Fits, Needs
+from wirelessfl.needs import BUILT, CHANNEL, Fits, Needs
 from wirelessfl.radio.layouts import SectionVIC
 from wirelessfl.selection import RandomSelection
 from wirelessfl.wording import explain
