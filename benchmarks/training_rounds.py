@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 
 from benchmarks.timing import Rows, interleaved
-from channels import section_vi_c
-from channels.arrays import FloatArray, IntArray
+from channels import ChannelDraw, Load, section_vi_c
+from channels.arrays import IntArray
 from channels.streams import Stream
 from solvers import optimize_rounds
 
 _CELLS, _CLIENTS, _NEURONS = 4, 60, 300
+_BACKHAUL = np.array([0.1, 0.2, 0.3, 0.4])
+"""Seconds of each cell that follow the edge rounds."""
 _GOALS: dict[str, dict[str, Any]] = {
     "seconds": {},
     "joules by a deadline": {"weights": (0.0, 1.0)},
@@ -67,30 +69,20 @@ def rounds_bench(repeats: int = 5, local: int = 60, edge: int = 20, draws: int =
     ]
 
 
-def _network(draws: int) -> dict[str, Any]:
-    """Arguments of ``optimize_rounds``, equal in all runs."""
+def _network(draws: int) -> tuple[Load, ChannelDraw]:
+    """The load of a neuron and a local step, and the channels, equal in all runs."""
     stream = Stream(0, ("bench", "training rounds"))
     network = section_vi_c(cells=_CELLS, clients=_CLIENTS, stream=stream)
-
-    def rows(values: FloatArray) -> FloatArray:
-        return np.asarray(network.by_cell(values).real)
-
-    each = [network.draw(stream.child("channel", i)).gain_per_noise for i in range(draws)]
-    cycles = np.broadcast_to(network.cycles_per_step, network.clients)
-    return {
-        "bits_per_unit": 32.0 * 795,
-        "cycles_per_unit": 30 * rows(cycles) / _NEURONS,  # seconds of computation and uploads alike
-        "gain_per_noise": np.stack([rows(gain) for gain in each]),
-        "max_power_watts": rows(network.transmit_power_w),
-        "max_cpu_hz": rows(network.cpu_hz),
-        "kappa": rows(network.switched_capacitance),
-        "bandwidth_hz": network.bandwidth_hz,
-        "total": _NEURONS,
-        "extra_seconds": np.array([0.1, 0.2, 0.3, 0.4]),
-    }
+    blocks = [network.draw(stream.child("channel", i)).h for i in range(draws)]
+    # Seconds of computation and uploads alike.
+    neuron = Load(30 * network.cycles_per_step / _NEURONS, elements=795)
+    return neuron, ChannelDraw(network, np.stack(blocks))
 
 
-def _solve(network: dict[str, Any], steps: IntArray, edges: IntArray, goal: dict[str, Any]) -> Any:
+def _solve(
+    network: tuple[Load, ChannelDraw], steps: IntArray, edges: IntArray, goal: dict[str, Any]
+) -> Any:
     h, e = np.meshgrid(steps, edges, indexing="ij")
     rounds = 3000 / (h * e) + 20 + 1.5 * h + 2 * e
-    return optimize_rounds(rounds, **network, **goal, local_steps=steps, edge_rounds=edges)
+    grid = {"local_steps": steps, "edge_rounds": edges}
+    return optimize_rounds(rounds, *network, _NEURONS, **grid, **goal, extra_seconds=_BACKHAUL)

@@ -22,8 +22,8 @@ from experiments.runs import kept_run
 from wirelessfl.cli.parser import Parser
 from wirelessfl.cli.show import predictions_table
 from wirelessfl.codesign.design import design
+from wirelessfl.codesign.design_tables import bought_table, chosen_table
 from wirelessfl.codesign.designs import Design
-from wirelessfl.codesign.tables import bought_table, chosen_table
 from wirelessfl.config import Config
 from wirelessfl.figures import draw_bars, new_figure, save_figure, style
 from wirelessfl.observers import Console as Progress

@@ -26,7 +26,7 @@ from experiments.codesign.sweep import (
     short,
 )
 from experiments.evidence import Evidence
-from wirelessfl.codesign.pilots.pilot import COUNT, STEPS
+from wirelessfl.codesign.pilots.pilot_runs import COUNT, STEPS
 from wirelessfl.codesign.pilots.points import PilotChoices, chosen_points
 from wirelessfl.results.archive import StoredRun
 

@@ -21,7 +21,7 @@ from experiments.codesign.curves import as_pilot, designed, evaluated, fitted
 from experiments.codesign.networks import NETWORKS, OPTIMAL, over
 from experiments.codesign.sweep import CRITERIA, PAIRS, TARGETS, by_place, first_round, short
 from experiments.evidence import Evidence
-from wirelessfl.codesign.pilots.pilot import COUNT
+from wirelessfl.codesign.pilots.pilot_runs import COUNT
 from wirelessfl.config import Config
 from wirelessfl.pricing.same_training import repriced
 from wirelessfl.results.archive import SUFFIX, StoredRun

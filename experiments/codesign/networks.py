@@ -14,7 +14,7 @@ import numpy as np
 
 from channels.arrays import FloatArray
 from experiments.decided.uplinks import EQUAL, OMA, OPTIMAL, SLOTS
-from wirelessfl.codesign.round_costs import RoundCosts
+from wirelessfl.codesign.sampled_rounds import SampledRounds
 from wirelessfl.config import Config
 from wirelessfl.pricing.same_training import repriced
 from wirelessfl.results.archive import StoredRun
@@ -122,7 +122,7 @@ def priced(
     there = over(config, network, uplink)
     planner = plan_without_data(there).planner
     access = there.choices.uplink
-    own = RoundCosts(planner, rounds).of(access, steps, edges)
+    own = SampledRounds(planner, rounds).of(access, steps, edges)
     other = replace(planner, stream=planner.stream.child("design"))
-    means = RoundCosts(other, DRAWS).of(access, steps, edges).means
+    means = SampledRounds(other, DRAWS).of(access, steps, edges).means
     return Priced(np.cumsum(own.seconds, 0), np.cumsum(own.joules, 0), *means)

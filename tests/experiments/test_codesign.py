@@ -27,8 +27,8 @@ from experiments.codesign.sweep import CRITERIA, PAIRS, TARGETS, Sweep, Trained,
 from experiments.decided.uplinks import OPTIMAL, SLOTS
 from experiments.studies import SCALES, Results, Study
 from tests.drawn import recorded, titles
-from wirelessfl.codesign.pilots.pilot import COUNT, STEPS
-from wirelessfl.codesign.pilots.plan import LARGEST
+from wirelessfl.codesign.pilots.pilot_plan import LARGEST
+from wirelessfl.codesign.pilots.pilot_runs import COUNT, STEPS
 from wirelessfl.codesign.pilots.points import PilotChoices, chosen_points, ramp
 from wirelessfl.config import Config
 from wirelessfl.figure_marks import AtLeast, marks_of

@@ -11,10 +11,10 @@ import numpy as np
 from wirelessfl.algorithms.hist import Hist
 from wirelessfl.codesign.curves import Pilot
 from wirelessfl.codesign.curves.fit import spread_targets
+from wirelessfl.codesign.fixed_masks import with_shares
 from wirelessfl.codesign.goals import Goal
-from wirelessfl.codesign.masks import with_shares
-from wirelessfl.codesign.pilots.plan import FEWEST
-from wirelessfl.codesign.round_costs import RoundCosts
+from wirelessfl.codesign.pilots.pilot_plan import FEWEST
+from wirelessfl.codesign.sampled_rounds import SampledRounds
 from wirelessfl.codesign.ways import Way
 from wirelessfl.rounds.planner import Planner
 from wirelessfl.runs.result import RunResult
@@ -56,7 +56,7 @@ def affordable_rounds(
         participation = replace(planner.participation, per_round=count)
         stream = planner.stream.child("affordable")
         samples.append(
-            RoundCosts(
+            SampledRounds(
                 replace(planner, algorithm=algorithm, stream=stream, participation=participation),
                 DRAWS,
             )

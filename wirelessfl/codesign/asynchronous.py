@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from wirelessfl.codesign.goals import Curve
-from wirelessfl.codesign.pilots.settings import ERROR_FREE
+from wirelessfl.codesign.pilots.pilot_settings import ERROR_FREE
 from wirelessfl.codesign.spaces import Space, numbers
 from wirelessfl.codesign.ways import Way
 from wirelessfl.config import Config

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 from solvers import Solution, Status
 from wirelessfl.codesign.certified import Proof
-from wirelessfl.codesign.choices import Alternatives, DesignChoice, best_of
+from wirelessfl.codesign.design_choices import Alternatives, DesignChoice, best_of
 from wirelessfl.codesign.designs import Design
+from wirelessfl.codesign.fixed_widths import WIDTHS
 from wirelessfl.codesign.search import Search
-from wirelessfl.codesign.widths import WIDTHS
 
 PROVEN = 1e-4
 """Largest relative gap of an optimal design."""

@@ -20,11 +20,11 @@ from solvers import Solution, TrainingRounds, optimize_rounds
 from solvers.load_rows import cell_rows
 from wirelessfl.algorithms.hist import Hist
 from wirelessfl.assigners.adaptive import Adaptive
-from wirelessfl.codesign.choices import Alternatives
+from wirelessfl.codesign.design_choices import Alternatives
+from wirelessfl.codesign.fixed_masks import divides, with_shares
 from wirelessfl.codesign.free_ends import FreeEnds
 from wirelessfl.codesign.goals import Goal
-from wirelessfl.codesign.masks import divides, with_shares
-from wirelessfl.codesign.round_costs import RoundCosts
+from wirelessfl.codesign.sampled_rounds import SampledRounds
 from wirelessfl.codesign.spaces import Space
 from wirelessfl.errors import ConfigError
 from wirelessfl.rounds.mask_sizes import mask_size_problem
@@ -100,7 +100,12 @@ def applies(goal: Goal) -> bool:
 
 
 def certified(
-    costs: RoundCosts, goal: Goal, space: Space, rounds_of: Callable[..., FloatArray], *, vary: bool
+    costs: SampledRounds,
+    goal: Goal,
+    space: Space,
+    rounds_of: Callable[..., FloatArray],
+    *,
+    vary: bool,
 ) -> list[Certified]:
     """The best designs over OFDMA, with a bound; none if their rounds do not have this structure.
 
@@ -175,7 +180,7 @@ class _Solver:
         joule: cost of a joule of all clients.
     """
 
-    costs: RoundCosts
+    costs: SampledRounds
     space: Space
     sizes: Sizes
     rounds: FloatArray
@@ -244,7 +249,7 @@ def _all_sizes(sizes: Sizes, cells: int) -> list[int]:
     return list(range(-(-sizes.total // (cells * step)), sizes.cap // step + 1))
 
 
-def _sizes(costs: RoundCosts, vary: bool) -> Sizes | None:
+def _sizes(costs: SampledRounds, vary: bool) -> Sizes | None:
     """How lengths depend on sizes; None if not by a line, or if equal sizes are not whole."""
     planner = costs.planner
     algorithm, cells = planner.algorithm, planner.network.cells
@@ -285,7 +290,7 @@ def _unused(sizes: Any) -> Any:
     raise AssertionError("seconds are not needed for the limits of sizes")
 
 
-def _clients(costs: RoundCosts, sizes: Sizes) -> dict[str, Any]:
+def _clients(costs: SampledRounds, sizes: Sizes) -> dict[str, Any]:
     """The arguments of ``optimize_rounds`` [draws, cells, clients], and those of cells."""
     planner = costs.planner
     settings = replace(planner.settings, local_steps=1, edge_rounds=1)

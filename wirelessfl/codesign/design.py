@@ -25,7 +25,7 @@ from wirelessfl.codesign.asynchronous import (
     reference,
 )
 from wirelessfl.codesign.certificates import chosen, least_of, solution_of
-from wirelessfl.codesign.choices import OPTIMIZED, DesignChoice, Family
+from wirelessfl.codesign.design_choices import OPTIMIZED, DesignChoice, Family
 from wirelessfl.codesign.designs import Design
 from wirelessfl.codesign.expectations import predicted
 from wirelessfl.codesign.families import (
@@ -35,13 +35,14 @@ from wirelessfl.codesign.families import (
     names_of,
     with_algorithm,
 )
+from wirelessfl.codesign.fixed_masks import divides
+from wirelessfl.codesign.fixed_widths import WIDTHS, width_settings
 from wirelessfl.codesign.goals import Curve, Goal
-from wirelessfl.codesign.masks import divides
 from wirelessfl.codesign.merge_search import MergeSearch
 from wirelessfl.codesign.over_the_air import air_table, air_way, check_noise, pilot_config
 from wirelessfl.codesign.pilots import Pilots, pilot
-from wirelessfl.codesign.pilots.pilot import STEPS
-from wirelessfl.codesign.pilots.widths import (
+from wirelessfl.codesign.pilots.pilot_runs import STEPS
+from wirelessfl.codesign.pilots.pilot_widths import (
     narrowest_width,
     pilot_widths,
     states_widths,
@@ -53,7 +54,6 @@ from wirelessfl.codesign.search import Search
 from wirelessfl.codesign.spaces import Space
 from wirelessfl.codesign.unreachable import unreachable
 from wirelessfl.codesign.ways import AIR, UPLINKS_IN_ROUNDS, Way, ways
-from wirelessfl.codesign.widths import WIDTHS, width_settings
 from wirelessfl.config import Config
 from wirelessfl.data import Data
 from wirelessfl.errors import ConfigError

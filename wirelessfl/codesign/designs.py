@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wirelessfl.codesign.choices import DesignChoice
 from wirelessfl.codesign.closed_loop import ClosedLoop
 from wirelessfl.codesign.curves import RoundsCurve
+from wirelessfl.codesign.design_choices import DesignChoice
 from wirelessfl.codesign.goals import Goal
 from wirelessfl.codesign.predicted import Prediction
 from wirelessfl.codesign.reports import Reports
@@ -134,7 +134,7 @@ class Design:
 
     def table(self) -> str:
         """The prediction, what each choice bought, the runner-up and the front, as text."""
-        from wirelessfl.codesign.tables import design_table
+        from wirelessfl.codesign.design_tables import design_table
 
         return design_table(self)
 
@@ -146,6 +146,6 @@ class Design:
 
     def facts(self) -> dict[str, Any]:
         """The design as numbers and names, for JSON."""
-        from wirelessfl.codesign.tables import design_facts
+        from wirelessfl.codesign.design_tables import design_facts
 
         return design_facts(self)

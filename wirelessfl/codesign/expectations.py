@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from wirelessfl.codesign.choices import DesignChoice
 from wirelessfl.codesign.curves import RoundsCurve
+from wirelessfl.codesign.design_choices import DesignChoice
 from wirelessfl.codesign.goals import SLACK, Curve, Goal
 from wirelessfl.codesign.merge_search import cell_rounds
 from wirelessfl.codesign.merges import MOST, Merges

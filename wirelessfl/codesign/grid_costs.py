@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from channels.arrays import FloatArray
-from wirelessfl.codesign.round_costs import RoundCosts
+from wirelessfl.codesign.sampled_rounds import SampledRounds
 from wirelessfl.errors import ConfigError
 from wirelessfl.rounds.redesign import RoundSettings, SoFar
 
@@ -44,7 +44,7 @@ def grid_costs(
         planner = run.planner(way)
         try:
             draws = DRAWS if planner.assigner.fixed_shapes else FEW
-            found = RoundCosts(planner, draws).of(
+            found = SampledRounds(planner, draws).of(
                 planner.links.uplink, grid.local_steps, grid.edge_rounds, joules=joules
             )
             run.memo[key] = (*found.means, found.largest)

@@ -14,7 +14,7 @@ import numpy as np
 
 from wirelessfl.algorithms.hist import Hist
 from wirelessfl.codesign.certified import Proof
-from wirelessfl.codesign.choices import (
+from wirelessfl.codesign.design_choices import (
     EQUAL_MASKS,
     Alternatives,
     DesignChoice,
@@ -22,10 +22,10 @@ from wirelessfl.codesign.choices import (
     best_of,
     noise_of,
 )
+from wirelessfl.codesign.fixed_masks import with_shares
 from wirelessfl.codesign.goals import SLACK
-from wirelessfl.codesign.masks import with_shares
 from wirelessfl.codesign.merges import MOST, CellCosts, CellRounds
-from wirelessfl.codesign.round_costs import RoundCosts
+from wirelessfl.codesign.sampled_rounds import SampledRounds
 from wirelessfl.codesign.search import WEIGHTS, Search
 from wirelessfl.codesign.ways import Way
 
@@ -77,7 +77,7 @@ class MergeSearch(Search):
         return [self.alone(best, costs, way) for way in weights]
 
     def alone(
-        self, best: DesignChoice, costs: RoundCosts, way: Way, masks: str | None = None
+        self, best: DesignChoice, costs: SampledRounds, way: Way, masks: str | None = None
     ) -> Alternatives:
         """One design as alternatives, with another uplink."""
         assert best.buffer is not None

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from channels.arrays import BoolArray, FloatArray, IntArray
-from wirelessfl.codesign.round_costs import RoundCosts
+from wirelessfl.codesign.sampled_rounds import SampledRounds
 from wirelessfl.rounds.planner import Planner
 from wirelessfl.server.present import ConsecutiveClients
 from wirelessfl.uplinks import Uplink
@@ -51,12 +51,12 @@ class CellRounds:
     draws: int
 
     @cached_property
-    def cells(self) -> list[RoundCosts]:
+    def cells(self) -> list[SampledRounds]:
         """The sample of each cell."""
         network = self.planner.network
         numbers = zip(network.cell_starts.tolist(), network.cell_sizes.tolist(), strict=True)
         return [
-            RoundCosts(self.planner, self.draws, present=ConsecutiveClients(first, size))
+            SampledRounds(self.planner, self.draws, present=ConsecutiveClients(first, size))
             for first, size in numbers
         ]
 

@@ -15,7 +15,7 @@ import numpy as np
 from channels import Network
 from channels.links import snr_linear
 from wirelessfl.codesign.goals import Curve
-from wirelessfl.codesign.pilots.settings import plain_network
+from wirelessfl.codesign.pilots.pilot_settings import plain_network
 from wirelessfl.codesign.ways import AIR, Way
 from wirelessfl.config import Config
 from wirelessfl.config.tables import given_places

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
-from wirelessfl.codesign.choices import DesignChoice
+from wirelessfl.codesign.design_choices import DesignChoice
 from wirelessfl.codesign.goals import Goal
 from wirelessfl.codesign.reports import Reports
 from wirelessfl.config import Config

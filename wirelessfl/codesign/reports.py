@@ -10,10 +10,10 @@ from typing import NamedTuple
 import numpy as np
 
 from channels.arrays import FloatArray
-from wirelessfl.codesign.choices import EQUAL_MASKS, Alternatives, DesignChoice, best_of
+from wirelessfl.codesign.design_choices import EQUAL_MASKS, Alternatives, DesignChoice, best_of
+from wirelessfl.codesign.fixed_widths import FULL
 from wirelessfl.codesign.search import Search
 from wirelessfl.codesign.ways import EQUAL
-from wirelessfl.codesign.widths import FULL
 
 PLAIN = ("", EQUAL_MASKS, FULL)
 """Masks and widths that are not chosen."""

@@ -13,7 +13,7 @@ from channels import Access
 from channels.arrays import FloatArray
 from wirelessfl.algorithms.hist import Hist
 from wirelessfl.codesign.certified import Proof, applies, certified
-from wirelessfl.codesign.choices import (
+from wirelessfl.codesign.design_choices import (
     EQUAL_MASKS,
     FIXED,
     OPTIMIZED,
@@ -24,13 +24,13 @@ from wirelessfl.codesign.choices import (
     noise_of,
     order_of,
 )
+from wirelessfl.codesign.fixed_masks import SIZE_CAP, fixed_shares, with_shares
+from wirelessfl.codesign.fixed_widths import with_sizes
 from wirelessfl.codesign.goals import Curve, Goal
-from wirelessfl.codesign.masks import SIZE_CAP, fixed_shares, with_shares
-from wirelessfl.codesign.round_costs import Costs, RoundCosts
+from wirelessfl.codesign.sampled_rounds import Costs, SampledRounds
 from wirelessfl.codesign.spaces import Space
 from wirelessfl.codesign.ways import DEADLINE, WEIGHED, Way
 from wirelessfl.codesign.width_search import WidthSearch
-from wirelessfl.codesign.widths import with_sizes
 
 WEIGHTS = tuple(10.0**power for power in np.arange(-2.0, 3.1, 1.0))
 """Weights of energy that are tried, relative to that at which seconds and joules weigh the same."""
@@ -94,7 +94,7 @@ class Search:
         self,
         family: Family,
         clients: int | None,
-        costs: RoundCosts,
+        costs: SampledRounds,
         equal: Sequence[Alternatives],
     ) -> list[Alternatives]:
         """The designs with fixed masks of other sizes."""
@@ -119,7 +119,7 @@ class Search:
         clients: int | None,
         masks: str,
         shares: tuple[Shares, ...],
-        costs: RoundCosts,
+        costs: SampledRounds,
         found: Sequence[Alternatives],
     ) -> list[Alternatives]:
         """The same with powers and clocks at weights of energy.
@@ -146,14 +146,14 @@ class Search:
             alone for choice in [*best.values()][:SEVERAL] for alone in self.finer(choice, costs)
         ]
 
-    def _own_weight(self, costs: RoundCosts) -> float | None:
+    def _own_weight(self, costs: SampledRounds) -> float | None:
         """The weight W of energy that the goal states, in seconds per joule of all clients."""
         time, energy = self.goal.weights
         if time == 0 or self.goal.limits:
             return None
         return energy / (time * costs.planner.network.clients)
 
-    def _sized(self, costs: RoundCosts, way: Way) -> tuple[Shares, ...]:
+    def _sized(self, costs: SampledRounds, way: Way) -> tuple[Shares, ...]:
         """Shares [H] of the cells for an uplink."""
         algorithm, edges = costs.planner.algorithm, self.space.edge_rounds
         assert isinstance(algorithm, Hist)
@@ -172,7 +172,7 @@ class Search:
         masks: str,
         way: Way,
         shares: tuple[Shares, ...],
-        costs: RoundCosts,
+        costs: SampledRounds,
     ) -> Alternatives:
         space = self.space
         edges = family.edges(space)
@@ -187,7 +187,7 @@ class Search:
         local_steps: tuple[int, ...],
         edge_rounds: tuple[int, ...],
         shares: tuple[Shares, ...],
-        costs: RoundCosts,
+        costs: SampledRounds,
     ) -> Alternatives:
         """Designs with their costs and scores; arguments as in ``Alternatives``.
 
@@ -272,7 +272,7 @@ class Search:
 
     @staticmethod
     def _where(
-        costs: RoundCosts, clients: int | None, steps: tuple[int, ...], edges: tuple[int, ...]
+        costs: SampledRounds, clients: int | None, steps: tuple[int, ...], edges: tuple[int, ...]
     ) -> dict[str, Any]:
         """Arguments [H, E] of a learning curve."""
         return {
@@ -281,7 +281,7 @@ class Search:
             "clients": costs.planner.network.clients if clients is None else clients,
         }
 
-    def finer(self, best: DesignChoice, costs: RoundCosts) -> list[Alternatives]:
+    def finer(self, best: DesignChoice, costs: SampledRounds) -> list[Alternatives]:
         """A design with weights of energy between those that have been tried.
 
         Args:
@@ -323,7 +323,7 @@ class Search:
         return [self.alone(best, costs, way) for way in ways]
 
     def alone(
-        self, best: DesignChoice, costs: RoundCosts, way: Way, masks: str | None = None
+        self, best: DesignChoice, costs: SampledRounds, way: Way, masks: str | None = None
     ) -> Alternatives:
         """One design as alternatives, with another uplink or other masks."""
         steps, edges = (best.local_steps,), (best.edge_rounds,)
@@ -334,7 +334,7 @@ class Search:
     def _deadlines(
         self,
         curve: Curve,
-        costs: RoundCosts,
+        costs: SampledRounds,
         steps: tuple[int, ...],
         edges: tuple[int, ...],
         where: Mapping[str, Any],
@@ -350,7 +350,7 @@ class Search:
     @staticmethod
     def _costs(
         way: Way,
-        costs: RoundCosts,
+        costs: SampledRounds,
         steps: tuple[int, ...],
         edges: tuple[int, ...],
         limits: FloatArray | None,

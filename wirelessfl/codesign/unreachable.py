@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from wirelessfl.codesign.choices import Alternatives, Family
+from wirelessfl.codesign.design_choices import Alternatives, Family
 from wirelessfl.codesign.goals import Curve, Goal
 
 

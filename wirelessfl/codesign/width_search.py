@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from wirelessfl.codesign.choices import Alternatives, DesignChoice, Family, Shares, best_of
-from wirelessfl.codesign.round_costs import RoundCosts
-from wirelessfl.codesign.ways import Way
-from wirelessfl.codesign.widths import (
+from wirelessfl.codesign.design_choices import Alternatives, DesignChoice, Family, Shares, best_of
+from wirelessfl.codesign.fixed_widths import (
     BY_CLIENT,
     EQUAL_WIDTHS,
     FULL,
@@ -18,6 +16,8 @@ from wirelessfl.codesign.widths import (
     groups_of,
     moves,
 )
+from wirelessfl.codesign.sampled_rounds import SampledRounds
+from wirelessfl.codesign.ways import Way
 
 FEW = 4
 """Draws with which widths are improved where powers and clocks are decided, which takes longer."""
@@ -44,7 +44,7 @@ class WidthSearch:
 
     family: Family
     clients: int | None
-    costs: RoundCosts
+    costs: SampledRounds
     local_steps: tuple[int, ...]
     ways: Sequence[Way]
     made: Callable[..., Alternatives]

@@ -9,9 +9,9 @@ import wirelessfl
 from channels.streams import Stream
 from solvers import Status
 from tests.wirelessfl.codesign.known import Known
+from wirelessfl.codesign.fixed_widths import WidthLimits, client_widths, ratios_of
 from wirelessfl.codesign.pilots import PilotChoices, chosen_points, planned
-from wirelessfl.codesign.round_costs import RoundCosts
-from wirelessfl.codesign.widths import WidthLimits, client_widths, ratios_of
+from wirelessfl.codesign.sampled_rounds import SampledRounds
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.setup.planners import plan_without_data
@@ -34,7 +34,7 @@ def config(algorithm="ra-fed", **flags):
 
 def costs_of(settings, draws=3):
     planner = plan_without_data(settings).planner
-    return RoundCosts(replace(planner, stream=Stream(5).child("sample")), draws)
+    return SampledRounds(replace(planner, stream=Stream(5).child("sample")), draws)
 
 
 def test_each_client_trains_its_width():

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 
 from channels import Network
+from wirelessfl.codesign.pilots.pilot_settings import check_pilots, of_pilot, plain_network
+from wirelessfl.codesign.pilots.pilot_widths import NARROWEST, pilot_widths, widths_kept
 from wirelessfl.codesign.pilots.points import (
     EDGE_ROUNDS,
     LOCAL_STEPS,
@@ -20,8 +22,6 @@ from wirelessfl.codesign.pilots.points import (
     levels,
     ramp,
 )
-from wirelessfl.codesign.pilots.settings import check_pilots, of_pilot, plain_network
-from wirelessfl.codesign.pilots.widths import NARROWEST, pilot_widths, widths_kept
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.setup.arguments import check_objects

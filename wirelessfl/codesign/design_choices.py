@@ -12,12 +12,12 @@ from channels.arrays import FloatArray
 from channels.streams import Stream
 from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.algorithms.hist import Hist
+from wirelessfl.codesign.fixed_masks import divides, with_shares
+from wirelessfl.codesign.fixed_widths import WIDTHS, WidthLimits, widest, with_sizes
 from wirelessfl.codesign.goals import Curve
-from wirelessfl.codesign.masks import divides, with_shares
-from wirelessfl.codesign.round_costs import Costs, RoundCosts
+from wirelessfl.codesign.sampled_rounds import Costs, SampledRounds
 from wirelessfl.codesign.spaces import Space
 from wirelessfl.codesign.ways import Way
-from wirelessfl.codesign.widths import WIDTHS, WidthLimits, widest, with_sizes
 from wirelessfl.config import Config
 from wirelessfl.rounds.planner import Planner
 from wirelessfl.wording import counted
@@ -80,7 +80,7 @@ class Family:
         """The numbers of edge rounds of a space; with one server there are no edge rounds."""
         return space.edge_rounds if self.planner.hierarchical else (1,)
 
-    def sample(self, clients: int | None, draws: int, name: str = "design") -> RoundCosts:
+    def sample(self, clients: int | None, draws: int, name: str = "design") -> SampledRounds:
         """A sample of its rounds, from a stream of its own.
 
         Args:
@@ -94,7 +94,7 @@ class Family:
         planner = replace(
             self.planner, stream=stream, run_stream=run_stream, participation=participation
         )
-        return RoundCosts(planner, draws)
+        return SampledRounds(planner, draws)
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,7 +244,7 @@ class DesignChoice:
             return replace(own, mask_sizes="optimized", mask_shares=None)
         return with_shares(own, self.shares)
 
-    def costs(self, costs: RoundCosts) -> Costs:
+    def costs(self, costs: SampledRounds) -> Costs:
         """What its global rounds cost.
 
         Args:

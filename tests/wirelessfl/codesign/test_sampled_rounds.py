@@ -9,8 +9,8 @@ import wirelessfl
 from channels.streams import Stream
 from solvers import OverTheAir
 from tests.wirelessfl.codesign.known import config
-from wirelessfl.codesign.masks import fixed_shares, with_shares
-from wirelessfl.codesign.round_costs import RoundCosts
+from wirelessfl.codesign.fixed_masks import fixed_shares, with_shares
+from wirelessfl.codesign.sampled_rounds import SampledRounds
 from wirelessfl.setup.planners import plan_without_data
 
 UPLINKS = {
@@ -31,7 +31,7 @@ def test_costs_are_those_of_the_plans(uplink, further):
     settings = config(**UPLINKS[uplink], **further)
     planner = plan_without_data(settings).planner
     planner = replace(planner, stream=Stream(5).child("sample"))
-    found = RoundCosts(planner, 2).of(planner.links.uplink, [1, 6], [1, 3])
+    found = SampledRounds(planner, 2).of(planner.links.uplink, [1, 6], [1, 3])
     for number, h, e in np.ndindex(2, 2, 2):
         steps = replace(planner.settings, local_steps=[1, 6][h], edge_rounds=[1, 3][e])
         price = replace(planner, settings=steps).plan(number).price
@@ -52,7 +52,7 @@ def test_beamformers_are_found_once_for_each_draw(threshold, monkeypatch):
         return original(access, draw, scales)
 
     monkeypatch.setattr(OverTheAir, "_beamformers", counted)
-    costs = RoundCosts(planner, 2)
+    costs = SampledRounds(planner, 2)
     first = costs.of(planner.links.uplink, [1, 6], [1, 3])
     same = costs.of(planner.links.uplink, [6], [3])
     other = costs.with_algorithm(with_shares(planner.algorithm, (0.75, 0.25)))
@@ -73,7 +73,7 @@ def test_costs_times_rounds_are_those_of_the_run(algorithm, tmp_path):
     last = wirelessfl.run(settings).rows[-1]
     planner = plan_without_data(settings).planner
     edges = flags.get("edge_rounds", 1)
-    found = RoundCosts(planner, 2).of(planner.links.uplink, [1, 3, 9], [1, edges])
+    found = SampledRounds(planner, 2).of(planner.links.uplink, [1, 3, 9], [1, edges])
     seconds, joules = found.means
     assert 2 * seconds[1, 1] == pytest.approx(last["sim_seconds"], rel=1e-9)
     assert 2 * joules[1, 1] == pytest.approx(last["joules"], rel=1e-9)
@@ -82,7 +82,7 @@ def test_costs_times_rounds_are_those_of_the_run(algorithm, tmp_path):
 def test_missed_deadlines_take_forever():
     planner = plan_without_data(config(uplink="ofdma", round_deadline=2.0)).planner
     limits = np.array([[2.0, 1e-5], [1e-5, 3.0]])
-    found = RoundCosts(planner, 2).of(planner.links.uplink, [1, 4], [1, 2], deadline=limits)
+    found = SampledRounds(planner, 2).of(planner.links.uplink, [1, 4], [1, 2], deadline=limits)
     assert np.isinf(found.seconds[:, limits < 1]).all()
     np.testing.assert_allclose(found.seconds[0][limits > 1], limits[limits > 1], rtol=1e-9)
 
@@ -91,7 +91,7 @@ def test_fixed_masks_end_the_slowest_cell_soonest():
     """No other split of the neurons takes fewer seconds in the mean, by trying all of them."""
     settings = config(uplink="ofdma", allocation="optimal", size_cap=2.0, mask_sizes="optimized")
     planner = plan_without_data(settings).planner
-    costs = RoundCosts(replace(planner, stream=Stream(7)), 3)
+    costs = SampledRounds(replace(planner, stream=Stream(7)), 3)
     costs = costs.with_algorithm(with_shares(planner.algorithm, None))
     shares = fixed_shares(costs, planner.links.uplink, 400, 1, 2.0)
     slowest = {}

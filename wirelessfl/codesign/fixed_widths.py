@@ -18,9 +18,9 @@ from solvers import widths_by_deadline
 from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.algorithms.hist import Hist
 from wirelessfl.assigners.adaptive import Adaptive
-from wirelessfl.codesign.masks import with_shares
-from wirelessfl.codesign.pilots.widths import nested
-from wirelessfl.codesign.round_costs import RoundCosts
+from wirelessfl.codesign.fixed_masks import with_shares
+from wirelessfl.codesign.pilots.pilot_widths import nested
+from wirelessfl.codesign.sampled_rounds import SampledRounds
 from wirelessfl.submodels import levels_of, mean_reciprocal
 from wirelessfl.uplinks import Uplink
 from wirelessfl.uplinks.checked import serving
@@ -70,7 +70,7 @@ def width_settings(shares: tuple[float, ...]) -> dict[str, list[float]]:
     return {"capacities" if len(shares) == 1 else "widths": list(shares)}
 
 
-def common_widths(costs: RoundCosts, limits: WidthLimits) -> list[tuple[float, ...]]:
+def common_widths(costs: SampledRounds, limits: WidthLimits) -> list[tuple[float, ...]]:
     """Widths that all clients can have, the full one first.
 
     Args:
@@ -95,7 +95,7 @@ def allowed(algorithm: Algorithm, widths: Sequence[float], limits: WidthLimits) 
 
 
 def moves(
-    costs: RoundCosts, widths: tuple[float, ...], groups: Sequence[IntArray], limits: WidthLimits
+    costs: SampledRounds, widths: tuple[float, ...], groups: Sequence[IntArray], limits: WidthLimits
 ) -> Iterator[tuple[float, ...]]:
     """Widths in which the clients of one group have the next smaller or larger compared width.
 
@@ -116,7 +116,7 @@ def moves(
                 yield found
 
 
-def groups_of(costs: RoundCosts, uplink: Uplink, local_steps: int) -> list[IntArray]:
+def groups_of(costs: SampledRounds, uplink: Uplink, local_steps: int) -> list[IntArray]:
     """Groups of clients whose rounds take about as long, the slowest first.
 
     Args:
@@ -130,7 +130,7 @@ def groups_of(costs: RoundCosts, uplink: Uplink, local_steps: int) -> list[IntAr
 
 
 def client_widths(
-    costs: RoundCosts, uplink: Uplink, local_steps: int, limits: WidthLimits
+    costs: SampledRounds, uplink: Uplink, local_steps: int, limits: WidthLimits
 ) -> list[tuple[float, ...]]:
     """Widths [clients] with which all clients take about as long, for some durations.
 
@@ -155,7 +155,7 @@ def client_widths(
     return list(found)
 
 
-def ratios_of(costs: RoundCosts, limits: WidthLimits) -> list[float]:
+def ratios_of(costs: SampledRounds, limits: WidthLimits) -> list[float]:
     """The compared widths that give different submodels, from 1 on decreasing."""
     levels = levels_of(costs.planner.model.neurons())
     found: dict[int, float] = {}
@@ -166,7 +166,7 @@ def ratios_of(costs: RoundCosts, limits: WidthLimits) -> list[float]:
 
 
 def _client_seconds(
-    costs: RoundCosts, uplink: Uplink, local_steps: int, ratios: FloatArray
+    costs: SampledRounds, uplink: Uplink, local_steps: int, ratios: FloatArray
 ) -> FloatArray:
     """Mean seconds [clients, ratios] of a local phase of each client, if all have a ratio."""
     planner = costs.planner

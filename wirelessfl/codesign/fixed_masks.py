@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from wirelessfl.algorithms.hist import Hist
-from wirelessfl.codesign.round_costs import RoundCosts
+from wirelessfl.codesign.sampled_rounds import SampledRounds
 from wirelessfl.rounds.contexts import Context
 from wirelessfl.submodels import sizes_of
 from wirelessfl.uplinks import Uplink
@@ -24,7 +24,7 @@ def divides(algorithm: object, cells: int) -> bool:
 
 
 def fixed_shares(
-    costs: RoundCosts, uplink: Uplink, local_steps: int, edge_rounds: int, cap: float
+    costs: SampledRounds, uplink: Uplink, local_steps: int, edge_rounds: int, cap: float
 ) -> tuple[float, ...]:
     """Shares [cells] with which the slowest cell's mean seconds over the sample are least.
 

@@ -6,9 +6,9 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from wirelessfl.codesign.choices import EQUAL, OPTIMIZED, DesignChoice
+from wirelessfl.codesign.design_choices import EQUAL, OPTIMIZED, DesignChoice
+from wirelessfl.codesign.fixed_widths import WIDTHS
 from wirelessfl.codesign.predicted import Designed, Interval
-from wirelessfl.codesign.widths import WIDTHS
 from wirelessfl.results.text import narrow, rendered
 
 

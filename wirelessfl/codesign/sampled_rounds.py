@@ -61,7 +61,7 @@ class SameParticipants(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class RoundCosts:
+class SampledRounds:
     """A sample of global rounds of a configuration.
 
     Args:
@@ -78,10 +78,10 @@ class RoundCosts:
     present: RankedClients | None = None
     powered: dict[Any, Access] = field(default_factory=dict)
 
-    def with_algorithm(self, algorithm: Algorithm) -> RoundCosts:
+    def with_algorithm(self, algorithm: Algorithm) -> SampledRounds:
         """The same rounds with another algorithm, whose submodels have other sizes."""
         planner = replace(self.planner, algorithm=algorithm)
-        return RoundCosts(planner, self.draws, self.rounds, self.present, self.powered)
+        return SampledRounds(planner, self.draws, self.rounds, self.present, self.powered)
 
     @property
     def batched(self) -> bool:
@@ -99,18 +99,18 @@ class RoundCosts:
         narrow = self.planner.assigner.reciprocal_width(self.planner.network.clients)
         return max(largest_part(self._first.submodels), narrow)
 
-    def first(self, draws: int) -> RoundCosts:
+    def first(self, draws: int) -> SampledRounds:
         """The first rounds of the sample."""
         some = min(draws, self.draws)
         groups = self.rounds
         if self.planner.participation.per_round is not None:
-            return RoundCosts(self.planner, some, groups[:some], self.present)
+            return SampledRounds(self.planner, some, groups[:some], self.present)
         (who, channels), *_ = groups
         rise = channels.noise_rise
         few = ChannelDraw(
             channels.network, channels.h[:some], None if rise is None else rise[:some]
         )
-        return RoundCosts(self.planner, some, [SameParticipants(who, few)], self.present)
+        return SampledRounds(self.planner, some, [SameParticipants(who, few)], self.present)
 
     def of(
         self,

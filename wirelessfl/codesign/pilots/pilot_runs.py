@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 from torch import Tensor, nn
 
 from channels import Network
-from wirelessfl.codesign.pilots.plan import COUNT as COUNT
-from wirelessfl.codesign.pilots.plan import STEPS as STEPS
-from wirelessfl.codesign.pilots.plan import planned, whole
+from wirelessfl.codesign.pilots.pilot_plan import COUNT as COUNT
+from wirelessfl.codesign.pilots.pilot_plan import STEPS as STEPS
+from wirelessfl.codesign.pilots.pilot_plan import planned, whole
+from wirelessfl.codesign.pilots.pilot_training import Watch, by_objects, by_settings
 from wirelessfl.codesign.pilots.points import Point
-from wirelessfl.codesign.pilots.training import Watch, by_objects, by_settings
 from wirelessfl.config import Config
 from wirelessfl.data import Data
 from wirelessfl.errors import ConfigError
