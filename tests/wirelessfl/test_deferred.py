@@ -22,49 +22,74 @@ COMMANDS = [
     "timeline hist --help",
 ]
 LOADED = """
-import contextlib, io, sys
+import contextlib, io, os, sys
 from wirelessfl.cli import main
 
-status = None
-with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
-    status = main(sys.argv[1:])
-print("torch._C" in sys.modules, status)
+for words in sys.argv[1:]:
+    if os.fork() == 0:
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):
+            main(words.split())
+        print("torch._C" in sys.modules, words, flush=True)
+        os._exit(0)
+    os.wait()
 """
+"""Runs each command in a process of its own, forked once what all commands need is imported."""
+
+
+@pytest.fixture(scope="module")
+def loaded():
+    """Whether each command loads PyTorch."""
+    done = subprocess.run(
+        [sys.executable, "-c", LOADED, *COMMANDS], capture_output=True, text=True, check=True
+    )
+    lines = (line.partition(" ") for line in done.stdout.splitlines())
+    return {words: answer == "True" for answer, _, words in lines}
 
 
 @pytest.mark.parametrize("words", COMMANDS)
-def test_commands_that_do_not_need_torch_do_not_load_it(words):
+def test_commands_that_do_not_need_torch_do_not_load_it(words, loaded):
     """Loading takes seconds; a wrong setting is refused before."""
-    done = subprocess.run(
-        [sys.executable, "-c", LOADED, *words.split()], capture_output=True, text=True, check=True
-    )
-    assert done.stdout.split()[0] == "False"
+    assert loaded[words] is False
 
 
-def test_torch_loads_on_its_first_use():
-    """The same module object, by attribute, by submodule and by name."""
-    code = """
+CODE = """
 import sys
 from wirelessfl.deferred import defer, is_loaded, load
 
-defer("torch")
-import torch
-assert not is_loaded("torch")
-before = torch
+defer("{name}")
+import {name}
+assert not is_loaded("{name}")
+before = {name}
 {use}
-assert is_loaded("torch") and torch is before is sys.modules["torch"]
-assert type(torch).__name__ == "module" and torch.ones(2).sum() == 2
-defer("torch")  # no effect
-assert is_loaded("torch")
+assert is_loaded("{name}") and {name} is before is sys.modules["{name}"]
+assert type({name}).__name__ == "module" and {name}.ones(2).sum() == 2
+defer("{name}")  # no effect
+assert is_loaded("{name}")
 """
-    uses = ["torch.zeros(1)", "from torch import nn", "import torch.nn.functional", "load('torch')"]
-    running = [
-        subprocess.Popen([sys.executable, "-c", code.format(use=use)], stderr=subprocess.PIPE)
-        for use in uses
-    ]
-    for process in running:
-        _, errors = process.communicate()
-        assert process.returncode == 0, errors
+"""Loads a deferred package by ``use``, which leaves the same module object."""
+
+
+def test_torch_loads_on_its_first_use():
+    subprocess.run(
+        [sys.executable, "-c", CODE.format(name="torch", use="torch.zeros(1)")], check=True
+    )
+
+
+@pytest.mark.parametrize(
+    "use", ["{}.zeros(1)", "from {} import nn", "import {}.nn.functional", "load('{}')"]
+)
+def test_packages_load_on_their_first_use(use, tmp_path, monkeypatch):
+    """By attribute, by submodule and by name, with a package that imports its submodules."""
+    name = "slow_" + "".join(filter(str.isalpha, use))
+    folder = tmp_path / name / "nn"
+    folder.mkdir(parents=True)
+    (tmp_path / name / "__init__.py").write_text(
+        "from numpy import ones, zeros\nfrom . import nn\n"
+    )
+    (folder / "__init__.py").write_text("from . import functional\n")
+    (folder / "functional.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    exec(CODE.format(name=name, use=use.format(name)), {})
 
 
 def test_a_package_that_fails_to_load_is_not_kept(monkeypatch, tmp_path):

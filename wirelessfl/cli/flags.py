@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable, Iterator
 from dataclasses import MISSING, dataclass, fields, replace
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
@@ -86,7 +87,8 @@ def choice_flags(kind: str, owner: type[Choice]) -> Iterator[Flag]:
         yield Flag(names[entry.name], kind, entry.name, info.annotation, text, default)
 
 
-def all_flags() -> Iterator[Flag]:
+@cache
+def all_flags() -> tuple[Flag, ...]:
     """The flags of all settings, without repeated names.
 
     A flag of several choices has the first one's default and the longest list of values.
@@ -97,7 +99,7 @@ def all_flags() -> Iterator[Flag]:
         for cls in classes.values():
             for flag in choice_flags(kind, cls):
                 found[flag.name] = _widest(found.get(flag.name, flag), flag)
-    yield from found.values()
+    return tuple(found.values())
 
 
 def _widest(one: Flag, other: Flag) -> Flag:

@@ -70,8 +70,6 @@ def test_run_prints_a_table_and_json(tmp_path, capsys):
             "network.cpu_hz is ('1e9',): give two numbers, LOW",
         ),
         (["run", "hist", "--device", "meta"], "ConfigError: device 'meta' cannot be used"),
-        (["run", "hist", "--antennas", "1000000000"], "network.antennas is '1000000000'"),
-        (["run", "hist", "--threads", "1000000"], "run.threads is '1000000'"),
         (["run", "hist", "--dataset", "os:getcwd"], "data set 'os:getcwd'"),
         (["run", "hist", "--model", "math:pi"], "model 'math:pi' cannot be built"),
         (["run", "hist", "--hidden", "1" + 18 * "0"], "Storage size calculation overflowed"),
@@ -86,11 +84,7 @@ def test_run_prints_a_table_and_json(tmp_path, capsys):
         (["run", "hist", "--layers", "layers.1"], "layers is 'layers.1': name at least two"),
         (["run", "hist", "--split", "natural"], 'DataError: split "natural" needs groups'),
         (["run", "--config", "/nowhere.toml"], "ConfigError: configuration /nowhere.toml"),
-        (["run", "hist", "--fading", "rician", "--rician-k-db", "101"], "rician_k_db is '101'"),
-        (["run", "fedadam", "--eps", "1e20"], "eps is '1e20'"),
-        (["run", "fedavg", "--lr", "1e39"], "lr is '1e39'"),
         (["run", "fedavg", "--chunk", "inf"], "run.chunk"),
-        (["run", "fedavg", "--step-seconds", "1e300"], "network.step_seconds is '1e300'"),
         (
             ["run", "fedavg", "--switched-capacitance", "1", "--cpu-hz=1e154,1e154"],
             "ConfigError: round 1 uses inf joules per client: lower transmit_power_w",
@@ -98,18 +92,6 @@ def test_run_prints_a_table_and_json(tmp_path, capsys):
         (
             ["run", "fedavg", "--transmit-power-w", "23"],
             "transmit_power_w is 23: give at most 10 W (40 dBm). For dBm, give transmit_power_dbm",
-        ),
-        (
-            ["run", "fedavg", "--uplink", "aircomp", "--phase-error-deg", "1e308"],
-            "phase_error_deg is '1e308'",
-        ),
-        (
-            ["run", "fedavg", "--split", "dirichlet", "--samples-per-client", str(2**64)],
-            "samples_per_client is",
-        ),
-        (
-            ["run", "fedavg", "--schedule", "buffered", "--eval-seconds", "1e-20"],
-            "evaluation.eval_seconds is '1e-20'",
         ),
         (["run", "fedavg", "--clients", "99999999999999"], "Unable to allocate 90.9 TiB"),
         (

@@ -98,7 +98,7 @@ def test_defaults_depend_on_the_topology():
             'alpha=0.1 is a setting of split "dirichlet", and split is "noniid',
         ),
         ("hist", {"split": "sorted"}, "split 'sorted' is unknown. .*noniid"),
-        ("hist", {"size_cap": 0.5}, "size_cap is 0.5"),
+        ("hist", {"target": 80}, "evaluation.target is 80"),
         ("hist", {"uplink": "lte"}, "uplink 'lte' is unknown. Choose aircomp, fixed, ofdma, tdma"),
         ("hits", {}, "'hits' is unknown. Do you mean 'hist'. Choose fa-nt, fadamgc, fedacg"),
         ("hist", {"cels": 4}, "unknown setting 'cels' .*Do you mean 'cells'"),

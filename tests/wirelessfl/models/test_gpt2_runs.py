@@ -107,9 +107,6 @@ def test_a_stored_configuration_repeats_the_run(settings, base, same):
         ({"max_length": 17}, "max_length is 17, but pretrained .* at most 16 tokens"),
         ({"pretrained": "/not/there"}, r"tokenizer is '/not/there', which is not a folder"),
         ({"pretrained": "./gone", "tokenizer": "BASE"}, r"pretrained is './gone', which is no"),
-        ({"lora_rank": 0}, "lora_rank is 0"),
-        ({"lora_alpha": 0}, "lora_alpha is 0"),
-        ({"max_length": 0}, "max_length is 0"),
     ],
 )  # fmt: skip
 def test_wrong_settings_are_one_line_errors(settings, base, flags, message):

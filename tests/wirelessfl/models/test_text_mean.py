@@ -199,7 +199,6 @@ def test_the_data_set_of_the_docs_runs(tmp_path, monkeypatch):
         ({"dataset": "digits", "tokenizer": "words"}, 'tokenizer=.*conflicts with dataset "di'),
         ({"model": "fcnn", "embedding": 8}, r'embedding=8 is a setting of model "text-mean", and'),
         ({"model": "lstm", "embedding": 8}, r'embedding=8 is a setting of model "text-mean", and'),
-        ({"embedding": 0}, "embedding is 0"),
         ({"dropout": 0.5}, r"dropout is 0\.5, but text-mean has no hidden layers"),
         ({"norm": "group"}, "norm='group' is a setting of model \"resnet18\""),
     ],

@@ -32,7 +32,7 @@ REGIMES = {
         "fedavg",
         {"schedule": "simultaneous", "first": "4", "uplink": "aircomp", "beamformer": "random"},
     ),
-    "cells": ("hist", {"schedule": "buffered", "buffer": "2", "cells": "4"}),
+    "cells": ("hist", {"schedule": "buffered", "buffer": "2", "cells": "4", "edge_rounds": "2"}),
 }
 
 

@@ -222,8 +222,6 @@ def test_step_size_decay_by_hand(config, toy):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ({"sessions": 0}, "sessions.sessions is 0"),
-        ({"overlap": 1.5}, "overlap is 1.5"),
         ({"sessions": None, "overlap": 0.2}, "overlap=0.2 is a setting of presence and needs"),
         ({"sessions": None, "eval_first": 3}, "eval_first=3 needs sessions: set sessions"),
         ({"trace": "x.csv"}, 'trace=\'x.csv\' is a setting of presence "trace"'),

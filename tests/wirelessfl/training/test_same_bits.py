@@ -54,11 +54,8 @@ def loaded():
     ("algorithm", "how"),
     [
         ("hist", "stacked"),
-        ("hist", "vmap"),
-        ("fedast", "stacked"),
         ("fedast", "loop"),
         ("fedavg", "vmap, replayed"),
-        ("fedavg", "stacked"),
     ],
 )
 def test_a_run_under_load_is_bit_identical(tmp_path, same, algorithm, how):
