@@ -122,7 +122,7 @@ def test_lists_conflict_with_other_splits_and_sizes(config, toy, network_of):
     refused("of 4 clients, but the network has 3", network_of([0, 0, 0]))
     refused("replaces split=dirichlet, alpha=0.1: leave", split="dirichlet", alpha=0.1)
     refused("validation_fraction=0.1 conflicts with split", validation_fraction=0.1)
-    refused('presence="labels" conflicts with split', sessions=2)
+    refused("presence='labels' conflicts with split", sessions=2)
     with pytest.raises(ConfigError, match=r"split=\.\.\. conflicts with the tables of tasks"):
         wirelessfl.run(
             Config.from_flags("fedast", task=["digits,name=a", "digits,name=b"], clients=4),

@@ -209,7 +209,7 @@ def test_refusals(config, toy):
     with pytest.raises(ConfigError, match=r"local_steps=3 conflicts with local_epochs=2, .* one"):
         config("fedavg", local_epochs=2.0)
     tasks = ["digits,name=a", "digits,name=b"]
-    with pytest.raises(ConfigError, match='option="D" conflicts with local_epochs=2'):
+    with pytest.raises(ConfigError, match="option='D' conflicts with local_epochs=2"):
         Config.from_flags("fedast", option="D", local_epochs=2.0, task=tasks)
     with pytest.raises(ConfigError, match="local_epochs=2 needs the numbers of samples"):
         timeline(Config.from_flags("fedast", local_epochs=2.0), 1.0)
