@@ -210,7 +210,7 @@ def test_a_run_stops_at_its_target(config, toy, same, halt_at, name, flags):
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
-        ({}, "stop_at_target=True needs target: set target, or leave stop_at_target out"),
+        ({}, "stop_at_target=True needs target: set it, or leave stop_at_target out"),
         (
             {"target": 0.5, "schedule": "buffered"},
             'stop_at_target=True conflicts with schedule "buffered", under which a task always',

@@ -228,7 +228,7 @@ def test_step_size_decay_by_hand(config, toy):
         ({"presence": "trace"}, "needs trace"),
         ({"presence": "arrivals", "arrival_rate": 1.0}, "needs mean_stay"),
         ({"presence": "arrivals", "overlap": 0.2}, 'overlap=0.2 is a setting of presence "labels"'),
-        ({"split": "natural"}, "split=natural conflicts with presence=labels"),
+        ({"split": "natural"}, "presence='labels' conflicts with split=natural"),
         ({"sessions": 1}, "Use at least 2 sessions"),
         ({"sessions": 2, "unseen_labels": 1}, "Use at least 3 sessions"),
         ({"shared_labels": "both"}, "shared_labels='both' needs overlap above 0"),
