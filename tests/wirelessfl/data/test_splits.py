@@ -359,8 +359,8 @@ def test_splits_depend_on_the_stream(kind):
         ),
         ({"clients": 100, "min_samples": 61}, r"Use fewer clients or lower min_samples\.$"),
         (
-            {"kind": "dirichlet", "alpha": 0.01, "clients": 3000},
-            r"gave each of 3000 clients min_samples=1 .*\. Raise alpha or use fewer clients\.$",
+            {"kind": "dirichlet", "alpha": 0.01, "clients": 300},
+            r"gave each of 300 clients min_samples=1 .*\. Raise alpha or use fewer clients\.$",
         ),
         ({"kind": "dirichlet", "alpha": 0.0}, "alpha is 0.0"),
         ({"kind": "dirichlet", "alpha": float("nan")}, "alpha is nan"),

@@ -119,11 +119,16 @@ def plain(rows):
     return [{k: v for k, v in row.items() if k != "wall_seconds"} for row in rows]
 
 
+@pytest.fixture(scope="module")
+def one(tmp_path_factory):
+    """A run that trains one client at a time."""
+    alone = TWO | {"executor": "loop", "chunk": 1, "out": tmp_path_factory.mktemp("one") / "alone"}
+    return wirelessfl.run(Config.from_flags("fedast", **alone))
+
+
 @pytest.mark.parametrize("executor", ["stacked", "vmap", "loop"])
-def test_batched_training_gives_the_rows_of_single_clients(tmp_path, executor):
+def test_batched_training_gives_the_rows_of_single_clients(tmp_path, executor, one):
     """Except for wall-clock time, rows equal those of training one client at a time."""
-    alone = TWO | {"executor": "loop", "chunk": 1, "out": tmp_path / "alone"}
-    one = wirelessfl.run(Config.from_flags("fedast", **alone))
     both = TWO | {"executor": executor, "out": tmp_path / "both"}
     two = wirelessfl.run(Config.from_flags("fedast", **both))
     for mine, other in zip(plain(two.rows), plain(one.rows), strict=True):
