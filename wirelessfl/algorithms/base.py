@@ -15,6 +15,8 @@ from typing import ClassVar, Literal
 import torch
 
 from wirelessfl.assigners import Assigner, NoAssigner
+from wirelessfl.errors import ConfigError
+from wirelessfl.import_paths import path_of
 from wirelessfl.submodels import Submodels
 from wirelessfl.training.cohort import State
 from wirelessfl.training.payloads import Payload, Received
@@ -22,6 +24,8 @@ from wirelessfl.training.rules import ClientRule
 
 Topology = Literal["star", "cells"]
 WHOLE = NoAssigner()
+OF_ASSIGNERS = ("submodels", "client_submodels", "redealt", "tested")
+"""Methods that give out submodels."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,21 @@ class Algorithm(ClientRule):
 
     brings_assigner: ClassVar[bool] = False
     """Whether it derives from an assigner, whose submodels then belong to the method."""
+
+    def __init_subclass__(cls) -> None:
+        """Refuse a rule that defines submodels without deriving from an assigner.
+
+        Raises:
+            ConfigError: the run would ignore its submodels.
+        """
+        super().__init_subclass__()
+        ignored = [name for name in OF_ASSIGNERS if name in vars(cls)]
+        if ignored and not issubclass(cls, Assigner):
+            raise ConfigError(
+                f"{path_of(cls)} defines {', '.join(ignored)}, but is no assigner, so that they "
+                "would be ignored: derive it from an assigner too, e.g. class "
+                f"{cls.__name__}(wirelessfl.assigners.Assigner, FedAvg)."
+            )
 
     @property
     def assigner(self) -> Assigner:

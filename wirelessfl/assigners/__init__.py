@@ -11,7 +11,7 @@ ASSIGNERS: Kind[Assigner] = Kind(
     "assigner",
     __name__,
     Assigner,
-    default="none",
+    default=NoAssigner.name,
     needs=(
         Needs(
             lambda run, _: not run.algorithm.brings_assigner,

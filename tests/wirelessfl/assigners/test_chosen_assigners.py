@@ -6,7 +6,8 @@ import torch
 import wirelessfl
 from wirelessfl import Config
 from wirelessfl.algorithms import algorithm_classes
-from wirelessfl.assigners import ASSIGNERS
+from wirelessfl.algorithms.fedavg import FedAvg
+from wirelessfl.assigners import ASSIGNERS, Assigner
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN
 
@@ -123,3 +124,18 @@ def test_designs_refuse_chosen_assigners():
 
 def test_every_assigner_has_a_preset_or_a_run():
     assert {name for _, name, *_ in SAME} == ASSIGNERS.classes().keys() - {"none"}
+
+
+def test_a_rule_that_defines_submodels_must_be_an_assigner():
+    """Its submodels would be ignored."""
+    with pytest.raises(ConfigError, match=r"Halves defines client_submodels, but is no assigner"):
+
+        class Halves(FedAvg):
+            def client_submodels(self, context):
+                return None
+
+    class Whole(Assigner, FedAvg):
+        def client_submodels(self, context):
+            return None
+
+    assert Whole().assigner.client_submodels(None) is None

@@ -56,7 +56,7 @@ def test_lost_updates_are_missing_in_the_means(config, toy, case, executor):
         arrivals = ~np.isin(plan.clients, gone)[None]
         plan = replace(plan, arrivals=arrivals) if lost else plan.without(gone)
         start = setup.training.server.cloud
-        models.append(setup.training.trained(plan, start).nodes["params"])
+        models.append(setup.training.trained([(plan, start)])[0].nodes["params"])
         done = setup.training.steps_done.of(gone)
         assert (done > 0).all() == lost  # a client does not know that its update is lost
     assert torch.equal(*models)
@@ -93,9 +93,9 @@ def test_each_edge_round_has_its_own_arrivals(config, toy):
     lossy = replace(plan, arrivals=arrivals)
     assert lossy.arrived(0) is None
     assert lossy.arrived(1).tolist() == arrivals[1].tolist()
-    found = setup.training.trained(lossy, setup.training.server.cloud).nodes["params"]
+    found = setup.training.trained([(lossy, setup.training.server.cloud)])[0].nodes["params"]
     twin = setup_of(config, toy, "hfedavg", edge_rounds=2)
-    by_hand = twin.training.trained(replace(plan, arrivals=None), twin.training.server.cloud)
+    by_hand = twin.training.trained([(replace(plan, arrivals=None), twin.training.server.cloud)])[0]
     assert not torch.equal(found[0], by_hand.nodes["params"][0])
     assert not torch.equal(found[1], by_hand.nodes["params"][1])
     assert torch.equal(found[2], by_hand.nodes["params"][2])
@@ -106,7 +106,7 @@ def test_a_cell_without_an_update_keeps_its_model(config, toy):
     plan = setup.planner.plan(0)
     arrivals = (plan.node != 1)[None]
     cloud = setup.training.server.cloud
-    trained = setup.training.trained(replace(plan, arrivals=arrivals), cloud)
+    trained = setup.training.trained([(replace(plan, arrivals=arrivals), cloud)])[0]
     assert torch.equal(trained.nodes["params"][1], cloud["params"])
     assert not torch.equal(trained.nodes["params"][0], cloud["params"])
 
@@ -115,7 +115,7 @@ def test_a_server_with_memory_keeps_its_model_without_an_update(config, toy):
     setup = setup_of(config, toy, "ram-fed", capacities=(1.0, 0.5, 0.2))
     plan, cloud = setup.planner.plan(0), setup.training.server.cloud
     silent = replace(plan, arrivals=np.zeros((1, len(plan.clients)), dtype=np.bool_))
-    trained = setup.training.trained(silent, cloud)
+    trained = setup.training.trained([(silent, cloud)])[0]
     assert torch.equal(trained.nodes["params"][0], cloud["params"])
     assert not setup.training.server.states.clients("memory")
 
@@ -166,7 +166,7 @@ def test_silent_clients_spend_nothing_on_sending(config, toy):
     assert plan.price.lost == 0
     assert plan.price.uplink_mib == pytest.approx((18 - 3) / 18 * whole.price.uplink_mib)
     assert plan.price.uplink_mib == pytest.approx(15 * size * 4 / 2**20 / 9)
-    trained = setup.training.trained(plan, setup.training.server.cloud)
+    trained = setup.training.trained([(plan, setup.training.server.cloud)])[0]
     assert setup.training.totals.silent == 3
     joules = setup.training.ledger.joules
     heat = 2 * setup.planner.settings.local_steps * 1e6 * 1e-28 * 1e9**2
