@@ -57,7 +57,7 @@ def untrained(monkeypatch):
 
     for module, name in (
         ("runs.run", "run"),
-        ("cli.sweep", "sweep"),
+        ("runs.sweep", "sweep"),
         ("runs.timeline", "timeline"),
         ("pricing.round_timeline", "round_timeline"),
         ("pricing.options", "plan"),

@@ -189,7 +189,7 @@ def test_a_run_is_a_pilot(tmp_path):
     [
         ("hfedavg", CELLS, {"buffers": [1, 4]}, "buffers contains 4: the network has 3 cells"),
         ("hfedavg", CELLS, {"buffers": "2"}, "give integers >= 1, e.g. 1,2,4"),
-        ("hist", CELLS, {"buffers": 1}, "buffer=1 conflicts with algorithm=.hist."),
+        ("hist", CELLS, {"buffers": 1}, "buffer=1 conflicts with .hist., which reassigns"),
         ("hfedavg", CELLS, {"clients": 3}, "clients=3 conflicts with schedule buffered"),
         ("hfedavg", {}, {"buffers": 2}, "buffers=2 needs asynchronous cells"),
         ("fedavg", {"cells": None, "schedule": "buffered"}, {}, "known without training"),

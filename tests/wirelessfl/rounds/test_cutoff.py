@@ -130,8 +130,8 @@ def test_a_round_with_late_updates_equals_a_round_of_the_others(config, toy, cas
     twin = setup_of(config, toy, name, **flags)
     alone = replace(plan, arrivals=None).without(plan.clients[late])
     cloud = setup.training.server.cloud
-    found = setup.training.trained(plan, cloud).nodes["params"]
-    assert torch.equal(found, twin.training.trained(alone, cloud).nodes["params"])
+    found = setup.training.trained([(plan, cloud)])[0].nodes["params"]
+    assert torch.equal(found, twin.training.trained([(alone, cloud)])[0].nodes["params"])
     assert setup.training.totals.late == late.sum() * setup.planner.settings.edge_rounds
     assert setup.training.totals.lost == 0
     assert setup.training.ledger.heard[plan.clients].tolist() == (~late).tolist()

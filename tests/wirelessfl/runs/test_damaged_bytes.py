@@ -93,7 +93,7 @@ def unread(monkeypatch):
     def build(*_, **__):
         raise AssertionError("data have been read")
 
-    monkeypatch.setattr("wirelessfl.runs.run.build", build)
+    monkeypatch.setattr("wirelessfl.runs.run.build_resolved", build)
 
 
 def flipped(data):

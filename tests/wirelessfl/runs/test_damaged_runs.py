@@ -53,7 +53,7 @@ def test_a_full_disk_is_reported_with_the_way_to_go_on(tmp_path, config, monkeyp
         raise SafetensorError("No space left on device")
 
     directory.append({"round": 0, "accuracy": 0.5})
-    monkeypatch.setattr("wirelessfl.runs.checkpoints.save_file", full)
+    monkeypatch.setattr("safetensors.torch.save_file", full)
     with pytest.raises(ConfigError, match=r"safetensors cannot be written: No space .* resume"):
         directory.save({}, {})
     names = {file.name for file in directory.path.iterdir()}

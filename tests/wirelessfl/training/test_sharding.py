@@ -147,7 +147,7 @@ def test_two_processes_give_the_rows_of_one(case, tmp_path, capsys, together):
 def test_a_killed_torchrun_run_can_be_resumed(tmp_path, capsys, together):
     """If one of two processes under torchrun is killed, the run can be resumed."""
     # Long enough that the run has not ended when its process is found.
-    words = ["hist", "--clients", "6", "--cells", "3", "--rounds", "80", *SMALL]
+    words = ["hist", "--clients", "6", "--cells", "3", "--rounds", "200", *SMALL]
     words += ["--eval-every", "5", "--checkpoint-seconds", "0"]
     out, whole = tmp_path / "killed", tmp_path / "whole"
     process = subprocess.Popen(
