@@ -182,16 +182,28 @@ def train_edge_round(
         penalties: additional loss terms, besides those of the algorithm.
     """
     begun = [each.begin(number, steps_done) for each in rounds]
-    work, first = Work.joined([each.work for each in begun]), rounds[0]
+    work = Work.joined([each.work for each in begun])
     numbers = ", ".join(str(n + 1) for n in sorted({each.plan.round for each in rounds}))
+    label = f"{title} {numbers}, edge round {number + 1}"
+    _train(rounds[0], begun, work, local, label, penalties)
+    steps_done.add(work.clients, local.steps.at(work.clients))
+    for round_, edge_round in zip(rounds, begun, strict=True):
+        round_.end(edge_round, local.shards)
+
+
+def _train(
+    first: GlobalRound,
+    begun: Sequence[EdgeRound],
+    work: Work,
+    local: LocalTraining,
+    label: str,
+    penalties: tuple[Penalty, ...],
+) -> None:
+    """Train the clients of all edge rounds, and pass their payloads on; keeps no payloads."""
+    servers = _joined([(each.work, each.servers) for each in begun])
     starts = np.cumsum([0, *(len(each.work.clients) for each in begun)])
     for rows, payloads in local.train(
-        first.rule,
-        work,
-        _joined([(each.work, each.servers) for each in begun]),
-        first.server.states,
-        f"{title} {numbers}, edge round {number + 1}",
-        penalties,
+        first.rule, work, servers, first.server.states, label, penalties
     ):
         for each, start, end in zip(begun, starts, starts[1:], strict=False):
             here = np.flatnonzero((rows >= start) & (rows < end))
@@ -200,9 +212,6 @@ def train_edge_round(
             elif len(here):
                 some = {name: value[here] for name, value in payloads.items()}
                 each.receiver.add(rows[here] - start, some)
-    steps_done.add(work.clients, local.steps.at(work.clients))
-    for round_, edge_round in zip(rounds, begun, strict=True):
-        round_.end(edge_round, local.shards)
 
 
 def _joined(sent: Sequence[tuple[Work, State]]) -> State:
