@@ -61,9 +61,9 @@ def allocate_bandwidth(
     >>> round(float(bands.value.sum()))
     1000000
 
-    Arrays, or a :class:`channels.Load` and the :class:`channels.ChannelDraw` of its clients in
-    place of those of clients and bands: then every cell is a problem, with a place for each client
-    of the largest cell, in the order of ``Network.by_cell``.
+    A :class:`channels.Load` and the :class:`channels.ChannelDraw` of its clients can replace the
+    arrays of clients and bands. Every cell is then a problem, with a place for each client of the
+    largest cell, in the order of ``Network.by_cell``.
 
     Args:
         bits: size of each upload, >= 0; a client without bits needs no band.

@@ -130,9 +130,9 @@ def allocate_energy(
     >>> bool((plan.value.seconds <= 2.0 + 1e-6).all())
     True
 
-    Arrays, or a :class:`channels.Load` and the :class:`channels.ChannelDraw` of its clients in
-    place of those of clients and bands: then every cell is a problem, with a place for each client
-    of the largest cell, in the order of ``Network.by_cell``.
+    A :class:`channels.Load` and the :class:`channels.ChannelDraw` of its clients can replace the
+    arrays of clients and bands. Every cell is then a problem, with a place for each client of the
+    largest cell, in the order of ``Network.by_cell``.
 
     Args:
         bits: s, size of each upload, >= 0.

@@ -100,9 +100,8 @@ def optimize_masks_and_energy(
     >>> solution.value.sizes.tolist(), solution.status.name
     ([10, 0], 'OPTIMAL')
 
-    Arrays, or a :class:`channels.Load` (per unit) and the
-    :class:`channels.ChannelDraw` of its clients in place of those of clients and bands; clients are
-    then in the order of ``Network.by_cell``.
+    A :class:`channels.Load` (per unit) and the :class:`channels.ChannelDraw` of its clients can
+    replace the arrays of clients and bands. Clients are then in the order of ``Network.by_cell``.
 
     Args:
         bits_per_unit: s, [..., cells, clients], bits that a client sends per unit (neuron) of its

@@ -74,9 +74,9 @@ def evaluate_rounds(
     >>> abs(again.cost - design.objective) < 1e-9 * again.cost
     True
 
-    Arrays, or a :class:`channels.Load` (per unit and, for cycles, per local step) and the
-    :class:`channels.ChannelDraw` of its clients in place of those of clients and bands; clients are
-    then in the order of ``Network.by_cell``.
+    A :class:`channels.Load` (per unit and, for cycles, per local step) and the
+    :class:`channels.ChannelDraw` of its clients can replace the arrays of clients and bands.
+    Clients are then in the order of ``Network.by_cell``.
 
     Args:
         design: from ``optimize_rounds``.

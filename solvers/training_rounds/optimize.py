@@ -149,9 +149,9 @@ def optimize_rounds(
     >>> solution.status.name, solution.value.local_steps, solution.gap < 1e-4
     ('OPTIMAL', 1, True)
 
-    Arrays, or a :class:`channels.Load` (per unit and, for cycles, per local step) and the
-    :class:`channels.ChannelDraw` of its clients in place of those of clients and bands; clients are
-    then in the order of ``Network.by_cell``.
+    A :class:`channels.Load` (per unit and, for cycles, per local step) and the
+    :class:`channels.ChannelDraw` of its clients can replace the arrays of clients and bands.
+    Clients are then in the order of ``Network.by_cell``.
 
     Args:
         rounds: R, number of global rounds until the target, [local steps, edge rounds], or

@@ -175,7 +175,7 @@ class Settings(Section):
             if kind not in KINDS or tables.get(kind) is None:
                 continue
             filled = {"name": DEFAULTS.get(kind, choice.name), **vars(choice)}
-            given = {  # also values that were changed in place, since tables are plain dicts
+            given = {  # also values changed in place, before the settings are resolved
                 key: value
                 for key, value in tables[kind].items()
                 if (kind, key) in self._origin.places or value != filled.get(key)

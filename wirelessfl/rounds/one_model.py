@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-class OneModel:
+class OneModel(ABC):
     """Carries out the decisions of a schedule for one model, see ``schedules.loop.Regime``.
 
     Args:
@@ -40,7 +41,7 @@ class OneModel:
         """Simulated time of the last merge, which the end of the run may follow."""
         return self.clock.now
 
-    def start(self) -> None:
+    def start(self) -> None:  # noqa: B027, most regimes have none
         """Put the first entries of the regime on the clock: none."""
 
     def happened(self, what: Any) -> Event | None:
@@ -48,13 +49,13 @@ class OneModel:
         event: Event = what
         return event
 
+    @abstractmethod
     def carry_out(self, decision: Decision) -> Event | None:
         """Carry out a decision of the schedule."""
-        raise NotImplementedError
 
+    @abstractmethod
     def settle(self) -> None:
         """Issue work, after all events at this time."""
-        raise NotImplementedError
 
     def under_way(self) -> Mapping[int, Plan]:
         """Plans of the rounds in progress of single cells, by cell: none."""
@@ -76,5 +77,7 @@ class OneModel:
         """Further entries of a checkpoint, as plain numbers and lists: none."""
         return {}
 
-    def restore(self, tensors: dict[str, Tensor], state: Mapping[str, Any]) -> None:
+    def restore(  # noqa: B027, most regimes have nothing else
+        self, tensors: dict[str, Tensor], state: Mapping[str, Any]
+    ) -> None:
         """Continue from a checkpoint, after training, schedule and clock."""

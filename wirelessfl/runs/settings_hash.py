@@ -27,9 +27,9 @@ def settings_hash(config: Config) -> str:
 
     A run keeps its hash when later versions add settings and kinds of choices, of which it has the
     defaults, and when a setting moves to another section. Settings that do not change results, such
-    as folders, do not count. A changed default changes hashes: that of a run which states the old
-    or the new value. A run that leaves the setting out keeps its hash though its value changes, so
-    whoever looks for a run by its hash compares the settings too.
+    as folders, do not count. A changed default changes the hashes of runs that state the old or the
+    new value. A run that leaves the setting out keeps its hash although its value changes, so code
+    that finds a run by its hash must compare the settings too.
 
     Raises:
         ConfigError: the settings need an object that must be passed to ``wirelessfl.run``.

@@ -12,7 +12,7 @@ SMALL = {"clients": 4, "rounds": 1, "local_steps": 1}
 
 
 def test_a_run_is_made_with_its_hash(tmp_path):
-    """That of its folder, whatever the setup resolves; resuming and other folders keep it."""
+    """The hash does not depend on what the setup resolves, on the folder or on resuming."""
     config = Config.from_flags("fedavg", **SMALL)
     folder = kept_run(config, tmp_path).directory
     told = json.loads((folder / "about.json").read_text())
