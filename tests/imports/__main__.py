@@ -35,7 +35,7 @@ PURPOSE = {
     "wirelessfl.submodels": "neuron masks",
     "wirelessfl.models": "modules",
     "wirelessfl.data": "data sets, splits",
-    "wirelessfl.radio": "layouts, path loss, fading",
+    "wirelessfl.radio": "places, gains, fading",
     "wirelessfl.failures": "lost uploads",
     "wirelessfl.losses": "loss functions",
     "wirelessfl.metrics": "test metrics",
