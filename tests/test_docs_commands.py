@@ -107,7 +107,7 @@ def test_commands_build_their_configuration(page, words, tmp_path, monkeypatch, 
             main(words)
         configs = read.value.args[0]
         for config in [configs] if isinstance(configs, Config) else configs:
-            assert config.algorithm["name"] in (saved or words)[1].split(",")
+            assert config.named("algorithm") in (saved or words)[1].split(",")
 
 
 def test_the_pages_have_commands():

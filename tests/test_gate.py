@@ -202,11 +202,11 @@ def test_outcomes_are_compared_bitwise():
 def test_every_registered_name_is_covered(configs):
     """All algorithms (inside cells too), choices and models occur; names are valid file names."""
     for section, classes in CLASSES.items():
-        tables = [table for config in configs if (table := getattr(config, section))]
+        tables = [table for config in configs if (table := config.tables.get(section))]
         usual = {"none"} if section in OPTIONAL else set()  # without a table
         assert set(classes()) - usual == {table["name"] for table in tables}
-    assert set(MODELS) == {config.model["name"] for config in configs}
-    inside = {(own.algorithm["name"], own.algorithm.get("local")) for own in configs}
+    assert set(MODELS) == {config.named("model") for config in configs}
+    inside = {(own.named("algorithm"), own.tables["algorithm"].get("local")) for own in configs}
     locals_ = set(algorithm_classes()) - set(PRESETS)
     for outer, local in itertools.product(("hist", "hfedavg"), locals_):
         try:
@@ -243,7 +243,7 @@ def test_every_value_and_every_setting_is_covered(configs):
             for entry in fields(owner):
                 words.setdefault(entry.name, set()).update(choices(hints[entry.name]))
                 defaults[owner.name, entry.name] = entry.default
-        tables = [table for config in configs if (table := getattr(config, section))]
+        tables = [table for config in configs if (table := config.tables.get(section))]
         for key in words:
             values = [(table["name"], table[key]) for table in tables if key in table]
             missing |= {f"{key} {word}" for word in words[key] - {value for _, value in values}}

@@ -121,7 +121,7 @@ def priced(
     """
     there = over(config, network, uplink)
     planner = plan_without_data(there).planner
-    access = there.choices.uplink
+    access = there.uplink
     own = SampledRounds(planner, rounds).of(access, steps, edges)
     other = replace(planner, stream=planner.stream.child("design"))
     means = SampledRounds(other, DRAWS).of(access, steps, edges).means

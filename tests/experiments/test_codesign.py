@@ -240,12 +240,12 @@ def test_designs_are_written_as_a_study(tmp_path):
     study = Study.load(tmp_path / "designs.toml", "small", None, grid.complete)
     (config, other) = (case.config(case.seeds[0]) for case in study.cases)
     assert (config.run.seed, other.run.seed) == (2, 1)
-    assert config.algorithm["mask_shares"] == (0.4, 0.3, 0.2, 0.1)
+    assert config.algorithm.mask_shares == (0.4, 0.3, 0.2, 0.1)
     assert config.network.cpu_hz == (5e8, 3e9)
-    assert config.uplink["energy_weight"] == 0
+    assert config.uplink.energy_weight == 0
     assert (config.training.local_steps, config.training.edge_rounds) == (14, 3)
     assert config.training.rounds == math.ceil(4000 / (14 * 3))
-    assert config.layout["name"] == "hexagonal"
+    assert config.named("layout") == "hexagonal"
     assert len(Study.load(tmp_path / "designs.toml", "smoke", None, grid.complete).cases) == 1
 
 

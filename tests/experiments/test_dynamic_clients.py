@@ -147,7 +147,7 @@ def test_every_configuration_can_be_read_at_every_scale():
             for case in {_alike(case): case for case in study.cases}.values():
                 config = case.config(case.seeds[0])
                 assert config.training.weighting == "samples"
-                if scale == "paper" and config.split["name"] != "distinct":
+                if scale == "paper" and config.named("split") != "distinct":
                     groups = 3 if name == "table12" else 2
                     assert config.network.clients // groups in (20, 50, 100)
                 assert NAMES[case["algorithm"]]

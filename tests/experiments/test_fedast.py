@@ -237,10 +237,10 @@ def test_settings_of_scale_paper_are_the_published_ones():
             assert case.seeds == (1, 2, 3)
             configs = list(case.config(1).tasks.values())
             sync = case["algorithm"] == "sync-st"
-            rules = [config.choices.algorithm for config in configs]
-            schedules = [config.choices.schedule for config in configs]
+            rules = [config.algorithm for config in configs]
+            schedules = [config.schedule for config in configs]
             assert tuple(config.evaluation.target for config in configs) == targets
-            assert [config.model["name"] for config in configs] == [
+            assert [config.named("model") for config in configs] == [
                 "mlp", "lenet5", "fedast-cnn", "lstm",
             ]  # fmt: skip
             assert [r.lr for r in rules] == [0.2 if sync else 0.1, 0.06, 0.1, 7.0]
@@ -250,12 +250,12 @@ def test_settings_of_scale_paper_are_the_published_ones():
             assert [config.training.batch_size for config in configs] == [32, 32, 32, 64]
             assert {config.training.local_steps for config in configs} == {27}
             assert {config.network.clients for config in configs} == {1000}
-            assert [config.split["name"] for config in configs] == ["dirichlet"] * 3 + ["natural"]
+            assert [config.named("split") for config in configs] == ["dirichlet"] * 3 + ["natural"]
             assert [config.data.pixels for config in configs] == ["standard"] * 3 + ["signed"]
-            assert [config.split.get("samples_per_client") for config in configs] == [300] * 3 + [
-                None
-            ]
-            assert {(c.split["alpha"], c.split["reuse"]) for c in configs[:3]} == {(0.1, True)}
+            assert [getattr(config.split, "samples_per_client", None) for config in configs] == [
+                300
+            ] * 3 + [None]
+            assert {(c.split.alpha, c.split.reuse) for c in configs[:3]} == {(0.1, True)}
             if sync:
                 assert schedules[0].awaited == 30
                 assert configs[0].network.availability == 0.3
@@ -269,10 +269,10 @@ def test_settings_of_the_other_figures():
         configs = list(fedast.config(1).tasks.values())
         assert len(configs) == count
         assert {c.training.local_steps for c in configs} == {5}
-        assert {(c.model["name"], c.split["alpha"], c.evaluation.target) for c in configs} == {
+        assert {(c.named("model"), c.split.alpha, c.evaluation.target) for c in configs} == {
             ("resnet18", 1.0, 0.5)
         }
-        assert {c.choices.algorithm.lr for c in configs} == {0.06}
+        assert {c.algorithm.lr for c in configs} == {0.06}
     methods = [tasks.label(case) for case in PAPER.study("fig2", "paper").cases]
     assert methods == [
         "FedAST", "Sync-ST", "Sync-Bayes-ST", "Sync-UCB-ST", "Sync-ST without mitigation",
@@ -283,7 +283,7 @@ def test_settings_of_the_other_figures():
         if case["algorithm"] == "fedast":
             assert case["requests"] == 32 * case["buffer"]
         elif not tasks.is_central(case):
-            made = [c.choices for c in case.config(1).tasks.values()]
+            made = case.config(1).tasks.values()
             assert {(c.schedule.merged, c.algorithm.server_lr) for c in made} == {(1, 0.038)}
 
 

@@ -104,4 +104,4 @@ def test_other_participants_are_found_by_their_traffic(run):
 
 def test_the_uplink_of_a_configuration_is_replaced_as_a_whole():
     config = Config.from_flags("hist", **CELLS, uplink="tdma", order="ready")
-    assert over(config, uplink={"name": "ofdma"}).uplink["allocation"] == "equal"
+    assert over(config, uplink={"name": "ofdma"}).uplink.allocation == "equal"

@@ -58,12 +58,12 @@ def test_the_core_comparison_comes_first():
     ranks = {}
     for run in PAPER.study("widths", "small").planned():
         config = run.config
-        capacities = config.algorithm.get("capacities")
+        capacities = config.tables["algorithm"].get("capacities")
         ranks.setdefault(run.rank, []).append(
             (
                 config.data.dataset,
-                config.model["name"],
-                config.split["name"],
+                config.named("model"),
+                config.named("split"),
                 capacities,
                 config.run.seed,
             )

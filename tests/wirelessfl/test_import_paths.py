@@ -100,16 +100,16 @@ def test_files_are_accepted_for_every_kind(tmp_path, monkeypatch):
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
     stored = wirelessfl.resume(tmp_path / "run", trust=True).config
-    assert stored.algorithm["name"] == f"{tmp_path}/rule.py:Rule"
-    assert stored.algorithm["mu"] == 2
-    assert stored.model["name"] == f"{tmp_path}/net.py:Net"
+    assert stored.named("algorithm") == f"{tmp_path}/rule.py:Rule"
+    assert stored.algorithm.mu == 2
+    assert stored.named("model") == f"{tmp_path}/net.py:Net"
     assert stored.data.dataset == f"{tmp_path}/points.py:points"
     assert stored.data.title == "points.py:points"
-    assert stored.choices.algorithm.title == f"{tmp_path}/rule.py:Rule"
+    assert stored.algorithm.title == f"{tmp_path}/rule.py:Rule"
     assert find_algorithm(f"{tmp_path}/rule.py:Rule").name == "rule"
     monkeypatch.chdir(tmp_path)
     local = Config.from_flags("hist", local="./rule.py:Rule", mu=3)
-    assert local.algorithm["local"] == f"{tmp_path}/rule.py:Rule"
+    assert local.algorithm.local == f"{tmp_path}/rule.py:Rule"
     task = Config.from_flags("fedast", task=["points.py:points,model=net.py:Net"])
     assert task.tasks.keys() == {"points.py:points"}
     assert task.task[0]["model"] == f"{tmp_path}/net.py:Net"

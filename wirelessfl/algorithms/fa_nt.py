@@ -16,7 +16,7 @@ from wirelessfl.training.cohort import Cohort, State
 
 def _sent_exactly(run: Any, own: Any) -> bool:
     """Whether clients receive the server's own model, or compare no models."""
-    compression = run.settings.choices.compression
+    compression = run.settings.compression
     return own.variables == "two" or compression is None or compression.identity
 
 
@@ -30,8 +30,8 @@ ONE_VARIABLE = (
     Fits(
         _sent_exactly,
         "needs each client to receive the server's model in every round, which conflicts with "
-        "compression={run.settings.compression[name]!r}: clients would compare compressed models. "
-        "Choose variables 'two', or compression 'none'",
+        "compression={run.settings.tables[compression][name]!r}: clients would compare compressed "
+        "models. Choose variables 'two', or compression 'none'",
     ),
 )
 """With one variable, a client computes the mean step of all clients from two consecutive models."""

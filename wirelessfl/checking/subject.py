@@ -103,7 +103,7 @@ class Subject:
         if self.kind == "observer":
             settings = {name: _plain(value) for name, value in self.settings.items()}
             return self.given(**settings) if callable(self.given) else self.given
-        return getattr(self.config().choices, self.kind)
+        return self.config().choice(self.kind)
 
     def observers(self) -> list[Observer]:
         """The observers of a run: a new object of the class, if it is one."""

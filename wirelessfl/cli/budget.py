@@ -65,8 +65,8 @@ def budget_of(config: Config, upload_mib: float) -> tuple[Network, LinkBudget]:
             "the settings belong to a run with network=... given to wirelessfl.run: call "
             "channels.link_budget(network)."
         )
-    network = build_network(config.network, Stream(config.run.seed), config.choices)
-    accesses = accesses_of(config.choices.uplink)
+    network = build_network(config.network, Stream(config.run.seed), config)
+    accesses = accesses_of(config.uplink)
     return network, link_budget(network, bits=upload_mib * BITS_PER_MIB, accesses=accesses)
 
 

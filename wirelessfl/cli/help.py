@@ -67,7 +67,7 @@ def help_of_run(tables: Mapping[str, Any]) -> Iterator[tuple[str, list[Line]]]:
         tables: the named choices; all others are the defaults.
     """
     named = named_tables(tables)
-    settings = Settings(**named)
+    settings = Settings.read(named)
     dropped, classes = unused(settings), chosen_classes(named)
     flags = [*section_flags()]
     for kind, owner in classes.items():
@@ -76,7 +76,7 @@ def help_of_run(tables: Mapping[str, Any]) -> Iterator[tuple[str, list[Line]]]:
     def lines(section: str) -> Iterator[Line]:
         if section in KINDS and section in classes:
             yield _choice_line(section, named[section]["name"])
-        choice = vars(settings.choices).get(section)
+        choice = settings.choice(section)
         for flag in flags:
             if flag.section == section and (section, flag.key) not in dropped:
                 default = vars(choice)[flag.key] if choice is not None else flag.default

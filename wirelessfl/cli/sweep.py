@@ -199,17 +199,16 @@ def coupled_settings(words: str) -> dict[str, Any]:
 
 def config_value(config: Config, flag: str) -> Any:
     """The value of a setting by the name of its flag, for JSON; None if it has no effect."""
-    from wirelessfl.config.kinds import KINDS, chosen_classes, flag_homes
+    from wirelessfl.config.kinds import CHOSEN, chosen_classes, flag_homes
 
-    if flag in KINDS or flag == "algorithm":
-        named = getattr(config, flag)
-        return None if named is None else named["name"]
-    homes = flag_homes(chosen_classes(dict(config)))
+    if flag in CHOSEN:
+        return config.named(flag) if flag in config.tables else None
+    homes = flag_homes(chosen_classes(config.all_tables()))
     if flag not in homes:  # a setting of a choice that this combination does not take
         return None
     section, key = homes[flag]
     if (section, key) in config.unused():
         return None
-    table = getattr(config, section)
+    table = config.table(section)
     value = table.get(key) if isinstance(table, Mapping) else getattr(table, key)
     return str(value) if isinstance(value, Path) else value

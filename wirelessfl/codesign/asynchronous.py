@@ -47,7 +47,7 @@ def check_arguments(config: Config, clients: Any, buffers: Any) -> None:
 def given_buffer(config: Config) -> int | None:
     """Cells per merge that the settings state; None if they do not."""
     stated = ("schedule", "buffer") in given_places(config.given_tables())
-    return int(config.schedule["buffer"]) if stated else None
+    return int(config.tables["schedule"]["buffer"]) if stated else None
 
 
 def with_buffer(config: Config, buffer: int) -> Config:
@@ -99,7 +99,7 @@ def buffers_of(
         kept, reason = [], ""
         for buffer in buffers:
             try:
-                config.choices.used_assigner.check_merged_cells(buffer, cells)
+                config.used_assigner.check_merged_cells(buffer, cells)
                 kept.append(buffer)
             except ConfigError as error:
                 reason = str(error)

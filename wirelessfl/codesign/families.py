@@ -34,19 +34,19 @@ def base_config(config: Config) -> Config:
     """
     if not config.regime.designable or config.task:
         raise ConfigError(
-            f"schedule {config.schedule['name']!r} with algorithm {config.algorithm['name']!r} has "
-            "no rounds of H local steps and E edge rounds whose costs are known without training: "
-            'choose schedule "rounds", or "buffered" with hfedavg or hist, without sessions and '
-            "tasks."
+            f"schedule {config.named('schedule')!r} with algorithm {config.named('algorithm')!r} "
+            "has no rounds of H local steps and E edge rounds whose costs are known without "
+            'training: choose schedule "rounds", or "buffered" with hfedavg or hist, without '
+            "sessions and tasks."
         )
-    if config.regime.merges_cells and type(config.choices.schedule) is not Buffered:
+    if config.regime.merges_cells and type(config.schedule) is not Buffered:
         raise ConfigError(
-            f"schedule {config.choices.schedule.title!r} conflicts with design, which simulates "
+            f"schedule {config.schedule.title!r} conflicts with design, which simulates "
             'the merges of schedule "buffered": choose that.'
         )
-    if config.choices.assigner is not None:
+    if config.assigner is not None:
         raise ConfigError(
-            f'assigner="{config.choices.assigner.title}" conflicts with design, which knows only '
+            f'assigner="{config.assigner.title}" conflicts with design, which knows only '
             "the submodels that belong to an algorithm: choose hist, heterofl, fedrolex, ra-fed "
             "or ram-fed, or leave assigner out."
         )
@@ -104,7 +104,7 @@ def with_algorithm(config: Config, name: str) -> Config:
     found = Config.of(tables, loose=given_places(tables))
     if found.regime != config.regime:
         raise ConfigError(
-            f"among contains {name!r}, which with schedule {config.schedule['name']!r} has no "
+            f"among contains {name!r}, which with schedule {config.named('schedule')!r} has no "
             "rounds of H local steps and E edge rounds to design: leave it out."
         )
     return found
@@ -124,7 +124,7 @@ def names_of(among: Any, config: Config) -> list[str]:
     Raises:
         ConfigError: they are not names.
     """
-    own = str(config.algorithm["name"])
+    own = str(config.named("algorithm"))
     names = [own] if among is None else among
     listed = [names] if isinstance(names, str) else names
     if not isinstance(listed, Sequence) or not all(isinstance(name, str) for name in listed):

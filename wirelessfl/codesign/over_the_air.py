@@ -79,7 +79,7 @@ def pilot_config(config: Config, table: Mapping[str, Any], *, given: bool) -> Co
     if config.network.channel is not None:
         raise ConfigError(f"uplink {AIR!r} conflicts with a recorded channel: {remedy}.")
     allowed = given_places(config.given_tables())
-    if isinstance(config.choices.layout, Placed):
+    if isinstance(config.layout, Placed):
         if plain_network(config) is None:
             raise ConfigError(
                 f"uplink {AIR!r} conflicts with a layout whose cells have other clients than those "

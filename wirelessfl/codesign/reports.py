@@ -56,7 +56,7 @@ class Reports:
         own = [each for each in self.found if each.family is self.best.family]
         first = self.search.space.clients[-1]
         buffers = self.best.family.buffers
-        buffer = _nearest(buffers, config.schedule["buffer"]) if buffers else None
+        buffer = _nearest(buffers, config.tables["schedule"]["buffer"]) if buffers else None
         equal = EQUAL if any(each.way.title == EQUAL for each in own) else own[0].way.title
         fixed = (
             lambda c: (c.local_steps, c.edge_rounds) == (steps, edges),

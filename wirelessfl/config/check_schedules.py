@@ -31,7 +31,7 @@ def check_schedule(settings: Settings) -> None:
 
 def _title(settings: Settings) -> str:
     """The schedule's name as written in messages."""
-    return f'schedule "{settings.schedule["name"]}"'
+    return f'schedule "{settings.named("schedule")}"'
 
 
 def _check_local(settings: Settings) -> None:
@@ -40,11 +40,11 @@ def _check_local(settings: Settings) -> None:
     Raises:
         ConfigError: the algorithm's name implies such a schedule.
     """
-    local = settings.algorithm.get("local", LOCAL)
+    local = settings.tables["algorithm"].get("local", LOCAL)
     if local in PRESETS:
         raise ConfigError(
             f'local is "{local}", which implies schedule "{PRESETS[local].schedule}", but the '
-            f'cells of algorithm "{settings.algorithm["name"]}" have synchronous edge rounds. '
+            f'cells of algorithm "{settings.named("algorithm")}" have synchronous edge rounds. '
             "Choose a synchronous algorithm, such as fedavg."
         )
 
@@ -58,7 +58,7 @@ def _check_one_model(settings: Settings) -> None:
     if settings.task:
         raise ConfigError(
             f"{_title(settings)} trains one model of algorithm "
-            f'"{settings.algorithm["name"]}", but there are {len(settings.task)} task tables. '
+            f'"{settings.named("algorithm")}", but there are {len(settings.task)} task tables. '
             'Choose schedule "buffered" or "simultaneous" with an algorithm without cells, or '
             "leave the tables out."
         )
@@ -71,7 +71,7 @@ def _check_participation(settings: Settings) -> None:
         ConfigError: the network or the algorithm does not allow them.
     """
     check_participation(
-        settings.choices.algorithm,
+        settings.algorithm,
         settings.network.clients,
         settings.network.cells or 1,
         settings.training.clients_per_round,
@@ -86,7 +86,7 @@ def _check_cells(settings: Settings) -> None:
     Raises:
         ConfigError: they conflict; the message names the settings.
     """
-    name, schedule = settings.algorithm["name"], settings.choices.schedule
+    name, schedule = settings.named("algorithm"), settings.schedule
     if schedule.work == "task rounds":
         raise ConfigError(
             f'algorithm "{name}" has cells, and {_title(settings)} trains several tasks with one '
@@ -99,9 +99,7 @@ def _check_cells(settings: Settings) -> None:
         return
     _check_full_participation(settings, settings.network.clients)
     if schedule.merged is not None:
-        settings.choices.used_assigner.check_merged_cells(
-            schedule.merged, settings.network.cells or 1
-        )
+        settings.used_assigner.check_merged_cells(schedule.merged, settings.network.cells or 1)
 
 
 def _check_rounds_settings(settings: Settings) -> None:
@@ -110,8 +108,8 @@ def _check_rounds_settings(settings: Settings) -> None:
     Raises:
         ConfigError: the algorithm plans rounds in advance with these settings.
     """
-    name, title = settings.algorithm["name"], _title(settings)
-    if settings.choices.used_assigner.plans_ahead:
+    name, title = settings.named("algorithm"), _title(settings)
+    if settings.used_assigner.plans_ahead:
         raise ConfigError(
             f'algorithm "{name}" plans its rounds in advance with these settings (budget '
             f"deadline or fastest, min_coverage, masks partition), which conflicts with {title}: "
@@ -130,10 +128,10 @@ def _check_full_participation(settings: Settings, together: int) -> None:
         ConfigError: the algorithm needs more such clients.
     """
     try:
-        settings.choices.algorithm.check(max(settings.network.clients, 2), together, together)
+        settings.algorithm.check(max(settings.network.clients, 2), together, together)
     except ValueError as error:
         raise ConfigError(
-            f'algorithm "{settings.algorithm["name"]}" under {_title(settings)}, where '
+            f'algorithm "{settings.named("algorithm")}" under {_title(settings)}, where '
             f'clients may train from different models: {error} Or choose schedule "rounds".'
         ) from error
 
@@ -144,9 +142,9 @@ def check_end(settings: Settings) -> None:
     Raises:
         ConfigError: step sizes decay.
     """
-    if not settings.choices.lr_schedule.constant:
+    if not settings.lr_schedule.constant:
         raise ConfigError(
-            f'lr_schedule="{settings.lr_schedule["name"]}" decays step sizes over rounds, whose '
+            f'lr_schedule="{settings.named("lr_schedule")}" decays step sizes over rounds, whose '
             f"number is unlimited under {_title(settings)} with max_seconds or target: give "
             'rounds, or choose lr_schedule "constant".'
         )

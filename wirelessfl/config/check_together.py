@@ -19,14 +19,14 @@ def check_together(tasks: Mapping[str, Settings]) -> None:
         ConfigError: they conflict; the message names the setting.
     """
     for task in tasks.values():
-        if task.choices.delays is not None:
-            task.choices.delays.check(task.data.dataset, task.network.step_seconds)
+        if task.delays is not None:
+            task.delays.check(task.data.dataset, task.network.step_seconds)
     first = next(iter(tasks.values()))
     if not first.clients_known:
         return
-    if first.choices.schedule.work == "task rounds":
+    if first.schedule.work == "task rounds":
         _check_shares(tasks, first)
-    elif first.choices.uplink.gives == "sum":
+    elif first.uplink.gives == "sum":
         _check_gathering(tasks, first)
 
 
@@ -36,7 +36,7 @@ def _check_gathering(tasks: Mapping[str, Settings], first: Settings) -> None:
     Raises:
         ConfigError: a buffer may never fill.
     """
-    schedules = [task.choices.schedule for task in tasks.values()]
+    schedules = [task.schedule for task in tasks.values()]
     try:
         check_gathering(
             [schedule.merged or 1 for schedule in schedules],
@@ -46,7 +46,7 @@ def _check_gathering(tasks: Mapping[str, Settings], first: Settings) -> None:
         )
     except ConfigError as error:
         raise ConfigError(
-            f'uplink "{first.uplink["name"]}" under schedule "{first.schedule["name"]}": {error}'
+            f'uplink "{first.named("uplink")}" under schedule "{first.named("schedule")}": {error}'
         ) from None
 
 

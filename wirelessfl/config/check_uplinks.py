@@ -14,15 +14,15 @@ def check_payloads(settings: Settings) -> None:
     Raises:
         ConfigError: the algorithm needs individual updates, but the uplink delivers only sums.
     """
-    algorithm, uplink = settings.choices.algorithm, settings.choices.uplink
+    algorithm, uplink = settings.algorithm, settings.uplink
     alone = [payload.name for payload in algorithm.payloads if payload.each]
     if alone and uplink.gives == "sum":
-        local = settings.algorithm.get("local", LOCAL)
-        name = settings.algorithm["name"]
+        local = settings.tables["algorithm"].get("local", LOCAL)
+        name = settings.named("algorithm")
         who = f'algorithm "{name}"' if local == LOCAL else f'local "{local}"'
         raise ConfigError(
             f"{who} needs each client's {' and '.join(alone)}, and uplink "
-            f'"{settings.uplink["name"]}" gives only their sum. Choose uplink "tdma", "ofdma" or '
+            f'"{settings.named("uplink")}" gives only their sum. Choose uplink "tdma", "ofdma" or '
             '"fixed".'
         )
 
@@ -33,8 +33,8 @@ def check_shared_uplink(settings: Settings) -> None:
     Raises:
         ConfigError: the uplink conflicts with the schedule, or the latency model.
     """
-    uplink, title = settings.choices.uplink, f'uplink "{settings.uplink["name"]}"'
-    under = f'schedule "{settings.schedule["name"]}"'
+    uplink, title = settings.uplink, f'uplink "{settings.named("uplink")}"'
+    under = f'schedule "{settings.named("schedule")}"'
     one_draw = not settings.frame.radio
     if uplink.gives == "sum":
         if one_draw:

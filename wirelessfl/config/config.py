@@ -6,21 +6,19 @@ Field names are flag names (``data_dir`` is ``--data-dir``) and TOML keys; secti
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from functools import cached_property
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any
 
 import tomli_w
-from pydantic import PrivateAttr
 
 from wirelessfl.config.check_schedules import check_end
 from wirelessfl.config.check_together import check_together
-from wirelessfl.config.kinds import KINDS
 from wirelessfl.config.named import Trust, import_paths
 from wirelessfl.config.resolve import check, filled
 from wirelessfl.config.sections import SECTIONS
-from wirelessfl.config.settings import Origin, Settings, typed
-from wirelessfl.config.table import Table
+from wirelessfl.config.settings import Place, Settings
 from wirelessfl.config.tables import (
     checked_tables,
     flag_places,
@@ -32,36 +30,29 @@ from wirelessfl.config.tables import (
 )
 from wirelessfl.config.task_settings import by_tasks, table_places, typed_table, with_table
 from wirelessfl.config.task_tables import ENDLESS, task_names
-from wirelessfl.config.unused import Place, kept_tables, refusal, unused
+from wirelessfl.config.typed_tables import typed
+from wirelessfl.config.unused import kept_tables, refusal, unused
 from wirelessfl.errors import ConfigError
 
 
-@dataclass
-class _Known:
-    """What has been computed from settings; it does not affect comparisons of settings."""
-
-    unused: dict[Place, str] | None = field(default=None, compare=False)
-
-
+@dataclass(frozen=True, init=False, kw_only=True)
 class Config(Settings):
-    """All settings of a run, with every default filled in and checked for conflicts.
+    """All settings of a run: complete, checked for conflicts, and read-only.
 
-    Create one with ``Config.of``, ``from_flags`` or ``from_toml``. ``Config(...)`` does not resolve
-    the settings; ``wirelessfl.run`` accepts its result too.
+    Its attributes are sections and choices: ``config.training.rounds``, ``config.algorithm.lr``.
+    Create one with ``from_flags``, ``from_toml``, or from tables of settings:
+    ``Config(algorithm="hist", training={"rounds": 5})``, or ``Config.of(tables)``.
 
     >>> import wirelessfl
-    >>> config = wirelessfl.Config.from_flags("hist", cells=2, clients=10, rounds=5)
-    >>> config.training.rounds, config.network.clients
-    (5, 10)
+    >>> config = wirelessfl.Config.from_flags("hist", cells=2, clients=10, rounds=5, lr=0.1)
+    >>> config.training.rounds, config.network.clients, config.algorithm.lr
+    (5, 10, 0.1)
     """
 
-    _tasks: dict[str, Config] | None = PrivateAttr(None)
-    _known: _Known = PrivateAttr(default_factory=_Known)
+    _tasks: dict[str, Config] = field(repr=False)
 
-    @property
-    def resolved(self) -> bool:
-        """Whether defaults have been filled in and conflicts checked."""
-        return self._tasks is not None
+    def __init__(self, **tables: Any) -> None:
+        vars(self).update(Config.of(tables).__getstate__())
 
     @property
     def tasks(self) -> dict[str, Config]:
@@ -69,8 +60,7 @@ class Config(Settings):
 
         Without tables of tasks, the run itself is the only task.
         """
-        config = self.resolve()
-        return config._tasks or {config.data.title: config}
+        return self._tasks or {self.data.title: self}
 
     @classmethod
     def of(
@@ -95,7 +85,7 @@ class Config(Settings):
             ConfigError: an unknown key, a wrong value, a setting without effect, or settings that
                 conflict.
         """
-        given = Settings(**checked_tables(tables))
+        given = Settings.read(checked_tables(tables))
         places, without_effect = given_places(tables), unused(given)
         idle = {place: why for place, why in without_effect.items() if place in places}
         if of_task or given.task:
@@ -103,11 +93,9 @@ class Config(Settings):
         cls._refuse(given, idle, loose, dropped)
         done = set(idle)
         if idle:
-            given = Settings(**_without(tables, idle))
+            given = Settings.read(_without(tables, idle))
             without_effect = unused(given)
-        # Choices that were not given are derived again when settings are copied.
-        given.model_fields_set.difference_update(k for k in KINDS if tables.get(k) is None)
-        config = cls._made(given, filled(given, without_effect))
+        config = cls._made(filled(given, without_effect))
         check(config)
         if not config.regime.of_tasks or of_task:
             return config
@@ -142,14 +130,6 @@ class Config(Settings):
         if dropped is not None:
             dropped.update(idle)
 
-    def resolve(self) -> Config:
-        """The same settings, resolved.
-
-        Raises:
-            ConfigError: settings conflict.
-        """
-        return self if self.resolved else Config.of(self.given_tables())
-
     def with_known_network(self) -> Config:
         """The resolved settings of a run to which no network is given.
 
@@ -158,53 +138,50 @@ class Config(Settings):
         Raises:
             ConfigError: settings conflict with the cells or clients.
         """
-        config = self.resolve()
-        idle = {key for section, key in config.unused() if section == "network"}
+        idle = {key for section, key in self.unused() if section == "network"}
         known = {
             key
-            for key, entry in type(config.network).model_fields.items()
-            if getattr(config.network, key) == entry.default is not None and key not in idle
+            for key, entry in type(self.network).model_fields.items()
+            if getattr(self.network, key) == entry.default is not None and key not in idle
         }
-        given = config.network.model_fields_set | known
-        if given == config.network.model_fields_set:
-            return config
-        network = type(config.network).model_construct(given, **dict(config.network))
-        places = config._origin.places | {("network", key) for key in known}
-        made = config._made(config, {**dict(config), "network": network})
-        made._origin = Origin(places)
-        made.model_fields_set.add("network")
+        given = self.network.model_fields_set | known
+        if given == self.network.model_fields_set:
+            return self
+        network = type(self.network).model_construct(given, **dict(self.network))
+        places = self.places | {("network", key) for key in known}
+        made = self._with(network=network, places=places)
         check(made)
-        if config.regime.of_tasks:
-            made._tasks = {
-                name: task.with_known_network() for name, task in (config._tasks or {}).items()
-            }
-            check_together(made._tasks or {made.data.title: made})
+        if self.regime.of_tasks:
+            tasks = {name: task.with_known_network() for name, task in self._tasks.items()}
+            made = made._with(_tasks=tasks)
+            check_together(tasks or {made.data.title: made})
         return made
 
-    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+    def model_copy(self, *, update: Mapping[str, Any] | None = None) -> Config:
         """A copy with other tables; defaults that depend on them are derived again.
 
         Args:
             update: tables that replace those of this configuration.
-            deep: ignored.
 
         Raises:
             ConfigError: a wrong value, or settings that conflict.
         """
         tables = self.given_tables()
         loose = given_places(tables) if update else ()
-        return cast(Self, Config.of(tables | dict(update or {}), loose=loose))
+        return Config.of(tables | dict(update or {}), loose=loose)
 
     @classmethod
-    def _made(
-        cls, given: Settings, values: Mapping[str, Any], tasks: Mapping[str, Config] | None = None
-    ) -> Config:
-        """A resolved configuration with these values and the choices of ``given``."""
-        tables = {kind: values[kind] for kind in ("algorithm", *KINDS)}
-        only = {kind: Table(table) for kind, table in tables.items() if table is not None}
-        config = cls.model_construct(set(given.model_fields_set), **{**values, **only})
-        config._choices, config._tasks = given.choices, dict(tasks or {})
-        config._origin = given._origin
+    def _made(cls, settings: Settings) -> Config:
+        """A configuration with these settings, whose tasks are not known yet."""
+        config = cls.__new__(cls)
+        values = {entry.name: getattr(settings, entry.name) for entry in fields(Settings)}
+        vars(config).update(values, _tasks={})
+        return config
+
+    def _with(self, **values: Any) -> Config:
+        """A copy with other values of some attributes."""
+        config = Config.__new__(Config)
+        vars(config).update(self.__getstate__() | values)
         return config
 
     def _with_tasks(self) -> Config:
@@ -217,25 +194,23 @@ class Config(Settings):
         tables = dict(zip(names, self.task, strict=True))
         tasks = {name: self._of_task(table, name) for name, table in tables.items()}
         check_together(tasks or {self.data.title: self})
-        values = dict(self) | {
-            "task": tuple(typed_table(tables[name], name, task) for name, task in tasks.items())
-        }
+        typed_tables = tuple(typed_table(tables[name], name, task) for name, task in tasks.items())
+        training = self.training
         targets = [task.evaluation.target for task in tasks.values() or [self]]
         ended = self.training.max_seconds is not None or None not in targets
         if ended and "rounds" not in self.training.model_fields_set:
             if not all("rounds" in table for table in tables.values()) or not tables:
                 check_end(self)
-            values["training"] = self.training.filled(rounds=ENDLESS)
+            training = training.filled(rounds=ENDLESS)
             tasks = {
                 name: task if "rounds" in tables[name] else task._endless()
                 for name, task in tasks.items()
             }
-        return self._made(self, values, tasks)
+        return self._with(task=typed_tables, training=training, _tasks=tasks)
 
     def _endless(self) -> Config:
         """A copy with unlimited rounds."""
-        training = self.training.filled(rounds=ENDLESS)
-        return self._made(self, {**dict(self), "training": training})
+        return self._with(training=self.training.filled(rounds=ENDLESS))
 
     def with_run(
         self,
@@ -248,11 +223,9 @@ class Config(Settings):
             values: new settings of ``[run]``, which tasks inherit unless their tables set them.
             tasks: further values for the tables of tasks, by task name.
         """
-        if not self.resolved:
-            return self.resolve().with_run(values, tasks)
         for key in values:
             if key not in SECTIONS["run"].model_fields:
-                raise ConfigError(unknown_setting(dict(self), "run", key, values[key]))
+                raise ConfigError(unknown_setting(self.all_tables(), "run", key, values[key]))
         further = {name: dict(run) for name, run in (tasks or {}).items()}
         tables = tuple(table | further.get(table["name"], {}) for table in self.task)
         run = self.run.model_copy(update=typed("run", values))
@@ -263,9 +236,7 @@ class Config(Settings):
             )
             for table in tables
         }
-        config = self._made(self, {**dict(self), "run": run, "task": tables}, by_task)
-        config.model_fields_set.add("run")
-        return config
+        return self._with(run=run, task=tables, _tasks=by_task)
 
     def settled(
         self,
@@ -280,17 +251,16 @@ class Config(Settings):
         used = {key: value for key, value in values.items() if ("run", key) not in idle}
         return self.with_run(used, tasks)
 
-    def unused(self) -> dict[Place, str]:
+    def unused(self) -> Mapping[Place, str]:
         """The reason for each setting without effect, by table and key.
 
         A setting that tasks may override has an effect if any task uses it.
         """
-        if self._known.unused is None:
-            self._known.unused = self._unused()
-        return dict(self._known.unused)
+        return self._unused
 
-    def _unused(self) -> dict[Place, str]:
-        found, tasks = unused(self), [unused(task) for task in (self._tasks or {}).values()]
+    @cached_property
+    def _unused(self) -> Mapping[Place, str]:
+        found, tasks = unused(self), [unused(task) for task in self._tasks.values()]
         if not tasks:
             return found
         run = {place: why for place, why in found.items() if not by_tasks(self, place)}
@@ -377,7 +347,7 @@ class Config(Settings):
     @property
     def code(self) -> frozenset[str]:
         """Import paths of the user's objects that the settings name."""
-        return frozenset(path for _, path in import_paths(self.resolve().used_tables()))
+        return frozenset(path for _, path in import_paths(self.used_tables()))
 
 
 def _without(tables: Mapping[str, Any], idle: Collection[Place]) -> dict[str, Any]:
@@ -397,7 +367,7 @@ def _used_places(tables: Mapping[str, Any]) -> set[Place]:
     if given_places(tables) == {("algorithm", "name")}:  # which always has one
         return {("algorithm", "name")}
     try:
-        alone = Settings(**named_tables(tables))
+        alone = Settings.read(named_tables(tables))
     except ConfigError:
         return set()
     return given_places(tables) - unused(alone).keys()

@@ -51,6 +51,8 @@ KINDS: Mapping[str, Kind[Any]] = {
 }
 """Tables with a ``name``, besides ``algorithm``. If two have a setting of the same name, the
 earlier one's flag has no prefix."""
+CHOSEN = ("algorithm", *KINDS)
+"""All tables with a ``name``."""
 DEFAULTS = {name: kind.default for name, kind in KINDS.items() if kind.default}
 """Default names. The algorithm determines the defaults of schedule and assignment."""
 OPTIONAL = ("assigner",)
@@ -112,12 +114,12 @@ class Frame:
     @property
     def mixed_widths(self) -> bool:
         """Whether clients of a node train submodels of different widths."""
-        return bool(self.settings.choices.used_assigner.of_clients)
+        return bool(self.settings.used_assigner.of_clients)
 
     @property
     def splits_layers(self) -> bool:
         """Whether clients or nodes train submodels."""
-        return self.mixed_widths or bool(self.settings.choices.used_assigner.of_cells)
+        return self.mixed_widths or bool(self.settings.used_assigner.of_cells)
 
     @property
     def regime(self) -> Regime:

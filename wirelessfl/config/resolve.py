@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,10 @@ from wirelessfl.config.check_schedules import check_schedule
 from wirelessfl.config.check_uplinks import check_payloads
 from wirelessfl.config.given import given_values
 from wirelessfl.config.own_network import own_network
-from wirelessfl.config.sections import DataSection
-from wirelessfl.config.settings import Settings
-from wirelessfl.config.unused import Place, check_values
+from wirelessfl.config.sections import SECTIONS, DataSection
+from wirelessfl.config.settings import Place, Settings
+from wirelessfl.config.table import Table
+from wirelessfl.config.unused import check_values
 from wirelessfl.data import text_options
 from wirelessfl.data.pretrained import HUB_MODEL
 from wirelessfl.data.words import WordTokenizer
@@ -26,8 +28,8 @@ MAX_CELLS, EDGE_ROUNDS = 4, 5
 """Default cells and edge rounds of algorithms with cells."""
 
 
-def filled(settings: Settings, dropped: Collection[Place]) -> dict[str, Any]:
-    """Values of all tables, with defaults that depend on other settings filled in.
+def filled(settings: Settings, dropped: Collection[Place]) -> Settings:
+    """A copy with defaults that depend on other settings filled in.
 
     ``model_fields_set`` of a section still contains only the settings that the user gave.
 
@@ -38,41 +40,46 @@ def filled(settings: Settings, dropped: Collection[Place]) -> dict[str, Any]:
     Raises:
         ConfigError: the data set or the tokenizer is unknown.
     """
-    values: dict[str, Any] = dict(settings)
+    values: dict[str, Any] = {name: getattr(settings, name) for name in SECTIONS}
     for section, given in given_values(settings.given).items():
         values[section] = values[section].filled(**given)
     named = settings.network.network
     if named is not None and settings.given.network is None:
         own = own_network(named, settings.run.seed)
         values["network"] = values["network"].filled(cells=own.cells, clients=own.clients)
-    choices, network, training = settings.choices, values["network"], values["training"]
-    star = choices.algorithm.topology == "star"
-    for kind, choice in vars(choices).items():
-        if choice is not None:
-            table = {"name": values[kind]["name"], **vars(choice)}
-            values[kind] = {
-                key: _absolute(value)
-                for key, value in table.items()
-                if key == "name" or (kind, key) not in dropped
-            }
+    network, training = values["network"], values["training"]
+    star = settings.algorithm.topology == "star"
     cells = network.cells or (STAR_CELLS if star else min(MAX_CELLS, network.clients))
     values["network"] = network.filled(
         cells=cells,
-        coherence=network.coherence or choices.uplink.coherence,
+        coherence=network.coherence or settings.uplink.coherence,
         channel=_absolute(network.channel),
     )
     rounds = training.rounds
     if "rounds" not in training.model_fields_set:
         senders = cells if settings.regime.merges_cells else network.clients
-        rounds = choices.schedule.default_rounds(rounds, senders)
+        rounds = settings.schedule.default_rounds(rounds, senders)
     values["training"] = training.filled(
         rounds=rounds,
         edge_rounds=training.edge_rounds or (STAR_EDGE_ROUNDS if star else EDGE_ROUNDS),
     )
+    tables = {kind: _full_table(settings, kind, dropped) for kind in settings.tables}
     if settings.given.data is None and not settings.task:
-        wanted = settings.model.get("pretrained") or choices.model.default_tokenizer
+        wanted = settings.tables["model"].get("pretrained") or settings.model.default_tokenizer
         values["data"] = _with_text_options(settings.data, wanted)
-    return values
+    return replace(settings, **values, tables=tables)
+
+
+def _full_table(settings: Settings, kind: str, dropped: Collection[Place]) -> Table:
+    """The table of a choice with all settings that are not in ``dropped``."""
+    table = {"name": settings.named(kind), **vars(settings.choice(kind))}
+    return Table(
+        {
+            key: _absolute(value)
+            for key, value in table.items()
+            if key == "name" or (kind, key) not in dropped
+        }
+    )
 
 
 def _absolute(value: Any) -> Any:
@@ -134,7 +141,7 @@ def _check_presence(settings: Settings) -> None:
     Raises:
         ConfigError: they do not fit.
     """
-    presence, sessions = settings.choices.presence, settings.sessions.sessions
+    presence, sessions = settings.presence, settings.sessions.sessions
     if presence is not None and sessions is not None:
         presence.check(sessions, settings.network.clients if settings.clients_known else None)
 
@@ -145,7 +152,7 @@ def _check_selection(settings: Settings) -> None:
     Raises:
         ConfigError: they do not fit.
     """
-    select, per_round = settings.choices.select, settings.training.clients_per_round
+    select, per_round = settings.select, settings.training.clients_per_round
     if select is not None and per_round is not None and settings.clients_known:
         select.check(per_round, settings.network.cells or 1)
 
@@ -158,17 +165,17 @@ def _check_cells(settings: Settings) -> None:
             algorithm does not work with this number.
     """
     cells, clients = settings.network.cells or 1, settings.network.clients
-    if cells > 1 and settings.choices.algorithm.topology == "star":  # only with a given network
+    if cells > 1 and settings.algorithm.topology == "star":  # only with a given network
         raise ConfigError(
-            f'algorithm "{settings.algorithm["name"]}" is a star, but the network has {cells} '
+            f'algorithm "{settings.named("algorithm")}" is a star, but the network has {cells} '
             'cells. Choose "hfedavg", or give a network of one cell.'
         )
-    assigner = settings.choices.used_assigner
-    if assigner.of_cells and settings.choices.algorithm.topology == "star":
+    assigner = settings.used_assigner
+    if assigner.of_cells and settings.algorithm.topology == "star":
         raise ConfigError(
             f'assigner "{assigner.title}" divides the model between cells, and algorithm '
-            f'"{settings.algorithm["name"]}" is a star: choose algorithm "hfedavg", or an assigner '
-            'such as "covered".'
+            f'"{settings.named("algorithm")}" is a star: choose algorithm "hfedavg", or an '
+            'assigner such as "covered".'
         )
     if cells > clients:
         raise ConfigError(f"cells={cells} exceeds clients={clients}: every cell needs a client.")
@@ -208,8 +215,8 @@ def _check_network(settings: Settings) -> None:
         )
     if network.cpu_hz and not 0 < network.cpu_hz[0] <= network.cpu_hz[1]:
         raise ConfigError(f"cpu_hz is {network.cpu_hz}: give 0 < LOW <= HIGH, in Hz.")
-    if isinstance(settings.choices.layout, Placed):
-        settings.choices.layout.build()  # raises if a setting is missing
+    if isinstance(settings.layout, Placed):
+        settings.layout.build()  # raises if a setting is missing
     gains = network.path_gain_db
     if gains and gains[0] > gains[1]:
         raise ConfigError(f"path_gain_db is {gains}: give LOW <= HIGH, in dB.")

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from functools import partial
-from inspect import Parameter, Signature
-from typing import Annotated, Any
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import Any
 
-from pydantic import PrivateAttr, ValidationError
-from pydantic.fields import FieldInfo
-
-from wirelessfl.config.choices import Choices, named_setting
+from wirelessfl.config.choices import Choices
 from wirelessfl.config.given import Given, chosen
-from wirelessfl.config.kinds import DEFAULTS, KINDS, Frame
+from wirelessfl.config.kinds import CHOSEN, DEFAULTS, KINDS, Frame
 from wirelessfl.config.regimes import Regime
 from wirelessfl.config.sections import (
     SECTIONS,
@@ -21,200 +17,132 @@ from wirelessfl.config.sections import (
     EvaluationSection,
     NetworkSection,
     RunSection,
-    Section,
     SessionsSection,
     TrainingSection,
 )
-from wirelessfl.config.tables import given_places, named_tables, unknown_setting
-from wirelessfl.errors import ConfigError
-from wirelessfl.needs import BUILT, CHANNEL, Fits, Needs
+from wirelessfl.config.table import Table
+from wirelessfl.config.tables import given_places
+from wirelessfl.config.typed_tables import ORDER, TypedTables
 from wirelessfl.radio.layouts import SectionVIC
-from wirelessfl.selection import RandomSelection
-from wirelessfl.wording import explain
+from wirelessfl.registry import Choice
 
-SPLIT = Needs(
-    lambda run, _: run.settings.given.split is None,
-    "conflicts with split=..., which is given to wirelessfl.run",
-)
-LOSS = Needs(
-    lambda run, _: run.settings.given.loss is None,
-    "conflicts with loss=..., which is given to wirelessfl.run",
-)
-SELECT = (
-    Needs(
-        lambda run, own: (
-            run.settings.training.clients_per_round or own["name"] == RandomSelection.name
-        ),
-        "needs clients_per_round: set it",
-    ),
-    Needs(
-        lambda run, _: CHANNEL.met(run, None) or not run.settings.choices.select.radio,
-        CHANNEL.reason,
-    ),
-)
+Place = tuple[str, str]
+"""Table and key of a setting."""
 
 
-def _equal_steps(run: Any, _: Any) -> bool:
-    """Whether updates of a merge have one step size, or the algorithm does not divide by it."""
-    choices, stale = run.settings.choices, run.regime.of_tasks and run.schedule.work == "requests"
-    return choices.lr_schedule.constant or not (stale and choices.algorithm.merges_by_lr)
-
-
-EQUAL_STEPS = Fits(
-    _equal_steps,
-    'conflicts with algorithm "{run.algorithm.title}", which divides by the clients\' step size: '
-    'it differs within a merge under schedule "{run.schedule.title}". Choose lr_schedule '
-    '"constant", or schedule "rounds"',
-)
-
-
-def _split_by_labels(run: Any) -> bool:
-    presence = run.settings.choices.presence
-    return presence is not None and run.sessions is not None and presence.by_labels
-
-
-BY_LABELS = (
-    Fits(
-        lambda run, _: not (_split_by_labels(run) and run.settings.choices.split.by_groups),
-        "conflicts with split={run.settings.split[name]}, since it deals out samples by their "
-        "labels: choose another split, or presence arrivals or trace",
-    ),
-    Fits(
-        lambda run, _: not _split_by_labels(run) or run.settings.given.split is None,
-        "conflicts with split=..., since it splits the data into groups of labels itself: choose "
-        'presence "arrivals" or "trace", or leave split out',
-    ),
-)
-
-
-@dataclass(frozen=True)
-class Origin:
-    """The settings that were given; they do not affect comparisons of settings.
+@dataclass(frozen=True, kw_only=True)
+class Settings(Choices):
+    """All settings of a run: its choices, and the sections of all other settings.
 
     Args:
+        given: the Python objects that replace settings and must be given to the run.
+        data: the data set.
+        network: cells, clients, radio and devices.
+        training: rounds, batches and local steps.
+        sessions: sessions between which clients join and leave.
+        evaluation: what is evaluated, and when a run ends.
+        run: seed, folders and how the run is executed.
+        task: the table of each task, as given.
+        tables: the table of each choice: its ``name``, or import path, and its settings.
         places: table and key of each given setting.
+        given_kinds: kinds whose choice was given.
     """
 
-    places: frozenset[tuple[str, str]] = field(compare=False)
-
-
-@dataclass
-class _Framed:
-    """The frame of settings, once it has been found; it does not affect comparisons of settings."""
-
-    frame: Frame | None = field(default=None, compare=False)
-
-    def __reduce__(self) -> tuple[type[_Framed], tuple[()]]:
-        """A copy without the frame, whose classes may have been made at run time."""
-        return _Framed, ()
-
-
-class Settings(Section):
-    """All settings of a run, by table.
-
-    ``algorithm`` and each of ``KINDS`` are tables with a ``name`` and the settings of the named
-    choice; None if the run has no such choice. Needs of a table are those of all its settings.
-    ``task`` has one table per task. ``given`` marks the Python objects that replace settings and
-    must be given to the run.
-
-    Raises:
-        ConfigError: an unknown key, or a wrong value.
-    """
-
-    algorithm: dict[str, Any]
-    uplink: dict[str, Any]
-    schedule: dict[str, Any]
-    split: Annotated[dict[str, Any], SPLIT]
-    model: dict[str, Any]
-    lr_schedule: Annotated[dict[str, Any], EQUAL_STEPS]
-    loss: Annotated[dict[str, Any], LOSS]
-    given: Given = Given()
-    data: DataSection = DataSection()
-    network: NetworkSection = NetworkSection()
-    training: TrainingSection = TrainingSection()
-    sessions: SessionsSection = SessionsSection()
-    evaluation: EvaluationSection = EvaluationSection()
-    run: RunSection = RunSection()
-    compression: dict[str, Any] | None = None
-    failures: dict[str, Any] | None = None
-    select: Annotated[dict[str, Any] | None, SELECT] = None
-    layout: Annotated[dict[str, Any] | None, BUILT] = None
-    path_loss: Annotated[dict[str, Any] | None, BUILT] = None
-    fading: Annotated[dict[str, Any] | None, BUILT] = None
-    delays: dict[str, Any] | None = None
-    assignment: dict[str, Any] | None = None
-    warm_start: dict[str, Any] | None = None
-    presence: Annotated[dict[str, Any] | None, BY_LABELS] = None
-    assigner: dict[str, Any] | None = None
-    task: tuple[dict[str, Any], ...] = ()
-
-    _choices: Choices = PrivateAttr()
-    _origin: Origin = PrivateAttr()
-    _framed: _Framed = PrivateAttr(default_factory=_Framed)
+    given: Given
+    data: DataSection
+    network: NetworkSection
+    training: TrainingSection
+    sessions: SessionsSection
+    evaluation: EvaluationSection
+    run: RunSection
+    task: tuple[dict[str, Any], ...]
+    tables: Mapping[str, Mapping[str, Any]] = field(repr=False)
+    places: frozenset[Place] = field(compare=False, repr=False)
+    given_kinds: frozenset[str] = field(compare=False, repr=False)
 
     @classmethod
-    def __pydantic_init_subclass__(cls, **options: Any) -> None:
-        """Show the tables in ``help``, without the defaults of all settings."""
-        super().__pydantic_init_subclass__(**options)
-        tables = Parameter("tables", Parameter.VAR_KEYWORD)
-        cls.__signature__ = Signature([tables])
+    def read(cls, tables: Mapping[str, Any]) -> Settings:
+        """The settings in ``tables``.
 
-    def __init__(self, **tables: Any) -> None:
-        named = named_tables(tables)
-        try:
-            super().__init__(**named)
-        except ValidationError as error:
-            raise ConfigError(explain(error, _setting, partial(unknown_setting, named))) from None
-        self._choices = Choices.of(dict(self))
-        self._origin = Origin(frozenset(given_places(tables)))
+        Raises:
+            ConfigError: an unknown key, or a wrong value.
+        """
+        typed = TypedTables.read(tables)
+        values = dict(typed)
+        choices = Choices.of(values)
+        return Settings(
+            **vars(choices),
+            **{name: values[name] for name in ("given", *SECTIONS, "task")},
+            tables={k: Table(values[k]) for k in CHOSEN if values[k] is not None},
+            places=frozenset(given_places(tables)),
+            # Choices that were not given are derived again when settings are copied.
+            given_kinds=frozenset(kind for kind in KINDS if tables.get(kind) is not None),
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The settings without what was computed from them, for copies and pickles."""
+        return {entry.name: getattr(self, entry.name) for entry in fields(self)}
+
+    def choice(self, kind: str) -> Choice | None:
+        """The choice of a kind; None if the run has none, and for sections."""
+        found: Choice | None = getattr(self, kind) if kind in CHOSEN else None
+        return found
+
+    def named(self, kind: str) -> str:
+        """Name or import path of the choice of a kind, as given."""
+        return str(self.tables[kind]["name"])
+
+    def table(self, name: str) -> Any:
+        """The section of this name, or the table of the choice; None if there is no choice."""
+        return self.tables.get(name) if name in CHOSEN else getattr(self, name)
+
+    def all_tables(self) -> dict[str, Any]:
+        """All sections and tables, by name."""
+        return {name: self.table(name) for name in ORDER}
 
     def given_tables(self) -> dict[str, Any]:
         """The given settings by table, without defaults."""
-        tables = self.model_dump(exclude_unset=True)
-        for kind, choice in vars(self.choices).items():
-            if kind not in KINDS or tables.get(kind) is None:
-                continue
-            filled = {"name": DEFAULTS.get(kind, choice.name), **vars(choice)}
-            given = {  # also values changed in place, before the settings are resolved
-                key: value
-                for key, value in tables[kind].items()
-                if (kind, key) in self._origin.places or value != filled.get(key)
-            }
-            if given and kind not in DEFAULTS:  # the default depends on the algorithm
-                given["name"] = tables[kind]["name"]
-            tables[kind] = given
+        tables: dict[str, Any] = {"algorithm": dict(self.tables["algorithm"])}
+        given_kinds = (kind for kind in KINDS if kind in self.tables and kind in self.given_kinds)
+        tables |= {kind: self._given_table(kind) for kind in given_kinds}
+        for section in ("given", *SECTIONS):
+            if given := getattr(self, section).model_dump(exclude_unset=True):
+                tables[section] = given
+        if self.task:
+            tables["task"] = tuple(dict(table) for table in self.task)
         return tables
+
+    def _given_table(self, kind: str) -> dict[str, Any]:
+        table, choice = self.tables[kind], self.choice(kind)
+        filled = {"name": DEFAULTS.get(kind, getattr(choice, "name", None)), **vars(choice)}
+        given = {
+            key: value
+            for key, value in table.items()
+            if (kind, key) in self.places or value != filled.get(key)
+        }
+        if given and kind not in DEFAULTS:  # the default depends on the algorithm
+            given["name"] = table["name"]
+        return given
 
     def states(self, section: str, key: str) -> bool:
         """Whether a setting was given, even if the given value is its default."""
-        return (section, key) in self._origin.places
-
-    @property
-    def choices(self) -> Choices:
-        """The chosen objects, such as algorithm, uplink and schedule, with their settings."""
-        return self._choices
+        return (section, key) in self.places
 
     @property
     def regime(self) -> Regime:
         """What the run consists of, see ``Frame.regime``."""
         return self.frame.regime
 
-    @property
+    @cached_property
     def frame(self) -> Frame:
         """The settings that decide which kinds of choices the run has."""
-        if self._framed.frame is None:
-            self._framed.frame = self._found_frame()
-        return self._framed.frame
-
-    def _found_frame(self) -> Frame:
-        choices = self._choices
         return Frame(
-            type(choices.algorithm),
-            type(choices.uplink),
-            type(choices.schedule),
+            type(self.algorithm),
+            type(self.uplink),
+            type(self.schedule),
             self.sessions.sessions,
-            None if choices.delays is None else type(choices.delays),
-            SectionVIC if choices.layout is None else type(choices.layout),
+            None if self.delays is None else type(self.delays),
+            SectionVIC if self.layout is None else type(self.layout),
             self.network.channel,
             settings=self,
         )
@@ -233,26 +161,3 @@ class Settings(Section):
     def total_rounds(self) -> int:
         """Total number of rounds over all sessions."""
         return self.training.rounds * (self.sessions.sessions or 1)
-
-
-def typed(section: str, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Values of some settings of a section, read and checked as those of a file.
-
-    Raises:
-        ConfigError: a wrong value.
-    """
-    try:
-        read = SECTIONS[section](**values)
-    except ValidationError as error:
-        unknown = partial(unknown_setting, {section: values})
-        raise ConfigError(
-            explain(error, lambda place: _setting((section, *place)), unknown)
-        ) from None
-    return {key: getattr(read, key) for key in values}
-
-
-def _setting(place: tuple[Any, ...]) -> tuple[str, FieldInfo] | None:
-    """Name and field of the setting at a location in the tables, see ``explain``."""
-    section = SECTIONS.get(place[0]) if place else None
-    found = None if section is None else named_setting(place[1:], section.model_fields)
-    return found and (f"{place[0]}.{found[0]}", found[1])

@@ -8,11 +8,11 @@ from wirelessfl.errors import ConfigError
 
 
 class Table(dict[str, Any]):
-    """Settings of a choice by name, which a resolved configuration does not change.
+    """Settings of a choice by name, which nobody changes.
 
     >>> import wirelessfl
     >>> config = wirelessfl.Config.from_flags("fedavg", lr=0.1)
-    >>> config.algorithm["lr"]
+    >>> config.tables["algorithm"]["lr"]
     0.1
     """
 

@@ -9,13 +9,11 @@ from typing import Any, get_type_hints
 from wirelessfl.algorithms import find_algorithm
 from wirelessfl.config.kinds import KINDS, chosen_classes, owners_of
 from wirelessfl.config.sections import SECTIONS
-from wirelessfl.config.settings import Settings
+from wirelessfl.config.settings import Place, Settings
 from wirelessfl.config.task_tables import TASK_CHOICES, TASK_SETTINGS
 from wirelessfl.errors import ConfigError
 from wirelessfl.wording import suggestion
 
-Place = tuple[str, str]
-"""Table and key of a setting."""
 OF_ALGORITHMS = (("run", "padding"), ("run", "client_states"))
 """Settings of the whole run that have an effect if the algorithm of any task uses them."""
 
@@ -23,7 +21,7 @@ OF_ALGORITHMS = (("run", "padding"), ("run", "client_states"))
 def of_tasks(settings: Settings, place: Place) -> bool:
     """Whether tasks may override a setting."""
     section, key = place
-    per_task = settings.choices.schedule.per_task
+    per_task = settings.schedule.per_task
     if section == "schedule":
         return key in per_task
     return section in TASK_CHOICES or key in TASK_SETTINGS.get(section, ())
@@ -46,7 +44,7 @@ def _homes(tables: Mapping[str, Any], per_task: tuple[str, ...]) -> dict[str, Pl
 
 
 def _value(settings: Settings, place: Place) -> Any:
-    section = getattr(settings, place[0])
+    section = settings.table(place[0])
     return section[place[1]] if isinstance(section, Mapping) else getattr(section, place[1])
 
 
@@ -58,7 +56,7 @@ def typed_table(table: Mapping[str, Any], name: str, task: Settings) -> dict[str
         name: name of the task.
         task: settings of the task.
     """
-    homes = _homes(dict(task), task.choices.schedule.per_task)
+    homes = _homes(task.all_tables(), task.schedule.per_task)
     return {"name": name} | {key: _value(task, homes[key]) for key in table if key != "name"}
 
 
@@ -70,14 +68,13 @@ def inherited(settings: Settings, table: Mapping[str, Any], task: Settings) -> d
         table: the task's table; settings of choices that differ from the run's are skipped.
         task: settings of the task.
     """
-    homes = _homes(dict(task), task.choices.schedule.per_task)
-    anew = dict(_chosen(table, dict(settings)))
+    homes = _homes(task.all_tables(), task.schedule.per_task)
+    anew = dict(_chosen(table, settings.all_tables()))
     found: dict[str, Any] = {}
     for key in table:
         section, field = homes.get(key, ("", ""))
         if section and section not in anew:
-            values = getattr(settings, section)
-            found[key] = dict(values).get(field)
+            found[key] = dict(settings.table(section)).get(field)
     return found
 
 
@@ -85,7 +82,7 @@ def table_places(
     settings: Settings, tables: Mapping[str, Any], table: Mapping[str, Any]
 ) -> set[Place]:
     """Table and key of each setting in a task's table; ``tables`` come from ``with_table``."""
-    homes = _homes(tables, settings.choices.schedule.per_task)
+    homes = _homes(tables, settings.schedule.per_task)
     return {homes[key] for key in table if key != "name"}
 
 
@@ -130,13 +127,15 @@ def with_table(settings: Settings, table: Mapping[str, Any], name: str) -> dict[
         ConfigError: the table has a setting that a task cannot override, or sets
             ``cycles_per_step`` although ``step_seconds`` is set.
     """
-    tables: dict[str, Any] = settings.model_dump(exclude={"task": True, "given": {"model", "data"}})
+    tables: dict[str, Any] = {k: dict(v) for k, v in settings.tables.items()}
+    tables |= {name: getattr(settings, name).model_dump() for name in SECTIONS}
     tables["network"] = settings.network.model_dump(exclude_unset=True)
+    tables["given"] = settings.given.model_dump(exclude={"model", "data"})
     if "algorithm" in table:
         _check_algorithm(table["algorithm"], name)
     tables |= dict(_chosen(table, tables))
     try:
-        homes = _homes(tables, settings.choices.schedule.per_task)
+        homes = _homes(tables, settings.schedule.per_task)
     except ConfigError as error:
         raise ConfigError(f"task {name!r}: {error}") from error
     for key, value in table.items():

@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from wirelessfl.config.kinds import KINDS
+from pydantic import BaseModel
+
+from wirelessfl.config.kinds import CHOSEN, KINDS
 from wirelessfl.config.sections import SECTIONS
-from wirelessfl.config.settings import Settings
+from wirelessfl.config.settings import Place, Settings
+from wirelessfl.config.typed_tables import TypedTables
 from wirelessfl.errors import ConfigError
 from wirelessfl.needs import Fits, needs_of
 from wirelessfl.registry import Choice
 from wirelessfl.wording import shown
 
-Place = tuple[str, str]
-"""Table and key of a setting."""
-
 
 def unused(settings: Settings) -> dict[Place, str]:
     """The reason for each setting without effect, given or not, by table and key."""
     found: dict[Place, str] = {}
-    for table in (*SECTIONS, "algorithm", *KINDS):
+    for table in (*SECTIONS, *CHOSEN):
         for key, reason in _unused(settings, table):
             found.setdefault((table, key), reason)
     return found
@@ -28,11 +28,11 @@ def unused(settings: Settings) -> dict[Place, str]:
 
 def _unused(settings: Settings, name: str) -> Iterator[tuple[str, str]]:
     """The settings of a table without effect, with reasons; the first one of a setting counts."""
-    run, table = settings.frame, getattr(settings, name)
-    own = vars(settings.choices).get(name, table)
+    run, table = settings.frame, settings.table(name)
+    own = settings.choice(name) if name in CHOSEN else table
     if isinstance(table, Mapping):
         reason = run.why_not(name)
-        for need in needs_of(Settings).get(name, ()):
+        for need in needs_of(TypedTables).get(name, ()):
             reason = reason or need.why_not(run, table)
         if reason is not None:
             yield from ((key, reason) for key in table)
@@ -52,11 +52,11 @@ def check_values(settings: Settings) -> None:
         ConfigError: it does not; the message names the setting and what it conflicts with.
     """
     run = settings.frame
-    for name in (*SECTIONS, "algorithm", *KINDS):
-        table = getattr(settings, name)
-        own = vars(settings.choices).get(name, table)
+    for name in (*SECTIONS, *CHOSEN):
+        table = settings.table(name)
+        own = settings.choice(name) if name in CHOSEN else table
         cls: Any = type(own)
-        found = [("name", table, needs_of(Settings, Fits).get(name, ()))]
+        found = [("name", table, needs_of(TypedTables, Fits).get(name, ()))]
         found += [(key, own, needs) for key, needs in needs_of(cls, Fits).items()]
         for key, owner, needs in found if own is not None else ():
             for need in needs:
@@ -73,7 +73,7 @@ def refusal(settings: Settings, place: Place, reason: str) -> str:
 def _stated(settings: Settings, place: Place) -> str:
     """A setting with its value, as in messages."""
     section, key = place
-    table = getattr(settings, section)
+    table = settings.table(section)
     value = table[key] if isinstance(table, Mapping) else getattr(table, key)
     return f"{section if key == 'name' and section in KINDS else key}={shown(value)}"
 
@@ -81,7 +81,9 @@ def _stated(settings: Settings, place: Place) -> str:
 def kept_tables(settings: Settings, dropped: Collection[Place]) -> dict[str, Any]:
     """The tables of all settings that are not in ``dropped``."""
     tables: dict[str, Any] = {}
-    for section, values in settings.model_dump().items():
+    for section, values in settings.all_tables().items():
+        if isinstance(values, BaseModel):
+            values = values.model_dump()
         if isinstance(values, Mapping):
             kept = {key: v for key, v in values.items() if (section, key) not in dropped}
             if section not in KINDS or kept:

@@ -69,7 +69,7 @@ class _Scale:
     def of(cls, config: Config, task: str | None, label: str | None) -> _Scale:
         """The scale of a run, or of one of its tasks."""
         trained = config if task is None else config.tasks[task]
-        name, limit = config.algorithm["name"], config.training.max_seconds
+        name, limit = config.named("algorithm"), config.training.max_seconds
         endless = trained.training.rounds == ENDLESS
         rounds = None if endless else float(trained.total_rounds)
         if task is not None:

@@ -49,7 +49,7 @@ class Entry:
         except TypeError:
             fading = id(fading)  # type: ignore[assignment]
         links = tuple(getattr(self.config.network, name) for name in LINKS)
-        uplink = repr(self.config.choices.uplink)
+        uplink = repr(self.config.uplink)
         return uplink, links, network.antennas, network.antenna_correlation, fading
 
 
@@ -175,7 +175,7 @@ def _priced(
     first = entries[0]
     config = first.config
     together = config.regime.common_rounds and not any(dependences(config))
-    if not (together and cell_by_cell(checked_access(config.choices.uplink))):
+    if not (together and cell_by_cell(checked_access(config.uplink))):
         each = [
             _alone(entry, number, rounds, given, joules=joules)
             for entry, number in zip(entries, numbers, strict=True)

@@ -229,7 +229,7 @@ def plan(
     settings = configured(config, given, trust)
     if not settings.regime.common_rounds:
         raise ConfigError(
-            f"schedule {settings.schedule['name']!r} has no common rounds of one model, so that "
+            f"schedule {settings.named('schedule')!r} has no common rounds of one model, so that "
             'options cannot be compared by the round: choose schedule "rounds", without sessions.'
         )
     check_priceable(settings, rounds, joules=True)
@@ -266,16 +266,16 @@ class _Compared:
         network = config.network if config.given.network is None else config.given.network
         clients, cells = network.clients, network.cells or 1
         return (
-            f"{short(config.algorithm['name'])} on {config.data.title}, "
+            f"{short(config.named('algorithm'))} on {config.data.title}, "
             f"{counted(clients, 'client')} in {counted(cells, 'cell')}"
         )
 
     def options(self) -> Iterator[Option]:
         """Price each option."""
-        own = self.config.algorithm.get("mask_sizes")
+        own = self.config.tables["algorithm"].get("mask_sizes")
         sizes = [None] if own is None else list(dict.fromkeys([*MASKS, own]))
         standard = [dict(table) for table in ACCESSES.values()]
-        uplink = {"name": self.config.uplink["name"]}
+        uplink = {"name": self.config.named("uplink")}
         uplink |= self.config.given_tables().get("uplink", {})
         plain = {k: v for k, v in uplink.items() if v != _defaults(self.config).get(k)}
         accesses = dict(ACCESSES)
@@ -308,7 +308,7 @@ class _Compared:
             tables["algorithm"] = tables["algorithm"] | {"mask_sizes": masks}
         try:
             config = Config.of(tables, loose=loose - {("uplink", key) for key in uplink})
-            air = config.choices.uplink.gives == "sum"
+            air = config.uplink.gives == "sum"
             like = self.built[-1] if self.built else None
             made = priced(config, self.rounds, self.given, joules=not air, like=like)
             self.built.append(made.planned)
@@ -337,7 +337,7 @@ class _Compared:
             return self.rounds if self.air_joules else 0
         network = config.network if config.given.network is None else config.given.network
         senders = config.training.clients_per_round or network.clients
-        once = (config.network.coherence or config.choices.uplink.coherence) == "round"
+        once = (config.network.coherence or config.uplink.coherence) == "round"
         blocks = 1 if once else config.training.edge_rounds or 1
         beamformers = (network.cells or 1) * blocks
         return 1 if senders * blocks <= MANY and beamformers <= SOLVED else 0
@@ -345,7 +345,7 @@ class _Compared:
 
 def _defaults(config: Config) -> dict[str, Any]:
     """Settings of the configured uplink at their defaults."""
-    return vars(type(config.choices.uplink)())
+    return vars(type(config.uplink)())
 
 
 def _rounded_up(value: float) -> float:

@@ -208,12 +208,12 @@ def check_priceable(config: Config, rounds: Any, joules: bool) -> int | None:
     """
     if config.regime.of_tasks:
         raise ConfigError(
-            f"schedule {config.schedule['name']!r} has no price without training: which client "
+            f"schedule {config.named('schedule')!r} has no price without training: which client "
             "trains which task, and when tasks end, can depend on accuracies. `wirelessfl "
             "timeline` shows the times up to the first such decision; for prices choose schedule "
             '"rounds", or an algorithm with cells.'
         )
-    select, limit = config.choices.select, config.training.client_joules
+    select, limit = config.select, config.training.client_joules
     if select is not None and select.wants_losses:
         raise ConfigError(
             f'select "{select.title}" has no price without training: it chooses clients by the '
@@ -238,14 +238,14 @@ def check_priceable(config: Config, rounds: Any, joules: bool) -> int | None:
 
 def _server(config: Config, planned: Planned) -> Server:
     """A server of the run with its initial model, which is not trained."""
-    choices, network = config.choices, planned.planner.network
+    network = planned.planner.network
     weights = Weights(network.cell_of)
     if not config.regime.in_sessions:
-        return UntrainedServer(choices.algorithm, choices.uplink, weights)
+        return UntrainedServer(config.algorithm, config.uplink, weights)
     model = planned.model
     start = model.objective.spec.from_module(model.module).cpu()
     states = make_states("memory", (), model.spec.size, network.clients, processes=1)
-    return Server(choices.algorithm, choices.uplink, weights, states, start)
+    return Server(config.algorithm, config.uplink, weights, states, start)
 
 
 def _simulated(
@@ -260,7 +260,7 @@ def _simulated(
     planner = replace(planned.planner, lr_share=unchanged)
     if config.regime.in_sessions:
         return _sessions(config, replace(planned, planner=planner), training, clock, rounds)
-    chosen = config.choices.schedule
+    chosen = config.schedule
     cells = planner.network.cells if config.regime.merges_cells else None
     scope = Scope([config.training.rounds if rounds is None else rounds], 1, cells=cells)
     schedule = chosen.scheduler([chosen], scope)
@@ -279,7 +279,7 @@ def _sessions(
     """The same for a run in sessions."""
     from wirelessfl.setup.sessions import build_attendance  # loads PyTorch
 
-    warm_start, sessions = config.choices.warm_start, config.sessions.sessions
+    warm_start, sessions = config.warm_start, config.sessions.sessions
     assert warm_start is not None
     assert sessions is not None
     planner, start = planned.planner, training.server.cloud["params"]

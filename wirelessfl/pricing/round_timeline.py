@@ -162,6 +162,6 @@ def round_timeline(
         network.clients,
         network.cells,
         end if seconds is None else min(end, float(seconds)),
-        config.choices.uplink.radio,
+        config.uplink.radio,
         found.planned.planner.settings.steps,
     )

@@ -66,33 +66,32 @@ def dependences(config: Config) -> Iterator[str]:
     Args:
         config: the run's configuration.
     """
-    uplink, schedule = config.choices.uplink, config.schedule["name"]
+    uplink, schedule = config.uplink, config.named("schedule")
     if config.given.redesign is not None:
         yield f"redesign={config.given.redesign}: it decides from rows, which have seconds"
     if uplink.gives == "sum":
-        yield f"uplink={config.uplink['name']}: the sums have errors, which depend on the channels"
-    if config.uplink.get("late") == "lost":
+        yield f"uplink={config.named('uplink')}: the sums have errors, which depend on the channels"
+    if config.tables["uplink"].get("late") == "lost":
         yield "late=lost: clients that would miss the deadline stay out"
     failures = name_of(config, "failures", "none")
     if failures != "none":
         yield f"failures={failures}: the channels decide which uploads are lost"
     if not config.regime.synchronous:
         yield f"schedule={schedule}: the order of the merges depends on seconds"
-    presence = config.presence or {}
-    if presence.get("presence_unit") == "seconds":
+    if config.tables.get("presence", {}).get("presence_unit") == "seconds":
         yield "presence_unit=seconds: when clients join and leave depends on seconds"
     for name, values in TIMED.items():
-        found = getattr(config.choices.used_assigner, name, None)
+        found = getattr(config.used_assigner, name, None)
         if found in values:
             yield f"{name}={found}: the submodels depend on seconds"
     select = name_of(config, "select", "random")
     if select not in BLIND:
         yield f"select={select}: channels, seconds or losses decide who takes part"
     for (section, name), why in LIMITS.items():
-        value = getattr(getattr(config, section), name, None)
+        value = getattr(config.table(section), name)
         if value:
             yield f"{name}={value:g}: {why}" if isinstance(value, float) else f"{name}: {why}"
-    monitor = getattr(config.evaluation, "monitor", None)
+    monitor = config.evaluation.monitor
     if monitor in COSTS:
         yield f"monitor={monitor}: it is a cost"
     yield from _own_classes(config)
@@ -100,12 +99,11 @@ def dependences(config: Config) -> Iterator[str]:
 
 def _own_classes(config: Config) -> Iterator[str]:
     """Classes of users that may look at the radio."""
-    choices = config.choices
     for kind in ("uplink", "schedule", "presence", "warm_start"):
-        choice = getattr(choices, kind)
+        choice = config.choice(kind)
         if choice is not None and not of_project(type(choice)):
             yield f"{kind}={choice.title}: a class of your own may depend on seconds"
-    assigner = choices.used_assigner
+    assigner = config.used_assigner
     for name in ASSIGN:
         owner = next(cls for cls in type(assigner).__mro__ if name in vars(cls))
         if not of_project(owner):
@@ -114,8 +112,7 @@ def _own_classes(config: Config) -> Iterator[str]:
 
 def name_of(config: Config, kind: str, default: str) -> str:
     """The name of a choice; ``default`` if the run has no choice of this kind."""
-    table = getattr(config, kind, None)
-    return str(table["name"]) if table else default
+    return config.named(kind) if kind in config.tables else default
 
 
 def of_radio(section: str, key: str) -> bool:
@@ -193,7 +190,7 @@ def repriced(
 
 def own_network(config: Config) -> Network:
     """The network of a run's settings."""
-    return build_network(config.network, Stream(config.run.seed), config.choices)
+    return build_network(config.network, Stream(config.run.seed), config)
 
 
 def check_cells(here: Network, there: Network, title: str = "over the other radio") -> None:

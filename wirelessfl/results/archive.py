@@ -63,7 +63,7 @@ class StoredRun:
         """The finished run in a folder of a run."""
         about = json.loads((result.directory / "about.json").read_text(encoding="utf-8"))
         about["numerics"] = min(row["numerics"] for row in result.rows)
-        run = result.config.model_dump()["run"]
+        run = result.config.run.model_dump()
         return cls(
             effective(result.config),
             [{k: v for k, v in row.items() if k not in DROPPED} for row in result.rows],

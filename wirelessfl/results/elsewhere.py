@@ -93,7 +93,7 @@ class TrainedRun:
         joules: bool,
     ) -> None:
         self.run, self.joules = run, joules
-        self.config = run.config.resolve()
+        self.config = run.config
         check_independent(self.config)
         self.given = GivenObjects.of(model, data)
         self.rows = _first_rows(run, rounds)

@@ -229,7 +229,7 @@ def _defaults(run: RunResult, trust: bool) -> tuple[dict[str, Any], dict[str, An
     config = run.with_trust(trust)
     tables = config.used_tables()
     given = config.given.model_dump(exclude_none=True)
-    algorithm = {k: v for k, v in config.algorithm.items() if k in ("name", "local")}
+    algorithm = {k: v for k, v in config.tables["algorithm"].items() if k in ("name", "local")}
     base: dict[str, Any] = {"algorithm": algorithm, "given": given}
     names = {kind: {"name": tables[kind]["name"]} for kind in KINDS if kind in tables}
     if "model" in given:

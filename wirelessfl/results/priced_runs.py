@@ -65,8 +65,7 @@ class PricedRun(RunResult):
     @property
     def radio(self) -> str:
         """The radio in words: the uplink, and what differs from the trained run."""
-        uplink = self.config.uplink
-        words = [str(uplink["name"])]
+        words = [self.config.named("uplink")]
         for name, (_, now) in self.changes.items():
             section, _, key = name.partition(".")
             if name == "network.network":

@@ -199,9 +199,9 @@ def _check_kind(config: Config) -> None:
             f"sessions={config.sessions.sessions}: a run in sessions cannot be extended, since "
             "rounds are those of each session. Start a new run."
         )
-    if not config.regime.common_rounds or type(config.choices.schedule) is not Rounds:
+    if not config.regime.common_rounds or type(config.schedule) is not Rounds:
         raise ConfigError(
-            f"schedule={config.schedule['name']}: such a run cannot be extended, since its end "
+            f"schedule={config.named('schedule')}: such a run cannot be extended, since its end "
             'discards work in progress. Start a new run. Runs of schedule "rounds" can be extended.'
         )
 
@@ -209,7 +209,7 @@ def _check_kind(config: Config) -> None:
 def _check_step_sizes(directory: RunDirectory, config: Config, changed: Config, done: int) -> None:
     """Refuse step sizes that depend on the number of rounds, in rounds that are done."""
     before, now = config.training.rounds, changed.training.rounds
-    rule = config.choices.lr_schedule
+    rule = config.lr_schedule
     if now == before or rule is None or rule.constant:
         return
     old, new = rule.shares(before), rule.shares(now)

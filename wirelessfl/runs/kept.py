@@ -46,7 +46,6 @@ def training_key(config: Config) -> str | None:
 
     Runs with the same key train the same model.
     """
-    config = config.resolve()
     try:
         check_independent(config)
     except ConfigError:
@@ -58,7 +57,7 @@ def training_key(config: Config) -> str | None:
 
 def kept_name(config: Config) -> str:
     """Name of the run with these settings: its algorithm, and their hash."""
-    return f"{short(config.algorithm['name']).replace(':', '.')}-{settings_hash(config)}"
+    return f"{short(config.named('algorithm')).replace(':', '.')}-{settings_hash(config)}"
 
 
 def kept_folder(config: Config, root: Path) -> Path:

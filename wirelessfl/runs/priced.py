@@ -65,7 +65,7 @@ def price_run(config: Config, source: Path, folder: Path) -> list[Row]:
     tensors, state = checkpoint
     if state["numerics"] != NUMERICS:
         raise ConfigError(f"the run in {source} has numerics {state['numerics']}.")
-    there = config.resolve().with_run({**dict(here.run), "out": folder})
+    there = config.with_run({**dict(here.run), "out": folder})
     found = repriced(trained.check_rows(state), here, there)
     simulated = found.simulated
     entries = {"data": told["data"], PRICED: told.get(PRICED, source.name)}

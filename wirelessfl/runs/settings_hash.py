@@ -36,7 +36,7 @@ def settings_hash(config: Config) -> str:
     """
     check_given(config.given)
     hashed = {_flat(place): value for place, value in non_defaults(config).items()}
-    named = named_hashes(config.resolve())
+    named = named_hashes(config)
     if named:
         hashed[NAMED] = named
     text = json.dumps(hashed, sort_keys=True, default=str)
@@ -52,8 +52,7 @@ def _flat(place: str) -> str:
 def non_defaults(config: Config) -> dict[str, Any]:
     """Settings that differ from their defaults, by section and name."""
     found: dict[str, Any] = {}
-    config = config.resolve()  # stored settings are resolved too
-    for section, settings in config:
+    for section, settings in config.all_tables().items():
         if section == "task":
             if settings:
                 found["task"] = [_task_non_defaults(config, table) for table in settings]
@@ -61,8 +60,7 @@ def non_defaults(config: Config) -> dict[str, Any]:
         if isinstance(settings, BaseModel):
             known = {name: info.default for name, info in type(settings).model_fields.items()}
             values = dict(settings)
-        elif settings is not None:
-            choice = getattr(config.choices, section)
+        elif (choice := config.choice(section)) is not None:
             known = {f.name: f.default for f in fields(choice)}
             known |= {"local": LOCAL, "name": DEFAULTS.get(section)}
             values = settings

@@ -68,7 +68,7 @@ class SweepError(TrainingError):
             given = _given(config)
             values = "".join(f", {key} {given[key]}" for key in varied if key in given)
             by_reason.setdefault(reason, []).append(
-                f"{config.algorithm['name']} ({settings_hash(config)}{values})"
+                f"{config.named('algorithm')} ({settings_hash(config)}{values})"
             )
         reasons = "; ".join(f"{_first(runs)}: {reason}" for reason, runs in by_reason.items())
         super().__init__(f"{len(failures)} of the runs failed; the others are stored. {reasons}")

@@ -166,22 +166,23 @@ def timeline(config: Config, seconds: float) -> Timeline:
     if not config.regime.of_tasks:
         raise ConfigError(
             f"this timeline shows requests to clients or rounds of tasks, but algorithm "
-            f"{config.algorithm['name']!r} with schedule {config.schedule['name']!r} has neither. "
-            "Call wirelessfl.pricing.round_timeline.round_timeline, or `wirelessfl timeline`."
+            f"{config.named('algorithm')!r} with schedule {config.named('schedule')!r} has "
+            "neither. Call wirelessfl.pricing.round_timeline.round_timeline, or `wirelessfl "
+            "timeline`."
         )
     if not (is_number(seconds) and 0 < seconds < float("inf")):
         raise ConfigError(f"seconds is {shown(seconds)}: give a finite number > 0.")
     for task in config.tasks.values():
-        if task.choices.used_assigner.of_clients:
+        if task.used_assigner.of_clients:
             raise ConfigError(
-                f"algorithm {task.algorithm['name']!r} trains submodels, whose sizes a timeline "
+                f"algorithm {task.named('algorithm')!r} trains submodels, whose sizes a timeline "
                 'does not compute. Choose another algorithm, such as "fedavg".'
             )
     stream, tasks = Stream(config.run.seed), config.tasks
     records = Records()
     counted = [_counted(task) for task in tasks.values()]
     elements = [found for found, _ in counted]
-    network = build_network(config.network, stream, config.choices)
+    network = build_network(config.network, stream, config)
     times = build_times(
         config,
         network,
@@ -206,8 +207,8 @@ def _counted(task: Config) -> tuple[Elements, StepCost | None]:
         ConfigError: the data set or model is unknown, or no FLOPs are counted.
     """
     find_dataset(task.data.dataset)
-    by_name("model", task.model["name"], MODELS)
+    by_name("model", task.named("model"), MODELS)
     if not task.frame.radio:
         return Elements(0, 0), None
     model = UntrainedModel(task, NOTHING, Stream(0))
-    return Elements.of(task.choices.algorithm, model.spec.size), model.step_cost
+    return Elements.of(task.algorithm, model.spec.size), model.step_cost

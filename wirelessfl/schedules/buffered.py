@@ -16,7 +16,7 @@ from wirelessfl.schedules.task_counts import TaskPlan
 
 MEASURED = (
     Fits(
-        lambda run, own: own.option != "D" or run.settings.choices.algorithm.sends_changes,
+        lambda run, own: own.option != "D" or run.settings.algorithm.sends_changes,
         'measures the spread of updates, but clients of algorithm "{run.algorithm.title}" send '
         'models: choose option "S", or an algorithm such as "fedast"',
     ),

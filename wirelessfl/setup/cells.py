@@ -28,12 +28,12 @@ def build_cells(config: Config, given: GivenObjects, shards: Shards) -> RoundsSe
     if shards.count > 1:
         raise ConfigError(
             f"torchrun has started {shards.count} processes, but algorithm "
-            f'"{config.algorithm["name"]}" with schedule "{config.schedule["name"]}" needs one. '
+            f'"{config.named("algorithm")}" with schedule "{config.named("schedule")}" needs one. '
             "Start it without torchrun."
         )
     rounds = build_rounds(config, given, shards)
     ticks = config.evaluation.eval_seconds is not None
-    schedule = config.choices.schedule
+    schedule = config.schedule
     scheduler = schedule.scheduler(
         [schedule],
         Scope(

@@ -71,7 +71,7 @@ class Workload:
         """
         training = config.training
         steps = config.total_rounds * (training.edge_rounds or 1) * training.local_steps
-        return cls(cohort, updates or cohort, steps, config.choices.lr_schedule.constant)
+        return cls(cohort, updates or cohort, steps, config.lr_schedule.constant)
 
     @property
     def client_steps(self) -> int:

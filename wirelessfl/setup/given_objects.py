@@ -141,7 +141,7 @@ def configured(
     else:
         tables = dict(config) if isinstance(config, Mapping) else read_toml(Path(config), trust)
     tables = _with_names(tables, given)
-    settings, marks = Settings(**checked_tables(tables)), given.marks
+    settings, marks = Settings.read(checked_tables(tables)), given.marks
     check_given(settings.given, given)
     _check_replaced(tables, settings, given)
     # The name of the given data set is allowed, e.g. for its published step time.
@@ -254,11 +254,11 @@ def _check_replaced(tables: Mapping[str, Any], settings: Settings, given: GivenO
         name: [] for name in ("model", "data", "split", "network", "loss")
     }
     if callable(given.loss) and settings.given.loss is None:
-        table = settings.loss or {}
+        table = settings.tables["loss"]
         keys = [key for key in table if ("loss", key) in places]
         replaced["loss"] = [f"{'loss' if k == 'name' else k}={table[k]}" for k in keys]
     if given.model is not None and settings.given.model is None:
-        table = settings.model
+        table = settings.tables["model"]
         keys = [key for key in table if ("model", key) in places and key != "layers"]
         replaced["model"] = [f"{'model' if k == 'name' else k}={table[k]}" for k in keys]
     if given.data is not None and settings.given.data is None:
@@ -267,7 +267,7 @@ def _check_replaced(tables: Mapping[str, Any], settings: Settings, given: GivenO
         keys = ["dataset"] if differs and ("data", "dataset") in places else []
         replaced["data"] = [f"dataset={settings.data.dataset}" for _ in keys]
     if given.split is not None and settings.given.split is None:
-        table = settings.split
+        table = settings.tables["split"]
         keys = [key for key in table if ("split", key) in places]
         replaced["split"] = [f"{'split' if k == 'name' else k}={table[k]}" for k in keys]
     if given.network is not None:
@@ -288,7 +288,7 @@ def _replaced_by_network(settings: Settings, places: Collection[tuple[str, str]]
     replaced += [
         f"{kind if key == 'name' else key}={value}"
         for kind in LINK_KINDS
-        for key, value in (getattr(settings, kind) or {}).items()
+        for key, value in settings.tables.get(kind, {}).items()
         if (kind, key) in places
     ]
     keys = replaced_by_network(radio)

@@ -43,7 +43,7 @@ def with_loss(
     Raises:
         ConfigError, TrainingError: the loss does not fit the labels, or fails.
     """
-    loss = config.choices.loss
+    loss = config.loss
     check_labels(loss, data.train_labels, data.name)
     if not isinstance(loss, FunctionLoss):
         return replace(objective, criterion=loss), None

@@ -58,11 +58,11 @@ def plan_without_data(
         DataError: the data set must be loaded, but is missing or damaged.
     """
     stream = Stream(config.run.seed)
-    network = given.network or build_network(config.network, stream, config.choices)
+    network = given.network or build_network(config.network, stream, config)
     model = UntrainedModel(config, given, stream) if like is None else like.model
-    presence = config.choices.presence
+    presence = config.presence
     groups = None if presence is None else presence.groups(model.classes, network.cell_of)
-    layers = config.choices.model.layers
+    layers = config.model.layers
     structure = UntrainedStructure(model, layers) if like is None else like.structure
     steps = _steps_without_training(config, given, network, stream)
     planner = make_planner(config, network, structure, model.step_cost, None, steps)
@@ -83,7 +83,7 @@ def _steps_without_training(
     loaded = Loaded()
     data = loaded.dataset(config.data) if given.data is None else given.data
     samples, *_ = loaded.split(
-        config.data, config.choices, data, network, stream.child("split"), given.split
+        config.data, config, data, network, stream.child("split"), given.split
     )
     return step_counts(config.training, samples.sizes)
 
@@ -108,12 +108,12 @@ def make_planner(
     """
     if step_cost is not None:
         network = replace(network, cycles_per_step=step_cost.cycles)
-    uplink, wanted, training = config.choices.uplink, config.network, config.training
-    compression, failures = config.choices.compression, config.choices.failures
-    select = config.choices.select
+    uplink, wanted, training = config.uplink, config.network, config.training
+    compression, failures = config.compression, config.failures
+    select = config.select
     down, back = wanted.downlink_mbps, wanted.backhaul_mbps
     return Planner(
-        config.choices.algorithm,
+        config.algorithm,
         Links(
             network,
             uplink,
@@ -137,7 +137,7 @@ def make_planner(
             None if type(select) is RandomSelection else select,
             training.client_joules,
         ),
-        config.choices.lr_schedule.shares(training.rounds),
+        config.lr_schedule.shares(training.rounds),
         weights=weights,
-        chosen=config.choices.assigner,
+        chosen=config.assigner,
     )

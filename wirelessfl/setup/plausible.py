@@ -53,7 +53,7 @@ class Examined:
     @property
     def radio(self) -> bool:
         """Whether uploads cross the network's radio channel."""
-        return self.config.frame.radio and self.config.choices.uplink.radio
+        return self.config.frame.radio and self.config.uplink.radio
 
     @property
     def computes(self) -> bool:
@@ -126,11 +126,11 @@ def _distance(case: Examined) -> Iterator[str]:
 
 
 def _links(case: Examined) -> Iterator[str]:
-    network, uplink = case.config.network, case.config.uplink or {}
+    network = case.config.network
     rates = {
         "downlink_mbps": network.downlink_mbps,
         "backhaul_mbps": network.backhaul_mbps,
-        "rate_mbps": uplink.get("rate_mbps"),
+        "rate_mbps": case.config.tables["uplink"].get("rate_mbps"),
     }
     for name, rate in rates.items():
         if rate is not None and rate >= MOST_MBPS:

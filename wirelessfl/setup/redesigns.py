@@ -35,8 +35,8 @@ def check_redesign(config: Config, redesign: Redesign) -> None:
     every, each, title = redesign.every, config.evaluation.eval_every or 1, redesign.title
     if isinstance(every, bool) or not isinstance(every, int | np.integer) or every < 1:
         raise ConfigError(f"redesign {title!r}: every is {shown(every)}: give an integer >= 1.")
-    if not config.regime.common_rounds or type(config.choices.schedule) is not Rounds:
-        what = f"schedule={config.schedule['name']}"
+    if not config.regime.common_rounds or type(config.schedule) is not Rounds:
+        what = f"schedule={config.named('schedule')}"
         if config.regime.in_sessions:
             what = f"sessions={config.sessions.sessions}"
         raise ConfigError(
@@ -49,9 +49,9 @@ def check_redesign(config: Config, redesign: Redesign) -> None:
             f"redesign={title} conflicts with local_epochs={passes:g}: it decides local_steps, the "
             "same number for all clients. Give local_steps instead."
         )
-    if config.choices.used_assigner.plans_ahead:
+    if config.used_assigner.plans_ahead:
         raise ConfigError(
-            f'redesign={title} conflicts with algorithm "{config.algorithm["name"]}", which plans '
+            f'redesign={title} conflicts with algorithm "{config.named("algorithm")}", which plans '
             "its rounds in advance with these settings: choose other values (budget, min_coverage, "
             "masks), or leave redesign out."
         )
@@ -151,14 +151,14 @@ def _uplink(config: Config, changed: Mapping[str, Any]) -> Uplink:
         ConfigError: a wrong setting, settings that conflict, or the sums would have other errors.
     """
     tables = config.given_tables()
-    same = changed.get("name", config.uplink["name"]) == config.uplink["name"]
-    before = {"name": config.uplink["name"], **tables.get("uplink", {})} if same else {}
+    same = changed.get("name", config.named("uplink")) == config.named("uplink")
+    before = {"name": config.named("uplink"), **tables.get("uplink", {})} if same else {}
     found = Config.of(tables | {"uplink": {**before, **changed}})
-    uplink = found.choices.uplink
-    if uplink.gives != config.choices.uplink.gives:
+    uplink = found.uplink
+    if uplink.gives != config.uplink.gives:
         raise ConfigError(
             f"the redesign has chosen uplink {uplink.title!r}, which conflicts with uplink "
-            f"{config.uplink['name']!r} of the run: choose one that also gives "
-            f"{config.choices.uplink.gives!r}."
+            f"{config.named('uplink')!r} of the run: choose one that also gives "
+            f"{config.uplink.gives!r}."
         )
     return uplink

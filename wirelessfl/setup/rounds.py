@@ -49,8 +49,8 @@ def build_rounds(config: Config, given: GivenObjects, shards: Shards) -> RoundsS
         DataError: the data are missing, or cannot be split as requested.
     """
     stream = Stream(config.run.seed)
-    network = given.network or build_network(config.network, stream, config.choices)
-    training, choices, evaluation = config.training, config.choices, config.evaluation
+    network = given.network or build_network(config.network, stream, config)
+    training, evaluation = config.training, config.evaluation
     cohort = training.clients_per_round or network.clients
     model = build_model_of(
         config,
@@ -61,7 +61,7 @@ def build_rounds(config: Config, given: GivenObjects, shards: Shards) -> RoundsS
         split_stream=stream.child("split"),
         stream=stream,
     )
-    structure = Structure(model, choices.model.layers)
+    structure = Structure(model, config.model.layers)
     sample_weights = model.sample_weights(training.weighting)
     planner = make_planner(config, network, structure, model.step_cost, sample_weights, model.steps)
     network = planner.network
@@ -69,7 +69,7 @@ def build_rounds(config: Config, given: GivenObjects, shards: Shards) -> RoundsS
     padding = config.run.padding
     if first.client_submodels is not None:
         padding = structure.padding(padding)
-    algorithm = choices.algorithm
+    algorithm = config.algorithm
     states = make_states(
         config.run.client_states,
         (*algorithm.client_state, *algorithm.remembers),
@@ -79,7 +79,7 @@ def build_rounds(config: Config, given: GivenObjects, shards: Shards) -> RoundsS
     )
     weights = Weights(network.cell_of, sample_weights)
     round_training = RoundTraining(
-        Server(algorithm, choices.uplink, weights, states, model.start),
+        Server(algorithm, config.uplink, weights, states, model.start),
         model.executor,
         replace(planner.settings, padding=padding or 0.0),
         model.client_samples,
@@ -89,7 +89,7 @@ def build_rounds(config: Config, given: GivenObjects, shards: Shards) -> RoundsS
     redesigns = None
     if given.redesign is not None:
         redesigns = make_redesigns(config, given.redesign, planner, shards)
-    clock, tested = Clock(), choices.used_assigner.tested(structure.neurons)
+    clock, tested = Clock(), config.used_assigner.tested(structure.neurons)
     tested_of = None if tested is None else tested.of(np.zeros(1, dtype=np.int64))
     select = planner.participation.selection
     if select is not None:  # it may ask for losses
@@ -102,8 +102,8 @@ def build_rounds(config: Config, given: GivenObjects, shards: Shards) -> RoundsS
         network=network,
         models=[model],
         clock=clock,
-        schedule=choices.schedule.scheduler(
-            [choices.schedule], Scope([training.rounds], evaluation.eval_every or 1)
+        schedule=config.schedule.scheduler(
+            [config.schedule], Scope([training.rounds], evaluation.eval_every or 1)
         ),
         limits=Limits.of(config, model.computing.threads),
         goals=[Goal(evaluation.monitor, evaluation.target if evaluation.stop_at_target else None)],

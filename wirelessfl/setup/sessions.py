@@ -34,7 +34,7 @@ def build_sessions(config: Config, given: GivenObjects, shards: Shards) -> Sessi
             is a given object.
     """
     rounds = build_rounds(config, given, shards)
-    warm_start, sessions = config.choices.warm_start, config.sessions.sessions
+    warm_start, sessions = config.warm_start, config.sessions.sessions
     assert warm_start is not None
     assert sessions is not None
     if warm_start.draws and given.model is not None:
@@ -54,7 +54,7 @@ def build_sessions(config: Config, given: GivenObjects, shards: Shards) -> Sessi
     def draw(number: int) -> torch.Tensor:
         """Random parameters, drawn in the same way as the initial parameters."""
         stream = rounds.stream.child("session weights", number)
-        module = configured_model(config.choices.model, model.data, stream)
+        module = configured_model(config.model, model.data, stream)
         return model.objective.spec.from_module(module).to(model.start.device)
 
     same = {f.name: getattr(rounds, f.name) for f in fields(RoundsSetup)}
@@ -101,7 +101,7 @@ def build_attendance(
     Raises:
         ConfigError: the trace cannot be read, or a session has no client.
     """
-    presence, sessions = config.choices.presence, config.sessions.sessions
+    presence, sessions = config.presence, config.sessions.sessions
     assert presence is not None
     assert sessions is not None
     return presence.attendance(

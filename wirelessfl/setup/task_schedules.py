@@ -60,15 +60,15 @@ def build_times(
         records: optional recorder of clients' work and merges; turns timed evaluations off.
     """
     clock, settings, tasks = Clock(), config.network, list(config.tasks.values())
-    schedule, every = config.choices.schedule, config.evaluation.eval_every
+    schedule, every = config.schedule, config.evaluation.eval_every
     ticks = config.evaluation.eval_seconds is not None and records is None
     uploads = build_group_uploads(config, network, stream)
     busy = None
     if uploads is not None and schedule.work == "requests":
-        out = [task.choices.schedule.active or 0 for task in tasks]
+        out = [task.schedule.active or 0 for task in tasks]
         busy = busy_at_once(out, network.clients, settings.busy_clients)
     scheduler = schedule.scheduler(
-        [task.choices.schedule for task in tasks],
+        [task.schedule for task in tasks],
         Scope(
             [task.training.rounds for task in tasks],
             every or (None if ticks else schedule.report_every),
@@ -91,7 +91,7 @@ def build_times(
         return Times(clock, scheduler, Asynchronous(models, requests, records))
     available = round(settings.availability * network.clients)
     shares = _shares([task.training.clients_per_round for task in tasks], available)
-    rule = config.choices.assignment
+    rule = config.assignment
     assert rule is not None, "rounds of tasks have one"
     regime = TaskRounds(
         models,
@@ -148,7 +148,7 @@ def build_delays(
     """
     if steps is None:
         steps = [step_counts(task.training, None) for task in config.tasks.values()]
-    delays, uplink = config.choices.delays, config.choices.uplink
+    delays, uplink = config.delays, config.uplink
     assert delays is not None
     down, tasks = config.network.downlink_mbps, config.tasks.values()
     costs = [
@@ -174,7 +174,7 @@ def build_delays(
 
 def build_group_uploads(config: Config, network: Network, stream: Stream) -> GroupUploads | None:
     """Build simultaneous uploads of groups; None if each client uploads as soon as it is ready."""
-    uplink = config.choices.uplink
+    uplink = config.uplink
     if uplink.gives == "each":
         return None
     streams = [task_stream(config, name, stream) for name in config.tasks]

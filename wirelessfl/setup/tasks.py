@@ -50,7 +50,7 @@ def build_tasks(config: Config, given: GivenObjects, shards: Shards) -> TasksSet
     """
     _check(config, given, shards)
     stream = Stream(config.run.seed)
-    network = given.network or build_network(config.network, stream, config.choices)
+    network = given.network or build_network(config.network, stream, config)
     if len(config.task) > MAX_TASKS_WITH_WORKERS and config.run.workers == "auto":
         config = config.with_run({"workers": 1})
     loaded = Loaded()
@@ -101,7 +101,7 @@ def _check(config: Config, given: GivenObjects, shards: Shards) -> None:
     if shards.count > 1:
         raise ConfigError(
             f"torchrun has started {shards.count} processes, but algorithm "
-            f'"{config.algorithm["name"]}" with schedule "{config.schedule["name"]}" needs one. '
+            f'"{config.named("algorithm")}" with schedule "{config.named("schedule")}" needs one. '
             'Start it without torchrun, or choose schedule "rounds".'
         )
     objects = (("model", given.model), ("data", given.data), ("split", given.split))
@@ -122,7 +122,7 @@ def _build_model(
     task_stream: Stream,
 ) -> TrainedModel:
     """Build a task's model with its data and executor."""
-    schedule = task.choices.schedule
+    schedule = task.schedule
     at_once = schedule.active or task.training.clients_per_round or network.clients
     return build_model_of(
         task,
@@ -148,7 +148,7 @@ def _learner(
     star = np.broadcast_to(np.int64(0), network.clients)
     server = Server(
         algorithm,
-        task.choices.uplink,
+        task.uplink,
         Weights(star, model.sample_weights(task.training.weighting)),
         make_states(
             task.run.client_states,
@@ -159,14 +159,14 @@ def _learner(
         ),
         model.start,
     )
-    structure = Structure(model, task.choices.model.layers)
+    structure = Structure(model, task.model.layers)
     submodels = RequestSubmodels(
-        task.choices.used_assigner, structure.whole, network.clients, stream, run_stream
+        task.used_assigner, structure.whole, network.clients, stream, run_stream
     )
     padding = task.run.padding
     if submodels.of_requests([0], [0]) is not None:
         padding = structure.padding(padding)
-    tested = task.choices.used_assigner.tested(structure.neurons)
+    tested = task.used_assigner.tested(structure.neurons)
     return Learner(
         server,
         LocalTraining(model.executor, model.steps, padding or 0.0),
@@ -178,8 +178,8 @@ def _learner(
             model.measures,
         ),
         stream,
-        lr_share=task.choices.lr_schedule.shares(task.training.rounds),
-        spread_updates=task.choices.schedule.measured,
+        lr_share=task.lr_schedule.shares(task.training.rounds),
+        spread_updates=task.schedule.measured,
         validation=model.validation,
         title=f"task {name}",
     )

@@ -128,13 +128,13 @@ def build_model_of(
     expect_workers(config.run, workload)
     data = given.data or loaded.dataset(config.data)
     samples, groups, held = loaded.split(
-        config.data, config.choices, data, network, split_stream, given.split
+        config.data, config, data, network, split_stream, given.split
     )
     if groups is not None and config.training.clients_per_round is None:
         present = int(np.bincount(groups.group_of).max())
         workload = replace(workload, cohort=present, updates=present)
     if given.model is None:
-        module = configured_model(config.choices.model, data, stream.child("initial weights"))
+        module = configured_model(config.model, data, stream.child("initial weights"))
     else:
         module = given.model
     objective = Objective.of(module)
@@ -165,8 +165,8 @@ def build_model_of(
             data=TrainingData(inputs, labels, source),
             classes=data.classes,
             clients=len(samples),
-            algorithm=config.choices.algorithm,
-            fixed_shapes=config.choices.used_assigner.fixed_shapes,
+            algorithm=config.algorithm,
+            fixed_shapes=config.used_assigner.fixed_shapes,
             penalties=_checked(penalties, comparing, data),
             comparing=comparing,
             workload=workload,
@@ -191,7 +191,7 @@ def build_model_of(
     if data.lossy:
         notes.append(f"data set {data.name}: {data.verification}.")
     return TrainedModel(
-        algorithm=config.choices.algorithm,
+        algorithm=config.algorithm,
         data=data,
         client_samples=samples,
         groups=groups,
@@ -220,11 +220,11 @@ def _validation(data: Dataset, held: IntArray | None, device: torch.device) -> S
 
 def _penalties(config: Config) -> tuple[tuple[Penalty, ...], str]:
     """Penalty terms of the clients' loss, and the algorithm or warm start to name in messages."""
-    algorithm, warm_start = config.choices.algorithm, config.choices.warm_start
-    penalties, comparing = algorithm.penalties, f'algorithm "{config.algorithm["name"]}"'
+    algorithm, warm_start = config.algorithm, config.warm_start
+    penalties, comparing = algorithm.penalties, f'algorithm "{config.named("algorithm")}"'
     if warm_start is not None and config.warm_start is not None:
         if not need_features(penalties):
-            comparing = f'warm_start "{config.warm_start["name"]}"'
+            comparing = f'warm_start "{config.named("warm_start")}"'
         penalties += warm_start.penalties(1, ())  # as in later sessions
     return penalties, comparing
 

@@ -57,7 +57,7 @@ class UntrainedModel:
     @cached_property
     def shapes(self) -> Shapes | None:
         """Shapes of the parameters; None if the model must be built to know them."""
-        choice, facts = self.config.choices.model, self.facts
+        choice, facts = self.config.model, self.facts
         if self.given.model is not None or choice.layers is not None or facts is None:
             return None
         hidden = getattr(choice, "hidden", None)
@@ -84,14 +84,14 @@ class UntrainedModel:
         if self.given.model is not None:
             return self.given.model
         weights = self.stream.child("initial weights")
-        return configured_model(self.config.choices.model, self.data, weights)
+        return configured_model(self.config.model, self.data, weights)
 
     @cached_property
     def objective(self) -> Objective:
         """Model and loss."""
         from wirelessfl.training.objective import Objective
 
-        loss = self.config.choices.loss  # FLOPs are those of the layers
+        loss = self.config.loss  # FLOPs are those of the layers
         if isinstance(loss, FunctionLoss) or not loss.fits(self.data.train_labels):
             loss = Probe()
         return replace(Objective.of(self.module), criterion=loss)

@@ -202,13 +202,13 @@ def test_settings_of_outer_and_inner_algorithm_are_flags(capsys, tmp_path):
     words += f" --cells 2 --edge-rounds 1 --local-steps 2 --out {tmp_path / 'run'}"
     assert main(words.split()) == 0
     stored = Config.from_toml(tmp_path / "run" / "config.toml")
-    assert stored.algorithm["local"] == "fadamgc"
-    assert stored.algorithm["beta2"] == 0
-    assert type(stored.choices.algorithm) is find_algorithm("hist", "fadamgc")
+    assert stored.algorithm.local == "fadamgc"
+    assert stored.algorithm.beta2 == 0
+    assert type(stored.algorithm) is find_algorithm("hist", "fadamgc")
 
 
 def test_a_combined_algorithm_can_be_pickled():
-    algorithm = Config.from_flags("hist", local="fadamgc", beta1=0.5).choices.algorithm
+    algorithm = Config.from_flags("hist", local="fadamgc", beta1=0.5).algorithm
     again = pickle.loads(pickle.dumps(algorithm))
     assert again == algorithm
     assert hash(again) == hash(algorithm)

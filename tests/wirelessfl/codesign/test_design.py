@@ -79,7 +79,7 @@ def test_the_cheapest_design_is_that_of_an_enumeration():
     assert ("weighted", found.choice.local_steps, found.choice.edge_rounds) == best
     assert solution.objective == pytest.approx(score[best], rel=1e-6)
     assert solution.status is Status.OPTIMAL
-    assert found.config.uplink["energy_weight"] == 7.5
+    assert found.config.uplink.energy_weight == 7.5
 
 
 def test_bounds_hold_between_the_sizes_that_are_told_apart(monkeypatch):
@@ -252,7 +252,7 @@ def test_the_better_algorithm_and_number_of_clients_are_chosen():
     assert found.choice.family.algorithm == "hist"
     names = [name for name, _ in found.reports.runners_up]
     assert {"algorithm", "clients", "H or E"} <= set(names)
-    assert found.config.algorithm["name"] == "hist"
+    assert found.config.named("algorithm") == "hist"
     table = found.table()
     assert "clients per round" in table
     assert len(found.plot().axes) == 3

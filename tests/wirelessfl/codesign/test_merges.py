@@ -47,7 +47,7 @@ def test_merges_are_those_of_the_run(algorithm, buffer, radio):
     settings = config(algorithm, **CELLS, **flags, **radio)
     rows = price(settings).rows
     rounds = CellRounds(plan_without_data(settings).planner, 6)
-    costs = rounds.of(settings.choices.uplink, [2, 5], [1, 2])
+    costs = rounds.of(settings.uplink, [2, 5], [1, 2])
     seconds, joules = merged(costs, buffer, 6, np.zeros((1, 3), dtype=int))
     np.testing.assert_allclose(seconds[0, :, 1, 1], [row["sim_seconds"] for row in rows])
     np.testing.assert_allclose(joules[0, :, 1, 1], [row["joules"] for row in rows])
@@ -88,7 +88,7 @@ def test_the_soonest_design_is_that_of_an_enumeration():
     assert made.predicted.seconds.value == pytest.approx(found[best], rel=1e-4)
     assert (solution.status, np.isnan(solution.bound)) == (Status.FEASIBLE, True)
     assert "with asynchronous cells" in solution.message
-    assert made.config.schedule == {"name": "buffered", "buffer": best[-1]}
+    assert made.config.tables["schedule"] == {"name": "buffered", "buffer": best[-1]}
     assert "B, cells per merge" in made.table()
     assert made.facts()["chosen"]["buffer"] == best[-1]
     for place, h in enumerate([2, 6]):
@@ -125,13 +125,13 @@ def test_pilots_keep_the_network_unless_all_cells_are_merged(tmp_path):
     names = [[kept_folder(own, tmp_path) for own in plan.configs] for plan in (here, there)]
     same = [one == other for one, other in zip(*names, strict=True)]
     assert same == [True] * 4 + [False] * 3
-    assert [own.uplink["name"] for own in here.configs[3:5]] == ["tdma", "ofdma"]
+    assert [own.named("uplink") for own in here.configs[3:5]] == ["tdma", "ofdma"]
     for point, own in zip(here.points, here.configs, strict=True):
         steps = point.local_steps * point.edge_rounds * point.buffer / 3
         assert own.training.rounds == np.ceil(4000 / steps)
-        assert own.schedule["buffer"] == point.buffer
+        assert own.schedule.buffer == point.buffer
     air = planned(config(**CELLS, uplink="aircomp"), snr_db=[10.0], **few)
-    assert [own.uplink["name"] for own in air.configs[3:]] == ["tdma"] + ["ofdma"] * 3 + [
+    assert [own.named("uplink") for own in air.configs[3:]] == ["tdma"] + ["ofdma"] * 3 + [
         "aircomp"
     ] * 2
     several = chosen_points(PilotChoices((1, 2), (1, 2), buffers=(1, 2, 4)), 4)

@@ -60,14 +60,14 @@ def test_the_soonest_is_that_of_an_enumeration(curve, name):
     made, best = solution.value, min(found, key=found.get)
     assert solution.objective == pytest.approx(found[best], rel=1e-9)
     assert (made.choice.local_steps, made.choice.edge_rounds) == best[1:]
-    assert made.choice.way.name == made.config.uplink["name"] == name
+    assert made.choice.way.name == made.config.named("uplink") == name
     assert solution.status is Status.FEASIBLE
     assert ("of the settings" in solution.message) == (name == "aircomp")
     rounds = np.ceil(curve.rounds(0.5, *best[1:], noise=noise.get(name, 0.0)))
     assert made.predicted.rounds.value == pytest.approx(rounds)
     if name == "aircomp":
-        assert made.config.uplink["convention"] == "physical"
-        assert made.config.uplink["elements_per_symbol"] == 2
+        assert made.config.uplink.convention == "physical"
+        assert made.config.uplink.elements_per_symbol == 2
         with pytest.raises(ConfigError, match="no errors of sums"):
             made.closed_loop()
 
@@ -82,8 +82,8 @@ def test_the_weakest_clients_make_the_noise():
 def test_pilots_of_clients_at_positions_have_one_snr():
     settings = config("hfedavg", layout="disc", noise_figure_db=7.0, antennas=3)
     made = pilot_config(settings, {"name": "aircomp", "convention": "mmse"}, given=False)
-    assert made.layout["name"] == "section-vi-c"
-    assert (made.network.antennas, made.uplink["convention"]) == (3, "mmse")
+    assert made.named("layout") == "section-vi-c"
+    assert (made.network.antennas, made.uplink.convention) == (3, "mmse")
 
 
 def test_unknown_noise_is_refused():

@@ -83,7 +83,7 @@ def test_settings_of_pilots():
         assert evaluation.eval_every == max(training.rounds // 400, 1)
         assert (evaluation.target, evaluation.stop_at_target) == (0.5, True)
         assert own.data.validation_fraction == 0.1
-        assert (own.uplink["name"], own.algorithm["mask_sizes"]) == ("tdma", "uniform")
+        assert (own.named("uplink"), own.algorithm.mask_sizes) == ("tdma", "uniform")
     held = planned(config(validation_fraction=0.3)).configs[0]
     assert held.data.validation_fraction == 0.3
     assert not held.evaluation.stop_at_target
@@ -206,13 +206,13 @@ def test_over_the_air_pilots_have_the_settings_of_the_radio(tmp_path):
     plan = planned(config(**radio), snr_db=[5.0], **FEW)
     assert [point.noise for point in plan.points[4:]] == [10**-0.5] * 2
     for own in plan.configs[4:]:
-        assert own.uplink["convention"] == "mmse"
+        assert own.uplink.convention == "mmse"
         assert own.network.snr_db == 5.0
     other = planned(config(antennas=4, **radio), snr_db=[5.0], **FEW)
     folders = [[kept_folder(c, tmp_path) for c in p.configs] for p in (plan, other)]
     assert folders[0][:4] == folders[1][:4]
     assert not {*folders[0][4:]} & {*folders[1][4:]}
-    assert planned(config(), snr_db=[5.0], **FEW).configs[4].uplink["name"] == "aircomp"
+    assert planned(config(), snr_db=[5.0], **FEW).configs[4].uplink.name == "aircomp"
 
 
 def test_given_objects_train_and_are_kept(tmp_path):

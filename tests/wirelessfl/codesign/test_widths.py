@@ -99,8 +99,8 @@ def test_a_design_is_as_good_as_all_common_widths(algorithm):
     curve = Known(mask=4.0)
     found = wirelessfl.design(config(algorithm), target=0.5, curve=curve, **FEW)
     design = found.value
-    table = design.config.algorithm
-    settings = design.config.resolve()
+    table = design.config.tables["algorithm"]
+    settings = design.config
 
     def score(given, widths, h):
         planner = plan_without_data(given).planner
@@ -137,7 +137,7 @@ def test_stated_widths_are_kept():
         found = wirelessfl.design(config(**flags), target=0.5, curve=curve, **FEW).value
         assert found.choice.masks == ""
         for name, value in flags.items():
-            assert found.config.algorithm[name] == value
+            assert found.config.tables["algorithm"][name] == value
 
 
 def test_pilots_with_narrower_widths_add_to_full_ones():

@@ -9,7 +9,7 @@ from typing import Any
 from wirelessfl.algorithms import algorithm_classes
 from wirelessfl.cli.flags import Flag, all_flags
 from wirelessfl.config import Config
-from wirelessfl.config.kinds import KINDS, chosen_classes
+from wirelessfl.config.kinds import CHOSEN, chosen_classes
 
 FLAGS = {flag.name: flag for flag in all_flags()}
 SHARED = {"csi_error": ("failures", "uplink")}
@@ -122,10 +122,10 @@ FIELDS: dict[str, Callable[[Run], bool]] = {
 
 def has_effect(flag: Flag, config: Config) -> bool:
     """Whether a flag has an effect in a run with these choices."""
-    run = {kind: (getattr(config, kind) or {}).get("name") for kind in (*KINDS, "algorithm")}
+    run = {kind: config.tables.get(kind, {}).get("name") for kind in CHOSEN}
     run |= {"sessions": config.sessions.sessions, "dataset": config.data.dataset}
-    if flag.section in (*KINDS, "algorithm"):
-        classes = chosen_classes(dict(config))
+    if flag.section in CHOSEN:
+        classes = chosen_classes(config.all_tables())
         of_methods = flag.section in ("algorithm", "assigner")
         kinds = SHARED.get(flag.name, ("algorithm", "assigner") if of_methods else (flag.section,))
         taken = [classes[kind] for kind in kinds if kind in classes]

@@ -49,10 +49,10 @@ def test_points_may_name_algorithms():
     """For example with a step size for each."""
     points = [{"algorithm": "fedavg", "lr": 0.1}, {"algorithm": "fedprox", "lr": 0.2}]
     found = wirelessfl.combinations(settings={"seed": [1, 2]}, coupled=points)
-    assert [(config.run.seed, config.algorithm["name"]) for config in found] == [
+    assert [(config.run.seed, config.named("algorithm")) for config in found] == [
         (seed, point["algorithm"]) for seed in (1, 2) for point in points
     ]
-    assert [config.algorithm["lr"] for config in found] == [0.1, 0.2, 0.1, 0.2]
+    assert [config.algorithm.lr for config in found] == [0.1, 0.2, 0.1, 0.2]
 
 
 @pytest.mark.parametrize(

@@ -29,8 +29,8 @@ def test_a_copy_with_other_tables_is_resolved_again():
     """A copy with new tables derives its choices, tasks and defaults from them."""
     base = Config.from_flags("fedast", task=["digits,requests=4", "mnist"], target=0.5)
     copy = base.model_copy(update={"schedule": {"name": "buffered", "requests": 7}})
-    assert [task.choices.schedule.active for task in copy.tasks.values()] == [4, 7]
-    assert copy.choices.schedule.active == copy.schedule["requests"] == 7
+    assert [task.schedule.active for task in copy.tasks.values()] == [4, 7]
+    assert copy.schedule.active == copy.schedule.requests == 7
     assert base.model_copy() == base
     changed = base.training.model_copy(update={"rounds": 3})
     assert base.model_copy(update={"training": changed}).tasks["mnist"].training.rounds == 3
@@ -40,10 +40,9 @@ def test_a_copy_with_other_tables_is_resolved_again():
         star.model_copy(update={"algorithm": {"name": "fedavg", "lr": -1}})
 
 
-def test_an_unresolved_configuration_has_tasks_and_can_be_copied(tmp_path):
+def test_a_configuration_of_tables_has_tasks_and_can_be_copied(tmp_path):
     plain = Config(algorithm="hist", network={"clients": 8})
-    assert not plain.resolved
-    assert plain.resolve() == Config.from_flags("hist", clients=8)
+    assert plain == Config.from_flags("hist", clients=8)
     moved = plain.with_run({"out": tmp_path})
     assert moved == Config.from_flags("hist", clients=8, out=tmp_path)
     tables = [{"dataset": "digits"}, {"dataset": "mnist", "local_steps": 3}]
@@ -72,7 +71,7 @@ def test_a_table_without_a_name_belongs_to_the_default_choice():
     tables = {"uplink": {}, "split": {"shards": 3}, "model": {"dropout": 0.2}}
     config = Config.of({"algorithm": "hist", **tables})
     assert config == Config.from_flags("hist", shards=3, dropout=0.2)
-    assert (config.uplink["name"], config.split["name"], config.model["name"]) == (
+    assert (config.named("uplink"), config.named("split"), config.named("model")) == (
         "tdma",
         "noniid",
         "fcnn",
@@ -247,7 +246,7 @@ def test_optional_settings_are_stored_and_read_back(own, tmp_path):
     (tmp_path / "run.toml").write_text(config.to_toml())
     assert Config.from_toml(tmp_path / "run.toml", trust=True) == config
     set_one = Config.of({"algorithm": {"name": "own_parts:EachUpdate", "momentum": 0.5}})
-    assert set_one.choices.algorithm.momentum == 0.5
+    assert set_one.algorithm.momentum == 0.5
 
 
 def test_an_algorithm_without_a_name_is_named_after_its_file(tmp_path, monkeypatch):
@@ -276,9 +275,9 @@ def test_an_empty_table_equals_no_table():
 def test_a_flag_for_another_algorithm_drops_settings_of_the_old_one():
     stored = tomllib.loads(Config.from_flags("hist", cells=2, edge_rounds=3, lr=0.5).to_toml())
     star = Config.merged(stored, {"algorithm": "fedavg", "seed": 4})
-    assert star.algorithm["name"] == "fedavg"
+    assert star.algorithm.name == "fedavg"
     assert star.network.cells == 1
     assert Config.of(tomllib.loads(star.to_toml())) == star
-    assert Config.merged(stored, {"algorithm": "hist"}).algorithm["lr"] == 0.5
+    assert Config.merged(stored, {"algorithm": "hist"}).algorithm.lr == 0.5
     with pytest.raises(ConfigError, match='cells=3 conflicts with algorithm "fedavg"'):
         Config.merged(stored, {"algorithm": "fedavg", "cells": 3})

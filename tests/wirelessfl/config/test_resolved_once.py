@@ -17,7 +17,7 @@ SMALL = ["--cells", "2", "--clients", "4", "--rounds", "2", "--local-steps", "1"
 def counted(monkeypatch):
     """Number of times that settings are read, choices made, and settings resolved."""
     found = {"read": 0, "chosen": 0, "resolved": 0}
-    read, chosen, resolved = Settings.__init__, Choices.of.__func__, Config.of.__func__
+    read, chosen, resolved = (made.__func__ for made in (Settings.read, Choices.of, Config.of))
 
     def count(what, call):
         def counting(*args, **options):
@@ -26,7 +26,7 @@ def counted(monkeypatch):
 
         return counting
 
-    monkeypatch.setattr(Settings, "__init__", count("read", read))
+    monkeypatch.setattr(Settings, "read", classmethod(count("read", read)))
     monkeypatch.setattr(Choices, "of", classmethod(count("chosen", chosen)))
     monkeypatch.setattr(Config, "of", classmethod(count("resolved", resolved)))
     return found

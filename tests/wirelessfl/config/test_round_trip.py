@@ -185,16 +185,16 @@ def test_every_setting_of_every_choice_is_stored_and_read_back(
     assert stored[kind]["name"] == name
     if setting is not None:
         (default,) = (e.default for e in fields(CLASSES[kind][name]) if e.name == setting)
-        chosen = vars(config.choices)[kind]
+        chosen = config.choice(kind)
         assert stored[kind][setting] == plain(vars(chosen)[setting]) == plain(value) != default
     again = Config.of(stored)
     assert again == config
     assert again.to_toml() == text
-    assert again.choices == config.choices
-    assert [t.choices for t in again.tasks.values()] == [t.choices for t in config.tasks.values()]
+    assert again == config
+    assert [*again.tasks.values()] == [*config.tasks.values()]
     for section, table in stored.items():
         if section in CLASSES:
-            known = {"name", *(entry.name for entry in fields(vars(config.choices)[section]))}
+            known = {"name", *(entry.name for entry in fields(config.choice(section)))}
             assert table.keys() <= known, section
         elif section != "task":
             assert table.keys() <= SECTIONS[section].model_fields.keys(), section
@@ -203,9 +203,9 @@ def test_every_setting_of_every_choice_is_stored_and_read_back(
 def others(kind: str, config: Config) -> Iterator[str]:
     """Names of other choices of the kind that are valid with the stored settings."""
     for name in OTHERS[kind]:
-        cells = name == "hist" and config.schedule["name"] != "rounds"
+        cells = name == "hist" and config.named("schedule") != "rounds"
         tasks = kind == "schedule" and (name == "simultaneous") != bool(config.task)
-        if name != vars(config)[kind]["name"] and not cells and not tasks:
+        if name != config.named(kind) and not cells and not tasks:
             yield name
 
 
@@ -214,7 +214,7 @@ def fresh(kind: str, name: str, algorithm: str) -> Choice:
     """A choice with its own defaults."""
     flags = {**KIND_NEEDS.get(kind, {}), **CHOICE_NEEDS.get((kind, name), {}), kind: name}
     made = Config.merged({"algorithm": algorithm}, flags)
-    choice: Choice = vars(made.choices)[kind]
+    choice: Choice = made.choice(kind)
     return choice
 
 
@@ -228,7 +228,7 @@ def test_a_flag_that_switches_a_choice_drops_its_settings(
     for other in others(kind, config):
         flags = {**CHOICE_NEEDS.get((kind, other), {}), kind: other}
         switched = Config.merged(stored, flags)
-        assert vars(switched.choices)[kind] == fresh(kind, other, config.algorithm["name"])
+        assert switched.choice(kind) == fresh(kind, other, config.named("algorithm"))
         for section, table in tomllib.loads(switched.to_toml()).items():
             if section in SECTIONS and section in stored:
                 for key in table.keys() & stored[section].keys():

@@ -34,7 +34,7 @@ SMALL = TIMES | {"clients": 6, "rounds": 2}
     ],
 )
 def test_algorithm_names_imply_schedule_and_assignment(name, schedule, assignment):
-    choices = Config.from_flags(name, **TIMES).choices
+    choices = Config.from_flags(name, **TIMES)
     assert (choices.schedule, choices.assignment) == (schedule, assignment)
     assert choices.algorithm.name == name
 
@@ -45,16 +45,16 @@ def test_every_preset_belongs_to_an_algorithm():
 
 def test_given_settings_override_implied_defaults():
     """A given setting replaces one implied default; a given schedule replaces all of them."""
-    choices = Config.from_flags("fedbuff", **TIMES, requests=5).choices
+    choices = Config.from_flags("fedbuff", **TIMES, requests=5)
     assert choices.schedule == Buffered(requests=5, buffer=10)
-    choices = Config.of({"algorithm": "fedbuff", "schedule": {"buffer": 4}}).choices
+    choices = Config.of({"algorithm": "fedbuff", "schedule": {"buffer": 4}})
     assert choices.schedule == Buffered(buffer=4)
-    assert Config.from_flags("fedbuff", schedule="rounds").choices.schedule == Rounds()
-    choices = Config.from_flags("fedbuff", **TIMES, schedule="simultaneous").choices
+    assert Config.from_flags("fedbuff", schedule="rounds").schedule == Rounds()
+    choices = Config.from_flags("fedbuff", **TIMES, schedule="simultaneous")
     assert (choices.schedule, choices.assignment) == (Simultaneous(), Random())
-    choices = Config.from_flags("sync-bayes-st", **TIMES, assignment="bandit", discount=0.5).choices
+    choices = Config.from_flags("sync-bayes-st", **TIMES, assignment="bandit", discount=0.5)
     assert choices.assignment == Bandit(discount=0.5)
-    choices = Config.from_flags("fadamgc", schedule="buffered", requests=4).choices
+    choices = Config.from_flags("fadamgc", schedule="buffered", requests=4)
     assert choices.schedule == Buffered(requests=4)
 
 
@@ -75,7 +75,7 @@ def test_flags_tables_and_toml_give_the_same_configuration(tmp_path):
     cells = Config.from_flags("hfedavg", schedule="buffered", buffer=2)
     file.write_text(cells.to_toml(), encoding="utf-8")
     assert Config.from_toml(file) == cells
-    assert cells.schedule == {"name": "buffered", "buffer": 2}
+    assert cells.tables["schedule"] == {"name": "buffered", "buffer": 2}
 
 
 def test_each_task_may_have_its_own_algorithm():
@@ -85,13 +85,13 @@ def test_each_task_may_have_its_own_algorithm():
         step_seconds=0.1,
         server_lr=0.5,
     )
-    first, second = (task.choices for task in config.tasks.values())
+    first, second = config.tasks.values()
     assert (first.algorithm.name, first.algorithm.server_lr) == ("fedast", 0.5)
     assert (second.algorithm.name, second.algorithm.lr) == ("scaffold", 0.3)
     assert second.algorithm.server_lr == 1.0
     assert (first.schedule.requests, second.schedule.requests) == (96, 5)
     assert config.task[1]["algorithm"] == "scaffold"
-    for tables in (config.model_dump(exclude_unset=True), tomllib.loads(config.to_toml())):
+    for tables in (config.given_tables(), tomllib.loads(config.to_toml())):
         again = Config.of(tables)
         assert again.tasks == config.tasks
 
@@ -334,14 +334,14 @@ def test_a_copy_with_another_algorithm_has_the_implied_schedule():
         assert copy == Config.from_flags("sync-bayes-st")
         assert copy.model_copy(update={"algorithm": "fedavg"}) == config
     given = Config.from_flags("fedast", requests=5).model_copy(update={"algorithm": "scaffold"})
-    assert (given.schedule["name"], given.schedule["requests"]) == ("buffered", 5)
+    assert given.schedule == Buffered(requests=5)
 
 
 def test_a_table_without_a_name_belongs_to_the_implied_choice():
     config = Config.of({"algorithm": "sync-ucb-st", "assignment": {"discount": 0.3}})
-    assert config.assignment == {"name": "bandit", "discount": 0.3, "exploration": 0.1}
+    assert config.tables["assignment"] == {"name": "bandit", "discount": 0.3, "exploration": 0.1}
     config = Config.of({"algorithm": "fedbuff", "schedule": {"requests": 7}})
-    assert (config.schedule["requests"], config.schedule["buffer"]) == (7, 10)
+    assert (config.schedule.requests, config.schedule.buffer) == (7, 10)
 
 
 def test_a_setting_in_the_wrong_table_is_refused_with_its_owner():
@@ -374,11 +374,11 @@ def test_a_users_schedule_is_used(tmp_path):
 def test_a_list_of_one_entry_needs_no_comma_in_a_task():
     task = "digits,algorithm=heterofl,capacities=0.5"
     config = Config.from_flags("fedavg", schedule="buffered", task=[task, "digits"])
-    narrow, whole = (task.choices.algorithm for task in config.tasks.values())
+    narrow, whole = (task.algorithm for task in config.tasks.values())
     assert narrow.capacities == (0.5,)
     assert whole.name == "fedavg"
     config = Config.from_flags("heterofl", schedule="buffered", task=["digits,capacities=0.5"])
-    (narrow,) = (task.choices.algorithm for task in config.tasks.values())
+    (narrow,) = (task.algorithm for task in config.tasks.values())
     assert narrow.capacities == (0.5,)
 
 

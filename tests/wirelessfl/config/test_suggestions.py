@@ -184,12 +184,12 @@ def test_unknown_splits_of_the_data_api_get_suggestions():
 
 
 def test_layers_accept_a_string_or_a_list(config):
-    both = [config("hist", layers=own).model["layers"] for own in ("a, b", ["a", "b"], ("a", "b"))]
+    both = [config("hist", layers=own).model.layers for own in ("a, b", ["a", "b"], ("a", "b"))]
     assert both == [("a", "b")] * 3
     task = Config.from_flags(
         "fedast", task="digits,hidden=5,6", delays="shifted-exponential", step_seconds=0.1
     )
-    assert task.tasks["digits"].model["hidden"] == (5, 6)
+    assert task.tasks["digits"].model.hidden == (5, 6)
 
 
 def test_nearest_names_by_hand():

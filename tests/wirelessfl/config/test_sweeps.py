@@ -44,7 +44,7 @@ def test_ignored_settings_do_not_change_the_hash() -> None:
     assert [config.split for config in configs[:2]] == [
         Config.from_flags("fedavg", split="iid").split
     ] * 2
-    assert [config.split["alpha"] for config in configs[2:]] == [0.1, 0.5]
+    assert [config.split.alpha for config in configs[2:]] == [0.1, 0.5]
     assert len({settings_hash(config) for config in configs}) == 3
 
 
@@ -112,8 +112,8 @@ def test_a_setting_applies_only_to_the_schedule_that_has_it(tmp_path: Path, caps
     rows = json.loads(capsys.readouterr().out)
     assert [row["schedule"] for row in rows] == ["rounds", "buffered"]
     rounds, buffered = combinations(FEDAVG, product(schedule=["rounds", "buffered"], requests=[4]))
-    assert rounds.schedule == {"name": "rounds"}
-    assert buffered.schedule["requests"] == 4
+    assert rounds.tables["schedule"] == {"name": "rounds"}
+    assert buffered.schedule.requests == 4
     assert rounds == Config.from_flags("fedavg", schedule="rounds")
 
 

@@ -65,7 +65,7 @@ def test_every_synonym_stands_for_a_setting_and_is_none_itself():
 def test_whole_numbers_in_scientific_notation():
     config = Config.from_flags("fedavg", rounds="1e3", clients="1.5e1", hidden="1e1,20".split(","))
     assert (config.training.rounds, config.network.clients) == (1000, 15)
-    assert config.choices.model.hidden == (10, 20)
+    assert config.model.hidden == (10, 20)
     for wrong in ("1e-1", "1.55e1", "1e", "1e999"):
         with pytest.raises(ConfigError, match="give a whole number"):
             Config.from_flags("fedavg", rounds=wrong)
@@ -111,4 +111,4 @@ def test_import_paths_that_are_nearly_right(tmp_path, monkeypatch):
     ):
         with pytest.raises(ConfigError, match=message):
             Config.from_flags(path)
-    assert Config.from_flags("own_rules:Plain").choices.algorithm.title == "own_rules:Plain"
+    assert Config.from_flags("own_rules:Plain").algorithm.title == "own_rules:Plain"

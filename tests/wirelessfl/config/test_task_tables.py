@@ -63,10 +63,10 @@ def test_tables_flags_and_toml_give_the_same_tasks(tmp_path):
     file.write_text(by_flags.to_toml(), encoding="utf-8")
     assert Config.from_toml(file).to_toml() == by_flags.to_toml()
     own = by_flags.tasks["slow"]
-    assert own.model["name"] == "mlp"
-    assert own.algorithm["lr"] == 0.05
-    assert own.schedule["requests"] == 5
-    assert by_flags.tasks["digits"].algorithm["lr"] == 0.1
+    assert own.named("model") == "mlp"
+    assert own.algorithm.lr == 0.05
+    assert own.schedule.requests == 5
+    assert by_flags.tasks["digits"].algorithm.lr == 0.1
 
 
 @pytest.mark.parametrize(

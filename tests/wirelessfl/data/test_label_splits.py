@@ -258,7 +258,7 @@ def test_a_minimum_that_labels_cannot_meet_is_an_error():
 @pytest.mark.parametrize("kind", SPLITS)
 def test_the_configuration_knows_every_kind(kind):
     found = Config.from_flags("fedavg", split=kind)
-    assert found.split["name"] == found.choices.split.name == kind
+    assert found.named("split") == found.split.name == kind
     assert set(SPLITS) == set(DATA_SPLITS.classes())
     with pytest.raises(ConfigError, match=f"split '{kind}-' is unknown. Do you mean '{kind}'"):
         Config.from_flags("fedavg", split=f"{kind}-")

@@ -310,7 +310,7 @@ def test_a_stored_run_names_its_loss(config, toy):
     with pytest.raises(ConfigError, match=r"importing it runs code"):
         Config.from_toml(result.directory / "config.toml")
     again = Config.from_toml(result.directory / "config.toml", trust=True)
-    assert again.loss == {"name": f"{OWN}:scalar"}
+    assert again.tables["loss"] == {"name": f"{OWN}:scalar"}
     module = FCNN((9,), 4, hidden=(5,))
     objective = replace(Objective.of(module), criterion=own(own_functions.scalar)[0])
     weight = torch.tensor([0.5, 0.5, 0.0, 0.0])

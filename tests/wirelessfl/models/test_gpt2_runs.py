@@ -71,7 +71,7 @@ def test_workers_share_the_base(settings, same):
 def test_a_finished_gpt2_run_is_not_repeated(settings, tmp_path):
     """``kept_run`` finds the finished run, although the tokenizer is not among the flags."""
     config = settings(rounds=1)
-    assert config.data.tokenizer == config.model["pretrained"]
+    assert config.data.tokenizer == config.model.pretrained
     kept_run(config, tmp_path / "kept")
     assert is_finished(config, tmp_path / "kept")
     (folder,) = (tmp_path / "kept").iterdir()

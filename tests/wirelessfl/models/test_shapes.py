@@ -74,7 +74,7 @@ def test_other_shapes_are_not_known(name, shape):
 def test_plans_with_known_shapes_equal_those_of_the_built_model(flags, known):
     """Prices of a round, with and without the shapes."""
     algorithm = "hfedavg" if flags.get("model") == "resnet18" else "hist"
-    config = Config.from_flags(algorithm, cells=2, clients=4, **flags).resolve()
+    config = Config.from_flags(algorithm, cells=2, clients=4, **flags)
     planned = plan_without_data(config)
     assert (planned.model.shapes is not None) == known
     again = plan_without_data(config)

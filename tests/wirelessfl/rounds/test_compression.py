@@ -363,7 +363,7 @@ def test_settings_select_the_compression():
     """Each method is selected by name, and accepts only its own settings."""
 
     def made(**flags):
-        return Config.from_flags("fedavg", **flags).choices.compression
+        return Config.from_flags("fedavg", **flags).compression
 
     assert made() == made(compression="none") == Uncompressed()
     assert made(compression="top-k", compression_keep=0.3) == TopK(0.3)

@@ -29,8 +29,8 @@ def planner(algorithm, module, down=None, back=None, tracking=None, **flags):
     config = Config.from_flags(algorithm, **({"clients": 12, "local_steps": 7} | flags))
     stream, spec = Stream(config.run.seed), ParamSpec.of(module)
     links = Links(
-        build_network(config.network, stream, config.choices),
-        config.choices.uplink,
+        build_network(config.network, stream, config),
+        config.uplink,
         coherence=config.network.coherence,
         downlink_bps=down,
         backhaul_bps=back,
@@ -38,7 +38,7 @@ def planner(algorithm, module, down=None, back=None, tracking=None, **flags):
     whole = WholeModel(spec, lambda scheme: make_partition(module, spec, scheme), neurons=None)
     settings = TrainingSettings(config.training.local_steps, config.training.edge_rounds)
     some = Participation(tracking=tracking)
-    return Planner(config.choices.algorithm, links, whole, settings, stream, some)
+    return Planner(config.algorithm, links, whole, settings, stream, some)
 
 
 @pytest.mark.parametrize("uplink", ["tdma", "ofdma"])

@@ -55,7 +55,7 @@ def test_each_value_is_that_of_the_plan(tmp_path):
     """H V_0 / F_i seconds of training, 32 P / R_i of sending, P_i times these as energy."""
     _, log = logged("fedavg", tmp_path / "run", rounds=1)
     config = Config.from_flags("fedavg", **SMALL | {"rounds": 1})
-    planner = plan_without_data(config.resolve()).planner
+    planner = plan_without_data(config).planner
     network, size = planner.network, planner.model.spec.size
     draw = network.draw(Stream(config.run.seed).child("channel"), 0)
     snr = 10 ** (network.snr_db / 10) * (np.abs(draw.h) ** 2).sum(-1)

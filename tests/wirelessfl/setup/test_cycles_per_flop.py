@@ -56,7 +56,7 @@ def test_latency_and_energy_follow_from_the_counted_cycles(toy, config):
     """Training takes H X FLOPs / F seconds at kappa F^3 watts, for X cycles per FLOP."""
     settings = config("fedavg", cycles_per_flop=40.0, uplink="fixed", rate_mbps=1000.0, rounds=1)
     setup = build(settings, data=toy)
-    network = build_network(settings.network, Stream(settings.run.seed), settings.choices)
+    network = build_network(settings.network, Stream(settings.run.seed), settings)
     step = 40.0 * flops(8, 12 * 300, 300 * 4)
     result = wirelessfl.run(settings, data=toy)
     size = sum(value.numel() for value in result.params.values())

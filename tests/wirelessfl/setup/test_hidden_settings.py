@@ -42,9 +42,9 @@ def test_an_accident_is_refused_and_names_the_base_class():
 def test_a_default_can_be_changed_on_purpose():
     """The flag, the stored setting and the subclass of the subclass have the new default."""
     config = Config.from_flags(f"{__name__}:Softer")
-    assert config.algorithm["mu"] == 0.125
-    assert Config.from_flags(f"{__name__}:Softer", mu=0.5).choices.algorithm.mu == 0.5
-    assert Config.from_flags("hist", local=f"{__name__}:Softer").choices.algorithm.mu == 0.125
+    assert config.algorithm.mu == 0.125
+    assert Config.from_flags(f"{__name__}:Softer", mu=0.5).algorithm.mu == 0.5
+    assert Config.from_flags("hist", local=f"{__name__}:Softer").algorithm.mu == 0.125
     assert made(Softer, other=1.0)().mu == 0.125
     with pytest.raises(ConfigError, match="the setting mu hides that of its base class Softer"):
         made(Softer, mu=0.1)

@@ -15,7 +15,7 @@ SEED = 3
 
 def network_of(algorithm="hfedavg", **flags):
     config = Config.from_flags(algorithm, **flags)
-    return build_network(config.network, Stream(SEED), config.choices)
+    return build_network(config.network, Stream(SEED), config)
 
 
 def test_the_default_is_section_vi_c():
@@ -81,7 +81,7 @@ def test_every_setting_of_a_path_loss_reaches_its_model(name):
     flags = dict(vars(model))
     if name == "tr36814":
         flags["shadowing_db"] = 3.0
-    choice = Config.from_flags("fedavg", layout="disc", path_loss=name, **flags).choices.path_loss
+    choice = Config.from_flags("fedavg", layout="disc", path_loss=name, **flags).path_loss
     built = choice.build()
     if isinstance(built, channels.path_loss.Variant):
         assert built.line_of_sight is None
@@ -115,7 +115,7 @@ def test_a_file_of_positions(tmp_path):
     assert network.bandwidth_hz.tolist() == [9e6 / 4, 9e6]
     assert (network.cpu_hz >= 1e9 / np.array([4, 0.5, 0.5, 0.5])).all()
     assert network.cpu_hz[0] <= 2e9 / 4
-    stored = Config.from_flags("hfedavg", **flags).layout["layout_file"]
+    stored = Config.from_flags("hfedavg", **flags).tables["layout"]["layout_file"]
     assert stored == file
     assert stored.is_absolute()
     with pytest.raises(ConfigError, match=r"clients is 5, and .*positions.csv has 4 rows"):

@@ -19,8 +19,8 @@ SMALL = {
 
 
 def notes_of(algorithm="fedavg", **settings):
-    config = Config.from_flags(algorithm, **SMALL | settings).resolve()
-    network = build_network(config.network, Stream(config.run.seed), config.choices)
+    config = Config.from_flags(algorithm, **SMALL | settings)
+    network = build_network(config.network, Stream(config.run.seed), config)
     return implausible(config, network)
 
 
@@ -86,7 +86,7 @@ def test_published_settings_have_no_note():
                 )
                 if kind not in tried:
                     tried.add(kind)
-                    config = case.config(case.seeds[0]).resolve()
-                    network = build_network(config.network, Stream(1), config.choices)
+                    config = case.config(case.seeds[0])
+                    network = build_network(config.network, Stream(1), config)
                     assert implausible(config, network) == [], study.name
     assert tried

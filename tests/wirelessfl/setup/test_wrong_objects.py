@@ -106,7 +106,7 @@ def test_wrong_objects_in_tables(tables, message):
 def test_the_constructor_raises_the_same_errors():
     told(Config, ConfigError, "no algorithm: name one")
     told(lambda: Config(algorithm="hist", trainng={}), ConfigError, "Do you mean 'training'?")
-    assert Config.of(dict(Config(algorithm="hist"))) == Config.from_flags("hist")
+    assert Config.of(Config(algorithm="hist").given_tables()) == Config.from_flags("hist")
 
 
 X, Y = torch.rand(8, 3), torch.arange(8) % 4

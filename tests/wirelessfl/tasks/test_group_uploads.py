@@ -59,7 +59,7 @@ def made(config, data, streams):
     """Objects of a run with one task per stream, its delays, and its group uploads."""
     setup = build(config, data=data)
     model, network = setup.models[0], setup.network
-    algorithm, uplink, size = model.algorithm, config.choices.uplink, model.objective.spec.size
+    algorithm, uplink, size = model.algorithm, config.uplink, model.objective.spec.size
     learners = [
         Learner(
             Server(

@@ -332,7 +332,7 @@ def test_run_from_the_command_line(tmp_path, capsys):
     assert main([*words.split(), str(tmp_path / "run")]) == 0
     rows = [json.loads(line) for line in (tmp_path / "run" / "rows.jsonl").read_text().splitlines()]
     assert rows[1]["air_error"] > 0
-    assert wirelessfl.Config.from_toml(tmp_path / "run" / "config.toml").uplink == {
+    assert wirelessfl.Config.from_toml(tmp_path / "run" / "config.toml").tables["uplink"] == {
         "name": "aircomp",
         "convention": "physical",
         "beamformer": "mirror_prox",

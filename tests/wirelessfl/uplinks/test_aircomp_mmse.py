@@ -246,7 +246,7 @@ def test_settings_without_effect_are_refused(flags, message):
     with pytest.raises(ConfigError, match=message):
         Config.from_flags("hist", uplink="aircomp", convention="mmse", **flags)
     made = Config.from_flags("hist", uplink="aircomp", convention="mmse", beamformer_starts=3)
-    assert made.uplink["beamformer_starts"] == 3
+    assert made.uplink.beamformer_starts == 3
     assert "beamformer" not in made.uplink
 
 

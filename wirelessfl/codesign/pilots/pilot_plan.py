@@ -74,7 +74,6 @@ def planned(
     if not isinstance(config, Config):
         raise ConfigError(f"config is {shown(config)}: give a wirelessfl.Config.")
     check_objects(network=network)
-    config = config.resolve()
     check_pilots(config)
     count, steps = whole("count", count, FEWEST), whole("steps", steps, 1)
     size = config.network if network is None else network
@@ -140,11 +139,11 @@ def _numbers(name: str, values: object, default: tuple[int, int, int]) -> tuple[
 
 
 def _edge_rounds(config: Config, values: object) -> tuple[int, ...]:
-    if config.choices.algorithm.topology != "star":
+    if config.algorithm.topology != "star":
         return _numbers("edge_rounds", values, EDGE_ROUNDS)
     if values is not None:
         raise ConfigError(
-            f'edge_rounds conflicts with algorithm "{config.algorithm["name"]}", which is a star '
+            f'edge_rounds conflicts with algorithm "{config.named("algorithm")}", which is a star '
             'with one server: leave it out, or choose "hfedavg" or "hist".'
         )
     return (1,)
@@ -169,14 +168,14 @@ def _shares(
     """
     if masks is False:
         return ()
-    if "mask_sizes" not in config.algorithm or cells == 1:
-        what = f'algorithm "{config.algorithm["name"]}"' if cells > 1 else "cells=1"
+    if "mask_sizes" not in config.tables["algorithm"] or cells == 1:
+        what = f'algorithm "{config.named("algorithm")}"' if cells > 1 else "cells=1"
         raise ConfigError(
             f'unequal masks conflict with {what}: only the cells of algorithm "hist" have '
             "submodels. Leave them out."
         )
     if masks is True:
-        fixed = config.algorithm.get("mask_shares")
+        fixed = config.tables["algorithm"].get("mask_shares")
         return (tuple(fixed) if fixed else ramp(cells, LARGEST),)
     return tuple(tuple(_list("masks", shares)) for shares in _list("masks", masks))
 
@@ -195,7 +194,7 @@ def _widths(
     if reason is not None:
         raise ConfigError(f"narrower widths conflict with {reason}. Leave them out.")
     if widths is True:
-        return pilot_widths(config.choices.algorithm, NARROWEST)
+        return pilot_widths(config.algorithm, NARROWEST)
     found = []
     for each in _list("widths", widths):
         several = tuple(float(width) for width in _list("widths", each))
@@ -220,8 +219,8 @@ def _buffers(config: Config, values: object, cells: int) -> tuple[int, ...]:
             )
         return ()
     for buffer in found:
-        config.choices.used_assigner.check_merged_cells(buffer, cells)
-    return tuple(found) or (int(config.schedule["buffer"]),)
+        config.used_assigner.check_merged_cells(buffer, cells)
+    return tuple(found) or (int(config.tables["schedule"]["buffer"]),)
 
 
 def _snr_db(values: object, network: Network | None, config: Config) -> tuple[float, ...]:

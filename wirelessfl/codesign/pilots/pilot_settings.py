@@ -94,7 +94,7 @@ def of_pilot(
     Raises:
         ConfigError: the training depends on the radio, or settings conflict.
     """
-    star = config.choices.algorithm.topology == "star"
+    star = config.algorithm.topology == "star"
     tables = _tables(config)
     allowed = given_places(tables)
     own = point.local_steps * point.edge_rounds
@@ -121,7 +121,7 @@ def of_pilot(
     data = dict(tables.get("data") or {})
     data["validation_fraction"] = config.data.validation_fraction or VALIDATION
     algorithm = _without(tables, "algorithm", ("mask_sizes", "mask_shares", "size_cap"))
-    algorithm["name"] = config.algorithm["name"]
+    algorithm["name"] = config.named("algorithm")
     if point.shares is not None:
         algorithm |= {"mask_sizes": "fixed", "mask_shares": point.shares}
     if point.widths is not None:
@@ -133,7 +133,7 @@ def of_pilot(
         return _over_the_air(config, tables, None if keeps else point.snr_db)
     uplink = tables.pop("uplink", None)
     if keeps:
-        free = config.choices.uplink.gives == "each"
+        free = config.uplink.gives == "each"
         tables["uplink"] = uplink if uplink and free else dict(ERROR_FREE)
     elif plain is not None:
         tables = {k: v for k, v in tables.items() if k not in TABLES} | {"network": dict(plain)}
@@ -158,7 +158,7 @@ def plain_network(config: Config, network: Network | None = None) -> dict[str, A
     """
     stream = Stream(config.run.seed)
     if network is None:
-        network = build_network(config.network, stream, config.choices)
+        network = build_network(config.network, stream, config)
     tables = _tables(config)
     allowed = given_places(tables)
     table = {
@@ -167,11 +167,11 @@ def plain_network(config: Config, network: Network | None = None) -> dict[str, A
         if key not in (*NETWORK, "network")
     }
     table["clients"] = network.clients
-    if config.choices.algorithm.topology != "star":
+    if config.algorithm.topology != "star":
         table["cells"] = network.cells
     tables = {k: v for k, v in tables.items() if k not in TABLES} | {"network": table}
     plain = Config.of(tables, loose=allowed)
-    default = build_network(plain.network, stream, plain.choices)
+    default = build_network(plain.network, stream, plain)
     return table if np.array_equal(default.cell_of, network.cell_of) else None
 
 
@@ -192,7 +192,7 @@ def _over_the_air(config: Config, tables: dict[str, Any], snr_db: float | None) 
         tables: settings of the pilot.
         snr_db: the SNR; None for that of the network.
     """
-    if config.uplink["name"] != "aircomp":
+    if config.named("uplink") != "aircomp":
         tables["uplink"] = {"name": "aircomp"}
     if snr_db is None:
         return Config.of(tables, loose=given_places(tables))

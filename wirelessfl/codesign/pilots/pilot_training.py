@@ -105,7 +105,7 @@ def _key(config: Config) -> str:
 
 
 def _title(config: Config) -> str:
-    return short(config.algorithm["name"]).replace(":", ".")
+    return short(config.named("algorithm")).replace(":", ".")
 
 
 def _finished(folder: Path) -> bool:

@@ -47,9 +47,9 @@ def nested(algorithm: Algorithm) -> bool:
 
 def widths_kept(config: Config) -> str | None:
     """Why a design cannot choose the widths of clients, even without capacities; None if it can."""
-    assigner = config.choices.algorithm.assigner
+    assigner = config.algorithm.assigner
     if not isinstance(assigner, Adaptive):
-        name = config.algorithm["name"]
+        name = config.named("algorithm")
         return f'algorithm "{name}", in which no client has a width of its own: choose e.g. ra-fed'
     if isinstance(assigner, Masked) and assigner.masks == "partition":
         return "masks=partition, which scale widths so that they cover each neuron once"

@@ -18,7 +18,7 @@ MIXED_WIDTHS = Needs(
 
 
 def _keeps_state(run: Any, _: Any) -> bool:
-    algorithm = run.settings.choices.algorithm
+    algorithm = run.settings.algorithm
     return bool(algorithm.client_state or algorithm.remembers)
 
 

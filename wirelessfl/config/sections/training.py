@@ -21,9 +21,7 @@ TRACKING = (
         'sends tracking terms: choose schedule "rounds"',
     ),
     Needs(
-        lambda run, _: any(
-            p.senders == "tracking" for p in run.settings.choices.algorithm.payloads
-        ),
+        lambda run, _: any(p.senders == "tracking" for p in run.settings.algorithm.payloads),
         'conflicts with algorithm "{run.algorithm.title}", which has no tracking terms: choose '
         "fadamgc, fa-nt, scaffold or scaffold-m",
     ),
@@ -32,9 +30,9 @@ TRACKING = (
 
 def _some_late(run: Any, _: Any) -> bool:
     """Whether an update may miss a cut-off: packets are sent again, or there is no deadline."""
-    failures = run.settings.choices.failures
+    failures = run.settings.failures
     again = failures is not None and failures.repeats and not failures.never
-    return again or run.settings.choices.uplink.deadline_seconds is None
+    return again or run.settings.uplink.deadline_seconds is None
 
 
 LATE = (
@@ -46,12 +44,12 @@ LATE = (
     ),
     Needs(
         _some_late,
-        "conflicts with round_deadline={run.settings.choices.uplink.deadline_seconds:g}, which all "
+        "conflicts with round_deadline={run.settings.uplink.deadline_seconds:g}, which all "
         "updates meet: choose one of them",
     ),
 )
 MEAN = Needs(
-    lambda run, _: run.settings.choices.algorithm.uses_mean,
+    lambda run, _: run.settings.algorithm.uses_mean,
     'conflicts with algorithm "{run.algorithm.title}", which does not merge by a mean',
 )
 
