@@ -1,5 +1,6 @@
 """Every invalid combination of choices is refused, and every compatible pair of choices runs."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -22,11 +23,15 @@ def test_all_refusals_name_two_choices_and_a_remedy(valid):
 
 
 def test_every_compatible_pair_of_choices_runs(valid):
-    """Every pair of compatible choices occurs in a run."""
+    """Every pair of compatible choices occurs in a run; every second run compresses its model."""
     some = pairwise(valid)
     covered = set().union(*(combination.pairs for combination in some))
     assert covered == set().union(*(combination.pairs for combination in valid))
-    assert all_wrong(some) == []
+    compressed = [replace(combination, compression="top-k") for combination in some[1::2]]
+    assert {(c.schedule, c.sessions) for c in compressed} == {
+        (c.schedule, c.sessions) for c in some
+    }
+    assert all_wrong(some[::2] + compressed) == []
 
 
 def test_the_page_matches_the_combinations():

@@ -34,7 +34,7 @@ def cells_figure(results: Results, out: Path) -> list[Path]:
     draw_by_place(axes[0], costs, "schedule", QUANTITIES["sim_seconds"], log=True)
     draw_by_place(axes[1], finals, "schedule", "final accuracy (%)")
     for panel in axes:
-        panel.set_xticks(range(len(order)), order)
+        panel.set_xticks(range(len(order)), [each.replace(", ", ",\n") for each in order])
     legend(figure, axes, *facts(results, results.where()))
     return save(figure, results, out / "cells")
 
@@ -84,8 +84,11 @@ def network_label(slowdown: float) -> str:
 
 
 def schedule_label(case: Case) -> str:
-    """``rounds``, or the number of cells per aggregation."""
-    return "rounds" if case["buffer"] is None else f"B = {case['buffer']}"
+    """``rounds``, or the number of cells per aggregation; and the cloud's step size."""
+    if case["buffer"] is None:
+        return "rounds"
+    step = case["cloud_lr"] or 1
+    return f"B = {case['buffer']}" + ("" if step == 1 else f", step {step:g}")
 
 
 def accuracy_after(rows: Iterable[dict[str, Any]], seconds: float) -> float:

@@ -414,6 +414,10 @@ SCHEDULES = {
         "ram-fed", "resumed", **ASYNCHRONOUS, **WIDE, masks="covered", busy_clients=4
     ),
     "buffered-heterofl-air": one("heterofl", "resumed", **ASYNCHRONOUS, **OVER_THE_AIR, **WIDE),
+    "cells-cloud-lr": one("hfedavg", "resumed", **SLOW_CELLS, cells=4, buffer=2, cloud_lr=0.5),
+    "buffered-top-k": one(
+        "fadamgc", "resumed", **ASYNCHRONOUS, compression="top-k", downlink_mbps=2.0
+    ),
     "buffered-fedadam-poly": one("fedadam", **ASYNCHRONOUS, lr_schedule="poly", lr_ratio=0.1),
     "buffered-tasks-air": one(
         "fedast", "resumed", **OFTEN, **OVER_THE_AIR, **TASKS | {

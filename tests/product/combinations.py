@@ -62,6 +62,7 @@ class Combination:
         uplink: name of the uplink.
         sessions: whether clients join and leave.
         assigner: name of the assigner; None for that of the algorithm, or full models.
+        compression: name of the downlink compression; every combination works with each.
     """
 
     algorithm: str
@@ -69,6 +70,7 @@ class Combination:
     uplink: str
     sessions: bool = False
     assigner: str | None = None
+    compression: str = "none"
 
     def config(self, out: Path | None = None) -> Config:
         """The configuration of a run with two merges.
@@ -87,6 +89,7 @@ class Combination:
             self.algorithm,
             schedule=self.schedule,
             uplink=self.uplink,
+            compression=self.compression,
             **(SMALL | under | (CELLS if cells else {}) | (SESSIONS if self.sessions else {})),
             **({} if self.assigner is None else {"assigner": self.assigner}),
             **({} if out is None else {"out": out}),

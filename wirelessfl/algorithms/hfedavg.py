@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -9,6 +10,7 @@ import torch
 from pydantic import Field
 
 from wirelessfl.algorithms.base import Algorithm
+from wirelessfl.submodels import Submodels
 from wirelessfl.training.cohort import Cohort, State
 from wirelessfl.training.payloads import Received
 
@@ -23,6 +25,9 @@ class HFedAvg(Algorithm):
         local: algorithm that each cell runs instead of FedAvg: any algorithm with one server. Its
             settings are available too. Each edge server keeps the server state of that algorithm;
             the cloud averages only the models.
+        cloud_lr: step size of the cloud along the mean change of its model; 1 averages the models.
+            If the cloud aggregates B of N cells at a time (schedule ``buffered``), B/N makes as
+            long a step per pass through all cells as one synchronous round.
     """
 
     name = "hfedavg"
@@ -32,6 +37,18 @@ class HFedAvg(Algorithm):
     local: Annotated[
         str, Field(description="algorithm inside the cells: any algorithm with one server")
     ] = "fedavg"
+    cloud_lr: Annotated[
+        float, Field(gt=0, description="step size of the cloud along the mean change")
+    ] = 1.0
+
+    def combine(
+        self, cloud: State, nodes: State, submodels: Submodels, weights: Sequence[float]
+    ) -> State:
+        """Step along the mean change: x <- x + cloud_lr (mean - x); other state is averaged."""
+        found = super().combine(cloud, nodes, submodels, weights)
+        if self.cloud_lr == 1.0:  # no rounding
+            return found
+        return found | {"params": torch.lerp(cloud["params"], found["params"], self.cloud_lr)}
 
     def send(self, params: torch.Tensor, state: State, cohort: Cohort) -> dict[str, torch.Tensor]:
         """Send what clients of the algorithm in the cells send."""

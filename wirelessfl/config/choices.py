@@ -51,7 +51,7 @@ class Choices:
         model: the model to train.
         lr_schedule: step size of each round.
         loss: loss of a sample.
-        compression: compression of the broadcast model; None in regime ``tasks``.
+        compression: compression of the model that clients receive.
         select: which clients take part in a round; None in regimes ``tasks`` and ``cells``.
         layout: where cells and clients are; None without a radio channel or if it is recorded.
         path_loss: path loss; None without positions.
@@ -72,7 +72,7 @@ class Choices:
     model: ModelChoice
     lr_schedule: StepSizes
     loss: Loss
-    compression: Compression | None = None
+    compression: Compression
     select: Selection | None = None
     layout: LayoutModel | None = None
     path_loss: PathLossModel | None = None

@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from channels.arrays import IntArray
 from channels.streams import Stream
 from wirelessfl.rounds.arrivals import Arrivals
-from wirelessfl.rounds.compression import relative_error
+from wirelessfl.rounds.downlink import compressed
 from wirelessfl.rounds.job_groups import Work
 from wirelessfl.rounds.local_training import LocalTraining
 from wirelessfl.rounds.node_merge import NodeMerge
@@ -109,7 +108,12 @@ class GlobalRound:
         reception = merge.upload.open(
             "edge", number, "air", draw=plan.draw(number), beamformers=plan.beamformers(number)
         )
-        servers, error = self._to_clients(number)
+        servers, error = compressed(
+            {**self.rule.outgoing(self.nodes), **self._teacher},
+            self.settings.compression,
+            plan.submodels,
+            self.stream.child("edge", number),
+        )
         work = Work(
             plan.clients,
             tracking,
@@ -133,20 +137,6 @@ class GlobalRound:
         """Merge the states of the nodes at the cloud."""
         weights = self.server.weights.at_nodes(self.plan.clients)
         self.server.combine(self.rule, self.nodes, self.plan.submodels, weights)
-
-    def _to_clients(self, number: int) -> tuple[State, dict[str, float]]:
-        """States that the clients of each node receive, and the compression error w_2."""
-        compression = self.settings.compression
-        servers = {**self.rule.outgoing(self.nodes), **self._teacher}
-        if compression is None:
-            return servers, {}
-        stream = self.stream.child("edge", number, "compression")
-        own, submodels = servers["params"], self.plan.submodels
-        before = submodels.silence(own.clone())
-        after = compression.compress_padded(before, submodels.lengths, submodels.spec, stream)
-        nonempty = torch.from_numpy(submodels.lengths > 0).to(before.device)
-        error = relative_error(before[nonempty], after[nonempty])
-        return servers | {"params": submodels.restore(after, own)}, {"compression_error": error}
 
     def _merge(self, rows: IntArray) -> NodeMerge:
         """The merge of the updates of some of the plan's clients."""

@@ -12,6 +12,7 @@ from channels import Access, ChannelDraw, Load
 from channels.arrays import BoolArray, FloatArray, IntArray
 from channels.streams import Stream
 from wirelessfl.algorithms.base import Algorithm
+from wirelessfl.rounds.compression import sent_vectors
 from wirelessfl.rounds.delivery import before_failures
 from wirelessfl.rounds.equal_shares import AmongParticipants, takes_part
 from wirelessfl.rounds.links import Links
@@ -130,10 +131,7 @@ class Pricing:
     @property
     def downlink_vectors(self) -> float:
         """Number of 32-bit vectors sent to a client; a compressed model counts as less than 1."""
-        vectors, compression = float(len(self.algorithm.sends)), self.settings.compression
-        if compression is not None:
-            vectors += compression.bits_per_element(self.spec) / BITS_PER_ELEMENT - 1
-        return vectors
+        return sent_vectors(len(self.algorithm.sends), self.settings.compression, self.spec)
 
     def load(
         self,

@@ -127,7 +127,7 @@ def make_planner(
             local_steps=steps.common,
             client_steps=steps.each,
             edge_rounds=training.edge_rounds or 1,
-            compression=None if compression is None or compression.identity else compression,
+            compression=compression.used,
             cutoff_seconds=training.cutoff_seconds,
         ),
         Stream(config.run.seed),

@@ -60,7 +60,8 @@ def build_tasks(config: Config, given: GivenObjects, shards: Shards) -> TasksSet
         model = _build_model(task, network, given, loaded, stream, of_task)
         models.append(model)
         learners.append(_learner(name, task, model, network, of_task, stream))
-    elements = [Elements.of(model.algorithm, model.objective.spec.size) for model in models]
+    compression = config.compression.used
+    elements = [Elements.of(model.algorithm, model.objective.spec, compression) for model in models]
     costs, steps = [model.step_cost for model in models], [model.steps for model in models]
     if not config.task and costs[0] is not None:
         network = replace(network, cycles_per_step=costs[0].cycles)
@@ -178,6 +179,7 @@ def _learner(
             model.measures,
         ),
         stream,
+        compression=task.compression.used,
         lr_share=task.lr_schedule.shares(task.training.rounds),
         spread_updates=task.schedule.measured,
         validation=model.validation,

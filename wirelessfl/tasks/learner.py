@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,8 @@ from channels import ChannelDraw, Load
 from channels.arrays import FloatArray, IntArray
 from channels.streams import Stream
 from wirelessfl.metrics import Measures
+from wirelessfl.rounds.compression import Compression
+from wirelessfl.rounds.downlink import compressed
 from wirelessfl.rounds.job_groups import Work
 from wirelessfl.rounds.local_training import LocalTraining
 from wirelessfl.rounds.node_merge import NodeMerge
@@ -67,6 +69,7 @@ class Learner:
         submodels: submodels of the clients.
         test: test data.
         stream: random stream of the task.
+        compression: compression of the model that clients receive; None for no compression.
         lr_share: maps the version of the received model to a factor of the rule's step size.
         spread_updates: V, number of latest updates whose spread is measured; None to measure none.
         validation: held-out training data, evaluated like test data; None for no validation.
@@ -81,6 +84,7 @@ class Learner:
         test: EvaluationSet,
         stream: Stream,
         *,
+        compression: Compression | None = None,
         lr_share: Callable[[int], float] = unchanged,
         spread_updates: int | None = None,
         validation: Samples | None = None,
@@ -88,6 +92,7 @@ class Learner:
     ) -> None:
         self.server, self.local, self.test, self.stream = server, local, test, stream
         self.submodels, self.lr_share, self.title = submodels, lr_share, title
+        self.compression = compression
         self.validation, self.objective = validation, local.executor.objective
         self.deferred = DeferredTraining(
             local, server.algorithm, server.states, submodels, lr_share, title
@@ -103,11 +108,28 @@ class Learner:
         self.recent: deque[State] = deque(maxlen=spread_updates or 0)
         self.metrics: dict[str, float] = {}
         """Metrics of the last merge."""
+        self.errors: dict[int, float] = {}
+        """Compression error of each version that clients of pending requests have received."""
         self._whole = Submodels.whole(self.objective.spec, 1)
 
     def _broadcast(self) -> State:
-        """Tensors that the server sends now, [1, P] by name."""
-        return self.server.algorithm.outgoing(self.server.at_nodes(self._whole))
+        """Tensors that clients receive now, [1, P] by name."""
+        servers = self.server.algorithm.outgoing(self.server.at_nodes(self._whole))
+        # The stream has the same name as in rounds.
+        stream = self.stream.child("round", self.server.version, "edge", 0)
+        received, error = compressed(servers, self.compression, self._whole, stream)
+        if error:
+            self.errors[self.server.version] = error["compression_error"]
+        return received
+
+    def _error(self, versions: Collection[int]) -> dict[str, float]:
+        """Mean compression error of the models that merged updates started from."""
+        if self.compression is None:
+            return {}
+        found = [self.errors[version] for version in versions]
+        pending = {version for _, version in self.issued.values()}
+        self.errors = {v: error for v, error in self.errors.items() if v in pending}
+        return {"compression_error": sum(found) / len(found)}
 
     def share(self, client: int) -> float:
         """Fraction of the model's parameters that a request would train at a client now."""
@@ -136,6 +158,7 @@ class Learner:
         self.issued.clear()
         self.back.clear()
         self.recent.clear()
+        self.errors.clear()
 
     def came_back(self, number: int) -> None:
         """Record that a request's update has arrived; it is computed only when it is needed."""
@@ -188,7 +211,7 @@ class Learner:
         senders = self._senders(np.array(clients), np.array(staleness, dtype=np.int64))
         each = self.submodels.of_requests(clients, versions)
         received = ((slice(row, row + 1), update) for row, update in enumerate(updates))
-        self._merge(senders, each, draw, received)
+        self._merge(senders, each, draw, received, versions)
 
     def train_round(
         self, clients: IntArray, chosen: IntArray | None = None, *, draw: ChannelDraw | None = None
@@ -216,7 +239,7 @@ class Learner:
         )
         label = f"{self.title}, version {version}"
         trained = self.local.train(senders.rule, work, self._broadcast(), server.states, label)
-        self._merge(senders, each, draw, trained)
+        self._merge(senders, each, draw, trained, [version])
         self.steps_done.add(clients, self.local.steps.at(clients))
         self.begun.update(clients.tolist())
 
@@ -226,8 +249,12 @@ class Learner:
         each: ClientSubmodels | None,
         draw: ChannelDraw | None,
         updates: Iterable[tuple[slice | IntArray, State]],
+        versions: Collection[int],
     ) -> None:
-        """Receive the updates of ``senders``, given as rows and their payloads, and merge them."""
+        """Receive the updates of ``senders``, given as rows and their payloads, and merge them.
+
+        ``versions`` are those of the models that the updates started from.
+        """
         server, whole = self.server, self._whole
         nodes = server.at_nodes(whole)
         merge = NodeMerge.of(server, whole, senders, each, nodes["params"])
@@ -237,7 +264,7 @@ class Learner:
             reception.add(rows, payloads)
         nodes, metrics = merge.merged(reception, nodes)
         server.combine(senders.rule, nodes, whole, [1.0])  # a star has one node
-        self.metrics = {**merge.coverage(), **metrics}
+        self.metrics = {**merge.coverage(), **metrics, **self._error(versions)}
 
     def _senders(self, clients: IntArray, staleness: IntArray | None = None) -> Senders:
         version = self.server.version
@@ -314,6 +341,7 @@ class Learner:
             "back": self.back,
             "issued": [[number, *request] for number, request in self.issued.items()],
             "metrics": self.metrics,
+            "errors": [*self.errors.items()],
         }
 
     def restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
@@ -326,4 +354,5 @@ class Learner:
         self.steps_done = StepsDone.restored(tensors)
         self.begun = set(tensors["begun"].tolist())
         self.back, self.metrics = list(state["back"]), dict(state["metrics"])
+        self.errors = dict(state.get("errors", ()))  # older ones have none
         self.issued = {number: (client, version) for number, client, version in state["issued"]}

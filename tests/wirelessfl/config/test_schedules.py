@@ -155,12 +155,6 @@ def test_settings_of_other_choices_are_refused_with_their_owner():
             '"rounds", or leave sessions out.',
         ),
         (
-            "fedavg",
-            {"compression": "top-k"},
-            "compression='top-k' conflicts with schedule \"buffered\", which has no "
-            'synchronous downlink: choose schedule "rounds", or leave compression out.',
-        ),
-        (
             "ra-fed",
             {"budget": "deadline", "deadline": 1.0},
             '"ra-fed" plans its rounds in advance with these settings (budget deadline or',

@@ -72,6 +72,7 @@ def ran(config, data, *, model=None, network=None):
         ("hist", {"partition": "all", "hidden": (7, 6, 5)}, None),
         ("hist", {"hidden_biases": "local", "weighting": "samples"}, None),
         ("hist", OVER_THE_AIR, None),
+        ("hist", {"cloud_lr": 0.5}, None),
         ("hist", {"local": "fadamgc", "lr": 0.01}, 1e-4),
         ("hfedavg", {"local": "scaffold"}, None),
         ("hist", {"local": f"{__name__}:CloudMoments"}, 1e-4),
@@ -106,6 +107,17 @@ def test_merging_all_cells_together_equals_synchronous_rounds(config, toy, name,
         # Rounds report the maximum compression error over cells, asynchronous cells the mean.
         for field in row.keys() - {"wall_seconds", "compression_error"}:
             assert other[field] == pytest.approx(row[field], rel=1e-4), field
+
+
+@pytest.mark.parametrize("name", ["hfedavg", "hist"])
+@pytest.mark.parametrize("schedule", [{}, under(2)])
+def test_the_cloud_steps_along_the_mean_change(config, toy, name, schedule):
+    """After one aggregation the change is cloud_lr times that of a cloud that averages."""
+    whole = ran(config(name, rounds=1, **schedule), toy)
+    part = ran(config(name, rounds=1, cloud_lr=0.25, **schedule), toy)
+    change = whole.params - whole.start
+    assert change.norm() > 1e-3
+    torch.testing.assert_close(part.params, part.start + 0.25 * change, rtol=0, atol=1e-6)
 
 
 def logits(layers, x):

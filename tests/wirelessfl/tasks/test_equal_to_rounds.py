@@ -97,14 +97,13 @@ def test_merge_times_equal_those_of_rounds(task, name):
     made = task(clients=CLIENTS, flags=(name, flags))
     planner, learner, clock = made.rounds.planner, made.learner(), Clock()
     network = made.rounds.network
-    size = made.model.objective.spec.size
     seconds = np.broadcast_to(network.cycles_per_step / network.cpu_hz, CLIENTS)
     delays = Wireless(
         network,
         UPLINKS.find("fixed")(rate_mbps=0.5),
         [StepCounts(made.steps)],
         [seconds],
-        [Elements.of(planner.algorithm, size)],
+        [Elements.of(planner.algorithm, made.model.objective.spec)],
         5e5,
         Stream(1),
     )

@@ -77,7 +77,8 @@ def made(config, data, streams):
         for stream in streams
     ]
     count = len(streams)
-    seconds, elements = network.cycles_per_step / network.cpu_hz, Elements.of(algorithm, size)
+    seconds = network.cycles_per_step / network.cpu_hz
+    elements = Elements.of(algorithm, model.objective.spec)
     steps, each = [StepCounts(STEPS)] * count, [seconds] * count
     delays = Wireless(network, uplink, steps, each, [elements] * count, None, Stream(99))
     known = SimpleNamespace(

@@ -51,13 +51,22 @@ def ran(algorithm, schedule, data, out, **flags):
     return directory.rows(), params, start
 
 
-@pytest.mark.parametrize("algorithm", [*SGD, *ADAM])
-def test_merges_of_all_clients_equal_rounds(algorithm, toy, tmp_path):
+@pytest.mark.parametrize(
+    ("algorithm", "compression"),
+    [
+        *((name, "none") for name in (*SGD, *ADAM)),
+        ("fedavg", "quantisation"),
+        ("fadamgc", "top-k"),
+        ("ram-fed", "top-k"),
+    ],
+)
+def test_merges_of_all_clients_equal_rounds(algorithm, compression, toy, tmp_path):
     """Rows agree to 1e-12 and parameters to 1e-6.
 
     With Adam clients, the parameters' error is at most 1e-4 of their total change.
     """
     flags = {"lr": 0.005 if algorithm in ADAM else 0.05}
+    flags |= {"compression": compression, "downlink_mbps": 1.0} if compression != "none" else {}
     flags |= {"capacities": (1.0,)} if algorithm == "ram-fed" else {}
     rounds, wanted, start = ran(algorithm, "rounds", toy, tmp_path / "rounds", **flags)
     assert rounds[-1]["sim_seconds"] > 0
@@ -67,6 +76,10 @@ def test_merges_of_all_clients_equal_rounds(algorithm, toy, tmp_path):
         for row, other in zip(rows, rounds, strict=True):
             for field in ("sim_seconds", "uplink_mib", "downlink_mib", "joules", "joules_max"):
                 assert row[field] == pytest.approx(other[field], rel=1e-12), field
+            if compression != "none" and row["round"]:
+                error = row["compression_error"]
+                assert 0 < error < 1
+                assert error == pytest.approx(other["compression_error"], rel=1e-5)
         difference = (params - wanted).norm()
         if algorithm in ADAM:
             assert difference <= 1e-4 * (wanted - start).norm()

@@ -18,6 +18,7 @@ from wirelessfl.guard import UnfitError, described, returns
 from wirelessfl.registry import Choice
 from wirelessfl.returned import number
 from wirelessfl.submodels import ParamSpec
+from wirelessfl.units import BITS_PER_ELEMENT
 
 
 def _compressed(value: Any, compression: Compression, flat: torch.Tensor, *_: Any) -> torch.Tensor:
@@ -77,6 +78,11 @@ class Compression(Choice, ABC):
         """
         return self.compress(flat, spec, stream)
 
+    @property
+    def used(self) -> Compression | None:
+        """This method; None if it changes nothing."""
+        return None if self.identity else self
+
     @returns(number())
     @abstractmethod
     def bits_per_element(self, spec: ParamSpec) -> float:
@@ -85,6 +91,19 @@ class Compression(Choice, ABC):
         Args:
             spec: spec of the full model.
         """
+
+
+def sent_vectors(sends: int, compression: Compression | None, spec: ParamSpec) -> float:
+    """Number of 32-bit vectors sent to a client; a compressed model counts as less than 1.
+
+    Args:
+        sends: number of vectors with the model.
+        compression: compression of the model; None for no compression.
+        spec: spec of the full model.
+    """
+    if compression is None:
+        return float(sends)
+    return sends + (compression.bits_per_element(spec) / BITS_PER_ELEMENT - 1)
 
 
 def relative_error(before: torch.Tensor, after: torch.Tensor) -> float:

@@ -17,6 +17,8 @@ from channels.streams import Stream
 from wirelessfl.algorithms.base import Algorithm
 from wirelessfl.guard import returns
 from wirelessfl.returned import number
+from wirelessfl.rounds.compression import Compression, sent_vectors
+from wirelessfl.submodels import ParamSpec
 from wirelessfl.training.step_counts import StepCounts
 from wirelessfl.units import BITS_PER_ELEMENT
 from wirelessfl.uplinks import Uplink
@@ -48,16 +50,25 @@ class Elements(NamedTuple):
 
     Args:
         up: elements of an update, over all of its payloads.
-        down: elements sent to a client.
+        down: elements sent to a client; those of a compressed model count by their bits.
     """
 
     up: int
-    down: int
+    down: float
 
     @classmethod
-    def of(cls, algorithm: Algorithm, size: int) -> Elements:
-        """Elements of an algorithm whose model has ``size`` parameters."""
-        return cls(size * len(algorithm.payloads), size * len(algorithm.sends))
+    def of(
+        cls, algorithm: Algorithm, spec: ParamSpec, compression: Compression | None = None
+    ) -> Elements:
+        """Elements of an algorithm.
+
+        Args:
+            algorithm: what is sent in both directions.
+            spec: spec of the full model.
+            compression: compression of the model that clients receive; None for no compression.
+        """
+        down = sent_vectors(len(algorithm.sends), compression, spec)
+        return cls(spec.size * len(algorithm.payloads), spec.size * down)
 
 
 @dataclass(frozen=True, eq=False)
