@@ -402,9 +402,9 @@ def test_seconds_over_oma_are_planned_for_every_snr(found):
 def test_asynchronous_cells_merge_sooner(found, figures):
     """Slow cells take at least 10 times as long, so merging after B cells saves most time."""
     results = found["cells"]
-    order = ["rounds", "B = 4", "B = 2"]
+    order = ["rounds", "B = 4", "B = 2", "B = 2, step 0.25"]
     panel, ends = figures["cells"].axes
-    assert ticks(panel) == ticks(ends) == order
+    assert ticks(panel) == ticks(ends) == [label.replace(", ", ",\n") for label in order]
     for algorithm, name in (("hist", "HIST"), ("hfedavg", "HFedAvg")):
         line, cases = f"{name}, slow cells: 10 times slower", results.where(algorithm=algorithm)
         place = [order.index(schedule_label(case)) for case in cases]
@@ -413,7 +413,7 @@ def test_asynchronous_cells_merge_sooner(found, figures):
         assert lines(ends)[line] == (place, [results.finals(case)[0] for case in cases])
     for algorithm in ("hist", "hfedavg"):
         cases = {schedule_label(c): c for c in results.where(algorithm=algorithm)}
-        assert set(cases) == {"rounds", "B = 4", "B = 2"}
+        assert set(cases) == {*order[: 4 if algorithm == "hfedavg" else 3]}
         ends = {name: results.rows(case)[0][-1] for name, case in cases.items()}
         assert {row["round"] for row in ends.values()} == {4}
         seconds = [ends[name]["sim_seconds"] for name in ("B = 2", "B = 4", "rounds")]
@@ -424,7 +424,7 @@ def test_asynchronous_cells_merge_sooner(found, figures):
         assert mean_staleness(results.rows(cases["rounds"])[0]) == 0
         assert mean_staleness(results.rows(cases["B = 2"])[0]) > 0
     text = cells_table(results)
-    assert text.count("\n") == 2 + 6
+    assert text.count("\n") == 2 + 7
     rows = [{"sim_seconds": s, "accuracy": a} for s, a in ((0, 0.1), (2, 0.5), (3, 0.4))]
     assert [accuracy_after(rows, at) for at in (0, 1.9, 2, 9)] == [0.1, 0.1, 0.5, 0.4]
 

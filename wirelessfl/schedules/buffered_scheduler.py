@@ -92,9 +92,9 @@ class BufferedScheduler:
                 asks = [self._ask(number, task.requests) for number, task in enumerate(self.tasks)]
                 reports = [self._report(number) for number in range(len(self.tasks))]
                 return [*asks, *reports, *([Wake(1)] if self.ticks else ())]
-            case Lost(number):
+            case Lost(number, late):
                 task = self.tasks[number]
-                task.lost += 1
+                task.lost += late is None
                 self._less(task, 1)
                 return self._answer(number, task)
             case Ready(request, number):

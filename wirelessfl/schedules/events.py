@@ -68,9 +68,15 @@ class Transmitted:
 
 @dataclass(frozen=True)
 class Lost:
-    """A client dropped out while it trained ``task``; there is no update."""
+    """There is no update: a client dropped out of a request, or missed the cut-off.
+
+    Args:
+        task: task of the request.
+        late: number of the request that missed the cut-off; None if the client dropped out.
+    """
 
     task: int
+    late: int | None = None
 
 
 @dataclass(frozen=True)

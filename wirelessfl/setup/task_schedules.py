@@ -85,6 +85,7 @@ def build_times(
             stream.child("requests"),
             busy_clients=settings.busy_clients,
             drop_out=settings.drop_out,
+            cutoff=config.training.cutoff_seconds,
             transmissions=None if uploads is None else Transmissions(clock, uploads),
             records=records,
         )
@@ -104,6 +105,7 @@ def build_times(
             tuple(shares),
             schedule.awaited,
             settings.drop_out,
+            config.training.cutoff_seconds,
         ),
         stream.child("requests"),
         records,

@@ -180,6 +180,7 @@ def _learner(
         ),
         stream,
         compression=task.compression.used,
+        gives_up=task.training.cutoff_seconds is not None,
         lr_share=task.lr_schedule.shares(task.training.rounds),
         spread_updates=task.schedule.measured,
         validation=model.validation,

@@ -7,12 +7,14 @@ from typing import Any, ClassVar
 
 from torch import Tensor
 
+from wirelessfl.errors import TrainingError
 from wirelessfl.schedules.events import (
     Aggregate,
     Ask,
     Cancel,
     Decision,
     Event,
+    Lost,
     Measure,
     Measured,
     Returned,
@@ -23,6 +25,10 @@ from wirelessfl.tasks.model import TaskModel
 from wirelessfl.tasks.records import Merged, Records, Span
 from wirelessfl.tasks.requests import Requests
 from wirelessfl.tasks.spending import Spending
+
+LATE_IN_A_ROW, LATE_PER_CLIENT = 1000, 20
+"""A run ends with an error if more updates in a row than both this number, and this many per
+client, miss the cut-off: no aggregation would follow."""
 
 
 class Asynchronous:
@@ -43,12 +49,18 @@ class Asynchronous:
         self.returned = [0] * len(models)
         self.down = [0.0] * len(models)
         """By task, number of models sent to clients; a submodel counts as a fraction."""
+        self.late = [0] * len(models)
+        """By task, number of updates that missed the cut-off."""
+        self._late_in_a_row = 0
         self._asked: list[Ask] = []
 
     def happened(self, what: Any) -> Event | None:
         """Process an entry of the clock, and note the updates that have returned."""
         event = self.requests.happened(what)
-        if type(event) is Returned:
+        if type(event) is Lost and event.late is not None:
+            self._gave_up(event.task, event.late)
+        elif type(event) is Returned:
+            self._late_in_a_row = 0
             self.returned[event.task] += 1
             self.models[event.task].came_back(event.request)
         elif type(event) is Transmitted:
@@ -56,6 +68,22 @@ class Asynchronous:
             for number in event.requests:
                 self.models[event.task].came_back(number)
         return event
+
+    def _gave_up(self, task: int, number: int) -> None:
+        """Count an update that missed the cut-off.
+
+        Raises:
+            TrainingError: no update has met the cut-off for a long time.
+        """
+        self.late[task] += 1
+        self.models[task].gave_up(number)
+        self._late_in_a_row += 1
+        if self._late_in_a_row > max(LATE_IN_A_ROW, LATE_PER_CLIENT * self.requests.clients):
+            raise TrainingError(
+                f"cutoff_seconds={self.requests.cutoff:g}: the last {self._late_in_a_row} updates "
+                "missed it, so that no aggregation follows. Raise cutoff_seconds, or lower "
+                "local_steps."
+            )
 
     def carry_out(self, decision: Decision) -> Event | None:
         """Issue requests, transmit, merge, cancel, or measure the spread."""
@@ -124,8 +152,8 @@ class Asynchronous:
         return [self.requests.returned.get(task, 0.0) for task in range(len(self.models))]
 
     def status(self, task: int) -> dict[str, Any]:
-        """Further fields of a task's row: none."""
-        return {}
+        """Further fields of a task's row: updates that missed the cut-off, if there is one."""
+        return {} if self.requests.cutoff is None else {"late": self.late[task]}
 
     def tensors(self) -> dict[str, Tensor]:
         """Energy of the clients, for a checkpoint; the models save their own tensors."""
@@ -139,6 +167,7 @@ class Asynchronous:
             "issued": self.issued,
             "returned": self.returned,
             "down": self.down,
+            "late": self.late,
         }
 
     def restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
@@ -147,3 +176,4 @@ class Asynchronous:
         self.spent.restore(tensors)
         self.versions, self.issued = list(state["versions"]), list(state["issued"])
         self.returned, self.down = list(state["returned"]), list(state["down"])
+        self.late = list(state.get("late", self.late))  # older ones have none

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -57,6 +57,8 @@ class DeferredTraining:
         submodels: submodels of the requests.
         lr_share: maps the version of the received model to a factor of the rule's step size.
         title: name of the task in messages.
+        gives_up: whether requests may be dropped. If clients keep state, a request then trains only
+            when its update is needed, because the next one may start from another state.
     """
 
     def __init__(
@@ -67,7 +69,10 @@ class DeferredTraining:
         submodels: RequestSubmodels,
         lr_share: Callable[[int], float],
         title: str,
+        gives_up: bool = False,
     ) -> None:
+        self.ahead = not (gives_up and rule.client_state)
+        """Whether requests may train before their updates are needed."""
         self.local, self.submodels = local, submodels
         self.rule, self.lr_share, self.title = rule, lr_share, title
         self.states = TentativeStates(states)
@@ -101,6 +106,18 @@ class DeferredTraining:
         if self.rule.client_state:
             self.states.confirm(number)
 
+    def drop(self, number: int) -> bool:
+        """Drop a request; returns whether its client has then never trained, nor will train."""
+        request = self._pending.pop(number, None)
+        self._ready.pop(number, None)
+        if request is None or not request.fresh:
+            return False
+        for other, later in self._pending.items():
+            if later.client == request.client:
+                self._pending[other] = replace(later, fresh=True)
+                return False
+        return True
+
     def clear(self) -> None:
         """Drop all pending requests, models, updates, and tentative client states."""
         self._models, self._pending, self._ready = {}, {}, {}
@@ -126,8 +143,9 @@ class DeferredTraining:
             possible = self._possible()
             now = [number for number in needed if number in possible]
             room = max(self.max_ready - len(self._ready), len(now))
-            size = 1 << (min(len(possible), room).bit_length() - 1)
-            others = (number for number in possible if number not in needed)
+            most = min(len(possible), room) if self.ahead else len(now)
+            size = 1 << (most.bit_length() - 1)
+            others = (number for number in possible if self.ahead and number not in needed)
             chosen = [*now, *itertools.islice(others, max(size - len(now), 0))]
             self._train_together(chosen)
             for number in now:

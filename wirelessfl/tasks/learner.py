@@ -70,6 +70,7 @@ class Learner:
         test: test data.
         stream: random stream of the task.
         compression: compression of the model that clients receive; None for no compression.
+        gives_up: whether requests may be dropped because they miss a cut-off.
         lr_share: maps the version of the received model to a factor of the rule's step size.
         spread_updates: V, number of latest updates whose spread is measured; None to measure none.
         validation: held-out training data, evaluated like test data; None for no validation.
@@ -85,6 +86,7 @@ class Learner:
         stream: Stream,
         *,
         compression: Compression | None = None,
+        gives_up: bool = False,
         lr_share: Callable[[int], float] = unchanged,
         spread_updates: int | None = None,
         validation: Samples | None = None,
@@ -95,7 +97,7 @@ class Learner:
         self.compression = compression
         self.validation, self.objective = validation, local.executor.objective
         self.deferred = DeferredTraining(
-            local, server.algorithm, server.states, submodels, lr_share, title
+            local, server.algorithm, server.states, submodels, lr_share, title, gives_up
         )
         self.steps_done = StepsDone()
         self.begun: set[int] = set()
@@ -164,6 +166,14 @@ class Learner:
         """Record that a request's update has arrived; it is computed only when it is needed."""
         self.back.append(number)
         self.deferred.came_back(number)
+
+    def gave_up(self, number: int) -> None:
+        """Drop a request whose update has missed the cut-off; its client's state is unchanged."""
+        if number not in self.issued:  # its client would have dropped out
+            return
+        client, _ = self.issued.pop(number)
+        if self.deferred.drop(number):
+            self.begun.discard(client)
 
     def air_load(self, requests: Sequence[int]) -> Load:
         """Load of a simultaneous transmission by the clients of these requests."""

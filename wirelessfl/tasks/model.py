@@ -21,6 +21,9 @@ class TaskModel(Protocol):
     def came_back(self, number: int) -> None:
         """Record that the update of a request has returned."""
 
+    def gave_up(self, number: int) -> None:
+        """Drop a request whose update has missed the cut-off."""
+
     def air_load(self, requests: Sequence[int]) -> Load:
         """Load of a simultaneous transmission by the clients of these requests."""
 
@@ -84,6 +87,9 @@ class Untrained:
         """Do nothing."""
 
     def came_back(self, number: int) -> None:
+        """Do nothing."""
+
+    def gave_up(self, number: int) -> None:
         """Do nothing."""
 
     def air_load(self, requests: Sequence[int]) -> Load:

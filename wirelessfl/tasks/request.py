@@ -19,7 +19,7 @@ class Request:
         share: fraction of the full model's parameters that the client trains.
         lost_after: seconds of training after which the client drops out; None if it does not.
         begun: simulated time at which training started; None while it waits in the client's queue.
-        dropped: whether the request was cancelled because its task ended.
+        dropped: whether the request was cancelled: its task ended, or it missed the cut-off.
     """
 
     number: int

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import astuple
@@ -36,6 +37,12 @@ class Trained(NamedTuple):
     request: Request
 
 
+class CutOff(NamedTuple):
+    """The server gives up on a request whose update has not arrived."""
+
+    number: int
+
+
 class Requests:
     """Requests at clients and their times, without training.
 
@@ -57,6 +64,9 @@ class Requests:
             (the published simulator's availability). None for no limit.
         drop_out: probability that a client drops out of a request, at a uniform time of its
             training. The update is lost, and the client continues with its queue.
+        cutoff: seconds after which the server gives up on a request; its client stops, and
+            continues with its queue. An update that arrives exactly then is in time. None for no
+            cut-off.
         choose: maps the number of a request to its client; None for a uniform choice among all
             clients. The distribution is the same if only a random fraction of the clients,
             independent of the past, accepts requests.
@@ -73,12 +83,13 @@ class Requests:
         *,
         busy_clients: int | None = None,
         drop_out: float = 0.0,
+        cutoff: float | None = None,
         choose: Callable[[int], int] | None = None,
         transmissions: Transmissions | None = None,
         records: Records | None = None,
     ) -> None:
         self.clock, self.delays, self.clients = clock, delays, clients
-        self.records, self.transmissions = records, transmissions
+        self.records, self.transmissions, self.cutoff = records, transmissions, cutoff
         self.busy: BusyClients | None = None
         if busy_clients is not None or transmissions is not None:
             at_once = transmissions is not None
@@ -114,6 +125,8 @@ class Requests:
         lost_after = self.drop_outs.lost_after(number, seconds)
         request = Request(number, task, client, version, self.clock.now, seconds, part, lost_after)
         self.out[number] = request
+        if self.cutoff is not None:
+            self.clock.at(math.nextafter(self.clock.now + self.cutoff, math.inf), CutOff(number))
         if self.busy is not None:
             self.busy.add(request)
         queue = self.queues.get(client)
@@ -155,6 +168,8 @@ class Requests:
             return self._uploaded(what)
         if type(what) is TransmissionOver:
             return self._transmitted(what)
+        if type(what) is CutOff:
+            return self._cut_off(what.number)
         event: Event = what
         return event
 
@@ -189,6 +204,31 @@ class Requests:
             self._over(request, "done")
         versions = [request.version for request in transmission.requests]
         return Transmitted(transmission.task, transmission.numbers, versions)
+
+    def _cut_off(self, number: int) -> Event | None:
+        """Give up on a request, unless its update has arrived or its client has dropped out."""
+        request = self.out.get(number)
+        if request is None:
+            return None
+        request.dropped = True
+        queue = self.queues[request.client]
+        if queue[0] is request:
+            self._stop(request)
+        else:
+            queue.remove(request)
+            self._forget(request)
+        return Lost(request.task, number)
+
+    def _stop(self, request: Request) -> None:
+        """Let the client of a dropped request stop its training or upload."""
+        if self.uploads is not None and request in self.uploads:
+            self.spent.add(request.client, self.uploads.cancel(request))
+        self._over(request, "cancelled")
+
+    def _forget(self, request: Request) -> None:
+        """Remove a dropped request that waited in its client's queue."""
+        if self.out.pop(request.number, None) is not None and self.busy is not None:
+            self.busy.remove(request, idle=False)
 
     def _over(self, request: Request, how: str) -> None:
         """Finish a request; its client starts the next one in its queue."""
@@ -225,15 +265,12 @@ class Requests:
             first = queue[0]
             kept = deque(request for request in queue if not request.dropped)
             if first.dropped:
-                if self.uploads is not None and first in self.uploads:
-                    self.spent.add(client, self.uploads.cancel(first))
                 kept.appendleft(first)
             self.queues[client] = kept
             if first.dropped:
-                self._over(first, "cancelled")
+                self._stop(first)
         for request in dropped:  # requests that waited in queues
-            if self.out.pop(request.number, None) is not None and self.busy is not None:
-                self.busy.remove(request, idle=False)
+            self._forget(request)
 
     def snapshot(self) -> dict[str, Any]:
         """All requests and entries of the clock, without ``spent``: numbers, lists and strings."""
@@ -243,6 +280,9 @@ class Requests:
                 case Trained(request):
                     if not request.dropped:
                         future.append([seconds, "trained", request.number])
+                case CutOff(number):
+                    if number in self.out:
+                        future.append([seconds, "cut-off", number])
                 case Uploaded(change):
                     future.append([seconds, "uploaded", change])
                 case TransmissionOver(number):
@@ -282,6 +322,7 @@ class Requests:
         made: dict[str, Callable[[int], Any]] = {
             "trained": lambda number: Trained(self.out[number]),
             "uploaded": Uploaded,
+            "cut-off": CutOff,
             "transmission": TransmissionOver,
             "tick": Tick,
             "deadline": lambda number: Deadline(),

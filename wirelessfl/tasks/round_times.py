@@ -30,6 +30,7 @@ class RoundTimes:
         length: seconds until the last awaited update arrives and, if too few clients are left,
             until the server knows that the others dropped out.
         lost: by task, number of clients that drop out.
+        late: by task, number of clients whose updates miss the cut-off.
         spent: [clients of all tasks, in order], energy for training and sending, until clients are
             stopped.
         draws: by task, channel draw of the simultaneous transmission of the awaited clients; None
@@ -40,6 +41,7 @@ class RoundTimes:
     awaited: list[BoolArray]
     length: float
     lost: list[int]
+    late: list[int]
     spent: Spending
     draws: Sequence[ChannelDraw | None]
 
@@ -52,6 +54,7 @@ def round_times(
     first: int,
     number: int,
     upload: Callable[[int, IntArray, IntArray], GroupUpload] | None = None,
+    cutoff: float = math.inf,
 ) -> RoundTimes:
     """Compute the times of one round.
 
@@ -64,6 +67,8 @@ def round_times(
         number: number of the first training run; the others have the following numbers.
         upload: computes the simultaneous upload of some clients of a task from the task, these
             clients and all clients chosen for it; None if each client uploads when it is ready.
+        cutoff: seconds after which the round ends without the missing updates; clients that still
+            train or send then stop. Only for clients that upload when they are ready.
     """
     entries = _entries(chosen)
     numbers = [number + own for own in entries]
@@ -86,20 +91,34 @@ def round_times(
         ]
         seconds, draws = _group_uploads(upload, chosen, ready, awaited, stops, spent)
     elif delays.wireless is not None:
-        seconds, stops = _uploads(delays.wireless, chosen, shares, numbers, ready, first, spent)
+        seconds, stops = _uploads(
+            delays.wireless, chosen, shares, numbers, ready, first, cutoff, spent
+        )
         awaited = [_awaited(times, first) for times in seconds]
     else:
-        stops = [math.inf] * len(chosen)
+        seconds = [np.where(times <= cutoff, times, math.inf) for times in ready]
+        stops = [cutoff] * len(chosen)
         awaited = [_awaited(times, first) for times in seconds]
     for (task, clients), own, end, stop in zip(chosen.items(), entries, ends, stops, strict=True):
         worked, parts = np.minimum(end, stop).tolist(), shares[task].tolist()
         for entry, client, busy, part in zip(own, clients.tolist(), worked, parts, strict=True):
             spent.add(entry, delays.compute_joules(task, client, busy, part))
+    lost = [gone & (end <= cutoff) for gone, end in zip(lost, ends, strict=True)]
+    known = [np.where(gone, end, cutoff) for gone, end in zip(lost, ends, strict=True)]
     length = max(
-        _known_at(times[wanted], end[gone], first or len(times))
-        for times, wanted, gone, end in zip(seconds, awaited, lost, ends, strict=True)
+        _known_at(times[wanted], end[~wanted], first or len(times))
+        for times, wanted, end in zip(seconds, awaited, known, strict=True)
     )
-    return RoundTimes(seconds, awaited, length, [int(gone.sum()) for gone in lost], spent, draws)
+    late = [_late(wanted, gone, first) for wanted, gone in zip(awaited, lost, strict=True)]
+    counts = [int(gone.sum()) for gone in lost]
+    return RoundTimes(seconds, awaited, length, counts, late, spent, draws)
+
+
+def _late(awaited: BoolArray, lost: BoolArray, first: int) -> int:
+    """Number of a task's clients whose updates are missing at the end of the round."""
+    if first and awaited.sum() >= first:
+        return 0  # the others have been stopped
+    return int((~awaited & ~lost).sum())
 
 
 def _entries(chosen: Mapping[int, IntArray]) -> list[IntArray]:
@@ -111,11 +130,11 @@ def _entries(chosen: Mapping[int, IntArray]) -> list[IntArray]:
 def _known_at(awaited: FloatArray, lost: FloatArray, wanted: int) -> float:
     """Seconds until the server stops waiting for a task.
 
-    If too few clients are left, it waits until it knows that the others dropped out.
+    If too few clients are left, it waits until it knows that the others dropped out or are late.
 
     Args:
         awaited: [clients], seconds until the awaited updates arrive.
-        lost: [clients], seconds until clients drop out.
+        lost: [clients], seconds until the other clients drop out, or until the cut-off.
         wanted: number of updates that the server waits for.
     """
     times = awaited.tolist()
@@ -176,11 +195,13 @@ def _uploads(
     numbers: Sequence[IntArray],
     ready: Sequence[FloatArray],
     first: int,
+    cutoff: float,
     spent: Spending,
 ) -> tuple[list[FloatArray], list[float]]:
     """Uploads over the band that all tasks share.
 
-    Clients that are not among the first k of a task stop, which frees the band for others.
+    Clients that are not among the first k of a task stop, which frees the band for others. At the
+    cut-off all stop.
 
     Args:
         delays: rates and energy of uploads.
@@ -189,6 +210,7 @@ def _uploads(
         numbers: by task, [clients], numbers of the uploads.
         ready: by task, [clients], seconds until a client has trained.
         first: k, number of updates of a task that the round waits for; 0 for all.
+        cutoff: seconds after which all clients stop.
         spent: [clients of all tasks], receives the energy of all transmissions.
 
     Returns:
@@ -201,14 +223,14 @@ def _uploads(
             (float(at), place, row)
             for place, times in enumerate(ready)
             for row, at in enumerate(times)
-            if math.isfinite(at)
+            if math.isfinite(at) and at <= cutoff
         ),
         key=lambda sender: sender[0],
     )
     band = UploadBand(delays)
     wanted = [first or len(clients) for clients in clients_of]
     found = [np.full(len(clients), math.inf) for clients in clients_of]
-    stops = [math.inf] * len(tasks)
+    stops = [cutoff] * len(tasks)
     coming = 0
     on_air: dict[int, tuple[int, int]] = {}  # place of the task and row by number
 
@@ -224,6 +246,10 @@ def _uploads(
             continue
         assert done is not None, "an upload is in progress"
         now, ended = done
+        if now > cutoff:
+            for number, (place, row) in on_air.items():
+                spent.add(entries[place][row], band.remove(cutoff, number))
+            break
         place, row = on_air.pop(ended)
         found[place][row] = now
         spent.add(entries[place][row], band.finish(now, ended))

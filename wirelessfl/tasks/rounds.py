@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -54,6 +55,7 @@ class TaskRoundSettings:
         shares: [tasks], number of clients of each task per round.
         first: k, number of updates of a task that a round waits for; 0 for all.
         drop_out: probability that a client drops out of a round, at a uniform time of its training.
+        cutoff: seconds after which a round ends without the missing updates; None for no cut-off.
     """
 
     clients: int
@@ -61,6 +63,7 @@ class TaskRoundSettings:
     shares: tuple[int, ...]
     first: int = 0
     drop_out: float = 0.0
+    cutoff: float | None = None
 
 
 class TaskRounds:
@@ -95,7 +98,7 @@ class TaskRounds:
         self.running = list(range(len(models)))
         self.versions = [0] * len(models)
         self.issued, self.returned = [0] * len(models), [0] * len(models)
-        self.lost = [0] * len(models)
+        self.lost, self.late = [0] * len(models), [0] * len(models)
         self.up, self.down = [0.0] * len(models), [0.0] * len(models)
         """By task, awaited updates, and models sent to clients; submodels count as fractions."""
         self.spent = Spending.none(settings.clients)
@@ -150,7 +153,10 @@ class TaskRounds:
         first, numbered = self.settings.first, number * available
         parts = {task: self.models[task].shares(who) for task, who in chosen.items()}
         upload = None if self.uploads is None else self._upload
-        times = round_times(self.delays, self._drop_outs, chosen, parts, first, numbered, upload)
+        cutoff = self.settings.cutoff or math.inf
+        times = round_times(
+            self.delays, self._drop_outs, chosen, parts, first, numbered, upload, cutoff
+        )
         chosen_of, shares_of = list(chosen.values()), list(parts.values())
         return TaskRound(tuple(chosen), chosen_of, shares_of, times, self.clock.now)
 
@@ -171,6 +177,7 @@ class TaskRounds:
             self.issued[task] += len(clients)
             self.returned[task] += len(awaited)
             self.lost[task] += plan.times.lost[place]
+            self.late[task] += plan.times.late[place]
             self.down[task] += float(plan.shares[place].sum())
             self.up[task] += float(plan.shares[place][plan.times.awaited[place]].sum())
             self.merged[task] = len(clients), len(awaited)
@@ -214,6 +221,7 @@ class TaskRounds:
             "allocation": clients,
             "updates": sum(self.returned),
             "lost": self.lost[task],
+            **({} if self.settings.cutoff is None else {"late": self.late[task]}),
         }
 
     def under_way(self, now: float) -> list[Span]:
@@ -237,6 +245,7 @@ class TaskRounds:
             "issued": self.issued,
             "returned": self.returned,
             "lost": self.lost,
+            "late": self.late,
             "up": self.up,
             "down": self.down,
             "merged": [[task, *counts] for task, counts in self.merged.items()],
@@ -253,6 +262,7 @@ class TaskRounds:
         )
         self.clock.now = state["now"]
         self.running, self.lost = list(state["running"]), list(state["lost"])
+        self.late = list(state.get("late", self.late))  # older ones have none
         self.up, self.down = list(state["up"]), list(state["down"])
         self.spent.restore(tensors)
         self.versions = list(state["versions"])

@@ -78,7 +78,7 @@ SECTIONS: dict[str, Callable[[Run], bool]] = {
     "patience": lambda run: not run["sessions"],
     "min_delta": lambda run: False,  # needs patience
     "client_joules": lambda run: run["schedule"] == "rounds",
-    "cutoff_seconds": lambda run: not tasks(run) and run["uplink"] != "aircomp",
+    "cutoff_seconds": lambda run: run["uplink"] != "aircomp",
     "weighting": lambda run: run["algorithm"] not in WITHOUT_MEAN,
     "padding": lambda run: run["algorithm"] in NARROW or run["assigner"] not in {None, "partition"},
     "client_log": lambda run: not tasks(run),

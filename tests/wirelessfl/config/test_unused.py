@@ -205,8 +205,8 @@ def test_tables_name_existing_flags() -> None:
         ),
         (
             "fedast",
-            {"cutoff_seconds": 1.0},
-            'cutoff_seconds=1.0 conflicts with schedule "buffered", which has no synchronous round',
+            {"client_log": True},
+            'client_log=True conflicts with schedule "buffered", which has no synchronous round',
         ),
         (
             "hfedavg",

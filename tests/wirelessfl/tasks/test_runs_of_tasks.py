@@ -152,6 +152,16 @@ CASES = {
     "no buffer": ("fedast-nobuffer", {"task": [t.replace("buffer=2,", "") for t in TWO["task"]]}),
     "sync-st": ("sync-st", {"first": 2, "drop_out": 0.1, "availability": 0.8}),
     "sync-ucb-st": ("sync-ucb-st", {"first": 2}),
+    "scaffold, compressed, with a cut-off": (
+        "scaffold",
+        {
+            "schedule": "buffered",
+            "compression": "quantisation",
+            "cutoff_seconds": 1.0,
+            "weight_decay": None,
+        },
+    ),
+    "sync-st with a cut-off": ("sync-st", {"first": 2, "cutoff_seconds": 0.3}),
     "sync-bayes-st over TDMA": ("sync-bayes-st", {"delays": "wireless", "candidates": 5}),
 }
 
@@ -174,6 +184,7 @@ def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path, name):
     whole = wirelessfl.run(Config.from_flags(algorithm, **settings, out=tmp_path / "whole"))
     count = len(whole.rows)
     assert count > 8
+    assert ("cutoff_seconds" in settings) == any(row.get("late") for row in whole.rows)
     stopped = tmp_path / "stopped"
 
     def halt_after(rows):

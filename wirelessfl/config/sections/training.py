@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from wirelessfl.config.sections.base import Section
-from wirelessfl.needs import CELLS, COHORTS, ROUNDS, SAMPLED, Needs, without
+from wirelessfl.needs import CELLS, ROUNDS, SAMPLED, Needs, without
 
 UNSAMPLED = Needs(
     lambda run, _: not run.regime.of_tasks or run.schedule.work != "requests",
@@ -36,7 +36,6 @@ def _some_late(run: Any, _: Any) -> bool:
 
 
 LATE = (
-    COHORTS,
     Needs(
         lambda run, _: run.uplink.gives != "sum",
         'conflicts with uplink "{run.uplink.title}", over which the clients of a cell send at the '
@@ -94,7 +93,7 @@ class TrainingSection(Section):
     cutoff_seconds: Annotated[float | None, LATE] = Field(
         None,
         gt=0,
-        description="end of an edge round without late updates, s (default: none)",
+        description="end of an edge round or request without late updates, s (default: none)",
     )
     client_joules: Annotated[float | None, ROUNDS] = Field(
         None,
