@@ -132,8 +132,7 @@ def coverage(results: Results, out: Path) -> list[Path]:
         axes[0].plot([], [], form, label=f"{masks} masks", **look)
     same_limits(axes, x=True)
     cases = results.where()
-    counts = {len(results.of(case)) for case in cases}
-    said = f"{min(counts)} to {max(counts)} seeds (small dots)"
+    said = f"{seeds_text(results, cases, spread='mean')} (small dots: each)"
     legend(figure, axes, setting_of(cases[0]), said)
     return save(figure, results, out / "coverage")
 

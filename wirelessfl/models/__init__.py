@@ -55,6 +55,9 @@ TAKERS = {
     "lora_alpha": "gpt2-lora",
 }
 """For each setting, a model that accepts it."""
+FACTS = ("pad_id", "vocabulary")
+"""Facts of a data set that models may ask for: the padding token of its texts, and the number of
+token ids."""
 
 
 def __getattr__(name: str) -> Any:
@@ -69,16 +72,8 @@ def build_model(
     input_shape: Sequence[int],
     classes: int,
     *,
-    dropout: float,
     stream: Stream,
-    hidden: Sequence[int] | None = None,
-    norm: str | None = None,
-    embedding: int | None = None,
-    pretrained: str | None = None,
-    lora_rank: int | None = None,
-    lora_alpha: float | None = None,
-    pad_id: int | None = None,
-    vocabulary: int | None = None,
+    **options: Any,
 ) -> torch.nn.Module:
     """Build model ``name`` with initial weights drawn from ``stream``.
 
@@ -86,33 +81,22 @@ def build_model(
         name: a key of ``MODELS``, or the import path of a callable with the same arguments.
         input_shape: shape of one sample.
         classes: number of outputs.
-        dropout: probability; like the following options, passed on only if it is set.
         stream: randomness of the initial weights.
-        hidden: widths of hidden layers.
-        norm: normalisation, ``group`` or ``batch``.
-        embedding: size of the embeddings of tokens.
-        pretrained: name or folder of a pretrained base.
-        lora_rank: rank of LoRA adapters.
-        lora_alpha: scale of LoRA adapters, multiplied by their rank.
-        pad_id: padding token of the data set's texts, passed on to models that accept it.
-        vocabulary: number of token ids of the data set, passed on to models that accept it.
+        options: settings of the model, see ``wirelessfl.models.choice.SETTINGS``; None, and a
+            dropout of 0, mean the model's default. The facts of the data set in ``FACTS`` are
+            passed on to models that accept them.
 
     Raises:
         ConfigError: the model is unknown, or does not fit the input.
     """
     factory = by_name("model", name, MODELS)
-    options: dict[str, Any] = {
-        "dropout": dropout or None,
-        "hidden": None if hidden is None else tuple(hidden),
-        "norm": norm,
-        "embedding": embedding,
-        "pretrained": pretrained,
-        "lora_rank": lora_rank,
-        "lora_alpha": lora_alpha,
+    known = parameters_of(factory)
+    options |= {"dropout": options.get("dropout") or None}
+    options = {
+        name: tuple(value) if name == "hidden" else value
+        for name, value in options.items()
+        if value is not None and (name not in FACTS or name in known)
     }
-    facts = {"pad_id": pad_id, "vocabulary": vocabulary}
-    options |= {fact: value for fact, value in facts.items() if fact in parameters_of(factory)}
-    options = {option: value for option, value in options.items() if value is not None}
     with seeded_generators(stream):
         try:
             model = factory(input_shape, classes, **options)
