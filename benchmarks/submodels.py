@@ -18,7 +18,7 @@ from benchmarks.workloads import STEPS, client_data, job_of, random_samples
 from channels.arrays import IntArray
 from channels.streams import Stream
 from wirelessfl.models import MLP, LeNet5
-from wirelessfl.rounds.settings import PADDING
+from wirelessfl.rounds.training_settings import PADDING
 from wirelessfl.submodels import (
     ClientSubmodels,
     Dealing,

@@ -35,8 +35,8 @@ IMPORTED = (
     "wirelessfl.cli",
     "wirelessfl.runs.run",
     "wirelessfl.runs.sweep",
-    "wirelessfl.runs.sessions",
-    "wirelessfl.runs.tasks",
+    "wirelessfl.runs.sessions_engine",
+    "wirelessfl.runs.tasks_engine",
 )
 """Modules that most commands import."""
 

@@ -7,7 +7,7 @@ from dataclasses import MISSING, field, fields, make_dataclass
 from functools import cache
 from typing import Any, get_type_hints
 
-from wirelessfl.algorithms.base import Algorithm
+from wirelessfl.algorithms.algorithm import Algorithm
 from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.errors import ConfigError
 from wirelessfl.registry import by_name, classes_in, subclass

@@ -9,7 +9,7 @@ from typing import Annotated
 import torch
 from pydantic import Field
 
-from wirelessfl.algorithms.base import Algorithm
+from wirelessfl.algorithms.algorithm import Algorithm
 from wirelessfl.submodels import Submodels
 from wirelessfl.training.cohort import Cohort, State
 from wirelessfl.training.payloads import Received

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 import torch
 from pydantic import Field
 
-from wirelessfl.algorithms.base import Algorithm
+from wirelessfl.algorithms.algorithm import Algorithm
 from wirelessfl.training.cohort import Cohort, State
 from wirelessfl.training.payloads import Received
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from wirelessfl.algorithms.base import Algorithm
+from wirelessfl.algorithms.algorithm import Algorithm
 from wirelessfl.training.cohort import Cohort, State
 from wirelessfl.training.payloads import Payload, Received
 

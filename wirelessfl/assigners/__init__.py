@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wirelessfl.assigners.base import Assigner
+from wirelessfl.assigners.assigner import Assigner
 from wirelessfl.assigners.none import NoAssigner
 from wirelessfl.needs import Needs
 from wirelessfl.registry import Kind

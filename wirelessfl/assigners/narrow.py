@@ -10,7 +10,7 @@ import numpy as np
 from pydantic import Field
 
 from channels.arrays import FloatArray, IntArray
-from wirelessfl.assigners.base import Assigner
+from wirelessfl.assigners.assigner import Assigner
 from wirelessfl.assigners.context import RoundContext
 from wirelessfl.needs import Needs, beside
 from wirelessfl.submodels import ClientSubmodels

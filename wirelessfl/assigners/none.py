@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wirelessfl.assigners.base import Assigner
+from wirelessfl.assigners.assigner import Assigner
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from wirelessfl.assigners.base import Assigner
+from wirelessfl.assigners.assigner import Assigner
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,8 @@
 Files in this folder are discovered automatically.
 """
 
+from wirelessfl.assignment.assignment_rule import Assignment, AssignmentRule
 from wirelessfl.assignment.bandit import BanditAssignment
-from wirelessfl.assignment.base import Assignment, AssignmentRule
 from wirelessfl.assignment.bayes import BayesAssignment
 from wirelessfl.assignment.random import RandomAssignment
 from wirelessfl.needs import ONE_SERVER, TASK_ROUNDS

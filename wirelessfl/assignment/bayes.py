@@ -12,7 +12,7 @@ from pydantic import Field
 
 from channels.arrays import FloatArray, IntArray
 from channels.streams import Stream
-from wirelessfl.assignment.base import (
+from wirelessfl.assignment.assignment_rule import (
     AssignmentRule,
     State,
     check_state,

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from channels.arrays import FloatArray, IntArray
 from channels.streams import Stream
-from wirelessfl.assignment.base import AssignmentRule, State, checked_round, split
+from wirelessfl.assignment.assignment_rule import AssignmentRule, State, checked_round, split
 
 
 @dataclass(frozen=True)

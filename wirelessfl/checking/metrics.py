@@ -11,7 +11,7 @@ from wirelessfl.checking.contract import INPUT, Contract, broken, copied, differ
 from wirelessfl.checking.runs import BASIC, CREATED
 from wirelessfl.checking.subject import CLIENTS, Subject
 from wirelessfl.checking.trial_data import outputs_and_labels
-from wirelessfl.losses.base import Accuracy, is_binary
+from wirelessfl.losses.loss import Accuracy, is_binary
 from wirelessfl.metrics import Measures, Metric, OwnMetric, Predicted, find_metric, label_shares
 
 VALUE = "returns a number, or a list of numbers"

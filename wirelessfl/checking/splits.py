@@ -7,7 +7,7 @@ import numpy as np
 from wirelessfl.checking.contract import INPUT, Contract, broken, copied, difference, unchanged
 from wirelessfl.checking.runs import BASIC, CREATED, PICKLED
 from wirelessfl.checking.subject import CLIENTS, Subject
-from wirelessfl.data.splits.base import Samples
+from wirelessfl.data.splits.split import Samples
 
 CELL_OF = np.arange(CLIENTS) * 2 // CLIENTS
 

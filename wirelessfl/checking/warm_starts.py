@@ -8,7 +8,7 @@ from wirelessfl.checking.contract import INPUT, Contract, broken, copied, differ
 from wirelessfl.checking.runs import BASIC, CREATED, PICKLED
 from wirelessfl.checking.subject import Subject
 from wirelessfl.submodels import ParamSpec
-from wirelessfl.warm_starts.base import Opening, Past
+from wirelessfl.warm_starts.warm_start import Opening, Past
 
 SPEC = ParamSpec({"weight": (4, 3), "bias": (4,)})
 

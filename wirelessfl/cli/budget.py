@@ -16,7 +16,7 @@ from channels.streams import Stream
 from solvers import OverTheAir
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
-from wirelessfl.setup.network import build_network
+from wirelessfl.setup.build_network import build_network
 from wirelessfl.uplinks import Uplink
 from wirelessfl.wording import counted
 from wirelessfl.wording import shown as shown_value

@@ -10,7 +10,7 @@ import numpy as np
 
 from channels.arrays import FloatArray
 from channels.streams import Stream
-from wirelessfl.algorithms.base import Algorithm
+from wirelessfl.algorithms.algorithm import Algorithm
 from wirelessfl.algorithms.hist import Hist
 from wirelessfl.codesign.fixed_masks import divides, with_shares
 from wirelessfl.codesign.fixed_widths import WIDTHS, WidthLimits, widest, with_sizes

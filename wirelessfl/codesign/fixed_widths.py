@@ -15,7 +15,7 @@ import numpy as np
 
 from channels.arrays import FloatArray, IntArray
 from solvers import widths_by_deadline
-from wirelessfl.algorithms.base import Algorithm
+from wirelessfl.algorithms.algorithm import Algorithm
 from wirelessfl.algorithms.hist import Hist
 from wirelessfl.assigners.adaptive import Adaptive
 from wirelessfl.codesign.fixed_masks import with_shares

@@ -17,7 +17,7 @@ import numpy as np
 from channels import Access, ChannelDraw, Load
 from channels.arrays import BoolArray, FloatArray, IntArray
 from solvers import DeadlineMissedError, OverTheAir
-from wirelessfl.algorithms.base import Algorithm
+from wirelessfl.algorithms.algorithm import Algorithm
 from wirelessfl.assigners.adaptive import Adaptive
 from wirelessfl.rounds.contexts import Context
 from wirelessfl.rounds.participants import Participants

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wirelessfl.failures.base import Failing, Failures
+from wirelessfl.failures.failures import Failing, Failures
 from wirelessfl.needs import CHANNEL, Needs
 from wirelessfl.registry import Kind
 

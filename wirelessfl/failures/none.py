@@ -9,7 +9,7 @@ import numpy as np
 
 from channels import ChannelDraw
 from channels.arrays import FloatArray
-from wirelessfl.failures.base import Failures
+from wirelessfl.failures.failures import Failures
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from pydantic import Field
 from channels import ChannelDraw, outage_probability
 from channels.arrays import FloatArray
 from channels.links import snr_linear
-from wirelessfl.failures.base import Failing
+from wirelessfl.failures.failures import Failing
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from channels import ChannelDraw, packet_error_probability
 from channels.arrays import FloatArray
-from wirelessfl.failures.base import Failing
+from wirelessfl.failures.failures import Failing
 
 
 @dataclass(frozen=True)

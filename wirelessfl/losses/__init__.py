@@ -6,10 +6,10 @@ given to ``wirelessfl.run``; see ``wirelessfl.losses.own``.
 
 from __future__ import annotations
 
-from wirelessfl.losses.base import Accuracy, Loss, accuracies
 from wirelessfl.losses.cross_entropy import CrossEntropy
 from wirelessfl.losses.fitting import check_labels
 from wirelessfl.losses.kind import LOSSES
+from wirelessfl.losses.loss import Accuracy, Loss, accuracies
 from wirelessfl.losses.own import FunctionLoss, GivenLoss, OwnLoss, Probe, ready
 
 __all__ = [

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import torch
 
-from wirelessfl.losses.base import Accuracy, Loss, is_binary
+from wirelessfl.losses.loss import Accuracy, Loss, is_binary
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal
 import torch
 from pydantic import Field
 
-from wirelessfl.losses.base import Accuracy, Loss
+from wirelessfl.losses.loss import Accuracy, Loss
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ import torch
 
 from wirelessfl.errors import ConfigError
 from wirelessfl.guard import described
-from wirelessfl.losses.base import Loss
 from wirelessfl.losses.kind import LOSSES
+from wirelessfl.losses.loss import Loss
 
 
 def check_labels(loss: Loss, labels: torch.Tensor, data: str) -> None:

@@ -7,7 +7,7 @@ from dataclasses import make_dataclass
 from functools import cache
 
 from wirelessfl.errors import ConfigError
-from wirelessfl.losses.base import Loss
+from wirelessfl.losses.loss import Loss
 from wirelessfl.losses.own import FunctionLoss
 from wirelessfl.registry import Kind, by_name, classes_in, subclass
 from wirelessfl.wording import shown

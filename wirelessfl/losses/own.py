@@ -10,7 +10,7 @@ import torch
 
 from wirelessfl.errors import ConfigError
 from wirelessfl.guard import calling, described
-from wirelessfl.losses.base import Accuracy, Loss, is_binary
+from wirelessfl.losses.loss import Accuracy, Loss, is_binary
 
 Function = Callable[["torch.Tensor", "torch.Tensor"], "torch.Tensor"]
 Way = Literal["batch", "vmap", "loop"]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import torch
 
-from wirelessfl.losses.base import Loss
 from wirelessfl.losses.binary_cross_entropy import of_labels
+from wirelessfl.losses.loss import Loss
 
 
 @dataclass(frozen=True)

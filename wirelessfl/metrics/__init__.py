@@ -6,8 +6,8 @@ test samples. It is named by its import path or given to ``wirelessfl.run``.
 
 from __future__ import annotations
 
-from wirelessfl.metrics.base import Metric, Predicted
 from wirelessfl.metrics.measures import Measures, label_shares
+from wirelessfl.metrics.metric import Metric, Predicted
 from wirelessfl.metrics.names import METRICS, check_name, find_metric, smaller_is_better
 from wirelessfl.metrics.own import OwnMetric
 

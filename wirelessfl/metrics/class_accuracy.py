@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from wirelessfl.metrics.base import OfClasses, Predicted
+from wirelessfl.metrics.metric import OfClasses, Predicted
 
 
 @dataclass(frozen=True)

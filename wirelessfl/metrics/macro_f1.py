@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wirelessfl.metrics.base import OfClasses, Predicted
+from wirelessfl.metrics.metric import OfClasses, Predicted
 
 
 @dataclass(frozen=True)

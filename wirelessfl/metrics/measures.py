@@ -15,7 +15,7 @@ from channels.arrays import BoolArray, FloatArray, IntArray
 from wirelessfl.errors import ConfigError
 from wirelessfl.guard import calling, described
 from wirelessfl.losses import Accuracy
-from wirelessfl.metrics.base import Metric, Predicted
+from wirelessfl.metrics.metric import Metric, Predicted
 
 MOST_SHARES = 10**8
 """Largest number of clients times classes whose label shares are held in memory."""

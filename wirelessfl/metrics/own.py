@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from wirelessfl.metrics.base import Metric, Predicted
+from wirelessfl.metrics.metric import Metric, Predicted
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import torch
 
-from wirelessfl.metrics.base import OfReals
+from wirelessfl.metrics.metric import OfReals
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import torch
 
-from wirelessfl.metrics.base import OfReals
+from wirelessfl.metrics.metric import OfReals
 
 
 @dataclass(frozen=True)

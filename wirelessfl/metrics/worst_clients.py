@@ -10,8 +10,8 @@ import torch
 
 from channels.arrays import FloatArray
 from wirelessfl.losses import Accuracy
-from wirelessfl.metrics.base import Metric, Predicted
 from wirelessfl.metrics.class_accuracy import of_classes
+from wirelessfl.metrics.metric import Metric, Predicted
 
 FRACTION = 0.1
 

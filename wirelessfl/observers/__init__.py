@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from wirelessfl.observers.base import EndOfTask, Observer, Running
 from wirelessfl.observers.best_model import BestModel
 from wirelessfl.observers.console import Console, in_notebook
 from wirelessfl.observers.early_stopping import EarlyStopping
+from wirelessfl.observers.observer import EndOfTask, Observer, Running
 from wirelessfl.observers.tensorboard import TensorBoard
 from wirelessfl.observers.trackers import Name
 from wirelessfl.observers.trackio import Trackio

@@ -13,7 +13,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 
 from wirelessfl.drafts import replacing
-from wirelessfl.observers.base import Observer, Row, Running
+from wirelessfl.observers.observer import Observer, Row, Running
 
 BEST = "best.safetensors"
 """The file; if tasks have tables, each has one with its number in front, as ``task0-best...``."""

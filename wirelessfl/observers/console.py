@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from wirelessfl.config import Config
 from wirelessfl.config.task_tables import ENDLESS
 from wirelessfl.divergence import has_diverged
-from wirelessfl.observers.base import Observer, Row, Running
+from wirelessfl.observers.observer import Observer, Row, Running
 
 if TYPE_CHECKING:
     from rich.console import Console as Terminal

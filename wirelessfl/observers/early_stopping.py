@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from wirelessfl.errors import ConfigError
-from wirelessfl.observers.base import EndOfTask, Observer, Row, Running
+from wirelessfl.observers.observer import EndOfTask, Observer, Row, Running
 from wirelessfl.wording import shown, suggestion
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from wirelessfl.observers.base import Observer, Row, Running
+from wirelessfl.observers.observer import Observer, Row, Running
 from wirelessfl.observers.trackers import check_installed, numbers_of
 
 if TYPE_CHECKING:

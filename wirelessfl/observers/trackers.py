@@ -6,7 +6,7 @@ import importlib.util
 from typing import Literal
 
 from wirelessfl.errors import ConfigError
-from wirelessfl.observers.base import Row
+from wirelessfl.observers.observer import Row
 
 Name = Literal["tensorboard", "trackio"]
 """The trackers."""

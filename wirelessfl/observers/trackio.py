@@ -7,7 +7,7 @@ from contextlib import redirect_stdout, suppress
 from io import StringIO
 from typing import Any
 
-from wirelessfl.observers.base import Observer, Row, Running
+from wirelessfl.observers.observer import Observer, Row, Running
 from wirelessfl.observers.trackers import check_installed, numbers_of
 
 FOLDER = "directory"

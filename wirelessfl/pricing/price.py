@@ -27,8 +27,8 @@ from wirelessfl.pricing.untrained import (
     UntrainedStart,
 )
 from wirelessfl.radio.fading import Fading
+from wirelessfl.rounds.model_rounds import ModelRounds
 from wirelessfl.rounds.one_model import OneModel
-from wirelessfl.rounds.rounds import ModelRounds
 from wirelessfl.rounds.step_sizes import unchanged
 from wirelessfl.rounds.training import Log
 from wirelessfl.schedules import Clock, Scope, SessionsScheduler
@@ -38,7 +38,7 @@ from wirelessfl.server.client_states import make_states
 from wirelessfl.server.server import Server
 from wirelessfl.server.weights import Weights
 from wirelessfl.sessions.held_labels import HeldLabels
-from wirelessfl.sessions.rounds import SessionRounds
+from wirelessfl.sessions.session_rounds import SessionRounds
 from wirelessfl.setup.arguments import check_objects
 from wirelessfl.setup.given_objects import NOTHING, GivenObjects, configured, naming_network
 from wirelessfl.setup.planners import Planned, plan_without_data
@@ -277,7 +277,7 @@ def _sessions(
     rounds: int | None,
 ) -> tuple[Scheduler, SessionRounds]:
     """The same for a run in sessions."""
-    from wirelessfl.setup.sessions import build_attendance  # loads PyTorch
+    from wirelessfl.setup.build_sessions import build_attendance  # loads PyTorch
 
     warm_start, sessions = config.warm_start, config.sessions.sessions
     assert warm_start is not None

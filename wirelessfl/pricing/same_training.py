@@ -22,8 +22,8 @@ from wirelessfl.guard import of_project
 from wirelessfl.needs import LINKS, needs_of
 from wirelessfl.pricing.price import SESSION, Priced, priced
 from wirelessfl.rounds.equal_shares import EQUAL_SHARES
+from wirelessfl.setup.build_network import build_network
 from wirelessfl.setup.given_objects import NOTHING, GivenObjects
-from wirelessfl.setup.network import build_network
 
 Row = Mapping[str, Any]
 

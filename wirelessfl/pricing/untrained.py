@@ -10,19 +10,19 @@ import numpy as np
 
 from channels.arrays import FloatArray
 from channels.streams import Stream
-from wirelessfl.algorithms.base import Algorithm
-from wirelessfl.rounds.cells import AsynchronousCells
+from wirelessfl.algorithms.algorithm import Algorithm
+from wirelessfl.rounds.asynchronous_cells import AsynchronousCells
 from wirelessfl.rounds.equal_shares import EQUAL_SHARES
 from wirelessfl.rounds.plan import Plan
-from wirelessfl.rounds.settings import TrainingSettings
 from wirelessfl.rounds.training import RoundTraining, Totals
+from wirelessfl.rounds.training_settings import TrainingSettings
 from wirelessfl.schedules.events import Decision, Event, Report, Scheduler, Stop
 from wirelessfl.server.ledger import Ledger
 from wirelessfl.server.server import Server
 from wirelessfl.server.weights import Weights
 from wirelessfl.training.cohort import Penalty, State
 from wirelessfl.uplinks import Uplink
-from wirelessfl.warm_starts.base import Initial, Opening, WarmStart
+from wirelessfl.warm_starts.warm_start import Initial, Opening, WarmStart
 
 
 @dataclass

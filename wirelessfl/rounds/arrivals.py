@@ -6,7 +6,7 @@ import numpy as np
 from torch import Tensor
 
 from channels.arrays import BoolArray, IntArray
-from wirelessfl.uplinks.base import Reception
+from wirelessfl.uplinks.uplink import Reception
 
 
 class Arrivals:

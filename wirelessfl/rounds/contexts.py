@@ -13,7 +13,7 @@ from wirelessfl.errors import ConfigError
 from wirelessfl.rounds.mask_sizes import mask_size_problem
 from wirelessfl.rounds.participants import Participants
 from wirelessfl.rounds.plan import WholeModel
-from wirelessfl.rounds.price import Pricing
+from wirelessfl.rounds.round_price import Pricing
 from wirelessfl.submodels import NeuronMap, ParamSpec, Partition
 from wirelessfl.submodels.partition import Scheme
 from wirelessfl.uplinks.checked import serving

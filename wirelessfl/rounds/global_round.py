@@ -16,14 +16,14 @@ from wirelessfl.rounds.job_groups import Work
 from wirelessfl.rounds.local_training import LocalTraining
 from wirelessfl.rounds.node_merge import NodeMerge
 from wirelessfl.rounds.plan import Plan
-from wirelessfl.rounds.settings import TrainingSettings
 from wirelessfl.rounds.step_sizes import with_step_size
+from wirelessfl.rounds.training_settings import TrainingSettings
 from wirelessfl.server.server import Server
 from wirelessfl.server.upload import Senders
 from wirelessfl.training.cohort import Penalty, State
 from wirelessfl.training.shards import Shards
 from wirelessfl.training.steps_done import StepsDone
-from wirelessfl.uplinks.base import Reception
+from wirelessfl.uplinks.uplink import Reception
 
 
 @dataclass(frozen=True, eq=False)

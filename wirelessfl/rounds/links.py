@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from channels import Access, Network
 from wirelessfl.failures import Failures
 from wirelessfl.uplinks import Uplink
-from wirelessfl.uplinks.base import Coherence
+from wirelessfl.uplinks.uplink import Coherence
 
 
 @dataclass(frozen=True)

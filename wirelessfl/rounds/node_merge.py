@@ -15,7 +15,7 @@ from wirelessfl.server.upload import Senders, Upload
 from wirelessfl.submodels import ClientSubmodels, Submodels
 from wirelessfl.training.cohort import State
 from wirelessfl.training.shards import ALONE, Shards
-from wirelessfl.uplinks.base import Reception
+from wirelessfl.uplinks.uplink import Reception
 
 
 @dataclass(frozen=True, eq=False)

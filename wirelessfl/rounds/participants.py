@@ -10,7 +10,7 @@ import numpy as np
 from channels import Network
 from channels.arrays import BoolArray, FloatArray, IntArray
 from channels.streams import Stream
-from wirelessfl.algorithms.base import Algorithm
+from wirelessfl.algorithms.algorithm import Algorithm
 from wirelessfl.errors import ConfigError
 from wirelessfl.selection.random import some
 from wirelessfl.server.present import PresentClients, RankedClients

@@ -9,7 +9,7 @@ import numpy as np
 
 from channels import ChannelDraw
 from channels.arrays import BoolArray, ComplexArray, IntArray
-from wirelessfl.rounds.price import Price
+from wirelessfl.rounds.round_price import Price
 from wirelessfl.selection import Selection
 from wirelessfl.submodels import ClientSubmodels, NeuronMap, ParamSpec, Partition, Submodels
 from wirelessfl.submodels.partition import Scheme

@@ -11,7 +11,7 @@ import numpy as np
 from channels import ChannelDraw, Load, Network
 from channels.arrays import FloatArray, IntArray
 from channels.streams import Stream
-from wirelessfl.algorithms.base import Algorithm
+from wirelessfl.algorithms.algorithm import Algorithm
 from wirelessfl.assigners import Assigner
 from wirelessfl.errors import ConfigError
 from wirelessfl.rounds.contexts import Context
@@ -19,9 +19,9 @@ from wirelessfl.rounds.delivery import before_failures
 from wirelessfl.rounds.links import Links
 from wirelessfl.rounds.participants import Participants, able_clients, draw_participants
 from wirelessfl.rounds.plan import Participation, Plan, WholeModel
-from wirelessfl.rounds.price import Pricing
-from wirelessfl.rounds.settings import TrainingSettings
+from wirelessfl.rounds.round_price import Pricing
 from wirelessfl.rounds.step_sizes import unchanged
+from wirelessfl.rounds.training_settings import TrainingSettings
 from wirelessfl.selection import Candidates
 from wirelessfl.selection.candidates import Losses
 from wirelessfl.server.ledger import Ledger

@@ -13,7 +13,7 @@ import torch
 from channels.arrays import FloatArray, IntArray
 from channels.streams import Stream
 from wirelessfl.rounds.plan import Plan
-from wirelessfl.rounds.settings import TrainingSettings
+from wirelessfl.rounds.training_settings import TrainingSettings
 from wirelessfl.selection.candidates import Losses
 from wirelessfl.server.ledger import Ledger
 from wirelessfl.server.server import Server

@@ -7,9 +7,9 @@ from typing import Any
 
 from wirelessfl.config.regimes import Regime
 from wirelessfl.runs.engine import Engine
-from wirelessfl.runs.rounds import RoundsEngine
-from wirelessfl.runs.sessions import SessionsEngine
-from wirelessfl.runs.tasks import TasksEngine
+from wirelessfl.runs.rounds_engine import RoundsEngine
+from wirelessfl.runs.sessions_engine import SessionsEngine
+from wirelessfl.runs.tasks_engine import TasksEngine
 from wirelessfl.setup.building import AnySetup
 
 ENGINES: Mapping[Regime, Callable[[Any], Engine]] = {

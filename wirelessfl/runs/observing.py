@@ -11,7 +11,7 @@ from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.guard import calling, of_project, title_of, wrong_result
 from wirelessfl.observers import BestModel, EarlyStopping, Observer, Running, tracker
-from wirelessfl.observers.base import EndOfTask
+from wirelessfl.observers.observer import EndOfTask
 from wirelessfl.runs.directory import Row
 from wirelessfl.runs.monitor import Monitor
 from wirelessfl.wording import shown

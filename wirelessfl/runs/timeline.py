@@ -16,8 +16,8 @@ from wirelessfl.figures import COLOURS, new_figure, save_figure, style
 from wirelessfl.models import MODELS
 from wirelessfl.registry import by_name
 from wirelessfl.schedules.loop import begin, simulate
+from wirelessfl.setup.build_network import build_network
 from wirelessfl.setup.given_objects import NOTHING, configured
-from wirelessfl.setup.network import build_network
 from wirelessfl.setup.step_costs import StepCost
 from wirelessfl.setup.task_schedules import build_times
 from wirelessfl.setup.untrained import UntrainedModel

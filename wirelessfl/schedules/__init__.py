@@ -4,12 +4,12 @@ One schedule per file. Files in this folder are discovered automatically.
 """
 
 from wirelessfl.registry import Kind
-from wirelessfl.schedules.base import Schedule, Scope
 from wirelessfl.schedules.buffered import Buffered
 from wirelessfl.schedules.buffered_scheduler import BufferedScheduler
 from wirelessfl.schedules.clock import Clock
 from wirelessfl.schedules.rounds import Rounds, RoundsScheduler
-from wirelessfl.schedules.sessions import SessionsScheduler
+from wirelessfl.schedules.schedule import Schedule, Scope
+from wirelessfl.schedules.session_schedule import SessionsScheduler
 from wirelessfl.schedules.simultaneous import Simultaneous, SimultaneousScheduler
 from wirelessfl.schedules.task_counts import TaskPlan
 

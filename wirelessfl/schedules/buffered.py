@@ -9,9 +9,9 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import Field
 
 from wirelessfl.needs import CLIENT_REQUESTS, SEVERAL_TASKS, Fits, beside
-from wirelessfl.schedules.base import Schedule, Scope, Work
 from wirelessfl.schedules.buffered_scheduler import BufferedScheduler
 from wirelessfl.schedules.events import Scheduler
+from wirelessfl.schedules.schedule import Schedule, Scope, Work
 from wirelessfl.schedules.task_counts import TaskPlan
 
 MEASURED = (

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
-from wirelessfl.schedules.base import Schedule, Scope, Work
 from wirelessfl.schedules.events import (
     Arrived,
     Deadline,
@@ -22,6 +21,7 @@ from wirelessfl.schedules.events import (
     Started,
     Stop,
 )
+from wirelessfl.schedules.schedule import Schedule, Scope, Work
 
 
 @dataclass(frozen=True)

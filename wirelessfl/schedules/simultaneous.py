@@ -8,7 +8,6 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import Field
 
-from wirelessfl.schedules.base import Schedule, Scope, Work
 from wirelessfl.schedules.events import (
     Arrived,
     Cancel,
@@ -26,6 +25,7 @@ from wirelessfl.schedules.events import (
     Tick,
     Wake,
 )
+from wirelessfl.schedules.schedule import Schedule, Scope, Work
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,12 @@
 from wirelessfl.needs import SAMPLED, Needs
 from wirelessfl.registry import Kind
 from wirelessfl.selection.age import Age
-from wirelessfl.selection.base import Selection
 from wirelessfl.selection.best_channel import BestChannel
 from wirelessfl.selection.candidates import Candidates
 from wirelessfl.selection.power_of_choice import PowerOfChoice
 from wirelessfl.selection.random import RandomSelection
 from wirelessfl.selection.round_robin import RoundRobin
+from wirelessfl.selection.selection import Selection
 from wirelessfl.selection.soonest import Soonest
 
 ONE_MODEL = Needs(

@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from channels.arrays import IntArray
-from wirelessfl.selection.base import Selection
 from wirelessfl.selection.candidates import Candidates
+from wirelessfl.selection.selection import Selection
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from channels.arrays import FloatArray, IntArray
 from channels.cells import smallest_by_cell
 from channels.streams import Stream
 from wirelessfl.errors import ConfigError
-from wirelessfl.selection.base import Selection
 from wirelessfl.selection.candidates import Candidates
 from wirelessfl.selection.random import some
+from wirelessfl.selection.selection import Selection
 from wirelessfl.wording import counted
 
 

@@ -9,8 +9,8 @@ import numpy as np
 
 from channels.arrays import IntArray
 from channels.streams import Stream
-from wirelessfl.selection.base import Selection
 from wirelessfl.selection.candidates import Candidates
+from wirelessfl.selection.selection import Selection
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from channels.arrays import IntArray
-from wirelessfl.selection.base import Selection
 from wirelessfl.selection.candidates import Candidates
+from wirelessfl.selection.selection import Selection
 
 
 @dataclass(frozen=True)

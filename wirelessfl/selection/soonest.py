@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from channels.arrays import IntArray
-from wirelessfl.selection.base import Selection
 from wirelessfl.selection.candidates import Candidates
+from wirelessfl.selection.selection import Selection
 from wirelessfl.uplinks.checked import serving
 
 

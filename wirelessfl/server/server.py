@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from channels.arrays import BoolArray
-from wirelessfl.algorithms.base import Algorithm
+from wirelessfl.algorithms.algorithm import Algorithm
 from wirelessfl.errors import ConfigError
 from wirelessfl.guard import calling
 from wirelessfl.server.client_states import ClientStates, Overlay

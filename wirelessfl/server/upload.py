@@ -10,10 +10,10 @@ import torch
 from channels import ChannelDraw
 from channels.arrays import BoolArray, ComplexArray, IntArray
 from channels.streams import Name, Stream
-from wirelessfl.algorithms.base import Algorithm
+from wirelessfl.algorithms.algorithm import Algorithm
 from wirelessfl.training.payloads import Received
 from wirelessfl.uplinks import AirRound, Uplink
-from wirelessfl.uplinks.base import Reception
+from wirelessfl.uplinks.uplink import Reception
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,12 +12,12 @@ from wirelessfl.data.label_groups import LabelGroups
 from wirelessfl.rounds.links import Links
 from wirelessfl.rounds.plan import Participation
 from wirelessfl.rounds.planner import Planner
-from wirelessfl.rounds.settings import TrainingSettings
+from wirelessfl.rounds.training_settings import TrainingSettings
 from wirelessfl.selection import RandomSelection
+from wirelessfl.setup.build_network import build_network
 from wirelessfl.setup.computing import step_counts
 from wirelessfl.setup.data import Loaded
 from wirelessfl.setup.given_objects import NOTHING, GivenObjects
-from wirelessfl.setup.network import build_network
 from wirelessfl.setup.step_costs import StepCost
 from wirelessfl.setup.structure import Structure
 from wirelessfl.setup.untrained import UntrainedModel, UntrainedStructure

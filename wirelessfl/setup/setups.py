@@ -14,13 +14,13 @@ from wirelessfl.rounds.training import RoundTraining
 from wirelessfl.schedules import Clock
 from wirelessfl.schedules.events import Scheduler
 from wirelessfl.schedules.loop import Regime
-from wirelessfl.sessions.rounds import SessionRounds
+from wirelessfl.sessions.session_rounds import SessionRounds
 from wirelessfl.setup.trained_model import TrainedModel
 from wirelessfl.submodels import Submodels
 from wirelessfl.tasks.asynchronous import Asynchronous
 from wirelessfl.tasks.delays import Elements
 from wirelessfl.tasks.learner import Learner
-from wirelessfl.tasks.rounds import TaskRounds
+from wirelessfl.tasks.task_rounds import TaskRounds
 from wirelessfl.training.shards import Shards
 
 

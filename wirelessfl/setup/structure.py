@@ -11,7 +11,7 @@ import torch
 from wirelessfl.data.dataset import widened
 from wirelessfl.errors import ConfigError
 from wirelessfl.rounds.plan import WholeModel
-from wirelessfl.rounds.settings import PADDING
+from wirelessfl.rounds.training_settings import PADDING
 from wirelessfl.submodels import NeuronMap, ParamSpec, Partition, make_partition
 from wirelessfl.submodels.partition import Scheme
 

@@ -22,7 +22,7 @@ from wirelessfl.tasks.delays import Delays, Elements, Scene, StepSeconds, TaskCo
 from wirelessfl.tasks.model import TaskModel
 from wirelessfl.tasks.records import Records
 from wirelessfl.tasks.requests import Requests
-from wirelessfl.tasks.rounds import TaskRounds, TaskRoundSettings
+from wirelessfl.tasks.task_rounds import TaskRounds, TaskRoundSettings
 from wirelessfl.tasks.transmissions import GroupUploads, Transmissions, busy_at_once
 from wirelessfl.training.step_counts import StepCounts
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wirelessfl.registry import Kind
-from wirelessfl.uplinks.base import AirRound, Reception, Uplink
+from wirelessfl.uplinks.uplink import AirRound, Reception, Uplink
 
 UPLINKS: Kind[Uplink] = Kind("uplink", __name__, Uplink, default="tdma")
 """All uplinks: how updates cross the air."""

@@ -12,8 +12,8 @@ from channels.aircomp import noise, root_mean_square, through_the_air
 from channels.arrays import ComplexArray, FloatArray, IntArray
 from wirelessfl.training.payloads import Received
 from wirelessfl.training.shards import Shards
-from wirelessfl.uplinks.base import AirRound, Reception
 from wirelessfl.uplinks.precoding import Precoding
+from wirelessfl.uplinks.uplink import AirRound, Reception
 
 
 class AirReception(Reception):

@@ -20,8 +20,8 @@ from solvers.beamforming import Anneal, BeamformerBackend, MirrorProx, Sca, Sdr
 from wirelessfl.errors import ConfigError
 from wirelessfl.needs import COHORTS, Needs, beside
 from wirelessfl.uplinks.air_reception import AirReception
-from wirelessfl.uplinks.base import AirRound, Reception, Uplink
 from wirelessfl.uplinks.precoding import Precoding
+from wirelessfl.uplinks.uplink import AirRound, Reception, Uplink
 
 Beamformer = Literal["anneal", "mirror_prox", "sca", "sdr", "random"]
 """Beamforming methods. Branch and bound is excluded: its result depends on the machine's load."""

@@ -15,7 +15,7 @@ from solvers import SolverUnavailableError
 from wirelessfl.errors import ConfigError
 from wirelessfl.guard import UnfitError, calling, described, of_project, title_of, wrong_result
 from wirelessfl.returned import Shape, reals
-from wirelessfl.uplinks.base import Uplink
+from wirelessfl.uplinks.uplink import Uplink
 
 Answer = TypeVar("Answer")
 

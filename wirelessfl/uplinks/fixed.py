@@ -9,7 +9,7 @@ from pydantic import Field
 
 from channels import Access, FixedRate
 from wirelessfl.needs import COHORTS
-from wirelessfl.uplinks.base import Uplink
+from wirelessfl.uplinks.uplink import Uplink
 
 
 @dataclass(frozen=True)

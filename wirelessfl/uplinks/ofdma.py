@@ -10,7 +10,7 @@ from pydantic import Field
 from channels import Access, EqualBands
 from solvers import DeadlineCheck, EnergyWithinDeadline, LeastTimeAndEnergy, OptimalBands
 from wirelessfl.needs import COHORTS, beside, without
-from wirelessfl.uplinks.base import Uplink
+from wirelessfl.uplinks.uplink import Uplink
 
 
 @dataclass(frozen=True)

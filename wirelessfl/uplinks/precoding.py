@@ -14,7 +14,7 @@ from solvers.access.least_error import cell_alignments
 from solvers.access.over_the_air import AirConvention, cell_beamformers
 from solvers.beamforming import BeamformerBackend
 from wirelessfl.errors import ConfigError
-from wirelessfl.uplinks.base import AirRound
+from wirelessfl.uplinks.uplink import AirRound
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from channels import Access, EqualSlots, ReadyOrder
-from wirelessfl.uplinks.base import Uplink
+from wirelessfl.uplinks.uplink import Uplink
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from wirelessfl.needs import SESSIONS
 from wirelessfl.registry import Kind
-from wirelessfl.warm_starts.base import WarmStart
+from wirelessfl.warm_starts.warm_start import Initial, Opening, WarmStart
 
 WARM_STARTS: Kind[WarmStart] = Kind(
     "warm_start", __name__, WarmStart, default="previous", needs=SESSIONS
 )
 """All warm starts: the initial model of a session."""
 
-__all__ = ["WARM_STARTS", "WarmStart"]
+__all__ = ["WARM_STARTS", "Initial", "Opening", "WarmStart"]

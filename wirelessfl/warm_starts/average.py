@@ -8,7 +8,7 @@ from typing import Annotated
 import torch
 from pydantic import Field
 
-from wirelessfl.warm_starts.base import PILOT, Initial, Opening, Past, WarmStart
+from wirelessfl.warm_starts.warm_start import PILOT, Initial, Opening, Past, WarmStart
 
 
 @dataclass(frozen=True)

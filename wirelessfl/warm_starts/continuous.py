@@ -9,7 +9,7 @@ from pydantic import Field
 
 from wirelessfl.training.cohort import Penalty
 from wirelessfl.training.penalties import LogitDistillation, RelationDistillation
-from wirelessfl.warm_starts.base import Initial, Opening, WarmStart
+from wirelessfl.warm_starts.warm_start import Initial, Opening, WarmStart
 
 
 @dataclass(frozen=True)

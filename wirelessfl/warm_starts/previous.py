@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wirelessfl.warm_starts.base import Initial, Opening, WarmStart
+from wirelessfl.warm_starts.warm_start import Initial, Opening, WarmStart
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from pydantic import Field
 
 from wirelessfl.needs import beside
 from wirelessfl.warm_starts.average import finite, weighted
-from wirelessfl.warm_starts.base import PILOT, Initial, Opening, Past, WarmStart
 from wirelessfl.warm_starts.distances import DISTANCES, Similarity, softmax_weights
+from wirelessfl.warm_starts.warm_start import PILOT, Initial, Opening, Past, WarmStart
 
 
 @dataclass(frozen=True)

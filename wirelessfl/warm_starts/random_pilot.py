@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 
 import torch
 
-from wirelessfl.warm_starts.base import Opening, Past
 from wirelessfl.warm_starts.proposed import Proposed
+from wirelessfl.warm_starts.warm_start import Opening, Past
 
 
 @dataclass(frozen=True)

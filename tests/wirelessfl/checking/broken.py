@@ -13,14 +13,14 @@ from wirelessfl.algorithms.scaffold import Scaffold
 from wirelessfl.assignment.bandit import Bandit
 from wirelessfl.data import Dataset
 from wirelessfl.data.splits.iid import IID
-from wirelessfl.failures.base import Failing
+from wirelessfl.failures.failures import Failing
 from wirelessfl.radio.fading import FadingModel
-from wirelessfl.rounds.compression.base import Compression
-from wirelessfl.rounds.step_sizes.base import StepSizes
+from wirelessfl.rounds.compression.compression import Compression
+from wirelessfl.rounds.step_sizes.step_sizes import StepSizes
 from wirelessfl.schedules import Buffered
 from wirelessfl.selection import Selection
 from wirelessfl.uplinks.tdma import Tdma
-from wirelessfl.warm_starts.base import Initial, WarmStart
+from wirelessfl.warm_starts.warm_start import Initial, WarmStart
 
 CALLS = itertools.count()
 

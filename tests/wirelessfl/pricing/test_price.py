@@ -136,7 +136,7 @@ def test_joules_can_be_left_out(monkeypatch):
     def refused(*_):
         raise AssertionError("beamformers are optimised")
 
-    monkeypatch.setattr("wirelessfl.rounds.price.Served.service", property(refused))
+    monkeypatch.setattr("wirelessfl.rounds.round_price.Served.service", property(refused))
     part = wirelessfl.price(config, 1, joules=False)
     assert part.rows == [
         {k: v for k, v in row.items() if k not in ("joules", "joules_max")} for row in whole.rows

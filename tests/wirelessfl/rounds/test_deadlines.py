@@ -11,8 +11,8 @@ from solvers import DeadlineMissedError, EnergyWithinDeadline, LeastTimeAndEnerg
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.rounds.equal_shares import EQUAL_SHARES, compared
-from wirelessfl.rounds.settings import TrainingSettings
 from wirelessfl.rounds.training import Totals
+from wirelessfl.rounds.training_settings import TrainingSettings
 from wirelessfl.setup import build
 from wirelessfl.setup.planners import plan_without_data
 from wirelessfl.uplinks.ofdma import Ofdma

@@ -17,9 +17,9 @@ from wirelessfl.rounds.mask_sizes import MaskSizeProblem, mask_size_problem, mod
 from wirelessfl.rounds.participants import Participants
 from wirelessfl.rounds.plan import Participation, WholeModel
 from wirelessfl.rounds.planner import Planner
-from wirelessfl.rounds.settings import TrainingSettings
+from wirelessfl.rounds.training_settings import TrainingSettings
 from wirelessfl.setup import build
-from wirelessfl.setup.network import build_network
+from wirelessfl.setup.build_network import build_network
 from wirelessfl.submodels import ParamSpec, make_partition
 from wirelessfl.training.payloads import Payload
 from wirelessfl.uplinks import Uplink

@@ -214,7 +214,7 @@ def test_latency_of_levels_is_computed_in_batches(make, monkeypatch, uplink):
         return one_go(self, who, length, jointly)
 
     monkeypatch.setattr(type(pricing), "load", watched)
-    monkeypatch.setattr("wirelessfl.rounds.price.MAX_AT_ONCE", 4 * 7 + 1)
+    monkeypatch.setattr("wirelessfl.rounds.round_price.MAX_AT_ONCE", 4 * 7 + 1)
     assert np.array_equal(pricing.client_seconds(draws, who, lengths), whole)
     assert whole.shape == (4, 30)
     assert sizes == [4 * 7] * 4 + [4 * 2]

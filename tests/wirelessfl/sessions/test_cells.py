@@ -9,7 +9,7 @@ import torch
 import wirelessfl
 from tests.wirelessfl.sessions.full_batch import full_batch_round
 from wirelessfl.models import FCNN
-from wirelessfl.runs.sessions import SessionsEngine
+from wirelessfl.runs.sessions_engine import SessionsEngine
 from wirelessfl.schedules.loop import simulate
 from wirelessfl.server.client_states import InMemory, Overlay
 from wirelessfl.server.present import PresentClients

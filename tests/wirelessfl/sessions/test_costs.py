@@ -7,7 +7,7 @@ import pytest
 
 from channels.streams import Stream
 from wirelessfl.models import FCNN
-from wirelessfl.runs.sessions import SessionsEngine
+from wirelessfl.runs.sessions_engine import SessionsEngine
 from wirelessfl.schedules.events import Report
 from wirelessfl.schedules.loop import simulate
 from wirelessfl.setup import build

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from channels.fading import Rayleigh
-from wirelessfl.data.splits.base import OwnedSplit
+from wirelessfl.data.splits.split import OwnedSplit
 from wirelessfl.radio.fading import FadingModel
-from wirelessfl.rounds.step_sizes.base import StepSizes
-from wirelessfl.sessions.presence.base import PresenceModel, churn
+from wirelessfl.rounds.step_sizes.step_sizes import StepSizes
+from wirelessfl.sessions.presence.presence_model import PresenceModel, churn
 from wirelessfl.sessions.processes import Arrivals
 from wirelessfl.training.payloads import Received
-from wirelessfl.uplinks.base import Reception
 from wirelessfl.uplinks.tdma import Tdma
+from wirelessfl.uplinks.uplink import Reception
 
 ROUNDS = {"algorithm": "fedavg"}
 SOME = {"algorithm": "fedavg", "clients_per_round": 2}

@@ -15,7 +15,7 @@ from wirelessfl.errors import ConfigError
 from wirelessfl.runs.settings_hash import settings_hash
 from wirelessfl.runs.timeline import timeline
 from wirelessfl.setup import build
-from wirelessfl.setup.network import build_network
+from wirelessfl.setup.build_network import build_network
 
 PER_FLOP = 2.5
 REGIMES = {

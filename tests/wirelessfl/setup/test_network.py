@@ -8,7 +8,7 @@ import pytest
 import channels
 from channels import Network, Recorded, Stream, ofdma_seconds_per_bit, section_vi_c
 from wirelessfl import Config, ConfigError
-from wirelessfl.setup.network import build_network
+from wirelessfl.setup.build_network import build_network
 
 SEED = 3
 

@@ -8,7 +8,7 @@ from experiments.papers import papers
 from experiments.studies import SCALES
 from wirelessfl import Config
 from wirelessfl.setup import build
-from wirelessfl.setup.network import build_network
+from wirelessfl.setup.build_network import build_network
 from wirelessfl.setup.plausible import implausible
 from wirelessfl.training.workers.processes import cores
 

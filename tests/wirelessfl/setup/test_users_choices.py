@@ -40,8 +40,8 @@ from wirelessfl.sessions.presence.labels import Labels
 from wirelessfl.sessions.processes import Change
 from wirelessfl.tasks.delays.durations import ShiftedExponential
 from wirelessfl.tasks.delays.shifted_exponential import ShiftedExponentialDelays
-from wirelessfl.uplinks.base import Reception
 from wirelessfl.uplinks.tdma import Tdma
+from wirelessfl.uplinks.uplink import Reception
 
 CASES = [
     *each(

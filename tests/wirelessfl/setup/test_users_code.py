@@ -12,7 +12,7 @@ from torch import nn
 import wirelessfl
 from wirelessfl.config.kinds import KINDS
 from wirelessfl.data import Dataset
-from wirelessfl.data.splits.base import Split
+from wirelessfl.data.splits.split import Split
 from wirelessfl.errors import ConfigError, DataError, TrainingError
 from wirelessfl.signals import Terminated
 from wirelessfl.uplinks.tdma import Tdma

@@ -12,7 +12,7 @@ from channels.streams import Stream
 from wirelessfl.assignment import RandomAssignment
 from wirelessfl.config import Config
 from wirelessfl.rounds.local_training import LocalTraining
-from wirelessfl.runs.tasks import TasksEngine
+from wirelessfl.runs.tasks_engine import TasksEngine
 from wirelessfl.schedules import BufferedScheduler, Clock, SimultaneousScheduler, TaskPlan
 from wirelessfl.schedules.events import Started
 from wirelessfl.schedules.loop import simulate
@@ -27,7 +27,7 @@ from wirelessfl.tasks.delays import Elements, Wireless
 from wirelessfl.tasks.learner import EvaluationSet, Learner
 from wirelessfl.tasks.request_submodels import RequestSubmodels
 from wirelessfl.tasks.requests import Requests
-from wirelessfl.tasks.rounds import TaskRounds, TaskRoundSettings
+from wirelessfl.tasks.task_rounds import TaskRounds, TaskRoundSettings
 from wirelessfl.tasks.transmissions import GroupUploads, Transmissions, busy_at_once
 from wirelessfl.training.step_counts import StepCounts
 

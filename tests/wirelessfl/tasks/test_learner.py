@@ -19,7 +19,7 @@ from wirelessfl.config import Config
 from wirelessfl.models import FCNN
 from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.runs.execution import Execution
-from wirelessfl.runs.tasks import TasksEngine
+from wirelessfl.runs.tasks_engine import TasksEngine
 from wirelessfl.setup import build
 
 SEED, STEPS, BATCH, LR, DECAY, SERVER_LR, STEP_SECONDS = 5, 3, 8, 0.2, 0.01, 0.7, 0.1

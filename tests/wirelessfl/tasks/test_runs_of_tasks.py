@@ -19,7 +19,7 @@ from wirelessfl.config import Config
 from wirelessfl.models import FCNN
 from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.runs.execution import Execution
-from wirelessfl.runs.tasks import TasksEngine
+from wirelessfl.runs.tasks_engine import TasksEngine
 from wirelessfl.schedules.events import Report
 from wirelessfl.setup import build
 from wirelessfl.tasks import deferred_training

@@ -23,8 +23,8 @@ from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.models import FCNN
 from wirelessfl.rounds.links import Links
 from wirelessfl.rounds.participants import Participants
-from wirelessfl.rounds.price import Pricing
-from wirelessfl.rounds.settings import TrainingSettings
+from wirelessfl.rounds.round_price import Pricing
+from wirelessfl.rounds.training_settings import TrainingSettings
 from wirelessfl.schedules import Clock
 from wirelessfl.schedules.events import Reached, Started
 from wirelessfl.schedules.loop import simulate

@@ -14,12 +14,11 @@ from channels.streams import Stream
 from tests.wirelessfl.sessions.full_batch import full_batch_round
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN
-from wirelessfl.runs.sessions import SessionsEngine
+from wirelessfl.runs.sessions_engine import SessionsEngine
 from wirelessfl.schedules.loop import simulate
 from wirelessfl.setup import build
 from wirelessfl.submodels import ParamSpec
 from wirelessfl.warm_starts import WARM_STARTS
-from wirelessfl.warm_starts.base import Opening, Past
 from wirelessfl.warm_starts.distances import (
     inner_product,
     plain_two_norm,
@@ -27,6 +26,7 @@ from wirelessfl.warm_starts.distances import (
     two_norm,
 )
 from wirelessfl.warm_starts.proposed import Proposed
+from wirelessfl.warm_starts.warm_start import Opening, Past
 
 SPEC = ParamSpec({"fc1.weight": (2, 3), "fc1.bias": (2,), "fc2.weight": (1, 2)})
 FLAGS = {"sessions": 5, "clients": 8, "split": "iid", "rounds": 4, "lr": 0.1}
@@ -320,7 +320,7 @@ def test_a_given_model_cannot_be_redrawn(config, toy):
 OWN = """
 import torch
 from wirelessfl.training.penalties import Contrast
-from wirelessfl.warm_starts.base import Initial, Past, WarmStart
+from wirelessfl.warm_starts.warm_start import Initial, Past, WarmStart
 class Base(WarmStart):
     def initial(self, opening):
         return Initial(opening.latest)

@@ -15,7 +15,7 @@ from wirelessfl.config import Config
 from wirelessfl.config.tables import given_places
 from wirelessfl.errors import ConfigError
 from wirelessfl.pricing.same_training import NETWORK, TABLES, dependences
-from wirelessfl.setup.network import build_network
+from wirelessfl.setup.build_network import build_network
 
 VALIDATION = 0.1
 """Fraction of the training data held out if the settings hold out none."""

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from wirelessfl.algorithms.base import Algorithm
+from wirelessfl.algorithms.algorithm import Algorithm
 from wirelessfl.assigners.adaptive import Adaptive
 from wirelessfl.assigners.masked import Masked
 from wirelessfl.assigners.nested import Nested

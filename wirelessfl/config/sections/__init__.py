@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from wirelessfl.config.sections.base import Section, number_of, types_in
 from wirelessfl.config.sections.data import DataSection
 from wirelessfl.config.sections.evaluation import EvaluationSection
 from wirelessfl.config.sections.network import NetworkSection
 from wirelessfl.config.sections.run import RunSection
+from wirelessfl.config.sections.section import Section, number_of, types_in
 from wirelessfl.config.sections.sessions import SessionsSection
 from wirelessfl.config.sections.training import TrainingSection
 

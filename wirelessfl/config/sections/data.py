@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
-from wirelessfl.config.sections.base import Section
+from wirelessfl.config.sections.section import Section
 from wirelessfl.data import WITHOUT_IMAGES, dataset_names, text_options
 from wirelessfl.data.files import dataset_title, is_folder_path
 from wirelessfl.import_paths import absolute

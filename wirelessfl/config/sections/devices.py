@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from wirelessfl.config.sections.base import Section
+from wirelessfl.config.sections.section import Section
 from wirelessfl.needs import BUILT, CELLS, LINKS, Needs, without
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from wirelessfl.config.sections.base import Section
+from wirelessfl.config.sections.section import Section
 from wirelessfl.errors import ConfigError
 from wirelessfl.import_paths import absolute
 from wirelessfl.needs import SESSIONS, Needs, beside

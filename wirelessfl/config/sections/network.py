@@ -6,10 +6,10 @@ from typing import Annotated
 
 from pydantic import Field, field_validator
 
-from wirelessfl.config.sections.base import Section
 from wirelessfl.config.sections.behaviour import BehaviourSection
 from wirelessfl.config.sections.devices import DevicesSection
 from wirelessfl.config.sections.radio import RadioSection
+from wirelessfl.config.sections.section import Section
 from wirelessfl.import_paths import absolute
 from wirelessfl.needs import BUILT, CELLS, GIVEN, LINKS
 

@@ -8,9 +8,9 @@ from typing import Annotated
 from pydantic import Field
 
 from channels.decibels import LARGEST_DB, LARGEST_NOISE_DBM_PER_HZ, THERMAL_DBM_PER_HZ
-from wirelessfl.config.sections.base import Section
+from wirelessfl.config.sections.section import Section
 from wirelessfl.needs import BUILT, CELLS, DRAWN, RADIO, Needs, without
-from wirelessfl.uplinks.base import Coherence
+from wirelessfl.uplinks.uplink import Coherence
 
 Gain = Annotated[float, Field(ge=-LARGEST_DB, le=LARGEST_DB)]
 FIXED_SNR = (

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from wirelessfl.config.sections.base import Section
+from wirelessfl.config.sections.section import Section
 from wirelessfl.needs import COHORTS, Needs
 
 MIXED_WIDTHS = Needs(

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from wirelessfl.config.sections.base import Section
+from wirelessfl.config.sections.section import Section
 from wirelessfl.needs import CELLS, ROUNDS, SAMPLED, Needs, without
 
 UNSAMPLED = Needs(

@@ -16,7 +16,7 @@ from channels.arrays import IntArray
 from channels.streams import Stream
 from wirelessfl.data.label_splits import LABEL_SPLITS
 from wirelessfl.data.labels import cells_of_clients, checked_labels, checked_number
-from wirelessfl.data.splits.base import Samples, Split, check_count, check_sizes
+from wirelessfl.data.splits.split import Samples, Split, check_count, check_sizes
 from wirelessfl.errors import DataError
 from wirelessfl.registry import Kind
 from wirelessfl.wording import suggestion

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from channels.arrays import IntArray
 from channels.streams import Stream
 from wirelessfl.data.label_splits import deal_labels
-from wirelessfl.data.splits.base import OwnedSplit
+from wirelessfl.data.splits.split import OwnedSplit
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from pydantic import Field
 from channels.arrays import IntArray
 from channels.streams import Stream
 from wirelessfl.data.fixed_sizes import deal_fixed_sizes
-from wirelessfl.data.splits.base import OwnedSplit, Samples, blocks
+from wirelessfl.data.splits.split import OwnedSplit, Samples, blocks
 from wirelessfl.needs import beside
 
 

@@ -12,7 +12,7 @@ from pydantic import Field
 from channels.arrays import IntArray
 from channels.streams import Stream
 from wirelessfl.data.labels import checked_groups
-from wirelessfl.data.splits.base import Samples, Split, by_owner
+from wirelessfl.data.splits.split import Samples, Split, by_owner
 from wirelessfl.errors import DataError
 
 

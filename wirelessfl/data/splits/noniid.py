@@ -11,7 +11,7 @@ from pydantic import Field
 
 from channels.arrays import IntArray
 from channels.streams import Stream
-from wirelessfl.data.splits.base import OwnedSplit, check_shards, deal_shards
+from wirelessfl.data.splits.split import OwnedSplit, check_shards, deal_shards
 
 
 @dataclass(frozen=True)

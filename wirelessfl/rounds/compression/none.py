@@ -8,7 +8,7 @@ from typing import ClassVar
 import torch
 
 from channels.streams import Stream
-from wirelessfl.rounds.compression.base import Compression
+from wirelessfl.rounds.compression.compression import Compression
 from wirelessfl.submodels import ParamSpec
 from wirelessfl.units import BITS_PER_ELEMENT
 

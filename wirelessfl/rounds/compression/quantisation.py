@@ -11,7 +11,7 @@ from pydantic import Field
 
 from channels.streams import Stream
 from channels.validation import whole_number
-from wirelessfl.rounds.compression.base import Compression
+from wirelessfl.rounds.compression.compression import Compression
 from wirelessfl.submodels import ParamSpec
 from wirelessfl.units import BITS_PER_ELEMENT
 

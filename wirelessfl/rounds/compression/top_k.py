@@ -12,7 +12,7 @@ from pydantic import Field
 
 from channels.arrays import IntArray
 from channels.streams import Stream
-from wirelessfl.rounds.compression.base import Compression
+from wirelessfl.rounds.compression.compression import Compression
 from wirelessfl.submodels import ParamSpec
 from wirelessfl.units import BITS_PER_ELEMENT
 

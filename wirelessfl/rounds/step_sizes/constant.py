@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
-from wirelessfl.rounds.step_sizes.base import StepSizes, unchanged
+from wirelessfl.rounds.step_sizes.step_sizes import StepSizes, unchanged
 
 
 @dataclass(frozen=True)

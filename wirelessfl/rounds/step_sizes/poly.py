@@ -8,7 +8,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from wirelessfl.rounds.step_sizes.base import StepSizes
+from wirelessfl.rounds.step_sizes.step_sizes import StepSizes
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from wirelessfl.needs import SESSIONS
 from wirelessfl.registry import Kind
-from wirelessfl.sessions.presence.base import PresenceModel, Scene
+from wirelessfl.sessions.presence.presence_model import PresenceModel, Scene
 
 PRESENCES: Kind[PresenceModel] = Kind(
     "presence", __name__, PresenceModel, default="labels", needs=SESSIONS

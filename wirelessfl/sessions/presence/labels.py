@@ -12,7 +12,7 @@ from wirelessfl.data.label_groups import LabelGroups, label_groups
 from wirelessfl.errors import ConfigError
 from wirelessfl.needs import Needs
 from wirelessfl.sessions.attendance import Attendance, GroupsInTurn
-from wirelessfl.sessions.presence.base import PresenceModel, Scene
+from wirelessfl.sessions.presence.presence_model import PresenceModel, Scene
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from wirelessfl.errors import ConfigError
 from wirelessfl.sessions.attendance import Attendance
-from wirelessfl.sessions.presence.base import PresenceModel, Scene, churn
+from wirelessfl.sessions.presence.presence_model import PresenceModel, Scene, churn
 from wirelessfl.sessions.traces import read_trace
 
 

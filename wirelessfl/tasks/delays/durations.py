@@ -14,7 +14,7 @@ from channels import Access, Network, Rates, snr_linear
 from channels.arrays import FloatArray
 from channels.indexed import BLOCK, Draws, exponential
 from channels.streams import Stream
-from wirelessfl.algorithms.base import Algorithm
+from wirelessfl.algorithms.algorithm import Algorithm
 from wirelessfl.guard import returns
 from wirelessfl.returned import number
 from wirelessfl.rounds.compression import Compression, sent_vectors

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from wirelessfl.errors import ConfigError
 from wirelessfl.needs import Needs
-from wirelessfl.tasks.delays.base import DelayModel, Scene, TaskCosts
+from wirelessfl.tasks.delays.delay_model import DelayModel, Scene, TaskCosts
 from wirelessfl.tasks.delays.durations import (
     PUBLISHED_STEP_SECONDS,
     Delays,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wirelessfl.tasks.delays.base import DelayModel, Scene
+from wirelessfl.tasks.delays.delay_model import DelayModel, Scene
 from wirelessfl.tasks.delays.durations import Delays, Wireless
 
 

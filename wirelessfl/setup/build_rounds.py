@@ -11,9 +11,9 @@ from channels.streams import Stream
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.rounds.delivery import before_failures
+from wirelessfl.rounds.model_rounds import ModelRounds
 from wirelessfl.rounds.plan import Plan
 from wirelessfl.rounds.planner import Planner
-from wirelessfl.rounds.rounds import ModelRounds
 from wirelessfl.rounds.training import RoundTraining
 from wirelessfl.schedules import Clock, Scope
 from wirelessfl.selection import Selection
@@ -22,10 +22,10 @@ from wirelessfl.server.ledger import Ledger
 from wirelessfl.server.present import PresentClients
 from wirelessfl.server.server import Server
 from wirelessfl.server.weights import Weights
+from wirelessfl.setup.build_network import build_network
 from wirelessfl.setup.computing import Workload
 from wirelessfl.setup.data import Loaded
 from wirelessfl.setup.given_objects import GivenObjects
-from wirelessfl.setup.network import build_network
 from wirelessfl.setup.planners import make_planner
 from wirelessfl.setup.plausible import implausible
 from wirelessfl.setup.redesigns import make_redesigns

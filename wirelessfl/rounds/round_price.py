@@ -11,14 +11,14 @@ import numpy as np
 from channels import Access, ChannelDraw, Load
 from channels.arrays import BoolArray, FloatArray, IntArray
 from channels.streams import Stream
-from wirelessfl.algorithms.base import Algorithm
+from wirelessfl.algorithms.algorithm import Algorithm
 from wirelessfl.rounds.compression import sent_vectors
 from wirelessfl.rounds.delivery import before_failures
 from wirelessfl.rounds.equal_shares import AmongParticipants, takes_part
 from wirelessfl.rounds.links import Links
 from wirelessfl.rounds.participants import Participants
 from wirelessfl.rounds.served import Served
-from wirelessfl.rounds.settings import TrainingSettings
+from wirelessfl.rounds.training_settings import TrainingSettings
 from wirelessfl.submodels import ClientSubmodels, ParamSpec, Submodels
 from wirelessfl.units import BITS_PER_ELEMENT, MIB_PER_ELEMENT
 from wirelessfl.uplinks.checked import checked_access, serving

@@ -37,7 +37,7 @@ from wirelessfl.sessions.held_labels import HeldLabels
 from wirelessfl.sessions.processes import check_clients
 from wirelessfl.training.cohort import State
 from wirelessfl.units import MIB_PER_ELEMENT
-from wirelessfl.warm_starts.base import Opening, Past, WarmStart
+from wirelessfl.warm_starts.warm_start import Opening, Past, WarmStart
 
 
 @dataclass

@@ -15,10 +15,10 @@ from wirelessfl.rounds.local_training import LocalTraining
 from wirelessfl.server.client_states import make_states
 from wirelessfl.server.server import Server
 from wirelessfl.server.weights import Weights
+from wirelessfl.setup.build_network import build_network
 from wirelessfl.setup.computing import Workload
 from wirelessfl.setup.data import Loaded
 from wirelessfl.setup.given_objects import GivenObjects
-from wirelessfl.setup.network import build_network
 from wirelessfl.setup.plausible import implausible
 from wirelessfl.setup.setups import Goal, Limits, TasksSetup
 from wirelessfl.setup.structure import Structure

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
-from wirelessfl.rounds.cells import AsynchronousCells
+from wirelessfl.rounds.asynchronous_cells import AsynchronousCells
 from wirelessfl.schedules import Scope
+from wirelessfl.setup.build_rounds import build_rounds
 from wirelessfl.setup.given_objects import GivenObjects
-from wirelessfl.setup.rounds import build_rounds
 from wirelessfl.setup.setups import RoundsSetup
 from wirelessfl.training.shards import Shards
 

@@ -17,10 +17,10 @@ from wirelessfl.schedules import Clock, SessionsScheduler
 from wirelessfl.sessions.attendance import Attendance
 from wirelessfl.sessions.held_labels import HeldLabels
 from wirelessfl.sessions.presence import Scene
-from wirelessfl.sessions.rounds import SessionRounds
+from wirelessfl.sessions.session_rounds import SessionRounds
+from wirelessfl.setup.build_rounds import build_rounds
 from wirelessfl.setup.given_objects import GivenObjects
 from wirelessfl.setup.models import configured_model
-from wirelessfl.setup.rounds import build_rounds
 from wirelessfl.setup.setups import RoundsSetup, SessionsSetup
 from wirelessfl.setup.trained_model import TrainedModel
 from wirelessfl.training.shards import Shards

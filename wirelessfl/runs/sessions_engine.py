@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from wirelessfl.errors import DataError
 from wirelessfl.metrics import Measures
-from wirelessfl.runs.rounds import RoundsEngine
+from wirelessfl.runs.rounds_engine import RoundsEngine
 from wirelessfl.setup.setups import SessionsSetup
 from wirelessfl.training.evaluate import Samples
 
