@@ -20,7 +20,7 @@ from tests.gate.running import Outcome
 from wirelessfl import Config
 from wirelessfl.algorithms import algorithm_classes, find_algorithm
 from wirelessfl.algorithms.fedavg import FedAvg
-from wirelessfl.config.kinds import KINDS, OPTIONAL
+from wirelessfl.config.choices import KINDS, OPTIONAL
 from wirelessfl.config.presets import PRESETS
 from wirelessfl.config.sections import SECTIONS
 from wirelessfl.errors import ConfigError

@@ -123,6 +123,9 @@ class Kind(Generic[C]):
         base: base class of the choices.
         default: name of the default; empty if the algorithm determines it.
         needs: what a run needs to have such a choice.
+        table: ``Needs`` and ``Fits`` of all settings of its choices, their name included.
+        text: description for help pages; empty for the name.
+        heading: heading of help pages below which the choices are listed.
     """
 
     name: str
@@ -130,6 +133,9 @@ class Kind(Generic[C]):
     base: type[Any]
     default: str = ""
     needs: tuple[Needs, ...] = ()
+    table: tuple[Needs, ...] = ()
+    text: str = ""
+    heading: str = "training"
 
     def classes(self) -> Mapping[str, type[C]]:
         """All choices in the folder, by name."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from wirelessfl import Config
 from wirelessfl.algorithms import algorithm_classes
-from wirelessfl.config.kinds import KINDS
+from wirelessfl.config.choices import KINDS
 from wirelessfl.errors import ConfigError
 
 SMALL: dict[str, Any] = {

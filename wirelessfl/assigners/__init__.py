@@ -12,6 +12,7 @@ ASSIGNERS: Kind[Assigner] = Kind(
     __name__,
     Assigner,
     default=NoAssigner.name,
+    text="which neurons cells and clients train",
     needs=(
         Needs(
             lambda run, _: not run.algorithm.brings_assigner,

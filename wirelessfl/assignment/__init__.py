@@ -11,7 +11,12 @@ from wirelessfl.needs import ONE_SERVER, TASK_ROUNDS
 from wirelessfl.registry import Kind
 
 ASSIGNMENTS: Kind[AssignmentRule] = Kind(
-    "assignment", __name__, AssignmentRule, needs=(ONE_SERVER, TASK_ROUNDS)
+    "assignment",
+    __name__,
+    AssignmentRule,
+    needs=(ONE_SERVER, TASK_ROUNDS),
+    text="assignment of clients to tasks",
+    heading="schedule",
 )
 """All assignment rules, which choose the clients of each task."""
 

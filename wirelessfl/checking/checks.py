@@ -16,7 +16,7 @@ from wirelessfl.checking.contract import BrokenError, Contract, NotTestedError
 from wirelessfl.checking.kinds import CHECKED, kind_of
 from wirelessfl.checking.report import NEEDS, Outcome, Report
 from wirelessfl.checking.subject import Subject, import_path_of, kept_generators
-from wirelessfl.config.kinds import KINDS
+from wirelessfl.config.choices import KINDS
 from wirelessfl.errors import ConfigError, out_of_memory
 from wirelessfl.guard import NO_ERROR, ONE_LINE, located
 from wirelessfl.import_paths import is_import_path, path_of

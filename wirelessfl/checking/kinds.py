@@ -1,6 +1,6 @@
 """What can be checked: the contracts of each kind, and how its runs are set up.
 
-A new kind is one entry of ``CHECKED``.
+A kind with contracts of its own is an entry of ``_CHECKED``.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from wirelessfl.checking import (
 from wirelessfl.checking.contract import Contract
 from wirelessfl.checking.runs import BASIC, CREATED, PICKLED
 from wirelessfl.checking.subject import Settings, small_data
-from wirelessfl.config.kinds import KINDS
+from wirelessfl.config.choices import KINDS
 from wirelessfl.config.own_network import own_network
 from wirelessfl.data import Dataset
 from wirelessfl.errors import ConfigError
@@ -103,7 +103,7 @@ def _of_schedule(cls: type[Schedule]) -> Settings:
 
 
 SESSIONS: Settings = {"sessions": 2, "rounds": 2}
-CHECKED: Mapping[str, Checked] = {
+_CHECKED: Mapping[str, Checked] = {
     "algorithm": Checked(algorithms.CONTRACTS, _of_algorithm),
     "split": Checked(splits.CONTRACTS),
     "model": Checked(learning.MODEL),
@@ -112,7 +112,6 @@ CHECKED: Mapping[str, Checked] = {
     "compression": Checked(downlink.COMPRESSION),
     "assigner": Checked(PLAIN, _of_assigner),
     "select": Checked(selections.CONTRACTS, {"clients_per_round": 3}),
-    "layout": Checked(PLAIN),
     "path_loss": Checked(PLAIN, {"layout": "disc"}),
     "fading": Checked(radio.FADING),
     "uplink": Checked(uplinks.CONTRACTS),
@@ -129,6 +128,7 @@ CHECKED: Mapping[str, Checked] = {
     "network": Checked(networks.CONTRACTS, {"clients": None, "chunk": None}, _of_network),
     "observer": Checked(watchers.CONTRACTS, {"rounds": 6}),
 }
+CHECKED = {**_CHECKED, **{kind: Checked(PLAIN) for kind in KINDS if kind not in _CHECKED}}
 """The kinds that can be checked, by the name of the setting that selects one."""
 
 

@@ -9,7 +9,8 @@ from typing import Any
 from wirelessfl.algorithms import find_algorithm
 from wirelessfl.cli.flags import Flag, choice_flags
 from wirelessfl.cli.parser import Parser
-from wirelessfl.config.kinds import KINDS, chosen_classes
+from wirelessfl.config.choices import KINDS
+from wirelessfl.config.kinds import chosen_classes
 from wirelessfl.config.tables import OF_FRAME, named_tables, read_toml
 
 

@@ -81,7 +81,7 @@ def _subparsers(parser: argparse.ArgumentParser) -> Any:
 def _values(action: argparse.Action) -> list[str]:
     """Names that the value of a flag or argument may have; none if any value may be given."""
     from wirelessfl.algorithms import algorithm_classes
-    from wirelessfl.config.kinds import KINDS
+    from wirelessfl.config.choices import KINDS
     from wirelessfl.data import dataset_names
 
     if action.choices is not None:

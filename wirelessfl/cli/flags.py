@@ -12,7 +12,8 @@ from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 from pydantic.fields import FieldInfo
 
 from wirelessfl.algorithms import algorithm_classes
-from wirelessfl.config.kinds import KINDS, flag_homes
+from wirelessfl.config.choices import KINDS
+from wirelessfl.config.kinds import flag_homes
 from wirelessfl.config.sections import SECTIONS, WITHOUT_RESULTS
 from wirelessfl.registry import Choice
 from wirelessfl.wording import without_none

@@ -10,41 +10,27 @@ from typing import Any, NoReturn
 
 from wirelessfl.algorithms import algorithm_classes
 from wirelessfl.cli.flags import Flag, all_flags, choice_flags, section_flags
-from wirelessfl.config.kinds import KINDS, chosen_classes, owner_names, words
+from wirelessfl.config.choices import KINDS
+from wirelessfl.config.kinds import chosen_classes, owner_names, words
 from wirelessfl.config.settings import Settings
 from wirelessfl.config.tables import named_tables
 from wirelessfl.config.unused import unused
 
-TEXTS = {
-    "split": "data partition",
-    "model": "model, or module:callable",
-    "lr_schedule": "step size over the rounds",
-    "compression": "compression of the model on the downlink",
-    "select": "clients that take part in a round",
-    "assigner": "which neurons cells and clients train",
-    "layout": "positions of cells and clients",
-    "path_loss": "path loss and shadowing",
-    "fading": "block fading",
-    "uplink": "multiple access of the uplink",
-    "failures": "uploads that fail",
-    "schedule": "when clients get work and servers merge",
-    "delays": "latency model of requests",
-    "assignment": "assignment of clients to tasks",
-    "warm_start": "initial model of a session",
-    "presence": "client availability model",
-    "loss": "loss of a sample, or module:function",
-}
-"""Description of each kind of choice."""
-GROUPS: Mapping[str, Sequence[str]] = {
-    "data": ("data", "split"),
-    "model": ("model", "loss"),
-    "network": ("network", "layout", "path_loss", "fading"),
-    "uplink": ("uplink", "failures"),
-    "schedule": ("schedule", "delays", "assignment"),
-    "training": ("training", "assigner", "lr_schedule", "compression", "select"),
-    "sessions": ("sessions", "presence", "warm_start"),
+HEADINGS: Mapping[str, Sequence[str]] = {
+    "data": ("data",),
+    "model": (),
+    "network": ("network",),
+    "uplink": (),
+    "schedule": (),
+    "training": ("training",),
+    "sessions": ("sessions",),
     "evaluation": ("evaluation",),
     "run": ("run",),
+}
+"""Headings, and the sections listed below each; the kinds of choices follow."""
+GROUPS: Mapping[str, Sequence[str]] = {
+    heading: (*sections, *(name for name, kind in KINDS.items() if kind.heading == heading))
+    for heading, sections in HEADINGS.items()
 }
 """Headings, and the sections and kinds of choices listed below each."""
 COLUMN = 25
@@ -145,7 +131,7 @@ def algorithm_lines() -> list[Line]:
 def _choice_line(kind: str, default: str | None) -> Line:
     names = ", ".join(sorted(KINDS[kind].classes()))
     shown = "" if default is None else f" [{default}]"
-    return f"--{kind.replace('_', '-')} NAME", f"{TEXTS.get(kind, words(kind))}: {names}{shown}"
+    return f"--{kind.replace('_', '-')} NAME", f"{KINDS[kind].text or words(kind)}: {names}{shown}"
 
 
 def flag_line(flag: Flag, default: Any) -> Line:

@@ -64,7 +64,7 @@ def _kind(word: str, kinds: Collection[str]) -> str:
 def _kinds() -> Iterator[tuple[str, Lines]]:
     """Yield each kind with the first lines of its choices."""
     from wirelessfl.algorithms import algorithm_classes
-    from wirelessfl.config.kinds import KINDS
+    from wirelessfl.config.choices import KINDS
     from wirelessfl.data import dataset_names
     from wirelessfl.data.described import described
     from wirelessfl.metrics import METRICS
@@ -98,7 +98,7 @@ def _details(kind: str, name: str, line: str) -> Iterator[str]:
     from wirelessfl.algorithms import algorithm_classes
     from wirelessfl.cli.flags import choice_flags
     from wirelessfl.cli.help import flag_line
-    from wirelessfl.config.kinds import KINDS
+    from wirelessfl.config.choices import KINDS
     from wirelessfl.metrics import METRICS
 
     if kind == "dataset":

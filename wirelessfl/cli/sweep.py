@@ -199,7 +199,8 @@ def coupled_settings(words: str) -> dict[str, Any]:
 
 def config_value(config: Config, flag: str) -> Any:
     """The value of a setting by the name of its flag, for JSON; None if it has no effect."""
-    from wirelessfl.config.kinds import CHOSEN, chosen_classes, flag_homes
+    from wirelessfl.config.choices import CHOSEN
+    from wirelessfl.config.kinds import chosen_classes, flag_homes
 
     if flag in CHOSEN:
         return config.named(flag) if flag in config.tables else None

@@ -1,4 +1,4 @@
-"""The kinds of choices, their defaults, and the table of each setting."""
+"""What decides which kinds of choices a run has, and the table of each setting."""
 
 from __future__ import annotations
 
@@ -7,56 +7,19 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from wirelessfl.algorithms import Algorithm, algorithm_classes, find_algorithm
-from wirelessfl.assigners import ASSIGNERS
-from wirelessfl.assignment import ASSIGNMENTS
+from wirelessfl.config.choices import DEFAULTS, KINDS
 from wirelessfl.config.regimes import Regime
 from wirelessfl.config.sections import SECTIONS
-from wirelessfl.data.splits import DATA_SPLITS
 from wirelessfl.errors import ConfigError
-from wirelessfl.failures import FAILURES
-from wirelessfl.losses import LOSSES, GivenLoss
-from wirelessfl.models.choice import MODEL_CHOICES, GivenModel
-from wirelessfl.radio.fading import FADINGS
+from wirelessfl.losses import GivenLoss
+from wirelessfl.models.choice import GivenModel
 from wirelessfl.radio.layouts import LAYOUTS, LayoutModel, SectionVIC
-from wirelessfl.radio.path_loss import PATH_LOSSES
-from wirelessfl.registry import Choice, Kind
-from wirelessfl.rounds.compression import COMPRESSIONS
-from wirelessfl.rounds.step_sizes import STEP_SIZES
+from wirelessfl.registry import Choice
 from wirelessfl.schedules import SCHEDULES, Schedule
-from wirelessfl.selection import SELECTIONS
-from wirelessfl.sessions.presence import PRESENCES
 from wirelessfl.tasks.delays import DELAYS, DelayModel
 from wirelessfl.uplinks import UPLINKS, Uplink
-from wirelessfl.warm_starts import WARM_STARTS
 from wirelessfl.wording import shown
 
-KINDS: Mapping[str, Kind[Any]] = {
-    "split": DATA_SPLITS,
-    "model": MODEL_CHOICES,
-    "lr_schedule": STEP_SIZES,
-    "compression": COMPRESSIONS,
-    "select": SELECTIONS,
-    "layout": LAYOUTS,
-    "path_loss": PATH_LOSSES,
-    "fading": FADINGS,
-    "uplink": UPLINKS,
-    "failures": FAILURES,
-    "schedule": SCHEDULES,
-    "delays": DELAYS,
-    "assignment": ASSIGNMENTS,
-    "warm_start": WARM_STARTS,
-    "presence": PRESENCES,
-    "loss": LOSSES,
-    "assigner": ASSIGNERS,
-}
-"""Tables with a ``name``, besides ``algorithm``. If two have a setting of the same name, the
-earlier one's flag has no prefix."""
-CHOSEN = ("algorithm", *KINDS)
-"""All tables with a ``name``."""
-DEFAULTS = {name: kind.default for name, kind in KINDS.items() if kind.default}
-"""Default names. The algorithm determines the defaults of schedule and assignment."""
-OPTIONAL = ("assigner",)
-"""Kinds without a table if the default is chosen."""
 MAX_OWNERS = 3
 """Maximum number of choices that a message names; it only counts the remaining ones."""
 

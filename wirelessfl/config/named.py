@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from wirelessfl.config.kinds import KINDS
+from wirelessfl.config.choices import KINDS
 from wirelessfl.config.sections import PLACES
 from wirelessfl.config.sections.evaluation import listed
 from wirelessfl.config.task_tables import parse_task

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
-from wirelessfl.config.choices import Choices
+from wirelessfl.config.build_choices import build_choices
+from wirelessfl.config.choices import CHOSEN, DEFAULTS, KINDS, Choices
 from wirelessfl.config.given import Given, chosen
-from wirelessfl.config.kinds import CHOSEN, DEFAULTS, KINDS, Frame
+from wirelessfl.config.kinds import Frame
 from wirelessfl.config.regimes import Regime
 from wirelessfl.config.sections import (
     SECTIONS,
@@ -22,7 +23,7 @@ from wirelessfl.config.sections import (
 )
 from wirelessfl.config.table import Table
 from wirelessfl.config.tables import given_places
-from wirelessfl.config.typed_tables import ORDER, TypedTables
+from wirelessfl.config.typed_tables import ORDER, read_tables
 from wirelessfl.radio.layouts import SectionVIC
 from wirelessfl.registry import Choice
 
@@ -67,9 +68,8 @@ class Settings(Choices):
         Raises:
             ConfigError: an unknown key, or a wrong value.
         """
-        typed = TypedTables.read(tables)
-        values = dict(typed)
-        choices = Choices.of(values)
+        values = read_tables(tables)
+        choices = build_choices(values)
         return Settings(
             **vars(choices),
             **{name: values[name] for name in ("given", *SECTIONS, "task")},

@@ -7,7 +7,8 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from wirelessfl.config.kinds import KINDS, class_of, owners, section_homes
+from wirelessfl.config.choices import KINDS
+from wirelessfl.config.kinds import class_of, owners, section_homes
 from wirelessfl.config.sections import SECTIONS
 from wirelessfl.data.files import dataset_title
 from wirelessfl.errors import ConfigError

@@ -9,10 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from wirelessfl.algorithms import LOCAL, find_algorithm
+from wirelessfl.config.choices import DEFAULTS, KINDS, OPTIONAL
 from wirelessfl.config.kinds import (
-    DEFAULTS,
-    KINDS,
-    OPTIONAL,
     Frame,
     chosen_classes,
     class_of,

@@ -7,7 +7,8 @@ from dataclasses import fields
 from typing import Any, get_type_hints
 
 from wirelessfl.algorithms import find_algorithm
-from wirelessfl.config.kinds import KINDS, chosen_classes, owners_of
+from wirelessfl.config.choices import KINDS
+from wirelessfl.config.kinds import chosen_classes, owners_of
 from wirelessfl.config.sections import SECTIONS
 from wirelessfl.config.settings import Place, Settings
 from wirelessfl.config.task_tables import TASK_CHOICES, TASK_SETTINGS

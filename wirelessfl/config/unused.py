@@ -7,12 +7,11 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from wirelessfl.config.kinds import CHOSEN, KINDS
+from wirelessfl.config.choices import CHOSEN, KINDS
 from wirelessfl.config.sections import SECTIONS
 from wirelessfl.config.settings import Place, Settings
-from wirelessfl.config.typed_tables import TypedTables
 from wirelessfl.errors import ConfigError
-from wirelessfl.needs import Fits, needs_of
+from wirelessfl.needs import Fits, Needs, needs_of
 from wirelessfl.registry import Choice
 from wirelessfl.wording import shown
 
@@ -32,7 +31,7 @@ def _unused(settings: Settings, name: str) -> Iterator[tuple[str, str]]:
     own = settings.choice(name) if name in CHOSEN else table
     if isinstance(table, Mapping):
         reason = run.why_not(name)
-        for need in needs_of(TypedTables).get(name, ()):
+        for need in of_kind(name, Needs):
             reason = reason or need.why_not(run, table)
         if reason is not None:
             yield from ((key, reason) for key in table)
@@ -43,6 +42,12 @@ def _unused(settings: Settings, name: str) -> Iterator[tuple[str, str]]:
         yield from ((key, why) for need in needs if (why := need.why_not(run, own)) is not None)
     if isinstance(own, Choice):
         yield from own.unused().items()
+
+
+def of_kind(name: str, condition: type[Needs]) -> tuple[Needs, ...]:
+    """The conditions of all settings of a kind of choices: ``Needs``, or ``Fits``."""
+    kind = KINDS.get(name)
+    return () if kind is None else tuple(need for need in kind.table if type(need) is condition)
 
 
 def check_values(settings: Settings) -> None:
@@ -56,7 +61,7 @@ def check_values(settings: Settings) -> None:
         table = settings.table(name)
         own = settings.choice(name) if name in CHOSEN else table
         cls: Any = type(own)
-        found = [("name", table, needs_of(TypedTables, Fits).get(name, ()))]
+        found = [("name", table, of_kind(name, Fits))]
         found += [(key, own, needs) for key, needs in needs_of(cls, Fits).items()]
         for key, owner, needs in found if own is not None else ():
             for need in needs:

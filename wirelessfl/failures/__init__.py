@@ -17,7 +17,15 @@ PACKETS = (
     ),
     CHANNEL,
 )
-FAILURES: Kind[Failures] = Kind("failures", __name__, Failures, default="none", needs=PACKETS)
+FAILURES: Kind[Failures] = Kind(
+    "failures",
+    __name__,
+    Failures,
+    default="none",
+    needs=PACKETS,
+    text="uploads that fail",
+    heading="uplink",
+)
 """All models of uploads that fail."""
 
 __all__ = ["FAILURES", "Failing", "Failures"]

@@ -9,6 +9,7 @@ from functools import cache
 from wirelessfl.errors import ConfigError
 from wirelessfl.losses.loss import Loss
 from wirelessfl.losses.own import FunctionLoss
+from wirelessfl.needs import Needs
 from wirelessfl.registry import Kind, by_name, classes_in, subclass
 from wirelessfl.wording import shown
 
@@ -61,5 +62,17 @@ class LossKind(Kind[Loss]):
         return _function_loss(name)
 
 
-LOSSES: Kind[Loss] = LossKind("loss", __package__ or "", Loss, default="cross-entropy")
+NOT_GIVEN = Needs(
+    lambda run, _: run.settings.given.loss is None,
+    "conflicts with loss=..., which is given to wirelessfl.run",
+)
+LOSSES: Kind[Loss] = LossKind(
+    "loss",
+    __package__ or "",
+    Loss,
+    default="cross-entropy",
+    table=(NOT_GIVEN,),
+    text="loss of a sample, or module:function",
+    heading="model",
+)
 """All losses."""

@@ -164,5 +164,12 @@ class ModelKind(Kind[ModelChoice]):
         return model_choice(name)
 
 
-MODEL_CHOICES: Kind[ModelChoice] = ModelKind("model", __name__, ModelChoice, default="fcnn")
+MODEL_CHOICES: Kind[ModelChoice] = ModelKind(
+    "model",
+    __name__,
+    ModelChoice,
+    default="fcnn",
+    text="model, or module:callable",
+    heading="model",
+)
 """Models that can be trained."""

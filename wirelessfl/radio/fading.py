@@ -13,7 +13,7 @@ import channels
 from channels.arrays import ComplexArray, IntArray
 from channels.streams import Stream
 from wirelessfl.guard import UnfitError, described, returns
-from wirelessfl.needs import DRAWN, RADIO
+from wirelessfl.needs import BUILT, DRAWN, RADIO
 from wirelessfl.registry import Choice, Kind
 from wirelessfl.returned import implementing
 
@@ -58,7 +58,14 @@ class FadingModel(Choice, ABC):
 
 
 FADINGS: Kind[FadingModel] = Kind(
-    "fading", __package__, FadingModel, default="rayleigh", needs=(*RADIO, DRAWN)
+    "fading",
+    __package__,
+    FadingModel,
+    default="rayleigh",
+    needs=(*RADIO, DRAWN),
+    table=BUILT,
+    text="block fading",
+    heading="network",
 )
 """All fading models."""
 

@@ -13,7 +13,7 @@ import channels
 from channels.layouts import Layout
 from wirelessfl.errors import ConfigError
 from wirelessfl.guard import returns
-from wirelessfl.needs import DRAWN, RADIO, Needs
+from wirelessfl.needs import BUILT, DRAWN, RADIO, Needs
 from wirelessfl.registry import Choice, Kind
 from wirelessfl.returned import instance
 
@@ -73,7 +73,14 @@ class Placed(LayoutModel, ABC):
 
 
 LAYOUTS: Kind[LayoutModel] = Kind(
-    "layout", __package__, LayoutModel, default="section-vi-c", needs=(*RADIO, DRAWN)
+    "layout",
+    __package__,
+    LayoutModel,
+    default="section-vi-c",
+    needs=(*RADIO, DRAWN),
+    table=BUILT,
+    text="positions of cells and clients",
+    heading="network",
 )
 """All layouts."""
 

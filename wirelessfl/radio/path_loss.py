@@ -11,7 +11,7 @@ from pydantic import Field
 import channels
 from channels.path_loss import PathLoss, Variant
 from wirelessfl.guard import returns
-from wirelessfl.needs import DRAWN, POSITIONS, RADIO
+from wirelessfl.needs import BUILT, DRAWN, POSITIONS, RADIO
 from wirelessfl.registry import Choice, Kind
 from wirelessfl.returned import instance
 
@@ -42,7 +42,14 @@ class PathLossModel(Choice, ABC):
 
 
 PATH_LOSSES: Kind[PathLossModel] = Kind(
-    "path_loss", __package__, PathLossModel, default="umi", needs=(*RADIO, DRAWN, POSITIONS)
+    "path_loss",
+    __package__,
+    PathLossModel,
+    default="umi",
+    needs=(*RADIO, DRAWN, POSITIONS),
+    table=BUILT,
+    text="path loss and shadowing",
+    heading="network",
 )
 """All path loss models."""
 

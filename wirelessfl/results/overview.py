@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from wirelessfl.config import Config
-from wirelessfl.config.kinds import DEFAULTS, KINDS
+from wirelessfl.config.choices import DEFAULTS, KINDS
 from wirelessfl.config.sections import PLACES, SECTIONS
 from wirelessfl.config.stored import plain
 from wirelessfl.errors import ConfigError, DataError

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from wirelessfl.algorithms import LOCAL
 from wirelessfl.config import Config
-from wirelessfl.config.kinds import DEFAULTS
+from wirelessfl.config.choices import DEFAULTS
 from wirelessfl.config.sections import SECTIONS, WITHOUT_RESULTS
 from wirelessfl.config.task_settings import inherited
 from wirelessfl.runs.fingerprints import NAMED, named_hashes

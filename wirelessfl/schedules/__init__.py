@@ -13,7 +13,13 @@ from wirelessfl.schedules.session_schedule import SessionsScheduler
 from wirelessfl.schedules.simultaneous import Simultaneous, SimultaneousScheduler
 from wirelessfl.schedules.task_counts import TaskPlan
 
-SCHEDULES: Kind[Schedule] = Kind("schedule", __name__, Schedule)
+SCHEDULES: Kind[Schedule] = Kind(
+    "schedule",
+    __name__,
+    Schedule,
+    text="when clients get work and servers merge",
+    heading="schedule",
+)
 """All schedules: when clients get work and when servers merge."""
 
 __all__ = [

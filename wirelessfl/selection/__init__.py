@@ -1,6 +1,6 @@
 """Selections of the clients that take part in a round, one per file, discovered automatically."""
 
-from wirelessfl.needs import SAMPLED, Needs
+from wirelessfl.needs import CHANNEL, SAMPLED, Needs
 from wirelessfl.registry import Kind
 from wirelessfl.selection.age import Age
 from wirelessfl.selection.best_channel import BestChannel
@@ -16,8 +16,26 @@ ONE_MODEL = Needs(
     'conflicts with schedule "{run.schedule.title}", which assigns clients to tasks: choose '
     'schedule "rounds"',
 )
+SELECTS = (
+    Needs(
+        lambda run, own: (
+            run.settings.training.clients_per_round or own["name"] == RandomSelection.name
+        ),
+        "needs clients_per_round: set it",
+    ),
+    Needs(
+        lambda run, _: CHANNEL.met(run, None) or not run.settings.select.radio,
+        CHANNEL.reason,
+    ),
+)
 SELECTIONS: Kind[Selection] = Kind(
-    "select", __name__, Selection, default="random", needs=(ONE_MODEL, SAMPLED)
+    "select",
+    __name__,
+    Selection,
+    default="random",
+    needs=(ONE_MODEL, SAMPLED),
+    table=SELECTS,
+    text="clients that take part in a round",
 )
 """All selections of the clients that take part in a round."""
 

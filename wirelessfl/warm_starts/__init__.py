@@ -7,7 +7,13 @@ from wirelessfl.registry import Kind
 from wirelessfl.warm_starts.warm_start import Initial, Opening, WarmStart
 
 WARM_STARTS: Kind[WarmStart] = Kind(
-    "warm_start", __name__, WarmStart, default="previous", needs=SESSIONS
+    "warm_start",
+    __name__,
+    WarmStart,
+    default="previous",
+    needs=SESSIONS,
+    text="initial model of a session",
+    heading="sessions",
 )
 """All warm starts: the initial model of a session."""
 

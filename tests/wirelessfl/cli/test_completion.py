@@ -9,7 +9,7 @@ from wirelessfl.algorithms import algorithm_classes
 from wirelessfl.cli.completion import commands
 from wirelessfl.cli.flags import all_flags
 from wirelessfl.cli.main import _parser, main
-from wirelessfl.config.kinds import KINDS
+from wirelessfl.config.choices import KINDS
 from wirelessfl.data import dataset_names
 
 

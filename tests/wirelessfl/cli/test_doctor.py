@@ -7,7 +7,7 @@ import pytest
 from solvers.mask_sizes.gurobi import Gurobi
 from wirelessfl.cli import doctor
 from wirelessfl.cli.main import main
-from wirelessfl.config.kinds import KINDS
+from wirelessfl.config.choices import KINDS
 from wirelessfl.data import dataset_names, known_facts, load_dataset
 from wirelessfl.data.described import ABOUT, described
 

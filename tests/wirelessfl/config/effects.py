@@ -9,7 +9,8 @@ from typing import Any
 from wirelessfl.algorithms import algorithm_classes
 from wirelessfl.cli.flags import Flag, all_flags
 from wirelessfl.config import Config
-from wirelessfl.config.kinds import CHOSEN, chosen_classes
+from wirelessfl.config.choices import CHOSEN
+from wirelessfl.config.kinds import chosen_classes
 
 FLAGS = {flag.name: flag for flag in all_flags()}
 SHARED = {"csi_error": ("failures", "uplink")}

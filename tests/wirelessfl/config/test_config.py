@@ -7,7 +7,8 @@ import pytest
 
 from wirelessfl.algorithms import Algorithm
 from wirelessfl.config import Config
-from wirelessfl.config.kinds import KINDS, chosen_classes, flag_homes
+from wirelessfl.config.choices import KINDS
+from wirelessfl.config.kinds import chosen_classes, flag_homes
 from wirelessfl.config.tables import named_tables, tables_from_flags
 from wirelessfl.errors import ConfigError
 from wirelessfl.registry import classes_in

@@ -11,7 +11,7 @@ from wirelessfl.algorithms import algorithm_classes
 from wirelessfl.cli import main
 from wirelessfl.cli.flags import all_flags
 from wirelessfl.config import Config
-from wirelessfl.config.kinds import KINDS
+from wirelessfl.config.choices import KINDS
 
 LINE = re.compile(r"^  (--[a-z0-9-]+)", re.MULTILINE)
 FLAGS = {flag.option: flag for flag in all_flags()}

@@ -11,7 +11,7 @@ from pydantic.fields import FieldInfo
 
 from wirelessfl.algorithms import algorithm_classes
 from wirelessfl.config import Config
-from wirelessfl.config.kinds import KINDS
+from wirelessfl.config.choices import KINDS
 from wirelessfl.config.sections import SECTIONS
 from wirelessfl.errors import ConfigError
 from wirelessfl.wording import shown, without_none

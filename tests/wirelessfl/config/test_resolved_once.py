@@ -4,8 +4,8 @@ import pytest
 
 import wirelessfl
 from wirelessfl.cli import main
-from wirelessfl.config import Config
-from wirelessfl.config.choices import Choices
+from wirelessfl.config import Config, settings
+from wirelessfl.config.build_choices import build_choices
 from wirelessfl.config.settings import Settings
 from wirelessfl.errors import ConfigError
 from wirelessfl.setup.given_objects import configured
@@ -17,7 +17,7 @@ SMALL = ["--cells", "2", "--clients", "4", "--rounds", "2", "--local-steps", "1"
 def counted(monkeypatch):
     """Number of times that settings are read, choices made, and settings resolved."""
     found = {"read": 0, "chosen": 0, "resolved": 0}
-    read, chosen, resolved = (made.__func__ for made in (Settings.read, Choices.of, Config.of))
+    read, chosen, resolved = Settings.read.__func__, build_choices, Config.of.__func__
 
     def count(what, call):
         def counting(*args, **options):
@@ -27,7 +27,7 @@ def counted(monkeypatch):
         return counting
 
     monkeypatch.setattr(Settings, "read", classmethod(count("read", read)))
-    monkeypatch.setattr(Choices, "of", classmethod(count("chosen", chosen)))
+    monkeypatch.setattr(settings, "build_choices", count("chosen", chosen))
     monkeypatch.setattr(Config, "of", classmethod(count("resolved", resolved)))
     return found
 

@@ -14,7 +14,7 @@ import pytest
 
 from wirelessfl.algorithms import algorithm_classes
 from wirelessfl.config import Config
-from wirelessfl.config.kinds import KINDS
+from wirelessfl.config.choices import KINDS
 from wirelessfl.config.sections import SECTIONS
 from wirelessfl.needs import SEVERAL_TASKS, needs_of
 from wirelessfl.registry import Choice

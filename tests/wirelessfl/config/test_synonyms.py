@@ -5,7 +5,8 @@ import pytest
 from wirelessfl import Config
 from wirelessfl.cli.flags import all_flags
 from wirelessfl.cli.main import main
-from wirelessfl.config.kinds import KINDS, listed
+from wirelessfl.config.choices import KINDS
+from wirelessfl.config.kinds import listed
 from wirelessfl.config.synonyms import ADVICE, SYNONYMS, VALUES, synonym
 from wirelessfl.errors import ConfigError
 

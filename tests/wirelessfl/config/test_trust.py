@@ -14,7 +14,7 @@ import wirelessfl
 from wirelessfl.algorithms import algorithm_classes
 from wirelessfl.cli import main
 from wirelessfl.config import Config
-from wirelessfl.config.kinds import DEFAULTS, KINDS
+from wirelessfl.config.choices import DEFAULTS, KINDS
 from wirelessfl.config.named import import_paths
 from wirelessfl.config.sections import SECTIONS
 from wirelessfl.errors import ConfigError

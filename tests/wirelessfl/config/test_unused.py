@@ -12,7 +12,7 @@ from tests.wirelessfl.config.effects import FIELDS, FLAGS, SECTIONS, STARS, has_
 from wirelessfl.algorithms import algorithm_classes
 from wirelessfl.cli.flags import Flag
 from wirelessfl.config import Config
-from wirelessfl.config.kinds import KINDS
+from wirelessfl.config.choices import KINDS
 from wirelessfl.data import dataset_names
 from wirelessfl.errors import ConfigError
 

@@ -3,7 +3,7 @@
 import json
 
 from wirelessfl.config import Config
-from wirelessfl.config.kinds import DEFAULTS
+from wirelessfl.config.choices import DEFAULTS
 from wirelessfl.runs import settings_hash as module
 from wirelessfl.runs.kept import kept_run
 from wirelessfl.runs.settings_hash import non_defaults, settings_hash

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 import wirelessfl
-from wirelessfl.config.kinds import KINDS
+from wirelessfl.config.choices import KINDS
 from wirelessfl.data import Dataset
 from wirelessfl.data.splits.split import Split
 from wirelessfl.errors import ConfigError, DataError, TrainingError

@@ -18,10 +18,23 @@ from wirelessfl.data.label_splits import LABEL_SPLITS
 from wirelessfl.data.labels import cells_of_clients, checked_labels, checked_number
 from wirelessfl.data.splits.split import Samples, Split, check_count, check_sizes
 from wirelessfl.errors import DataError
+from wirelessfl.needs import Needs
 from wirelessfl.registry import Kind
 from wirelessfl.wording import suggestion
 
-DATA_SPLITS: Kind[Split] = Kind("split", "wirelessfl.data.splits", Split, default="noniid")
+NOT_GIVEN = Needs(
+    lambda run, _: run.settings.given.split is None,
+    "conflicts with split=..., which is given to wirelessfl.run",
+)
+DATA_SPLITS: Kind[Split] = Kind(
+    "split",
+    "wirelessfl.data.splits",
+    Split,
+    default="noniid",
+    table=(NOT_GIVEN,),
+    text="data partition",
+    heading="data",
+)
 """All splits, built-in and user-defined."""
 SPLITS = ("iid", "noniid", "cell-iid", "cell-shards", "dirichlet", *LABEL_SPLITS, "natural")
 """Names of the built-in splits."""

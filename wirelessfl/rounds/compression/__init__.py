@@ -6,7 +6,13 @@ from wirelessfl.rounds.compression.none import Uncompressed
 from wirelessfl.rounds.compression.quantisation import Quantisation
 from wirelessfl.rounds.compression.top_k import TopK
 
-COMPRESSIONS: Kind[Compression] = Kind("compression", __name__, Compression, default="none")
+COMPRESSIONS: Kind[Compression] = Kind(
+    "compression",
+    __name__,
+    Compression,
+    default="none",
+    text="compression of the model on the downlink",
+)
 """All compression methods of the downlink."""
 
 __all__ = [

@@ -17,7 +17,13 @@ from wirelessfl.tasks.delays.durations import (
 )
 
 DELAYS: Kind[DelayModel] = Kind(
-    "delays", __name__, DelayModel, default="wireless", needs=(ONE_SERVER, TASKS)
+    "delays",
+    __name__,
+    DelayModel,
+    default="wireless",
+    needs=(ONE_SERVER, TASKS),
+    text="latency model of requests",
+    heading="schedule",
 )
 """All latency models of training requests."""
 

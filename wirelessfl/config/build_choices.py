@@ -1,0 +1,97 @@
+"""Builds the objects named in tables of settings, such as algorithm, uplink and schedule."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping
+from dataclasses import fields
+from functools import lru_cache
+from typing import Any, cast, get_type_hints
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic.fields import FieldInfo
+
+from channels.streams import Stream
+from wirelessfl.config.choices import Choices
+from wirelessfl.config.kinds import chosen_classes, title_of, words
+from wirelessfl.config.sections import number_of, types_in
+from wirelessfl.config.tables import hint
+from wirelessfl.errors import ConfigError
+from wirelessfl.generators import seeded_generators
+from wirelessfl.guard import calling
+from wirelessfl.wording import explain
+
+
+def build_choices(tables: Mapping[str, Any]) -> Choices:
+    """Build every choice from its table, which must have a ``name``.
+
+    The run's seed determines what the constructors of users' choices draw.
+
+    Args:
+        tables: typed tables of all choices and sections, by name.
+
+    Raises:
+        ConfigError: a name or a setting is unknown, or a value is wrong.
+    """
+    classes = chosen_classes(tables)
+    with seeded_generators(Stream(tables["run"].seed, ("users' choices",))):
+        built = {kind: _built(kind, found, tables[kind]) for kind, found in classes.items()}
+    return Choices(**built)
+
+
+@lru_cache(maxsize=256)
+def _adapter(choice: Hashable) -> TypeAdapter[Any]:
+    """The validator of a choice's settings; cached because building one takes milliseconds."""
+    adapter: TypeAdapter[Any] = TypeAdapter(cast(Any, choice))
+    return adapter
+
+
+@lru_cache(maxsize=256)
+def _kinds_of(choice: Hashable) -> Mapping[str, frozenset[Any]]:
+    """The types of each of a choice's settings, by name."""
+    return {key: types_in(hint) for key, hint in _hints(choice).items()}
+
+
+@lru_cache(maxsize=256)
+def _hints(choice: Hashable) -> Mapping[str, Any]:
+    """Annotations of a choice's settings, by name."""
+    hints = get_type_hints(choice, include_extras=True)
+    return {entry.name: hints[entry.name] for entry in fields(cast(Any, choice))}
+
+
+def _built(kind: str, choice: type[Any], table: Mapping[str, Any]) -> Any:
+    """The object that a table describes, with every value checked."""
+    with calling(f"{words(kind)} {title_of(table)} cannot be created", ConfigError):
+        return _checked(kind, choice, table)
+
+
+def _checked(kind: str, choice: type[Any], table: Mapping[str, Any]) -> Any:
+    settings = {key: value for key, value in table.items() if key != "name"}
+    kinds = _kinds_of(cast(Hashable, choice))
+    known = list(kinds)
+    for key in list(settings):
+        if key not in known:
+            raise ConfigError(
+                f"unknown setting {key!r} of {words(kind)} {title_of(table)}, which has "
+                f"{', '.join(known) or 'no settings'}.{hint(key, known)}"
+            )
+        settings[key] = number_of(key, settings[key], kinds[key])
+    try:
+        built = _adapter(cast(Hashable, choice)).validate_python(settings)
+    except ValidationError as error:
+        hints = _hints(cast(Hashable, choice))
+        infos = {key: FieldInfo.from_annotation(hints[key]) for key in known}
+        raise ConfigError(
+            explain(error, lambda place: named_setting(place, infos), lambda *_: "")
+        ) from None
+    for key, value in vars(built).items():
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ConfigError(f"{key} is {value}: give a finite number.")
+    return built
+
+
+def named_setting(
+    place: tuple[Any, ...], infos: Mapping[str, FieldInfo]
+) -> tuple[str, FieldInfo] | None:
+    """Name and field of the setting at a location in pydantic's errors, see ``explain``."""
+    return (place[0], infos[place[0]]) if place and place[0] in infos else None
