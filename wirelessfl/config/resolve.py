@@ -14,7 +14,7 @@ from wirelessfl.config.given import given_values
 from wirelessfl.config.own_network import own_network
 from wirelessfl.config.sections import SECTIONS, DataSection
 from wirelessfl.config.settings import Place, Settings
-from wirelessfl.config.table import Table
+from wirelessfl.config.table import ChoiceTable
 from wirelessfl.config.unused import check_values
 from wirelessfl.data import text_options
 from wirelessfl.data.pretrained import HUB_MODEL
@@ -70,10 +70,10 @@ def filled(settings: Settings, dropped: Collection[Place]) -> Settings:
     return replace(settings, **values, tables=tables)
 
 
-def _full_table(settings: Settings, kind: str, dropped: Collection[Place]) -> Table:
+def _full_table(settings: Settings, kind: str, dropped: Collection[Place]) -> ChoiceTable:
     """The table of a choice with all settings that are not in ``dropped``."""
     table = {"name": settings.named(kind), **vars(settings.choice(kind))}
-    return Table(
+    return ChoiceTable(
         {
             key: _absolute(value)
             for key, value in table.items()

@@ -21,7 +21,7 @@ from wirelessfl.config.sections import (
     SessionsSection,
     TrainingSection,
 )
-from wirelessfl.config.table import Table
+from wirelessfl.config.table import ChoiceTable
 from wirelessfl.config.tables import given_places
 from wirelessfl.config.typed_tables import ORDER, read_tables
 from wirelessfl.radio.layouts import SectionVIC
@@ -73,7 +73,7 @@ class Settings(Choices):
         return Settings(
             **vars(choices),
             **{name: values[name] for name in ("given", *SECTIONS, "task")},
-            tables={k: Table(values[k]) for k in CHOSEN if values[k] is not None},
+            tables={k: ChoiceTable(values[k]) for k in CHOSEN if values[k] is not None},
             places=frozenset(given_places(tables)),
             # Choices that were not given are derived again when settings are copied.
             given_kinds=frozenset(kind for kind in KINDS if tables.get(kind) is not None),

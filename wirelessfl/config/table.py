@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 from wirelessfl.errors import ConfigError
 
 
-class Table(dict[str, Any]):
+class ChoiceTable(dict[str, Any]):
     """Settings of a choice by name, which nobody changes.
 
     >>> import wirelessfl
@@ -31,6 +31,6 @@ class Table(dict[str, Any]):
     __setitem__ = __delitem__ = __ior__ = _refuse
     clear = pop = popitem = setdefault = update = _refuse
 
-    def __reduce__(self) -> tuple[type[Table], tuple[dict[str, Any]]]:
+    def __reduce__(self) -> tuple[type[ChoiceTable], tuple[dict[str, Any]]]:
         """A copy with the same settings, for pickles and copies."""
-        return Table, (dict(self),)
+        return ChoiceTable, (dict(self),)

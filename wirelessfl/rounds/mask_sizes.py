@@ -24,7 +24,7 @@ SecondsOfSizes = Callable[[IntArray], FloatArray]
 
 
 @dataclass(frozen=True)
-class MaskSizeProblem:
+class MaskSizing:
     """Problem (19) for a model with shared layers, in neurons of the widest partitioned layer.
 
     Args:
@@ -73,7 +73,7 @@ def model_mask_sizes(
     size_cap: float = 1.5,
     layers: Sequence[str] | None = None,
     scheme: Scheme = "alternate",
-) -> MaskSizeProblem:
+) -> MaskSizing:
     """Create the mask-size problem of a model that a network's clients train.
 
     >>> import channels
@@ -112,12 +112,12 @@ def model_mask_sizes(
 
 def mask_size_problem(
     partition: Partition, seconds: SecondsOfSizes, cells: int, *, size_cap: float
-) -> MaskSizeProblem:
+) -> MaskSizing:
     """Create the mask-size problem of a partitioned model, given the seconds of cells by size.
 
     Args:
         partition: partition of the neurons.
-        seconds: see ``MaskSizeProblem``.
+        seconds: see ``MaskSizing``.
         cells: number of cells.
         size_cap: cap in units of total/cells, i.e. eps_th / (6 delta_1^2) in (19c).
     """
@@ -125,4 +125,4 @@ def mask_size_problem(
     cap = math.floor(min(size_cap, cells) * partition.width / cells)  # at most the whole width
     if step * cells > partition.width or cap // step * step * cells < partition.width:
         step = 1  # too coarse for the cells or the cap: round the other layers instead
-    return MaskSizeProblem(seconds, cells, partition.width, cap, step, partition)
+    return MaskSizing(seconds, cells, partition.width, cap, step, partition)

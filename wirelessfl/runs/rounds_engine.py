@@ -17,7 +17,7 @@ from wirelessfl.runs.rows import check_apart, evaluation_fields, finite, reached
 from wirelessfl.schedules.events import Reached, Report
 from wirelessfl.schedules.loop import begin
 from wirelessfl.setup.setups import RoundsSetup
-from wirelessfl.training.evaluate import Samples, deployed, measured
+from wirelessfl.training.evaluate import EvaluationSamples, deployed, measured
 
 
 class RoundsEngine:
@@ -88,11 +88,11 @@ class RoundsEngine:
         """Further metrics of the model."""
         return self.setup.model.measures
 
-    def test_samples(self) -> Samples:
+    def test_samples(self) -> EvaluationSamples:
         """Test samples on which the model is evaluated."""
-        return Samples(self.setup.model.test_inputs, self.setup.model.test_labels)
+        return EvaluationSamples(self.setup.model.test_inputs, self.setup.model.test_labels)
 
-    def validation_samples(self) -> Samples | None:
+    def validation_samples(self) -> EvaluationSamples | None:
         """Validation samples on which the model is evaluated; None without validation."""
         return self.setup.model.validation
 

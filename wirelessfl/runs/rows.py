@@ -13,7 +13,7 @@ from wirelessfl.metrics.names import VALIDATION as HELD
 from wirelessfl.runs.directory import Row
 from wirelessfl.runs.monitor import Monitor
 from wirelessfl.setup.setups import Goal
-from wirelessfl.training.evaluate import Measured
+from wirelessfl.training.evaluate import Evaluated
 
 VALIDATION = ("validation_accuracy", "validation_loss")
 """Fields of rows that exist only if training samples are held out."""
@@ -30,7 +30,7 @@ def reached(goal: Goal, row: Row) -> bool:
 
 
 def evaluation_fields(
-    params: torch.Tensor, test: Measured, validation: Measured | None = None
+    params: torch.Tensor, test: Evaluated, validation: Evaluated | None = None
 ) -> Row:
     """Fields of a row; losses are None if they or the model's parameters are not finite.
 

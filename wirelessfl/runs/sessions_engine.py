@@ -6,7 +6,7 @@ from wirelessfl.errors import DataError
 from wirelessfl.metrics import Measures
 from wirelessfl.runs.rounds_engine import RoundsEngine
 from wirelessfl.setup.setups import SessionsSetup
-from wirelessfl.training.evaluate import Samples
+from wirelessfl.training.evaluate import EvaluationSamples
 
 
 class SessionsEngine(RoundsEngine):
@@ -16,13 +16,13 @@ class SessionsEngine(RoundsEngine):
 
     def __init__(self, setup: SessionsSetup) -> None:
         super().__init__(setup)
-        self._tested: dict[str, tuple[tuple[int, ...], Samples]] = {}
+        self._tested: dict[str, tuple[tuple[int, ...], EvaluationSamples]] = {}
 
     def measures(self) -> Measures:
         """Further metrics, of which those of clients are of the present ones."""
         return super().measures().of_clients(self.setup.regime.server.present.mask)
 
-    def test_samples(self) -> Samples:
+    def test_samples(self) -> EvaluationSamples:
         """Test samples with tested labels.
 
         Raises:
@@ -30,7 +30,7 @@ class SessionsEngine(RoundsEngine):
         """
         return self._with_tested_labels("test", super().test_samples(), "Add some")
 
-    def validation_samples(self) -> Samples | None:
+    def validation_samples(self) -> EvaluationSamples | None:
         """Validation samples with tested labels; None without validation.
 
         Raises:
@@ -41,7 +41,9 @@ class SessionsEngine(RoundsEngine):
             return None
         return self._with_tested_labels("validation", held, "Raise validation_fraction")
 
-    def _with_tested_labels(self, kind: str, samples: Samples, remedy: str) -> Samples:
+    def _with_tested_labels(
+        self, kind: str, samples: EvaluationSamples, remedy: str
+    ) -> EvaluationSamples:
         """The samples whose labels are tested, cached for each ``kind``.
 
         Raises:
@@ -60,6 +62,6 @@ class SessionsEngine(RoundsEngine):
                     f"{data.name}: no {kind} sample has a label of the present clients "
                     f"({', '.join(map(str, wanted))}). {remedy}, or choose tested_labels all."
                 )
-            kept = wanted, Samples(samples.inputs[chosen], samples.labels[chosen])
+            kept = wanted, EvaluationSamples(samples.inputs[chosen], samples.labels[chosen])
             self._tested[kind] = kept
         return kept[1]

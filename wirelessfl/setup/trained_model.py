@@ -38,7 +38,7 @@ from wirelessfl.setup.models import configured_model
 from wirelessfl.setup.step_costs import StepCost, counted_cost
 from wirelessfl.training.batches import BatchSource
 from wirelessfl.training.cohort import Penalty, need_features
-from wirelessfl.training.evaluate import Samples
+from wirelessfl.training.evaluate import EvaluationSamples
 from wirelessfl.training.executor import Executor, TrainingData
 from wirelessfl.training.objective import Objective
 from wirelessfl.training.step_counts import StepCounts
@@ -76,7 +76,7 @@ class TrainedModel:
     start: Tensor
     test_inputs: Tensor
     test_labels: Tensor
-    validation: Samples | None
+    validation: EvaluationSamples | None
     measures: Measures
     executor: Executor
     computing: Computing
@@ -210,12 +210,14 @@ def build_model_of(
     )
 
 
-def _validation(data: Dataset, held: IntArray | None, device: torch.device) -> Samples | None:
+def _validation(
+    data: Dataset, held: IntArray | None, device: torch.device
+) -> EvaluationSamples | None:
     """The held-out samples, on the device."""
     if held is None:
         return None
     rows = torch.from_numpy(held)
-    return Samples(data.train_inputs[rows].to(device), data.train_labels[rows].to(device))
+    return EvaluationSamples(data.train_inputs[rows].to(device), data.train_labels[rows].to(device))
 
 
 def _penalties(config: Config) -> tuple[tuple[Penalty, ...], str]:

@@ -31,8 +31,8 @@ from wirelessfl.tasks.spread import spread
 from wirelessfl.training.cohort import State
 from wirelessfl.training.evaluate import (
     NO_MEASURES,
-    Measured,
-    Samples,
+    Evaluated,
+    EvaluationSamples,
     deployed,
     logits_of,
     measured,
@@ -89,7 +89,7 @@ class Learner:
         gives_up: bool = False,
         lr_share: Callable[[int], float] = unchanged,
         spread_updates: int | None = None,
-        validation: Samples | None = None,
+        validation: EvaluationSamples | None = None,
         title: str = "task",
     ) -> None:
         self.server, self.local, self.test, self.stream = server, local, test, stream
@@ -323,12 +323,12 @@ class Learner:
             found.append(float(objective.criterion.reduced(logits, y, "mean")))
         return np.array(found)
 
-    def evaluate(self) -> Measured:
+    def evaluate(self) -> Evaluated:
         """Accuracy, loss and metrics on the test set."""
-        test = Samples(self.test.inputs, self.test.labels)
+        test = EvaluationSamples(self.test.inputs, self.test.labels)
         return measured(*self._deployed(), test, self.test.measures)
 
-    def validate(self) -> Measured | None:
+    def validate(self) -> Evaluated | None:
         """Accuracy, loss and metrics on the validation set; None without one."""
         if self.validation is None:
             return None

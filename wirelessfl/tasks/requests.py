@@ -31,7 +31,7 @@ from wirelessfl.tasks.transmissions import Transmission, TransmissionOver, Trans
 from wirelessfl.tasks.uploads import Uploaded, Uploads
 
 
-class Trained(NamedTuple):
+class ClientDone(NamedTuple):
     """A client has finished its local steps, or has dropped out."""
 
     request: Request
@@ -146,11 +146,11 @@ class Requests:
     def _begin(self, request: Request) -> None:
         request.begun = self.clock.now
         lost = request.lost_after
-        self.clock.after(request.seconds if lost is None else lost, Trained(request))
+        self.clock.after(request.seconds if lost is None else lost, ClientDone(request))
 
     def happened(self, what: Any) -> Event | None:
         """Process an entry of the clock; return the event for the schedule, or None."""
-        if type(what) is Trained:
+        if type(what) is ClientDone:
             request = what.request
             if request.dropped:
                 return None
@@ -277,7 +277,7 @@ class Requests:
         future: list[list[Any]] = []
         for seconds, what in self.clock.queued():
             match what:
-                case Trained(request):
+                case ClientDone(request):
                     if not request.dropped:
                         future.append([seconds, "trained", request.number])
                 case CutOff(number):
@@ -320,7 +320,7 @@ class Requests:
         if self.transmissions is not None:
             self.transmissions.restore(state["air"], self.out)
         made: dict[str, Callable[[int], Any]] = {
-            "trained": lambda number: Trained(self.out[number]),
+            "trained": lambda number: ClientDone(self.out[number]),
             "uploaded": Uploaded,
             "cut-off": CutOff,
             "transmission": TransmissionOver,

@@ -21,7 +21,7 @@ from wirelessfl.training.pooling import FastPooling
 NO_MEASURES = Measures()
 
 
-class Samples(NamedTuple):
+class EvaluationSamples(NamedTuple):
     """Samples that a model is evaluated on.
 
     Args:
@@ -33,7 +33,7 @@ class Samples(NamedTuple):
     labels: Tensor
 
 
-class Measured(NamedTuple):
+class Evaluated(NamedTuple):
     """A model's results on samples.
 
     Args:
@@ -51,17 +51,17 @@ def evaluate(
     objective: Objective, params: Tensor, inputs: Tensor, labels: Tensor, batch: int | None = None
 ) -> tuple[float | None, float]:
     """Accuracy in [0, 1] and mean loss of ``params`` [P]; arguments as in ``measured``."""
-    return measured(objective, params, Samples(inputs, labels), batch=batch)[:2]
+    return measured(objective, params, EvaluationSamples(inputs, labels), batch=batch)[:2]
 
 
 @torch.no_grad()
 def measured(
     objective: Objective,
     params: Tensor,
-    samples: Samples,
+    samples: EvaluationSamples,
     measures: Measures = NO_MEASURES,
     batch: int | None = None,
-) -> Measured:
+) -> Evaluated:
     """Accuracy, mean loss and metrics of ``params`` [P] over the samples.
 
     Outputs of all samples are kept only for metrics: 4 bytes per sample and output.
@@ -99,7 +99,7 @@ def measured(
             kept.append(logits)
     accuracy = None if criterion.accuracy is None else right / len(labels)
     metrics = measures.of(torch.cat(kept), labels) if measures else {}
-    return Measured(accuracy, loss / len(labels), metrics)
+    return Evaluated(accuracy, loss / len(labels), metrics)
 
 
 def logits_of(objective: Objective, params: Mapping[str, Tensor], x: Tensor, y: Tensor) -> Tensor:

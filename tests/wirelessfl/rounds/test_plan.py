@@ -13,7 +13,7 @@ from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN, LeNet5
 from wirelessfl.rounds.links import Links
-from wirelessfl.rounds.mask_sizes import MaskSizeProblem, mask_size_problem, model_mask_sizes
+from wirelessfl.rounds.mask_sizes import MaskSizing, mask_size_problem, model_mask_sizes
 from wirelessfl.rounds.participants import Participants
 from wirelessfl.rounds.plan import Participation, WholeModel
 from wirelessfl.rounds.planner import Planner
@@ -171,13 +171,13 @@ def test_optimized_sizes_do_not_count_biases_that_stay_at_the_cells(monkeypatch)
     """The seconds that sizes are chosen by are those of the plan."""
     module, found = FCNN((1,), 1, hidden=(12,)), {}
     maker = planner("hist", module, cells=3, mask_sizes="optimized", hidden_biases="local")
-    solve = MaskSizeProblem.solve
+    solve = MaskSizing.solve
 
     def solved(problem):
         found["seconds"] = solve(problem).objective
         return solve(problem)
 
-    monkeypatch.setattr(MaskSizeProblem, "solve", solved)
+    monkeypatch.setattr(MaskSizing, "solve", solved)
     plan = maker.plan(0)
     assert int(plan.submodels.lengths.sum()) == 2 * 12 + 3 * 1  # two weights per neuron, one bias
     assert plan.price.seconds.max() == pytest.approx(found["seconds"], rel=1e-12)

@@ -21,7 +21,7 @@ from wirelessfl.runs.monitor import Monitor
 from wirelessfl.runs.rows import evaluation_fields
 from wirelessfl.runs.sweep import sweep
 from wirelessfl.runs.transitions import transitions
-from wirelessfl.training.evaluate import Measured
+from wirelessfl.training.evaluate import Evaluated
 
 REQUESTS = {"requests": 4, "buffer": 2, "eval_every": 1}
 REGIMES = {
@@ -106,7 +106,7 @@ def test_parameters_decide_where_the_loss_is_finite(config, mostly_zero, name):
 
 
 def fields(params, *found):
-    return evaluation_fields(params, *(Measured(*each, {}) for each in found))
+    return evaluation_fields(params, *(Evaluated(*each, {}) for each in found))
 
 
 def score(row):
