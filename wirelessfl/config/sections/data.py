@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -14,12 +15,18 @@ from wirelessfl.import_paths import absolute
 from wirelessfl.needs import Needs
 
 
+@cache  # thousands of configurations are read in a sweep
+def _having(key: str) -> str:
+    """The built-in data sets that accept a text setting."""
+    return " or ".join(name for name in dataset_names() if key in text_options(name))
+
+
 def _text_option(key: str) -> tuple[Needs, ...]:
     """The needs of a text setting: samples that the package reads and tokenises."""
 
     def reason(_: Any, own: Any) -> str:
-        having = " or ".join(name for name in dataset_names() if key in text_options(name))
-        return f'conflicts with dataset "{own.dataset}", which does not use it: choose {having}'
+        data = f'dataset "{own.dataset}"'
+        return f"conflicts with {data}, which does not use it: choose {_having(key)}"
 
     return (
         Needs(
