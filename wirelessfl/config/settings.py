@@ -103,8 +103,11 @@ class Settings(Choices):
     def given_tables(self) -> dict[str, Any]:
         """The given settings by table, without defaults."""
         tables: dict[str, Any] = {"algorithm": dict(self.tables["algorithm"])}
-        given_kinds = (kind for kind in KINDS if kind in self.tables and kind in self.given_kinds)
-        tables |= {kind: self._given_table(kind) for kind in given_kinds}
+        tables |= {
+            kind: self._given_table(kind)
+            for kind in KINDS
+            if kind in self.tables and kind in self.given_kinds
+        }
         for section in ("given", *SECTIONS):
             if given := getattr(self, section).model_dump(exclude_unset=True):
                 tables[section] = given
