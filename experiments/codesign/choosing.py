@@ -18,7 +18,7 @@ from experiments.codesign.crossed import (
     lines,
 )
 from experiments.evidence import costs_by_seed
-from experiments.hist.cells import network_label
+from experiments.hist.cells import network_label, schedule_label
 from experiments.missing import LISTED
 from experiments.studies import Results
 from wirelessfl.results import names
@@ -280,7 +280,7 @@ def cells(results: Results) -> str:
             [
                 names.NAMES[case["algorithm"]],
                 network_label(case["slowdown"]),
-                str(case["buffer"]),
+                schedule_label(case).removeprefix("B = "),
                 _plain(ratio("", before, after, 1.0)),
                 _plain(points),
                 str(len(points.values)),
