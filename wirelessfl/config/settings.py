@@ -1,4 +1,4 @@
-"""Settings as given: typed, with each value checked, but not yet checked for conflicts."""
+"""All settings of a run: typed choices and sections, and the tables they were read from."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from wirelessfl.errors import ConfigError
 
 
 class ChoiceTable(dict[str, Any]):
-    """Settings of a choice by name, which nobody changes.
+    """The settings of a choice by name, read-only.
 
     >>> import wirelessfl
     >>> config = wirelessfl.Config.from_flags("fedavg", lr=0.1)

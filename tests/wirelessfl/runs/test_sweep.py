@@ -43,8 +43,8 @@ def test_the_hash_depends_on_settings_but_not_on_paths(tmp_path):
     assert base == settings_hash(Config(algorithm="hist"))
 
 
-def test_an_unresolved_configuration_is_stored_like_the_resolved_one(tmp_path):
-    """``kept_run`` finds the run of an unresolved configuration under its resolved settings."""
+def test_equal_tables_give_one_stored_run(tmp_path):
+    """``kept_run`` finds the run of a configuration that is made from the same tables again."""
     tables = {
         "algorithm": "hist",
         "network": {"clients": 8},
