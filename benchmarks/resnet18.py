@@ -18,7 +18,7 @@ from wirelessfl.training.objective import Objective
 from wirelessfl.training.torch_settings import torch_settings
 from wirelessfl.training.vmapped import VmapExecutor
 
-PLAIN, AS_SET, ENGINE = "plain loop", "plain loop, torch's default settings", "vmap, recorded"
+PLAIN, AS_SET = "plain loop", "plain loop, torch's default settings"
 Batches = list[list[tuple[Tensor, Tensor]]]
 
 
@@ -34,10 +34,10 @@ def resnet18_table(
     """Time the local training of a round on ``device``; returns one table by its title.
 
     The plain loop trains the model with torch.optim.SGD, one client after the other, with its
-    batches already on the device. The executor draws and gathers its batches, and trains the
-    clients together with steps that are recorded once and replayed. Both use full float32 and
-    deterministic algorithms, like a run. A second plain loop uses torch's default settings, with
-    TF32 convolutions.
+    batches already on the device. The executor draws and gathers its batches, and records the steps
+    once and replays them, for one client at a time or for all that fit into memory. Both use full
+    float32 and deterministic algorithms, like a run. A second plain loop uses torch's default
+    settings, with TF32 convolutions.
 
     Args:
         device: the device to measure.
@@ -56,8 +56,11 @@ def resnet18_table(
     job = job_of(objective, clients, steps)
     drawn = job.batches(data.source).to(device)
     batches: Batches = [[(x[rows], y[rows]) for rows in client] for client in drawn.index]
-    chunk = _chunk(lambda: plain_round(module, [batches[0][:2]]), device, clients)
-    executor = VmapExecutor(objective, data, chunk, recorded=True)
+    fitting = _chunk(lambda: plain_round(module, [batches[0][:2]]), device, clients)
+    executors = {
+        f"vmap, recorded, chunks of {chunk}": VmapExecutor(objective, data, chunk, recorded=True)
+        for chunk in sorted({1, fitting})
+    }
 
     def as_a_run(call: Callable[[], Tensor]) -> Callable[[], None]:
         def whole() -> None:
@@ -74,12 +77,14 @@ def resnet18_table(
     calls = {
         PLAIN: as_a_run(lambda: plain_round(module, batches)),
         AS_SET: as_torch_is_set,
-        ENGINE: as_a_run(lambda: trained(executor, job)),
     }
+    for way, executor in executors.items():
+        calls[way] = as_a_run(lambda e=executor: trained(e, job))  # type: ignore[misc]
     try:
         times = interleaved(calls, repeats)
     finally:
-        executor.close()
+        for executor in executors.values():
+            executor.close()
     median = {way: statistics.median(seen) for way, seen in times.items()}
     title = (
         f"ResNet-18 on {device}, random data of CIFAR's shape: {clients} clients, {steps} steps of "
@@ -91,7 +96,6 @@ def resnet18_table(
             "seconds": seconds,
             "rounds_per_minute": 60 / seconds,
             "ratio": median[PLAIN] / seconds,
-            "chunk": chunk if way == ENGINE else None,
         }
         for way, seconds in median.items()
     ]

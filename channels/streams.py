@@ -79,7 +79,7 @@ class Stream:
             ValueError: ``index`` is out of range.
         """
         counter = np.array([0, 0, 0, _checked_index(index)], dtype=np.uint64)
-        return np.random.Generator(np.random.Philox(key=self._philox_key(), counter=counter))
+        return np.random.Generator(np.random.Philox(key=self.philox_key(), counter=counter))
 
     def normals(self, index: int, rows: ArrayLike, width: int) -> NDArray[np.float32]:
         """Standard normal numbers by row, e.g. by client; a row does not depend on other rows.
@@ -101,7 +101,7 @@ class Stream:
             TypeError: ``index`` or ``width`` is not an integer.
             ValueError: a value is out of range.
         """
-        return draws.normals(self._philox_key(), *_checked_block(index, rows, width))
+        return draws.normals(self.philox_key(), *_checked_block(index, rows, width))
 
     def uniforms(self, index: int, rows: ArrayLike, width: int) -> FloatArray:
         """Uniform numbers in [0, 1) by row, [rows, width] float64; otherwise like :meth:`normals`.
@@ -111,14 +111,36 @@ class Stream:
             rows: [rows], row indices in [0, 2^48).
             width: numbers per row, 0 to 2^16.
         """
-        return draws.uniforms(self._philox_key(), *_checked_block(index, rows, width))
+        return draws.uniforms(self.philox_key(), *_checked_block(index, rows, width))
 
-    def _philox_key(self) -> NDArray[np.uint64]:
+    def philox_key(self) -> NDArray[np.uint64]:
+        """The two words [2] of this stream's Philox key."""
         return np.frombuffer(self._digest(16), dtype=np.uint64)
 
     def _digest(self, size: int, *extra: int) -> bytes:
         path = repr((self.seed, list(self.names), *extra))
         return hashlib.blake2b(path.encode(), digest_size=size).digest()
+
+
+class Generators:
+    """The generators of many streams one after the other, at a tenth of the time of new ones."""
+
+    def __init__(self) -> None:
+        self._philox = np.random.Philox(0)
+        self._generator = np.random.Generator(self._philox)
+        self._state = self._philox.state
+
+    def at(self, key: NDArray[np.uint64], index: int) -> np.random.Generator:
+        """Like ``stream.generator(index)`` for the stream with this key, until the next call.
+
+        Args:
+            key: the stream's ``philox_key()``.
+            index: event of the stream, in [0, 2^64).
+        """
+        counter = np.array([0, 0, 0, index], dtype=np.uint64)
+        self._state["state"] = {"counter": counter, "key": key}
+        self._philox.state = self._state
+        return self._generator
 
 
 def _checked_index(index: int) -> int:

@@ -39,8 +39,9 @@ def test_rows(monkeypatch):
         optima = [of[0].objective for of in by_backend.values() if of[0].status is Status.OPTIMAL]
         for solutions in by_backend.values():
             row = next(shown)
-            timed = [solution.seconds for solution in solutions[0 if row["note"] else 1 :]]
-            assert len(timed) == (1 if row["note"] else 3)
+            # The first is a warm-up unless it reached the time limit; later ones may reach it too.
+            timed = [solution.seconds for solution in solutions[1:] or solutions]
+            assert row["note"] or len(timed) == 3
             assert row["seconds"] == statistics.median(timed)
         for optimum in optima:
             assert optimum == pytest.approx(optima[0], rel=1e-6), "different optima of one problem"

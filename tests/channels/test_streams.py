@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from channels.streams import Stream
+from channels.streams import Generators, Stream
 
 names = st.lists(st.one_of(st.integers(-5, 5), st.text(max_size=3)), max_size=4).map(tuple)
 
@@ -18,6 +18,18 @@ def test_a_stream_is_reproducible(seed, path, index):
     assert not np.array_equal(first, Stream(seed + 1, path).generator(index).random(8))
     assert not np.array_equal(first, Stream(seed, (*path, "x")).generator(index).random(8))
     assert Stream(seed, path).key(index) != Stream(seed, path).key(index + 1)
+
+
+@given(st.integers(0, 2**63), names, st.integers(0, 2**64 - 1))
+def test_reused_generators_give_the_numbers_of_new_ones(seed, path, index):
+    generators, stream = Generators(), Stream(seed, path)
+    generators.at(Stream(5).philox_key(), 3).integers(7, size=3, dtype=np.uint32)
+    found, new = generators.at(stream.philox_key(), index), stream.generator(index)
+    assert np.array_equal(found.permutation(9), new.permutation(9))
+    assert np.array_equal(
+        found.integers(9, size=5, dtype=np.uint32), new.integers(9, size=5, dtype=np.uint32)
+    )
+    assert np.array_equal(found.standard_normal(3), new.standard_normal(3))
 
 
 def test_names_of_different_types_or_lengths_differ():

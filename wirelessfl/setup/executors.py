@@ -30,8 +30,10 @@ from wirelessfl.training.tuning import (
     PARTS,
     candidates,
     default_chunk,
+    estimated_sample_bytes,
     estimated_step_seconds,
     fastest_chunk,
+    has_convolutions,
 )
 from wirelessfl.training.vmapped import VmapExecutor
 from wirelessfl.training.workers.processes import cores
@@ -42,6 +44,8 @@ from wirelessfl.training.workers.workers_executor import (
 )
 
 GPU_CHUNK = 256
+LONG_CONVOLUTIONS_SECONDS = 0.1
+"""Estimated step on a CPU from which convolutions of one client keep a GPU busy (6 GFLOP)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,19 +202,31 @@ def _on_gpu(settings: RunSection, trained: Trained, kind: type[Executor]) -> tup
         )
     wanted = settings.replay or ("on" if trained.workload.steady else "off")
     replay = kind is not LoopExecutor and wanted == "on"
-    batch_size = trained.data.source.batch_size
-    return settings.chunk or _gpu_chunk(trained.objective, batch_size, device), 1, replay
+    chunk = settings.chunk or _gpu_chunk(trained, kind, device)
+    return chunk, 1, replay
 
 
-def _gpu_chunk(objective: Objective, batch_size: int, device: torch.device) -> int:
-    """Number of clients that fit into GPU memory; a step needs several copies of each model.
+def _gpu_chunk(trained: Trained, kind: type[Executor], device: torch.device) -> int:
+    """Clients that train at once on a GPU: as many as fit into its memory, or one.
 
-    The number depends on the device's total memory, not on its free memory. A module that trains
-    few of its parameters may declare its memory per sample, ``bytes_per_sample``.
+    The number depends on the device's total memory, not on its free memory. Under vmap, the
+    convolutions of several clients are one with groups, which is slower than one after the other
+    if a client alone keeps the device busy.
     """
-    usable = int(0.8 * torch.cuda.get_device_properties(device).total_memory)
-    of_client = 16 * 4 * objective.spec.size + batch_size * objective.bytes_per_sample
-    return max(min(GPU_CHUNK, usable // of_client), 1)
+    if kind is LoopExecutor:
+        return 1
+    long = trained.step_seconds > LONG_CONVOLUTIONS_SECONDS
+    if kind is VmapExecutor and long and has_convolutions(trained.objective):
+        return 1
+    batch_size = trained.data.source.batch_size
+    each = estimated_sample_bytes(trained.objective, trained.data.first(4)[0])
+    return _fitting(trained.objective.spec.size, batch_size * each, device)
+
+
+def _fitting(parameters: int, batch_bytes: float, device: torch.device) -> int:
+    """Clients that fit into GPU memory; a step needs several copies of each model."""
+    usable = 0.8 * torch.cuda.get_device_properties(device).total_memory
+    return max(min(GPU_CHUNK, int(usable / (16 * 4 * parameters + batch_bytes))), 1)
 
 
 def _kind(name: str, trained: Trained) -> tuple[type[Executor], list[str]]:

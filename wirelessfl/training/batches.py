@@ -9,14 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from channels.arrays import IntArray
-from channels.streams import Stream
+from channels.streams import Generators, Stream
 
 
 class Batch(NamedTuple):
@@ -55,8 +57,11 @@ class Batches:
         return zip(self.index.unbind(1), self.weight.unbind(1), self.keys.unbind(1), strict=True)
 
     def to(self, device: torch.device) -> Batches:
-        """The same batches on ``device``."""
-        return Batches(self.index.to(device), self.weight.to(device), self.keys.to(device))
+        """The same batches on ``device``; on a GPU they arrive there after earlier work."""
+        if device.type == "cpu":
+            return self
+        tensors = (self.index, self.weight, self.keys)
+        return Batches(*(each.pin_memory().to(device, non_blocking=True) for each in tensors))
 
 
 @dataclass(frozen=True)
@@ -85,29 +90,35 @@ class BatchSource:
         size = self.batch_size
         index = np.zeros((len(clients), steps, size), dtype=np.int64)
         weight = np.zeros((len(clients), steps, size), dtype=np.float32)
-        keys = np.empty((len(clients), steps, 2), dtype=np.int32)
+        keys = np.empty((len(clients), steps, 2), dtype=np.int64)
+        generators = Generators()
         for row, (client, first) in enumerate(
             zip(clients.tolist(), first_steps.tolist(), strict=True)
         ):
             samples = self.client_samples[client]
             per_pass = -(-len(samples) // size)
-            shuffles = self.stream.child("client", client, "batches")
-            order, shuffled = samples, -1
-            for step in range(steps):
-                number, position = divmod(first + step, per_pass)
-                if number != shuffled:
-                    order = samples[shuffles.generator(number).permutation(len(samples))]
-                    shuffled = number
-                batch = order[position * size : (position + 1) * size]
-                index[row, step, : len(batch)] = batch
-                weight[row, step, : len(batch)] = 1.0 / len(batch)
-            keys[row] = _dropout_keys(self.stream.child("client", client, "dropout"), first, steps)
-        return Batches(torch.from_numpy(index), torch.from_numpy(weight), torch.from_numpy(keys))
+            last = len(samples) - (per_pass - 1) * size  # samples of the last batch of a pass
+            shuffles, keys[row, :, 0] = _keys(self.stream, client)
+            number, position = divmod(first, per_pass)
+            indices, weights, done = index[row].reshape(-1), weight[row], 0
+            while done < steps:
+                batches = min(per_pass - position, steps - done)
+                order = generators.at(shuffles, number).permutation(len(samples))
+                found = samples[order[position * size : (position + batches) * size]]
+                indices[done * size : done * size + len(found)] = found
+                weights[done : done + batches] = 1.0 / size
+                done += batches
+                if position + batches == per_pass and last < size:
+                    weights[done - 1, :last] = 1.0 / last
+                    weights[done - 1, last:] = 0.0
+                number, position = number + 1, 0
+        keys[:, :, 1] = first_steps[:, None] + np.arange(steps)
+        found_keys = keys.astype(np.uint32).view(np.int32)
+        return Batches(*map(torch.from_numpy, (index, weight, found_keys)))
 
 
-def _dropout_keys(stream: Stream, first: int, steps: int) -> np.ndarray:
-    """Inputs [steps, 2] of the dropout hash: the stream's key and the index of the step."""
-    keys = np.empty((steps, 2), dtype=np.int64)
-    keys[:, 0] = stream.key() & 0xFFFFFFFF
-    keys[:, 1] = first + np.arange(steps)
-    return keys.astype(np.uint32).view(np.int32)
+@lru_cache(maxsize=1 << 16)
+def _keys(stream: Stream, client: int) -> tuple[NDArray[np.uint64], int]:
+    """Keys of a client's streams: of its shuffles, and the lower half of that of its dropout."""
+    own = stream.child("client", client)
+    return own.child("batches").philox_key(), own.child("dropout").key() & 0xFFFFFFFF

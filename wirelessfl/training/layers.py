@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from wirelessfl.models.dropout import StreamDropout
+from wirelessfl.training.image_products import Windows, convolved, gradients
 
 Params = Mapping[str, Tensor]
 """Parameters [clients, *shape] by name."""
@@ -123,8 +124,17 @@ class Conv2d(Layer):
         stacked = params[self.weight].flatten(0, 1)
         return stacked.contiguous(memory_format=torch.channels_last)
 
+    def _windows(self, params: Params) -> Windows:
+        weight = params[self.weight]
+        kernel = tuple(weight.shape[3:])
+        return Windows(len(weight), kernel, self.stride, self.padding, self.dilation)
+
     def forward(self, x: Tensor, params: Params, keys: Tensor) -> tuple[Tensor, Saved]:
-        """Compute the output; save the input."""
+        """Compute the output; save the input, or on a GPU its shape and windows."""
+        if x.is_cuda:
+            bias = None if self.bias is None else params[self.bias]
+            out, pixels = convolved(self._windows(params), x, params[self.weight], bias)
+            return out, (x, pixels)
         clients = len(params[self.weight])
         bias = None if self.bias is None else params[self.bias].reshape(-1)
         weight = self._weight(params)
@@ -139,6 +149,14 @@ class Conv2d(Layer):
         self, grad: Tensor, saved: Saved, params: Params, write: Write, inputs: bool
     ) -> Tensor:
         """Compute gradients: one call for input and weight, a product for the bias."""
+        if grad.is_cuda:
+            x, pixels = saved
+            shape = x.shape if inputs else None
+            of = gradients(self._windows(params), grad, pixels, params[self.weight], shape)
+            write.add(self.weight, of[1])
+            if self.bias is not None:
+                write.add(self.bias, of[2])
+            return grad if of[0] is None else of[0]
         weight = self._weight(params)
         grad = grad.contiguous(memory_format=torch.channels_last)
         found = torch.ops.aten.convolution_backward(

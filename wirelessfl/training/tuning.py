@@ -26,6 +26,8 @@ LONG_STEP_SECONDS = 1e-3
 SAMPLE_BYTES = 1 << 30
 """Maximum bytes of a chunk's samples, if the module declares ``bytes_per_sample``."""
 STEP_OVERHEAD_SECONDS = 1e-4
+TENSOR_COPIES = 8
+"""Memory of a step relative to the tensors stored for its backward pass, measured on a GPU."""
 FLOP_PER_SECOND = 6e10
 """Approximate speed of one thread on a server's core."""
 WORTH = 0.9  # a larger chunk must take less than this fraction of the best time per client
@@ -70,6 +72,51 @@ def estimated_step_seconds(objective: Objective, x: Tensor, batch_size: int) -> 
     return STEP_OVERHEAD_SECONDS + flop / FLOP_PER_SECOND
 
 
+def estimated_sample_bytes(objective: Objective, x: Tensor) -> float:
+    """Estimate the memory of a sample in a training step: what the module declares, or by a rule.
+
+    The rule: eight times the tensors that autograd stores, and the windows of convolutions.
+
+    Args:
+        objective: model and loss.
+        x: [batch, ...], any samples, on the device.
+    """
+    if declared := objective.bytes_per_sample:
+        return declared
+    module = objective.module
+    known = {p.untyped_storage().data_ptr() for p in module.parameters()}
+    stored: dict[int, int] = {}
+    windows = 0
+
+    def keep(tensor: Tensor) -> Tensor:
+        storage = tensor.untyped_storage()
+        stored[storage.data_ptr()] = storage.nbytes()
+        return tensor.detach()  # held until the backward pass, so that no address is used twice
+
+    def count(module: nn.Module, given: tuple[Any, ...], out: Any) -> None:
+        nonlocal windows
+        if isinstance(module, _ConvNd) and isinstance(out, Tensor):
+            positions = out.numel() // out.shape[1]
+            windows += positions * module.weight[0].numel() * out.element_size()
+
+    hooks = [one.register_forward_hook(count) for one in module.modules()]
+    training = module.training
+    try:
+        with (
+            torch.random.fork_rng(),
+            torch.enable_grad(),
+            torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor),
+        ):
+            out = module.eval()(x)  # kept here until all tensors are counted
+    finally:
+        module.train(training)
+        for hook in hooks:
+            hook.remove()
+    del out
+    size = sum(size for address, size in stored.items() if address not in known)
+    return TENSOR_COPIES * (size + windows) / len(x)
+
+
 def default_chunk(
     kind: type[Executor], objective: Objective, clients: int, batch_size: int, seconds: float
 ) -> int:
@@ -87,8 +134,7 @@ def default_chunk(
     """
     if kind is LoopExecutor:
         return 1
-    modules = objective.module.modules()
-    if kind is VmapExecutor and any(isinstance(module, _ConvNd) for module in modules):
+    if kind is VmapExecutor and has_convolutions(objective):
         return 1  # separate convolutions are faster than a grouped one
     room = LARGEST_BYTES // (4 * objective.spec.size)
     if sample := objective.bytes_per_sample:
@@ -96,6 +142,11 @@ def default_chunk(
     if seconds > LONG_STEP_SECONDS:
         room = min(room, -(-clients // PARTS))
     return max(min(LARGEST_CHUNK, room, clients), 1)
+
+
+def has_convolutions(objective: Objective) -> bool:
+    """Whether the model has convolutions."""
+    return any(isinstance(module, _ConvNd) for module in objective.module.modules())
 
 
 def candidates(clients: int, parameters: int) -> list[int]:

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import torch
 
 from tests.wirelessfl.models.gpt2 import LENGTH, PAD, make, texts
-from wirelessfl.setup.executors import _gpu_chunk
+from wirelessfl.setup.executors import _fitting
 from wirelessfl.submodels import ParamSpec
 from wirelessfl.training.batches import Batch
 from wirelessfl.training.objective import Objective
@@ -147,5 +147,6 @@ def test_declared_memory_per_sample_matches_autograd(base, monkeypatch):
     room = 10 * (64 * objective.spec.size + batch * model.bytes_per_sample)
     memory = SimpleNamespace(total_memory=room / 0.8 + 1)
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: memory)
-    assert _gpu_chunk(objective, batch, torch.device("cuda")) == 10
-    assert _gpu_chunk(objective, 10**6, torch.device("cuda")) == 1
+    device, each = torch.device("cuda"), model.bytes_per_sample
+    assert _fitting(objective.spec.size, batch * each, device) == 10
+    assert _fitting(objective.spec.size, 10**6 * each, device) == 1

@@ -33,6 +33,20 @@ def test_each_pass_is_a_permutation_of_the_samples(size, batch_size, first, step
         assert float(row.sum()) == pytest.approx(1.0)
 
 
+def test_batches_come_from_the_streams_of_client_and_pass():
+    """A pass is shuffled by its own generator; the keys are those of the dropout stream."""
+    stream, own = Stream(7, ("run",)), np.arange(23) + 100
+    batches = BatchSource([own[:5], own], 4, stream).draw(np.array([1]), np.array([4]), 9)
+    shuffles = stream.child("client", 1, "batches")
+    orders = [own[shuffles.generator(number).permutation(23)] for number in range(3)]
+    steps = [order[at : at + 4].tolist() for order in orders for at in range(0, 23, 4)]
+    drawn = zip(batches.index[0], batches.weight[0], strict=True)
+    assert [row[weight > 0].tolist() for row, weight in drawn] == steps[4:13]
+    keys = batches.keys[0].numpy().view(np.uint32)
+    dropout = stream.child("client", 1, "dropout").key() & 0xFFFFFFFF
+    assert keys.tolist() == [[dropout, step] for step in range(4, 13)]
+
+
 def test_batches_do_not_depend_on_the_other_clients():
     source = BatchSource(samples_of([50, 30, 70]), 16, Stream(3))
     steps = np.array([4, 4, 4])
