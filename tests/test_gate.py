@@ -18,13 +18,14 @@ from tests.gate.comparing import first_difference
 from tests.gate.configurations import CONFIGURATIONS, one
 from tests.gate.running import Outcome
 from wirelessfl import Config
-from wirelessfl.algorithms import algorithm_classes, find_algorithm
+from wirelessfl.algorithms import algorithm_classes, find_algorithm, find_local
 from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.config.choices import KINDS, OPTIONAL
 from wirelessfl.config.presets import PRESETS
 from wirelessfl.config.sections import SECTIONS
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import MODELS
+from wirelessfl.registry import Choice
 
 CLASSES = {
     "algorithm": algorithm_classes,
@@ -210,7 +211,7 @@ def test_every_registered_name_is_covered(configs):
     locals_ = set(algorithm_classes()) - set(PRESETS)
     for outer, local in itertools.product(("hist", "hfedavg"), locals_):
         try:
-            find_algorithm(outer, local)
+            find_local(find_algorithm(outer), local)
         except ConfigError:
             continue
         assert (outer, local) in inside
@@ -242,7 +243,9 @@ def test_every_value_and_every_setting_is_covered(configs):
             hints = get_type_hints(owner, include_extras=True)
             for entry in fields(owner):
                 words.setdefault(entry.name, set()).update(choices(hints[entry.name]))
-                defaults[owner.name, entry.name] = entry.default
+                default = entry.default
+                default = default.name if isinstance(default, Choice) else default
+                defaults[owner.name, entry.name] = default
         tables = [table for config in configs if (table := config.tables.get(section))]
         for key in words:
             values = [(table["name"], table[key]) for table in tables if key in table]

@@ -98,12 +98,12 @@ def _each(entry: Any, kind: type[Needs]) -> tuple[Needs, ...]:
 
 CELLS = Needs(
     lambda run, _: run.algorithm.topology != "star",
-    'conflicts with algorithm "{run.algorithm.title}", which is a star with one server: choose '
+    'conflicts with algorithm "{run.title}", which is a star with one server: choose '
     '"hfedavg" or "hist"',
 )
 ONE_SERVER = Needs(
     lambda run, _: run.algorithm.topology == "star",
-    'conflicts with algorithm "{run.algorithm.title}", which has cells: choose one without cells',
+    'conflicts with algorithm "{run.title}", which has cells: choose one without cells',
 )
 NO_ROUNDS = (
     'conflicts with schedule "{run.schedule.title}", which has no synchronous rounds of one model: '
@@ -130,7 +130,7 @@ TASK_ROUNDS = Needs(
 )
 CLIENT_REQUESTS = Needs(
     lambda run, _: not run.regime.merges_cells,
-    'conflicts with algorithm "{run.algorithm.title}", whose cells replace requests to clients '
+    'conflicts with algorithm "{run.title}", whose cells replace requests to clients '
     'under schedule "{run.schedule.title}": choose an algorithm without cells',
 )
 SAMPLED = Needs(

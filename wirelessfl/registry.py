@@ -61,6 +61,15 @@ class Choice:
         made.
         """
 
+    @property
+    def setting_owners(self) -> tuple[Choice, ...]:
+        """The choices whose fields are its settings: by default only itself."""
+        return (self,)
+
+    def all_settings(self) -> dict[str, Any]:
+        """The settings by name, as in its table."""
+        return dict(vars(self))
+
     def unused(self) -> Mapping[str, str]:
         """Settings of this choice that have no effect, given its other settings.
 

@@ -109,7 +109,7 @@ def test_files_are_accepted_for_every_kind(tmp_path, monkeypatch):
     assert find_algorithm(f"{tmp_path}/rule.py:Rule").name == "rule"
     monkeypatch.chdir(tmp_path)
     local = Config.from_flags("hist", local="./rule.py:Rule", mu=3)
-    assert local.algorithm.local == f"{tmp_path}/rule.py:Rule"
+    assert local.tables["algorithm"]["local"] == f"{tmp_path}/rule.py:Rule"
     task = Config.from_flags("fedast", task=["points.py:points,model=net.py:Net"])
     assert task.tasks.keys() == {"points.py:points"}
     assert task.task[0]["model"] == f"{tmp_path}/net.py:Net"

@@ -7,16 +7,17 @@ their limits and help text. ``docs/extending.md`` has the complete interface in 
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
 import torch
 
 from wirelessfl.assigners import Assigner, NoAssigner
 from wirelessfl.errors import ConfigError
 from wirelessfl.import_paths import path_of
+from wirelessfl.registry import Choice
 from wirelessfl.submodels import Submodels
 from wirelessfl.training.cohort import State
 from wirelessfl.training.payloads import Payload, Received
@@ -29,38 +30,18 @@ OF_ASSIGNERS = ("submodels", "client_submodels", "redealt", "tested")
 
 
 @dataclass(frozen=True)
-class Algorithm(ClientRule):
-    """Base class of all algorithms. Client tensors are [clients, P], server tensors [P].
+class Method(Choice, ABC):
+    """What algorithms with one server and algorithms with cells have in common."""
 
-    A subclass must define ``send`` and ``merge``; everything else has a default.
-
-    Args:
-        lr: step size gamma of the clients' SGD.
-    """
-
-    topology: ClassVar[Topology] = "star"
+    name = ""
+    topology: ClassVar[Topology]
     """``star``: clients report to one server. ``cells``: clients report to the edge server of their
     cell, and edge servers report to the cloud."""
-    takes_local: ClassVar[bool] = False
-    """Whether it has the setting ``local``, which names the algorithm inside its cells."""
-    node_state: ClassVar[bool] = True
-    """Whether each edge server keeps its own server state, except the model; otherwise the cloud
-    combines that state too. A star has a single node, the server."""
-    uses_mean: ClassVar[bool] = True
-    """Whether ``merge`` uses the run's client weights (``weighting``: uniform or samples)."""
-
-    sends_changes: ClassVar[bool] = True
-    """Whether its first payload is the change of a client's model. Option D of schedule
-    ``buffered`` measures the variance of these changes."""
-    merges_by_lr: ClassVar[bool] = False
-    """Whether ``merge`` divides by the clients' step size. If so, all updates in one merge must
-    have been computed with the same step size."""
-
     brings_assigner: ClassVar[bool] = False
     """Whether it derives from an assigner, whose submodels then belong to the method."""
 
     def __init_subclass__(cls) -> None:
-        """Refuse a rule that defines submodels without deriving from an assigner.
+        """Refuse a class that defines submodels without deriving from an assigner.
 
         Raises:
             ConfigError: the run would ignore its submodels.
@@ -75,9 +56,56 @@ class Algorithm(ClientRule):
             )
 
     @property
+    @abstractmethod
+    def rule(self) -> Algorithm:
+        """The rules of the clients and of the servers that they report to."""
+
+    @property
+    def label(self) -> str:
+        """Its name in messages."""
+        return self.title
+
+    @property
     def assigner(self) -> Assigner:
         """Who trains which neurons; full models unless the algorithm brings its assigner."""
         return WHOLE
+
+    @abstractmethod
+    def combine(
+        self, cloud: State, nodes: State, submodels: Submodels, weights: Sequence[float]
+    ) -> State:
+        """Return the cloud's next state, given the nodes' states [nodes, P_max] by name."""
+
+
+@dataclass(frozen=True)
+class Algorithm(ClientRule, Method):
+    """Base class of algorithms with one server. Client tensors are [clients, P], server ones [P].
+
+    A subclass must define ``send`` and ``merge``; everything else has a default.
+
+    Args:
+        lr: step size gamma of the clients' SGD.
+    """
+
+    name = ""
+    topology: ClassVar[Topology] = "star"
+    node_state: ClassVar[bool] = True
+    """Whether each edge server keeps its own server state, except the model, if the algorithm runs
+    in cells; otherwise the cloud combines that state too."""
+    uses_mean: ClassVar[bool] = True
+    """Whether ``merge`` uses the run's client weights (``weighting``: uniform or samples)."""
+
+    sends_changes: ClassVar[bool] = True
+    """Whether its first payload is the change of a client's model. Option D of schedule
+    ``buffered`` measures the variance of these changes."""
+    merges_by_lr: ClassVar[bool] = False
+    """Whether ``merge`` divides by the clients' step size. If so, all updates in one merge must
+    have been computed with the same step size."""
+
+    @property
+    def rule(self) -> Self:
+        """The algorithm itself."""
+        return self
 
     @abstractmethod
     def merge(self, server: State, received: Received) -> State:

@@ -22,6 +22,10 @@ def _sent_exactly(run: Any, own: Any) -> bool:
 
 ONE_VARIABLE = (
     Fits(
+        lambda run, own: own.variables == "two" or run.local is None,
+        "needs a single server, but the algorithm runs in cells. Choose variables 'two'",
+    ),
+    Fits(
         lambda run, own: own.variables == "two" or run.sessions is None,
         "needs each client to receive the server's model in every round, which conflicts with "
         "sessions={run.sessions}: absent clients miss models, and a session may start from another "
@@ -69,17 +73,12 @@ class FANT(Tracked, LocalAdam):
     ] = "two"
 
     def check(self, clients: int, per_round: int, tracking: int) -> None:
-        """Check that variables="one" has full participation and a single server."""
+        """Check that variables="one" has full participation."""
         super().check(clients, per_round, tracking)
         if self.variables == "one" and not clients == per_round == tracking:
             raise ValueError(
                 f"variables='one' needs all {clients} clients to train and track in every round, "
                 f"but {per_round} train and {tracking} track. Choose variables 'two'."
-            )
-        if self.variables == "one" and self.topology != "star":
-            raise ValueError(
-                "variables='one' needs a single server, but the algorithm runs in cells. Choose "
-                "variables 'two'."
             )
 
     @property

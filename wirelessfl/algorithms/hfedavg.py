@@ -4,19 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any, ClassVar
 
 import torch
 from pydantic import Field
 
-from wirelessfl.algorithms.algorithm import Algorithm
+from wirelessfl.algorithms.algorithm import Algorithm, Method, Topology
+from wirelessfl.algorithms.fedavg import FedAvg
+from wirelessfl.assigners import Assigner
+from wirelessfl.errors import ConfigError
+from wirelessfl.import_paths import path_of
+from wirelessfl.registry import Choice
 from wirelessfl.submodels import Submodels
-from wirelessfl.training.cohort import Cohort, State
-from wirelessfl.training.payloads import Received
+from wirelessfl.training.cohort import State
+
+USUAL = FedAvg()
 
 
 @dataclass(frozen=True)
-class HFedAvg(Algorithm):
+class HFedAvg(Method):
     """FedAvg in every cell for E edge rounds, then the cloud averages (Liu et al., ICC 2020).
 
     It has no rules of its own: those of clients and edge servers are those of ``local``.
@@ -31,29 +37,65 @@ class HFedAvg(Algorithm):
     """
 
     name = "hfedavg"
-    topology = "cells"
-    takes_local = True
+    topology: ClassVar[Topology] = "cells"
 
     local: Annotated[
-        str, Field(description="algorithm inside the cells: any algorithm with one server")
-    ] = "fedavg"
+        Algorithm, Field(description="algorithm inside the cells: any algorithm with one server")
+    ] = USUAL
     cloud_lr: Annotated[
         float, Field(gt=0, description="step size of the cloud along the mean change")
     ] = 1.0
+
+    def __init_subclass__(cls) -> None:
+        """Refuse a class with rules for clients or servers, which are those of ``local``.
+
+        Raises:
+            ConfigError: the run would ignore them.
+        """
+        super().__init_subclass__()
+        rules = {name for name in dir(Algorithm) if not name.startswith("_")} - {*dir(HFedAvg)}
+        if ignored := sorted(rules & vars(cls).keys()):
+            raise ConfigError(
+                f"{path_of(cls)} defines {', '.join(ignored)}, which would be ignored: clients and "
+                "edge servers follow the algorithm in the cells. Define it in an algorithm with "
+                "one server, and run that one with --local."
+            )
+
+    @property
+    def rule(self) -> Algorithm:
+        """The algorithm in the cells."""
+        return self.local
+
+    @property
+    def lr(self) -> float:
+        """Step size of the clients, a setting of ``local``."""
+        return self.local.lr
+
+    @property
+    def assigner(self) -> Assigner:
+        """That of the algorithm in the cells, which may assign submodels to clients."""
+        return self.local.assigner
+
+    @property
+    def label(self) -> str:
+        """Its name in messages, with the algorithm in the cells unless that is the default."""
+        inside = "" if type(self.local) is FedAvg else f" with local={self.local.title}"
+        return f"{self.title}{inside}"
+
+    @property
+    def setting_owners(self) -> tuple[Choice, ...]:
+        """The algorithm in the cells, and this one."""
+        return (self.local, self)
+
+    def all_settings(self) -> dict[str, Any]:
+        """The settings of both, and the name of the algorithm in the cells."""
+        return {**self.local.all_settings(), **super().all_settings(), "local": self.local.title}
 
     def combine(
         self, cloud: State, nodes: State, submodels: Submodels, weights: Sequence[float]
     ) -> State:
         """Step along the mean change: x <- x + cloud_lr (mean - x); other state is averaged."""
-        found = super().combine(cloud, nodes, submodels, weights)
+        found = self.local.combine(cloud, nodes, submodels, weights)
         if self.cloud_lr == 1.0:  # no rounding
             return found
         return found | {"params": torch.lerp(cloud["params"], found["params"], self.cloud_lr)}
-
-    def send(self, params: torch.Tensor, state: State, cohort: Cohort) -> dict[str, torch.Tensor]:
-        """Send what clients of the algorithm in the cells send."""
-        return super().send(params, state, cohort)
-
-    def merge(self, server: State, received: Received) -> State:
-        """Merge as the algorithm in the cells."""
-        return super().merge(server, received)

@@ -16,9 +16,6 @@ class Hist(CellPartition, HFedAvg):
     averages parameters that several cells hold: those that belong to no partitioned neuron, which
     all cells share, and those of overlapping submodels. With one cell it equals FedAvg. The
     submodels and their settings are those of assigner ``partition``.
-
-    Args:
-        lr: step size gamma.
     """
 
     name = "hist"

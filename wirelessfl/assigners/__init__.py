@@ -15,8 +15,8 @@ ASSIGNERS: Kind[Assigner] = Kind(
     text="which neurons cells and clients train",
     needs=(
         Needs(
-            lambda run, _: not run.algorithm.brings_assigner,
-            'conflicts with algorithm "{run.algorithm.title}", which has its own: choose another '
+            lambda run, _: not run.brings_assigner,
+            'conflicts with algorithm "{run.title}", which has its own: choose another '
             "algorithm, such as fedavg or hfedavg",
         ),
     ),

@@ -125,7 +125,7 @@ def _results(rule: Algorithm, trial: Trial) -> list[Any]:
 
 
 def _pure(subject: Subject) -> None:
-    rule = subject.made()
+    rule = subject.made().rule
     found = difference(_results(rule, trial(rule)), _results(rule, trial(rule)))
     if found is not None:
         broken(
@@ -135,7 +135,7 @@ def _pure(subject: Subject) -> None:
 
 
 def _input(subject: Subject) -> None:
-    rule = subject.made()
+    rule = subject.made().rule
     given = trial(rule)
     parts = {"cohort.server": given.cohort.server, "cohort.kept": given.cohort.kept}
     before, server = copied(parts), copied(given.server)
@@ -149,7 +149,7 @@ def _input(subject: Subject) -> None:
 
 
 def _independent(subject: Subject) -> None:
-    rule = subject.made()
+    rule = subject.made().rule
     given = trial(rule)
     together = trained(rule, given)
     for client in range(NUMBER):
@@ -165,7 +165,7 @@ def _independent(subject: Subject) -> None:
 
 
 def _padded(subject: Subject) -> None:
-    rule = subject.made()
+    rule = subject.made().rule
     tight = _results(rule, trial(rule))
     wide = _results(rule, trial(rule, SIZE + 8))
     names = ("send returns", "keep returns", "merge returns")
@@ -180,7 +180,7 @@ def _padded(subject: Subject) -> None:
 
 
 def _on_disk(subject: Subject) -> None:
-    rule = subject.made()
+    rule = subject.made().rule
     if not (rule.client_state or rule.remembers):
         raise NotTestedError("it keeps no client state")
     runs = [subject.run(subject.config(client_states=place)) for place in ("memory", "disk")]

@@ -13,7 +13,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from channels import Access, Network
-from wirelessfl.algorithms import Algorithm
+from wirelessfl.algorithms import Method
 from wirelessfl.assigners import Assigner
 from wirelessfl.checking import (
     algorithms,
@@ -83,7 +83,7 @@ class Checked:
         return self.base(given) if callable(self.base) else self.base
 
 
-def _of_algorithm(cls: type[Algorithm]) -> Settings:
+def _of_algorithm(cls: type[Method]) -> Settings:
     return {"cells": 2} if cls.topology == "cells" else {}
 
 
@@ -179,7 +179,7 @@ def kind_of(given: Any) -> str:
     """
     if isinstance(given, type):
         bases: dict[str, type[Any]] = {
-            "algorithm": Algorithm,
+            "algorithm": Method,
             **{kind: KINDS[kind].base for kind in KINDS},
             "metric": Metric,
             "observer": Observer,

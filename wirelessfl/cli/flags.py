@@ -13,7 +13,7 @@ from pydantic.fields import FieldInfo
 
 from wirelessfl.algorithms import algorithm_classes
 from wirelessfl.config.choices import KINDS
-from wirelessfl.config.kinds import flag_homes
+from wirelessfl.config.kinds import PARTS, flag_homes
 from wirelessfl.config.sections import SECTIONS, WITHOUT_RESULTS
 from wirelessfl.registry import Choice
 from wirelessfl.wording import without_none
@@ -84,8 +84,10 @@ def choice_flags(kind: str, owner: type[Choice]) -> Iterator[Flag]:
     for entry in fields(owner):
         info = FieldInfo.from_annotation(hints[entry.name])
         default = None if entry.default is MISSING else entry.default
-        text = info.description or ""
-        yield Flag(names[entry.name], kind, entry.name, info.annotation, text, default)
+        if isinstance(default, Choice):
+            default = default.name
+        text, section = info.description or "", PARTS.get(kind, kind)
+        yield Flag(names[entry.name], section, entry.name, info.annotation, text, default)
 
 
 @cache

@@ -65,7 +65,7 @@ def help_of_run(tables: Mapping[str, Any]) -> Iterator[tuple[str, list[Line]]]:
         choice = settings.choice(section)
         for flag in flags:
             if flag.section == section and (section, flag.key) not in dropped:
-                default = vars(choice)[flag.key] if choice is not None else flag.default
+                default = choice.all_settings()[flag.key] if choice is not None else flag.default
                 yield flag_line(flag, default)
 
     local = f" with local {named['algorithm']['local']}" if "local" in named["algorithm"] else ""

@@ -10,7 +10,7 @@ import numpy as np
 
 from channels.arrays import FloatArray
 from channels.streams import Stream
-from wirelessfl.algorithms.algorithm import Algorithm
+from wirelessfl.algorithms.algorithm import Method
 from wirelessfl.algorithms.hist import Hist
 from wirelessfl.codesign.fixed_masks import divides, with_shares
 from wirelessfl.codesign.fixed_widths import WIDTHS, WidthLimits, widest, with_sizes
@@ -233,7 +233,7 @@ class DesignChoice:
             **noise_of(self.way),
         }
 
-    def algorithm(self) -> Algorithm:
+    def algorithm(self) -> Method:
         """The algorithm with the chosen mask sizes or widths."""
         own = self.family.planner.algorithm
         if self.masks in WIDTHS and self.shares is not None:

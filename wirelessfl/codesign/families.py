@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from typing import Any
 
 from wirelessfl.config import Config
-from wirelessfl.config.kinds import class_of
+from wirelessfl.config.kinds import algorithm_settings
 from wirelessfl.config.tables import given_places
 from wirelessfl.errors import ConfigError
 from wirelessfl.schedules.buffered import Buffered
@@ -98,8 +97,8 @@ def with_algorithm(config: Config, name: str) -> Config:
         return config
     local = {"local": given["local"]} if "local" in given else {}
     table = {"name": name}
-    known = {entry.name for entry in fields(class_of({**table, **local}))}
-    table |= {key: value for key, value in given.items() if key in known and key != "name"}
+    known = algorithm_settings({**table, **local})
+    table |= {key: value for key, value in given.items() if key in known}
     tables = {**config.given_tables(), "algorithm": table}
     found = Config.of(tables, loose=given_places(tables))
     if found.regime != config.regime:

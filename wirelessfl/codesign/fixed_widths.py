@@ -15,7 +15,7 @@ import numpy as np
 
 from channels.arrays import FloatArray, IntArray
 from solvers import widths_by_deadline
-from wirelessfl.algorithms.algorithm import Algorithm
+from wirelessfl.algorithms.algorithm import Method
 from wirelessfl.algorithms.hist import Hist
 from wirelessfl.assigners.adaptive import Adaptive
 from wirelessfl.codesign.fixed_masks import with_shares
@@ -50,7 +50,7 @@ class WidthLimits(NamedTuple):
     most: float
 
 
-def with_sizes(algorithm: Algorithm, shares: tuple[float, ...]) -> Algorithm:
+def with_sizes(algorithm: Method, shares: tuple[float, ...]) -> Method:
     """The algorithm with these shares of the cells (HIST), or these widths of the clients.
 
     Args:
@@ -81,7 +81,7 @@ def common_widths(costs: SampledRounds, limits: WidthLimits) -> list[tuple[float
     return [(ratio,) for ratio in ratios_of(costs, limits) if allowed(algorithm, (ratio,), limits)]
 
 
-def allowed(algorithm: Algorithm, widths: Sequence[float], limits: WidthLimits) -> bool:
+def allowed(algorithm: Method, widths: Sequence[float], limits: WidthLimits) -> bool:
     """Whether the learning curve knows such widths, and every neuron has clients that train it.
 
     Args:

@@ -17,7 +17,7 @@ import numpy as np
 from channels import Access, ChannelDraw, Load
 from channels.arrays import BoolArray, FloatArray, IntArray
 from solvers import DeadlineMissedError, OverTheAir
-from wirelessfl.algorithms.algorithm import Algorithm
+from wirelessfl.algorithms.algorithm import Method
 from wirelessfl.assigners.adaptive import Adaptive
 from wirelessfl.rounds.contexts import Context
 from wirelessfl.rounds.participants import Participants
@@ -78,7 +78,7 @@ class SampledRounds:
     present: RankedClients | None = None
     powered: dict[Any, Access] = field(default_factory=dict)
 
-    def with_algorithm(self, algorithm: Algorithm) -> SampledRounds:
+    def with_algorithm(self, algorithm: Method) -> SampledRounds:
         """The same rounds with another algorithm, whose submodels have other sizes."""
         planner = replace(self.planner, algorithm=algorithm)
         return SampledRounds(planner, self.draws, self.rounds, self.present, self.powered)

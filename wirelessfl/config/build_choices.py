@@ -13,7 +13,7 @@ from pydantic.fields import FieldInfo
 
 from channels.streams import Stream
 from wirelessfl.config.choices import Choices
-from wirelessfl.config.kinds import chosen_classes, title_of, words
+from wirelessfl.config.kinds import PARTS, chosen_classes, title_of, words
 from wirelessfl.config.sections import number_of, types_in
 from wirelessfl.config.tables import hint
 from wirelessfl.errors import ConfigError
@@ -34,8 +34,12 @@ def build_choices(tables: Mapping[str, Any]) -> Choices:
         ConfigError: a name or a setting is unknown, or a value is wrong.
     """
     classes = chosen_classes(tables)
+    parts = {PARTS[kind]: classes.pop(kind) for kind in PARTS if kind in classes}
     with seeded_generators(Stream(tables["run"].seed, ("users' choices",))):
-        built = {kind: _built(kind, found, tables[kind]) for kind, found in classes.items()}
+        built = {
+            kind: _built(kind, found, tables[kind], parts.get(kind))
+            for kind, found in classes.items()
+        }
     return Choices(**built)
 
 
@@ -59,28 +63,41 @@ def _hints(choice: Hashable) -> Mapping[str, Any]:
     return {entry.name: hints[entry.name] for entry in fields(cast(Any, choice))}
 
 
-def _built(kind: str, choice: type[Any], table: Mapping[str, Any]) -> Any:
-    """The object that a table describes, with every value checked."""
+def _built(kind: str, choice: type[Any], table: Mapping[str, Any], local: type[Any] | None) -> Any:
+    """The object that a table describes, with every value checked.
+
+    Args:
+        kind: the kind of choice.
+        choice: the class.
+        table: the settings, also those of ``local``.
+        local: class of the algorithm inside the cells; None if there is none.
+    """
     with calling(f"{words(kind)} {title_of(table)} cannot be created", ConfigError):
-        return _checked(kind, choice, table)
+        settings = {key: value for key, value in table.items() if key != "name"}
+        inner = {} if local is None else _kinds_of(cast(Hashable, local))
+        known = [*inner, *_kinds_of(cast(Hashable, choice))]
+        for key in settings:
+            if key not in known:
+                raise ConfigError(
+                    f"unknown setting {key!r} of {words(kind)} {title_of(table)}, which has "
+                    f"{', '.join(known) or 'no settings'}.{hint(key, known)}"
+                )
+        if local is None:
+            return _checked(choice, settings)
+        own = {key: value for key, value in settings.items() if key not in inner}
+        inside = {key: value for key, value in settings.items() if key in inner}
+        return _checked(choice, own | {"local": _checked(local, inside)})
 
 
-def _checked(kind: str, choice: type[Any], table: Mapping[str, Any]) -> Any:
-    settings = {key: value for key, value in table.items() if key != "name"}
+def _checked(choice: type[Any], settings: dict[str, Any]) -> Any:
+    """The object with these settings."""
     kinds = _kinds_of(cast(Hashable, choice))
-    known = list(kinds)
-    for key in list(settings):
-        if key not in known:
-            raise ConfigError(
-                f"unknown setting {key!r} of {words(kind)} {title_of(table)}, which has "
-                f"{', '.join(known) or 'no settings'}.{hint(key, known)}"
-            )
-        settings[key] = number_of(key, settings[key], kinds[key])
+    settings = {key: number_of(key, value, kinds[key]) for key, value in settings.items()}
     try:
         built = _adapter(cast(Hashable, choice)).validate_python(settings)
     except ValidationError as error:
         hints = _hints(cast(Hashable, choice))
-        infos = {key: FieldInfo.from_annotation(hints[key]) for key in known}
+        infos = {key: FieldInfo.from_annotation(hints[key]) for key in kinds}
         raise ConfigError(
             explain(error, lambda place: named_setting(place, infos), lambda *_: "")
         ) from None

@@ -128,7 +128,7 @@ def _check_full_participation(settings: Settings, together: int) -> None:
         ConfigError: the algorithm needs more such clients.
     """
     try:
-        settings.algorithm.check(max(settings.network.clients, 2), together, together)
+        settings.algorithm.rule.check(max(settings.network.clients, 2), together, together)
     except ValueError as error:
         raise ConfigError(
             f'algorithm "{settings.named("algorithm")}" under {_title(settings)}, where '

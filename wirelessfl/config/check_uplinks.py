@@ -14,8 +14,8 @@ def check_payloads(settings: Settings) -> None:
     Raises:
         ConfigError: the algorithm needs individual updates, but the uplink delivers only sums.
     """
-    algorithm, uplink = settings.algorithm, settings.uplink
-    alone = [payload.name for payload in algorithm.payloads if payload.each]
+    rule, uplink = settings.algorithm.rule, settings.uplink
+    alone = [payload.name for payload in rule.payloads if payload.each]
     if alone and uplink.gives == "sum":
         local = settings.tables["algorithm"].get("local", LOCAL)
         name = settings.named("algorithm")

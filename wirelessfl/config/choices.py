@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, get_type_hints
 
-from wirelessfl.algorithms import Algorithm
+from wirelessfl.algorithms import Method
 from wirelessfl.assigners import ASSIGNERS, Assigner
 from wirelessfl.assignment import ASSIGNMENTS, AssignmentRule
 from wirelessfl.data.splits import DATA_SPLITS, Split
@@ -57,7 +57,7 @@ class Choices:
             own assigner.
     """
 
-    algorithm: Algorithm
+    algorithm: Method
     split: Annotated[Split, DATA_SPLITS]
     model: Annotated[ModelChoice, MODEL_CHOICES]
     lr_schedule: Annotated[StepSizes, STEP_SIZES]

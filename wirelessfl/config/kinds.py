@@ -6,7 +6,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from wirelessfl.algorithms import Algorithm, algorithm_classes, find_algorithm
+from wirelessfl.algorithms import (
+    LOCAL,
+    Algorithm,
+    Method,
+    algorithm_classes,
+    find_algorithm,
+    find_local,
+)
 from wirelessfl.config.choices import DEFAULTS, KINDS
 from wirelessfl.config.regimes import Regime
 from wirelessfl.config.sections import SECTIONS
@@ -20,6 +27,8 @@ from wirelessfl.tasks.delays import DELAYS, DelayModel
 from wirelessfl.uplinks import UPLINKS, Uplink
 from wirelessfl.wording import shown
 
+PARTS = {"local": "algorithm"}
+"""Choices inside others, with the table of their settings."""
 MAX_OWNERS = 3
 """Maximum number of choices that a message names; it only counts the remaining ones."""
 
@@ -30,6 +39,7 @@ class Frame:
 
     Args:
         algorithm: class of the algorithm.
+        local: class of the algorithm inside its cells; None in a star.
         uplink: class of the uplink.
         schedule: class of the schedule.
         sessions: number of sessions; None without sessions.
@@ -39,7 +49,8 @@ class Frame:
         settings: all ``Settings``; None while only the kinds of choices are decided.
     """
 
-    algorithm: type[Algorithm]
+    algorithm: type[Method]
+    local: type[Algorithm] | None
     uplink: type[Uplink]
     schedule: type[Schedule]
     sessions: object
@@ -57,7 +68,7 @@ class Frame:
         """
         sessions = tables.get("sessions")
         frame = cls(
-            class_of(tables["algorithm"]),
+            *classes_of(tables["algorithm"]),
             UPLINKS.find(tables["uplink"]["name"]),
             SCHEDULES.find(tables["schedule"]["name"]),
             _value(sessions, "sessions"),
@@ -68,6 +79,19 @@ class Frame:
         if not frame.regime.of_tasks or delays is None:
             return frame
         return replace(frame, delays=DELAYS.find(delays["name"]))
+
+    @property
+    def title(self) -> str:
+        """The algorithm, and the one inside its cells unless it is the default, for messages."""
+        inner = self.local
+        inside = "" if inner is None or inner.title == LOCAL else f" with local={inner.title}"
+        return f"{self.algorithm.title}{inside}"
+
+    @property
+    def brings_assigner(self) -> bool:
+        """Whether the algorithm, or the one inside its cells, has submodels of its own."""
+        parts = filter(None, (self.algorithm, self.local))
+        return any(part.brings_assigner for part in parts)
 
     @property
     def radio(self) -> bool:
@@ -104,12 +128,22 @@ def _value(section: Any, key: str) -> Any:
     return getattr(section, key, None)
 
 
-def class_of(table: Mapping[str, Any]) -> type[Algorithm]:
-    """The class of the algorithm that a table names, combined with the one inside its cells."""
+def classes_of(table: Mapping[str, Any]) -> tuple[type[Method], type[Algorithm] | None]:
+    """The class of the algorithm that a table names, and that of the one inside its cells.
+
+    Raises:
+        ConfigError: a name is unknown, or the two cannot be combined.
+    """
     local = table.get("local")
     if local is not None and not isinstance(local, str):
         raise ConfigError(f"local is {shown(local)}: give the name of an algorithm.")
-    return find_algorithm(table["name"], local)
+    found = find_algorithm(table["name"])
+    return found, find_local(found, local or LOCAL) if found.topology == "cells" else None
+
+
+def algorithm_settings(table: Mapping[str, Any]) -> set[str]:
+    """Names of the settings of the algorithm that a table names, and of the one in its cells."""
+    return {entry.name for cls in filter(None, classes_of(table)) for entry in fields(cls)}
 
 
 def title_of(table: Mapping[str, Any]) -> str:
@@ -136,7 +170,8 @@ def chosen_classes(tables: Mapping[str, Any]) -> dict[str, type[Choice]]:
         if tables.get(kind) is None:
             continue
         found[kind] = given.get(kind) or known.find(tables[kind]["name"])
-    return found | {"algorithm": class_of(tables["algorithm"])}
+    found["algorithm"], local = classes_of(tables["algorithm"])
+    return found if local is None else found | {"local": local}
 
 
 def flag_homes(owners: Mapping[str, type[Choice]]) -> dict[str, tuple[str, str]]:
@@ -148,14 +183,14 @@ def flag_homes(owners: Mapping[str, type[Choice]]) -> dict[str, tuple[str, str]]
         owners: the chosen classes, by kind.
     """
     homes = section_homes()
-    for kind in (*KINDS, "algorithm"):
+    for kind in (*KINDS, "algorithm", *PARTS):
         if kind not in owners:
             continue
         for entry in fields(owners[kind]):
             flag = entry.name
             if flag in homes:
                 flag = f"{owners[kind].name.replace('-', '_')}_{flag}"
-            homes[flag] = (kind, entry.name)
+            homes[flag] = (PARTS.get(kind, kind), entry.name)
     return homes
 
 
@@ -168,14 +203,14 @@ def section_homes() -> dict[str, tuple[str, str]]:
 
 def owners(key: str) -> Iterator[tuple[str, list[str]]]:
     """Yield each kind with choices that have this setting, and the names of these choices."""
-    known: dict[str, Mapping[str, type[Any]]] = {
-        **{kind: choices.classes() for kind, choices in KINDS.items()},
-        "algorithm": algorithm_classes(),
-    }
-    for kind, classes in known.items():
-        having = [name for name, cls in classes.items() if key in {f.name for f in fields(cls)}]
+    for kind, choices in KINDS.items():
+        classes = choices.classes().items()
+        having = [name for name, cls in classes if key in {f.name for f in fields(cls)}]
         if having:
             yield kind, having
+    named = [name for name in algorithm_classes() if key in algorithm_settings({"name": name})]
+    if named:
+        yield "algorithm", named
 
 
 def first_names(having: Sequence[str], form: str = "{}") -> list[str]:

@@ -11,6 +11,7 @@ from channels.decibels import LARGEST_POWER_W
 from wirelessfl.config.check_schedules import check_schedule
 from wirelessfl.config.check_uplinks import check_payloads
 from wirelessfl.config.given import given_values
+from wirelessfl.config.kinds import PARTS
 from wirelessfl.config.own_network import own_network
 from wirelessfl.config.sections import SECTIONS, DataSection
 from wirelessfl.config.settings import Place, Settings
@@ -72,7 +73,10 @@ def filled(settings: Settings, dropped: Collection[Place]) -> Settings:
 
 def _full_table(settings: Settings, kind: str, dropped: Collection[Place]) -> ChoiceTable:
     """The table of a choice with all settings that are not in ``dropped``."""
-    table = {"name": settings.named(kind), **vars(settings.choice(kind))}
+    choice, given = settings.choice(kind), settings.tables[kind]
+    assert choice is not None
+    table = {"name": given["name"], **choice.all_settings()}
+    table |= {part: given[part] for part in PARTS if part in given}  # an import path as given
     return ChoiceTable(
         {
             key: _absolute(value)

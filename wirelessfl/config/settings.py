@@ -139,8 +139,10 @@ class Settings(Choices):
     @cached_property
     def frame(self) -> Frame:
         """The settings that decide which kinds of choices the run has."""
+        rule = self.algorithm.rule
         return Frame(
             type(self.algorithm),
+            None if rule is self.algorithm else type(rule),
             type(self.uplink),
             type(self.schedule),
             self.sessions.sessions,

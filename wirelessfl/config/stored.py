@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from wirelessfl.config.choices import KINDS
-from wirelessfl.config.kinds import class_of, owners, section_homes
+from wirelessfl.config.kinds import algorithm_settings, owners, section_homes
 from wirelessfl.config.sections import SECTIONS
 from wirelessfl.data.files import dataset_title
 from wirelessfl.errors import ConfigError
@@ -87,10 +87,12 @@ def _settings_of(kind: str, table: Mapping[str, Any]) -> list[str]:
     if any(not isinstance(name, str) or is_import_path(name) for name in names):
         return listed
     try:
-        choice = class_of(table) if kind == "algorithm" else KINDS[kind].find(table["name"])
+        if kind == "algorithm":
+            own = [*algorithm_settings(table)]
+        else:
+            own = [entry.name for entry in fields(KINDS[kind].find(table["name"]))]
     except ConfigError:  # of another version of the package
         return listed
-    own = [entry.name for entry in fields(choice)]
     return own + [key for key in listed if key not in own]
 
 

@@ -13,7 +13,6 @@ from wirelessfl.config.choices import DEFAULTS, KINDS, OPTIONAL
 from wirelessfl.config.kinds import (
     Frame,
     chosen_classes,
-    class_of,
     flag_homes,
     listed,
     owners,
@@ -85,7 +84,7 @@ def tables_from_flags(
     algorithm = tables.get("algorithm")
     if flags.get("local") is not None and algorithm is not None:
         named_algorithm = _named("algorithm", algorithm)
-        if dropped is None or find_algorithm(named_algorithm["name"]).takes_local:
+        if dropped is None or _has_cells(named_algorithm["name"]):
             tables["algorithm"] = named_algorithm | {"local": flags["local"]}
     for section, key in OF_FRAME:
         if flags.get(key) is not None and isinstance(tables.get(section, {}), Mapping):
@@ -141,8 +140,8 @@ def _of_another(tables: Mapping[str, Any], flag: str, value: object) -> str:
         if reason is not None:
             excluded = excluded or f"is a setting of {title} and {reason}"
         elif taken is not None:
-            if kind == "algorithm" and class_of(taken).takes_local:
-                local = [name for name in having if not find_algorithm(name).takes_local]
+            if kind == "algorithm" and _has_cells(taken["name"]):
+                local = [name for name in having if not _has_cells(name)]
                 if local == having:  # a setting of algorithms inside cells
                     kind = title = "local"
                     taken = {"name": taken.get("local", LOCAL)}
@@ -152,6 +151,11 @@ def _of_another(tables: Mapping[str, Any], flag: str, value: object) -> str:
     reason = f"is a setting of {choices}, and {' and '.join(present)}: choose {choices}"
     reason = reason if wanted else excluded
     return f"{flag}={shown(value)} {reason}, or leave {flag} out." if reason else ""
+
+
+def _has_cells(name: str) -> bool:
+    """Whether an algorithm has cells, and so the setting ``local``."""
+    return find_algorithm(name).topology == "cells"
 
 
 def _chosen(tables: Mapping[str, Any]) -> str:

@@ -35,13 +35,20 @@ def _unused(settings: Settings, name: str) -> Iterator[tuple[str, str]]:
             reason = reason or need.why_not(run, table)
         if reason is not None:
             yield from ((key, reason) for key in table)
-    if own is None:
-        return
-    cls: Any = type(own)
-    for key, needs in needs_of(cls).items():
-        yield from ((key, why) for need in needs if (why := need.why_not(run, own)) is not None)
+    for part in _parts(own):
+        cls: Any = type(part)
+        for key, needs in needs_of(cls).items():
+            reasons = (need.why_not(run, part) for need in needs)
+            yield from ((key, why) for why in reasons if why is not None)
+        if isinstance(part, Choice):
+            yield from part.unused().items()
+
+
+def _parts(own: Any) -> tuple[Any, ...]:
+    """The objects whose fields are the settings of a section or choice."""
     if isinstance(own, Choice):
-        yield from own.unused().items()
+        return own.setting_owners
+    return () if own is None else (own,)
 
 
 def of_kind(name: str, condition: type[Needs]) -> tuple[Needs, ...]:
@@ -60,9 +67,10 @@ def check_values(settings: Settings) -> None:
     for name in (*SECTIONS, *CHOSEN):
         table = settings.table(name)
         own = settings.choice(name) if name in CHOSEN else table
-        cls: Any = type(own)
         found = [("name", table, of_kind(name, Fits))]
-        found += [(key, own, needs) for key, needs in needs_of(cls, Fits).items()]
+        for part in _parts(own):
+            cls: Any = type(part)
+            found += [(key, part, needs) for key, needs in needs_of(cls, Fits).items()]
         for key, owner, needs in found if own is not None else ():
             for need in needs:
                 if (reason := need.why_not(run, owner)) is not None:

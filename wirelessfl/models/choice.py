@@ -59,7 +59,7 @@ def _names(given: Any) -> Any:
 
 SPLIT_LAYERS = Needs(
     lambda run, _: run.splits_layers,
-    'conflicts with algorithm "{run.algorithm.title}", which does not split layers: choose "hist" '
+    'conflicts with algorithm "{run.title}", which does not split layers: choose "hist" '
     'or "ra-fed"',
 )
 

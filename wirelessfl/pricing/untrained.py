@@ -10,7 +10,7 @@ import numpy as np
 
 from channels.arrays import FloatArray
 from channels.streams import Stream
-from wirelessfl.algorithms.algorithm import Algorithm
+from wirelessfl.algorithms.algorithm import Method
 from wirelessfl.rounds.asynchronous_cells import AsynchronousCells
 from wirelessfl.rounds.equal_shares import EQUAL_SHARES
 from wirelessfl.rounds.plan import Plan
@@ -53,8 +53,9 @@ class UntrainedServer(Server):
         weights: weights of clients in means.
     """
 
-    def __init__(self, algorithm: Algorithm, uplink: Uplink, weights: Weights) -> None:
-        self.algorithm, self.uplink, self.weights = algorithm, uplink, weights
+    def __init__(self, algorithm: Method, uplink: Uplink, weights: Weights) -> None:
+        self.algorithm, self.rule = algorithm, algorithm.rule
+        self.uplink, self.weights = uplink, weights
         self.version, self.cloud, self.nodes = 0, {}, {}
 
 

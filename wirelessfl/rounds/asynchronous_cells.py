@@ -137,7 +137,7 @@ class AsynchronousCells(OneModel):
         clients = [plan.clients for plan, _ in issued]
         metrics = [trained.metrics() for trained in rounds]
         weights = server.weights.at_nodes(np.concatenate(clients))
-        server.combine(server.algorithm, nodes, self.parts, weights)
+        server.combine(nodes, self.parts, weights)
         self.training.metrics = {
             name: sum(each[name] for each in metrics) / len(metrics) for name in metrics[0]
         }

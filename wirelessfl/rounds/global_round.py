@@ -73,7 +73,7 @@ class GlobalRound:
     ) -> None:
         self.server, self.settings, self.plan = server, settings, plan
         submodels = plan.submodels
-        self.rule = with_step_size(server.algorithm, plan.lr_share)
+        self.rule = with_step_size(server.rule, plan.lr_share)
         self.stream = stream.child("round", plan.round)
         self.nodes = server.at_nodes(submodels, broadcast)
         self._all = self._merge(np.arange(len(plan.clients)))
@@ -136,7 +136,7 @@ class GlobalRound:
     def finish(self) -> None:
         """Merge the states of the nodes at the cloud."""
         weights = self.server.weights.at_nodes(self.plan.clients)
-        self.server.combine(self.rule, self.nodes, self.plan.submodels, weights)
+        self.server.combine(self.nodes, self.plan.submodels, weights)
 
     def _merge(self, rows: IntArray) -> NodeMerge:
         """The merge of the updates of some of the plan's clients."""

@@ -10,7 +10,7 @@ import numpy as np
 from channels import Network
 from channels.arrays import BoolArray, FloatArray, IntArray
 from channels.streams import Stream
-from wirelessfl.algorithms.algorithm import Algorithm
+from wirelessfl.algorithms.algorithm import Algorithm, Method
 from wirelessfl.errors import ConfigError
 from wirelessfl.selection.random import some
 from wirelessfl.server.present import PresentClients, RankedClients
@@ -33,10 +33,10 @@ class Participants:
     clients: IntArray
     tracking: BoolArray
 
-    def vectors(self, algorithm: Algorithm) -> FloatArray:
+    def vectors(self, rule: Algorithm) -> FloatArray:
         """Number of vectors that each client sends [senders]."""
-        for_all = sum(payload.senders == "all" for payload in algorithm.payloads)
-        return for_all + (len(algorithm.payloads) - for_all) * self.tracking.astype(np.float64)
+        for_all = sum(payload.senders == "all" for payload in rule.payloads)
+        return for_all + (len(rule.payloads) - for_all) * self.tracking.astype(np.float64)
 
 
 def draw_participants(
@@ -141,7 +141,7 @@ def _shares(sizes: IntArray, total: int, stream: Stream) -> IntArray:
 
 
 def check_participation(
-    algorithm: Algorithm,
+    algorithm: Method,
     clients: int,
     cells: int,
     per_round: int | None,
@@ -171,10 +171,10 @@ def check_participation(
             f"clients_per_round={sampled} conflicts with {counted(clients, 'client')} in "
             f"{counted(cells, 'cell')}: choose {cells} to {clients}."
         )
-    tracks = any(payload.senders == "tracking" for payload in algorithm.payloads)
+    tracks = any(payload.senders == "tracking" for payload in algorithm.rule.payloads)
     if tracking is not None and not tracks:
         raise ConfigError(
-            f"tracking_clients={tracking} conflicts with algorithm={algorithm.title!r}, which has "
+            f"tracking_clients={tracking} conflicts with algorithm={algorithm.label!r}, which has "
             "no tracking terms: omit tracking_clients, or choose fadamgc, fa-nt, scaffold or "
             "scaffold-m (inside cells with --local)."
         )
@@ -186,6 +186,6 @@ def check_participation(
     if not known and (per_round is not None or tracking is not None):
         return
     try:
-        algorithm.check(clients, sampled, trackers)
+        algorithm.rule.check(clients, sampled, trackers)
     except ValueError as error:
-        raise ConfigError(f"algorithm is {algorithm.title!r}: {error}") from error
+        raise ConfigError(f"algorithm is {algorithm.label!r}: {error}") from error

@@ -11,7 +11,7 @@ import numpy as np
 from channels import ChannelDraw, Load, Network
 from channels.arrays import FloatArray, IntArray
 from channels.streams import Stream
-from wirelessfl.algorithms.algorithm import Algorithm
+from wirelessfl.algorithms.algorithm import Method
 from wirelessfl.assigners import Assigner
 from wirelessfl.errors import ConfigError
 from wirelessfl.rounds.contexts import Context
@@ -53,7 +53,7 @@ class Planner:
             the rounds from there on have E blocks each.
     """
 
-    algorithm: Algorithm
+    algorithm: Method
     links: Links
     model: WholeModel
     settings: TrainingSettings

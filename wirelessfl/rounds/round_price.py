@@ -11,7 +11,7 @@ import numpy as np
 from channels import Access, ChannelDraw, Load
 from channels.arrays import BoolArray, FloatArray, IntArray
 from channels.streams import Stream
-from wirelessfl.algorithms.algorithm import Algorithm
+from wirelessfl.algorithms.algorithm import Method
 from wirelessfl.rounds.compression import sent_vectors
 from wirelessfl.rounds.delivery import before_failures
 from wirelessfl.rounds.equal_shares import AmongParticipants, takes_part
@@ -101,7 +101,7 @@ class Pricing:
         weights: [clients], weights of the clients in their cell's mean; None for equal weights.
     """
 
-    algorithm: Algorithm
+    algorithm: Method
     links: Links
     spec: ParamSpec
     settings: TrainingSettings
@@ -131,7 +131,7 @@ class Pricing:
     @property
     def downlink_vectors(self) -> float:
         """Number of 32-bit vectors sent to a client; a compressed model counts as less than 1."""
-        return sent_vectors(len(self.algorithm.sends), self.settings.compression, self.spec)
+        return sent_vectors(len(self.algorithm.rule.sends), self.settings.compression, self.spec)
 
     def load(
         self,
@@ -157,7 +157,7 @@ class Pricing:
         whole = np.full_like(length, self.spec.size)
         backhaul = self.backhaul_seconds(length if jointly is None else whole)
         steps, cycles = self.settings.steps.at(who.clients), self.links.network.cycles_per_step
-        vectors = who.vectors(self.algorithm)
+        vectors = who.vectors(self.algorithm.rule)
         return Load(
             steps * cycles * (length / self.spec.size),
             length,

@@ -61,7 +61,7 @@ def non_defaults(config: Config) -> dict[str, Any]:
             known = {name: info.default for name, info in type(settings).model_fields.items()}
             values = dict(settings)
         elif (choice := config.choice(section)) is not None:
-            known = {f.name: f.default for f in fields(choice)}
+            known = {f.name: f.default for part in choice.setting_owners for f in fields(part)}
             known |= {"local": LOCAL, "name": DEFAULTS.get(section)}
             values = settings
         else:

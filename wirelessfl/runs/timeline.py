@@ -211,4 +211,4 @@ def _counted(task: Config) -> tuple[Elements, StepCost | None]:
     if not task.frame.radio:
         return Elements(0, 0), None
     model = UntrainedModel(task, NOTHING, Stream(0))
-    return Elements.of(task.algorithm, model.spec, task.compression.used), model.step_cost
+    return Elements.of(task.algorithm.rule, model.spec, task.compression.used), model.step_cost

@@ -16,8 +16,8 @@ from wirelessfl.schedules.task_counts import TaskPlan
 
 MEASURED = (
     Fits(
-        lambda run, own: own.option != "D" or run.settings.algorithm.sends_changes,
-        'measures the spread of updates, but clients of algorithm "{run.algorithm.title}" send '
+        lambda run, own: own.option != "D" or run.settings.algorithm.rule.sends_changes,
+        'measures the spread of updates, but clients of algorithm "{run.title}" send '
         'models: choose option "S", or an algorithm such as "fedast"',
     ),
     Fits(

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from channels.arrays import BoolArray
-from wirelessfl.algorithms.algorithm import Algorithm
+from wirelessfl.algorithms.algorithm import Algorithm, Method
 from wirelessfl.errors import ConfigError
 from wirelessfl.guard import calling
 from wirelessfl.server.client_states import ClientStates, Overlay
@@ -36,7 +36,7 @@ class Server:
     This class does no training.
 
     Args:
-        algorithm: algorithm that defines the server rule.
+        algorithm: defines the rules of clients and servers.
         uplink: how updates cross the air.
         weights: weights of clients in means.
         states: states of the clients, and the server's memory of each client.
@@ -45,13 +45,13 @@ class Server:
 
     def __init__(
         self,
-        algorithm: Algorithm,
+        algorithm: Method,
         uplink: Uplink,
         weights: Weights,
         states: ClientStates,
         params: torch.Tensor,
     ) -> None:
-        self.algorithm, self.uplink = algorithm, uplink
+        self.algorithm, self.uplink, self.rule = algorithm, uplink, algorithm.rule
         self.weights, self.states = weights, states
         self.admit(np.ones(len(weights.node_of), dtype=np.bool_))
         self.version = 0
@@ -64,14 +64,14 @@ class Server:
         Raises:
             ConfigError: the algorithm's ``initial`` does not return tensors with the model.
         """
-        state = self.algorithm.initial(params)
+        state = self.rule.initial(params)
         if not isinstance(state, Mapping) or "params" not in state:
             raise ConfigError(
-                f"algorithm {self.algorithm.title!r}: initial returned {shown(state)}. Return a "
+                f"algorithm {self.rule.title!r}: initial returned {shown(state)}. Return a "
                 "dict of tensors [P] by name, with the model as 'params'."
             )
-        check_result(self.algorithm, "initial", state["params"], params.shape, "params")
-        at_nodes = [name for name in state if name != "params" and self.algorithm.node_state]
+        check_result(self.rule, "initial", state["params"], params.shape, "params")
+        at_nodes = [name for name in state if name != "params" and self.rule.node_state]
         return (
             {name: state[name] for name in state if name not in at_nodes},
             {name: state[name].repeat(self.weights.nodes, 1) for name in at_nodes},
@@ -101,7 +101,7 @@ class Server:
         A simplification: the states are known here exactly and at no cost, whatever the uplink. A
         server that receives only noisy sums could not recompute its means.
         """
-        for name in self.algorithm.recounted:
+        for name in self.rule.recounted:
             # Zero states, which are not stored, add nothing.
             stored = self.states.clients(name)
             who = np.array([c for c in stored if c in self.present], dtype=np.int64)
@@ -239,13 +239,10 @@ class Server:
                     self.states.put(name, clients[row], latest[row])
         return received
 
-    def combine(
-        self, rule: Algorithm, nodes: State, submodels: Submodels, weights: Sequence[float]
-    ) -> None:
+    def combine(self, nodes: State, submodels: Submodels, weights: Sequence[float]) -> None:
         """Store the nodes' own state, and combine their other state at the cloud.
 
         Args:
-            rule: the algorithm, with the step size of the clients' training.
             nodes: state of the nodes [nodes, P_max], as from ``merge``.
             submodels: submodel of each node.
             weights: [nodes], weight of each node in the mean.
@@ -253,7 +250,7 @@ class Server:
         at_cloud = {name: value for name, value in nodes.items() if name not in self.nodes}
         for name, value in self.nodes.items():
             self.nodes[name] = submodels.scatter_each(value, nodes[name])
-        self.cloud = rule.combine(self.cloud, at_cloud, submodels, weights)
+        self.cloud = self.algorithm.combine(self.cloud, at_cloud, submodels, weights)
         self.version += 1
 
     def tensors(self) -> dict[str, torch.Tensor]:

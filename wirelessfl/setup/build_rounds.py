@@ -69,10 +69,10 @@ def build_rounds(config: Config, given: GivenObjects, shards: Shards) -> RoundsS
     padding = config.run.padding
     if first.client_submodels is not None:
         padding = structure.padding(padding)
-    algorithm = config.algorithm
+    algorithm, rule = config.algorithm, config.algorithm.rule
     states = make_states(
         config.run.client_states,
-        (*algorithm.client_state, *algorithm.remembers),
+        (*rule.client_state, *rule.remembers),
         model.objective.spec.size,
         network.clients,
         shards.count,

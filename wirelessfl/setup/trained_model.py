@@ -165,7 +165,7 @@ def build_model_of(
             data=TrainingData(inputs, labels, source),
             classes=data.classes,
             clients=len(samples),
-            algorithm=config.algorithm,
+            algorithm=config.algorithm.rule,
             fixed_shapes=config.used_assigner.fixed_shapes,
             penalties=_checked(penalties, comparing, data),
             comparing=comparing,
@@ -191,7 +191,7 @@ def build_model_of(
     if data.lossy:
         notes.append(f"data set {data.name}: {data.verification}.")
     return TrainedModel(
-        algorithm=config.algorithm,
+        algorithm=config.algorithm.rule,
         data=data,
         client_samples=samples,
         groups=groups,
@@ -222,8 +222,8 @@ def _validation(
 
 def _penalties(config: Config) -> tuple[tuple[Penalty, ...], str]:
     """Penalty terms of the clients' loss, and the algorithm or warm start to name in messages."""
-    algorithm, warm_start = config.algorithm, config.warm_start
-    penalties, comparing = algorithm.penalties, f'algorithm "{config.named("algorithm")}"'
+    rule, warm_start = config.algorithm.rule, config.warm_start
+    penalties, comparing = rule.penalties, f'algorithm "{config.named("algorithm")}"'
     if warm_start is not None and config.warm_start is not None:
         if not need_features(penalties):
             comparing = f'warm_start "{config.named("warm_start")}"'

@@ -97,7 +97,7 @@ class Learner:
         self.compression = compression
         self.validation, self.objective = validation, local.executor.objective
         self.deferred = DeferredTraining(
-            local, server.algorithm, server.states, submodels, lr_share, title, gives_up
+            local, server.rule, server.states, submodels, lr_share, title, gives_up
         )
         self.steps_done = StepsDone()
         self.begun: set[int] = set()
@@ -116,7 +116,7 @@ class Learner:
 
     def _broadcast(self) -> State:
         """Tensors that clients receive now, [1, P] by name."""
-        servers = self.server.algorithm.outgoing(self.server.at_nodes(self._whole))
+        servers = self.server.rule.outgoing(self.server.at_nodes(self._whole))
         # The stream has the same name as in rounds.
         stream = self.stream.child("round", self.server.version, "edge", 0)
         received, error = compressed(servers, self.compression, self._whole, stream)
@@ -189,7 +189,7 @@ class Learner:
 
     def _air_load(self, clients: IntArray, each: ClientSubmodels | None) -> Load:
         """Load of clients that send all elements that at least one of them trains."""
-        vectors, size = len(self.server.algorithm.payloads), self.objective.spec.size
+        vectors, size = len(self.server.rule.payloads), self.objective.spec.size
         count, weights = len(clients), self.server.weights.of(clients)
         if each is None:
             return Load(elements=np.full(count, size), vectors=vectors, weights=weights)
@@ -273,14 +273,14 @@ class Learner:
         for rows, payloads in updates:
             reception.add(rows, payloads)
         nodes, metrics = merge.merged(reception, nodes)
-        server.combine(senders.rule, nodes, whole, [1.0])  # a star has one node
+        server.combine(nodes, whole, [1.0])  # a star has one node
         self.metrics = {**merge.coverage(), **metrics, **self._error(versions)}
 
     def _senders(self, clients: IntArray, staleness: IntArray | None = None) -> Senders:
         version = self.server.version
         return Senders(
             clients,
-            with_step_size(self.server.algorithm, self.lr_share(version)),
+            with_step_size(self.server.rule, self.lr_share(version)),
             self.local.steps.mean(clients),
             self.stream.child("round", version),
             tracking=np.ones(len(clients), dtype=np.bool_),
@@ -289,7 +289,7 @@ class Learner:
 
     def spread(self) -> float | None:
         """Spread of the latest V updates; None if there are fewer."""
-        count, algorithm = self.spread_updates, self.server.algorithm
+        count, rule = self.spread_updates, self.server.rule
         if count is None:
             return None
         versions = [self.issued[number][1] for number in self.back]
@@ -297,13 +297,13 @@ class Learner:
         latest = [*self.recent, *back][-count:]
         if len(latest) < count:
             return None
-        updates = torch.cat([update[algorithm.payloads[0].name] for update in latest])
-        lr = self.lr_share(self.server.version) * algorithm.lr
-        return spread(updates, lr, algorithm.server_step_size, self.local.steps.common)
+        updates = torch.cat([update[rule.payloads[0].name] for update in latest])
+        lr = self.lr_share(self.server.version) * rule.lr
+        return spread(updates, lr, rule.server_step_size, self.local.steps.common)
 
     def _in_steps(self, update: State, version: int) -> State:
         """The update at full step size: Delta times a factor that all updates share."""
-        share, name = self.lr_share(version), self.server.algorithm.payloads[0].name
+        share, name = self.lr_share(version), self.server.rule.payloads[0].name
         return update if share == 1.0 else {**update, name: update[name] / share}
 
     def _deployed(self) -> tuple[Objective, Tensor]:

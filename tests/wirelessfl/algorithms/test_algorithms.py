@@ -10,9 +10,7 @@ from torch.nn import functional as F
 
 import wirelessfl
 from channels.streams import Stream
-from wirelessfl.algorithms import inside
 from wirelessfl.algorithms.fedavg import FedAvg
-from wirelessfl.algorithms.hfedavg import HFedAvg
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN, build_model
 from wirelessfl.setup import build
@@ -208,7 +206,7 @@ class Median(FedAvg):
 
 def test_an_algorithm_may_require_each_update(config, toy, monkeypatch):
     """The median rule's result equals the median of six updates, each trained in its own job."""
-    monkeypatch.setattr(FIND, lambda name, local: Median)
+    monkeypatch.setattr(FIND, lambda name: Median)
     settings = config("fedavg", rounds=1)
     setup = build(settings, data=toy, model=model())
     result = wirelessfl.run(settings, data=toy, model=model())
@@ -231,10 +229,10 @@ def test_an_algorithm_may_require_each_update(config, toy, monkeypatch):
 
 
 @dataclass(frozen=True)
-class CloudMomentum(HFedAvg):
+class Summing(FedAvg):
     """Adds to the server state the sum of all mean changes; the cloud averages it over cells."""
 
-    name = "cloud-momentum"
+    name = "summing"
     node_state = False
 
     def initial(self, params):
@@ -246,8 +244,7 @@ class CloudMomentum(HFedAvg):
 
 def test_the_cloud_may_combine_server_state(config, toy, monkeypatch):
     """With ``node_state = False``, the sum, averaged over cells, equals the model's change."""
-    both = inside(CloudMomentum, FedAvg, "fedavg")
-    monkeypatch.setattr(FIND, lambda name, local: both)
+    monkeypatch.setattr("wirelessfl.config.kinds.find_local", lambda outer, name: Summing)
     setup = build(config("hfedavg"), data=toy, model=model())
     training, start = setup.training, setup.model.objective.spec.from_module(model())
     assert not training.server.nodes
@@ -270,7 +267,7 @@ class Forgetful(FedAvg):
 
 
 def test_a_merge_that_drops_server_state_is_refused(config, toy, monkeypatch):
-    monkeypatch.setattr(FIND, lambda name, local: Forgetful)
+    monkeypatch.setattr(FIND, lambda name: Forgetful)
     with pytest.raises(
         ConfigError, match=r"its merge gets the server state \['momentum', 'params'\]"
     ):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from wirelessfl.algorithms import algorithm_classes, find_algorithm
+from wirelessfl.algorithms import find_algorithm
 from wirelessfl.algorithms.fa_nt import FANT
 from wirelessfl.algorithms.fadamgc import FAdamGC
 from wirelessfl.algorithms.fedacg import FedACG
@@ -186,9 +186,10 @@ def test_settings_of_other_algorithms_are_refused(name, setting):
 
 @pytest.mark.parametrize("name", ["hfedavg", "hist"])
 def test_algorithms_with_cells_have_the_settings_of_the_inner_one(name):
-    assert find_algorithm(name)(momentum=0.9).momentum == 0.9
-    assert algorithm_classes()[name] is find_algorithm(name) is find_algorithm(name, "fedavg")
-    assert "momentum" not in vars(find_algorithm(name, "fadamgc")())
+    assert Config.from_flags(name, momentum=0.9).algorithm.local == FedAvg(momentum=0.9)
+    assert Config.from_flags(name, local="fadamgc", beta2=0.5).algorithm.local.beta2 == 0.5
+    with pytest.raises(ConfigError, match=r"momentum=0.9 is a setting of algorithm"):
+        Config.from_flags(name, local="fadamgc", momentum=0.9)
 
 
 def test_plain_sgd_is_true_only_for_plain_steps():
@@ -202,8 +203,6 @@ def test_plain_sgd_is_true_only_for_plain_steps():
         (FedACG(beta=0.1), False),
         (Scaffold(), False),
         (LocalAdam(), False),
-        (find_algorithm("hist", "fedacg")(beta=0.0), True),
-        (find_algorithm("hist", "local-adam")(), False),
     ):
         assert algorithm.plain_sgd is plain, algorithm
 

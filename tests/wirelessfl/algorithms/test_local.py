@@ -1,14 +1,16 @@
 """Single-server algorithms inside the cells of HIST and HFedAvg, over OMA and AirComp."""
 
 import pickle
-from dataclasses import fields
 
 import pytest
 import torch
 
 import wirelessfl
 from wirelessfl.algorithms import Algorithm, algorithm_classes, find_algorithm
+from wirelessfl.algorithms.fadamgc import FAdamGC
 from wirelessfl.algorithms.fedavg import FedAvg
+from wirelessfl.algorithms.hfedavg import HFedAvg
+from wirelessfl.algorithms.hist import Hist
 from wirelessfl.assigners.narrow import Narrow
 from wirelessfl.cli import main
 from wirelessfl.config import Config
@@ -107,10 +109,11 @@ def test_padding_stays_exactly_zero(config, toy, local, uplink):
     settings = config("hist", local=local, **flags, **air)
     setup = build(settings, data=toy, model=model())
     training, seen = setup.training, []
-    merge, keep = type(training.server.algorithm).merge, training.server.states.scatter
+    rule, keep = training.server.rule, training.server.states.scatter
+    merge = type(rule).merge
 
     def watching_merge(server, received):
-        after = merge(training.server.algorithm, server, received)
+        after = merge(rule, server, received)
         seen.append({name: value.clone() for name, value in after.items()})
         return after
 
@@ -120,7 +123,7 @@ def test_padding_stays_exactly_zero(config, toy, local, uplink):
                 assert not row[submodels.index[cell] < 0].any()
         keep(submodels, clients, node, kept)
 
-    object.__setattr__(training.server.algorithm, "merge", watching_merge)
+    object.__setattr__(rule, "merge", watching_merge)
     training.server.states.scatter = watching_keep
     for t in range(2):
         plan = setup.planner.plan(t)
@@ -202,9 +205,16 @@ def test_settings_of_outer_and_inner_algorithm_are_flags(capsys, tmp_path):
     words += f" --cells 2 --edge-rounds 1 --local-steps 2 --out {tmp_path / 'run'}"
     assert main(words.split()) == 0
     stored = Config.from_toml(tmp_path / "run" / "config.toml")
-    assert stored.algorithm.local == "fadamgc"
-    assert stored.algorithm.beta2 == 0
-    assert type(stored.algorithm) is find_algorithm("hist", "fadamgc")
+    assert stored.algorithm == Hist(local=FAdamGC(beta2=0.0))
+    assert stored.tables["algorithm"]["local"] == "fadamgc"
+
+
+def test_an_algorithm_with_cells_cannot_define_rules():
+    """The run would ignore them; what the cloud does is its own."""
+    with pytest.raises(ConfigError, match=r"defines merge, which would be ignored: .* --local"):
+        type("Own", (HFedAvg,), {"merge": lambda self, server, received: server})
+    own = type("Own", (HFedAvg,), {"combine": lambda self, *given: {}, "__module__": __name__})
+    assert own(local=FedAvg(lr=0.5)).lr == 0.5
 
 
 def test_a_combined_algorithm_can_be_pickled():
@@ -212,7 +222,7 @@ def test_a_combined_algorithm_can_be_pickled():
     again = pickle.loads(pickle.dumps(algorithm))
     assert again == algorithm
     assert hash(again) == hash(algorithm)
-    assert {"lr", "beta1", "size_cap", "local"} <= {f.name for f in fields(again)}
+    assert {"lr", "beta1", "size_cap", "local"} <= again.all_settings().keys()
 
 
 class Own(Algorithm):

@@ -9,6 +9,8 @@ import torch
 import wirelessfl
 from wirelessfl.algorithms import Algorithm, find_algorithm
 from wirelessfl.algorithms.fedavg import FedAvg
+from wirelessfl.algorithms.fedprox import FedProx
+from wirelessfl.algorithms.hist import Hist
 from wirelessfl.errors import ConfigError, TrainingError
 
 P = 12 * 5 + 5 + 5 * 4 + 4  # parameters of the model below
@@ -188,4 +190,5 @@ def test_the_title_of_an_algorithm_is_what_selects_it():
     assert FedAvg.title == "fedavg"
     assert Narrow.title == path_of(Narrow)
     assert find_algorithm("hist").title == "hist"
-    assert find_algorithm("hist", "fedprox").title == "hist with local=fedprox"
+    assert Hist(local=FedProx()).label == "hist with local=fedprox"
+    assert Hist().label == "hist"

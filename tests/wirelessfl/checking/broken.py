@@ -107,7 +107,7 @@ class Unpicklable(FedAvg):
     """Holds a function that no other process can read."""
 
     def __post_init__(self):
-        object.__setattr__(self, "rule", lambda value: value)
+        object.__setattr__(self, "function", lambda value: value)
 
 
 class NotFinite(FedAvg):

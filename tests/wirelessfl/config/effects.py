@@ -128,7 +128,8 @@ def has_effect(flag: Flag, config: Config) -> bool:
     if flag.section in CHOSEN:
         classes = chosen_classes(config.all_tables())
         of_methods = flag.section in ("algorithm", "assigner")
-        kinds = SHARED.get(flag.name, ("algorithm", "assigner") if of_methods else (flag.section,))
+        methods = ("algorithm", "local", "assigner")
+        kinds = SHARED.get(flag.name, methods if of_methods else (flag.section,))
         taken = [classes[kind] for kind in kinds if kind in classes]
         if not any(flag.key in {entry.name for entry in fields(each)} for each in taken):
             return False

@@ -15,6 +15,7 @@ import pytest
 from wirelessfl.algorithms import algorithm_classes
 from wirelessfl.config import Config
 from wirelessfl.config.choices import KINDS
+from wirelessfl.config.kinds import classes_of
 from wirelessfl.config.sections import SECTIONS
 from wirelessfl.needs import SEVERAL_TASKS, needs_of
 from wirelessfl.registry import Choice
@@ -93,6 +94,18 @@ KIND_NEEDS: Mapping[str, Mapping[str, Any]] = {
 TWO_TASKS = {"task": ["digits,name=a", "digits,name=b"]}
 
 
+def owners_in(kind: str, name: str) -> list[type[Any]]:
+    """The classes whose fields are the settings of a choice."""
+    if kind == "algorithm":
+        return [cls for cls in classes_of({"name": name}) if cls is not None]
+    return [CLASSES[kind][name]]
+
+
+def settings_in(kind: str, name: str) -> dict[str, Any]:
+    """The settings of a choice, with the class of each."""
+    return {entry.name: owner for owner in owners_in(kind, name) for entry in fields(owner)}
+
+
 def other_value(owner: type[Choice], name: str) -> Any:
     """A value of a setting that differs from its default."""
     if name in VALUES:
@@ -112,10 +125,10 @@ def other_value(owner: type[Choice], name: str) -> Any:
 def cases() -> Iterator[Any]:
     """Kind, name and setting of each case; None stands for a choice without settings."""
     for kind, classes in CLASSES.items():
-        for name, owner in classes.items():
+        for name in classes:
             if (kind, name) == ("assigner", "none"):  # the same run as without an assigner
                 continue
-            for setting in (None, *(entry.name for entry in fields(owner))):
+            for setting in (None, *settings_in(kind, name)):
                 yield pytest.param(kind, name, setting, id=f"{kind}-{name}-{setting}")
 
 
@@ -149,9 +162,9 @@ def made(kind: str, name: str, setting: str | None) -> tuple[Config, Any]:
     flags = {**KIND_NEEDS.get(kind, {}), **CHOICE_NEEDS.get((kind, name), {}), kind: name}
     value = None
     if setting is not None:
-        owner = CLASSES[kind][name]
+        names = settings_in(kind, name)
+        owner = names[setting]
         value = other_value(owner, setting)
-        names = {entry.name for entry in fields(owner)}
         flags |= {
             key: v for key, v in NEEDS.get(setting, {}).items() if key in names or key in CLASSES
         }
@@ -184,9 +197,10 @@ def test_every_setting_of_every_choice_is_stored_and_read_back(
     stored = tomllib.loads(text)
     assert stored[kind]["name"] == name
     if setting is not None:
-        (default,) = (e.default for e in fields(CLASSES[kind][name]) if e.name == setting)
-        chosen = config.choice(kind)
-        assert stored[kind][setting] == plain(vars(chosen)[setting]) == plain(value) != default
+        owner = settings_in(kind, name)[setting]
+        (default,) = (entry.default for entry in fields(owner) if entry.name == setting)
+        chosen = config.choice(kind).all_settings()
+        assert stored[kind][setting] == plain(chosen[setting]) == plain(value) != default
     again = Config.of(stored)
     assert again == config
     assert again.to_toml() == text
@@ -194,7 +208,7 @@ def test_every_setting_of_every_choice_is_stored_and_read_back(
     assert [*again.tasks.values()] == [*config.tasks.values()]
     for section, table in stored.items():
         if section in CLASSES:
-            known = {"name", *(entry.name for entry in fields(config.choice(section)))}
+            known = {"name", *config.choice(section).all_settings()}
             assert table.keys() <= known, section
         elif section != "task":
             assert table.keys() <= SECTIONS[section].model_fields.keys(), section

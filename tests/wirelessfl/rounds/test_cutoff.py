@@ -135,7 +135,7 @@ def test_a_round_with_late_updates_equals_a_round_of_the_others(config, toy, cas
     assert setup.training.totals.late == late.sum() * setup.planner.settings.edge_rounds
     assert setup.training.totals.lost == 0
     assert setup.training.ledger.heard[plan.clients].tolist() == (~late).tolist()
-    for term in setup.training.server.algorithm.recounted:
+    for term in setup.training.server.rule.recounted:
         held = [setup.training.server.states.get(term, client) for client in np.flatnonzero(late)]
         assert all(kept is None or not kept.any() for kept in held)
 

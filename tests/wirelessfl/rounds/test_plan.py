@@ -9,6 +9,7 @@ import torch
 from channels import Access, Service, edge_round_seconds, tdma_seconds_per_bit
 from channels.streams import Stream
 from solvers import EnergyWithinDeadline
+from wirelessfl.algorithms.fedavg import FedAvg
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN, LeNet5
@@ -278,10 +279,10 @@ def test_cost_of_two_payloads():
     module = FCNN((12,), 4, hidden=(10,))
     one = planner("hfedavg", module, cells=2, down=1e5)
 
-    class Twice(type(one.algorithm)):
+    class Twice(FedAvg):
         payloads = (Payload("update"), Payload("drift"))
 
-    two = replace(one, algorithm=Twice())
+    two = replace(one, algorithm=replace(one.algorithm, local=Twice()))
     free, free_two = (
         replace(each, links=replace(each.links, downlink_bps=None)) for each in (one, two)
     )

@@ -71,7 +71,7 @@ def merged(server, clients, updates, **more):
     reception.finish(Shards(), ["update"], nodes["params"])
     received = upload.received(reception)
     after = server.merge(server.algorithm, nodes, received)
-    server.combine(server.algorithm, after, whole, server.weights.at_nodes(np.array(clients)))
+    server.combine(after, whole, server.weights.at_nodes(np.array(clients)))
     return received, after
 
 

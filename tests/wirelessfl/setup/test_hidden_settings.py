@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import pytest
 
-from wirelessfl.algorithms import inside
+from wirelessfl.algorithms import find_local
 from wirelessfl.algorithms.fedprox import FedProx
 from wirelessfl.algorithms.hist import Hist
 from wirelessfl.algorithms.local_adam import LocalAdam
@@ -28,6 +28,11 @@ class Softer(FedProx):
     mu: float = 0.125
 
 
+@dataclass(frozen=True)
+class Overlapping(FedProx):
+    mask_overlap: float = 0.1
+
+
 def test_an_accident_is_refused_and_names_the_base_class():
     """A new ``eps`` would be that of Adam, and a constant would have no effect."""
     with pytest.raises(ConfigError, match="the setting eps hides that of its base class LocalAdam"):
@@ -44,7 +49,7 @@ def test_a_default_can_be_changed_on_purpose():
     config = Config.from_flags(f"{__name__}:Softer")
     assert config.algorithm.mu == 0.125
     assert Config.from_flags(f"{__name__}:Softer", mu=0.5).algorithm.mu == 0.5
-    assert Config.from_flags("hist", local=f"{__name__}:Softer").algorithm.mu == 0.125
+    assert Config.from_flags("hist", local=f"{__name__}:Softer").algorithm.local.mu == 0.125
     assert made(Softer, other=1.0)().mu == 0.125
     with pytest.raises(ConfigError, match="the setting mu hides that of its base class Softer"):
         made(Softer, mu=0.1)
@@ -52,4 +57,4 @@ def test_a_default_can_be_changed_on_purpose():
 
 def test_inside_cells_settings_of_both_algorithms_differ():
     with pytest.raises(ConfigError, match="setting mask_overlap has the name of a setting of alg"):
-        inside(Hist, made(FedProx, mask_overlap=0.1), "own")
+        find_local(Hist, f"{__name__}:Overlapping")

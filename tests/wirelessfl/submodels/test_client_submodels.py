@@ -134,13 +134,13 @@ def test_submodels_train_as_the_full_model_under_masks(config, toy, kind, paddin
 
     training.executor.train = train
     received = []
-    merge = type(training.server.algorithm).merge
+    merge = type(training.server.rule).merge
 
     def watching(server, seen):
         received.append(seen)
-        return merge(training.server.algorithm, server, seen)
+        return merge(training.server.rule, server, seen)
 
-    object.__setattr__(training.server.algorithm, "merge", watching)
+    object.__setattr__(training.server.rule, "merge", watching)
     training.train(plan, training.server.cloud)
     widths = [[len(own) for own in chosen] for chosen in plan.client_submodels.chosen]
     assert len({tuple(own) for own in widths}) == 3

@@ -111,7 +111,7 @@ def test_state_of_late_clients_does_not_change(toy, tmp_path):
     cut = middle(toy, tmp_path / "none", "scaffold")
     found = ran(toy, tmp_path / "run", "scaffold", **REQUESTS, cutoff_seconds=cut.seconds)
     (learner,) = found.setup.learners
-    states, (name,) = learner.server.states, learner.server.algorithm.client_state
+    states, (name,) = learner.server.states, learner.server.rule.client_state
     stored = {client for client in range(CLIENTS) if states.get(name, client) is not None}
     assert stored == {client for client in range(CLIENTS) if cut.each[client] < cut.seconds}
 

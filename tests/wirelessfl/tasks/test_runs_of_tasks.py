@@ -425,7 +425,7 @@ def test_weight_decay_is_part_of_the_gradient(tmp_path, toy):
     settings = flags(tmp_path, "sgd", rounds=2, executor="loop", first=0)
     setup = build(Config.from_flags("sync-st", **settings), data=toy)
     learner = setup.learners[0]
-    learner.server.algorithm = Written(lr=0.1)
+    learner.server.rule = Written(lr=0.1)
     for _ in range(2):
         learner.train_round(np.arange(6))
     expected = setup.models[0].objective.spec.views(learner.server.cloud["params"])

@@ -285,7 +285,7 @@ def test_padding_stays_zero_under_noise(config, toy):
             merged.append(nodes["params"])
             return combine(cloud, nodes, submodels, weights)
 
-    setup.training.server.algorithm = Watch(lr=0.1)
+    setup.training.server.algorithm = Watch()
     setup.training.train(plan, setup.training.server.cloud)
     assert (merged[0][padding] == 0).all()
     assert (merged[0][~padding] != 0).any()

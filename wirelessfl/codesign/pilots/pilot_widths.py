@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from wirelessfl.algorithms.algorithm import Algorithm
+from wirelessfl.algorithms.algorithm import Method
 from wirelessfl.assigners.adaptive import Adaptive
 from wirelessfl.assigners.masked import Masked
 from wirelessfl.assigners.nested import Nested
@@ -23,7 +23,7 @@ DEFAULT = {"widths": None, "budget": "width", "min_coverage": 0}
 """Values with which they leave the widths open."""
 
 
-def pilot_widths(algorithm: Algorithm, narrowest: float) -> tuple[tuple[float, ...], ...]:
+def pilot_widths(algorithm: Method, narrowest: float) -> tuple[tuple[float, ...], ...]:
     """Widths of two pilots: equal ones, and ones that differ between clients.
 
     If submodels are the first neurons, some clients must train the others: both differ.
@@ -38,7 +38,7 @@ def pilot_widths(algorithm: Algorithm, narrowest: float) -> tuple[tuple[float, .
     return (narrowest,), unequal
 
 
-def nested(algorithm: Algorithm) -> bool:
+def nested(algorithm: Method) -> bool:
     """Whether each submodel contains all narrower ones, so that no client need train a neuron."""
     assigner = algorithm.assigner
     ordered = isinstance(assigner, Masked) and assigner.masks == "ordered"

@@ -12,18 +12,18 @@ from wirelessfl.needs import COHORTS, Needs
 
 MIXED_WIDTHS = Needs(
     lambda run, _: run.mixed_widths,
-    'conflicts with algorithm "{run.algorithm.title}", which gives clients submodels of equal '
+    'conflicts with algorithm "{run.title}", which gives clients submodels of equal '
     'widths: choose an algorithm such as "ra-fed"',
 )
 
 
 def _keeps_state(run: Any, _: Any) -> bool:
-    algorithm = run.settings.algorithm
-    return bool(algorithm.client_state or algorithm.remembers)
+    rule = run.settings.algorithm.rule
+    return bool(rule.client_state or rule.remembers)
 
 
 CLIENT_STATE = Needs(
-    _keeps_state, 'conflicts with algorithm "{run.algorithm.title}", which keeps no client state'
+    _keeps_state, 'conflicts with algorithm "{run.title}", which keeps no client state'
 )
 
 

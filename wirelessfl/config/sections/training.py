@@ -21,8 +21,8 @@ TRACKING = (
         'sends tracking terms: choose schedule "rounds"',
     ),
     Needs(
-        lambda run, _: any(p.senders == "tracking" for p in run.settings.algorithm.payloads),
-        'conflicts with algorithm "{run.algorithm.title}", which has no tracking terms: choose '
+        lambda run, _: any(p.senders == "tracking" for p in run.settings.algorithm.rule.payloads),
+        'conflicts with algorithm "{run.title}", which has no tracking terms: choose '
         "fadamgc, fa-nt, scaffold or scaffold-m",
     ),
 )
@@ -48,8 +48,8 @@ LATE = (
     ),
 )
 MEAN = Needs(
-    lambda run, _: run.settings.algorithm.uses_mean,
-    'conflicts with algorithm "{run.algorithm.title}", which does not merge by a mean',
+    lambda run, _: run.settings.algorithm.rule.uses_mean,
+    'conflicts with algorithm "{run.title}", which does not merge by a mean',
 )
 
 

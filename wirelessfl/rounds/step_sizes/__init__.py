@@ -11,12 +11,12 @@ from wirelessfl.rounds.step_sizes.step_sizes import StepSizes, unchanged, with_s
 def _equal_steps(run: Any, _: Any) -> bool:
     """Whether updates of a merge have one step size, or the algorithm does not divide by it."""
     settings, stale = run.settings, run.regime.of_tasks and run.schedule.work == "requests"
-    return settings.lr_schedule.constant or not (stale and settings.algorithm.merges_by_lr)
+    return settings.lr_schedule.constant or not (stale and settings.algorithm.rule.merges_by_lr)
 
 
 EQUAL_STEPS = Fits(
     _equal_steps,
-    'conflicts with algorithm "{run.algorithm.title}", which divides by the clients\' step size: '
+    'conflicts with algorithm "{run.title}", which divides by the clients\' step size: '
     'it differs within a merge under schedule "{run.schedule.title}". Choose lr_schedule '
     '"constant", or schedule "rounds"',
 )
