@@ -1,5 +1,6 @@
 """The look of all figures: facts, legends, notes, marks and shared axes."""
 
+import math
 from types import SimpleNamespace
 
 import pytest
@@ -52,14 +53,19 @@ def test_old_runs_are_named_below_the_panels(tmp_path, redrawn):
 
 
 def test_points_are_means_with_seeds_bounds_and_marks():
-    """Where only some seeds reach the target, the mean with the cost at the others' ends."""
+    """Where only some seeds reach the target, the mean with the cost at the others' ends.
+
+    The line is interrupted at places without a mean.
+    """
     figure, (panel,) = new_figure()
     points = {
         1.0: [2.0, 4.0], 2.0: [AtLeast(9.0), 5.0], 3.0: [None, None], 4.0: None, 5.0: [1.0, None],
         6.0: [*range(6)],
     }  # fmt: skip
     panels.draw_points(panel, points, "A", 0)
-    assert lines(panel)["A"] == ([1, 2, 5, 6], [3, 7, 1, 2.5])
+    xs, ys = lines(panel)["A"]
+    assert xs == [1, 2, 3, 4, 5, 6]
+    assert ys == pytest.approx([3, 7, math.nan, math.nan, 1, 2.5], nan_ok=True)
     assert marks(panel) == [(3, NOT_REACHED), (4, NOT_RUN)]
     assert panel.get_xlim()[1] >= 6
     dots = [line for line in panel.get_lines() if line.get_gid() == DOT]

@@ -131,7 +131,7 @@ def draw_points(
 
     Up to five seeds are dots, more a range. If some seeds have no value, the place has an open
     marker at a lower bound of the mean, with an arrow. Places without any value are arrows in a
-    band at the top, and those without runs are marked "not run".
+    band at the top, and those without runs are marked "not run"; lines are interrupted there.
 
     Args:
         panel: axes to draw on.
@@ -149,7 +149,9 @@ def draw_points(
     colour, marker, size = look["color"], look["marker"], look["markersize"]
     seeds = {x: points[x] or () for x in means}
     gid = counted_seeds(map(len, seeds.values()))
-    panel.plot([x + shift for x in means], [*means.values()], label=name, gid=gid, **look)
+    within = [x for x in found if means and min(means) <= x <= max(means)]
+    heights = [means.get(x, math.nan) for x in within]  # a line is interrupted at other places
+    panel.plot([x + shift for x in within], heights, label=name, gid=gid, **look)
     for x, mean in means.items():
         draw_seeds(panel, x + shift, seeds[x], colour)
         white = {"markersize": size / 2, "color": "white", "zorder": 3, "markeredgewidth": 0}
