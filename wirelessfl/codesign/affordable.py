@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from wirelessfl.algorithms.hist import Hist
+from wirelessfl.assigners.partition import CellPartition
 from wirelessfl.codesign.curves import Pilot
 from wirelessfl.codesign.curves.fit import spread_targets
 from wirelessfl.codesign.fixed_masks import with_shares
@@ -48,16 +48,16 @@ def affordable_rounds(
     limit = goal.max_client_joules if joules else goal.max_seconds
     if limit is None:
         return None
-    algorithm = planner.algorithm
-    if isinstance(algorithm, Hist):
-        algorithm = with_shares(algorithm, None)
+    assigner = planner.assigner
+    if isinstance(assigner, CellPartition):
+        planner = replace(planner, chosen=with_shares(assigner, None))
     samples = []
     for count in clients:
         participation = replace(planner.participation, per_round=count)
         stream = planner.stream.child("affordable")
         samples.append(
             SampledRounds(
-                replace(planner, algorithm=algorithm, stream=stream, participation=participation),
+                replace(planner, stream=stream, participation=participation),
                 DRAWS,
             )
         )

@@ -18,8 +18,8 @@ import numpy as np
 from channels.arrays import FloatArray, IntArray
 from solvers import Solution, TrainingRounds, optimize_rounds
 from solvers.load_rows import cell_rows
-from wirelessfl.algorithms.hist import Hist
 from wirelessfl.assigners.adaptive import Adaptive
+from wirelessfl.assigners.partition import CellPartition
 from wirelessfl.codesign.design_choices import Alternatives
 from wirelessfl.codesign.fixed_masks import divides, with_shares
 from wirelessfl.codesign.free_ends import FreeEnds
@@ -122,7 +122,7 @@ def certified(
     Raises:
         ConfigError: an argument is outside the range of the solver.
     """
-    if not costs.batched or isinstance(costs.planner.algorithm, Adaptive):
+    if not costs.batched or isinstance(costs.planner.assigner, Adaptive):
         return []
     sizes = _sizes(costs, vary)
     if sizes is None:
@@ -252,12 +252,12 @@ def _all_sizes(sizes: Sizes, cells: int) -> list[int]:
 def _sizes(costs: SampledRounds, vary: bool) -> Sizes | None:
     """How lengths depend on sizes; None if not by a line, or if equal sizes are not whole."""
     planner = costs.planner
-    algorithm, cells = planner.algorithm, planner.network.cells
-    if not isinstance(algorithm, Hist):
+    assigner, cells = planner.assigner, planner.network.cells
+    if not isinstance(assigner, CellPartition):
         return Sizes(0.0, float(planner.model.spec.size))
     own = costs.submodels
     units = sizes_of(own)
-    if not units or not divides(algorithm, cells):
+    if not units or not divides(assigner, cells):
         return None
     if not vary:  # lengths do not matter one by one if all sizes are equal
         if len(set(units)) > 1:
@@ -265,14 +265,14 @@ def _sizes(costs: SampledRounds, vary: bool) -> Sizes | None:
         return Sizes(0.0, float(own.lengths[0]))
     total = sum(units)
     ramp = np.linspace(1.5, 0.5, cells) / cells
-    other = costs.with_algorithm(with_shares(algorithm, tuple(map(float, ramp)))).submodels
+    other = costs.with_assigner(with_shares(assigner, tuple(map(float, ramp)))).submodels
     x = np.array([*units, *sizes_of(other)], dtype=np.float64)
     y = np.array([*own.lengths, *other.lengths], dtype=np.float64)
     slope, offset = np.polyfit(x, y, 1)
     if np.abs(slope * x + offset - y).max() > EXACT * y.max():
         return None
     problem = mask_size_problem(
-        planner.model.partition(algorithm.partition), _unused, cells, size_cap=algorithm.size_cap
+        planner.model.partition(assigner.partition), _unused, cells, size_cap=assigner.size_cap
     )
     found = Sizes(max(float(offset), 0.0), float(slope), total, problem.cap, problem.granularity)
     every = _all_sizes(found, cells)

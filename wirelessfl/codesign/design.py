@@ -216,7 +216,7 @@ def design(
 
     def trained(name: str) -> Pilots:
         """The pilots of an algorithm."""
-        algorithm, cells = planners[name].algorithm, planners[name].network.cells
+        assigner, cells = planners[name].assigner, planners[name].network.cells
         settled = named[name]
         if several[name]:
             settled = merging_pilots(settled, among_ways, air_table(settings))
@@ -230,8 +230,8 @@ def design(
             if len(space.clients) > 1
             else (),
             buffers=several[name],
-            masks=divides(algorithm, cells) and not several[name],
-            widths=pilot_widths(algorithm, widths[name]) if name in free else False,
+            masks=divides(assigner, cells) and not several[name],
+            widths=pilot_widths(assigner, widths[name]) if name in free else False,
             snr_db=snr_db,
             count=pilots,
             steps=pilot_steps,

@@ -10,8 +10,8 @@ import numpy as np
 
 from channels.arrays import FloatArray
 from channels.streams import Stream
-from wirelessfl.algorithms.algorithm import Method
-from wirelessfl.algorithms.hist import Hist
+from wirelessfl.assigners import Assigner
+from wirelessfl.assigners.partition import CellPartition
 from wirelessfl.codesign.fixed_masks import divides, with_shares
 from wirelessfl.codesign.fixed_widths import WIDTHS, WidthLimits, widest, with_sizes
 from wirelessfl.codesign.goals import Curve
@@ -51,7 +51,7 @@ class Family:
     @property
     def sizes(self) -> bool:
         """Whether mask sizes can be chosen: the curve must know how rounds depend on them."""
-        return self._knows_sizes and divides(self.planner.algorithm, self.planner.network.cells)
+        return self._knows_sizes and divides(self.planner.assigner, self.planner.network.cells)
 
     @property
     def widths(self) -> bool:
@@ -233,12 +233,12 @@ class DesignChoice:
             **noise_of(self.way),
         }
 
-    def algorithm(self) -> Method:
-        """The algorithm with the chosen mask sizes or widths."""
-        own = self.family.planner.algorithm
+    def assigner(self) -> Assigner:
+        """Who trains which neurons, with the chosen mask sizes or widths."""
+        own = self.family.planner.assigner
         if self.masks in WIDTHS and self.shares is not None:
             return with_sizes(own, self.shares)
-        if not isinstance(own, Hist):
+        if not isinstance(own, CellPartition):
             return own
         if self.masks == OPTIMIZED:
             return replace(own, mask_sizes="optimized", mask_shares=None)
@@ -250,7 +250,7 @@ class DesignChoice:
         Args:
             costs: a sample of the rounds of its family with its number of clients.
         """
-        of = costs.with_algorithm(self.algorithm())
+        of = costs.with_assigner(self.assigner())
         return of.of(self.way.uplink, [self.local_steps], [self.edge_rounds])
 
     def of(self, alternatives: Alternatives) -> bool:

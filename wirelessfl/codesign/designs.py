@@ -115,9 +115,7 @@ class Design:
         ways = [way for way in ways if way != self.choice.way]  # it is the configured one
         if self.choice.way.saves:  # no other bands are sooner, and the settings conflict
             ways = [way for way in ways if way.name != self.choice.way.name]
-        if (
-            not self.choice.algorithm().assigner.fixed_shapes
-        ):  # each cost takes rounds to be planned
+        if not self.choice.assigner().fixed_shapes:  # each cost takes rounds to be planned
             ways = []
         return ClosedLoop.of(
             curve,

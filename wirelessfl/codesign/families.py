@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from wirelessfl.codesign.pilots.pilot_widths import submodel_table
 from wirelessfl.config import Config
 from wirelessfl.config.kinds import algorithm_settings
 from wirelessfl.config.tables import given_places
@@ -16,6 +17,7 @@ VALIDATION = 0.1
 """Fraction of the training data that pilots and designs hold out, unless the settings give one."""
 DESIGNED = {
     "algorithm": ("mask_sizes", "mask_shares"),
+    "assigner": ("mask_sizes", "mask_shares"),
     "uplink": ("allocation", "order", "round_deadline", "energy_weight", "late"),
 }
 """Settings that a design chooses, by table."""
@@ -42,12 +44,6 @@ def base_config(config: Config) -> Config:
         raise ConfigError(
             f"schedule {config.schedule.title!r} conflicts with design, which simulates "
             'the merges of schedule "buffered": choose that.'
-        )
-    if config.assigner is not None:
-        raise ConfigError(
-            f'assigner="{config.assigner.title}" conflicts with design, which knows only '
-            "the submodels that belong to an algorithm: choose hist, heterofl, fedrolex, ra-fed "
-            "or ram-fed, or leave assigner out."
         )
     if config.training.local_epochs is not None:
         raise ConfigError(
@@ -148,20 +144,21 @@ def designed_config(
     Args:
         config: the settings of its algorithm.
         uplink: the table of the uplink.
-        masks: settings of mask sizes or widths, which replace those of the algorithm; None to keep
-            them.
+        masks: settings of mask sizes or widths, which replace those of the algorithm or assigner;
+            None to keep them.
         training, evaluation, run, schedule: settings that replace those of their tables.
     """
     tables = config.given_tables()
-    algorithm = dict(tables["algorithm"])
     if masks is not None:
-        kept = {key: value for key, value in algorithm.items() if key not in OF_MASKS}
-        algorithm = kept | dict(masks)
+        table = submodel_table(config.tables)
+        own = {"name": config.named(table), **tables.get(table, {})}
+        kept = {key: value for key, value in own.items() if key not in OF_MASKS}
+        tables[table] = kept | dict(masks)
     changes = {"training": training, "evaluation": evaluation, "run": run, "schedule": schedule}
     tables |= {
         section: {**tables.get(section, {}), **values}
         for section, values in changes.items()
         if values
     }
-    tables |= {"algorithm": algorithm, "uplink": dict(uplink)}
+    tables["uplink"] = dict(uplink)
     return Config.of(tables)

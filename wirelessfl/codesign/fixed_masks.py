@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from wirelessfl.algorithms.hist import Hist
+from wirelessfl.assigners import Assigner
+from wirelessfl.assigners.partition import CellPartition
 from wirelessfl.codesign.sampled_rounds import SampledRounds
 from wirelessfl.rounds.contexts import Context
 from wirelessfl.submodels import sizes_of
@@ -18,9 +19,9 @@ SIZE_CAP = 1.5
 """Largest size over that of equal sizes, unless the configuration sets another: (19c) of HIST."""
 
 
-def divides(algorithm: object, cells: int) -> bool:
+def divides(assigner: Assigner, cells: int) -> bool:
     """Whether the cells train disjoint submodels whose sizes can be chosen."""
-    return isinstance(algorithm, Hist) and not algorithm.mask_overlap and cells > 1
+    return isinstance(assigner, CellPartition) and not assigner.mask_overlap and cells > 1
 
 
 def fixed_shares(
@@ -29,7 +30,7 @@ def fixed_shares(
     """Shares [cells] with which the slowest cell's mean seconds over the sample are least.
 
     Args:
-        costs: the sample; its algorithm is HIST.
+        costs: the sample; its assigner divides the model between the cells.
         uplink: how updates cross the air.
         local_steps, edge_rounds: H and E.
         cap: largest share over an equal one.
@@ -38,12 +39,12 @@ def fixed_shares(
         ConfigError: there are no such sizes.
     """
     planner = costs.planner
-    algorithm = planner.algorithm
-    assert isinstance(algorithm, Hist)
-    sizing = replace(algorithm, mask_sizes="optimized", mask_shares=None, size_cap=cap)
+    assigner = planner.assigner
+    assert isinstance(assigner, CellPartition)
+    sizing = replace(assigner, mask_sizes="optimized", mask_shares=None, size_cap=cap)
     settings = replace(planner.settings, local_steps=local_steps, edge_rounds=edge_rounds)
     links = replace(planner.links, uplink=uplink)
-    planner = replace(planner, algorithm=sizing, settings=settings, links=links)
+    planner = replace(planner, chosen=sizing, settings=settings, links=links)
     stream = planner.stream.child("round", 0)
     found = []
     for who, draws in costs.rounds[:MANY]:
@@ -53,8 +54,8 @@ def fixed_shares(
     return tuple(float(share) for share in mean / mean.sum())
 
 
-def with_shares(algorithm: Hist, shares: tuple[float, ...] | None) -> Hist:
-    """HIST with these fixed shares; None for equal ones."""
+def with_shares(assigner: CellPartition, shares: tuple[float, ...] | None) -> CellPartition:
+    """The assigner with these fixed shares; None for equal ones."""
     if shares is None:
-        return replace(algorithm, mask_sizes="uniform", mask_shares=None)
-    return replace(algorithm, mask_sizes="fixed", mask_shares=shares)
+        return replace(assigner, mask_sizes="uniform", mask_shares=None)
+    return replace(assigner, mask_sizes="fixed", mask_shares=shares)

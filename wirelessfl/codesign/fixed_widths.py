@@ -15,9 +15,9 @@ import numpy as np
 
 from channels.arrays import FloatArray, IntArray
 from solvers import widths_by_deadline
-from wirelessfl.algorithms.algorithm import Method
-from wirelessfl.algorithms.hist import Hist
+from wirelessfl.assigners import Assigner
 from wirelessfl.assigners.adaptive import Adaptive
+from wirelessfl.assigners.partition import CellPartition
 from wirelessfl.codesign.fixed_masks import with_shares
 from wirelessfl.codesign.pilots.pilot_widths import nested
 from wirelessfl.codesign.sampled_rounds import SampledRounds
@@ -50,23 +50,23 @@ class WidthLimits(NamedTuple):
     most: float
 
 
-def with_sizes(algorithm: Method, shares: tuple[float, ...]) -> Method:
-    """The algorithm with these shares of the cells (HIST), or these widths of the clients.
+def with_sizes(assigner: Assigner, shares: tuple[float, ...]) -> Assigner:
+    """The assigner with these shares of the cells, or these widths of the clients.
 
     Args:
-        algorithm: HIST, or an algorithm in which each client has a width.
+        assigner: divides the model between the cells, or gives each client a width.
         shares: [cells] shares, [1] a common width, or [clients] widths.
     """
-    if isinstance(algorithm, Hist):
-        return with_shares(algorithm, shares)
-    assert isinstance(algorithm, Adaptive)
+    if isinstance(assigner, CellPartition):
+        return with_shares(assigner, shares)
+    assert isinstance(assigner, Adaptive)
     if len(shares) == 1:
-        return replace(algorithm, capacities=shares, widths=None)
-    return replace(algorithm, widths=shares)
+        return replace(assigner, capacities=shares, widths=None)
+    return replace(assigner, widths=shares)
 
 
 def width_settings(shares: tuple[float, ...]) -> dict[str, list[float]]:
-    """Settings of the algorithm with these widths."""
+    """Settings of the assigner with these widths."""
     return {"capacities" if len(shares) == 1 else "widths": list(shares)}
 
 
@@ -77,19 +77,19 @@ def common_widths(costs: SampledRounds, limits: WidthLimits) -> list[tuple[float
         costs: a sample of rounds, for the layers of the model.
         limits: limits of widths.
     """
-    algorithm = costs.planner.algorithm
-    return [(ratio,) for ratio in ratios_of(costs, limits) if allowed(algorithm, (ratio,), limits)]
+    assigner = costs.planner.assigner
+    return [(ratio,) for ratio in ratios_of(costs, limits) if allowed(assigner, (ratio,), limits)]
 
 
-def allowed(algorithm: Method, widths: Sequence[float], limits: WidthLimits) -> bool:
+def allowed(assigner: Assigner, widths: Sequence[float], limits: WidthLimits) -> bool:
     """Whether the learning curve knows such widths, and every neuron has clients that train it.
 
     Args:
-        algorithm: an algorithm in which each client has a width.
+        assigner: gives each client a width.
         widths: [1] or [clients].
         limits: limits of widths.
     """
-    if nested(algorithm) and list(widths).count(1.0) < LEAST_FULL * len(widths):
+    if nested(assigner) and list(widths).count(1.0) < LEAST_FULL * len(widths):
         return False
     return mean_reciprocal(widths, len(widths)) <= limits.most * (1 + 1e-9)
 
@@ -112,7 +112,7 @@ def moves(
             moved = places.copy()
             moved[group] = (moved[group] + step).clip(0, len(ratios) - 1)
             found = tuple(float(width) for width in ratios[moved])
-            if found != widths and allowed(costs.planner.algorithm, found, limits):
+            if found != widths and allowed(costs.planner.assigner, found, limits):
                 yield found
 
 
@@ -150,7 +150,7 @@ def client_widths(
         levels = widths_by_deadline(seconds, np.arange(1, len(ratios) + 1), float(end)).value
         assert levels is not None  # the slowest client has at least this width
         widths = tuple(float(width) for width in ratios[levels])
-        if len(set(widths)) > 1 and allowed(costs.planner.algorithm, widths, limits):
+        if len(set(widths)) > 1 and allowed(costs.planner.assigner, widths, limits):
             found[widths] = None
     return list(found)
 

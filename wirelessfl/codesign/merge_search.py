@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from wirelessfl.algorithms.hist import Hist
+from wirelessfl.assigners.partition import CellPartition
 from wirelessfl.codesign.certified import Proof
 from wirelessfl.codesign.design_choices import (
     EQUAL_MASKS,
@@ -126,7 +126,7 @@ class MergeSearch(Search):
             seconds, joules = (total / rounds for total in merges.totals(rounds))
         seconds = np.where(np.isfinite(seconds), seconds, np.inf)
         score, tie = goal.rated(family.curve, rounds, seconds, joules, **where)
-        masks = EQUAL_MASKS if isinstance(family.planner.algorithm, Hist) else ""
+        masks = EQUAL_MASKS if isinstance(family.planner.assigner, CellPartition) else ""
         return Alternatives(
             family, None, masks, way, local_steps, edge_rounds, (None,) * len(local_steps),
             seconds, joules, np.full(shape, where["largest"]),
@@ -155,7 +155,7 @@ def cell_rounds(family: Family, draws: int, name: str = "design") -> CellRounds:
         name: name of the stream; other names give other draws.
     """
     costs = family.sample(None, draws, name)
-    algorithm = costs.planner.algorithm
-    if isinstance(algorithm, Hist) and algorithm.mask_sizes != "uniform":
-        costs = costs.with_algorithm(with_shares(algorithm, None))
+    assigner = costs.planner.assigner
+    if isinstance(assigner, CellPartition) and assigner.mask_sizes != "uniform":
+        costs = costs.with_assigner(with_shares(assigner, None))
     return CellRounds(costs.planner, draws)

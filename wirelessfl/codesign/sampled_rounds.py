@@ -17,7 +17,7 @@ import numpy as np
 from channels import Access, ChannelDraw, Load
 from channels.arrays import BoolArray, FloatArray, IntArray
 from solvers import DeadlineMissedError, OverTheAir
-from wirelessfl.algorithms.algorithm import Method
+from wirelessfl.assigners import Assigner
 from wirelessfl.assigners.adaptive import Adaptive
 from wirelessfl.rounds.contexts import Context
 from wirelessfl.rounds.participants import Participants
@@ -78,9 +78,9 @@ class SampledRounds:
     present: RankedClients | None = None
     powered: dict[Any, Access] = field(default_factory=dict)
 
-    def with_algorithm(self, algorithm: Method) -> SampledRounds:
-        """The same rounds with another algorithm, whose submodels have other sizes."""
-        planner = replace(self.planner, algorithm=algorithm)
+    def with_assigner(self, assigner: Assigner) -> SampledRounds:
+        """The same rounds with submodels of other sizes."""
+        planner = replace(self.planner, chosen=assigner)
         return SampledRounds(planner, self.draws, self.rounds, self.present, self.powered)
 
     @property
@@ -161,8 +161,8 @@ class SampledRounds:
     @cached_property
     def _lengths(self) -> FloatArray | None:
         """Length of each client's submodel, [clients]; None if rounds must be planned for it."""
-        planner, algorithm = self.planner, self.planner.algorithm
-        if not isinstance(algorithm, Adaptive) or algorithm.plans_ahead:
+        planner, assigner = self.planner, self.planner.assigner
+        if not isinstance(assigner, Adaptive) or assigner.plans_ahead:
             return None
         clients = planner.network.clients
         who = Participants(np.arange(clients), np.ones(clients, dtype=np.bool_))
@@ -170,7 +170,7 @@ class SampledRounds:
         context = Context.of_round(
             planner.model, planner.pricing, stream, 0, stream, self.rounds[0].draws, who
         )
-        levels = algorithm.levels(context)
+        levels = assigner.levels(context)
         return levels_of(context.neurons()).parameters[levels].astype(np.float64)
 
     @cached_property

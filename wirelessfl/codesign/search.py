@@ -11,7 +11,7 @@ import numpy as np
 
 from channels import Access
 from channels.arrays import FloatArray
-from wirelessfl.algorithms.hist import Hist
+from wirelessfl.assigners.partition import CellPartition
 from wirelessfl.codesign.certified import Proof, applies, certified
 from wirelessfl.codesign.design_choices import (
     EQUAL_MASKS,
@@ -78,11 +78,10 @@ class Search:
                 self._made, self._weighed, self.alone,
             )  # fmt: skip
             return widths.alternatives()
-        algorithm = costs.planner.algorithm
-        if isinstance(algorithm, Hist) and algorithm.mask_sizes != "uniform":
-            algorithm = with_shares(algorithm, None)
-            costs = costs.with_algorithm(algorithm)
-        masks = EQUAL_MASKS if isinstance(algorithm, Hist) else ""
+        assigner = costs.planner.assigner
+        if isinstance(assigner, CellPartition) and assigner.mask_sizes != "uniform":
+            costs = costs.with_assigner(with_shares(assigner, None))
+        masks = EQUAL_MASKS if isinstance(assigner, CellPartition) else ""
         none: tuple[Shares, ...] = (None,) * len(self.space.local_steps)
         found = [self._made(family, clients, masks, way, none, costs) for way in self.ways]
         found += self._weighed(family, clients, masks, none, costs, found)
@@ -155,11 +154,11 @@ class Search:
 
     def _sized(self, costs: SampledRounds, way: Way) -> tuple[Shares, ...]:
         """Shares [H] of the cells for an uplink."""
-        algorithm, edges = costs.planner.algorithm, self.space.edge_rounds
-        assert isinstance(algorithm, Hist)
+        assigner, edges = costs.planner.assigner, self.space.edge_rounds
+        assert isinstance(assigner, CellPartition)
         middle = edges[len(edges) // 2]
         uplink = way.uplink if not way.deadline else way.ending(1.0).uplink
-        cap = algorithm.size_cap or SIZE_CAP
+        cap = assigner.size_cap or SIZE_CAP
         few = costs.first(FEW)
         return tuple(
             fixed_shares(few, uplink, steps, middle, cap) for steps in self.space.local_steps
@@ -202,7 +201,7 @@ class Search:
         for h, some in _runs(shares):
             of = costs
             if some is not None:
-                of = costs.with_algorithm(with_sizes(costs.planner.algorithm, some))
+                of = costs.with_assigner(with_sizes(costs.planner.assigner, some))
             steps = local_steps[h]
             limits = None
             if way.deadline:
@@ -240,8 +239,9 @@ class Search:
             edges = family.edges(self.space)
             for clients in self.space.clients:
                 costs = family.sample(clients, self.draws)
-                if isinstance(costs.planner.algorithm, Hist):
-                    costs = costs.with_algorithm(with_shares(costs.planner.algorithm, None))
+                assigner = costs.planner.assigner
+                if isinstance(assigner, CellPartition):
+                    costs = costs.with_assigner(with_shares(assigner, None))
                 where = self._where(costs, clients, self.space.local_steps, edges)
                 assert self.goal.target is not None
                 rounds = partial(self.goal.rounds_to, self.goal.target, family.curve, **where)
@@ -251,7 +251,7 @@ class Search:
                 free.append(own.get(False, np.nan))
                 bounds.append(own.get(True, free[-1]))
                 number = costs.planner.network.clients
-                masks = "" if not isinstance(costs.planner.algorithm, Hist) else EQUAL_MASKS
+                masks = EQUAL_MASKS if isinstance(assigner, CellPartition) else ""
                 for best in known:
                     way = DEADLINE
                     if not np.isnan(best.per_second):
@@ -305,12 +305,12 @@ class Search:
 
     def optimized(self, best: DesignChoice) -> list[Alternatives]:
         """The best design with masks that are optimized in each round, if seconds alone count."""
-        own = best.family.planner.algorithm
+        own = best.family.planner.assigner
         if not self.goal.seconds_only or not best.family.sizes:
             return []
-        assert isinstance(own, Hist)
+        assert isinstance(own, CellPartition)
         costs = best.family.sample(best.clients, self.draws)
-        costs = costs.with_algorithm(replace(own, mask_sizes="optimized", mask_shares=None))
+        costs = costs.with_assigner(replace(own, mask_sizes="optimized", mask_shares=None))
         return [self.alone(best, costs, best.way, OPTIMIZED)]
 
     def traded(self, best: DesignChoice) -> list[Alternatives]:

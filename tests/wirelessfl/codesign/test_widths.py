@@ -77,7 +77,7 @@ def test_clients_are_as_fast_as_the_slowest():
     alone = {}
     limits = WidthLimits(0.125, np.inf)
     for ratio in ratios_of(costs, limits):
-        narrow = costs.with_algorithm(replace(costs.planner.algorithm, capacities=(ratio,)))
+        narrow = costs.with_assigner(replace(costs.planner.assigner, capacities=(ratio,)))
         planner = replace(narrow.planner, links=replace(narrow.planner.links, uplink=uplink))
         settings = replace(planner.settings, local_steps=8)
         plans = [replace(planner, settings=settings).plan(number) for number in range(3)]

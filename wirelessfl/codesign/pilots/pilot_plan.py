@@ -12,7 +12,12 @@ import numpy as np
 
 from channels import Network
 from wirelessfl.codesign.pilots.pilot_settings import check_pilots, of_pilot, plain_network
-from wirelessfl.codesign.pilots.pilot_widths import NARROWEST, pilot_widths, widths_kept
+from wirelessfl.codesign.pilots.pilot_widths import (
+    NARROWEST,
+    pilot_widths,
+    submodel_table,
+    widths_kept,
+)
 from wirelessfl.codesign.pilots.points import (
     EDGE_ROUNDS,
     LOCAL_STEPS,
@@ -168,14 +173,15 @@ def _shares(
     """
     if masks is False:
         return ()
-    if "mask_sizes" not in config.tables["algorithm"] or cells == 1:
-        what = f'algorithm "{config.named("algorithm")}"' if cells > 1 else "cells=1"
+    table = submodel_table(config.tables)
+    if not config.used_assigner.of_cells or cells == 1:
+        what = f'{table} "{config.named(table)}"' if cells > 1 else "cells=1"
         raise ConfigError(
-            f'unequal masks conflict with {what}: only the cells of algorithm "hist" have '
-            "submodels. Leave them out."
+            f'unequal masks conflict with {what}: only the cells of algorithm "hist", or with '
+            'assigner "partition", have submodels. Leave them out.'
         )
     if masks is True:
-        fixed = config.tables["algorithm"].get("mask_shares")
+        fixed = config.tables[table].get("mask_shares")
         return (tuple(fixed) if fixed else ramp(cells, LARGEST),)
     return tuple(tuple(_list("masks", shares)) for shares in _list("masks", masks))
 
@@ -194,7 +200,7 @@ def _widths(
     if reason is not None:
         raise ConfigError(f"narrower widths conflict with {reason}. Leave them out.")
     if widths is True:
-        return pilot_widths(config.algorithm, NARROWEST)
+        return pilot_widths(config.used_assigner, NARROWEST)
     found = []
     for each in _list("widths", widths):
         several = tuple(float(width) for width in _list("widths", each))

@@ -10,6 +10,7 @@ import numpy as np
 
 from channels import Network
 from channels.streams import Stream
+from wirelessfl.codesign.pilots.pilot_widths import submodel_table
 from wirelessfl.codesign.pilots.points import Point
 from wirelessfl.config import Config
 from wirelessfl.config.tables import given_places
@@ -120,13 +121,14 @@ def of_pilot(
     evaluation["eval_every"] = max(expected // EVALUATIONS, 1)
     data = dict(tables.get("data") or {})
     data["validation_fraction"] = config.data.validation_fraction or VALIDATION
-    algorithm = _without(tables, "algorithm", ("mask_sizes", "mask_shares", "size_cap"))
-    algorithm["name"] = config.named("algorithm")
+    table = submodel_table(config.tables)
+    submodels = _without(tables, table, ("mask_sizes", "mask_shares", "size_cap"))
+    submodels["name"] = config.named(table)
     if point.shares is not None:
-        algorithm |= {"mask_sizes": "fixed", "mask_shares": point.shares}
+        submodels |= {"mask_sizes": "fixed", "mask_shares": point.shares}
     if point.widths is not None:
-        algorithm["capacities"] = point.widths
-    parts = {"algorithm": algorithm, "training": training, "evaluation": evaluation, "data": data}
+        submodels["capacities"] = point.widths
+    parts = {table: submodels, "training": training, "evaluation": evaluation, "data": data}
     tables |= parts | {"run": _without(tables, "run", OWN_RUN)}
     keeps = point.buffer is not None and point.buffer < (size.cells or 1)
     if point.snr_db is not None:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from wirelessfl.algorithms.algorithm import Method
+from wirelessfl.assigners import Assigner
 from wirelessfl.assigners.adaptive import Adaptive
 from wirelessfl.assigners.masked import Masked
 from wirelessfl.assigners.nested import Nested
@@ -18,39 +18,41 @@ from wirelessfl.wording import shown
 NARROWEST = 0.125
 """The narrowest width of pilots, unless another one is given."""
 STATED = ("capacities", "widths", "budget", "min_coverage")
-"""Settings of an algorithm that state its widths."""
+"""Settings that state widths."""
 DEFAULT = {"widths": None, "budget": "width", "min_coverage": 0}
 """Values with which they leave the widths open."""
 
 
-def pilot_widths(algorithm: Method, narrowest: float) -> tuple[tuple[float, ...], ...]:
+def pilot_widths(assigner: Assigner, narrowest: float) -> tuple[tuple[float, ...], ...]:
     """Widths of two pilots: equal ones, and ones that differ between clients.
 
     If submodels are the first neurons, some clients must train the others: both differ.
 
     Args:
-        algorithm: an algorithm in which each client has a width.
+        assigner: gives each client a width.
         narrowest: the narrowest width, in (0, 1).
     """
     unequal = tuple(round(narrowest ** (k / 3), 9) for k in range(4))
-    if nested(algorithm):
+    if nested(assigner):
         return (1.0, *(3 * (narrowest,))), unequal
     return (narrowest,), unequal
 
 
-def nested(algorithm: Method) -> bool:
+def nested(assigner: Assigner) -> bool:
     """Whether each submodel contains all narrower ones, so that no client need train a neuron."""
-    assigner = algorithm.assigner
     ordered = isinstance(assigner, Masked) and assigner.masks == "ordered"
     return ordered or isinstance(assigner, Nested)
 
 
 def widths_kept(config: Config) -> str | None:
     """Why a design cannot choose the widths of clients, even without capacities; None if it can."""
-    assigner = config.algorithm.assigner
+    assigner = config.used_assigner
     if not isinstance(assigner, Adaptive):
-        name = config.named("algorithm")
-        return f'algorithm "{name}", in which no client has a width of its own: choose e.g. ra-fed'
+        table = submodel_table(config.tables)
+        return (
+            f'{table} "{config.named(table)}", in which no client has a width of its own: choose '
+            "e.g. ra-fed"
+        )
     if isinstance(assigner, Masked) and assigner.masks == "partition":
         return "masks=partition, which scale widths so that they cover each neuron once"
     if not config.regime.common_rounds:
@@ -68,10 +70,15 @@ def states_widths(config: Config | Mapping[str, Any] | str | Path) -> bool:
         config: settings as given by the user.
     """
     if isinstance(config, Config):
-        return any(config.states("algorithm", name) for name in STATED)
+        return any(config.states(submodel_table(config.tables), name) for name in STATED)
     tables = config if isinstance(config, Mapping) else read_toml(Path(config), trust=True)
-    table = tables.get("algorithm")
+    table = tables.get(submodel_table(tables))
     return isinstance(table, Mapping) and any(name in table for name in STATED)
+
+
+def submodel_table(tables: Mapping[str, Any]) -> str:
+    """The table with the settings of submodels: that of the assigner, if one is chosen."""
+    return "assigner" if tables.get("assigner") is not None else "algorithm"
 
 
 def narrowest_width(narrowest: Any, free: Collection[str]) -> float:
