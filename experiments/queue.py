@@ -45,12 +45,14 @@ class Entry(NamedTuple):
         study: name of its study.
         run: the run.
         store: where its rows belong.
+        known: another store, whose runs need not be made; None for none.
     """
 
     paper: str
     study: str
     run: Planned
     store: Store
+    known: Store | None = None
 
     @property
     def name(self) -> str:
@@ -87,7 +89,8 @@ def entries(
 
     Args:
         scale: size of the runs.
-        into: folder whose subfolders ``PAPER/rows`` receive rows; None for this repository's.
+        into: folder whose subfolders ``PAPER/rows`` receive rows; None for this repository's. Runs
+            that are stored there, or here, are finished.
         scratch: folder of unfinished runs.
         data_dir: folder of the data sets.
         names: only these studies, as ``paper/study``, with the runs that they share with others;
@@ -101,11 +104,13 @@ def entries(
     for paper in papers().values():
         rows = None if into is None else into / paper.name / "rows"
         store = Store(paper.store(scale, scratch, rows).rows, scratch)
+        known_here = None if into is None else paper.store(scale, scratch)
         studies = {f"{paper.name}/{s.name}": s for s in paper.studies(scale, data_dir) if s.cases}
         known |= studies.keys()
         for name, study in studies.items():
             if not names or name in names:
-                found += [Entry(paper.name, study.name, run, store) for run in study.planned()]
+                planned = study.planned()
+                found += [Entry(paper.name, study.name, run, store, known_here) for run in planned]
     check_names(names, known)
     place = rank()
     return _once(sorted(found, key=lambda entry: (entry.run.rank, place(entry.name))))
@@ -140,7 +145,10 @@ def gpu_entries(
             if study.cases and not absent:
                 rows = None if into is None else into / paper.name / "rows"
                 store = Store(paper.store(scale, scratch, rows).rows, scratch)
-                found += [Entry(paper.name, study.name, run, store) for run in study.planned()]
+                here = None if into is None else paper.store(scale, scratch)
+                found += [
+                    Entry(paper.name, study.name, run, store, here) for run in study.planned()
+                ]
                 break
         else:
             missing.append(f"{name} needs {' or '.join(sorted(needed))}")
@@ -184,7 +192,9 @@ def _once(found: Iterable[Entry]) -> list[Entry]:
 
 def stored(entry: Entry) -> StoredRun | None:
     """The stored run of an entry; None if there is none, or if its file is damaged."""
-    return entry.store.usable(identity(entry.run.config))
+    name, stores = identity(entry.run.config), (entry.store, entry.known)
+    runs = [run for store in stores if store and (run := store.usable(name)) is not None]
+    return next((run for run in runs if run.current), runs[0] if runs else None)
 
 
 def finished(entry: Entry) -> bool:

@@ -15,6 +15,7 @@ from experiments.papers import papers
 from experiments.queue import (
     Entry,
     entries,
+    finished,
     for_gpu,
     gpu_entries,
     hours_left,
@@ -89,6 +90,16 @@ def test_the_queue_of_some_studies(tmp_path, capsys):
         assert main(["queue", "--study", name, "--into", str(tmp_path), "--status"]) == 2
         said = f"study is '{name}', which has no runs in the queue. {advice}\n"
         assert capsys.readouterr().err.endswith(said)
+
+
+def test_runs_of_this_repository_are_not_made_again_elsewhere(tmp_path):
+    """Their rows need not be in the other folder; those of an unfinished run belong there."""
+    every = entries("small", tmp_path, tmp_path / "scratch", names=["fedast/comparison"])
+    assert all(map(finished, every))
+    assert not any(finished(entry._replace(known=None)) for entry in every)
+    assert {entry.store.rows for entry in every} == {tmp_path / "fedast" / "rows"}
+    (own,) = {entry.store.rows for entry in entries("small", None, tmp_path, names=[every[0].name])}
+    assert own == papers()["fedast"].store("small", tmp_path).rows
 
 
 def test_studies_for_a_gpu_fall_back_to_small_data(tmp_path, monkeypatch):
