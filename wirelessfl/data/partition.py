@@ -26,7 +26,7 @@ MOST_LABELS = 10**4
 """Maximum number of labels that are counted."""
 
 
-class Partition(Sequence[IntArray]):
+class ClientPartition(Sequence[IntArray]):
     """The training samples of each client; a sequence of index arrays, one per client.
 
     Args:
@@ -56,7 +56,7 @@ class Partition(Sequence[IntArray]):
         classes: int,
         *,
         whole: bool = False,
-    ) -> Partition:
+    ) -> ClientPartition:
         """The partition of a training set.
 
         Indices are left out if they need more than 20 MB, or if more than 100 clients compute
@@ -101,7 +101,7 @@ class Partition(Sequence[IntArray]):
 
     def __repr__(self) -> str:
         what = "" if self._offsets is None else f", {self._offsets[-1]} samples"
-        return f"Partition({len(self)} clients{what})"
+        return f"ClientPartition({len(self)} clients{what})"
 
     @property
     def known(self) -> bool:
@@ -132,7 +132,7 @@ class Partition(Sequence[IntArray]):
         return found | {name: array for name, array in optional.items() if array is not None}
 
     @classmethod
-    def of_arrays(cls, arrays: dict[str, NDArray[Any]]) -> Partition:
+    def of_arrays(cls, arrays: dict[str, NDArray[Any]]) -> ClientPartition:
         """The partition with these arrays, see ``arrays``."""
         return cls(
             arrays.get("samples"),

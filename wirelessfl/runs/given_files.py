@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from channels import Network
 from channels.npz import read_npz
 from channels.stored import load_network, network_arrays, why_not_stored
-from wirelessfl.data.partition import Partition
+from wirelessfl.data.partition import ClientPartition
 from wirelessfl.errors import ConfigError
 from wirelessfl.import_paths import path_of
 from wirelessfl.runs.directory import NETWORK, PARTITION
@@ -44,7 +44,7 @@ def stored_arrays(setup: AnySetup, given: GivenObjects) -> dict[str, Arrays]:
         found[NETWORK] = network_arrays(given.network)
     names = list(setup.config.tasks) if setup.config.task else [None]
     for number, (name, model) in enumerate(zip(names, setup.models, strict=True)):
-        partition = Partition.of(
+        partition = ClientPartition.of(
             model.client_samples,
             model.data.train_labels.numpy(),
             model.data.classes,
@@ -78,7 +78,7 @@ def stored_network(folder: Path) -> Network | None:
         raise ConfigError(f"{error} Give network=... again.") from error
 
 
-def read_partition(folder: str | Path) -> Partition | dict[str, Partition]:
+def read_partition(folder: str | Path) -> ClientPartition | dict[str, ClientPartition]:
     """Which client has which training samples in a stored run.
 
     Args:
@@ -99,14 +99,14 @@ def read_partition(folder: str | Path) -> Partition | dict[str, Partition]:
         )
     found = [_arrays(file) for file in files]
     if whole.exists():
-        return Partition.of_arrays(found[0])
+        return ClientPartition.of_arrays(found[0])
     numbered = sorted(
         zip(files, found, strict=True), key=lambda pair: int(pair[0].stem.rpartition("-")[2])
     )
-    return {str(arrays["task"]): Partition.of_arrays(arrays) for _, arrays in numbered}
+    return {str(arrays["task"]): ClientPartition.of_arrays(arrays) for _, arrays in numbered}
 
 
-def stored_split(folder: Path) -> Partition:
+def stored_split(folder: Path) -> ClientPartition:
     """The given split in a run's folder.
 
     Raises:

@@ -17,7 +17,7 @@ from channels.streams import Stream
 from wirelessfl.config import Config
 from wirelessfl.config.stored import dataset_of, settings_by_flag
 from wirelessfl.config.task_tables import ENDLESS
-from wirelessfl.data.partition import Partition
+from wirelessfl.data.partition import ClientPartition
 from wirelessfl.errors import ConfigError
 from wirelessfl.import_paths import short
 from wirelessfl.runs.directory import Row, RunDirectory
@@ -191,7 +191,7 @@ class RunResult:
         return f"<table>{cells}</table>"
 
     @cached_property
-    def partition(self) -> Partition | dict[str, Partition]:
+    def partition(self) -> ClientPartition | dict[str, ClientPartition]:
         """The training samples of each client, from the run's folder; by task with task tables.
 
         Raises:

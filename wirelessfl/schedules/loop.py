@@ -23,7 +23,7 @@ from wirelessfl.schedules.events import (
 )
 
 
-class Regime(Protocol):
+class RegimeHandler(Protocol):
     """Carries out a schedule's decisions, for rounds, sessions or tasks."""
 
     def happened(self, what: Any) -> Event | None:
@@ -50,7 +50,7 @@ def begin(clock: Clock, max_seconds: float | None) -> None:
 
 def simulate(
     schedule: Scheduler,
-    regime: Regime,
+    regime: RegimeHandler,
     clock: Clock,
     report: Callable[[Report], Event | Stop | None],
     save: Callable[[], None],

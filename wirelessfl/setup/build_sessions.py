@@ -16,7 +16,7 @@ from wirelessfl.guard import described
 from wirelessfl.schedules import Clock, SessionsScheduler
 from wirelessfl.sessions.attendance import Attendance
 from wirelessfl.sessions.held_labels import HeldLabels
-from wirelessfl.sessions.presence import Scene
+from wirelessfl.sessions.presence import PresenceScene
 from wirelessfl.sessions.session_rounds import SessionRounds
 from wirelessfl.setup.build_rounds import build_rounds
 from wirelessfl.setup.given_objects import GivenObjects
@@ -105,7 +105,9 @@ def build_attendance(
     assert presence is not None
     assert sessions is not None
     return presence.attendance(
-        Scene(clients, sessions, config.training.rounds, clock, groups, stream.child("presence"))
+        PresenceScene(
+            clients, sessions, config.training.rounds, clock, groups, stream.child("presence")
+        )
     )
 
 

@@ -13,7 +13,7 @@ from wirelessfl.rounds.planner import Planner
 from wirelessfl.rounds.training import RoundTraining
 from wirelessfl.schedules import Clock
 from wirelessfl.schedules.events import Scheduler
-from wirelessfl.schedules.loop import Regime
+from wirelessfl.schedules.loop import RegimeHandler
 from wirelessfl.sessions.session_rounds import SessionRounds
 from wirelessfl.setup.trained_model import TrainedModel
 from wirelessfl.submodels import Submodels
@@ -88,7 +88,7 @@ class Setup:
     models: Sequence[TrainedModel]
     clock: Clock
     schedule: Scheduler
-    regime: Regime
+    regime: RegimeHandler
     limits: Limits
     goals: Sequence[Goal]
     shards: Shards

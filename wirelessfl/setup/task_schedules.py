@@ -18,7 +18,7 @@ from wirelessfl.schedules.events import Scheduler
 from wirelessfl.setup.computing import step_counts
 from wirelessfl.setup.step_costs import StepCost
 from wirelessfl.tasks.asynchronous import Asynchronous
-from wirelessfl.tasks.delays import Delays, Elements, Scene, StepSeconds, TaskCosts
+from wirelessfl.tasks.delays import Delays, DelayScene, Elements, StepSeconds, TaskCosts
 from wirelessfl.tasks.model import TaskModel
 from wirelessfl.tasks.records import Records
 from wirelessfl.tasks.requests import Requests
@@ -171,7 +171,7 @@ def build_delays(
         )
     ]
     rate = 1e6 * down if down else uplink.downlink_bps
-    return delays.build(Scene(network, uplink, costs, rate, stream))
+    return delays.build(DelayScene(network, uplink, costs, rate, stream))
 
 
 def build_group_uploads(config: Config, network: Network, stream: Stream) -> GroupUploads | None:

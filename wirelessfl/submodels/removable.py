@@ -22,7 +22,7 @@ from wirelessfl.submodels.finder import Group, NeuronFinder
 from wirelessfl.submodels.flat import ParamSpec
 from wirelessfl.submodels.neurons import NeuronMap
 from wirelessfl.submodels.operations import Tracer
-from wirelessfl.submodels.tracing import PRODUCERS, Tracked, first_sentence
+from wirelessfl.submodels.tracing import PRODUCERS, NeuronTracker, first_sentence
 from wirelessfl.wording import suggestion
 
 REMEDY = (
@@ -125,7 +125,7 @@ class _Explored:
                     raise ConfigError(f"model {name} {why}. {REMEDY}") from error
             finder, uses = NeuronFinder(copied, spec), Counter[str]()
             # forward may change its input
-            Tracked(finder, graph, uses, tracer.opaque).run(sample.clone())
+            NeuronTracker(finder, graph, uses, tracer.opaque).run(sample.clone())
         return cls(name, module, finder, dict(uses), tracer.opaque)
 
     def all(self) -> NeuronMap:

@@ -44,7 +44,7 @@ class _Lane:
     axis: int = 1
 
 
-class Tracked(fx.Interpreter):
+class NeuronTracker(fx.Interpreter):
     """Runs the traced model on samples and tracks its neurons.
 
     Args:

@@ -6,7 +6,7 @@ import pytest
 from channels import Stream
 from wirelessfl.data import partition, split
 from wirelessfl.data.client_samples import ClientSamples
-from wirelessfl.data.partition import COUNTED, Partition
+from wirelessfl.data.partition import COUNTED, ClientPartition
 from wirelessfl.data.picture import label_counts
 from wirelessfl.errors import DataError
 
@@ -16,12 +16,12 @@ LABELS = Stream(1).generator().integers(0, 7, 600)
 @pytest.mark.parametrize("kind", ["noniid", "dirichlet", "iid"])
 def test_samples_and_counts_are_those_of_the_split(kind):
     dealt = split(LABELS, 12, kind=kind, stream=Stream(1))
-    found = Partition.of_arrays(Partition.of(dealt, LABELS, 7).arrays())
+    found = ClientPartition.of_arrays(ClientPartition.of(dealt, LABELS, 7).arrays())
     assert len(found) == 12
     for client, mine in enumerate(dealt):
         assert found.indices(client).tolist() == found[client].tolist() == list(mine)
     assert np.array_equal(found.counts.T, label_counts(dealt, LABELS, 7))
-    assert repr(found) == "Partition(12 clients, 600 samples)"
+    assert repr(found) == "ClientPartition(12 clients, 600 samples)"
     assert [list(mine) for mine in found[2:4]] == [list(mine) for mine in dealt[2:4]]
 
 
@@ -48,7 +48,7 @@ class OnDemand(ClientSamples):
 @pytest.mark.parametrize("clients", [COUNTED + 1, 10**13])
 def test_many_clients_on_demand_are_counted_only_at_the_beginning(clients):
     samples = OnDemand(clients)
-    found = Partition.of(samples, LABELS, 7)
+    found = ClientPartition.of(samples, LABELS, 7)
     assert samples.asked == COUNTED
     assert found.counts.shape == (COUNTED, 7)
     assert (len(found), found.known) == (clients, False)
@@ -60,13 +60,13 @@ def test_many_clients_on_demand_are_counted_only_at_the_beginning(clients):
 def test_large_partitions_are_not_stored_unless_they_were_given(monkeypatch):
     monkeypatch.setattr(partition, "LARGEST_BYTES", 1000)
     many = [np.zeros(300, dtype=np.int64)] * 2
-    assert not Partition.of(many, LABELS, 7).known
-    assert Partition.of(many, LABELS, 7, whole=True).known
+    assert not ClientPartition.of(many, LABELS, 7).known
+    assert ClientPartition.of(many, LABELS, 7, whole=True).known
 
 
 @pytest.mark.parametrize("labels", [LABELS / 2, np.stack([LABELS, LABELS], axis=1)])
 def test_other_labels_are_not_counted(labels, tmp_path):
-    found = Partition.of([[0, 1], [2]], labels, 7)
+    found = ClientPartition.of([[0, 1], [2]], labels, 7)
     assert found.counts is None
     assert found.indices(1).tolist() == [2]
     with pytest.raises(DataError, match="labels are not classes"):
@@ -74,7 +74,7 @@ def test_other_labels_are_not_counted(labels, tmp_path):
 
 
 def test_clients_are_checked():
-    found = Partition.of([[0, 1], [2]], LABELS, 7)
+    found = ClientPartition.of([[0, 1], [2]], LABELS, 7)
     for client in (2, -3):
         with pytest.raises(DataError, match=f"client is {client}: choose one from 0 to 1"):
             found.indices(client)
@@ -85,6 +85,6 @@ def test_clients_are_checked():
 def test_figures_are_drawn(clients, classes, tmp_path):
     labels = Stream(2).generator().integers(0, classes, 600)
     dealt = split(labels, clients, kind="dirichlet", stream=Stream(1))
-    files = Partition.of(dealt, labels, classes).draw(tmp_path / "labels")
+    files = ClientPartition.of(dealt, labels, classes).draw(tmp_path / "labels")
     assert [file.name for file in files] == ["labels.png", "labels.pdf"]
     assert all(file.stat().st_size > 2000 for file in files)

@@ -14,7 +14,7 @@ import wirelessfl
 from channels import Network, Rayleigh, load_network
 from wirelessfl.cli import main
 from wirelessfl.config import Config
-from wirelessfl.data.partition import Partition
+from wirelessfl.data.partition import ClientPartition
 from wirelessfl.data.splits import Split
 from wirelessfl.errors import ConfigError
 from wirelessfl.runs.given_files import read_partition
@@ -254,7 +254,7 @@ def test_the_partition_of_each_task_is_kept(tmp_path):
     found, setup = read_partition(result.directory), build(result.config)
     assert list(found) == ["a", "b"]
     for partition, model in zip(found.values(), setup.models, strict=True):
-        assert isinstance(partition, Partition)
+        assert isinstance(partition, ClientPartition)
         assert [list(mine) for mine in partition] == [list(mine) for mine in model.client_samples]
     setup.close()
     with pytest.raises(ConfigError, match=r"has no partition\.npz: give the folder of a run"):

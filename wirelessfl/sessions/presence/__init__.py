@@ -4,7 +4,7 @@ from typing import Any
 
 from wirelessfl.needs import SESSIONS, Fits
 from wirelessfl.registry import Kind
-from wirelessfl.sessions.presence.presence_model import PresenceModel, Scene
+from wirelessfl.sessions.presence.presence_model import PresenceModel, PresenceScene
 
 
 def _split_by_labels(run: Any) -> bool:
@@ -36,4 +36,4 @@ PRESENCES: Kind[PresenceModel] = Kind(
 )
 """All availability models of clients."""
 
-__all__ = ["PRESENCES", "PresenceModel", "Scene"]
+__all__ = ["PRESENCES", "PresenceModel", "PresenceScene"]

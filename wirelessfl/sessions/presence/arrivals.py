@@ -9,7 +9,7 @@ from pydantic import Field
 
 from wirelessfl.errors import ConfigError
 from wirelessfl.sessions.attendance import Attendance
-from wirelessfl.sessions.presence.presence_model import PresenceModel, Scene, churn
+from wirelessfl.sessions.presence.presence_model import PresenceModel, PresenceScene, churn
 from wirelessfl.sessions.processes import Arrivals
 
 
@@ -50,7 +50,7 @@ class RandomArrivals(PresenceModel):
                 f"initially_present is {present}, and there are {clients} clients: lower it."
             )
 
-    def attendance(self, scene: Scene) -> Attendance:
+    def attendance(self, scene: PresenceScene) -> Attendance:
         """Clients that join and leave at random."""
         assert self.arrival_rate is not None
         assert self.mean_stay is not None

@@ -12,7 +12,7 @@ from wirelessfl.data.label_groups import LabelGroups, label_groups
 from wirelessfl.errors import ConfigError
 from wirelessfl.needs import Needs
 from wirelessfl.sessions.attendance import Attendance, GroupsInTurn
-from wirelessfl.sessions.presence.presence_model import PresenceModel, Scene
+from wirelessfl.sessions.presence.presence_model import PresenceModel, PresenceScene
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Labels(PresenceModel):
                 "arrivals or trace."
             )
 
-    def attendance(self, scene: Scene) -> Attendance:
+    def attendance(self, scene: PresenceScene) -> Attendance:
         """One group per session."""
         assert scene.groups is not None, "the split was made for them"
         return GroupsInTurn(scene.groups, scene.sessions)

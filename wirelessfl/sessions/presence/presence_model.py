@@ -18,7 +18,7 @@ from wirelessfl.sessions.processes import Presence, check_clients, check_session
 
 
 @dataclass(frozen=True)
-class Scene:
+class PresenceScene:
     """Facts of a run that an availability model needs.
 
     Args:
@@ -76,7 +76,7 @@ class PresenceModel(Choice, ABC):
 
     @returns(implementing(Attendance))
     @abstractmethod
-    def attendance(self, scene: Scene) -> Attendance:
+    def attendance(self, scene: PresenceScene) -> Attendance:
         """Create the attendance of the run.
 
         Raises:
@@ -84,7 +84,7 @@ class PresenceModel(Choice, ABC):
         """
 
 
-def churn(presence: Presence, unit: Unit, scene: Scene) -> Churn:
+def churn(presence: Presence, unit: Unit, scene: PresenceScene) -> Churn:
     """Create the attendance of clients with times of ``presence`` in ``unit``.
 
     Raises:

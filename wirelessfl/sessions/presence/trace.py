@@ -10,7 +10,7 @@ from pydantic import Field
 
 from wirelessfl.errors import ConfigError
 from wirelessfl.sessions.attendance import Attendance
-from wirelessfl.sessions.presence.presence_model import PresenceModel, Scene, churn
+from wirelessfl.sessions.presence.presence_model import PresenceModel, PresenceScene, churn
 from wirelessfl.sessions.traces import read_trace
 
 
@@ -36,7 +36,7 @@ class RecordedTrace(PresenceModel):
         if self.trace is None:
             raise ConfigError("presence is 'trace', which needs trace: give it.")
 
-    def attendance(self, scene: Scene) -> Attendance:
+    def attendance(self, scene: PresenceScene) -> Attendance:
         """Clients that join and leave as recorded."""
         assert self.trace is not None
         return churn(read_trace(self.trace, scene.clients), self.presence_unit, scene)

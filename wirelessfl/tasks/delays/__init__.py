@@ -5,7 +5,7 @@ Files in this folder are discovered automatically.
 
 from wirelessfl.needs import ONE_SERVER, TASKS
 from wirelessfl.registry import Kind
-from wirelessfl.tasks.delays.delay_model import DelayModel, Scene, TaskCosts
+from wirelessfl.tasks.delays.delay_model import DelayModel, DelayScene, TaskCosts
 from wirelessfl.tasks.delays.durations import (
     PUBLISHED_STEP_SECONDS,
     Delays,
@@ -31,9 +31,9 @@ __all__ = [
     "DELAYS",
     "PUBLISHED_STEP_SECONDS",
     "DelayModel",
+    "DelayScene",
     "Delays",
     "Elements",
-    "Scene",
     "ShiftedExponential",
     "StepSeconds",
     "TaskCosts",

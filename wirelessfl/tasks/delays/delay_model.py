@@ -53,7 +53,7 @@ class TaskCosts:
 
 
 @dataclass(frozen=True, eq=False)
-class Scene:
+class DelayScene:
     """Facts of a run on which the durations of its requests depend.
 
     Args:
@@ -87,5 +87,5 @@ class DelayModel(Choice, ABC):
 
     @returns(instance(Delays))
     @abstractmethod
-    def build(self, scene: Scene) -> Delays:
+    def build(self, scene: DelayScene) -> Delays:
         """Create the durations of a run's requests."""

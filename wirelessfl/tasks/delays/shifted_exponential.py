@@ -9,7 +9,7 @@ from pydantic import Field
 
 from wirelessfl.errors import ConfigError
 from wirelessfl.needs import Needs
-from wirelessfl.tasks.delays.delay_model import DelayModel, Scene, TaskCosts
+from wirelessfl.tasks.delays.delay_model import DelayModel, DelayScene, TaskCosts
 from wirelessfl.tasks.delays.durations import (
     PUBLISHED_STEP_SECONDS,
     Delays,
@@ -49,7 +49,7 @@ class ShiftedExponentialDelays(DelayModel):
                 "normal client."
             )
 
-    def build(self, scene: Scene) -> Delays:
+    def build(self, scene: DelayScene) -> Delays:
         """Create durations that are random draws, without a network."""
         stream = scene.stream
         return ShiftedExponential(

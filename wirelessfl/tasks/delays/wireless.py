@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wirelessfl.tasks.delays.delay_model import DelayModel, Scene
+from wirelessfl.tasks.delays.delay_model import DelayModel, DelayScene
 from wirelessfl.tasks.delays.durations import Delays, Wireless
 
 
@@ -12,7 +12,7 @@ from wirelessfl.tasks.delays.durations import Delays, Wireless
 class WirelessDelays(DelayModel):
     """Local steps at each client's CPU speed, then an upload over a shared band."""
 
-    def build(self, scene: Scene) -> Delays:
+    def build(self, scene: DelayScene) -> Delays:
         """Create durations from the network's CPU speeds and channels."""
         return Wireless(
             scene.network,
