@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Annotated, Any, ClassVar
 
 import torch
@@ -66,10 +66,16 @@ class HFedAvg(Method):
         """The algorithm in the cells."""
         return self.local
 
-    @property
-    def lr(self) -> float:
-        """Step size of the clients, a setting of ``local``."""
-        return self.local.lr
+    def __getattr__(self, name: str) -> Any:
+        """A setting of ``local``, such as ``lr``: all settings of the algorithm are its attributes.
+
+        Raises:
+            AttributeError: ``local`` has no such setting.
+        """
+        local = vars(self).get("local")  # none yet while a copy is made
+        if local is not None and name in (entry.name for entry in fields(local)):
+            return getattr(local, name)
+        raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
 
     @property
     def assigner(self) -> Assigner:

@@ -141,9 +141,10 @@ def classes_of(table: Mapping[str, Any]) -> tuple[type[Method], type[Algorithm] 
     return found, find_local(found, local or LOCAL) if found.topology == "cells" else None
 
 
-def algorithm_settings(table: Mapping[str, Any]) -> set[str]:
-    """Names of the settings of the algorithm that a table names, and of the one in its cells."""
-    return {entry.name for cls in filter(None, classes_of(table)) for entry in fields(cls)}
+def algorithm_settings(table: Mapping[str, Any]) -> list[str]:
+    """Names of the settings of an algorithm, those of the one in its cells first."""
+    classes = filter(None, reversed(classes_of(table)))
+    return [entry.name for cls in classes for entry in fields(cls)]
 
 
 def title_of(table: Mapping[str, Any]) -> str:

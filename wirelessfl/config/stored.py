@@ -88,7 +88,7 @@ def _settings_of(kind: str, table: Mapping[str, Any]) -> list[str]:
         return listed
     try:
         if kind == "algorithm":
-            own = [*algorithm_settings(table)]
+            own = algorithm_settings(table)
         else:
             own = [entry.name for entry in fields(KINDS[kind].find(table["name"]))]
     except ConfigError:  # of another version of the package

@@ -1,5 +1,7 @@
 """Client and server update rules on quadratics, compared with algebra and torch.optim."""
 
+import copy
+
 import numpy as np
 import pytest
 import torch
@@ -186,7 +188,11 @@ def test_settings_of_other_algorithms_are_refused(name, setting):
 
 @pytest.mark.parametrize("name", ["hfedavg", "hist"])
 def test_algorithms_with_cells_have_the_settings_of_the_inner_one(name):
-    assert Config.from_flags(name, momentum=0.9).algorithm.local == FedAvg(momentum=0.9)
+    algorithm = Config.from_flags(name, momentum=0.9).algorithm
+    assert algorithm.local == FedAvg(momentum=0.9)
+    assert (algorithm.momentum, algorithm.lr) == (0.9, FedAvg().lr)
+    assert not hasattr(algorithm, "beta2")
+    assert copy.copy(algorithm) == algorithm
     assert Config.from_flags(name, local="fadamgc", beta2=0.5).algorithm.local.beta2 == 0.5
     with pytest.raises(ConfigError, match=r"momentum=0.9 is a setting of algorithm"):
         Config.from_flags(name, local="fadamgc", momentum=0.9)
