@@ -9,6 +9,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from wirelessfl.algorithms import LOCAL
 from wirelessfl.config import Config
 from wirelessfl.config.choices import DEFAULTS, KINDS
 from wirelessfl.config.sections import PLACES, SECTIONS
@@ -196,7 +197,8 @@ def non_defaults(run: RunResult, *, trust: bool = False) -> tuple[dict[str, Any]
             if key not in ignored and value != default:
                 kept[key] = value
         if section == "algorithm":
-            kept = {"name": table["name"], **kept}
+            inside = {"local": table["local"]} if table.get("local", LOCAL) != LOCAL else {}
+            kept = {"name": table["name"], **inside, **kept}
         if kept:
             found[section] = kept
     return found, bool(named)

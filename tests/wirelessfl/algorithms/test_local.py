@@ -207,6 +207,9 @@ def test_settings_of_outer_and_inner_algorithm_are_flags(capsys, tmp_path):
     stored = Config.from_toml(tmp_path / "run" / "config.toml")
     assert stored.algorithm == Hist(local=FAdamGC(beta2=0.0))
     assert stored.tables["algorithm"]["local"] == "fadamgc"
+    capsys.readouterr()
+    assert main(["show", str(tmp_path / "run")]) == 0
+    assert "name = hist, local = fadamgc, beta2 = 0" in capsys.readouterr().out
 
 
 def test_an_algorithm_with_cells_cannot_define_rules():
