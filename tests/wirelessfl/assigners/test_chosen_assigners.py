@@ -116,12 +116,6 @@ def test_refusals_name_the_choice(algorithm, flags, message):
     assert "\n" not in str(caught.value)
 
 
-def test_designs_refuse_chosen_assigners():
-    """They know only submodels that belong to an algorithm."""
-    with pytest.raises(ConfigError, match='assigner="nested" conflicts with design'):
-        wirelessfl.design(Config.from_flags("fedavg", assigner="nested"), target=0.5)
-
-
 def test_every_assigner_has_a_preset_or_a_run():
     assert {name for _, name, *_ in SAME} == ASSIGNERS.classes().keys() - {"none"}
 
