@@ -245,7 +245,7 @@ def _keys(entry: Entry, unit: str) -> list[tuple[str, ...]]:
         return [(unit, entry.paper, entry.study)]
     groups = [(unit, entry.paper, entry.study), (unit, entry.paper), (unit,)]
     config = entry.run.config
-    trained = str(config.named("model")), str(config.data.dataset)
+    trained = str(config.named("model")), config.dataset.name
     return [(*group, *trained) for group in groups] + groups
 
 

@@ -61,7 +61,7 @@ def test_the_core_comparison_comes_first():
         capacities = config.tables["algorithm"].get("capacities")
         ranks.setdefault(run.rank, []).append(
             (
-                config.data.dataset,
+                config.dataset.name,
                 config.named("model"),
                 config.named("split"),
                 capacities,

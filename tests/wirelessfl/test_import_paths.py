@@ -103,8 +103,8 @@ def test_files_are_accepted_for_every_kind(tmp_path, monkeypatch):
     assert stored.named("algorithm") == f"{tmp_path}/rule.py:Rule"
     assert stored.algorithm.mu == 2
     assert stored.named("model") == f"{tmp_path}/net.py:Net"
-    assert stored.data.dataset == f"{tmp_path}/points.py:points"
-    assert stored.data.title == "points.py:points"
+    assert stored.dataset.name == f"{tmp_path}/points.py:points"
+    assert stored.dataset.title == "points.py:points"
     assert stored.algorithm.title == f"{tmp_path}/rule.py:Rule"
     assert find_algorithm(f"{tmp_path}/rule.py:Rule").name == "rule"
     monkeypatch.chdir(tmp_path)

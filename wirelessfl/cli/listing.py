@@ -74,7 +74,7 @@ def _kinds() -> Iterator[tuple[str, Lines]]:
     yield "dataset", {name: described(name) for name in dataset_names()}
     yield "model", {name: _first_line(made) for name, made in MODELS.items()}
     for kind, known in KINDS.items():
-        if kind != "model":
+        if kind not in ("dataset", "model"):
             yield kind, {name: _first_line(cls) for name, cls in known.classes().items()}
     yield "metric", {name: _first_line(cls) for name, cls in METRICS.classes().items()}
 
@@ -104,12 +104,12 @@ def _details(kind: str, name: str, line: str) -> Iterator[str]:
     if kind == "dataset":
         yield f"dataset {name}: {line}."
         yield f"  wirelessfl run fedavg --dataset {name}"
-        return
     known: dict[str, Any] = {"algorithm": algorithm_classes, "metric": METRICS.classes}
     classes = known[kind]() if kind in known else KINDS[kind].classes()
     cls = classes[name]
-    text = inspect.getdoc(getattr(cls, "factory", None) or cls) or line
-    yield f"{kind.replace('_', ' ')} {name}: {text.partition(chr(10) + 'Args:')[0].strip()}"
+    if kind != "dataset":
+        text = inspect.getdoc(getattr(cls, "factory", None) or cls) or line
+        yield f"{kind.replace('_', ' ')} {name}: {text.partition(chr(10) + 'Args:')[0].strip()}"
     for flag in choice_flags(kind, cls):
         option, description = flag_line(flag, flag.default)
         yield f"  {option:<28} {description}"

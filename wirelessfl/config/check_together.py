@@ -20,7 +20,7 @@ def check_together(tasks: Mapping[str, Settings]) -> None:
     """
     for task in tasks.values():
         if task.delays is not None:
-            task.delays.check(task.data.dataset, task.network.step_seconds)
+            task.delays.check(task.dataset.name, task.network.step_seconds)
     first = next(iter(tasks.values()))
     if not first.clients_known:
         return

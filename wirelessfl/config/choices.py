@@ -9,6 +9,7 @@ from typing import Annotated, Any, get_type_hints
 from wirelessfl.algorithms import Method
 from wirelessfl.assigners import ASSIGNERS, Assigner
 from wirelessfl.assignment import ASSIGNMENTS, AssignmentRule
+from wirelessfl.data.choice import DATASETS, DatasetChoice
 from wirelessfl.data.splits import DATA_SPLITS, Split
 from wirelessfl.failures import FAILURES, Failures
 from wirelessfl.losses import LOSSES, Loss
@@ -37,6 +38,7 @@ class Choices:
 
     Args:
         algorithm: client and server rule.
+        dataset: the data set.
         split: data partition.
         model: the model to train.
         lr_schedule: step size of each round.
@@ -58,6 +60,7 @@ class Choices:
     """
 
     algorithm: Method
+    dataset: Annotated[DatasetChoice, DATASETS]
     split: Annotated[Split, DATA_SPLITS]
     model: Annotated[ModelChoice, MODEL_CHOICES]
     lr_schedule: Annotated[StepSizes, STEP_SIZES]

@@ -60,7 +60,7 @@ class Config(Settings):
 
         Without tables of tasks, the run itself is the only task.
         """
-        return self._tasks or {self.data.title: self}
+        return self._tasks or {self.dataset.title: self}
 
     @classmethod
     def of(
@@ -154,7 +154,7 @@ class Config(Settings):
         if self.regime.of_tasks:
             tasks = {name: task.with_known_network() for name, task in self._tasks.items()}
             made = made._with(_tasks=tasks)
-            check_together(tasks or {made.data.title: made})
+            check_together(tasks or {made.dataset.title: made})
         return made
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None) -> Config:
@@ -190,10 +190,10 @@ class Config(Settings):
         Raises:
             ConfigError: a task has a wrong setting, or tasks conflict.
         """
-        names = task_names(self.task, self.data.title) if self.task else []
+        names = task_names(self.task, self.dataset.title) if self.task else []
         tables = dict(zip(names, self.task, strict=True))
         tasks = {name: self._of_task(table, name) for name, table in tables.items()}
-        check_together(tasks or {self.data.title: self})
+        check_together(tasks or {self.dataset.title: self})
         typed_tables = tuple(typed_table(tables[name], name, task) for name, task in tasks.items())
         training = self.training
         targets = [task.evaluation.target for task in tasks.values() or [self]]

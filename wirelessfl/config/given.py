@@ -75,6 +75,5 @@ def chosen(settings: NetworkSection, radio: bool = True) -> dict[str, Any]:
 def given_values(given: Given) -> Mapping[str, Mapping[str, Any]]:
     """Values of settings that follow from the given objects, by section."""
     return {
-        "data": {} if given.data is None else {"dataset": given.data},
         "network": {} if given.network is None else dict(given.network),
     }

@@ -17,6 +17,7 @@ from wirelessfl.algorithms import (
 from wirelessfl.config.choices import DEFAULTS, KINDS
 from wirelessfl.config.regimes import Regime
 from wirelessfl.config.sections import SECTIONS
+from wirelessfl.data.choice import given_dataset
 from wirelessfl.errors import ConfigError
 from wirelessfl.losses import GivenLoss
 from wirelessfl.models.choice import GivenModel
@@ -166,6 +167,9 @@ def chosen_classes(tables: Mapping[str, Any]) -> dict[str, type[Choice]]:
     """
     given: dict[str, type[Choice]] = {"model": GivenModel, "loss": GivenLoss}
     given = {k: cls for k, cls in given.items() if _value(tables.get("given"), k) is not None}
+    data = _value(tables.get("given"), "data")
+    if data is not None:
+        given["dataset"] = given_dataset(str(data))
     found: dict[str, type[Choice]] = {}
     for kind, known in KINDS.items():
         if tables.get(kind) is None:

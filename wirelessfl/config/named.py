@@ -14,7 +14,7 @@ from wirelessfl.data.files import is_folder_path
 from wirelessfl.errors import ConfigError
 from wirelessfl.import_paths import absolute, is_import_path
 
-OBJECTS = ("algorithm", "local", "dataset", "network", *KINDS)
+OBJECTS = ("algorithm", "local", "network", *KINDS)
 """Settings that name an object, in a table of their own or in the table of a task."""
 FOLDERS = ("tokenizer", "pretrained")
 """Settings that name a folder if it exists, else something on the hub."""
@@ -58,10 +58,27 @@ def _entries(tables: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             yield section, table
 
 
-def with_absolute_paths(table: Mapping[str, Any]) -> dict[str, Any]:
-    """The table of a choice or of a task, whose import paths have absolute paths of files."""
-    named = ("name", *OBJECTS)
-    return {key: absolute(value) if key in named else value for key, value in table.items()}
+def absolute_name(kind: str, name: Any) -> Any:
+    """The name of a choice, with an absolute path if it is the path of a file or a folder.
+
+    A run may be resumed from another working directory.
+    """
+    folder = kind == "dataset" and isinstance(name, str) and is_folder_path(name)
+    return str(Path(name).absolute()) if folder else absolute(name)
+
+
+def with_absolute_paths(table: Mapping[str, Any], kind: str = "") -> dict[str, Any]:
+    """The table of a choice or of a task, whose names of code and folders are absolute paths.
+
+    Args:
+        table: the table.
+        kind: the kind of choice; "" for a task.
+    """
+    of_kind = {"name": kind, **{key: key for key in OBJECTS}}
+    return {
+        key: absolute_name(of_kind[key], value) if key in of_kind else value
+        for key, value in table.items()
+    }
 
 
 def check_trust(tables: Mapping[str, Any], file: Path, trust: Trust) -> None:
@@ -83,4 +100,11 @@ def check_trust(tables: Mapping[str, Any], file: Path, trust: Trust) -> None:
             )
 
 
-__all__ = ["Trust", "check_trust", "import_paths", "named_files", "with_absolute_paths"]
+__all__ = [
+    "Trust",
+    "absolute_name",
+    "check_trust",
+    "import_paths",
+    "named_files",
+    "with_absolute_paths",
+]

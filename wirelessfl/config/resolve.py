@@ -13,13 +13,11 @@ from wirelessfl.config.check_uplinks import check_payloads
 from wirelessfl.config.given import given_values
 from wirelessfl.config.kinds import PARTS
 from wirelessfl.config.own_network import own_network
-from wirelessfl.config.sections import SECTIONS, DataSection
+from wirelessfl.config.sections import SECTIONS
 from wirelessfl.config.settings import Place, Settings
 from wirelessfl.config.table import ChoiceTable
 from wirelessfl.config.unused import check_values
-from wirelessfl.data import text_options
-from wirelessfl.data.pretrained import HUB_MODEL
-from wirelessfl.data.words import WordTokenizer
+from wirelessfl.data.choice import DatasetChoice
 from wirelessfl.errors import ConfigError
 from wirelessfl.metrics import find_metric
 from wirelessfl.radio.layouts import Placed
@@ -64,10 +62,10 @@ def filled(settings: Settings, dropped: Collection[Place]) -> Settings:
         rounds=rounds,
         edge_rounds=training.edge_rounds or (STAR_EDGE_ROUNDS if star else EDGE_ROUNDS),
     )
-    tables = {kind: _full_table(settings, kind, dropped) for kind in settings.tables}
-    if settings.given.data is None and not settings.task:
+    if not settings.task:
         wanted = settings.tables["model"].get("pretrained") or settings.model.default_tokenizer
-        values["data"] = _with_text_options(settings.data, wanted)
+        settings = replace(settings, dataset=settings.dataset.filled(wanted))
+    tables = {kind: _full_table(settings, kind, dropped) for kind in settings.tables}
     return replace(settings, **values, tables=tables)
 
 
@@ -77,6 +75,8 @@ def _full_table(settings: Settings, kind: str, dropped: Collection[Place]) -> Ch
     assert choice is not None
     table = {"name": given["name"], **choice.all_settings()}
     table |= {part: given[part] for part in PARTS if part in given}  # an import path as given
+    if isinstance(choice, DatasetChoice):  # of a given data set
+        table["name"] = choice.name
     return ChoiceTable(
         {
             key: _absolute(value)
@@ -89,33 +89,6 @@ def _full_table(settings: Settings, kind: str, dropped: Collection[Place]) -> Ch
 def _absolute(value: Any) -> Any:
     """``value``, as an absolute path if it is a path, because the working directory may change."""
     return value.expanduser().absolute() if isinstance(value, Path) else value
-
-
-def _with_text_options(data: DataSection, tokenizer: str | None) -> DataSection:
-    """A copy with tokenizer and length filled in if the data set has these options.
-
-    The stored settings then describe the data of the run, even if defaults change later.
-
-    Args:
-        data: settings of the data set.
-        tokenizer: the model's tokenizer; None if any fits.
-
-    Raises:
-        ConfigError: the tokenizer is ``words:V``, but V is not an integer >= 1.
-    """
-    options = text_options(data.dataset)
-    if "tokenizer" in options:
-        options["tokenizer"] = tokenizer or options["tokenizer"] or HUB_MODEL
-    text = data.filled(
-        **{
-            option: default
-            for option, default in options.items()
-            if getattr(data, option) is None and default is not None
-        }
-    )
-    if "tokenizer" in options and text.tokenizer is not None:
-        WordTokenizer.of(text.tokenizer)  # raises before the data are read
-    return text
 
 
 def check(settings: Settings) -> None:

@@ -21,13 +21,12 @@ from wirelessfl.config.kinds import (
     title_of,
     words,
 )
-from wirelessfl.config.named import Trust, check_trust, with_absolute_paths
+from wirelessfl.config.named import Trust, absolute_name, check_trust, with_absolute_paths
 from wirelessfl.config.presets import preset_of
 from wirelessfl.config.sections import SECTIONS
 from wirelessfl.config.synonyms import synonym
 from wirelessfl.config.task_tables import parse_task
 from wirelessfl.errors import ConfigError
-from wirelessfl.import_paths import absolute
 from wirelessfl.wording import nearest, shown, suggestion
 
 NAMED = ("algorithm", *KINDS, "task")
@@ -126,7 +125,11 @@ def _renamed(tables: Mapping[str, Any], kind: str, name: Any) -> Any:
     table = tables.get(kind)
     if not isinstance(table, Mapping) or kind == "task":
         return name
-    return table if absolute(table.get("name", DEFAULTS.get(kind))) == absolute(name) else name
+    return (
+        table
+        if absolute_name(kind, table.get("name", DEFAULTS.get(kind))) == absolute_name(kind, name)
+        else name
+    )
 
 
 def _of_another(tables: Mapping[str, Any], flag: str, value: object) -> str:
@@ -297,11 +300,11 @@ def _named(key: str, table: Any, default: str | None = None) -> dict[str, Any]:
         ConfigError: ``table`` is neither a name nor a table with a name.
     """
     if isinstance(table, str):
-        return {"name": absolute(table)}
+        return {"name": absolute_name(key, table)}
     if isinstance(table, dict) and "name" not in table and default is not None:
         return {"name": default, **table}
     if isinstance(table, dict) and isinstance(table.get("name"), str):
-        return with_absolute_paths(table)
+        return with_absolute_paths(table, key)
     found = table.get("name") if isinstance(table, dict) else table
     path = "module:Class"
     if isinstance(found, type):

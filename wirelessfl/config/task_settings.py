@@ -15,6 +15,8 @@ from wirelessfl.config.task_tables import TASK_CHOICES, TASK_SETTINGS
 from wirelessfl.errors import ConfigError
 from wirelessfl.wording import suggestion
 
+INHERITED = "dataset"
+"""The kind of choices of which another one in a task has the run's settings."""
 OF_ALGORITHMS = (("run", "padding"), ("run", "client_states"))
 """Settings of the whole run that have an effect if the algorithm of any task uses them."""
 
@@ -74,7 +76,7 @@ def inherited(settings: Settings, table: Mapping[str, Any], task: Settings) -> d
     found: dict[str, Any] = {}
     for key in table:
         section, field = homes.get(key, ("", ""))
-        if section and section not in anew:
+        if section and (section not in anew or section == INHERITED):
             found[key] = dict(settings.table(section)).get(field)
     return found
 
@@ -117,8 +119,11 @@ def _takes_several(tables: Mapping[str, Any], place: Place) -> bool:
 def _chosen(table: Mapping[str, Any], tables: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """Kind and new table of each choice in which a task differs from the run."""
     for kind in TASK_CHOICES:
-        if kind in table and (kind == "algorithm" or tables[kind]["name"] != table[kind]):
-            yield kind, {"name": table[kind]}
+        if kind not in table or (kind != "algorithm" and tables[kind]["name"] == table[kind]):
+            continue
+        kept = {} if kind != INHERITED else dict(tables[kind])
+        known = {entry.name for entry in fields(KINDS[kind].find(table[kind]))} if kept else set()
+        yield kind, {key: kept[key] for key in kept if key in known} | {"name": table[kind]}
 
 
 def with_table(settings: Settings, table: Mapping[str, Any], name: str) -> dict[str, Any]:
@@ -134,8 +139,8 @@ def with_table(settings: Settings, table: Mapping[str, Any], name: str) -> dict[
     tables["given"] = settings.given.model_dump(exclude={"model", "data"})
     if "algorithm" in table:
         _check_algorithm(table["algorithm"], name)
-    tables |= dict(_chosen(table, tables))
     try:
+        tables |= dict(_chosen(table, tables))
         homes = _homes(tables, settings.schedule.per_task)
     except ConfigError as error:
         raise ConfigError(f"task {name!r}: {error}") from error

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from wirelessfl.config.sections import SECTIONS
 from wirelessfl.data.files import dataset_title
 from wirelessfl.errors import ConfigError
 from wirelessfl.wording import shown
 
 TASK_SETTINGS = {
-    "data": [name for name in SECTIONS["data"].model_fields if name != "data_dir"],
+    "data": ["validation_fraction"],
     "network": ["step_seconds", "cycles_per_step", "cycles_per_flop"],
     "training": [
         *("local_steps", "local_epochs", "batch_size", "rounds", "clients_per_round", "weighting"),
@@ -20,7 +19,7 @@ TASK_SETTINGS = {
     "run": ["executor", "chunk", "replay", "workers"],
 }
 """Settings that a task's table may override, by section, besides choices and their settings."""
-TASK_CHOICES = ("split", "model", "algorithm", "loss")
+TASK_CHOICES = ("dataset", "split", "model", "algorithm", "loss")
 """Kinds of choices that a task's table may override."""
 ENDLESS = 10**9
 """Value of ``rounds`` that means unlimited, for tasks that end at a time limit or a target."""

@@ -75,7 +75,7 @@ class _Scale:
         if task is not None:
             title = f"{label or name} on {task}"
         else:
-            title = label or f"{name} on {trained.data.title}"
+            title = label or f"{name} on {trained.dataset.title}"
         return cls(title, *(("round", rounds) if limit is None else ("second", limit)))
 
     def done(self, row: Row) -> float:

@@ -266,7 +266,7 @@ class _Compared:
         network = config.network if config.given.network is None else config.given.network
         clients, cells = network.clients, network.cells or 1
         return (
-            f"{short(config.named('algorithm'))} on {config.data.title}, "
+            f"{short(config.named('algorithm'))} on {config.dataset.title}, "
             f"{counted(clients, 'client')} in {counted(cells, 'cell')}"
         )
 

@@ -238,14 +238,10 @@ def _defaults(run: RunResult, trust: bool) -> tuple[dict[str, Any], dict[str, An
         names.pop("model", None)
     sessions = config.sessions.sessions
     further: dict[str, Any] = {} if sessions is None else {"sessions": {"sessions": sessions}}
-    if "data" not in given:
-        further["data"] = {"dataset": config.data.dataset}
     alone = Config.of(base).used_tables()
     full = Config.of(base | names | further).used_tables()
     if sessions is not None:
         full["sessions"].pop("sessions")
-    if "data" in full:
-        full["data"]["dataset"] = alone.get("data", {}).get("dataset")
     return plain(alone), plain(full)
 
 

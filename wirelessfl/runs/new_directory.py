@@ -72,7 +72,7 @@ def _stamped_directory(
 ) -> RunDirectory:
     """Create a new folder below ``runs/`` that no other process uses."""
     stamp = datetime.now().strftime("%Y%m%d-%H%M%S")
-    data = "+".join(dict.fromkeys(task.data.title for task in config.tasks.values()))
+    data = "+".join(dict.fromkeys(task.dataset.title for task in config.tasks.values()))
     name = re.sub(r"[^\w.+-]", ".", f"{short(config.named('algorithm'))}-{data}-{stamp}")
     for number in itertools.count(1):
         path = Path("runs", name if number == 1 else f"{name}-{number}")

@@ -44,8 +44,13 @@ def settings_hash(config: Config) -> str:
 
 
 def _flat(place: str) -> str:
-    """The setting without its section; with its kind if it belongs to a choice."""
+    """The setting without its section; with its kind if it belongs to a choice.
+
+    Data sets were a section, so their settings keep the names without it.
+    """
     section, _, name = place.partition(".")
+    if section == "dataset":
+        return section if name == "name" else name
     return name if section in SECTIONS else place
 
 

@@ -84,7 +84,7 @@ def stored_model(
                 "give a module of the same layers, result.model(module=...)."
             )
         weights = stream.child("initial weights")
-        module = configured_model(config.model, data_facts(config.data), weights)
+        module = configured_model(config.model, data_facts(config), weights)
     if not isinstance(module, torch.nn.Module):
         raise ConfigError(f"module is {shown(module)}: give an nn.Module, such as MyModel().")
     own = {name: tuple(value.shape) for name, value in module.named_parameters()}

@@ -206,7 +206,7 @@ def _counted(task: Config) -> tuple[Elements, StepCost | None]:
     Raises:
         ConfigError: the data set or model is unknown, or no FLOPs are counted.
     """
-    find_dataset(task.data.dataset)
+    find_dataset(task.dataset.name)
     by_name("model", task.named("model"), MODELS)
     if not task.frame.radio:
         return Elements(0, 0), None

@@ -1,20 +1,21 @@
-"""Loads, scales and splits the configured data set."""
+"""Loads and splits the configured data set."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
 
 from channels import Network
 from channels.arrays import IntArray
 from channels.streams import Stream
 from wirelessfl.config.choices import Choices
 from wirelessfl.config.sections import DataSection
-from wirelessfl.data import Dataset, load_dataset
+from wirelessfl.data import Dataset
+from wirelessfl.data.choice import DatasetChoice
 from wirelessfl.data.client_samples import ClientSamples
 from wirelessfl.data.label_groups import LabelGroups, split_groups
 from wirelessfl.data.label_kinds import is_one_class
@@ -46,28 +47,16 @@ class Loaded:
     data: dict[Any, Dataset] = field(default_factory=dict)
     splits: dict[Any, tuple[ClientSamples, IntArray | None]] = field(default_factory=dict)
 
-    def dataset(self, settings: DataSection) -> Dataset:
-        """The configured data set.
+    def dataset(self, choice: DatasetChoice, data_dir: Path | None) -> Dataset:
+        """The configured data set, read from ``data_dir``.
 
         Raises:
             ConfigError: a setting conflicts with the data set.
             DataError: the data set is missing or damaged.
         """
-        key = (
-            settings.dataset,
-            settings.data_dir,
-            settings.tokenizer,
-            settings.max_length,
-            settings.pixels,
-        )
+        key = (choice, data_dir)
         if key not in self.data:
-            found = load_dataset(
-                settings.dataset,
-                settings.data_dir,
-                tokenizer=settings.tokenizer,
-                max_length=settings.max_length,
-            )
-            self.data[key] = scaled(found, settings.pixels)
+            self.data[key] = choice.load(data_dir)
         return self.data[key]
 
     def split(
@@ -171,28 +160,3 @@ def _dealt(
         dealt = choices.split.deal(Samples(labels, natural), network.cell_of, stream)
     samples = ClientSamples.of(dealt)
     return samples if remaining is None else RemainingSamples(samples, remaining)
-
-
-def scaled(data: Dataset, pixels: str) -> Dataset:
-    """The data set with images scaled to the configured range of pixels.
-
-    Raises:
-        ConfigError: the data are not images in [-1, 1], or are to be scaled to [0, 1] and have no
-            negative pixel.
-    """
-    if pixels == "signed":
-        return data
-    train, test = data.train_inputs, data.test_inputs
-    conflict = f'pixels="{pixels}" conflicts with data set {data.name!r}, whose inputs are'
-    low, high = min(train.min(), test.min()), max(train.max(), test.max())
-    if test.dtype != torch.float32 or test.dim() < 4 or low < -1 or high > 1:
-        raise ConfigError(f"{conflict} not images in [-1, 1]: leave pixels out.")
-    if pixels == "unit":
-        if low >= 0:
-            raise ConfigError(
-                f"{conflict} in [0, 1] already: leave pixels out, and they stay as they are."
-            )
-        return replace(data, train_inputs=(train + 1) / 2, test_inputs=(test + 1) / 2)
-    mean = train.mean((0, 2, 3), keepdim=True)
-    spread = train.std((0, 2, 3), keepdim=True).clamp(min=1e-6)
-    return replace(data, train_inputs=(train - mean) / spread, test_inputs=(test - mean) / spread)

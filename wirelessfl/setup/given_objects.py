@@ -12,7 +12,7 @@ import torch
 from channels import Network
 from wirelessfl.config import Config
 from wirelessfl.config.given import LINK_KINDS, Given, GivenNetwork, chosen, replaced_by_network
-from wirelessfl.config.sections import DataSection
+from wirelessfl.config.named import absolute_name
 from wirelessfl.config.sections.evaluation import listed
 from wirelessfl.config.settings import Settings
 from wirelessfl.config.tables import checked_tables, given_places, read_toml
@@ -145,7 +145,7 @@ def configured(
     check_given(settings.given, given)
     _check_replaced(tables, settings, given)
     # The name of the given data set is allowed, e.g. for its published step time.
-    loose = {("data", "dataset")} if given.data is not None else set[tuple[str, str]]()
+    loose = {("dataset", "name")} if given.data is not None else set[tuple[str, str]]()
     if given.network is None:  # from now on, defaults of the network count as given
         explicit = given_places(tables)
         tables["network"] = settings.network.model_dump()
@@ -262,10 +262,10 @@ def _check_replaced(tables: Mapping[str, Any], settings: Settings, given: GivenO
         keys = [key for key in table if ("model", key) in places and key != "layers"]
         replaced["model"] = [f"{'model' if k == 'name' else k}={table[k]}" for k in keys]
     if given.data is not None and settings.given.data is None:
-        same = DataSection(dataset=given.data.name)  # a name with a separator becomes a path
-        differs = settings.data.dataset != same.dataset
-        keys = ["dataset"] if differs and ("data", "dataset") in places else []
-        replaced["data"] = [f"dataset={settings.data.dataset}" for _ in keys]
+        table = settings.tables["dataset"]
+        same = table["name"] == absolute_name("dataset", given.data.name)
+        keys = [k for k in table if ("dataset", k) in places and not (same and k == "name")]
+        replaced["data"] = [f"{'dataset' if k == 'name' else k}={table[k]}" for k in keys]
     if given.split is not None and settings.given.split is None:
         table = settings.tables["split"]
         keys = [key for key in table if ("split", key) in places]
@@ -283,7 +283,7 @@ def _check_replaced(tables: Mapping[str, Any], settings: Settings, given: GivenO
 def _replaced_by_network(settings: Settings, places: Collection[tuple[str, str]]) -> list[str]:
     """Given settings that a given network replaces, as ``name=value``."""
     radio = settings.frame.radio
-    names = task_names(settings.task, settings.data.title)
+    names = task_names(settings.task, settings.dataset.title)
     replaced = [f"{key}={value}" for key, value in chosen(settings.network, radio).items()]
     replaced += [
         f"{kind if key == 'name' else key}={value}"

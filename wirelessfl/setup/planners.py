@@ -81,7 +81,9 @@ def _steps_without_training(
     if config.training.local_epochs is None:
         return step_counts(config.training, None)
     loaded = Loaded()
-    data = loaded.dataset(config.data) if given.data is None else given.data
+    data = (
+        loaded.dataset(config.dataset, config.data.data_dir) if given.data is None else given.data
+    )
     samples, *_ = loaded.split(
         config.data, config, data, network, stream.child("split"), given.split
     )

@@ -155,7 +155,7 @@ def build_delays(
     down, tasks = config.network.downlink_mbps, config.tasks.values()
     costs = [
         TaskCosts(
-            task.data.dataset,
+            task.dataset.name,
             count,
             task.network.step_seconds,
             _step_seconds(table, network, cost),

@@ -126,7 +126,7 @@ def build_model_of(
         DataError: the data are missing, or cannot be split as requested.
     """
     expect_workers(config.run, workload)
-    data = given.data or loaded.dataset(config.data)
+    data = given.data or loaded.dataset(config.dataset, config.data.data_dir)
     samples, groups, held = loaded.split(
         config.data, config, data, network, split_stream, given.split
     )
@@ -178,7 +178,7 @@ def build_model_of(
     if step_cost is not None:
         notes.append(step_cost.note)
     notes += [f"data set {data.name}: {note}" for note in data.notes]
-    if given.data is not None or is_import_path(config.data.dataset):
+    if given.data is not None or is_import_path(config.dataset.name):
         note = range_note(data.train_inputs)
         notes += [] if note is None else [f"data set {data.name}: {note}"]
     if is_one_class(data.train_labels):

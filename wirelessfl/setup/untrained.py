@@ -10,8 +10,7 @@ import torch
 
 from channels.streams import Stream
 from wirelessfl.config import Config
-from wirelessfl.config.sections import DataSection
-from wirelessfl.data import Dataset, known_facts
+from wirelessfl.data import Dataset
 from wirelessfl.data.facts import Facts
 from wirelessfl.losses import FunctionLoss, Probe
 from wirelessfl.models.shapes import Shapes, known_shapes
@@ -52,7 +51,7 @@ class UntrainedModel:
     @cached_property
     def facts(self) -> Facts | None:
         """What is known of the data without reading them; None if data are given."""
-        return None if self.given.data is not None else _facts(self.config.data)
+        return None if self.given.data is not None else self.config.dataset.facts()
 
     @cached_property
     def shapes(self) -> Shapes | None:
@@ -76,7 +75,7 @@ class UntrainedModel:
     @cached_property
     def data(self) -> Dataset:
         """The data set, or zeros with its shapes."""
-        return data_facts(self.config.data) if self.given.data is None else self.given.data
+        return data_facts(self.config) if self.given.data is None else self.given.data
 
     @cached_property
     def module(self) -> torch.nn.Module:
@@ -130,7 +129,7 @@ class UntrainedStructure(Structure):
         return super().partition(scheme)
 
 
-def data_facts(settings: DataSection) -> Dataset:
+def data_facts(config: Config) -> Dataset:
     """The configured data set as far as it determines the model, read only if it is not known.
 
     Facts of built-in data sets are declared with them. Data sets of the user, and texts whose
@@ -140,11 +139,8 @@ def data_facts(settings: DataSection) -> Dataset:
         ConfigError: a setting conflicts with the data set.
         DataError: the data set must be loaded, but is missing or damaged.
     """
-    facts = _facts(settings)
-    return Loaded().dataset(settings) if facts is None else facts.zeros(settings.dataset)
-
-
-def _facts(settings: DataSection) -> Facts | None:
-    return known_facts(
-        settings.dataset, tokenizer=settings.tokenizer, max_length=settings.max_length
-    )
+    choice = config.dataset
+    facts = choice.facts()
+    if facts is None:
+        return Loaded().dataset(choice, config.data.data_dir)
+    return facts.zeros(choice.name)

@@ -20,11 +20,10 @@ NARROW = {"ra-fed", "ram-fed", "heterofl", "fedrolex", "fedavg-small"}
 WITH_STATE = {"scaffold", "scaffold-m", "fadamgc", "fa-nt", "local-adam", "moon", "ram-fed"}
 TRACKING = {"scaffold", "scaffold-m", "fadamgc", "fa-nt"}
 WITHOUT_MEAN = {"fedasync", "fedbuff"}
-TEXTS = {"sst2", "20newsgroups", "ag-news", "qqp", "qnli"}
 CLIENTS = {"requests", "fixed_buffer", "option", "spread_updates", "period", "floor"}
 
 Run = Mapping[str, Any]
-"""Names of a run's choices by kind, with ``sessions`` and ``dataset``."""
+"""Names of a run's choices by kind, with ``sessions``."""
 
 
 def over_the_air(run: Run) -> bool:
@@ -84,9 +83,6 @@ SECTIONS: dict[str, Callable[[Run], bool]] = {
     "padding": lambda run: run["algorithm"] in NARROW or run["assigner"] not in {None, "partition"},
     "client_log": lambda run: not tasks(run),
     "client_states": lambda run: run["algorithm"] in WITH_STATE,
-    "pixels": lambda run: run["dataset"] not in {*TEXTS, "shakespeare"},
-    "tokenizer": lambda run: run["dataset"] in TEXTS,
-    "max_length": lambda run: run["dataset"] in TEXTS,
 }
 """Conditions under which flags of sections have an effect; all others always have one."""
 FIELDS: dict[str, Callable[[Run], bool]] = {
@@ -124,7 +120,7 @@ FIELDS: dict[str, Callable[[Run], bool]] = {
 def has_effect(flag: Flag, config: Config) -> bool:
     """Whether a flag has an effect in a run with these choices."""
     run = {kind: config.tables.get(kind, {}).get("name") for kind in CHOSEN}
-    run |= {"sessions": config.sessions.sessions, "dataset": config.data.dataset}
+    run |= {"sessions": config.sessions.sessions}
     if flag.section in CHOSEN:
         classes = chosen_classes(config.all_tables())
         of_methods = flag.section in ("algorithm", "assigner")

@@ -26,6 +26,8 @@ CLASSES: dict[str, Mapping[str, type[Choice]]] = {
     **{kind: known.classes() for kind, known in KINDS.items()},
 }
 VALUES: Mapping[str, Any] = {
+    "tokenizer": "words:50",
+    "max_length": 16,
     "layers": ("layers.1", "layers.4"),
     "hidden": (30, 20),
     "norm": "batch",
@@ -135,6 +137,7 @@ def cases() -> Iterator[Any]:
 CASES = [*cases()]
 OTHERS = {
     "algorithm": ("fedavg", "hist", "scaffold", "fedast"),
+    "dataset": ("mnist", "sst2"),
     "uplink": ("tdma", "fixed"),
     "schedule": ("rounds", "buffered", "simultaneous"),
     "split": ("iid", "dirichlet"),

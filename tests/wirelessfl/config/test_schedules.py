@@ -64,7 +64,7 @@ def test_flags_tables_and_toml_give_the_same_configuration(tmp_path):
         {
             "algorithm": "scaffold",
             "schedule": {"name": "buffered", "requests": 4, "buffer": 2},
-            "data": {"dataset": "digits"},
+            "dataset": "digits",
             "network": {"step_seconds": 0.1},
         }
     )

@@ -31,7 +31,7 @@ NAMING = [
     {"algorithm": {"name": "PATH"}},
     {"algorithm": "PATH"},
     {"algorithm": {"name": "hist", "local": "PATH"}},
-    {"algorithm": "fedavg", "data": {"dataset": "PATH"}},
+    {"algorithm": "fedavg", "dataset": "PATH"},
     *({"algorithm": "fedavg", kind: {"name": "PATH"}} for kind in KINDS),
     *({"algorithm": "fedavg", kind: "PATH"} for kind in KINDS),
     *(
@@ -178,7 +178,7 @@ def test_names_that_are_no_import_paths_need_no_trust(tmp_path):
     tables = {
         "algorithm": "fedavg",
         "run": {"device": "cuda:0"},
-        "data": {"dataset": "./my:images", "tokenizer": "words:100"},
+        "dataset": {"name": "./my:images", "tokenizer": "words:100"},
         "given": {"data": "their:data"},
         "task": [{"name": "evil:one", "dataset": "digits"}],
     }

@@ -13,7 +13,6 @@ from wirelessfl.algorithms import algorithm_classes
 from wirelessfl.cli.flags import Flag
 from wirelessfl.config import Config
 from wirelessfl.config.choices import KINDS
-from wirelessfl.data import dataset_names
 from wirelessfl.errors import ConfigError
 
 VALUES = {
@@ -111,8 +110,6 @@ def runs() -> dict[str, tuple[str, dict[str, Any]]]:
             for algorithm in ("hfedavg",) if name == "partition" else algorithms:
                 if name != "simultaneous" or algorithm in STARS:
                     found[f"{kind} {name} of {algorithm}"] = (algorithm, flags)
-    for name in dataset_names():
-        found[f"data set {name}"] = ("fedavg", {"dataset": name})
     return found
 
 

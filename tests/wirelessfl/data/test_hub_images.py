@@ -170,7 +170,7 @@ def test_a_path_runs_from_flags_toml_and_tasks_and_resumes_elsewhere(tmp_path, m
     (folder,) = (tmp_path / "runs").iterdir()
     assert folder.name.startswith("fedavg-my-images-")
     config = Config.from_toml(folder / "config.toml")
-    assert config.data.dataset == str(tmp_path / "my-images")
+    assert config.dataset.name == str(tmp_path / "my-images")
     assert list(config.tasks) == ["my-images"]
     told = json.loads((folder / "about.json").read_text())
     assert "JPEG (lossy)" in told["data"]["my-images"]
@@ -185,12 +185,12 @@ def test_a_path_runs_from_flags_toml_and_tasks_and_resumes_elsewhere(tmp_path, m
     assert [row["loss"] for row in again] == [row["loss"] for row in rows]
 
     toml = tmp_path / "run.toml"
-    toml.write_text('[algorithm]\nname = "fedavg"\n[data]\ndataset = "../my-images/"\n')
-    path = Config.from_toml(toml).data.dataset
+    toml.write_text('[algorithm]\nname = "fedavg"\n[dataset]\nname = "../my-images/"\n')
+    path = Config.from_toml(toml).dataset.name
     assert load_dataset(path).name == "my-images"
     tasks = Config.from_flags("fedast", task=("../my-images,lr=0.1", "../my-images", "digits"))
     assert list(tasks.tasks) == ["my-images", "my-images-2", "digits"]
-    assert {task.data.dataset for task in tasks.tasks.values()} == {path, "digits"}
+    assert {task.dataset.name for task in tasks.tasks.values()} == {path, "digits"}
     assert Config.of(tasks.given_tables()) == tasks
 
 

@@ -6,11 +6,11 @@ import pytest
 import torch
 
 from wirelessfl.config import Config
-from wirelessfl.config.sections import DataSection
 from wirelessfl.data import Dataset
+from wirelessfl.data.choice import DATASETS
+from wirelessfl.data.pixels import scaled
 from wirelessfl.errors import ConfigError
 from wirelessfl.setup import build
-from wirelessfl.setup.data import Loaded, scaled
 
 
 def images(low, high):
@@ -28,8 +28,7 @@ def test_own_images_in_the_unit_range_are_not_scaled_again():
     """``unit`` refuses them, ``signed`` leaves them alone, and ``standard`` is of any range."""
 
     def loaded(pixels):
-        settings = DataSection(dataset=f"{__name__}:own_images", pixels=pixels)
-        return Loaded().dataset(settings)
+        return DATASETS.find(f"{__name__}:own_images")(pixels=pixels).load(None)
 
     with pytest.raises(
         ConfigError, match=r"pixels=\"unit\" .* 'own', .* in \[0, 1\] already: leave"
@@ -44,8 +43,8 @@ def test_own_images_in_the_unit_range_are_not_scaled_again():
 def test_given_data_are_used_as_they_are(pixels):
     """Their range is not known, so a range of pixels is refused."""
     settings = Config.from_flags("fedavg", clients=2, rounds=1)
-    given = settings.model_copy(update={"data": {"pixels": pixels}})
-    with pytest.raises(ConfigError, match=rf"pixels='?{pixels}'? conflicts with data=.* / 255"):
+    given = settings.model_copy(update={"dataset": {"pixels": pixels}})
+    with pytest.raises(ConfigError, match=rf"data=\.\.\. .* replaces pixels={pixels}: leave this"):
         build(given, data=images(-1.0, 1.0))
 
 

@@ -71,7 +71,7 @@ def test_workers_share_the_base(settings, same):
 def test_a_finished_gpt2_run_is_not_repeated(settings, tmp_path):
     """``kept_run`` finds the finished run, although the tokenizer is not among the flags."""
     config = settings(rounds=1)
-    assert config.data.tokenizer == config.model.pretrained
+    assert config.dataset.tokenizer == config.model.pretrained
     kept_run(config, tmp_path / "kept")
     assert is_finished(config, tmp_path / "kept")
     (folder,) = (tmp_path / "kept").iterdir()
@@ -83,7 +83,7 @@ def test_a_finished_gpt2_run_is_not_repeated(settings, tmp_path):
 def test_a_stored_configuration_repeats_the_run(settings, base, same):
     """The tokenizer defaults to the model's and is stored, so a run from the file is the same."""
     first = wirelessfl.run(settings(rounds=1))
-    assert first.config.data.tokenizer == str(base)
+    assert first.config.dataset.tokenizer == str(base)
     again = Config.from_toml(first.directory / "config.toml")
     same(first, wirelessfl.run(again.with_run({"out": first.directory.with_name("again")})))
 
@@ -121,17 +121,15 @@ def test_a_given_model_or_data_set_accepts_no_settings(settings, base):
     model, data = setup.model.objective.module, setup.model.data
     with pytest.raises(ConfigError, match=r"replaces model=gpt2-lora, .*pretrained=.*lora_rank=4:"):
         build(settings(), model=model)
-    with pytest.raises(
-        ConfigError, match=r"max_length=12 conflicts with data=\.\.\., which is tok"
-    ):
+    with pytest.raises(ConfigError, match=r"data=\.\.\. .* replaces .*max_length=12: leave"):
         build(settings(), data=data)  # of the same name
     other = replace(data, name="other")
-    with pytest.raises(ConfigError, match=r"replaces dataset=sst2: leave this setting out, or the"):
-        build(settings(), data=other)
     with pytest.raises(
-        ConfigError, match=r"max_length=12 conflicts with data=\.\.\., which is toke"
+        ConfigError, match=r"replaces dataset=sst2, .*: leave these settings out, or"
     ):
-        build({"algorithm": "fedavg", "data": {"max_length": LENGTH}}, data=data)
+        build(settings(), data=other)
+    with pytest.raises(ConfigError, match=r"max_length.* of dataset 'digits'.* of dataset 20news"):
+        build({"algorithm": "fedavg", "dataset": {"max_length": LENGTH}}, data=data)
     build(settings(**WITHOUT_MODEL, **WITHOUT_DATA), model=model, data=data)
 
 
@@ -154,4 +152,4 @@ def test_the_data_set_of_the_docs_runs(base, cache, tmp_path, monkeypatch):
     small = f"--pretrained {base} --lora-rank 2 --rounds 1 --local-steps 1 --threads 1 --out run"
     assert main([*command.split(), *small.split()]) == 0
     stored = Config.from_toml(Path("run", "config.toml"), trust=True)
-    assert (stored.data.tokenizer, stored.data.max_length) == (str(base), 16)
+    assert (stored.dataset.tokenizer, stored.dataset.max_length) == (str(base), 16)

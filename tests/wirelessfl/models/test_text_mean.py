@@ -149,14 +149,14 @@ def test_runs_with_each_executor_agree(sst2, tmp_path):
         for number, flags in enumerate(variants)
     ]
     for result in results:
-        assert result.config.data.tokenizer == "words"
+        assert result.config.dataset.tokenizer == "words"
         assert result.params["embedding.weight"].shape == (2 + 8, 64)
         for name, value in results[0].params.items():
             torch.testing.assert_close(result.params[name], value, rtol=0, atol=1e-4)
     assert results[-1].rows[0]["accuracy"] < 0.8
     assert results[-1].rows[-1]["accuracy"] == 1.0
     stored = Config.from_toml(results[0].directory / "config.toml")
-    assert stored.data.tokenizer == "words"
+    assert stored.dataset.tokenizer == "words"
     assert build(stored).config.run.executor == "loop"
 
 
@@ -189,7 +189,7 @@ def test_the_data_set_of_the_docs_runs(tmp_path, monkeypatch):
     small = "--rounds 1 --local-steps 1 --threads 1 --out run"
     assert main([*command.split(), *small.split()]) == 0
     stored = Config.from_toml(Path("run", "config.toml"), trust=True)
-    assert (stored.data.tokenizer, stored.data.max_length) == ("words", 16)
+    assert (stored.dataset.tokenizer, stored.dataset.max_length) == ("words", 16)
     monkeypatch.delitem(sys.modules, "my_texts")
 
 
@@ -229,4 +229,4 @@ def test_other_models_keep_their_tokenizer(sst2):
         ("text-mean", {"tokenizer": "gpt2"}, "gpt2"),
     ):
         config = Config.from_flags("fedavg", dataset="sst2", model=model, **flags)
-        assert config.data.tokenizer == tokenizer
+        assert config.dataset.tokenizer == tokenizer

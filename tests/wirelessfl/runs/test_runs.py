@@ -85,7 +85,7 @@ def test_uneven_cells_of_a_network_get_equal_shares_of_the_data(config, toy, net
     sizes = [len(part) for part in setup.training.client_samples]
     assert (sum(sizes[:5]), sizes[5]) == (120, 120)
     assert setup.config.network.cells == 2
-    assert setup.config.data.dataset == "toy"
+    assert setup.config.dataset.name == "toy"
 
 
 def test_natural_clients_and_clients_of_one_sample(config, toy):

@@ -316,7 +316,7 @@ def test_stored_settings_cannot_be_used_without_the_given_objects(
         "network": {"cells": 1, "clients": 7},
     }
     assert Config.from_toml(file) == result.config
-    assert result.config.data.dataset == result.summary()["dataset"] == "toy"
+    assert result.config.dataset.name == result.summary()["dataset"] == "toy"
 
     settings = elsewhere(file, tmp_path / "again")
     for given, absent in (

@@ -206,7 +206,7 @@ def test_a_client_has_the_same_capacity_for_all_tasks():
             "algorithm": rafed,
             "schedule": {"name": "simultaneous"},
             "delays": {"name": "wireless"},
-            "data": {"dataset": "digits"},
+            "dataset": "digits",
             "network": {"clients": 16},
             "training": {"rounds": 2, "local_steps": 2, "clients_per_round": 4},
             "run": {"workers": 1},

@@ -1,0 +1,192 @@
+"""Data sets as choices, each with the settings that its loader accepts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, make_dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field
+
+from wirelessfl.data import (
+    WITHOUT_IMAGES,
+    Facts,
+    Loader,
+    dataset_names,
+    find_dataset,
+    known_facts,
+    load_dataset,
+    text_options,
+)
+from wirelessfl.data.dataset import Dataset
+from wirelessfl.data.files import dataset_title
+from wirelessfl.data.pixels import scaled
+from wirelessfl.data.pretrained import HUB_MODEL
+from wirelessfl.data.words import WordTokenizer
+from wirelessfl.needs import Needs
+from wirelessfl.registry import Choice, Kind
+
+PIXELS = Annotated[
+    Literal["signed", "unit", "standard"],
+    Field(
+        description="pixels in [-1, 1]: unchanged (signed), scaled to [0, 1] (unit), or to mean 0 "
+        "and variance 1 (standard)"
+    ),
+]
+TEXT_SETTINGS: Mapping[str, Any] = {
+    "tokenizer": Annotated[
+        str | None,
+        Field(
+            description="tokenizer: words or words:V (the V most frequent words), a name on the "
+            "hub or a folder (default: the model's)"
+        ),
+    ],
+    "max_length": Annotated[
+        int | None,
+        Field(ge=1, le=10**6, description="tokens per text, truncated or padded (default: 128)"),
+    ],
+}
+"""Settings of texts, by the name of the loader's argument."""
+
+
+@dataclass(frozen=True)
+class DatasetChoice(Choice):
+    """A data set, by name, import path or folder, with the settings that it accepts."""
+
+    name = ""
+    loader: ClassVar[Loader | None] = None
+    """The function that reads the data set; None if it is given as an object."""
+
+    @property
+    def _options(self) -> dict[str, Any]:
+        """Tokenizer and length, of a data set that accepts them."""
+        return {key: getattr(self, key) for key in TEXT_SETTINGS if hasattr(self, key)}
+
+    def filled(self, tokenizer: str | None) -> DatasetChoice:
+        """A copy with tokenizer and length, if the data set accepts them.
+
+        The stored settings then describe the data of the run, even if defaults change later.
+
+        Args:
+            tokenizer: the model's tokenizer; None if any fits.
+
+        Raises:
+            ConfigError: the tokenizer is ``words:V``, but V is not an integer >= 1.
+        """
+        own = self._options
+        if not own:
+            return self
+        usual = text_options(self.name)
+        if "tokenizer" in own:
+            usual["tokenizer"] = tokenizer or usual["tokenizer"] or HUB_MODEL
+        made = replace(self, **{key: usual[key] if own[key] is None else own[key] for key in own})
+        if made._options.get("tokenizer") is not None:
+            WordTokenizer.of(made._options["tokenizer"])  # raises before the data are read
+        return made
+
+    def load(self, data_dir: Path | None) -> Dataset:
+        """Read the data set, with scaled pixels.
+
+        Args:
+            data_dir: as for ``load_dataset``, whose errors are raised.
+
+        Raises:
+            ConfigError: the pixels cannot be scaled as configured.
+        """
+        found = load_dataset(self.name, data_dir, **self._options)
+        return scaled(found, getattr(self, "pixels", "signed"))
+
+    def facts(self) -> Facts | None:
+        """Shape and classes, without reading the data set; None if they are not known."""
+        return known_facts(self.name, **self._options)
+
+
+def _chosen(name: str, settings: Mapping[str, Any]) -> DatasetChoice:
+    """Unpickle a data set with its settings, whose generated class cannot be imported by name."""
+    return dataset_choice(name)(**settings)
+
+
+@cache
+def dataset_choice(name: str) -> type[DatasetChoice]:
+    """The class of a data set's settings.
+
+    Raises:
+        ConfigError: the data set is unknown.
+    """
+    loader = find_dataset(name)
+    settings = [(key, TEXT_SETTINGS[key], None) for key in text_options(name)]
+    pixels = [] if name in WITHOUT_IMAGES else [("pixels", PIXELS, "signed")]
+    return _made(name, [*pixels, *settings], loader, _chosen)
+
+
+def _given(name: str, _: Mapping[str, Any]) -> DatasetChoice:
+    return given_dataset(name)()
+
+
+@cache
+def given_dataset(name: str) -> type[DatasetChoice]:
+    """The class of a data set that is given to ``wirelessfl.run`` as an object, without settings.
+
+    Args:
+        name: name of the data set.
+    """
+    return _made(name, [], None, _given)
+
+
+def _made(name: str, settings: list[Any], loader: Loader | None, again: Any) -> type[DatasetChoice]:
+    """A class of settings, see ``dataset_choice``; ``again`` makes an object from its pickle."""
+    # A relative path is the name of a given data set, such as "group/name".
+    title = dataset_title(name) if Path(name).is_absolute() else name
+    return make_dataclass(
+        "Dataset",
+        settings,
+        bases=(DatasetChoice,),
+        namespace={
+            "name": name,
+            "title": title,
+            "loader": None if loader is None else staticmethod(loader),
+            "__doc__": f"Data set {title}.",
+            "__module__": __name__,
+            "__reduce__": lambda self: (
+                again,
+                (name, {entry.name: getattr(self, entry.name) for entry in fields(self)}),
+            ),
+        },
+        frozen=True,
+    )
+
+
+class DatasetKind(Kind[DatasetChoice]):
+    """Built-in data sets, and functions and folders of the user."""
+
+    def classes(self) -> Mapping[str, type[DatasetChoice]]:
+        """The built-in data sets, by name."""
+        return {name: dataset_choice(name) for name in dataset_names()}
+
+    def find(self, name: str) -> type[DatasetChoice]:
+        """The data set called ``name``, or the user's function or folder at that path.
+
+        Raises:
+            ConfigError: the data set is unknown.
+        """
+        find_dataset(name)  # before the cache, which needs a hashable name
+        return dataset_choice(name)
+
+
+DATASETS: Kind[DatasetChoice] = DatasetKind(
+    "dataset",
+    __name__,
+    DatasetChoice,
+    default="digits",
+    table=(
+        Needs(
+            lambda run, _: run.settings.given.data is None,
+            "conflicts with data=..., which is given to wirelessfl.run",
+        ),
+    ),
+    text="data set in `wirelessfl list`, or image folder",
+    heading="data",
+)
+"""All data sets."""
