@@ -38,7 +38,7 @@ from wirelessfl.runs.result import RunResult
 from wirelessfl.runs.stored_params import stored_params
 from wirelessfl.setup.arguments import check_objects, check_path
 from wirelessfl.setup.building import AnySetup, build_resolved
-from wirelessfl.setup.computing import default_threads, fewer_workers
+from wirelessfl.setup.computing import default_threads, fewer_workers, without_gpu
 from wirelessfl.setup.given_objects import GivenMetrics, GivenObjects, configured, naming_network
 from wirelessfl.training.shards import ALONE, Shards
 from wirelessfl.training.torch_settings import torch_settings
@@ -218,7 +218,10 @@ def resume(
         raise ConfigError(
             f"{path}: {what} has changed since the run began. Restore it, or start a new run."
         )
-    with closing(_build(fewer_workers(config), given, shards)) as setup:
+    config, moved = without_gpu(fewer_workers(config))
+    if moved is not None and on_note is not None:
+        on_note(moved)
+    with closing(_build(config, given, shards)) as setup:
         if extension is not None:
             shards.by_first(partial(extension.begin, directory))
         return _go(setup, directory, on_row, on_note, watching, resumed=True)

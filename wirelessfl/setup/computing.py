@@ -165,6 +165,21 @@ def fewer_workers(config: Config) -> Config:
     return config.with_run({"workers": max_workers} if too_many else {}, tasks)
 
 
+def without_gpu(config: Config) -> tuple[Config, str | None]:
+    """Let a run that began on a GPU continue on a CPU if torch finds no GPU on this machine.
+
+    Returns:
+        The settings, and a note for the user; unchanged and None if the device can be used.
+    """
+    name = config.run.device
+    if not name.startswith("cuda") or torch.cuda.is_available():
+        return config, None
+    # Chunk, recording of steps and workers were chosen for a GPU.
+    moved = config.with_run({"device": "cpu", "chunk": None, "replay": None, "workers": None})
+    note = f"the run began on {name}, which torch does not find here: it continues on the CPU"
+    return moved, f"{note}, whose results differ by rounding"
+
+
 def find_device(name: str) -> torch.device:
     """Return the device that the setting ``name`` selects.
 

@@ -19,6 +19,7 @@ from wirelessfl.runs.directory import RunDirectory
 from wirelessfl.runs.kept import is_finished, kept_run
 from wirelessfl.runs.monitor import Monitor
 from wirelessfl.setup import build
+from wirelessfl.setup.computing import Computing
 
 
 def run_flags(out):
@@ -70,6 +71,33 @@ def test_resume_removes_rows_after_the_checkpoint(config, toy, same):
         file.write('{"round": 5, "accu')
     (settings.run.out / "checkpoint.safetensors.part").write_bytes(b"half a checkpoint")
     same(wirelessfl.resume(settings.run.out, data=toy), reference)
+
+
+def test_a_run_that_began_on_a_gpu_continues_on_a_cpu(config, toy, same, monkeypatch):
+    """Its folder names a device that this machine lacks, and a chunk for that device."""
+    reference = wirelessfl.run(config(rounds=3), data=toy)
+
+    on_cpu = Computing.settings
+
+    def on_gpu(computing):
+        return on_cpu(computing) | {"device": "cuda:7", "workers": 1}
+
+    def halt(row):
+        if row["round"] == 2:
+            raise KeyboardInterrupt
+
+    settings = config(rounds=3, checkpoint_seconds=0)
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    with monkeypatch.context() as gpu:
+        gpu.setattr(Computing, "settings", on_gpu)
+        gpu.setattr("torch.cuda.get_device_name", lambda device: "GPU of a test")
+        with pytest.raises(KeyboardInterrupt):
+            wirelessfl.run(settings, data=toy, on_row=halt)
+    stored = Config.from_toml(settings.run.out / "config.toml")
+    assert stored.run.device == "cuda:7"
+    notes = []
+    same(wirelessfl.resume(settings.run.out, data=toy, on_note=notes.append), reference)
+    assert "the run began on cuda:7, which torch does not find here" in notes[0]
 
 
 def test_row_0_is_not_repeated_after_an_early_interruption(config, toy, same):
