@@ -8,6 +8,7 @@ from experiments import sealed
 from experiments.papers import papers
 from experiments.runs import EARLIER, Planned, Store, identity, stored_file
 from wirelessfl.config import Config
+from wirelessfl.config.earlier import MOVED
 from wirelessfl.results.archive import StoredRun, effective
 from wirelessfl.runs.about import NUMERICS
 from wirelessfl.runs.kept import kept_name
@@ -27,12 +28,6 @@ PLANNED = {
     "ra_fed/widths": "ram-fed-94b7309d81ad",
 }
 """A run of each study that was unfinished when the hash changed, with its name before."""
-
-MOVED = {
-    ("data", "dataset"): ("dataset", "name"),
-    **{("data", key): ("dataset", key) for key in ("pixels", "tokenizer", "max_length")},
-}
-"""Settings that stored runs have in another table than today's."""
 
 
 @pytest.mark.parametrize("study", PLANNED)

@@ -15,6 +15,7 @@ import tomli_w
 
 from wirelessfl.config.check_schedules import check_end
 from wirelessfl.config.check_together import check_together
+from wirelessfl.config.earlier import with_moved
 from wirelessfl.config.named import Trust, import_paths
 from wirelessfl.config.resolve import check, filled
 from wirelessfl.config.sections import SECTIONS
@@ -85,7 +86,8 @@ class Config(Settings):
             ConfigError: an unknown key, a wrong value, a setting without effect, or settings that
                 conflict.
         """
-        given = Settings.read(checked_tables(tables))
+        tables = with_moved(checked_tables(tables))
+        given = Settings.read(tables)
         places, without_effect = given_places(tables), unused(given)
         idle = {place: why for place, why in without_effect.items() if place in places}
         if of_task or given.task:
@@ -311,6 +313,7 @@ class Config(Settings):
         """
         if not flags:
             return cls.of(tables)
+        tables = with_moved(tables)
         merged = tables_from_flags(tables, flags, dropped)
         by_flags = flag_places(merged, flags)
         loose, idle = _used_places(tables) - {*by_flags.values()}, set[Place]()

@@ -100,7 +100,7 @@ def test_a_stored_configuration_repeats_the_run(settings, base, same):
         ({"hidden": ("5",)},
          r'hidden=.* is a setting of model "fcnn", "mlp".*, and model is "gpt2-lora"'),
         ({"dataset": "digits", "data_dir": None},
-         r'max_length=12 conflicts with dataset "digits", which does not use it: choose 20news.*, '
+         r'max_length=12 is .* "20newsgroups", "ag-news", .*, and dataset is "digits": choose .*, '
          r"or leave max_length out\.$"),
         ({"dataset": "digits", "data_dir": None, "max_length": None},
          r"needs texts as token ids .*\(1, 8, 8\): choose sst2"),
