@@ -101,13 +101,13 @@ def _details(kind: str, name: str, line: str) -> Iterator[str]:
     from wirelessfl.config.choices import KINDS
     from wirelessfl.metrics import METRICS
 
-    if kind == "dataset":
-        yield f"dataset {name}: {line}."
-        yield f"  wirelessfl run fedavg --dataset {name}"
     known: dict[str, Any] = {"algorithm": algorithm_classes, "metric": METRICS.classes}
     classes = known[kind]() if kind in known else KINDS[kind].classes()
     cls = classes[name]
-    if kind != "dataset":
+    if kind == "dataset":
+        yield f"dataset {name}: {line}."
+        yield f"  wirelessfl run fedavg --dataset {name}"
+    else:
         text = inspect.getdoc(getattr(cls, "factory", None) or cls) or line
         yield f"{kind.replace('_', ' ')} {name}: {text.partition(chr(10) + 'Args:')[0].strip()}"
     for flag in choice_flags(kind, cls):

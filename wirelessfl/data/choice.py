@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, make_dataclass, replace
+from dataclasses import dataclass, make_dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
@@ -122,6 +122,7 @@ def dataset_choice(name: str) -> type[DatasetChoice]:
 
 
 def _given(name: str, _: Mapping[str, Any]) -> DatasetChoice:
+    """Unpickle a given data set, which has no settings."""
     return given_dataset(name)()
 
 
@@ -149,10 +150,7 @@ def _made(name: str, settings: list[Any], loader: Loader | None, again: Any) -> 
             "loader": None if loader is None else staticmethod(loader),
             "__doc__": f"Data set {title}.",
             "__module__": __name__,
-            "__reduce__": lambda self: (
-                again,
-                (name, {entry.name: getattr(self, entry.name) for entry in fields(self)}),
-            ),
+            "__reduce__": lambda self: (again, (name, vars(self))),
         },
         frozen=True,
     )

@@ -252,7 +252,7 @@ def test_a_flag_that_switches_a_choice_drops_its_settings(
                     assert table[key] == flags.get(key, stored[section][key])
 
 
-@pytest.mark.parametrize("algorithm", ["fedavg", "hist"])  # the class of hist is made at run time
+@pytest.mark.parametrize("algorithm", ["fedavg", "hist"])
 def test_configurations_can_be_sent_to_other_processes(algorithm):
     config = Config.from_flags(algorithm, clients=4)
     assert config.frame is not None
