@@ -49,7 +49,7 @@ class SessionsEngine(RoundsEngine):
         Raises:
             DataError: no sample has a tested label.
         """
-        wanted, data = self.setup.regime.labels.held, self.setup.model.data
+        wanted, data = self.setup.regime.model.labels.held, self.setup.model.data
         if not self.setup.only_present_labels or not wanted:  # no client has joined yet
             return samples
         kept = self._tested.get(kind)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wirelessfl.rounds.plan import Plan
-
 
 @dataclass
 class ExtraCosts:
@@ -28,10 +26,17 @@ class ExtraCosts:
     extra_mib: float = 0.0
     dropped: int = 0
 
-    def add_trial(self, plan: Plan, edge_rounds: int) -> None:
-        """Add the costs of a trial round."""
+    def add_trial(self, uploads: int, seconds: float, mib: float, broadcasts: int = 1) -> None:
+        """Add the costs of a trial round.
+
+        Args:
+            uploads: number of client uploads.
+            seconds: simulated seconds of the round.
+            mib: uplink and downlink traffic, mean over registered clients.
+            broadcasts: number of models that are sent.
+        """
         self.extra_rounds += 1
-        self.extra_uploads += edge_rounds * len(plan.clients)
-        self.extra_broadcasts += 1
-        self.extra_seconds += float(plan.price.seconds.max())
-        self.extra_mib += plan.price.uplink_mib + plan.price.downlink_mib
+        self.extra_uploads += uploads
+        self.extra_broadcasts += broadcasts
+        self.extra_seconds += seconds
+        self.extra_mib += mib

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -34,32 +33,24 @@ from wirelessfl.server.server import Server
 from wirelessfl.sessions.attendance import Attendance, PresenceChanged
 from wirelessfl.sessions.extra_costs import ExtraCosts
 from wirelessfl.sessions.held_labels import HeldLabels
-from wirelessfl.sessions.processes import check_clients
+from wirelessfl.sessions.members import InProgress, Members
+from wirelessfl.sessions.session_model import SessionModel
 from wirelessfl.training.cohort import State
 from wirelessfl.units import MIB_PER_ELEMENT
-from wirelessfl.warm_starts.warm_start import Opening, Past, WarmStart
+from wirelessfl.warm_starts.warm_start import WarmStart
 
 
-@dataclass
-class Given:
+@dataclass(kw_only=True)
+class Given(InProgress):
     """A round in progress.
 
     Args:
         plan: plan of the round.
         broadcast: the cloud's state when the round started.
-        ends: simulated time at which the round ends, in seconds.
-        left: clients that have left during the round.
     """
 
     plan: Plan
     broadcast: State
-    ends: float
-    left: list[int] = field(default_factory=list)
-
-    @cached_property
-    def senders(self) -> frozenset[int]:
-        """The participating clients."""
-        return frozenset(self.plan.clients.tolist())
 
 
 class SessionRounds(OneModel):
@@ -90,8 +81,7 @@ class SessionRounds(OneModel):
         labels: HeldLabels,
     ) -> None:
         super().__init__(planner, training, clock)
-        self.attendance, self.warm_start = attendance, warm_start
-        self.draw, self.labels = draw, labels
+        self.attendance = attendance
         # Trial rounds draw their own channels, participants and noise, so that those of training
         # rounds do not depend on the warm start. Batches are those of the session's first rounds.
         # Capacities and static masks are fixed during the run, trial rounds included.
@@ -101,15 +91,19 @@ class SessionRounds(OneModel):
             lr_share=unchanged,
             run_stream=planner.run_stream or planner.stream,
         )
-        self.past, self.extras = Past(), ExtraCosts()
-        self.gradient: torch.Tensor | None = None
-        self.weights: dict[int, float] = {}
-        self.labels_before: tuple[int, ...] = ()
-        self._session = 0
-        self._trial: RoundTraining | None = None
+        self.model = SessionModel(
+            training,
+            warm_start,
+            planner.model.spec,
+            draw=draw,
+            labels=labels,
+            possible=attendance.labels,
+            trial_stream=self.trial_planner.stream,
+        )
+        self.members = Members(attendance, [self.model], clock)
+        self.extras = ExtraCosts()
         self._given: dict[bool, Given] = {}
         self._due: list[Give] = []
-        self._left = False
         self._delay = 0.0
 
     @property
@@ -142,33 +136,19 @@ class SessionRounds(OneModel):
 
     def _look(self) -> bool:
         """Remove clients that have left the session; return whether a client has joined."""
-        changes = self.attendance.new_changes()
-        gone = [c.client for c in changes if not c.joins and c.client in self.server.present]
-        for client in gone:
-            self.server.leave(client)
-            for given in self._given.values():
-                # A client that leaves exactly when the round ends has sent its update.
-                if client in given.senders and self.clock.now < given.ends:
-                    given.left.append(client)
-        if gone:
-            self._left = True
-            self.labels.left(gone)
-        return any(change.joins for change in changes)
+        return self.members.look(self._given.values())
 
     def carry_out(self, decision: Decision) -> Event | None:
         """Open, begin and close sessions; start and merge rounds."""
         match decision:
             case Open(session):
-                self._open(session)
+                self.members.open(session)
                 present = self.server.present
                 return self._exhausted(present if len(present) else None) or self._able()
-            case Begin(session):
-                self._begin(session)
-            case Close(session):
-                self.past = self.warm_start.remember(
-                    self.past, session, self.server.cloud["params"].clone(), self.gradient
-                )
-                self.labels_before = self.labels.held
+            case Begin():
+                self._begin()
+            case Close():
+                self.model.close()
             case Give():
                 self._due.append(decision)
             case Merge(_, trial):
@@ -176,35 +156,9 @@ class SessionRounds(OneModel):
                 return self._exhausted(None) or self._able()
         return None
 
-    def _open(self, session: int) -> None:
-        present = self.attendance.open(session)
-        check_clients("attendance", self.attendance, "open", present, self.planner.network.clients)
-        self.server.admit(present)
-        self._session, self._trial, self.gradient = session, None, None
-        self._left = False
-        self.labels.opened(self.server.present, self.attendance.labels(session))
-
-    def opening(self) -> Opening:
-        """Create the warm start's argument for the current session."""
-        return Opening(
-            session=self._session,
-            past=self.past,
-            latest=self.server.cloud["params"].clone(),  # a copy for the warm start
-            gradient=self.gradient,
-            spec=self.planner.model.spec,
-            draw=self.draw,
-        )
-
-    def _begin(self, session: int) -> None:
-        if self._trial is not None:
-            start = self.warm_start.trial_model(self.opening())
-            self.gradient, self._trial = self._trial.server.cloud["params"] - start, None
-        opening = self.opening()
-        begun = self.warm_start.initial(opening)
-        self.server.begin(begun.params)
-        self.weights = begun.weights
-        self._teach(opening.latest)
-        self._left = False
+    def _begin(self) -> None:
+        self.model.begin()
+        self.members.departed = False
         if self.training.teacher is not None:
             self._send_teacher()
 
@@ -220,18 +174,12 @@ class SessionRounds(OneModel):
         if self.planner.hierarchical:
             self.training.totals.backhaul_mib += MIB_PER_ELEMENT * self.planner.model.spec.size
 
-    def _teach(self, latest: torch.Tensor | None) -> None:
-        """Set the clients' extra loss terms for this session, and their teacher."""
-        penalties = self.warm_start.penalties(self._session, self.labels_before)
-        self.training.penalties = penalties
-        self.training.teacher = latest if penalties else None
-
     def settle(self) -> None:
         """Plan the issued rounds, with the model after all events at this time."""
         for give in self._due:
             training, planner = self.training, self.planner
             if give.trial:
-                training, planner = self._trial_training(), self.trial_planner
+                training, planner = self.model.trial, self.trial_planner
             plan = planner.plan(
                 give.number,
                 self.server.present,
@@ -242,16 +190,14 @@ class SessionRounds(OneModel):
             if not give.trial:
                 seconds += self._delay
                 self.attendance.round_started(give.number, seconds)
-            self._given[give.trial] = Given(plan, training.server.cloud, self.clock.now + seconds)
+            self._given[give.trial] = Given(
+                clients=plan.clients,
+                ends=self.clock.now + seconds,
+                plan=plan,
+                broadcast=training.server.cloud,
+            )
             self.clock.after(seconds, Arrived(give.number, give.trial))
         self._due = []
-
-    def _trial_training(self) -> RoundTraining:
-        """Copy of the training for trial rounds; it starts from the trial model."""
-        if self._trial is None:
-            self._trial = self.training.branch(self.trial_planner.stream)
-            self._trial.server.begin(self.warm_start.trial_model(self.opening()))
-        return self._trial
 
     def _merge(self, trial: bool) -> None:
         """Train a round with the clients that have not left, and count its cost."""
@@ -260,24 +206,24 @@ class SessionRounds(OneModel):
         plan = given.plan.without(np.array(given.left, dtype=np.int64))
         self.extras.dropped += len(given.left)
         if trial:
-            copy = self._trial_training()
-            copy.train(plan, given.broadcast)
+            self.model.trial.train(plan, given.broadcast)
             self.training.count(plan, trial=True)
-            self.extras.add_trial(given.plan, self.planner.settings.edge_rounds)
+            uploads = self.planner.settings.edge_rounds * len(given.plan.clients)
+            price = given.plan.price
+            self.extras.add_trial(
+                uploads, float(price.seconds.max()), price.uplink_mib + price.downlink_mib
+            )
         else:
             self.training.train(plan, given.broadcast)
             self._delay = 0.0
-        if self._left:
-            (self._trial_training() if trial else self.training).server.recount()
-            self._left = trial
+        self.members.recount(trial=[self.model] if trial else None)
 
     def fields(self, status: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
         """Fields of a row before and after those of all runs."""
         return status, {
             "present": len(self.server.present),
             **asdict(self.extras),
-            "stored_bytes": self.past.stored_bytes,
-            "warm_weights": {str(s): round(w, 6) for s, w in self.weights.items()},
+            **self.model.fields(),
         }
 
     def priced(self) -> Mapping[str, Any]:
@@ -286,43 +232,24 @@ class SessionRounds(OneModel):
 
     def tensors(self) -> dict[str, torch.Tensor]:
         """Tensors of the state, for a checkpoint."""
-        found = {**super().tensors(), **self.past.tensors()}
-        for name, value in (("gradient", self.gradient), ("teacher", self.training.teacher)):
-            if value is not None:
-                found[f"session.{name}"] = value.clone()  # it may share memory with the cloud
-        return found
+        return {**super().tensors(), **self.model.tensors()}
 
     def snapshot(self) -> dict[str, Any]:
         """Remaining state, as plain numbers and lists."""
         sessions = {
-            "session": self._session,
+            "session": self.model.session,
             "extras": asdict(self.extras),
-            "labels": self.labels.held,
-            "labels_before": self.labels_before,
-            "weights": {str(s): w for s, w in self.weights.items()},
+            **self.model.snapshot(),
             "attendance": self.attendance.snapshot(),
-            "left": self._left,
+            "left": self.members.departed,
             "delay": self._delay,
         }
         return {"sessions": sessions}
 
     def restore(self, tensors: dict[str, torch.Tensor], state: Mapping[str, Any]) -> None:
         """Continue after a round or before a session is opened; training is restored."""
-        device, state = self.server.cloud["params"].device, state["sessions"]
-        self.past = Past.of(tensors, device)
-        self._session, self.extras = state["session"], ExtraCosts(**state["extras"])
-        self.labels.held = tuple(state["labels"])
-        self.labels.opened(self.server.present, self.attendance.labels(self._session))
-        self.labels_before = tuple(state["labels_before"])
-        self.gradient = _stored(tensors, "session.gradient", device)
-        self.weights = {int(session): weight for session, weight in state["weights"].items()}
-        self._teach(_stored(tensors, "session.teacher", device))
+        state = state["sessions"]
+        self.extras = ExtraCosts(**state["extras"])
+        self.model.restore(state["session"], tensors, state)
         self.attendance.restore(state["attendance"])
-        self._left, self._delay = state["left"], state["delay"]
-
-
-def _stored(
-    tensors: Mapping[str, torch.Tensor], name: str, device: torch.device
-) -> torch.Tensor | None:
-    value = tensors.get(name)
-    return None if value is None else value.to(device)
+        self.members.departed, self._delay = state["left"], state["delay"]

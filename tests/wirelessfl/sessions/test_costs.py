@@ -147,7 +147,7 @@ def test_warm_starts_receive_the_labels_of_the_previous_session(finished):
     told = []
 
     def watch(engine):
-        warm_start = engine.setup.regime.warm_start
+        warm_start = engine.setup.regime.model.warm_start
         penalties = warm_start.penalties
 
         def heard(session, labels):

@@ -217,13 +217,13 @@ def test_one_trial_round_is_one_round_of_fedavg(config, toy):
     run.start()
     with pytest.raises(Spy):
         simulate(setup.schedule, regime, setup.clock, report, lambda: None)
-    pilot = regime.past.pilot
+    pilot = regime.model.past.pilot
     torch.testing.assert_close(
         setup.training.server.cloud["params"], pilot
     )  # no past: the latest model
     present = np.flatnonzero(setup.model.groups.group_of == 1)
     after = full_batch_round(setup.training, spec, module, toy, pilot, present, 0.1)
-    torch.testing.assert_close(regime.gradient, after - pilot, rtol=1e-4, atol=1e-7)
+    torch.testing.assert_close(regime.model.gradient, after - pilot, rtol=1e-4, atol=1e-7)
     assert regime.extras.extra_rounds == 1
     assert regime.extras.extra_uploads == 4
 
@@ -265,13 +265,13 @@ def test_trial_rounds_use_the_initial_step_size(config, toy):
         engine.start()
         # Both use the pilot model of the run with decaying step sizes.
         if gradients:
-            start = engine.setup.regime.warm_start
+            start = engine.setup.regime.model.warm_start
             object.__setattr__(start, "trial_model", lambda opening: gradients[0][0])
         with pytest.raises(Spy):
             simulate(
                 engine.setup.schedule, engine.setup.regime, engine.setup.clock, report, lambda: None
             )
-        gradients.append((engine.setup.regime.past.pilot, engine.setup.regime.gradient))
+        gradients.append((engine.setup.regime.model.past.pilot, engine.setup.regime.model.gradient))
     torch.testing.assert_close(gradients[0][1], gradients[1][1], rtol=1e-4, atol=1e-7)
 
 
