@@ -148,9 +148,9 @@ STALE = Needs(
 )
 SESSIONS = (
     Needs(
-        lambda run, _: run.schedule.work == "rounds",
+        lambda run, _: run.schedule.work != "requests",
         'conflicts with schedule "{run.schedule.title}", which has no sessions: choose schedule '
-        '"rounds"',
+        '"rounds" or "simultaneous"',
     ),
     Needs(lambda run, _: run.sessions is not None, "needs sessions: set sessions"),
 )

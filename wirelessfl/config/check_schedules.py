@@ -23,7 +23,7 @@ def check_schedule(settings: Settings) -> None:
             _check_participation(settings)
         case "cells":
             _check_cells(settings)
-        case "tasks":
+        case "tasks" | "task sessions":
             _check_rounds_settings(settings)
             _check_full_participation(settings, 1)
             check_shared_uplink(settings)

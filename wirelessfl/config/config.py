@@ -14,7 +14,7 @@ from typing import Any
 import tomli_w
 
 from wirelessfl.config.check_schedules import check_end
-from wirelessfl.config.check_together import check_together
+from wirelessfl.config.check_together import check_session_rounds, check_together
 from wirelessfl.config.earlier import with_moved
 from wirelessfl.config.named import Trust, import_paths
 from wirelessfl.config.resolve import check, filled
@@ -196,10 +196,13 @@ class Config(Settings):
         tables = dict(zip(names, self.task, strict=True))
         tasks = {name: self._of_task(table, name) for name, table in tables.items()}
         check_together(tasks or {self.dataset.title: self})
+        check_session_rounds(self, tasks)
         typed_tables = tuple(typed_table(tables[name], name, task) for name, task in tasks.items())
         training = self.training
         targets = [task.evaluation.target for task in tasks.values() or [self]]
         ended = self.training.max_seconds is not None or None not in targets
+        if self.regime.in_sessions:  # the rounds of a session are always limited
+            ended = False
         if ended and "rounds" not in self.training.model_fields_set:
             if not all("rounds" in table for table in tables.values()) or not tables:
                 check_end(self)

@@ -114,7 +114,10 @@ class Frame:
         """What the run consists of."""
         if self.schedule.work == "rounds":
             return Regime.ROUNDS if self.sessions is None else Regime.SESSIONS
-        return Regime.TASKS if self.algorithm.topology == "star" else Regime.CELLS
+        if self.algorithm.topology != "star":
+            return Regime.CELLS
+        rounds = self.schedule.work == "task rounds"
+        return Regime.TASK_SESSIONS if rounds and self.sessions is not None else Regime.TASKS
 
     def why_not(self, kind: str) -> str | None:
         """The reason why the run has no choice of this kind, see ``unused``; None if it has one."""

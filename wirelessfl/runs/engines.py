@@ -16,6 +16,7 @@ ENGINES: Mapping[Regime, Callable[[Any], Engine]] = {
     Regime.ROUNDS: RoundsEngine,
     Regime.SESSIONS: SessionsEngine,
     Regime.TASKS: TasksEngine,
+    Regime.TASK_SESSIONS: TasksEngine,
     Regime.CELLS: RoundsEngine,
 }
 

@@ -33,6 +33,7 @@ class TasksEngine:
     def start(self) -> None:
         """Schedule the start of the run, and its end if there is a time limit."""
         begin(self.setup.clock, self.setup.limits.max_seconds)
+        self.setup.regime.start()
 
     def row(self, report: Report) -> tuple[Row, Reached | None]:
         """Evaluate a task's model; return its row, and ``Reached`` if it reaches its target."""

@@ -12,6 +12,7 @@ from wirelessfl.schedules.schedule import Schedule, Scope
 from wirelessfl.schedules.session_schedule import SessionsScheduler
 from wirelessfl.schedules.simultaneous import Simultaneous, SimultaneousScheduler
 from wirelessfl.schedules.task_counts import TaskPlan
+from wirelessfl.schedules.task_session_schedule import TaskSessionsScheduler
 
 SCHEDULES: Kind[Schedule] = Kind(
     "schedule",
@@ -35,4 +36,5 @@ __all__ = [
     "Simultaneous",
     "SimultaneousScheduler",
     "TaskPlan",
+    "TaskSessionsScheduler",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from wirelessfl.schedules.events import (
@@ -74,11 +74,11 @@ class SessionsScheduler:
             case Present(clients):
                 return self._with(clients)
             case Exhausted():
-                return [self._report(), Stop()] if self._begun else [Stop()]
+                return [*self._reports(), Stop()] if self._begun else [Stop()]
             case Deadline():
                 # Before a session begins it has no model to evaluate.
                 first = self._begun or self._session == 0
-                return [self._report(), Stop()] if first else [Stop()]
+                return [*self._reports(), Stop()] if first else [Stop()]
         raise AssertionError(f"unexpected event {event}")
 
     def _with(self, clients: int) -> list[Decision]:
@@ -93,10 +93,10 @@ class SessionsScheduler:
             if self._tried < self.trials(self._session):
                 return [self._try()]
             self._begun = True
-            return [Begin(self._session), self._report(), Save(), self._give()]
+            return [Begin(self._session), *self._reports(), Save(), self._give()]
         over = self._round == self.rounds or clients == 0
         reported = over or self._round % self.report_every == 0 or self._round <= self.report_first
-        decisions: list[Decision] = [self._report()] if reported else []
+        decisions: list[Decision] = [*self._reports()] if reported else []
         if not over:
             return [*decisions, Save(), self._give()]
         if self._session + 1 == self.sessions:
@@ -105,9 +105,11 @@ class SessionsScheduler:
         self._session, self._round, self._tried, self._begun = self._session + 1, 0, 0, False
         return [*decisions, Save(), Open(self._session)]
 
-    def _report(self) -> Report:
-        status = {"session": self._session, "session_round": self._round}
-        return Report(self._done, status=status)
+    def _reports(self) -> Sequence[Decision]:
+        return [Report(self._done, status=self._status())]
+
+    def _status(self) -> dict[str, Any]:
+        return {"session": self._session, "session_round": self._round}
 
     def _give(self) -> Give:
         return Give(self._session * self.rounds + self._round)

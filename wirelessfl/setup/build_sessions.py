@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields
 
 import numpy as np
@@ -37,26 +38,8 @@ def build_sessions(config: Config, given: GivenObjects, shards: Shards) -> Sessi
     warm_start, sessions = config.warm_start, config.sessions.sessions
     assert warm_start is not None
     assert sessions is not None
-    if warm_start.draws and given.model is not None:
-        raise ConfigError(
-            f'warm_start="{warm_start.title}" draws new models, but the model, '
-            f"{type(given.model).__name__}, is a given object. Name a model that can be built, or "
-            "choose another warm start."
-        )
     model, evaluation = rounds.model, config.evaluation
-    if config.sessions.tested_labels == "present" and not is_one_class(model.data.train_labels):
-        raise ConfigError(
-            f"tested_labels=present needs one class per sample, int64 labels [n], but those of "
-            f"data set {model.data.name!r} are {described(model.data.train_labels)}: choose "
-            "tested_labels all."
-        )
-
-    def draw(number: int) -> torch.Tensor:
-        """Random parameters, drawn in the same way as the initial parameters."""
-        stream = rounds.stream.child("session weights", number)
-        module = configured_model(config.model, model.data, stream)
-        return model.objective.spec.from_module(module).to(model.start.device)
-
+    check_session_model(config, given, model)
     same = {f.name: getattr(rounds, f.name) for f in fields(RoundsSetup)}
     schedule = SessionsScheduler(
         sessions,
@@ -73,8 +56,8 @@ def build_sessions(config: Config, given: GivenObjects, shards: Shards) -> Sessi
             config, rounds.network.clients, rounds.clock, rounds.model.groups, rounds.stream
         ),
         warm_start,
-        draw=draw,
-        labels=_held_labels(model),
+        draw=drawn_models(config, model, rounds.stream),
+        labels=held_labels(model),
     )
     return SessionsSetup(
         **same
@@ -84,6 +67,47 @@ def build_sessions(config: Config, given: GivenObjects, shards: Shards) -> Sessi
             "only_present_labels": config.sessions.tested_labels == "present",
         }
     )
+
+
+def check_session_model(config: Config, given: GivenObjects, model: TrainedModel) -> None:
+    """Refuse a given model that a warm start draws anew, and tests of labels that are no classes.
+
+    Raises:
+        ConfigError: the settings conflict with the model or its data.
+    """
+    warm_start = config.warm_start
+    if warm_start is not None and warm_start.draws and given.model is not None:
+        raise ConfigError(
+            f'warm_start="{warm_start.title}" draws new models, but the model, '
+            f"{type(given.model).__name__}, is a given object. Name a model that can be built, or "
+            "choose another warm start."
+        )
+    if config.sessions.tested_labels == "present" and not is_one_class(model.data.train_labels):
+        raise ConfigError(
+            f"tested_labels=present needs one class per sample, int64 labels [n], but those of "
+            f"data set {model.data.name!r} are {described(model.data.train_labels)}: choose "
+            "tested_labels all."
+        )
+
+
+def drawn_models(
+    config: Config, model: TrainedModel, stream: Stream
+) -> Callable[[int], torch.Tensor]:
+    """A function that maps a number to a new model [P].
+
+    Args:
+        config: settings of the model.
+        model: the model.
+        stream: random stream of the run, or of the task.
+    """
+
+    def draw(number: int) -> torch.Tensor:
+        """Random parameters, drawn in the same way as the initial parameters."""
+        own = stream.child("session weights", number)
+        module = configured_model(config.model, model.data, own)
+        return model.objective.spec.from_module(module).to(model.start.device)
+
+    return draw
 
 
 def build_attendance(
@@ -111,7 +135,7 @@ def build_attendance(
     )
 
 
-def _held_labels(model: TrainedModel) -> HeldLabels:
+def held_labels(model: TrainedModel) -> HeldLabels:
     """The labels of present clients, which are looked up in the data of few clients.
 
     Samples without a class have none.

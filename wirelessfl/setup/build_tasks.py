@@ -16,13 +16,14 @@ from wirelessfl.server.client_states import make_states
 from wirelessfl.server.server import Server
 from wirelessfl.server.weights import Weights
 from wirelessfl.setup.build_network import build_network
+from wirelessfl.setup.build_task_sessions import SessionTimes, TrainedTasks, build_session_times
 from wirelessfl.setup.computing import Workload
 from wirelessfl.setup.data import Loaded
 from wirelessfl.setup.given_objects import GivenObjects
 from wirelessfl.setup.plausible import implausible
 from wirelessfl.setup.setups import Goal, Limits, TasksSetup
 from wirelessfl.setup.structure import Structure
-from wirelessfl.setup.task_schedules import build_times, task_stream
+from wirelessfl.setup.task_schedules import Times, build_times, task_stream
 from wirelessfl.setup.trained_model import TrainedModel, build_model_of
 from wirelessfl.tasks.delays import Elements
 from wirelessfl.tasks.learner import EvaluationSet, Learner
@@ -65,7 +66,14 @@ def build_tasks(config: Config, given: GivenObjects, shards: Shards) -> TasksSet
     costs, steps = [model.step_cost for model in models], [model.steps for model in models]
     if not config.task and costs[0] is not None:
         network = replace(network, cycles_per_step=costs[0].cycles)
-    times = build_times(config, network, elements, learners, stream, steps=steps, step_costs=costs)
+    times: Times | SessionTimes
+    if config.regime.in_sessions:
+        trained = TrainedTasks(models, learners, elements)
+        times = build_session_times(config, network, given, trained, stream)
+    else:
+        times = build_times(
+            config, network, elements, learners, stream, steps=steps, step_costs=costs
+        )
     names = list(config.tasks)
     return TasksSetup(
         config=_stored(config, models, learners),
@@ -76,7 +84,12 @@ def build_tasks(config: Config, given: GivenObjects, shards: Shards) -> TasksSet
         schedule=times.schedule,
         limits=Limits.of(config, models[0].computing.threads),
         goals=[
-            Goal(task.evaluation.monitor, task.evaluation.target) for task in config.tasks.values()
+            # In sessions tests change with the clients, so a target ends nothing.
+            Goal(
+                task.evaluation.monitor,
+                None if config.regime.in_sessions else task.evaluation.target,
+            )
+            for task in config.tasks.values()
         ],
         shards=shards,
         notes=[

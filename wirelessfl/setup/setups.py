@@ -15,6 +15,7 @@ from wirelessfl.schedules import Clock
 from wirelessfl.schedules.events import Scheduler
 from wirelessfl.schedules.loop import RegimeHandler
 from wirelessfl.sessions.session_rounds import SessionRounds
+from wirelessfl.sessions.task_sessions import TaskSessions
 from wirelessfl.setup.trained_model import TrainedModel
 from wirelessfl.submodels import Submodels
 from wirelessfl.tasks.asynchronous import Asynchronous
@@ -152,5 +153,5 @@ class TasksSetup(Setup):
     names: Sequence[str]
     titled: bool
     learners: Sequence[Learner]
-    regime: Asynchronous | TaskRounds
+    regime: Asynchronous | TaskRounds | TaskSessions
     elements: Sequence[Elements]

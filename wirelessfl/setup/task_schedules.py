@@ -22,7 +22,8 @@ from wirelessfl.tasks.delays import Delays, DelayScene, Elements, StepSeconds, T
 from wirelessfl.tasks.model import TaskModel
 from wirelessfl.tasks.records import Records
 from wirelessfl.tasks.requests import Requests
-from wirelessfl.tasks.task_rounds import TaskRounds, TaskRoundSettings
+from wirelessfl.tasks.task_round import TaskRoundSettings
+from wirelessfl.tasks.task_rounds import TaskRounds
 from wirelessfl.tasks.transmissions import GroupUploads, Transmissions, busy_at_once
 from wirelessfl.training.step_counts import StepCounts
 
@@ -62,9 +63,10 @@ def build_times(
     clock, settings, tasks = Clock(), config.network, list(config.tasks.values())
     schedule, every = config.schedule, config.evaluation.eval_every
     ticks = config.evaluation.eval_seconds is not None and records is None
-    uploads = build_group_uploads(config, network, stream)
+    asks = schedule.work == "requests"
+    uploads = build_group_uploads(config, network, stream) if asks else None
     busy = None
-    if uploads is not None and schedule.work == "requests":
+    if uploads is not None:
         out = [task.schedule.active or 0 for task in tasks]
         busy = busy_at_once(out, network.clients, settings.busy_clients)
     scheduler = schedule.scheduler(
@@ -77,7 +79,7 @@ def build_times(
         ),
     )
     delays = build_delays(config, network, elements, stream, step_costs, steps)
-    if schedule.work == "requests":
+    if asks:
         requests = Requests(
             clock,
             delays,
@@ -90,28 +92,62 @@ def build_times(
             records=records,
         )
         return Times(clock, scheduler, Asynchronous(models, requests, records))
-    available = round(settings.availability * network.clients)
-    shares = _shares([task.training.clients_per_round for task in tasks], available)
-    rule = config.assignment
+    regime = build_task_rounds(config, network, models, clock, delays, stream, records=records)
+    return Times(clock, scheduler, regime)
+
+
+def build_task_rounds(
+    config: Config,
+    network: Network,
+    models: Sequence[TaskModel],
+    clock: Clock,
+    delays: Delays,
+    stream: Stream,
+    *,
+    records: Records | None = None,
+    trial: bool = False,
+) -> TaskRounds:
+    """Build the rounds of tasks.
+
+    Args:
+        config: the run's settings.
+        network: cells and clients.
+        models: model of each task.
+        clock: virtual clock.
+        delays: latency model.
+        stream: the run's randomness.
+        records: optional recorder of clients' work and merges.
+        trial: whether these are trial rounds of sessions, which draw their own channels, durations,
+            drop-outs and clients.
+    """
+    tasks, rule = list(config.tasks.values()), config.assignment
     assert rule is not None, "rounds of tasks have one"
-    regime = TaskRounds(
+    available = round(config.network.availability * network.clients)
+    shares = _shares([task.training.clients_per_round for task in tasks], available)
+    return TaskRounds(
         models,
         clock,
         delays,
-        rule.begin(network.clients, len(tasks), stream.child("assignment")),
+        rule.begin(network.clients, len(tasks), _own(stream.child("assignment"), trial)),
         TaskRoundSettings(
             network.clients,
             available,
             tuple(shares),
-            schedule.awaited,
-            settings.drop_out,
+            config.schedule.awaited,
+            config.network.drop_out,
             config.training.cutoff_seconds,
         ),
-        stream.child("requests"),
+        _own(stream.child("requests"), trial),
         records,
-        uploads,
+        build_group_uploads(config, network, stream, trial=trial),
+        # Durations are drawn by number: trial rounds have those after all other rounds.
+        first_training=config.total_rounds * available if trial else 0,
     )
-    return Times(clock, scheduler, regime)
+
+
+def _own(stream: Stream, trial: bool) -> Stream:
+    """The stream, or its child for trial rounds."""
+    return stream.child("trial") if trial else stream
 
 
 def _shares(given: Sequence[int | None], available: int) -> list[int]:
@@ -174,12 +210,21 @@ def build_delays(
     return delays.build(DelayScene(network, uplink, costs, rate, stream))
 
 
-def build_group_uploads(config: Config, network: Network, stream: Stream) -> GroupUploads | None:
-    """Build simultaneous uploads of groups; None if each client uploads as soon as it is ready."""
+def build_group_uploads(
+    config: Config, network: Network, stream: Stream, *, trial: bool = False
+) -> GroupUploads | None:
+    """Build simultaneous uploads of groups; None if each client uploads as soon as it is ready.
+
+    Args:
+        config: the run's settings.
+        network: channels and transmit powers.
+        stream: the run's randomness.
+        trial: whether they are those of trial rounds.
+    """
     uplink = config.uplink
     if uplink.gives == "each":
         return None
-    streams = [task_stream(config, name, stream) for name in config.tasks]
+    streams = [_own(task_stream(config, name, stream), trial) for name in config.tasks]
     return GroupUploads.of(network, uplink, streams)
 
 

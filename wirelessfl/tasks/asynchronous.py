@@ -54,6 +54,9 @@ class Asynchronous:
         self._late_in_a_row = 0
         self._asked: list[Ask] = []
 
+    def start(self) -> None:
+        """Put the first entries of the regime on the clock: none."""
+
     def happened(self, what: Any) -> Event | None:
         """Process an entry of the clock, and note the updates that have returned."""
         event = self.requests.happened(what)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -28,7 +29,7 @@ from wirelessfl.tasks.deferred_training import DeferredTraining, Pending, joined
 from wirelessfl.tasks.request import Request
 from wirelessfl.tasks.request_submodels import RequestSubmodels
 from wirelessfl.tasks.spread import spread
-from wirelessfl.training.cohort import State
+from wirelessfl.training.cohort import Penalty, State
 from wirelessfl.training.evaluate import (
     NO_MEASURES,
     Evaluated,
@@ -56,6 +57,16 @@ class EvaluationSet:
     labels: Tensor
     tested: Submodels | None = None
     measures: Measures = NO_MEASURES
+
+
+class Tested(Protocol):
+    """Selects the samples and the metrics of an evaluation."""
+
+    def samples(self, kind: str, samples: EvaluationSamples) -> EvaluationSamples:
+        """The samples to evaluate, of all those of a ``kind``: "test" or "validation"."""
+
+    def measures(self, measures: Measures) -> Measures:
+        """The further metrics."""
 
 
 class Learner:
@@ -112,11 +123,36 @@ class Learner:
         """Metrics of the last merge."""
         self.errors: dict[int, float] = {}
         """Compression error of each version that clients of pending requests have received."""
+        self.penalties: tuple[Penalty, ...] = ()
+        """Additional loss terms of the clients in common rounds, besides those of the algorithm."""
+        self.teacher: Tensor | None = None
+        """[P], model that clients of common rounds also receive; None for no teacher."""
+        self.tested: Tested | None = None
+        """Selects what is evaluated; None for all."""
         self._whole = Submodels.whole(self.objective.spec, 1)
+
+    def branch(self, stream: Stream) -> Learner:
+        """Return a copy for trial rounds, which change neither this object nor its client states.
+
+        The copy has the clients' capacities and the masks that do not change, the initial step size
+        and no requests.
+
+        Args:
+            stream: random stream of the copy.
+        """
+        twin = copy.copy(self)
+        twin.server, twin.steps_done = self.server.branch(), self.steps_done.copy()
+        twin.begun, twin.metrics, twin.errors = set(self.begun), {}, {}
+        twin.stream, twin.submodels = stream, replace(self.submodels, round_stream=stream)
+        twin.penalties, twin.teacher, twin.lr_share = (), None, unchanged
+        twin.title = f"{self.title}, trial"
+        return twin
 
     def _broadcast(self) -> State:
         """Tensors that clients receive now, [1, P] by name."""
         servers = self.server.rule.outgoing(self.server.at_nodes(self._whole))
+        if self.teacher is not None:
+            servers = {**servers, "teacher": self._whole.gather(self.teacher)}
         # The stream has the same name as in rounds.
         stream = self.stream.child("round", self.server.version, "edge", 0)
         received, error = compressed(servers, self.compression, self._whole, stream)
@@ -248,7 +284,9 @@ class Learner:
             fresh=np.array([c not in self.begun for c in clients.tolist()], dtype=np.bool_),
         )
         label = f"{self.title}, version {version}"
-        trained = self.local.train(senders.rule, work, self._broadcast(), server.states, label)
+        trained = self.local.train(
+            senders.rule, work, self._broadcast(), server.states, label, self.penalties
+        )
         self._merge(senders, each, draw, trained, [version])
         self.steps_done.add(clients, self.local.steps.at(clients))
         self.begun.update(clients.tolist())
@@ -325,14 +363,20 @@ class Learner:
 
     def evaluate(self) -> Evaluated:
         """Accuracy, loss and metrics on the test set."""
-        test = EvaluationSamples(self.test.inputs, self.test.labels)
-        return measured(*self._deployed(), test, self.test.measures)
+        return self._measured("test", EvaluationSamples(self.test.inputs, self.test.labels))
 
     def validate(self) -> Evaluated | None:
         """Accuracy, loss and metrics on the validation set; None without one."""
         if self.validation is None:
             return None
-        return measured(*self._deployed(), self.validation, self.test.measures)
+        return self._measured("validation", self.validation)
+
+    def _measured(self, kind: str, samples: EvaluationSamples) -> Evaluated:
+        """Accuracy, loss and metrics on those of these samples that are tested."""
+        measures = self.test.measures
+        if self.tested is not None:
+            samples, measures = self.tested.samples(kind, samples), self.tested.measures(measures)
+        return measured(*self._deployed(), samples, measures)
 
     def tensors(self) -> dict[str, Tensor]:
         """Tensors of the state, for a checkpoint."""

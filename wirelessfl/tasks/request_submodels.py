@@ -30,6 +30,7 @@ class RequestSubmodels:
         stream: random stream of the task.
         run_stream: random stream of the run, from which clients get their capacities for all tasks;
             None for ``stream``.
+        round_stream: random stream of masks that change between rounds; None for ``stream``.
     """
 
     assigner: Assigner
@@ -37,6 +38,7 @@ class RequestSubmodels:
     clients: int
     stream: Stream
     run_stream: Stream | None = None
+    round_stream: Stream | None = None
     _joint: dict[int, ClientSubmodels | None] = field(default_factory=dict, init=False)
 
     def of_round(self, clients: IntArray, version: int) -> ClientSubmodels | None:
@@ -52,7 +54,7 @@ class RequestSubmodels:
             clients=self.clients,
             run_stream=self.stream,
             number=version,
-            stream=self.stream.child("round", version),
+            stream=(self.round_stream or self.stream).child("round", version),
             senders=clients,
             node=np.zeros(len(clients), dtype=np.int64),
             capacities=self.run_stream,

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,49 +20,10 @@ from wirelessfl.tasks.delays import Delays
 from wirelessfl.tasks.drop_outs import DropOuts
 from wirelessfl.tasks.model import TaskModel
 from wirelessfl.tasks.records import Merged, Records, Span
-from wirelessfl.tasks.round_times import RoundTimes, round_times
+from wirelessfl.tasks.round_times import round_times
 from wirelessfl.tasks.spending import Spending
+from wirelessfl.tasks.task_round import TaskRound, TaskRoundSettings
 from wirelessfl.tasks.transmissions import GroupUpload, GroupUploads
-
-
-@dataclass(frozen=True, eq=False)
-class TaskRound:
-    """Plan of a round.
-
-    Args:
-        tasks: tasks of the round.
-        chosen: by task, its clients [clients].
-        shares: by task, fraction of the full model's parameters that each client trains, [clients].
-        times: arrival times of the updates.
-        begun: simulated time at which the round started, in seconds.
-    """
-
-    tasks: tuple[int, ...]
-    chosen: list[IntArray]
-    shares: list[FloatArray]
-    times: RoundTimes
-    begun: float
-
-
-@dataclass(frozen=True)
-class TaskRoundSettings:
-    """Numbers of clients in rounds of several tasks.
-
-    Args:
-        clients: N, number of clients.
-        available: number of clients available in a round, drawn anew for each round.
-        shares: [tasks], number of clients of each task per round.
-        first: k, number of updates of a task that a round waits for; 0 for all.
-        drop_out: probability that a client drops out of a round, at a uniform time of its training.
-        cutoff: seconds after which a round ends without the missing updates; None for no cut-off.
-    """
-
-    clients: int
-    available: int
-    shares: tuple[int, ...]
-    first: int = 0
-    drop_out: float = 0.0
-    cutoff: float | None = None
 
 
 class TaskRounds:
@@ -79,6 +39,7 @@ class TaskRounds:
         records: optional lists that receive a span per client and round, and all merges.
         uploads: simultaneous uploads of the awaited clients of a task; None if each client uploads
             when it is ready.
+        first_training: number of the first training run, which names its random durations.
     """
 
     def __init__(
@@ -91,10 +52,12 @@ class TaskRounds:
         stream: Stream,
         records: Records | None = None,
         uploads: GroupUploads | None = None,
+        first_training: int = 0,
     ) -> None:
         self.models, self.clock, self.delays = models, clock, delays
         self.assignment, self.settings = assignment, settings
         self.stream, self.records, self.uploads = stream, records, uploads
+        self.first_training = first_training
         self.running = list(range(len(models)))
         self.versions = [0] * len(models)
         self.issued, self.returned = [0] * len(models), [0] * len(models)
@@ -107,6 +70,9 @@ class TaskRounds:
         self._due: list[int] = []
         self._given: dict[int, TaskRound] = {}
 
+    def start(self) -> None:
+        """Put the first entries of the regime on the clock: none."""
+
     def happened(self, what: Event) -> Event:
         """Return the clock entry, which already is an event for the schedule."""
         return what
@@ -117,7 +83,7 @@ class TaskRounds:
             case Give(number):
                 self._due.append(number)
             case Merge(number):
-                self._merge(self._given.pop(number))
+                self.merge(self._given.pop(number))
             case Cancel(task):
                 self.running.remove(task)
 
@@ -129,28 +95,50 @@ class TaskRounds:
             self.clock.after(plan.times.length, Arrived(number))
         self._due = []
 
-    def allocation(self) -> dict[int, int]:
-        """Number of clients of each active task; clients of ended tasks go to the others."""
-        total = min(sum(self.settings.shares), self.settings.available)
+    def allocation(self, number: int = 0, clients: int | None = None) -> dict[int, int]:
+        """Number of clients of each active task; clients of ended tasks go to the others.
+
+        If there are fewer clients than tasks, these take turns.
+
+        Args:
+            number: round number.
+            clients: number of clients in the pool; None for all.
+        """
+        available = self.settings.available_of(
+            self.settings.clients if clients is None else clients
+        )
+        total, count = min(sum(self.settings.shares), available), len(self.running)
+        if total < count:
+            turns = {(number * total + place) % count for place in range(total)}
+            return {self.running[place]: 1 for place in sorted(turns)}
         weights = [float(self.settings.shares[task]) for task in self.running]
         dealt = allocate_requests(weights, total, floor=1).value
-        assert dealt is not None, "there are more clients than tasks"
+        assert dealt is not None, "there are enough clients"
         return {task: int(count) for task, count in zip(self.running, dealt, strict=True)}
 
-    def plan(self, number: int) -> TaskRound:
-        """Plan round ``number``: assign clients to tasks, and compute the times."""
-        clients, available = self.settings.clients, self.settings.available
-        pool = np.arange(clients)
-        if available < clients:
+    def plan(self, number: int, pool: IntArray | None = None) -> TaskRound:
+        """Plan round ``number``: assign clients to tasks, and compute the times.
+
+        Args:
+            number: round number.
+            pool: [clients], clients that can take part, sorted, at least one; None for all.
+        """
+        pool = np.arange(self.settings.clients) if pool is None else pool
+        allocation = self.allocation(number, len(pool))
+        available = self.settings.available_of(len(pool))
+        if available < len(pool):
             dice = self.stream.child("available").generator(number)
-            pool = dice.choice(clients, available, replace=False, shuffle=False)
+            pool = pool[dice.choice(len(pool), available, replace=False, shuffle=False)]
             pool.sort()
         shares = np.zeros(len(self.models), dtype=np.int64)
-        for task, count in self.allocation().items():
+        for task, count in allocation.items():
             shares[task] = count
         sets = self.assignment.choose(number, pool, shares)
-        chosen = {task: sets[task] for task in self.running}
-        first, numbered = self.settings.first, number * available
+        chosen = {task: sets[task] for task in allocation}
+        first, numbered = (
+            self.settings.first,
+            self.first_training + number * self.settings.available,
+        )
         parts = {task: self.models[task].shares(who) for task, who in chosen.items()}
         upload = None if self.uploads is None else self._upload
         cutoff = self.settings.cutoff or math.inf
@@ -166,21 +154,44 @@ class TaskRounds:
         load = self.models[task].air_load_of_round(clients, chosen)
         return self.uploads.upload(task, self.versions[task], clients, load)
 
-    def _merge(self, plan: TaskRound) -> None:
+    def merge(self, plan: TaskRound, left: Collection[int] = ()) -> None:
+        """Train and merge a round.
+
+        Args:
+            plan: plan of the round, whose times and costs are counted.
+            left: clients that have left during the round, whose updates are dropped.
+        """
+        self._count(plan)
+        self._train(plan.without(left) if left else plan)
+
+    def _count(self, plan: TaskRound) -> None:
+        """Count the clients, energy and traffic of a round."""
         self.spent.include(np.concatenate(plan.chosen), plan.times.spent)
         if self.records is not None:
-            self.records.spans.extend(_spans(plan, self.clock.now))
+            self.records.spans.extend(plan.spans(self.clock.now))
+        for place, task in enumerate(plan.tasks):
+            clients, awaited = plan.chosen[place], plan.times.awaited[place]
+            self.issued[task] += len(clients)
+            self.returned[task] += int(awaited.sum())
+            self.lost[task] += plan.times.lost[place]
+            self.late[task] += plan.times.late[place]
+            self.down[task] += float(plan.shares[place].sum())
+            self.up[task] += float(plan.shares[place][awaited].sum())
+            self.merged[task] = len(clients), int(awaited.sum())
+
+    def add_costs(self, other: TaskRounds) -> None:
+        """Add the updates, traffic and energy of other rounds of the same tasks."""
+        for name in ("issued", "returned", "lost", "late", "up", "down"):
+            sums = zip(getattr(self, name), getattr(other, name), strict=True)
+            setattr(self, name, [mine + its for mine, its in sums])
+        self.spent.include(np.arange(self.settings.clients), other.spent)
+
+    def _train(self, plan: TaskRound) -> None:
+        """Train and merge the awaited updates of a round."""
         losses: list[FloatArray] = []
         for place, task in enumerate(plan.tasks):
             clients, model = plan.chosen[place], self.models[task]
             awaited = clients[plan.times.awaited[place]]
-            self.issued[task] += len(clients)
-            self.returned[task] += len(awaited)
-            self.lost[task] += plan.times.lost[place]
-            self.late[task] += plan.times.late[place]
-            self.down[task] += float(plan.shares[place].sum())
-            self.up[task] += float(plan.shares[place][plan.times.awaited[place]].sum())
-            self.merged[task] = len(clients), len(awaited)
             if self.assignment.wants_losses:
                 losses.append(model.losses(awaited))
             if len(awaited) and task in self.running:
@@ -210,9 +221,17 @@ class TaskRounds:
             chosen[task], seconds[task] = plan.chosen[place][known], took[known]
         self.assignment.learn(chosen, seconds, told if losses else None)
 
-    def status(self, task: int) -> dict[str, Any]:
-        """Further fields of a task's row, from its last round or, before that, its allocation."""
-        clients, awaited = self.merged.get(task) or (self.allocation().get(task, 0), 0)
+    def status(self, task: int, pool: int | None = None) -> dict[str, Any]:
+        """Further fields of a task's row, from its last round or, before that, its allocation.
+
+        Args:
+            task: the task.
+            pool: number of clients that can take part; None for all.
+        """
+        clients, awaited = self.merged.get(task) or (
+            self.allocation(clients=pool).get(task, 0),
+            0,
+        )
         return {
             "staleness_mean": 0.0,
             "staleness_max": 0,
@@ -226,7 +245,7 @@ class TaskRounds:
 
     def under_way(self, now: float) -> list[Span]:
         """Spans of the work in progress, for a timeline that ends at ``now``."""
-        return [span for plan in self._given.values() for span in _spans(plan, now)]
+        return [span for plan in self._given.values() for span in plan.spans(now)]
 
     starts_again: ClassVar[bool] = True
     """Whether resuming from a checkpoint restarts the work that was in progress."""
@@ -268,15 +287,3 @@ class TaskRounds:
         self.versions = list(state["versions"])
         self.merged = {task: (clients, awaited) for task, clients, awaited in state["merged"]}
         self.issued, self.returned = list(state["issued"]), list(state["returned"])
-
-
-def _spans(plan: TaskRound, now: float) -> list[Span]:
-    """Spans of a round's clients, from its start to at most ``now``."""
-    spans = []
-    for place, task in enumerate(plan.tasks):
-        seconds, awaited = plan.times.seconds[place], plan.times.awaited[place]
-        for client, took, done in zip(plan.chosen[place].tolist(), seconds, awaited, strict=True):
-            end = min(plan.begun + float(took), now)
-            how = ("done" if plan.begun + took <= now else "under way") if done else "cancelled"
-            spans.append(Span(task, client, plan.begun, end, how))
-    return spans

@@ -27,7 +27,8 @@ from wirelessfl.tasks.delays import Elements, Wireless
 from wirelessfl.tasks.learner import EvaluationSet, Learner
 from wirelessfl.tasks.request_submodels import RequestSubmodels
 from wirelessfl.tasks.requests import Requests
-from wirelessfl.tasks.task_rounds import TaskRounds, TaskRoundSettings
+from wirelessfl.tasks.task_round import TaskRoundSettings
+from wirelessfl.tasks.task_rounds import TaskRounds
 from wirelessfl.tasks.transmissions import GroupUploads, Transmissions, busy_at_once
 from wirelessfl.training.step_counts import StepCounts
 

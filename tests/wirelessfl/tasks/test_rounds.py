@@ -25,7 +25,8 @@ from wirelessfl.schedules.loop import simulate
 from wirelessfl.tasks.delays import Delays, Elements, Wireless
 from wirelessfl.tasks.model import Untrained
 from wirelessfl.tasks.records import Records
-from wirelessfl.tasks.task_rounds import TaskRounds, TaskRoundSettings
+from wirelessfl.tasks.task_round import TaskRoundSettings
+from wirelessfl.tasks.task_rounds import TaskRounds
 from wirelessfl.theory import arrival_seconds, synchronous_round_seconds
 from wirelessfl.training.step_counts import StepCounts
 from wirelessfl.uplinks import UPLINKS

@@ -17,7 +17,8 @@ from wirelessfl.tasks.delays import Delays
 from wirelessfl.tasks.model import Untrained
 from wirelessfl.tasks.records import Records
 from wirelessfl.tasks.round_times import round_times
-from wirelessfl.tasks.task_rounds import TaskRounds, TaskRoundSettings
+from wirelessfl.tasks.task_round import TaskRoundSettings
+from wirelessfl.tasks.task_rounds import TaskRounds
 from wirelessfl.tasks.transmissions import GroupUploads
 from wirelessfl.uplinks.aircomp import AirComp
 

@@ -14,7 +14,8 @@ from wirelessfl.schedules.events import Give, Lost, Merge, Returned
 from wirelessfl.tasks.delays import Elements, Wireless
 from wirelessfl.tasks.model import Untrained
 from wirelessfl.tasks.requests import Requests
-from wirelessfl.tasks.task_rounds import TaskRounds, TaskRoundSettings
+from wirelessfl.tasks.task_round import TaskRoundSettings
+from wirelessfl.tasks.task_rounds import TaskRounds
 from wirelessfl.training.step_counts import StepCounts
 from wirelessfl.uplinks.ofdma import Ofdma
 from wirelessfl.uplinks.tdma import Tdma

@@ -16,6 +16,10 @@ WITHIN = Needs(
     'conflicts with schedule "{run.schedule.title}", which evaluates after whole rounds: choose '
     'eval_every or schedule "buffered"',
 )
+NO_SESSIONS = Needs(
+    lambda run, _: run.sessions is None,
+    "conflicts with sessions={run.sessions}, which evaluate after whole rounds: choose eval_every",
+)
 FIRST = (
     SESSIONS[1],
     Needs(
@@ -28,12 +32,12 @@ SAME_LABELS = Needs(
     "conflicts with sessions, which test other labels in each session",
 )
 STOP = (
+    SAME_LABELS,
     Needs(
         lambda run, _: not run.regime.of_tasks,
         'conflicts with schedule "{run.schedule.title}", under which a task always ends at its '
         "target",
     ),
-    SAME_LABELS,
     beside("target"),
 )
 
@@ -55,7 +59,7 @@ class EvaluationSection(Section):
         ge=1,
         description="rounds or merges between evaluations (default: 1 round or 20 merges)",
     )
-    eval_seconds: Annotated[float | None, WITHIN] = Field(
+    eval_seconds: Annotated[float | None, WITHIN, NO_SESSIONS] = Field(
         None,
         ge=1e-6,
         description="simulated seconds between evaluations (default: none)",

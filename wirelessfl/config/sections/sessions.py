@@ -8,12 +8,12 @@ from pydantic import Field
 
 from wirelessfl.config.sections.section import Section
 from wirelessfl.needs import SESSIONS, Needs
-from wirelessfl.schedules import Rounds
+from wirelessfl.schedules import Rounds, Simultaneous
 
 BUILT_IN = Needs(
-    lambda run, _: run.schedule is Rounds,
+    lambda run, _: run.schedule in (Rounds, Simultaneous),
     'conflicts with schedule "{run.schedule.title}", which does not support sessions: choose '
-    'schedule "rounds"',
+    'schedule "rounds" or "simultaneous"',
 )
 
 
