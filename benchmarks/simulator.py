@@ -33,11 +33,13 @@ from wirelessfl.submodels import make_partition
 from wirelessfl.submodels.removable import find_neurons
 from wirelessfl.tasks.asynchronous import Asynchronous
 from wirelessfl.tasks.delays import Delays, Elements, ShiftedExponential, Wireless, client_speeds
-from wirelessfl.tasks.learner import EvaluationSet, Learner
+from wirelessfl.tasks.learner import TaskLearner
 from wirelessfl.tasks.model import TaskModel, Untrained
 from wirelessfl.tasks.request_submodels import RequestSubmodels
 from wirelessfl.tasks.requests import Requests
 from wirelessfl.training.batches import BatchSource
+from wirelessfl.training.evaluate import EvaluationSamples
+from wirelessfl.training.evaluation import Evaluation
 from wirelessfl.training.executor import Executor, TrainingData
 from wirelessfl.training.objective import Objective
 from wirelessfl.training.stacked import StackedExecutor
@@ -94,18 +96,18 @@ def _world(
             network, Tdma(), [StepCounts(STEPS)] * tasks, seconds, elements, None, stream
         )
     schedule = BufferedScheduler([TaskPlan(REQUESTS, BUFFER, versions)] * tasks, report_every=None)
-    regime = Asynchronous(models, Requests(clock, durations, clients, Stream(0, ("requests",))))
+    handler = Asynchronous(models, Requests(clock, durations, clients, Stream(0, ("requests",))))
     clock.after(0.0, Started())
-    return schedule, regime, clock
+    return schedule, handler, clock
 
 
 def _run(
     models: list[Any], clients: int, versions: int, delays: str = ONE_DRAW
 ) -> tuple[float, int]:
     """Run a complete simulation; returns wall-clock seconds and the number of updates."""
-    schedule, regime, clock = _world(models, clients, versions, delays)
+    schedule, handler, clock = _world(models, clients, versions, delays)
     start = time.perf_counter()
-    simulate(schedule, regime, clock, lambda report: None, lambda: None)
+    simulate(schedule, handler, clock, lambda report: None, lambda: None)
     return time.perf_counter() - start, schedule.updates
 
 
@@ -159,12 +161,13 @@ def _training(repeats: int, data_dir: Path | None, merges: int) -> Rows:
         partial(find_neurons, module, task.spec, x[:1]),
     )
 
-    def learner(executor: Executor) -> Learner:
+    def learner(executor: Executor) -> TaskLearner:
         weights = Weights(np.zeros(clients, dtype=np.int64))
         server = Server(algorithm, Tdma(), weights, InMemory((), task.spec.size), start)
         local = LocalTraining(executor, StepCounts(STEPS))
         submodels = RequestSubmodels(algorithm.assigner, whole, clients, Stream(0))
-        return Learner(server, local, submodels, EvaluationSet(x[:1], y[:1]), Stream(0))
+        evaluation = Evaluation(task, EvaluationSamples(x[:1], y[:1]))
+        return TaskLearner(server, local, submodels, evaluation, Stream(0))
 
     ways: dict[str, Executor] = {}
     for name, kind in (("vmap", VmapExecutor), ("stacked", StackedExecutor)):

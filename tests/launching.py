@@ -35,8 +35,7 @@ IMPORTED = (
     "wirelessfl.cli",
     "wirelessfl.runs.run",
     "wirelessfl.runs.sweep",
-    "wirelessfl.runs.sessions_engine",
-    "wirelessfl.runs.tasks_engine",
+    "wirelessfl.runs.engine",
 )
 """Modules that most commands import."""
 

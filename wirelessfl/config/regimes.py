@@ -8,8 +8,8 @@ from enum import StrEnum
 class Regime(StrEnum):
     """What a run consists of.
 
-    Code asks for the facts below, not for a regime. What needs an object for each regime has a
-    table of them: ``setup/building.py`` of builders, ``runs/engines.py`` of engines.
+    Code asks for the facts below, not for a regime. What needs an object for each regime, the
+    builders, has a table of them: ``setup/building.py``.
     """
 
     ROUNDS = "rounds"

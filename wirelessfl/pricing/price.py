@@ -126,24 +126,24 @@ def priced(
     rows: list[dict[str, Any]] = []
 
     def report(simulation: Simulation, report: Report) -> None:
-        training, regime = simulation.training, simulation.regime
+        training, handler = simulation.training, simulation.handler
         costs = training.totals.row() | {"joules_max": training.ledger.most_joules}
         if not training.counts_joules:
             del costs["joules_max"]
         now = {"round": report.round, "sim_seconds": simulation.clock.now}
         session = {name: report.status[name] for name in SESSION if name in report.status}
-        rows.append({**session, **now, **costs, **regime.priced()})
+        rows.append({**session, **now, **costs, **handler.priced()})
 
     def prepare(simulation: Simulation, schedule: Scheduler) -> Scheduler:
         simulation.training.log = log
         return schedule
 
     simulation = simulated(config, given, rounds, report, joules=joules, prepare=prepare, like=like)
-    training, regime, planned = simulation.training, simulation.regime, simulation.planned
+    training, handler, planned = simulation.training, simulation.handler, simulation.planned
     seconds = np.array(training.node_seconds).reshape(-1, planned.planner.network.cells)
     wanted = config.total_rounds if rounds is None else rounds
-    prices = Prices(rows, seconds, regime.ended if len(seconds) < wanted else None)
-    return Priced(prices, training, planned, simulation.clock.now, regime.merged_at)
+    prices = Prices(rows, seconds, handler.ended if len(seconds) < wanted else None)
+    return Priced(prices, training, planned, simulation.clock.now, handler.merged_at)
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,13 +154,13 @@ class Simulation:
         planned: its planner and its network.
         training: its totals.
         clock: virtual clock.
-        regime: carries out the decisions of the schedule.
+        handler: carries out the decisions of the schedule.
     """
 
     planned: Planned
     training: UntrainedRounds
     clock: Clock
-    regime: OneModel
+    handler: OneModel
 
 
 def simulated(
@@ -191,12 +191,12 @@ def simulated(
         settings = planned.planner.settings
         training = UntrainedRounds(_server(config, planned), settings, joules=joules)
         clock = Clock()
-        schedule, regime = _simulated(config, planned, training, clock, rounds)
-        found = Simulation(planned, training, clock, regime)
+        schedule, handler = _simulated(config, planned, training, clock, rounds)
+        found = Simulation(planned, training, clock, handler)
         if prepare is not None:
             schedule = prepare(found, schedule)
         begin(clock, config.training.max_seconds if rounds is None else None)
-        simulate(schedule, regime, clock, partial(report, found), lambda: None)
+        simulate(schedule, handler, clock, partial(report, found), lambda: None)
     return found
 
 
@@ -287,7 +287,7 @@ def _sessions(
     if rounds is not None:
         schedule = Until(schedule, lambda report: report.round >= rounds)
     classes = range(planned.model.classes)
-    regime = SessionRounds(
+    handler = SessionRounds(
         planner,
         training,
         clock,
@@ -298,4 +298,4 @@ def _sessions(
         draw=lambda number: start,
         labels=HeldLabels(lambda client: classes, classes),
     )
-    return schedule, regime
+    return schedule, handler

@@ -129,7 +129,7 @@ def round_timeline(
     def report(simulation: Simulation, report: Report) -> None:
         under_way[:] = [
             Lap(plan.round + 1, False, free.get(cell, 0.0), ClientCosts.of(plan), cell)
-            for cell, plan in simulation.regime.under_way().items()
+            for cell, plan in simulation.handler.under_way().items()
         ]
 
     def prepare(simulation: Simulation, schedule: Scheduler) -> Scheduler:

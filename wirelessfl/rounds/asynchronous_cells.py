@@ -21,16 +21,18 @@ from wirelessfl.schedules.events import (
     Deadline,
     Decision,
     Event,
+    Report,
     Returned,
     Started,
     Tick,
 )
+from wirelessfl.schedules.handler import RowFields
 from wirelessfl.server.present import ConsecutiveClients
 from wirelessfl.submodels import ParamSpec, Submodels
 from wirelessfl.training.cohort import State
 
 PREFIX = "cells."
-"""Prefix of the names of this regime's tensors in a checkpoint."""
+"""Prefix of the names of these tensors in a checkpoint."""
 INDEX = f"{PREFIX}index"
 STATUS = ("version", "staleness_mean", "staleness_max", "updates")
 """Fields of rows: merges, staleness since the previous row, and number of finished cell rounds."""
@@ -146,12 +148,13 @@ class AsynchronousCells(OneModel):
         """Plans of the rounds in progress, by cell."""
         return {cell: self.plan(cell) for cell in sorted(self.sent)}
 
-    def fields(self, status: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-        """Fields of a row before and after those of all runs."""
-        return {}, {name: status[name] for name in STATUS}
+    def fields(self, report: Report) -> RowFields:
+        """Number of merges, costs so far, and what the schedule reports."""
+        status = {name: report.status[name] for name in STATUS}
+        return RowFields({"round": report.round}, self.costs(), status)
 
     def tensors(self) -> dict[str, torch.Tensor]:
-        """Also the models that cells received, each stored once, and the submodels of the cells.
+        """The models that cells received, each stored once, and the submodels of the cells.
 
         The server stores the cloud's current model.
         """
@@ -163,22 +166,21 @@ class AsynchronousCells(OneModel):
             for name, value in model.items()
         }
         index = {} if self.parts.index is None else {INDEX: self.parts.index}
-        return {**super().tensors(), **found, **index}
+        return {**found, **index}
 
     def snapshot(self) -> dict[str, Any]:
         """Work of the cells, clock entries, and neurons of the submodels."""
-        cells = {
+        return {
             "now": self.clock.now,
             "future": [[seconds, *_stored(event)] for seconds, event in self.clock.queued()],
             "rounds_done": self.rounds_done,
             "sent": list(self.sent.items()),
             "parts": _stored_parts(self.parts),
         }
-        return {"cells": cells}
 
     def restore(self, tensors: Mapping[str, torch.Tensor], state: Mapping[str, Any]) -> None:
         """Continue from a checkpoint, after training, schedule and clock."""
-        server, state = self.training.server, state["cells"]
+        server = self.training.server
         device = server.cloud["params"].device
         self.rounds_done = list(state["rounds_done"])
         self.sent = dict(state["sent"])

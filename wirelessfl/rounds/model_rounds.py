@@ -11,7 +11,16 @@ from wirelessfl.rounds.planner import Planner
 from wirelessfl.rounds.redesigns import Redesigns, applied
 from wirelessfl.rounds.training import RoundTraining
 from wirelessfl.schedules import Clock
-from wirelessfl.schedules.events import Arrived, Decision, Event, Exhausted, Give, Merge
+from wirelessfl.schedules.events import (
+    Arrived,
+    Decision,
+    Event,
+    Exhausted,
+    Give,
+    Merge,
+    Report,
+)
+from wirelessfl.schedules.handler import RowFields
 from wirelessfl.training.cohort import State
 
 if TYPE_CHECKING:
@@ -75,6 +84,28 @@ class ModelRounds(OneModel):
         if self.redesigns is not None:
             self.planner = self.redesigns.planner()
             applied(self.training, self.planner)
+
+    def attach(self, rows: list[dict[str, Any]]) -> None:
+        """Set the run's rows so far, from which redesigns decide."""
+        if self.redesigns is not None:
+            self.redesigns.rows = rows
+
+    def fields(self, report: Report) -> RowFields:
+        """Number of the round, what a redesign has decided about it, and costs so far.
+
+        Rows are written before each redesign, so their rounds since the row before are of one
+        design.
+        """
+        head: dict[str, Any] = {"round": report.round}
+        if self.redesigns is not None:
+            settings = self.redesigns.of_round(report.round - 1)
+            planner = self.redesigns.planner_of(settings)
+            head |= {
+                "local_steps": settings.local_steps,
+                "edge_rounds": settings.edge_rounds,
+                "clients_per_round": planner.participation.per_round or planner.network.clients,
+            }
+        return RowFields(head, self.costs(), {})
 
     def snapshot(self) -> dict[str, Any]:
         """Time of the last merge, and the decisions of redesigns."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -15,11 +14,14 @@ from channels.streams import Stream
 from wirelessfl.rounds.plan import Plan
 from wirelessfl.rounds.training_settings import TrainingSettings
 from wirelessfl.selection.candidates import Losses
+from wirelessfl.server.learner import Learner
 from wirelessfl.server.ledger import Ledger
 from wirelessfl.server.server import Server
-from wirelessfl.training.cohort import Penalty, State
+from wirelessfl.submodels import ParamSpec
+from wirelessfl.training.cohort import State
+from wirelessfl.training.evaluation import Evaluation
 from wirelessfl.training.shards import Shards
-from wirelessfl.training.steps_done import StepsDone
+from wirelessfl.training.step_counts import StepCounts
 from wirelessfl.uplinks import Uplink
 
 if TYPE_CHECKING:
@@ -87,7 +89,7 @@ class Totals:
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
-class RoundTraining:
+class RoundTraining(Learner):
     """Trains the clients of planned rounds, and merges their updates at the server.
 
     Args:
@@ -97,6 +99,7 @@ class RoundTraining:
         client_samples: samples of each client, in the order of the network.
         stream: random stream of the run.
         shards: the processes that share the clients.
+        evaluation: what the model is evaluated on; None if it is not evaluated.
     """
 
     counts_joules = True
@@ -110,19 +113,26 @@ class RoundTraining:
         client_samples: Sequence[IntArray],
         stream: Stream,
         shards: Shards = Shards(),  # noqa: B008, frozen
+        evaluation: Evaluation | None = None,
     ) -> None:
-        self.server, self.executor, self.settings = server, executor, settings
-        self.client_samples, self.stream, self.shards = client_samples, stream, shards
-        self.penalties: tuple[Penalty, ...] = ()
-        self.teacher: torch.Tensor | None = None
-        self.title = "round"
-        self.steps_done = StepsDone()
+        super().__init__(server, stream, "round", evaluation)
+        self.executor, self.settings = executor, settings
+        self.client_samples, self.shards = client_samples, shards
         self.totals = Totals.of(server.uplink, settings)
         self.ledger = Ledger(len(server.weights.node_of))
-        self.metrics: dict[str, float] = {}
         self.client_losses: ClientLosses | None = None
         """Evaluates the server's model on the clients' samples; None if nothing needs it."""
         self.log: Log | None = None
+
+    @property
+    def spec(self) -> ParamSpec:
+        """Names and shapes of the parameters."""
+        return self.executor.objective.spec
+
+    @property
+    def steps(self) -> StepCounts:
+        """Number of local steps of each client."""
+        return self.settings.steps
 
     @property
     def losses(self) -> Losses | None:
@@ -138,17 +148,11 @@ class RoundTraining:
 
         return losses
 
-    def branch(self, stream: Stream) -> RoundTraining:
-        """Return a copy for trial rounds, which change neither this object nor its client states.
-
-        Args:
-            stream: random stream of the copy.
-        """
-        twin = copy.copy(self)
-        twin.server, twin.steps_done = self.server.branch(), self.steps_done.copy()
-        twin.totals, twin.stream = Totals.of(self.server.uplink, self.settings), stream
-        twin.ledger, twin.log = Ledger(self.ledger.clients), None
-        twin.penalties, twin.teacher, twin.title = (), None, "trial round"
+    def branch(self, stream: Stream) -> Self:
+        """Return a copy for trial rounds, with costs of its own; see ``Learner.branch``."""
+        twin = super().branch(stream)
+        twin.totals = Totals.of(self.server.uplink, self.settings)
+        twin.ledger = Ledger(self.ledger.clients)
         return twin
 
     def count(self, plan: Plan, *, trial: bool = False) -> None:
@@ -209,11 +213,14 @@ class RoundTraining:
 
     def tensors(self) -> dict[str, torch.Tensor]:
         """Tensors of the state, for a checkpoint."""
-        return {**self.server.tensors(), **self.steps_done.tensors(), **self.ledger.tensors()}
+        return {**super().tensors(), **self.ledger.tensors()}
 
-    def restore(self, tensors: dict[str, torch.Tensor], totals: dict[str, Any]) -> None:
-        """Continue from the ``tensors`` and running totals of a checkpoint."""
-        self.server.restore(tensors)
-        self.steps_done = StepsDone.restored(tensors)
-        self.totals = Totals(**totals)
+    def snapshot(self) -> dict[str, Any]:
+        """Running totals, metrics of the last round, and the shapes of the parameters."""
+        return {**super().snapshot(), "totals": self.totals.row()}
+
+    def restore(self, tensors: dict[str, torch.Tensor], state: Mapping[str, Any]) -> None:
+        """Continue from the ``tensors`` and the ``snapshot`` of a checkpoint."""
+        super().restore(tensors, state)
+        self.totals = Totals(**state["totals"])
         self.ledger.restore(tensors)

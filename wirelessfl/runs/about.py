@@ -17,7 +17,7 @@ from wirelessfl.version import version
 
 ROWS_SCHEMA = 1
 """Version of the row format; incremented when a field is removed or its meaning changes."""
-CHECKPOINT_LAYOUT = 7
+CHECKPOINT_LAYOUT = 8
 """Version of checkpoints and ``config.toml``; incremented when their entries are renamed or moved.
 """
 NUMERICS = 1

@@ -1,51 +1,148 @@
-"""The operations that differ between kinds of runs."""
+"""The models, schedule and handler of a run as one: rows, checkpoints and parameters."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from torch import Tensor
 
-from wirelessfl.runs.directory import Row
-from wirelessfl.schedules.events import Event, Report
+from wirelessfl.runs.client_log_file import ClientLogFile
+from wirelessfl.runs.directory import CLIENT_LOG, Row
+from wirelessfl.runs.fingerprints import (
+    data_fingerprint,
+    digest,
+    model_fingerprint,
+    network_fingerprint,
+)
+from wirelessfl.runs.rows import check_apart, evaluation_fields, finite, reached
+from wirelessfl.runs.stored_params import named_params, tensor_mark
+from wirelessfl.schedules.events import Event, Reached, Report
+from wirelessfl.schedules.loop import begin
+from wirelessfl.server.learner import Learner
 from wirelessfl.setup.setups import Setup
 
 
-class Engine(Protocol):
-    """The operations that differ between rounds, sessions, asynchronous cells and tasks."""
+class Engine:
+    """What ``Execution`` executes, for rounds, sessions, asynchronous cells and tasks alike."""
 
-    @property
-    def setup(self) -> Setup:
-        """Setup of the run."""
+    def __init__(self, setup: Setup) -> None:
+        self.setup = setup
+        self.reached: set[int] = set()
+        """Models whose rows have reached their target."""
+        self.log: ClientLogFile | None = None
 
     def start(self) -> None:
-        """Put the first events on the clock."""
+        """Put the first events on the clock, or after a checkpoint restart the interrupted work."""
+        begin(self.setup.clock, self.setup.limits.max_seconds)
+        self.setup.handler.start()
 
     def row(self, report: Report) -> tuple[Row, Event | None]:
-        """Evaluate a model; return its row, and an event for the schedule or None."""
+        """Evaluate a model; return its row, and ``Reached`` if it reaches its target."""
+        setup, number = self.setup, report.task or 0
+        learner = setup.learners[number]
+        check_apart(learner.metrics, learner.evaluation.measures)
+        fields, params = setup.handler.fields(report), learner.server.cloud["params"]
+        row = {
+            **fields.head,
+            "sim_seconds": setup.clock.now,
+            **fields.costs,
+            **{name: finite(value) for name, value in learner.metrics.items()},
+            **evaluation_fields(params, *learner.evaluation.of(params)),
+            **fields.tail,
+        }
+        if number in self.reached or not reached(setup.goals[number], row):
+            return row, None
+        self.reached.add(number)
+        return row, Reached(number)
 
     def tensors(self) -> dict[str, Tensor]:
-        """The tensors of the state, for a checkpoint."""
+        """State of the models, and tensors of the work in progress."""
+        found = {
+            f"{mark}{name}": value
+            for mark, learner in self._marked()
+            for name, value in learner.tensors().items()
+        }
+        return found | self.setup.handler.tensors()
 
     def snapshot(self) -> dict[str, Any]:
         """The rest of the state, as numbers, strings, lists and dicts."""
+        setup = self.setup
+        return {
+            "schedule": setup.schedule.snapshot(),
+            "handler": setup.handler.snapshot(),
+            "learners": [learner.snapshot() for learner in setup.learners],
+            "tasks": setup.tasks,
+            "reached": sorted(self.reached),
+            "sim_seconds": setup.clock.now,
+            "client_log": None if self.log is None else self.log.snapshot(),
+        }
 
     def restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
         """Continue from a checkpoint, and put the next events on the clock."""
+        setup = self.setup
+        for (mark, learner), snapshot in zip(self._marked(), state["learners"], strict=True):
+            own = {n.removeprefix(mark): v for n, v in tensors.items() if n.startswith(mark)}
+            learner.restore(own, snapshot)
+        if self.log is not None:
+            self.log.restore(state["client_log"])
+        self.reached = set(state["reached"])
+        setup.schedule.restore(state["schedule"])
+        setup.clock.now = state["sim_seconds"]
+        setup.handler.restore(tensors, state["handler"])
+        if setup.handler.starts_again:
+            self.start()
 
-    def attach(self, folder: Path, rows: Sequence[Row]) -> None:
-        """Set the run's folder, and its rows so far, which grow."""
+    def _marked(self) -> Iterator[tuple[str, Learner]]:
+        """The learners, each with the prefix of its tensors in a checkpoint."""
+        for number, learner in enumerate(self.setup.learners):
+            yield tensor_mark(None if self.setup.tasks is None else number), learner
+
+    def attach(self, folder: Path, rows: list[Row]) -> None:
+        """Set the run's folder, for client states on disk and the client log, and its rows."""
+        setup = self.setup
+        setup.handler.attach(rows)
+        for number, learner in enumerate(setup.learners):
+            learner.attach(folder, f"task{number}-" if setup.titled else "")
+        if setup.config.run.client_log and setup.shards.rank == 0:
+            [learner] = setup.learners
+            radio = learner.server.uplink.radio
+            self.log = ClientLogFile(folder / CLIENT_LOG, radio, lambda: learner.steps)
+            learner.log = self.log.add
 
     def saved(self) -> None:
-        """Note that a checkpoint has been written."""
+        """Mark the client states on disk as covered by a checkpoint."""
+        for learner in self.setup.learners:
+            learner.saved()
 
     def fingerprint(self) -> dict[str, str]:
-        """Short hashes of model, data and network, keyed by their names in error messages."""
-
-    def params(self) -> dict[str, Tensor]:
-        """The current parameters, by name."""
+        """Short hashes of models, data and network, keyed by their names in error messages."""
+        models = self.setup.models
+        layers = [model_fingerprint(model.objective) for model in models]
+        data = [data_fingerprint(model.data, model.client_samples) for model in models]
+        network = network_fingerprint(self.setup.network, self.setup.stream)
+        if self.setup.tasks is None:
+            [of_model], [of_data] = layers, data
+            found = {
+                "the model's layers and frozen parameters are": of_model,
+                "the data are": of_data,
+            }
+        else:
+            found = {
+                "the models' layers and frozen parameters are": digest(*layers),
+                "the data are": digest(*data),
+            }
+        return found | {"the network's values are": network}
 
     def ended(self) -> str | None:
-        """Why the run ends before its last round, if energy does not suffice for it."""
+        """Why the run ends before its last round; None if it does not."""
+        return self.setup.handler.ended
+
+    def params(self) -> dict[str, Tensor]:
+        """Current parameters by name; if tasks have tables, names start with the task's name."""
+        names = self.setup.tasks if self.setup.titled else None
+        found: dict[str, Tensor] = {}
+        for number, learner in enumerate(self.setup.learners):
+            found |= named_params(learner.params, None if names is None else names[number])
+        return found

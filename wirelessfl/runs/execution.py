@@ -117,7 +117,7 @@ class Execution:
         ):
             simulate(
                 setup.schedule,
-                setup.regime,
+                setup.handler,
                 setup.clock,
                 self.report,
                 self.save,

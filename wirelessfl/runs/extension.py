@@ -144,6 +144,7 @@ def extended(
     changes: dict[str, Any] = {}
     if state["finished"]:
         _check_not_ended(directory, config, state)
+        changes["reached"] = []
         by_time = _check_ended(config, state, rows, later)
         if by_time:
             changes["sim_seconds"] = _last_merge(directory, state, rows)
@@ -275,8 +276,8 @@ def _last_merge(directory: RunDirectory, state: Mapping[str, Any], rows: list[Ro
     done = state["schedule"]["rounds_done"]
     if done == 0:
         return 0.0
-    if "merged_at" in state:
-        return float(state["merged_at"])
+    if "merged_at" in state["handler"]:
+        return float(state["handler"]["merged_at"])
     if len(rows) > 1 and rows[-2]["round"] == done:
         return float(rows[-2]["sim_seconds"])
     raise ConfigError(

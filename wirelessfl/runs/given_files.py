@@ -23,14 +23,14 @@ from wirelessfl.runs.given_code import function_hash, model_source
 from wirelessfl.setup.given_objects import GivenObjects
 
 if TYPE_CHECKING:
-    from wirelessfl.setup.building import AnySetup
+    from wirelessfl.setup.setups import Setup
 
 GIVEN = "given"
 """Entry of ``about.json``: hashes of the given objects."""
 Arrays = dict[str, NDArray[Any]]
 
 
-def stored_arrays(setup: AnySetup, given: GivenObjects) -> dict[str, Arrays]:
+def stored_arrays(setup: Setup, given: GivenObjects) -> dict[str, Arrays]:
     """The arrays to store in the run's folder, by the stem of their file.
 
     They are the given network, if it can be stored, and the partition of the data of each task.

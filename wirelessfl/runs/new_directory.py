@@ -18,12 +18,12 @@ from wirelessfl.runs.fingerprints import NAMED, named_hashes
 from wirelessfl.runs.given_again import redesign_entry
 from wirelessfl.runs.given_files import GIVEN, stored_arrays
 from wirelessfl.runs.settings_hash import SETTINGS, settings_hash
-from wirelessfl.setup.building import AnySetup
 from wirelessfl.setup.given_objects import GivenObjects
+from wirelessfl.setup.setups import Setup
 
 
 def new_directory(
-    config: Config, setup: AnySetup, given: GivenObjects, hashes: Mapping[str, Any]
+    config: Config, setup: Setup, given: GivenObjects, hashes: Mapping[str, Any]
 ) -> RunDirectory:
     """Create the folder of a new run.
 
@@ -44,7 +44,7 @@ def new_directory(
     return _stamped_directory(setup.config, entries, arrays)
 
 
-def _about_setup(setup: AnySetup, given: Mapping[str, Any]) -> dict[str, Any]:
+def _about_setup(setup: Setup, given: Mapping[str, Any]) -> dict[str, Any]:
     """Entries of ``about.json``: how the data of each task were verified, and further ones.
 
     Step costs have one entry per model, null if not counted; without any, they are left out, and so

@@ -115,14 +115,14 @@ def _state(
         "the network's values are": network_fingerprint(network, Stream(config.run.seed)),
         **settings_fingerprint(directory),
     }
-    found = state | {
-        "totals": simulated.training.totals.row(),
+    [learner], handler = state["learners"], dict(state["handler"])
+    if "merged_at" in handler:
+        handler["merged_at"] = simulated.merged_at
+    if "extras" in handler:
+        handler["extras"] |= {"extra_seconds": rows[-1]["extra_seconds"]}
+    return state | {
+        "learners": [learner | {"totals": simulated.training.totals.row()}],
+        "handler": handler,
         "sim_seconds": simulated.seconds,
         "fingerprint": fingerprint,
     }
-    if "merged_at" in state:
-        found["merged_at"] = simulated.merged_at
-    if "sessions" in state:
-        extras = state["sessions"]["extras"] | {"extra_seconds": rows[-1]["extra_seconds"]}
-        found["sessions"] = state["sessions"] | {"extras": extras}
-    return found

@@ -20,7 +20,7 @@ from wirelessfl.observers import Observer, default_observers
 from wirelessfl.rounds.redesign import Redesign
 from wirelessfl.runs.about import about
 from wirelessfl.runs.directory import RunDirectory
-from wirelessfl.runs.engines import engine_of
+from wirelessfl.runs.engine import Engine
 from wirelessfl.runs.execution import Execution, RowCallback
 from wirelessfl.runs.extension import Later, extended
 from wirelessfl.runs.files import NotWrittenError
@@ -37,9 +37,10 @@ from wirelessfl.runs.observing import check_observers, configured_observers
 from wirelessfl.runs.result import RunResult
 from wirelessfl.runs.stored_params import stored_params
 from wirelessfl.setup.arguments import check_objects, check_path
-from wirelessfl.setup.building import AnySetup, build_resolved
+from wirelessfl.setup.building import build_resolved
 from wirelessfl.setup.computing import default_threads, fewer_workers, without_gpu
 from wirelessfl.setup.given_objects import GivenMetrics, GivenObjects, configured, naming_network
+from wirelessfl.setup.setups import Setup
 from wirelessfl.training.shards import ALONE, Shards
 from wirelessfl.training.torch_settings import torch_settings
 from wirelessfl.training.workers.fork_server import leave_if_child
@@ -237,9 +238,9 @@ def _trusting(config: Config) -> str:
     return " --trust" if config.code else ""
 
 
-def _build(config: Config, given: GivenObjects, shards: Shards) -> AnySetup:
+def _build(config: Config, given: GivenObjects, shards: Shards) -> Setup:
     """Build the setup in every process, with the settings resolved by the first process."""
-    setup: AnySetup | None = None
+    setup: Setup | None = None
     error: Exception | None = None
     for leading in (True, False):
         if leading == (shards.rank == 0) and error is None:
@@ -262,7 +263,7 @@ def _build(config: Config, given: GivenObjects, shards: Shards) -> AnySetup:
 
 
 def _go(
-    setup: AnySetup,
+    setup: Setup,
     directory: RunDirectory,
     on_row: RowCallback | None,
     on_note: Callable[[str], None] | None,
@@ -281,7 +282,7 @@ def _go(
         resumed: whether the run began before.
         further: further messages.
     """
-    shards, engine = setup.shards, engine_of(setup)
+    shards, engine = setup.shards, Engine(setup)
     with ExitStack() as stack:
         shards.by_first(lambda: stack.enter_context(directory.at_work()))
         try:

@@ -14,6 +14,7 @@ import torch
 from wirelessfl.errors import ConfigError
 from wirelessfl.runs.about import CHECKPOINT_LAYOUT, NUMERICS, ROWS_SCHEMA
 from wirelessfl.runs.checkpoints import read_checkpoint, read_state, write_checkpoint
+from wirelessfl.runs.earlier_checkpoints import upgraded
 from wirelessfl.runs.files import reading, replacing, writing
 
 
@@ -90,7 +91,7 @@ class RunCheckpoint:
     def read_some(
         self, wanted: Callable[[str], bool]
     ) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
-        """Some tensors and the state as it is stored.
+        """Some tensors and the state, without an extension.
 
         Args:
             wanted: which tensors to return, by name.
@@ -99,7 +100,8 @@ class RunCheckpoint:
             ConfigError: the checkpoint is missing or damaged.
         """
         with reading(self.path, self.remedy):
-            return read_checkpoint(self.path, wanted)
+            tensors, state = read_checkpoint(self.path, wanted)
+            return tensors, upgraded(state)
 
     def write(
         self, tensors: Mapping[str, torch.Tensor], state: Mapping[str, Any], like: Path
@@ -146,9 +148,9 @@ class RunCheckpoint:
         """The state, with its extension if ``config.toml`` has those settings."""
         extension = state.pop("extension", None)
         if extension is None:
-            return state
+            return upgraded(state)
         extends = extension["config"] == _hash_of((self.folder / "config.toml").read_bytes())
-        return state | extension["state"] if extends else state
+        return upgraded(state | extension["state"] if extends else state)
 
 
 def _hash_of(content: bytes) -> str:

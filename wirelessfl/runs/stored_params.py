@@ -16,6 +16,11 @@ from wirelessfl.submodels import ParamSpec
 from wirelessfl.wording import shown, suggestion
 
 
+def tensor_mark(task: int | None) -> str:
+    """Prefix of the names of a model's tensors in a checkpoint, by the number of its task."""
+    return "" if task is None else f"task{task}."
+
+
 def is_server_model(name: str) -> bool:
     """Whether a tensor of a checkpoint has the parameters of a run or of a task."""
     return name.endswith("server.cloud.params")
@@ -31,18 +36,12 @@ def stored_params(
         state: its state.
         titled: whether tasks have tables, and the names of parameters those of tasks.
     """
-
-    def named(
-        shapes: dict[str, list[int]], ties: dict[str, str], flat: torch.Tensor
-    ) -> dict[str, torch.Tensor]:
-        return ParamSpec({name: tuple(shape) for name, shape in shapes.items()}, ties).named(flat)
-
-    if "task_specs" not in state:
-        return named(state["shapes"], state["ties"], tensors["server.cloud.params"])
-    found: dict[str, torch.Tensor] = {}
-    for number, (task, (shapes, ties)) in enumerate(state["task_specs"].items()):
-        params = named(shapes, ties, tensors[f"task{number}.server.cloud.params"])
-        found |= named_params(params, task if titled else None)
+    tasks, found = state["tasks"], dict[str, torch.Tensor]()
+    for number, learner in enumerate(state["learners"]):
+        shapes = {name: tuple(shape) for name, shape in learner["shapes"].items()}
+        mark = tensor_mark(None if tasks is None else number)
+        params = ParamSpec(shapes, learner["ties"]).named(tensors[f"{mark}server.cloud.params"])
+        found |= named_params(params, tasks[number] if titled else None)
     return found
 
 

@@ -198,8 +198,8 @@ def timeline(config: Config, seconds: float) -> Timeline:
         records=records,
     )
     begin(times.clock, seconds)
-    simulate(times.schedule, times.regime, times.clock, lambda report: None, lambda: None)
-    spans = [*records.spans, *times.regime.under_way(seconds)]
+    simulate(times.schedule, times.handler, times.clock, lambda report: None, lambda: None)
+    spans = [*records.spans, *times.handler.under_way(seconds)]
     return Timeline(list(tasks), network.clients, seconds, spans, records.merges)
 
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Protocol
 
 from wirelessfl.errors import ConfigError, DataError, TrainingError
 from wirelessfl.guard import of_project, title_of
 from wirelessfl.schedules import Clock
 from wirelessfl.schedules.events import (
     Deadline,
-    Decision,
     Event,
     Report,
     Save,
@@ -21,19 +19,7 @@ from wirelessfl.schedules.events import (
     Tick,
     Wake,
 )
-
-
-class RegimeHandler(Protocol):
-    """Carries out a schedule's decisions, for rounds, sessions or tasks."""
-
-    def happened(self, what: Any) -> Event | None:
-        """Process an entry of the clock; return the event for the schedule, or None."""
-
-    def carry_out(self, decision: Decision) -> Event | None:
-        """Carry out a decision; return an event that answers it, if any."""
-
-    def settle(self) -> None:
-        """Dispatch the work issued at this time, after all events at this time."""
+from wirelessfl.schedules.handler import Handler
 
 
 def begin(clock: Clock, max_seconds: float | None) -> None:
@@ -50,7 +36,7 @@ def begin(clock: Clock, max_seconds: float | None) -> None:
 
 def simulate(
     schedule: Scheduler,
-    regime: RegimeHandler,
+    handler: Handler,
     clock: Clock,
     report: Callable[[Report], Event | Stop | None],
     save: Callable[[], None],
@@ -61,7 +47,7 @@ def simulate(
 
     Args:
         schedule: makes decisions on each event.
-        regime: carries out its decisions.
+        handler: carries out its decisions.
         clock: virtual clock.
         report: evaluates a model, writes its row, and returns an event for the schedule, None, or
             ``Stop``, which ends the run regardless of the schedule's decisions.
@@ -76,7 +62,7 @@ def simulate(
     savable = False
     last: Event = Started()
     while (what := clock.next()) is not None:
-        event = regime.happened(what)
+        event = handler.happened(what)
         while event is not None:
             last = event
             for decision in schedule.decide(event):
@@ -95,7 +81,7 @@ def simulate(
                         return
                     case _:
                         try:
-                            answer = regime.carry_out(decision)
+                            answer = handler.carry_out(decision)
                         except Exception as error:
                             refuse(schedule, f"{decision} on {event}", error)
                             raise
@@ -104,7 +90,7 @@ def simulate(
             event = answers.popleft() if answers else None
         if clock.upcoming > clock.now:
             try:
-                regime.settle()
+                handler.settle()
             except Exception as error:
                 refuse(schedule, f"its decisions up to {last}", error)
                 raise
@@ -124,7 +110,7 @@ def refuse(schedule: Scheduler, decided: str, error: Exception) -> None:
     Args:
         schedule: the scheduler.
         decided: its decisions, in words.
-        error: the error of the regime.
+        error: the error of its handler.
 
     Raises:
         ConfigError: the schedule is a user's, and the error does not explain itself.

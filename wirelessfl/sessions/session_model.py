@@ -3,34 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, Generic, Protocol, Self, TypeVar
+from typing import Any, Generic, TypeVar
 
 import torch
 
 from channels.streams import Stream
+from wirelessfl.server.learner import Learner
 from wirelessfl.server.server import Server
 from wirelessfl.sessions.held_labels import HeldLabels
 from wirelessfl.submodels import ParamSpec
-from wirelessfl.training.cohort import Penalty
 from wirelessfl.warm_starts.warm_start import Opening, Past, WarmStart
 
-
-class Trainer(Protocol):
-    """Trains a model, and can be copied for trial rounds: ``RoundTraining`` or ``Learner``."""
-
-    server: Server
-    penalties: tuple[Penalty, ...]
-    teacher: torch.Tensor | None
-
-    def branch(self, stream: Stream) -> Self:
-        """Return a copy for trial rounds, which change neither this object nor its client states.
-
-        Args:
-            stream: random stream of the copy.
-        """
-
-
-T = TypeVar("T", bound=Trainer)
+T = TypeVar("T", bound=Learner)
 
 
 class SessionModel(Generic[T]):

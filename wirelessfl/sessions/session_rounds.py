@@ -27,7 +27,9 @@ from wirelessfl.schedules.events import (
     Merge,
     Open,
     Present,
+    Report,
 )
+from wirelessfl.schedules.handler import RowFields
 from wirelessfl.server.present import RankedClients
 from wirelessfl.server.server import Server
 from wirelessfl.sessions.attendance import Attendance, PresenceChanged
@@ -218,13 +220,17 @@ class SessionRounds(OneModel):
             self._delay = 0.0
         self.members.recount(trial=[self.model] if trial else None)
 
-    def fields(self, status: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
-        """Fields of a row before and after those of all runs."""
-        return status, {
-            "present": len(self.server.present),
-            **asdict(self.extras),
-            **self.model.fields(),
-        }
+    def fields(self, report: Report) -> RowFields:
+        """Number of session and round, costs so far, and the state of the session."""
+        return RowFields(
+            {**report.status, "round": report.round},
+            self.costs(),
+            {
+                "present": len(self.server.present),
+                **asdict(self.extras),
+                **self.model.fields(),
+            },
+        )
 
     def priced(self) -> Mapping[str, Any]:
         """Fields of a row of prices besides those of all runs."""
@@ -232,11 +238,11 @@ class SessionRounds(OneModel):
 
     def tensors(self) -> dict[str, torch.Tensor]:
         """Tensors of the state, for a checkpoint."""
-        return {**super().tensors(), **self.model.tensors()}
+        return self.model.tensors()
 
     def snapshot(self) -> dict[str, Any]:
         """Remaining state, as plain numbers and lists."""
-        sessions = {
+        return {
             "session": self.model.session,
             "extras": asdict(self.extras),
             **self.model.snapshot(),
@@ -244,11 +250,9 @@ class SessionRounds(OneModel):
             "left": self.members.departed,
             "delay": self._delay,
         }
-        return {"sessions": sessions}
 
     def restore(self, tensors: dict[str, torch.Tensor], state: Mapping[str, Any]) -> None:
         """Continue after a round or before a session is opened; training is restored."""
-        state = state["sessions"]
         self.extras = ExtraCosts(**state["extras"])
         self.model.restore(state["session"], tensors, state)
         self.attendance.restore(state["attendance"])

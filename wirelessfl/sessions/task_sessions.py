@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -27,11 +27,11 @@ from wirelessfl.sessions.attendance import Attendance, PresenceChanged
 from wirelessfl.sessions.extra_costs import ExtraCosts
 from wirelessfl.sessions.members import InProgress, Members
 from wirelessfl.sessions.session_model import SessionModel
-from wirelessfl.tasks.delays import Elements
-from wirelessfl.tasks.learner import Learner
-from wirelessfl.tasks.spending import Spending
+from wirelessfl.tasks.learner import TaskLearner
+from wirelessfl.tasks.task_handler import Sums, TaskHandler
 from wirelessfl.tasks.task_round import TaskRound
 from wirelessfl.tasks.task_rounds import TaskRounds
+from wirelessfl.tasks.traffic import Traffic
 from wirelessfl.units import BITS_PER_ELEMENT, MIB_PER_ELEMENT
 
 
@@ -48,7 +48,7 @@ class Given(InProgress):
     rounds: TaskRounds
 
 
-class TaskSessions:
+class TaskSessions(TaskHandler):
     """Carries out the decisions of ``TaskSessionsScheduler``.
 
     In each round of a session, the assignment deals the present clients to the tasks, which train
@@ -67,48 +67,30 @@ class TaskSessions:
         clock: virtual clock.
         attendance: tracks which clients are present.
         trial_rounds: carries out a trial round of the given copies, one per task.
-        elements: [tasks], elements sent for a full model.
+        traffic: what models and updates transmit.
     """
-
-    starts_again: ClassVar[bool] = True
-    """Whether resuming from a checkpoint restarts the work that was in progress."""
 
     def __init__(
         self,
         rounds: TaskRounds,
-        models: Sequence[SessionModel[Learner]],
+        models: Sequence[SessionModel[TaskLearner]],
         clock: Clock,
         attendance: Attendance,
-        trial_rounds: Callable[[Sequence[Learner]], TaskRounds],
-        elements: Sequence[Elements],
+        trial_rounds: Callable[[Sequence[TaskLearner]], TaskRounds],
+        traffic: Traffic,
     ) -> None:
+        super().__init__(traffic)
         self.rounds, self.models, self.clock = rounds, models, clock
-        self.attendance, self.trial_rounds, self.elements = attendance, trial_rounds, elements
+        self.attendance, self.trial_rounds = attendance, trial_rounds
         self.members = Members(attendance, models, clock)
         self.extras = ExtraCosts()
         self._given: dict[bool, Given] = {}
         self._due: list[Give] = []
         self._delay = 0.0
 
-    @property
-    def returned(self) -> Sequence[int]:
-        """By task, number of updates, with those of trial rounds and dropped ones."""
-        return self.rounds.returned
-
-    @property
-    def up(self) -> Sequence[float]:
-        """By task, updates sent; submodels count as fractions."""
-        return self.rounds.up
-
-    @property
-    def down(self) -> Sequence[float]:
-        """By task, models sent to clients; submodels count as fractions."""
-        return self.rounds.down
-
-    @property
-    def spent(self) -> Spending:
-        """Energy of the clients."""
-        return self.rounds.spent
+    def sums(self) -> Sums:
+        """What has been sent and spent, with trial rounds and updates that were dropped."""
+        return self.rounds.sums()
 
     def start(self) -> None:
         """Put the next change of clients on the clock."""
@@ -141,7 +123,7 @@ class TaskSessions:
         return None
 
     @property
-    def _running(self) -> list[SessionModel[Learner]]:
+    def _running(self) -> list[SessionModel[TaskLearner]]:
         """The models of the tasks that have not ended."""
         return [self.models[task] for task in self.rounds.running]
 
@@ -167,7 +149,7 @@ class TaskSessions:
         self.extras.extra_seconds += self._delay
         self.extras.extra_mib += MIB_PER_ELEMENT * sum(sizes) * present / clients
         for task, size in zip(tasks, sizes, strict=True):
-            self.rounds.down[task] += present * size / self.elements[task].down
+            self.rounds.down[task] += present * size / self.traffic.elements[task].down
 
     def settle(self) -> None:
         """Plan the issued rounds, with the models after all events at this time."""
@@ -207,20 +189,13 @@ class TaskSessions:
 
     def _add_trial(self, given: Given) -> None:
         """Add the costs of a trial round to those of the run."""
-        costs, clients = given.rounds, self.rounds.settings.clients
+        costs = given.rounds
         self.rounds.add_costs(costs)
-        elements = sum(
-            up * sizes.up
-            + model.server.uplink.side_elements * len(model.server.rule.payloads) * updates
-            + down * sizes.down
-            for up, down, updates, sizes, model in zip(
-                costs.up, costs.down, costs.returned, self.elements, self.models, strict=True
-            )
-        )
+        mib = self.traffic.fields(costs.up, costs.down, costs.returned)
         self.extras.add_trial(
             sum(costs.returned),
             given.plan.times.length,
-            MIB_PER_ELEMENT * elements / clients,
+            mib["uplink_mib"] + mib["downlink_mib"],
             broadcasts=len(given.plan.tasks),
         )
 

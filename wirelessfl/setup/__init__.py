@@ -3,17 +3,10 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from wirelessfl.setup.building import AnySetup, build
-    from wirelessfl.setup.setups import RoundsSetup, SessionsSetup, Setup, TasksSetup
+    from wirelessfl.setup.building import build
+    from wirelessfl.setup.setups import Setup
 
-__all__ = [
-    "AnySetup",
-    "RoundsSetup",
-    "SessionsSetup",
-    "Setup",
-    "TasksSetup",
-    "build",
-]
+__all__ = ["Setup", "build"]
 
 
 def __getattr__(name: str) -> Any:
@@ -22,4 +15,4 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from wirelessfl.setup import building, setups
 
-    return getattr(building if name in ("AnySetup", "build") else setups, name)
+    return building.build if name == "build" else setups.Setup

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.rounds.asynchronous_cells import AsynchronousCells
 from wirelessfl.schedules import Scope
-from wirelessfl.setup.build_rounds import build_rounds
+from wirelessfl.setup.build_rounds import build_parts
 from wirelessfl.setup.given_objects import GivenObjects
-from wirelessfl.setup.setups import RoundsSetup
+from wirelessfl.setup.setups import Setup
 from wirelessfl.training.shards import Shards
 
 
-def build_cells(config: Config, given: GivenObjects, shards: Shards) -> RoundsSetup:
+def build_cells(config: Config, given: GivenObjects, shards: Shards) -> Setup:
     """Build a run with asynchronous cells; most parts are those of a run in rounds.
 
     Args:
@@ -23,7 +21,7 @@ def build_cells(config: Config, given: GivenObjects, shards: Shards) -> RoundsSe
         shards: the processes that share the clients; must be one.
 
     Raises:
-        ConfigError: as in ``build_rounds``, or there are several processes.
+        ConfigError: as in ``build_parts``, or there are several processes.
     """
     if shards.count > 1:
         raise ConfigError(
@@ -31,7 +29,7 @@ def build_cells(config: Config, given: GivenObjects, shards: Shards) -> RoundsSe
             f'"{config.named("algorithm")}" with schedule "{config.named("schedule")}" needs one. '
             "Start it without torchrun."
         )
-    rounds = build_rounds(config, given, shards)
+    parts = build_parts(config, given, shards)
     ticks = config.evaluation.eval_seconds is not None
     schedule = config.schedule
     scheduler = schedule.scheduler(
@@ -40,8 +38,8 @@ def build_cells(config: Config, given: GivenObjects, shards: Shards) -> RoundsSe
             [config.training.rounds],
             config.evaluation.eval_every or (None if ticks else 1),
             ticks,
-            cells=rounds.network.cells,
+            cells=parts.network.cells,
         ),
     )
-    regime = AsynchronousCells(rounds.planner, rounds.training, rounds.clock)
-    return replace(rounds, schedule=scheduler, regime=regime)
+    handler = AsynchronousCells(parts.planner, parts.training, parts.clock)
+    return parts.setup(scheduler, handler)

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from channels import Network
 from channels.arrays import FloatArray, IntArray
 from channels.streams import Stream
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError
 from wirelessfl.rounds.delivery import before_failures
 from wirelessfl.rounds.model_rounds import ModelRounds
+from wirelessfl.rounds.one_model import OneModel
 from wirelessfl.rounds.plan import Plan
 from wirelessfl.rounds.planner import Planner
 from wirelessfl.rounds.training import RoundTraining
 from wirelessfl.schedules import Clock, Scope
+from wirelessfl.schedules.events import Scheduler
 from wirelessfl.selection import Selection
 from wirelessfl.server.client_states import make_states
 from wirelessfl.server.ledger import Ledger
@@ -29,15 +33,77 @@ from wirelessfl.setup.given_objects import GivenObjects
 from wirelessfl.setup.planners import make_planner
 from wirelessfl.setup.plausible import implausible
 from wirelessfl.setup.redesigns import make_redesigns
-from wirelessfl.setup.setups import Goal, Limits, RoundsSetup
+from wirelessfl.setup.setups import Goal, Limits, Setup
 from wirelessfl.setup.structure import Structure
 from wirelessfl.setup.trained_model import TrainedModel, build_model_of
 from wirelessfl.training.client_losses import ClientLosses
 from wirelessfl.training.shards import Shards
 
 
-def build_rounds(config: Config, given: GivenObjects, shards: Shards) -> RoundsSetup:
-    """Build a run of one model in rounds; as a check, its first round is planned.
+@dataclass(frozen=True, eq=False)
+class ModelParts:
+    """The parts of a run of one model, without its schedule.
+
+    Args:
+        config: settings as stored, with every automatic value resolved.
+        stream: randomness of the run.
+        model: the trained model.
+        planner: plans rounds.
+        training: trains the planned rounds.
+        clock: virtual clock, in seconds.
+        shards: the processes that share the clients.
+        notes: messages for the user, one line each.
+    """
+
+    config: Config
+    stream: Stream
+    model: TrainedModel
+    planner: Planner
+    training: RoundTraining
+    clock: Clock
+    shards: Shards
+    notes: Sequence[str]
+
+    @property
+    def network(self) -> Network:
+        """Cells and clients."""
+        return self.planner.network
+
+    def setup(self, schedule: Scheduler, handler: OneModel) -> Setup:
+        """The run with a schedule, and what carries out its decisions."""
+        evaluation = self.config.evaluation
+        target = evaluation.target if evaluation.stop_at_target else None
+        return Setup(
+            config=self.config,
+            stream=self.stream,
+            network=self.network,
+            models=[self.model],
+            learners=[self.training],
+            clock=self.clock,
+            schedule=schedule,
+            handler=handler,
+            limits=Limits.of(self.config, self.model.computing.threads),
+            goals=[Goal(evaluation.monitor, target)],
+            shards=self.shards,
+            notes=self.notes,
+        )
+
+
+def build_rounds(config: Config, given: GivenObjects, shards: Shards) -> Setup:
+    """Build a run of one model in rounds; arguments and errors as for ``build_parts``."""
+    parts = build_parts(config, given, shards)
+    scope = Scope([config.training.rounds], config.evaluation.eval_every or 1)
+    redesigns = None
+    if given.redesign is not None:
+        redesigns = make_redesigns(config, given.redesign, parts.planner, shards)
+    return parts.setup(
+        config.schedule.scheduler([config.schedule], scope),
+        ModelRounds(parts.planner, parts.training, parts.clock, redesigns),
+    )
+
+
+def build_parts(config: Config, given: GivenObjects, shards: Shards) -> ModelParts:
+    """Build the parts of a run of one model; as a check, its first round is planned.
 
     Args:
         config: the settings, resolved, with the given objects marked.
@@ -50,7 +116,7 @@ def build_rounds(config: Config, given: GivenObjects, shards: Shards) -> RoundsS
     """
     stream = Stream(config.run.seed)
     network = given.network or build_network(config.network, stream, config)
-    training, evaluation = config.training, config.evaluation
+    training = config.training
     cohort = training.clients_per_round or network.clients
     model = build_model_of(
         config,
@@ -77,45 +143,40 @@ def build_rounds(config: Config, given: GivenObjects, shards: Shards) -> RoundsS
         network.clients,
         shards.count,
     )
-    weights = Weights(network.cell_of, sample_weights)
+    tested = config.used_assigner.tested(structure.neurons)
+    tested_of = None if tested is None else tested.of(np.zeros(1, dtype=np.int64))
     round_training = RoundTraining(
-        Server(algorithm, config.uplink, weights, states, model.start),
+        Server(
+            algorithm,
+            config.uplink,
+            Weights(network.cell_of, sample_weights),
+            states,
+            model.start,
+        ),
         model.executor,
         replace(planner.settings, padding=padding or 0.0),
         model.client_samples,
         stream,
         shards,
+        model.evaluation(tested_of),
     )
-    redesigns = None
-    if given.redesign is not None:
-        redesigns = make_redesigns(config, given.redesign, planner, shards)
-    clock, tested = Clock(), config.used_assigner.tested(structure.neurons)
-    tested_of = None if tested is None else tested.of(np.zeros(1, dtype=np.int64))
     select = planner.participation.selection
     if select is not None:  # it may ask for losses
         round_training.client_losses = ClientLosses(model.objective, model.executor.data, tested_of)
-    return RoundsSetup(
+    return ModelParts(
         config=config.settled(
             model.computing.settings() | {"client_states": states.kind, "padding": padding}
         ),
         stream=stream,
-        network=network,
-        models=[model],
-        clock=clock,
-        schedule=config.schedule.scheduler(
-            [config.schedule], Scope([training.rounds], evaluation.eval_every or 1)
-        ),
-        limits=Limits.of(config, model.computing.threads),
-        goals=[Goal(evaluation.monitor, evaluation.target if evaluation.stop_at_target else None)],
+        model=model,
+        planner=planner,
+        training=round_training,
+        clock=Clock(),
         shards=shards,
         notes=[
             *(*model.notes, *_notes(select), *_cutoff_notes(training.cutoff_seconds, first)),
             *implausible(config, network, first),
         ],
-        planner=planner,
-        training=round_training,
-        regime=ModelRounds(planner, round_training, clock, redesigns),
-        tested=tested_of,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -18,29 +18,29 @@ from wirelessfl.schedules import Clock, SessionsScheduler
 from wirelessfl.sessions.attendance import Attendance
 from wirelessfl.sessions.held_labels import HeldLabels
 from wirelessfl.sessions.presence import PresenceScene
+from wirelessfl.sessions.present_only import PresentOnly
 from wirelessfl.sessions.session_rounds import SessionRounds
-from wirelessfl.setup.build_rounds import build_rounds
+from wirelessfl.setup.build_rounds import build_parts
 from wirelessfl.setup.given_objects import GivenObjects
 from wirelessfl.setup.models import configured_model
-from wirelessfl.setup.setups import RoundsSetup, SessionsSetup
+from wirelessfl.setup.setups import Setup
 from wirelessfl.setup.trained_model import TrainedModel
 from wirelessfl.training.shards import Shards
 
 
-def build_sessions(config: Config, given: GivenObjects, shards: Shards) -> SessionsSetup:
-    """Build a run of one model in sessions; arguments as in ``build_rounds``.
+def build_sessions(config: Config, given: GivenObjects, shards: Shards) -> Setup:
+    """Build a run of one model in sessions; arguments as in ``build_parts``.
 
     Raises:
-        ConfigError: as in ``build_rounds``, or the warm start draws new models although the model
+        ConfigError: as in ``build_parts``, or the warm start draws new models although the model
             is a given object.
     """
-    rounds = build_rounds(config, given, shards)
+    parts = build_parts(config, given, shards)
     warm_start, sessions = config.warm_start, config.sessions.sessions
     assert warm_start is not None
     assert sessions is not None
-    model, evaluation = rounds.model, config.evaluation
+    model, evaluation = parts.model, config.evaluation
     check_session_model(config, given, model)
-    same = {f.name: getattr(rounds, f.name) for f in fields(RoundsSetup)}
     schedule = SessionsScheduler(
         sessions,
         config.training.rounds,
@@ -48,25 +48,20 @@ def build_sessions(config: Config, given: GivenObjects, shards: Shards) -> Sessi
         evaluation.eval_every or 1,
         evaluation.eval_first,
     )
-    regime = SessionRounds(
-        rounds.planner,
-        rounds.training,
-        rounds.clock,
-        build_attendance(
-            config, rounds.network.clients, rounds.clock, rounds.model.groups, rounds.stream
-        ),
+    held = held_labels(model)
+    handler = SessionRounds(
+        parts.planner,
+        parts.training,
+        parts.clock,
+        build_attendance(config, parts.network.clients, parts.clock, model.groups, parts.stream),
         warm_start,
-        draw=drawn_models(config, model, rounds.stream),
-        labels=held_labels(model),
+        draw=drawn_models(config, model, parts.stream),
+        labels=held,
     )
-    return SessionsSetup(
-        **same
-        | {
-            "schedule": schedule,
-            "regime": regime,
-            "only_present_labels": config.sessions.tested_labels == "present",
-        }
-    )
+    labels = held if config.sessions.tested_labels == "present" else None
+    tested = PresentOnly(model.data, parts.training.server, labels)
+    parts.training.evaluation = replace(parts.training.evaluation, tested=tested)
+    return parts.setup(schedule, handler)
 
 
 def check_session_model(config: Config, given: GivenObjects, model: TrainedModel) -> None:

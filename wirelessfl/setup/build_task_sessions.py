@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from channels import Network
 from channels.streams import Stream
@@ -22,9 +22,9 @@ from wirelessfl.setup.build_sessions import (
 from wirelessfl.setup.given_objects import GivenObjects
 from wirelessfl.setup.task_schedules import build_delays, build_task_rounds
 from wirelessfl.setup.trained_model import TrainedModel
-from wirelessfl.tasks.delays import Elements
-from wirelessfl.tasks.learner import Learner
+from wirelessfl.tasks.learner import TaskLearner
 from wirelessfl.tasks.task_rounds import TaskRounds
+from wirelessfl.tasks.traffic import Traffic
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,21 +34,21 @@ class TrainedTasks:
     Args:
         models: [tasks], the models.
         learners: [tasks], train them.
-        elements: [tasks], number of transmitted values per whole model.
+        traffic: what models and updates transmit.
     """
 
     models: Sequence[TrainedModel]
-    learners: Sequence[Learner]
-    elements: Sequence[Elements]
+    learners: Sequence[TaskLearner]
+    traffic: Traffic
 
 
 @dataclass(frozen=True)
 class SessionTimes:
-    """Clock, schedule and regime of tasks in sessions."""
+    """Clock, schedule and handler of tasks in sessions."""
 
     clock: Clock
     schedule: TaskSessionsScheduler
-    regime: TaskSessions
+    handler: TaskSessions
 
 
 def build_session_times(
@@ -58,7 +58,7 @@ def build_session_times(
     tasks: TrainedTasks,
     stream: Stream,
 ) -> SessionTimes:
-    """Build clock, schedule and regime of tasks in sessions.
+    """Build clock, schedule and handler of tasks in sessions.
 
     Args:
         config: the run's settings.
@@ -81,18 +81,18 @@ def build_session_times(
         for task, model, learner in zip(config.tasks.values(), models, learners, strict=True)
     ]
     costs, steps = [model.step_cost for model in models], [model.steps for model in models]
-    delays = build_delays(config, network, tasks.elements, stream, costs, steps)
+    delays = build_delays(config, network, tasks.traffic.elements, stream, costs, steps)
 
-    def trial_rounds(copies: Sequence[Learner]) -> TaskRounds:
+    def trial_rounds(copies: Sequence[TaskLearner]) -> TaskRounds:
         return build_task_rounds(config, network, copies, clock, delays, stream, trial=True)
 
-    regime = TaskSessions(
+    handler = TaskSessions(
         build_task_rounds(config, network, learners, clock, delays, stream),
         in_sessions,
         clock,
         build_attendance(config, network.clients, clock, models[0].groups, stream),
         trial_rounds,
-        tasks.elements,
+        tasks.traffic,
     )
     schedule = TaskSessionsScheduler(
         len(models),
@@ -102,12 +102,12 @@ def build_session_times(
         evaluation.eval_every or 1,
         evaluation.eval_first,
     )
-    return SessionTimes(clock, schedule, regime)
+    return SessionTimes(clock, schedule, handler)
 
 
 def _session_model(
-    task: Config, given: GivenObjects, model: TrainedModel, learner: Learner
-) -> SessionModel[Learner]:
+    task: Config, given: GivenObjects, model: TrainedModel, learner: TaskLearner
+) -> SessionModel[TaskLearner]:
     """What the model of a task has in sessions."""
     warm_start, sessions = task.warm_start, task.sessions.sessions
     assert warm_start is not None
@@ -115,7 +115,8 @@ def _session_model(
     check_session_model(task, given, model)
     labels = held_labels(model)
     tested = labels if task.sessions.tested_labels == "present" else None
-    learner.tested = PresentOnly(model.data, learner.server, tested)
+    present = PresentOnly(model.data, learner.server, tested)
+    learner.evaluation = replace(learner.evaluation, tested=present)
     return SessionModel(
         learner,
         warm_start,

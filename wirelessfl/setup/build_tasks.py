@@ -21,20 +21,21 @@ from wirelessfl.setup.computing import Workload
 from wirelessfl.setup.data import Loaded
 from wirelessfl.setup.given_objects import GivenObjects
 from wirelessfl.setup.plausible import implausible
-from wirelessfl.setup.setups import Goal, Limits, TasksSetup
+from wirelessfl.setup.setups import Goal, Limits, Setup
 from wirelessfl.setup.structure import Structure
 from wirelessfl.setup.task_schedules import Times, build_times, task_stream
 from wirelessfl.setup.trained_model import TrainedModel, build_model_of
 from wirelessfl.tasks.delays import Elements
-from wirelessfl.tasks.learner import EvaluationSet, Learner
+from wirelessfl.tasks.learner import TaskLearner
 from wirelessfl.tasks.request_submodels import RequestSubmodels
+from wirelessfl.tasks.traffic import Traffic
 from wirelessfl.training.shards import Shards
 
 MAX_TASKS_WITH_WORKERS = 2
 """Maximum number of tasks that get worker processes automatically, to bound memory."""
 
 
-def build_tasks(config: Config, given: GivenObjects, shards: Shards) -> TasksSetup:
+def build_tasks(config: Config, given: GivenObjects, shards: Shards) -> Setup:
     """Build a run of tasks.
 
     Tasks with the same data settings share the data and the split, so a client has the same
@@ -55,7 +56,7 @@ def build_tasks(config: Config, given: GivenObjects, shards: Shards) -> TasksSet
     if len(config.task) > MAX_TASKS_WITH_WORKERS and config.run.workers == "auto":
         config = config.with_run({"workers": 1})
     loaded = Loaded()
-    models, learners = list[TrainedModel](), list[Learner]()
+    models, learners = list[TrainedModel](), list[TaskLearner]()
     for name, task in config.tasks.items():
         of_task = task_stream(config, name, stream)
         model = _build_model(task, network, given, loaded, stream, of_task)
@@ -66,16 +67,25 @@ def build_tasks(config: Config, given: GivenObjects, shards: Shards) -> TasksSet
     costs, steps = [model.step_cost for model in models], [model.steps for model in models]
     if not config.task and costs[0] is not None:
         network = replace(network, cycles_per_step=costs[0].cycles)
+    names = list(config.tasks)
+    beside = [learner.beside for learner in learners]
+    traffic = Traffic(names, elements, beside, network.clients)
     times: Times | SessionTimes
     if config.regime.in_sessions:
-        trained = TrainedTasks(models, learners, elements)
+        trained = TrainedTasks(models, learners, traffic)
         times = build_session_times(config, network, given, trained, stream)
     else:
         times = build_times(
-            config, network, elements, learners, stream, steps=steps, step_costs=costs
+            config,
+            network,
+            elements,
+            learners,
+            stream,
+            steps=steps,
+            step_costs=costs,
+            traffic=traffic,
         )
-    names = list(config.tasks)
-    return TasksSetup(
+    return Setup(
         config=_stored(config, models, learners),
         stream=stream,
         network=network,
@@ -98,11 +108,10 @@ def build_tasks(config: Config, given: GivenObjects, shards: Shards) -> TasksSet
             for note in model.notes
         ]
         + implausible(config, network),
-        names=names,
+        tasks=names,
         titled=bool(config.task),
         learners=learners,
-        regime=times.regime,
-        elements=elements,
+        handler=times.handler,
     )
 
 
@@ -156,7 +165,7 @@ def _learner(
     network: Network,
     stream: Stream,
     run_stream: Stream,
-) -> Learner:
+) -> TaskLearner:
     """Build the training state of a task's model."""
     algorithm, objective = model.algorithm, model.objective
     star = np.broadcast_to(np.int64(0), network.clients)
@@ -181,27 +190,21 @@ def _learner(
     if submodels.of_requests([0], [0]) is not None:
         padding = structure.padding(padding)
     tested = task.used_assigner.tested(structure.neurons)
-    return Learner(
+    return TaskLearner(
         server,
         LocalTraining(model.executor, model.steps, padding or 0.0),
         submodels,
-        EvaluationSet(
-            model.test_inputs,
-            model.test_labels,
-            None if tested is None else tested.of(np.zeros(1, dtype=np.int64)),
-            model.measures,
-        ),
+        model.evaluation(None if tested is None else tested.of(np.zeros(1, dtype=np.int64))),
         stream,
         compression=task.compression.used,
         gives_up=task.training.cutoff_seconds is not None,
         lr_share=task.lr_schedule.shares(task.training.rounds),
         spread_updates=task.schedule.measured,
-        validation=model.validation,
         title=f"task {name}",
     )
 
 
-def _stored(config: Config, models: list[TrainedModel], learners: list[Learner]) -> Config:
+def _stored(config: Config, models: list[TrainedModel], learners: list[TaskLearner]) -> Config:
     """The settings to store, with each task's resolved executor and storage of client state."""
     first, kinds = models[0].computing, {learner.server.states.kind for learner in learners}
     # If tasks differ, "auto" is stored: it depends only on the sizes of their states.

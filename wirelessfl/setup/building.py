@@ -24,12 +24,10 @@ from wirelessfl.setup.build_sessions import build_sessions
 from wirelessfl.setup.build_tasks import build_tasks
 from wirelessfl.setup.given_objects import GivenMetrics, GivenObjects, configured, naming_network
 from wirelessfl.setup.redesigns import check_redesign
-from wirelessfl.setup.setups import RoundsSetup, SessionsSetup, TasksSetup
+from wirelessfl.setup.setups import Setup
 from wirelessfl.training.shards import ALONE, Shards
 
-AnySetup = RoundsSetup | SessionsSetup | TasksSetup
-"""The result of ``build``."""
-BUILDERS: Mapping[Regime, Callable[[Config, GivenObjects, Shards], AnySetup]] = {
+BUILDERS: Mapping[Regime, Callable[[Config, GivenObjects, Shards], Setup]] = {
     Regime.ROUNDS: build_rounds,
     Regime.SESSIONS: build_sessions,
     Regime.TASKS: build_tasks,
@@ -49,7 +47,7 @@ def build(
     split: Sequence[Any] | None = None,
     redesign: Redesign | None = None,
     shards: Shards = ALONE,
-) -> AnySetup:
+) -> Setup:
     """Build everything that a run with these settings needs, without writing files.
 
     Args:
@@ -73,7 +71,7 @@ def build(
     return build_resolved(configured(config, given), given, shards)
 
 
-def build_resolved(config: Config, given: GivenObjects, shards: Shards = ALONE) -> AnySetup:
+def build_resolved(config: Config, given: GivenObjects, shards: Shards = ALONE) -> Setup:
     """``build`` for settings that ``configured`` has resolved; it resolves nothing.
 
     Args:

@@ -13,15 +13,9 @@ from wirelessfl.rounds.planner import Planner
 from wirelessfl.rounds.training import RoundTraining
 from wirelessfl.schedules import Clock
 from wirelessfl.schedules.events import Scheduler
-from wirelessfl.schedules.loop import RegimeHandler
-from wirelessfl.sessions.session_rounds import SessionRounds
-from wirelessfl.sessions.task_sessions import TaskSessions
+from wirelessfl.schedules.handler import RunHandler
+from wirelessfl.server.learner import Learner
 from wirelessfl.setup.trained_model import TrainedModel
-from wirelessfl.submodels import Submodels
-from wirelessfl.tasks.asynchronous import Asynchronous
-from wirelessfl.tasks.delays import Elements
-from wirelessfl.tasks.learner import Learner
-from wirelessfl.tasks.task_rounds import TaskRounds
 from wirelessfl.training.shards import Shards
 
 
@@ -67,33 +61,60 @@ class Goal:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Setup:
-    """The parts of every run.
+    """The parts of a run.
 
     Args:
         config: settings as stored, with every automatic value resolved.
         stream: randomness of the run.
         network: cells and clients.
-        models: trained models, one per task.
+        models: trained models, one per task; one without tasks.
+        learners: the training of each model.
         clock: virtual clock, in seconds.
         schedule: decides when clients get work and servers merge.
-        regime: carries out the schedule's decisions.
+        handler: carries out the schedule's decisions.
         limits: when the run evaluates, saves and ends.
         goals: goal of each model.
         shards: the processes that share the clients.
         notes: messages for the user, one line each.
+        tasks: name of the task of each model; None for a run of one model that is no task.
+        titled: whether tasks have tables; names of parameters then begin with the task's name.
     """
 
     config: Config
     stream: Stream
     network: Network
     models: Sequence[TrainedModel]
+    learners: Sequence[Learner]
     clock: Clock
     schedule: Scheduler
-    regime: RegimeHandler
+    handler: RunHandler
     limits: Limits
     goals: Sequence[Goal]
     shards: Shards
     notes: Sequence[str]
+    tasks: Sequence[str] | None = None
+    titled: bool = False
+
+    @property
+    def model(self) -> TrainedModel:
+        """The model of a run of one model."""
+        [model] = self.models
+        return model
+
+    @property
+    def training(self) -> RoundTraining:
+        """The training of a run of one model."""
+        return self._of_one_model.training
+
+    @property
+    def planner(self) -> Planner:
+        """The planner of a run of one model."""
+        return self._of_one_model.planner
+
+    @property
+    def _of_one_model(self) -> OneModel:
+        assert isinstance(self.handler, OneModel), "the run has tasks"
+        return self.handler
 
     def start_workers(self) -> None:
         """Start the executors' processes; call it before creating the run directory."""
@@ -104,54 +125,3 @@ class Setup:
         """End the executors' processes and release their memory."""
         for model in self.models:
             model.executor.close()
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class RoundsSetup(Setup):
-    """A run of one model in rounds, of all nodes or of cells that are merged asynchronously.
-
-    Args:
-        planner: plans rounds.
-        training: trains the planned rounds.
-        tested: submodel to evaluate; None for the whole model.
-    """
-
-    planner: Planner
-    training: RoundTraining
-    regime: OneModel
-    tested: Submodels | None
-
-    @property
-    def model(self) -> TrainedModel:
-        """The model of the run."""
-        return self.models[0]
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class SessionsSetup(RoundsSetup):
-    """A run of one model in sessions.
-
-    Args:
-        only_present_labels: whether models are evaluated only on labels of present clients.
-    """
-
-    regime: SessionRounds
-    only_present_labels: bool
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class TasksSetup(Setup):
-    """A run of several tasks, or of one model trained as a task.
-
-    Args:
-        names: task names.
-        titled: whether tasks have tables; names of parameters then begin with the task's name.
-        learners: training state of each task's model.
-        elements: [tasks], number of transmitted values per whole model.
-    """
-
-    names: Sequence[str]
-    titled: bool
-    learners: Sequence[Learner]
-    regime: Asynchronous | TaskRounds | TaskSessions
-    elements: Sequence[Elements]

@@ -1,4 +1,4 @@
-"""Builds schedule, latency model and regime of a run of tasks, with a common clock."""
+"""Builds schedule, latency model and handler of a run of tasks, with a common clock."""
 
 from __future__ import annotations
 
@@ -24,17 +24,18 @@ from wirelessfl.tasks.records import Records
 from wirelessfl.tasks.requests import Requests
 from wirelessfl.tasks.task_round import TaskRoundSettings
 from wirelessfl.tasks.task_rounds import TaskRounds
+from wirelessfl.tasks.traffic import Traffic
 from wirelessfl.tasks.transmissions import GroupUploads, Transmissions, busy_at_once
 from wirelessfl.training.step_counts import StepCounts
 
 
 @dataclass(frozen=True)
 class Times:
-    """Clock, schedule and regime of a run of tasks, with or without training."""
+    """Clock, schedule and handler of a run of tasks, with or without training."""
 
     clock: Clock
     schedule: Scheduler
-    regime: Asynchronous | TaskRounds
+    handler: Asynchronous | TaskRounds
 
 
 def build_times(
@@ -47,8 +48,9 @@ def build_times(
     steps: Sequence[StepCounts] | None = None,
     step_costs: Sequence[StepCost | None] | None = None,
     records: Records | None = None,
+    traffic: Traffic | None = None,
 ) -> Times:
-    """Build clock, schedule and regime of a run of tasks.
+    """Build clock, schedule and handler of a run of tasks.
 
     Args:
         config: the run's settings.
@@ -59,6 +61,7 @@ def build_times(
         steps: [tasks], local steps of each client; None for those of the settings.
         step_costs: [tasks], counted cost per step of each model; None if not counted.
         records: optional recorder of clients' work and merges; turns timed evaluations off.
+        traffic: what models and updates transmit; None if no rows are written.
     """
     clock, settings, tasks = Clock(), config.network, list(config.tasks.values())
     schedule, every = config.schedule, config.evaluation.eval_every
@@ -91,9 +94,11 @@ def build_times(
             transmissions=None if uploads is None else Transmissions(clock, uploads),
             records=records,
         )
-        return Times(clock, scheduler, Asynchronous(models, requests, records))
-    regime = build_task_rounds(config, network, models, clock, delays, stream, records=records)
-    return Times(clock, scheduler, regime)
+        return Times(clock, scheduler, Asynchronous(models, requests, records, traffic))
+    handler = build_task_rounds(
+        config, network, models, clock, delays, stream, records=records, traffic=traffic
+    )
+    return Times(clock, scheduler, handler)
 
 
 def build_task_rounds(
@@ -105,6 +110,7 @@ def build_task_rounds(
     stream: Stream,
     *,
     records: Records | None = None,
+    traffic: Traffic | None = None,
     trial: bool = False,
 ) -> TaskRounds:
     """Build the rounds of tasks.
@@ -117,6 +123,7 @@ def build_task_rounds(
         delays: latency model.
         stream: the run's randomness.
         records: optional recorder of clients' work and merges.
+        traffic: what models and updates transmit; None if no rows are written.
         trial: whether these are trial rounds of sessions, which draw their own channels, durations,
             drop-outs and clients.
     """
@@ -140,6 +147,7 @@ def build_task_rounds(
         _own(stream.child("requests"), trial),
         records,
         build_group_uploads(config, network, stream, trial=trial),
+        traffic,
         # Durations are drawn by number: trial rounds have those after all other rounds.
         first_training=config.total_rounds * available if trial else 0,
     )

@@ -36,9 +36,11 @@ from wirelessfl.setup.given_objects import GivenObjects
 from wirelessfl.setup.losses import check_monitor, measures_of, with_loss
 from wirelessfl.setup.models import configured_model
 from wirelessfl.setup.step_costs import StepCost, counted_cost
+from wirelessfl.submodels import Submodels
 from wirelessfl.training.batches import BatchSource
 from wirelessfl.training.cohort import Penalty, need_features
 from wirelessfl.training.evaluate import EvaluationSamples
+from wirelessfl.training.evaluation import Evaluation
 from wirelessfl.training.executor import Executor, TrainingData
 from wirelessfl.training.objective import Objective
 from wirelessfl.training.step_counts import StepCounts
@@ -88,6 +90,11 @@ class TrainedModel:
     def chunk(self) -> int:
         """Clients per batched training step."""
         return self.executor.chunk
+
+    def evaluation(self, submodel: Submodels | None) -> Evaluation:
+        """What the model is evaluated on, as ``submodel`` or, if this is None, as a whole."""
+        test = EvaluationSamples(self.test_inputs, self.test_labels)
+        return Evaluation(self.objective, test, self.validation, self.measures, submodel)
 
     def first_inputs(self, count: int) -> Tensor:
         """A few training samples [count, ...], on the device."""

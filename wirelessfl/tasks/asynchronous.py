@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from torch import Tensor
 
@@ -25,24 +25,32 @@ from wirelessfl.tasks.model import TaskModel
 from wirelessfl.tasks.records import Merged, Records, Span
 from wirelessfl.tasks.requests import Requests
 from wirelessfl.tasks.spending import Spending
+from wirelessfl.tasks.task_handler import Sums, TaskHandler
+from wirelessfl.tasks.traffic import Traffic
 
 LATE_IN_A_ROW, LATE_PER_CLIENT = 1000, 20
 """A run ends with an error if more updates in a row than both this number, and this many per
 client, miss the cut-off: no aggregation would follow."""
 
 
-class Asynchronous:
+class Asynchronous(TaskHandler):
     """Carries out the decisions of ``BufferedScheduler``.
 
     Args:
         models: model of each task.
         requests: training requests in progress.
         records: optional lists that receive all merges.
+        traffic: what models and updates transmit; None if no rows are written.
     """
 
     def __init__(
-        self, models: Sequence[TaskModel], requests: Requests, records: Records | None = None
+        self,
+        models: Sequence[TaskModel],
+        requests: Requests,
+        records: Records | None = None,
+        traffic: Traffic | None = None,
     ) -> None:
+        super().__init__(traffic)
         self.models, self.requests, self.records = models, requests, records
         self.versions = [0] * len(models)
         self.issued = [0] * len(models)
@@ -53,9 +61,6 @@ class Asynchronous:
         """By task, number of updates that missed the cut-off."""
         self._late_in_a_row = 0
         self._asked: list[Ask] = []
-
-    def start(self) -> None:
-        """Put the first entries of the regime on the clock: none."""
 
     def happened(self, what: Any) -> Event | None:
         """Process an entry of the clock, and note the updates that have returned."""
@@ -141,18 +146,17 @@ class Asynchronous:
             if request.begun is not None
         ]
 
-    starts_again: ClassVar[bool] = False
-    """Whether resuming from a checkpoint restarts the work that was in progress."""
+    starts_again = False
 
     @property
     def spent(self) -> Spending:
         """Energy of the clients so far."""
         return self.requests.spent
 
-    @property
-    def up(self) -> list[float]:
-        """Number of returned updates [tasks]; the update of a submodel counts as a fraction."""
-        return [self.requests.returned.get(task, 0.0) for task in range(len(self.models))]
+    def sums(self) -> Sums:
+        """What has been sent and spent so far."""
+        up = [self.requests.returned.get(task, 0.0) for task in range(len(self.models))]
+        return Sums(up, self.down, self.returned, self.spent)
 
     def status(self, task: int) -> dict[str, Any]:
         """Further fields of a task's row: updates that missed the cut-off, if there is one."""

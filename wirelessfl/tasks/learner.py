@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import copy
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -15,61 +14,27 @@ from torch import Tensor
 from channels import ChannelDraw, Load
 from channels.arrays import FloatArray, IntArray
 from channels.streams import Stream
-from wirelessfl.metrics import Measures
 from wirelessfl.rounds.compression import Compression
 from wirelessfl.rounds.downlink import compressed
 from wirelessfl.rounds.job_groups import Work
 from wirelessfl.rounds.local_training import LocalTraining
 from wirelessfl.rounds.node_merge import NodeMerge
 from wirelessfl.rounds.step_sizes import unchanged, with_step_size
+from wirelessfl.server.learner import Learner
 from wirelessfl.server.server import Server
 from wirelessfl.server.upload import Senders
-from wirelessfl.submodels import ClientSubmodels, Submodels
+from wirelessfl.submodels import ClientSubmodels, ParamSpec, Submodels
 from wirelessfl.tasks.deferred_training import DeferredTraining, Pending, joined, separated
 from wirelessfl.tasks.request import Request
 from wirelessfl.tasks.request_submodels import RequestSubmodels
 from wirelessfl.tasks.spread import spread
-from wirelessfl.training.cohort import Penalty, State
-from wirelessfl.training.evaluate import (
-    NO_MEASURES,
-    Evaluated,
-    EvaluationSamples,
-    deployed,
-    logits_of,
-    measured,
-)
-from wirelessfl.training.objective import Objective
-from wirelessfl.training.steps_done import StepsDone
+from wirelessfl.training.cohort import State
+from wirelessfl.training.evaluate import logits_of
+from wirelessfl.training.evaluation import Evaluation
+from wirelessfl.training.step_counts import StepCounts
 
 
-@dataclass(frozen=True, eq=False)
-class EvaluationSet:
-    """Test data of a model.
-
-    Args:
-        inputs: [samples, ...] on the device.
-        labels: [samples, ...] on the device.
-        tested: the submodel to evaluate; None for the full model.
-        measures: further metrics.
-    """
-
-    inputs: Tensor
-    labels: Tensor
-    tested: Submodels | None = None
-    measures: Measures = NO_MEASURES
-
-
-class Tested(Protocol):
-    """Selects the samples and the metrics of an evaluation."""
-
-    def samples(self, kind: str, samples: EvaluationSamples) -> EvaluationSamples:
-        """The samples to evaluate, of all those of a ``kind``: "test" or "validation"."""
-
-    def measures(self, measures: Measures) -> Measures:
-        """The further metrics."""
-
-
-class Learner:
+class TaskLearner(Learner):
     """A task's model at the server of a star, and the training of its clients.
 
     Masks, step sizes and noise use the model's version as the round number.
@@ -78,13 +43,12 @@ class Learner:
         server: server of the model.
         local: local training of the clients.
         submodels: submodels of the clients.
-        test: test data.
+        evaluation: what the model is evaluated on.
         stream: random stream of the task.
         compression: compression of the model that clients receive; None for no compression.
         gives_up: whether requests may be dropped because they miss a cut-off.
         lr_share: maps the version of the received model to a factor of the rule's step size.
         spread_updates: V, number of latest updates whose spread is measured; None to measure none.
-        validation: held-out training data, evaluated like test data; None for no validation.
         title: name of the task in messages.
     """
 
@@ -93,24 +57,21 @@ class Learner:
         server: Server,
         local: LocalTraining,
         submodels: RequestSubmodels,
-        test: EvaluationSet,
+        evaluation: Evaluation,
         stream: Stream,
         *,
         compression: Compression | None = None,
         gives_up: bool = False,
         lr_share: Callable[[int], float] = unchanged,
         spread_updates: int | None = None,
-        validation: EvaluationSamples | None = None,
         title: str = "task",
     ) -> None:
-        self.server, self.local, self.test, self.stream = server, local, test, stream
-        self.submodels, self.lr_share, self.title = submodels, lr_share, title
-        self.compression = compression
-        self.validation, self.objective = validation, local.executor.objective
+        super().__init__(server, stream, title, evaluation)
+        self.local, self.submodels = local, submodels
+        self.lr_share, self.compression = lr_share, compression
         self.deferred = DeferredTraining(
             local, server.rule, server.states, submodels, lr_share, title, gives_up
         )
-        self.steps_done = StepsDone()
         self.begun: set[int] = set()
         """Clients that have trained, or will train a pending request."""
         self.issued: dict[int, tuple[int, int]] = {}
@@ -119,19 +80,26 @@ class Learner:
         """Requests whose updates have returned and are not merged yet."""
         self.spread_updates = spread_updates
         self.recent: deque[State] = deque(maxlen=spread_updates or 0)
-        self.metrics: dict[str, float] = {}
-        """Metrics of the last merge."""
         self.errors: dict[int, float] = {}
         """Compression error of each version that clients of pending requests have received."""
-        self.penalties: tuple[Penalty, ...] = ()
-        """Additional loss terms of the clients in common rounds, besides those of the algorithm."""
-        self.teacher: Tensor | None = None
-        """[P], model that clients of common rounds also receive; None for no teacher."""
-        self.tested: Tested | None = None
-        """Selects what is evaluated; None for all."""
-        self._whole = Submodels.whole(self.objective.spec, 1)
+        self._whole = Submodels.whole(self.spec, 1)
 
-    def branch(self, stream: Stream) -> Learner:
+    @property
+    def spec(self) -> ParamSpec:
+        """Names and shapes of the parameters."""
+        return self.local.executor.objective.spec
+
+    @property
+    def steps(self) -> StepCounts:
+        """Number of local steps of each client."""
+        return self.local.steps
+
+    @property
+    def beside(self) -> int:
+        """Number of values that each update sends besides its payloads."""
+        return self.server.uplink.side_elements * len(self.server.rule.payloads)
+
+    def branch(self, stream: Stream) -> Self:
         """Return a copy for trial rounds, which change neither this object nor its client states.
 
         The copy has the clients' capacities and the masks that do not change, the initial step size
@@ -140,12 +108,10 @@ class Learner:
         Args:
             stream: random stream of the copy.
         """
-        twin = copy.copy(self)
-        twin.server, twin.steps_done = self.server.branch(), self.steps_done.copy()
-        twin.begun, twin.metrics, twin.errors = set(self.begun), {}, {}
-        twin.stream, twin.submodels = stream, replace(self.submodels, round_stream=stream)
-        twin.penalties, twin.teacher, twin.lr_share = (), None, unchanged
-        twin.title = f"{self.title}, trial"
+        twin = super().branch(stream)
+        twin.begun, twin.errors = set(self.begun), {}
+        twin.submodels = replace(self.submodels, round_stream=stream)
+        twin.lr_share = unchanged
         return twin
 
     def _broadcast(self) -> State:
@@ -225,7 +191,7 @@ class Learner:
 
     def _air_load(self, clients: IntArray, each: ClientSubmodels | None) -> Load:
         """Load of clients that send all elements that at least one of them trains."""
-        vectors, size = len(self.server.rule.payloads), self.objective.spec.size
+        vectors, size = len(self.server.rule.payloads), self.spec.size
         count, weights = len(clients), self.server.weights.of(clients)
         if each is None:
             return Load(elements=np.full(count, size), vectors=vectors, weights=weights)
@@ -344,14 +310,11 @@ class Learner:
         share, name = self.lr_share(version), self.server.rule.payloads[0].name
         return update if share == 1.0 else {**update, name: update[name] / share}
 
-    def _deployed(self) -> tuple[Objective, Tensor]:
-        """The model to evaluate, and its parameters."""
-        return deployed(self.objective, self.server.cloud["params"], self.test.tested)
-
     @torch.no_grad()
     def losses(self, clients: IntArray) -> FloatArray:
         """Loss of the current model on all samples of each client, [clients]."""
-        (objective, flat), data, found = self._deployed(), self.local.executor.data, []
+        objective, flat = self.evaluation.deployed(self.server.cloud["params"])
+        data, found = self.local.executor.data, []
         params = objective.spec.views(flat)
         objective.module.eval()
         for client in clients.tolist():
@@ -361,52 +324,33 @@ class Learner:
             found.append(float(objective.criterion.reduced(logits, y, "mean")))
         return np.array(found)
 
-    def evaluate(self) -> Evaluated:
-        """Accuracy, loss and metrics on the test set."""
-        return self._measured("test", EvaluationSamples(self.test.inputs, self.test.labels))
-
-    def validate(self) -> Evaluated | None:
-        """Accuracy, loss and metrics on the validation set; None without one."""
-        if self.validation is None:
-            return None
-        return self._measured("validation", self.validation)
-
-    def _measured(self, kind: str, samples: EvaluationSamples) -> Evaluated:
-        """Accuracy, loss and metrics on those of these samples that are tested."""
-        measures = self.test.measures
-        if self.tested is not None:
-            samples, measures = self.tested.samples(kind, samples), self.tested.measures(measures)
-        return measured(*self._deployed(), samples, measures)
-
     def tensors(self) -> dict[str, Tensor]:
         """Tensors of the state, for a checkpoint."""
         return {
-            **self.server.tensors(),
+            **super().tensors(),
             **self.deferred.tensors(),
             **joined("recent", self.recent),
-            **self.steps_done.tensors(),
             "begun": torch.tensor(sorted(self.begun), dtype=torch.int64),
         }
 
     def snapshot(self) -> dict[str, Any]:
         """The state that ``tensors`` does not contain, as plain numbers and lists."""
         return {
+            **super().snapshot(),
             "ahead": self.deferred.snapshot(),
             "back": self.back,
             "issued": [[number, *request] for number, request in self.issued.items()],
-            "metrics": self.metrics,
             "errors": [*self.errors.items()],
         }
 
-    def restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
+    def restore(self, tensors: dict[str, Tensor], state: Mapping[str, Any]) -> None:
         """Continue from a checkpoint."""
-        self.server.restore(tensors)
+        super().restore(tensors, state)
         device = self.server.cloud["params"].device
         self.deferred.restore(tensors, state["ahead"], device)
         self.recent.clear()
         self.recent.extend(separated("recent", tensors, device))
-        self.steps_done = StepsDone.restored(tensors)
         self.begun = set(tensors["begun"].tolist())
-        self.back, self.metrics = list(state["back"]), dict(state["metrics"])
+        self.back = list(state["back"])
         self.errors = dict(state.get("errors", ()))  # older ones have none
         self.issued = {number: (client, version) for number, client, version in state["issued"]}

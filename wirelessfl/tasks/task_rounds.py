@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,18 +15,20 @@ from channels.streams import Stream
 from solvers import allocate_requests
 from wirelessfl.assignment import Assignment
 from wirelessfl.schedules import Clock
-from wirelessfl.schedules.events import Arrived, Cancel, Decision, Event, Give, Merge
+from wirelessfl.schedules.events import Arrived, Cancel, Decision, Give, Merge
 from wirelessfl.tasks.delays import Delays
 from wirelessfl.tasks.drop_outs import DropOuts
 from wirelessfl.tasks.model import TaskModel
 from wirelessfl.tasks.records import Merged, Records, Span
 from wirelessfl.tasks.round_times import round_times
 from wirelessfl.tasks.spending import Spending
+from wirelessfl.tasks.task_handler import Sums, TaskHandler
 from wirelessfl.tasks.task_round import TaskRound, TaskRoundSettings
+from wirelessfl.tasks.traffic import Traffic
 from wirelessfl.tasks.transmissions import GroupUpload, GroupUploads
 
 
-class TaskRounds:
+class TaskRounds(TaskHandler):
     """Carries out the decisions of ``SimultaneousScheduler``.
 
     Args:
@@ -39,6 +41,7 @@ class TaskRounds:
         records: optional lists that receive a span per client and round, and all merges.
         uploads: simultaneous uploads of the awaited clients of a task; None if each client uploads
             when it is ready.
+        traffic: what models and updates transmit; None if no rows are written.
         first_training: number of the first training run, which names its random durations.
     """
 
@@ -52,8 +55,10 @@ class TaskRounds:
         stream: Stream,
         records: Records | None = None,
         uploads: GroupUploads | None = None,
+        traffic: Traffic | None = None,
         first_training: int = 0,
     ) -> None:
+        super().__init__(traffic)
         self.models, self.clock, self.delays = models, clock, delays
         self.assignment, self.settings = assignment, settings
         self.stream, self.records, self.uploads = stream, records, uploads
@@ -69,13 +74,6 @@ class TaskRounds:
         self._drop_outs = DropOuts(settings.drop_out, stream.child("drop-outs"))
         self._due: list[int] = []
         self._given: dict[int, TaskRound] = {}
-
-    def start(self) -> None:
-        """Put the first entries of the regime on the clock: none."""
-
-    def happened(self, what: Event) -> Event:
-        """Return the clock entry, which already is an event for the schedule."""
-        return what
 
     def carry_out(self, decision: Decision) -> None:
         """Start a round, train and merge it, or end a task."""
@@ -221,6 +219,10 @@ class TaskRounds:
             chosen[task], seconds[task] = plan.chosen[place][known], took[known]
         self.assignment.learn(chosen, seconds, told if losses else None)
 
+    def sums(self) -> Sums:
+        """What has been sent and spent so far."""
+        return Sums(self.up, self.down, self.returned, self.spent)
+
     def status(self, task: int, pool: int | None = None) -> dict[str, Any]:
         """Further fields of a task's row, from its last round or, before that, its allocation.
 
@@ -246,9 +248,6 @@ class TaskRounds:
     def under_way(self, now: float) -> list[Span]:
         """Spans of the work in progress, for a timeline that ends at ``now``."""
         return [span for plan in self._given.values() for span in plan.spans(now)]
-
-    starts_again: ClassVar[bool] = True
-    """Whether resuming from a checkpoint restarts the work that was in progress."""
 
     def tensors(self) -> dict[str, Tensor]:
         """State of the assignment and energy of the clients, for a checkpoint."""

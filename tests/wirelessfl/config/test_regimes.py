@@ -6,12 +6,11 @@ from pathlib import Path
 import wirelessfl
 from wirelessfl.config import Config
 from wirelessfl.config.regimes import Regime
-from wirelessfl.runs.engines import ENGINES
 from wirelessfl.setup.building import BUILDERS
 
 
-def test_each_regime_has_a_builder_and_an_engine():
-    assert set(BUILDERS) == set(ENGINES) == set(Regime)
+def test_each_regime_has_a_builder():
+    assert set(BUILDERS) == set(Regime)
 
 
 def test_schedule_algorithm_and_sessions_decide():

@@ -8,7 +8,7 @@ from wirelessfl.errors import ConfigError, TrainingError
 from wirelessfl.observers import Console, EndOfTask, Observer
 from wirelessfl.rounds.training import RoundTraining
 from wirelessfl.runs.directory import RunDirectory
-from wirelessfl.runs.engines import engine_of
+from wirelessfl.runs.engine import Engine
 from wirelessfl.runs.execution import Execution
 from wirelessfl.schedules.events import Report, Stop
 from wirelessfl.setup import build
@@ -247,7 +247,7 @@ def test_only_the_first_process_has_observers(config, toy):
     object.__setattr__(setup, "shards", Second(None))
     directory = RunDirectory.create(setup.config.run.out, setup.config)
     watcher = Watcher()
-    execution = Execution(engine_of(setup), directory, None, observers=[watcher])
+    execution = Execution(Engine(setup), directory, None, observers=[watcher])
     assert execution.observers.of_rows == []
     object.__setattr__(execution.shards, "told", Stop())
     assert execution.report(Report(0)) == Stop()

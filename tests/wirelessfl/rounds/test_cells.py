@@ -13,7 +13,7 @@ from channels.streams import Stream
 from wirelessfl.algorithms.fedadam import FedAdam
 from wirelessfl.models import FCNN
 from wirelessfl.runs.directory import RunDirectory
-from wirelessfl.runs.engines import engine_of
+from wirelessfl.runs.engine import Engine
 from wirelessfl.runs.execution import Execution
 from wirelessfl.setup import build
 
@@ -52,7 +52,7 @@ def under(buffer):
 def ran(config, data, *, model=None, network=None):
     """Run ``config`` to the end."""
     setup = build(config, model=model, data=data, network=network)
-    engine = engine_of(setup)
+    engine = Engine(setup)
     directory = RunDirectory.create(config.run.out, setup.config)
     start = setup.training.server.cloud["params"].clone()
     Execution(engine, directory, None).run()
@@ -99,7 +99,7 @@ def test_merging_all_cells_together_equals_synchronous_rounds(config, toy, name,
         torch.testing.assert_close(mine.nodes[name], others.nodes[name], rtol=1e-3, atol=1e-5)
     assert ("first" in mine.cloud) == flags.get("local", "").endswith("CloudMoments")
     assert mine.version == others.version == 4
-    assert cells.setup.regime.rounds_done == [4, 4, 4]
+    assert cells.setup.handler.rounds_done == [4, 4, 4]
     assert len(cells.rows) == len(rounds.rows) == 5
     for row, other in zip(rounds.rows, cells.rows, strict=True):
         assert other["sim_seconds"] == row["sim_seconds"]
@@ -248,12 +248,12 @@ def test_cells_of_unequal_speed_match_the_reference_loop(config, toy, name, buff
     layers, rows, counts, neurons = reference_run(toy, run, merges, buffer, first)
     expected = torch.cat([layer.reshape(-1) for layer in layers])
     torch.testing.assert_close(run.params, expected, rtol=0, atol=2e-6)
-    assert run.setup.regime.rounds_done == counts
+    assert run.setup.handler.rounds_done == counts
     assert sum(counts) == merges * buffer
     assert len(set(counts)) > 1
     assert max(row[2] for row in rows) > 0
     if name == "hist":
-        assert [part[0].tolist() for part in run.setup.regime.parts.neurons] == [
+        assert [part[0].tolist() for part in run.setup.handler.parts.neurons] == [
             part.tolist() for part in neurons
         ]
     names = ("sim_seconds", "staleness_mean", "staleness_max", "uplink_mib", "backhaul_mib")
@@ -269,11 +269,11 @@ def test_a_plan_has_the_channels_of_the_cell_and_the_step_size_of_the_model(conf
     setup = build(
         config("hfedavg", rounds=9, uplink="aircomp", lr_schedule="poly", **under(2)), data=toy
     )
-    regime, planner = setup.regime, setup.planner
-    regime.rounds_done, regime.sent = [3, 1, 2], {0: 1, 1: 4, 2: 2}
+    handler, planner = setup.handler, setup.planner
+    handler.rounds_done, handler.sent = [3, 1, 2], {0: 1, 1: 4, 2: 2}
     draws = []
     for cell, (done, version) in enumerate([(3, 1), (1, 4), (2, 2)]):
-        plan, whole = regime.plan(cell), planner.plan(done)
+        plan, whole = handler.plan(cell), planner.plan(done)
         assert plan.clients.tolist() == [2 * cell, 2 * cell + 1]
         assert np.array_equal(plan.draws.h, whole.draws.of(plan.clients).h)
         assert plan.price.seconds[cell] == whole.price.seconds[cell]
@@ -300,7 +300,7 @@ def test_cells_of_a_merge_train_in_one_job(config, toy, monkeypatch, name, flags
     nodes, counts = [], []
     for together in (True, False):
         setup = build(wanted, data=toy, model=small_model())
-        regime, executor, training = setup.regime, setup.training.executor, setup.training
+        handler, executor, training = setup.handler, setup.training.executor, setup.training
         train, trained, labels = executor.train, training.trained, []
         with monkeypatch.context() as patch:
             patch.setattr(
@@ -315,9 +315,9 @@ def test_cells_of_a_merge_train_in_one_job(config, toy, monkeypatch, name, flags
                     lambda issued, trained=trained: [trained([one])[0] for one in issued],
                 )
             model = training.server.cloud
-            regime.rounds_done, regime.sent = [0, 3, 0], {0: 0, 1: 1}
-            regime._models = {0: model, 1: model}
-            regime._train([0, 1])
+            handler.rounds_done, handler.sent = [0, 3, 0], {0: 0, 1: 1}
+            handler._models = {0: model, 1: model}
+            handler._train([0, 1])
         nodes.append(training.server.cloud)
         counts.append(len(labels))
     assert counts == [jobs, 2 * EDGE_ROUNDS]

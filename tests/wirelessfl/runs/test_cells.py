@@ -8,7 +8,7 @@ import pytest
 from channels import Network
 from wirelessfl.errors import ConfigError
 from wirelessfl.runs.directory import RunDirectory
-from wirelessfl.runs.engines import engine_of
+from wirelessfl.runs.engine import Engine
 from wirelessfl.runs.execution import Execution
 from wirelessfl.setup import build
 from wirelessfl.training.shards import Shards
@@ -27,7 +27,7 @@ def under(buffer):
 
 def go(setup, directory, on_row=None):
     """Start or resume the run in this folder."""
-    engine = engine_of(setup)
+    engine = Engine(setup)
     Execution(engine, directory, on_row).run()
     return SimpleNamespace(rows=directory.rows(), params=engine.params())
 
@@ -76,7 +76,7 @@ def test_rows_and_end_at_simulated_times(config, toy, uneven):
     assert [row["sim_seconds"] for row in ticks] == pytest.approx(
         [0, 0.01, 0.02, 0.03, 0.04, 0.045]
     )
-    assert ticks[-1]["round"] == sum(setup.regime.rounds_done) > 1
+    assert ticks[-1]["round"] == sum(setup.handler.rounds_done) > 1
     _, every = rows(rounds=7, eval_every=3)
     assert [row["round"] for row in every] == [0, 3, 6, 7]
 

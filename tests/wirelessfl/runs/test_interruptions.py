@@ -11,7 +11,7 @@ import wirelessfl
 from wirelessfl.errors import ConfigError, TrainingError
 from wirelessfl.rounds.training import RoundTraining
 from wirelessfl.runs.directory import RunDirectory
-from wirelessfl.runs.engines import engine_of
+from wirelessfl.runs.engine import Engine
 from wirelessfl.runs.execution import Execution
 from wirelessfl.runs.new_directory import new_directory
 from wirelessfl.setup import build
@@ -204,7 +204,7 @@ def test_processes_that_share_clients_end_together(config, toy):
     """The first one writes a checkpoint when another one has been asked to end."""
     setup = build(config(**NEVER), data=toy)
     directory = RunDirectory.create(setup.config.run.out, setup.config)
-    execution = Execution(engine_of(setup), directory, None)
+    execution = Execution(Engine(setup), directory, None)
     execution.shards = OfTwo()
     with pytest.raises(TrainingError, match="process 1 of 2 has ended the run"):
         execution.run()

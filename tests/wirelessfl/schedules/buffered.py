@@ -41,7 +41,7 @@ class Watched(Untrained):
 
 
 def simulated(plans, delays, seconds, *, clients=10, models=None, check=None, events=(), **options):
-    """Simulate until ``seconds``; return the schedule, the regime, spans and merges."""
+    """Simulate until ``seconds``; return the schedule, the handler, spans and merges."""
     choose = options.pop("choose", None)
     requests_options = {
         name: options.pop(name) for name in ("busy_clients", "drop_out") if name in options
@@ -58,23 +58,23 @@ def simulated(plans, delays, seconds, *, clients=10, models=None, check=None, ev
         records=Records(spans, merges),
         **requests_options,
     )
-    regime = Asynchronous(models, requests, requests.records)
-    simulate_until(seconds, clock, schedule, regime, check=check, events=events)
-    return schedule, regime, spans, merges
+    handler = Asynchronous(models, requests, requests.records)
+    simulate_until(seconds, clock, schedule, handler, check=check, events=events)
+    return schedule, handler, spans, merges
 
 
-def simulate_until(seconds, clock, schedule, regime, *, check=None, events=()):
-    """Simulate with ``events`` at given times; ``check(schedule, regime)`` follows every event."""
+def simulate_until(seconds, clock, schedule, handler, *, check=None, events=()):
+    """Simulate with ``events`` at given times; ``check(schedule, handler)`` follows every event."""
     if check is not None:
-        settle = regime.settle
+        settle = handler.settle
 
         def checked():
             settle()
-            check(schedule, regime)
+            check(schedule, handler)
 
-        regime.settle = checked
+        handler.settle = checked
     clock.after(0.0, Started())
     clock.at(seconds, Deadline())
     for at, event in events:
         clock.at(at, event)
-    simulate(schedule, regime, clock, lambda report: None, lambda: None)
+    simulate(schedule, handler, clock, lambda report: None, lambda: None)

@@ -21,7 +21,7 @@ def test_a_schedule_by_hand():
     Spans, merges and staleness match the hand calculation.
     """
     delays = Listed(1.0, 2.5, 1.0, 1.5, 0.25, 9.0, 9.0)
-    schedule, regime, spans, merges = simulated(
+    schedule, handler, spans, merges = simulated(
         [(2, 2, 99)], delays, 4.5, clients=2, choose=lambda number: [0, 1, 0, 1, 0, 0, 1][number]
     )
     # t=1: update 0 arrives; request 2 goes to client 0. t=2: update 2 arrives and is merged with 0;
@@ -37,7 +37,7 @@ def test_a_schedule_by_hand():
     ]
     assert [(m.seconds, m.staleness) for m in merges] == [(2.0, (0, 0)), (2.75, (1, 0))]
     assert schedule.tasks[0].stale == [1]
-    assert regime.versions == [2]
+    assert handler.versions == [2]
 
 
 def test_clients_and_requests_of_an_ended_task_are_reassigned():
@@ -92,8 +92,8 @@ def test_invariants(plans, clients, dynamic, drop_out, busy, floor):
     budget = sum(plan[0] for plan in plans)
     seen = [0.0]
 
-    def check(schedule, regime):
-        requests = regime.requests
+    def check(schedule, handler):
+        requests = handler.requests
         assert sum(task.active for task in schedule.tasks) == schedule.active <= budget
         assert schedule.active == len(requests.out)
         queued = [r for queue in requests.queues.values() for r in queue]
@@ -114,7 +114,7 @@ def test_invariants(plans, clients, dynamic, drop_out, busy, floor):
 
     delays = ShiftedExponential([1.0] * len(plans), client_speeds(clients, Stream(1)), Stream(2))
     models = [Watched([1.0 + number]) for number in range(len(plans))]
-    schedule, regime, spans, _ = simulated(
+    schedule, handler, spans, _ = simulated(
         plans,
         delays,
         60.0,
@@ -131,16 +131,16 @@ def test_invariants(plans, clients, dynamic, drop_out, busy, floor):
         assert all(one[1] <= two[0] for one, two in pairwise(own))
     done = sum(s.how == "done" for s in spans)
     lost = sum(s.how == "lost" for s in spans)
-    assert done == schedule.updates == sum(regime.returned)
+    assert done == schedule.updates == sum(handler.returned)
     assert lost == sum(task.lost for task in schedule.tasks)
-    assert sum(regime.issued) == requests_issued(regime)
+    assert sum(handler.issued) == requests_issued(handler)
     for model, task in zip(models, schedule.tasks, strict=True):
         assert len(set(model.used)) == len(model.used)
         assert model.merges == task.version <= 40
 
 
-def requests_issued(regime):
-    return regime.requests.issued
+def requests_issued(handler):
+    return handler.requests.issued
 
 
 def test_dynamic_allocation_is_reached_gradually():
@@ -150,7 +150,7 @@ def test_dynamic_allocation_is_reached_gradually():
     """
     asked = []
 
-    def check(schedule, regime):
+    def check(schedule, handler):
         asked.append([task.active for task in schedule.tasks])
 
     models = [Watched([3.0]), Watched([1.0])]
@@ -211,8 +211,8 @@ def test_a_buffer_fills_in_the_expected_time():
 def test_clients_are_chosen_uniformly():
     """Each of 10 clients gets a tenth of 12,000 requests (standard error 0.0027)."""
     delays = ShiftedExponential([1.0], np.ones(10), Stream(2))
-    _, regime, spans, _ = simulated([(30, 3, 10**6)], delays, 4500.0, clients=10)
-    assert regime.requests.issued > 12_000
+    _, handler, spans, _ = simulated([(30, 3, 10**6)], delays, 4500.0, clients=10)
+    assert handler.requests.issued > 12_000
     counts = np.bincount([s.client for s in spans], minlength=10)
     # Clients with long queues have some tens of unfinished requests at the end.
     assert np.abs(counts / counts.sum() - 0.1).max() < 0.01
@@ -237,8 +237,8 @@ def test_answers_at_merge():
     """With ``answers_at_merge``, only merges and lost updates cause new requests."""
     out = []
 
-    def check(schedule, regime):
-        requests = regime.requests
+    def check(schedule, handler):
+        requests = handler.requests
         task = schedule.tasks[0]
         assert task.active == schedule.active == len(requests.out) + len(task.held) == 9
         out.append((task.version, task.lost, requests.issued))

@@ -35,7 +35,7 @@ def test_uploads_share_the_band_by_hand():
     one, two = (delays.received_snr(client, client) for client in (0, 1))
     alone = [32 * 9_000_000 / float(delays.rates(np.array([snr])).bps[0]) for snr in (one, two)]
     assert min(alone) > 0.5  # they overlap
-    _, regime, spans, _ = simulated(
+    _, handler, spans, _ = simulated(
         [(2, 2, 1)],
         delays,
         99.0,
@@ -61,8 +61,8 @@ def test_uploads_share_the_band_by_hand():
         for i, seconds in enumerate((1.0, 1.5, stopped))
     ]
     sending = [network.transmit_power_w[i] * alone[i] for i in (0, 1)]  # only in their own slots
-    assert regime.spent.each == pytest.approx(np.add([*computing, 0], [*sending, 0, 0]))
-    assert regime.spent.total == pytest.approx(sum(computing) + sum(sending))
+    assert handler.spent.each == pytest.approx(np.add([*computing, 0], [*sending, 0, 0]))
+    assert handler.spent.total == pytest.approx(sum(computing) + sum(sending))
 
 
 @pytest.mark.parametrize("uplink", ["tdma", "ofdma", "fixed"])
@@ -107,12 +107,12 @@ def test_uploads_in_order_of_readiness_by_hand():
 def test_invariants_hold_with_a_shared_band(requests, uplink, seed):
     delays = wireless(**uplink, elements=200_000, clients=4)
 
-    def check(schedule, regime):
-        assert schedule.active == len(regime.requests.out)
-        uploads = regime.requests.uploads.snapshot()
+    def check(schedule, handler):
+        assert schedule.active == len(handler.requests.out)
+        uploads = handler.requests.uploads.snapshot()
         on_air = uploads["band"]["keys"]
         assert on_air == [number for number, *_ in uploads["senders"]]
-        assert len(on_air) <= len(regime.requests.queues)
+        assert len(on_air) <= len(handler.requests.queues)
 
     schedule, _, _, merges = simulated(
         [(requests, 2, 12)],
@@ -141,32 +141,32 @@ def test_restored_snapshots_continue_identically():
             drop_out=0.1,
             records=Records(spans, merges),
         )
-        regime = Asynchronous([Watched()], requests, requests.records)
-        return clock, schedule, regime, spans, merges
+        handler = Asynchronous([Watched()], requests, requests.records)
+        return clock, schedule, handler, spans, merges
 
-    def go(clock, schedule, regime, save):
-        simulate(schedule, regime, clock, lambda report: None, save, tick_seconds=0.7)
+    def go(clock, schedule, handler, save):
+        simulate(schedule, handler, clock, lambda report: None, save, tick_seconds=0.7)
 
-    clock, schedule, regime, spans, merges = fresh_run()
+    clock, schedule, handler, spans, merges = fresh_run()
     clock.after(0.0, Started())
     saved = []
 
     def save():
-        state = {"schedule": schedule.snapshot(), "regime": regime.snapshot()}
-        saved.append((json.dumps(state), regime.tensors(), len(spans), len(merges)))
+        state = {"schedule": schedule.snapshot(), "handler": handler.snapshot()}
+        saved.append((json.dumps(state), handler.tensors(), len(spans), len(merges)))
 
-    go(clock, schedule, regime, save)
+    go(clock, schedule, handler, save)
     assert len(saved) > 20
-    assert regime.spent.each.sum() == pytest.approx(regime.spent.total)
+    assert handler.spent.each.sum() == pytest.approx(handler.spent.total)
     for state, tensors, spans_done, merges_done in saved[:: len(saved) // 5]:
-        clock2, schedule2, regime2, spans2, merges2 = fresh_run()
+        clock2, schedule2, handler2, spans2, merges2 = fresh_run()
         state = json.loads(state)
         schedule2.restore(state["schedule"])
-        regime2.restore(tensors, state["regime"])
-        regime2.models[0].issue = lambda request: None
-        regime2.models[0].merge = lambda requests, staleness, draw: None
-        go(clock2, schedule2, regime2, lambda: None)
+        handler2.restore(tensors, state["handler"])
+        handler2.models[0].issue = lambda request: None
+        handler2.models[0].merge = lambda requests, staleness, draw: None
+        go(clock2, schedule2, handler2, lambda: None)
         assert spans2 == spans[spans_done:]
         assert merges2 == merges[merges_done:]
-        assert regime2.spent.total == regime.spent.total
-        assert regime2.spent.each.tolist() == regime.spent.each.tolist()
+        assert handler2.spent.total == handler.spent.total
+        assert handler2.spent.each.tolist() == handler.spent.each.tolist()

@@ -9,7 +9,7 @@ import torch
 import wirelessfl
 from tests.wirelessfl.sessions.full_batch import full_batch_round
 from wirelessfl.models import FCNN
-from wirelessfl.runs.sessions_engine import SessionsEngine
+from wirelessfl.runs.engine import Engine
 from wirelessfl.schedules.loop import simulate
 from wirelessfl.server.client_states import InMemory, Overlay
 from wirelessfl.server.present import PresentClients
@@ -24,7 +24,7 @@ def test_server_means_cover_the_present_clients(config, toy):
     settings = config("scaffold", **FLAGS, out=None)
 
     setup = build(settings, data=toy)
-    engine, training = SessionsEngine(setup), setup.training
+    engine, training = Engine(setup), setup.training
     seen = []
 
     def report(decision):
@@ -42,7 +42,7 @@ def test_server_means_cover_the_present_clients(config, toy):
             )
 
     engine.start()
-    simulate(engine.setup.schedule, engine.setup.regime, engine.setup.clock, report, lambda: None)
+    simulate(engine.setup.schedule, engine.setup.handler, engine.setup.clock, report, lambda: None)
     assert seen[:2] == [0.0, 0.0]  # no client has trained yet
     assert min(seen[2:]) > 0
 
@@ -80,7 +80,7 @@ def test_server_means_are_recomputed_when_a_client_leaves(config, toy, trace):
     """After each round, SCAFFOLD's c is the mean of the c_i of the present clients."""
     stays = trace(*[(c, 0, "") for c in range(4)], (4, 0, 1.5), (5, 0, 2.5))
     setup = build(config("scaffold", **FLAGS | ALL_DAY, trace=stays), data=toy)
-    engine, training = SessionsEngine(setup), setup.training
+    engine, training = Engine(setup), setup.training
     seen = []
 
     def report(decision):
@@ -95,7 +95,7 @@ def test_server_means_are_recomputed_when_a_client_leaves(config, toy, trace):
         seen.append(len(kept))
 
     engine.start()
-    simulate(engine.setup.schedule, engine.setup.regime, engine.setup.clock, report, lambda: None)
+    simulate(engine.setup.schedule, engine.setup.handler, engine.setup.clock, report, lambda: None)
     assert seen[:4] == [6, 6, 5, 4]
 
 
@@ -107,7 +107,7 @@ def test_an_empty_cell_does_not_affect_the_cloud(config, toy, trace, local):
     stays = trace(*[(c, 0, "" if c < 4 else 1) for c in range(8)])
     module = FCNN((12,), 4, hidden=(10,))
     setup = build(config("hfedavg", **flags, trace=stays), data=toy, model=module)
-    run, training, spec = SessionsEngine(setup), setup.training, setup.model.objective.spec
+    run, training, spec = Engine(setup), setup.training, setup.model.objective.spec
     states = []
 
     def report(decision):
@@ -116,7 +116,7 @@ def test_an_empty_cell_does_not_affect_the_cloud(config, toy, trace, local):
         )
 
     run.start()
-    simulate(setup.schedule, setup.regime, setup.clock, report, lambda: None)
+    simulate(setup.schedule, setup.handler, setup.clock, report, lambda: None)
     for before, after in pairwise(states[1:]):
         if local == "fedacg":
             assert torch.equal(before["momentum"][1], after["momentum"][1])

@@ -7,7 +7,7 @@ import pytest
 
 from channels.streams import Stream
 from wirelessfl.models import FCNN
-from wirelessfl.runs.sessions_engine import SessionsEngine
+from wirelessfl.runs.engine import Engine
 from wirelessfl.schedules.events import Report
 from wirelessfl.schedules.loop import simulate
 from wirelessfl.setup import build
@@ -27,7 +27,7 @@ def finished(config, toy):
 
     def make(algorithm, *, watch=lambda engine: None, **flags):
         settings = config(algorithm, **FLAGS | flags)
-        engine = SessionsEngine(build(settings, data=toy, model=FCNN((12,), 4, hidden=(7,))))
+        engine = Engine(build(settings, data=toy, model=FCNN((12,), 4, hidden=(7,))))
         watch(engine)
         rows = []
 
@@ -36,7 +36,7 @@ def finished(config, toy):
 
         engine.start()
         simulate(
-            engine.setup.schedule, engine.setup.regime, engine.setup.clock, report, lambda: None
+            engine.setup.schedule, engine.setup.handler, engine.setup.clock, report, lambda: None
         )
         return engine, rows
 
@@ -69,7 +69,7 @@ def test_costs_of_trial_rounds(finished, cells):
     engine, rows = (
         finished("hfedavg", **flags, **more) if cells > 1 else finished("fedavg", **flags)
     )
-    last, network = rows[-1], engine.setup.regime.planner.network
+    last, network = rows[-1], engine.setup.handler.planner.network
     group_of, stream = engine.setup.model.groups.group_of, Stream(2)
     groups = int(group_of.max()) + 1
     trial, whole = 0.0, 0.0
@@ -101,7 +101,7 @@ def test_costs_of_teachers(finished, cells):
     engine, rows = (
         finished("hfedavg", **flags, **more) if cells > 1 else finished("fedavg", **flags)
     )
-    last, network = rows[-1], engine.setup.regime.planner.network
+    last, network = rows[-1], engine.setup.handler.planner.network
     group_of = engine.setup.model.groups.group_of
     groups = int(group_of.max()) + 1
     send = 32 * P / DOWN_BPS + (32 * P / BACKHAUL_BPS if cells > 1 else 0.0)
@@ -147,7 +147,7 @@ def test_warm_starts_receive_the_labels_of_the_previous_session(finished):
     told = []
 
     def watch(engine):
-        warm_start = engine.setup.regime.model.warm_start
+        warm_start = engine.setup.handler.model.warm_start
         penalties = warm_start.penalties
 
         def heard(session, labels):

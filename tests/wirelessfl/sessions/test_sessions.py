@@ -292,11 +292,11 @@ def test_a_trace_that_ends_before_the_run_raises(config, toy, trace):
 def test_capacities_and_static_masks_hold_in_trial_rounds(config, toy, masks):
     """A client has its width, and with static masks its neurons, in all rounds of both kinds."""
     flags = {"warm_start": "proposed", "masks": masks, "capacities": [0.5, 0.25]}
-    regime = build(config("ra-fed", **FLAGS, **flags), data=toy).regime
+    handler = build(config("ra-fed", **FLAGS, **flags), data=toy).handler
     present = np.ones(8, dtype=bool)
     plans = [
         planner.plan(number, PresentClients(present)).client_submodels
-        for planner in (regime.planner, regime.trial_planner)
+        for planner in (handler.planner, handler.trial_planner)
         for number in (0, 1)
     ]
     assert len(set(plans[0].widths[:, 0].tolist())) == 2

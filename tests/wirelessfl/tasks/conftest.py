@@ -14,7 +14,7 @@ from wirelessfl.server.server import Server
 from wirelessfl.server.weights import Weights
 from wirelessfl.setup import build
 from wirelessfl.setup.structure import Structure
-from wirelessfl.tasks.learner import EvaluationSet, Learner
+from wirelessfl.tasks.learner import TaskLearner
 from wirelessfl.tasks.request import Request
 from wirelessfl.tasks.request_submodels import RequestSubmodels
 from wirelessfl.training.step_counts import StepCounts
@@ -64,12 +64,11 @@ def task(config, toy):
             stream = setup.stream
             submodels = RequestSubmodels(rule.assigner, structure.whole, clients, stream)
             tested = None if tested is None else tested.of(np.zeros(1, dtype=np.int64))
-            test = EvaluationSet(model.test_inputs, model.test_labels, tested)
-            return Learner(
+            return TaskLearner(
                 server,
                 local,
                 submodels,
-                test,
+                model.evaluation(tested),
                 stream,
                 lr_share=lr_share,
                 spread_updates=spread_updates,

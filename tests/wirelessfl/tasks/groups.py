@@ -72,7 +72,7 @@ class Watched(Untrained):
 
 
 def made(plans, delays, *, clients, models, **options):
-    """Return the clock, schedule, regime and records of a new simulation."""
+    """Return the clock, schedule, handler and records of a new simulation."""
     names = ("busy_clients", "drop_out", "choose")
     of_requests = {name: options.pop(name) for name in names if name in options}
     clock, records = Clock(), Records()
@@ -98,8 +98,8 @@ def made(plans, delays, *, clients, models, **options):
 
 
 def simulated(plans, delays, seconds, *, clients, models, events=(), check=None, **options):
-    clock, schedule, regime, records = made(
+    clock, schedule, handler, records = made(
         plans, delays, clients=clients, models=models, **options
     )
-    buffered.simulate_until(seconds, clock, schedule, regime, check=check, events=events)
-    return schedule, regime, records
+    buffered.simulate_until(seconds, clock, schedule, handler, check=check, events=events)
+    return schedule, handler, records

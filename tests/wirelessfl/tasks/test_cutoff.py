@@ -9,7 +9,7 @@ import wirelessfl
 from wirelessfl.config import Config
 from wirelessfl.errors import ConfigError, TrainingError
 from wirelessfl.runs.directory import RunDirectory
-from wirelessfl.runs.engines import engine_of
+from wirelessfl.runs.engine import Engine
 from wirelessfl.runs.execution import Execution
 from wirelessfl.setup import build
 from wirelessfl.tasks import asynchronous
@@ -35,7 +35,7 @@ REQUESTS = {"schedule": "buffered", "requests": CLIENTS, "buffer": 2, "rounds": 
 
 def seconds_of(setup):
     """Seconds of a request at each client: local steps and upload at a fixed rate."""
-    delays = setup.regime.requests.delays
+    delays = setup.handler.requests.delays
     upload = delays.bits(0) / (1e6 * setup.config.uplink.rate_mbps)
     return np.array([delays.seconds(0, c, 0) for c in range(CLIENTS)]), upload
 
@@ -45,9 +45,9 @@ def ran(data, out, algorithm="fedavg", **flags):
     config = Config.from_flags(algorithm, **FLAGS | flags, out=out)
     setup = build(config, data=data)
     if config.schedule.name == "buffered":
-        requests = setup.regime.requests
+        requests = setup.handler.requests
         requests.choose = lambda number: next(c for c in range(CLIENTS) if c not in requests.queues)
-    engine, directory = engine_of(setup), RunDirectory.create(out, setup.config)
+    engine, directory = Engine(setup), RunDirectory.create(out, setup.config)
     Execution(engine, directory, None).run()
     return SimpleNamespace(rows=directory.rows(), setup=setup, params=engine.params())
 
@@ -124,12 +124,12 @@ def test_requests_that_wait_in_a_queue_are_dropped(toy, tmp_path):
     each = training[0] + upload
     config = Config.from_flags("fedavg", **flags, cutoff_seconds=2.5 * each, out=tmp_path / "run")
     setup = build(config, data=toy)
-    regime = setup.regime
-    regime.requests.choose = lambda number: 0
-    engine, directory = engine_of(setup), RunDirectory.create(config.run.out, setup.config)
+    handler = setup.handler
+    handler.requests.choose = lambda number: 0
+    engine, directory = Engine(setup), RunDirectory.create(config.run.out, setup.config)
     Execution(engine, directory, None).run()
     assert [row["sim_seconds"] for row in directory.rows()] == pytest.approx([0, each, 2 * each])
-    assert regime.late == [0]
+    assert handler.late == [0]
 
 
 @pytest.mark.parametrize("first", [0, 2, 5])

@@ -75,8 +75,8 @@ def test_merges_of_all_clients_equal_rounds(task, case):
     expected = rounds_of(made.rounds, MERGES)
     moved = float((expected[-1][0] - made.model.start).norm())
     assert moved > 0.01
-    for regime in (asynchronous, common_rounds):
-        found = regime(made, made.learner(lr_share=made.rounds.planner.lr_share))
+    for handler in (asynchronous, common_rounds):
+        found = handler(made, made.learner(lr_share=made.rounds.planner.lr_share))
         for (params, metrics), (wanted, metrics_wanted) in zip(found, expected, strict=True):
             if case in ADAM:
                 apart = float((params - wanted).norm() / (wanted - made.model.start).norm())
@@ -108,7 +108,7 @@ def test_merge_times_equal_those_of_rounds(task, name):
         Stream(1),
     )
     requests = Requests(clock, delays, CLIENTS, Stream(2), choose=lambda number: number % CLIENTS)
-    regime, merges = Asynchronous([learner], requests), []
+    handler, merges = Asynchronous([learner], requests), []
     merge = learner.merge
 
     def noted(numbers, staleness, *, draw=None):
@@ -120,7 +120,7 @@ def test_merge_times_equal_those_of_rounds(task, name):
         [TaskPlan(CLIENTS, CLIENTS, MERGES)], answers_at_merge=True, report_every=None
     )
     clock.after(0.0, Started())
-    simulate(schedule, regime, clock, lambda report: None, lambda: None)
+    simulate(schedule, handler, clock, lambda report: None, lambda: None)
     ends = np.cumsum([planner.plan(number).price.seconds.max() for number in range(MERGES)])
     assert [now for now, _ in merges] == pytest.approx(ends.tolist())
     for (_, params), (wanted, _) in zip(merges, rounds_of(made.rounds, MERGES), strict=True):

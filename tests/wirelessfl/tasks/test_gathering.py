@@ -46,8 +46,8 @@ def test_no_deadlock_and_invariants(sizes, drop_out, floor, seed):
     budget = sum(plan[0] for plan in plans)
     ended = []
 
-    def check(schedule, regime):
-        requests = regime.requests
+    def check(schedule, handler):
+        requests = handler.requests
         assert schedule.active == len(requests.out) == budget
         assert len(requests.queues) == limit
         queued = [r for queue in requests.queues.values() for r in queue]
@@ -68,7 +68,7 @@ def test_no_deadlock_and_invariants(sizes, drop_out, floor, seed):
 
     seconds = Stream(seed).generator().exponential(1.0, 5000)
     models = [Watched(0.3 + 0.2 * number) for number in range(len(plans))]
-    schedule, regime, records = simulated(
+    schedule, handler, records = simulated(
         plans,
         Listed(rest=lambda task, number: float(seconds[number])),
         1e9,
@@ -80,7 +80,7 @@ def test_no_deadlock_and_invariants(sizes, drop_out, floor, seed):
         drop_out=drop_out,
     )
     assert all(task.ended for task in schedule.tasks), "the clock ran empty"
-    assert regime.requests.clock.now < 1e9
+    assert handler.requests.clock.now < 1e9
     assert [task.version for task in schedule.tasks] == [plan[2] for plan in plans]
     assert [len(model.merges) for model in models] == [plan[2] for plan in plans]
     for client in range(clients):
@@ -90,7 +90,7 @@ def test_no_deadlock_and_invariants(sizes, drop_out, floor, seed):
         span.how == "lost" for span in records.spans
     )
     merged = sum(len(requests) for model in models for requests, _ in model.merges)
-    assert merged == schedule.updates == sum(regime.returned)
+    assert merged == schedule.updates == sum(handler.returned)
 
 
 def test_buffers_beyond_the_limit_deadlock():
@@ -102,7 +102,7 @@ def test_buffers_beyond_the_limit_deadlock():
     with pytest.raises(ConfigError, match=r"Lower the sum of the buffers to 4"):
         check_gathering([2, 3], [3, 3], 3, None)
     first = [0, 1, 1, 1, 2, 0]  # clients of requests 0 to 2 of task 0 and 3 to 5 of task 1
-    schedule, regime, _ = simulated(
+    schedule, handler, _ = simulated(
         [(3, 2, 50), (3, 3, 50)],
         Listed(rest=lambda task, number: 1.0),
         1e9,
@@ -112,7 +112,7 @@ def test_buffers_beyond_the_limit_deadlock():
     )
     assert not any(task.ended for task in schedule.tasks)
     assert [len(task.held) for task in schedule.tasks] == [1, 2]
-    assert len(regime.requests.queues) == 3
+    assert len(handler.requests.queues) == 3
 
 
 @pytest.mark.parametrize(
@@ -140,14 +140,14 @@ def test_buffers_at_the_limit_are_accepted(buffers, requests, clients, busy):
 
 def test_clients_are_chosen_uniformly_among_idle_ones():
     """With one active request, each of 10 clients gets a tenth of 1000 (standard error 0.0095)."""
-    _, regime, records = simulated(
+    _, handler, records = simulated(
         [(1, 1, 1000)], Listed(rest=lambda *_: 1.0), 1e9, clients=10, models=[Watched(0.1)]
     )
-    assert regime.requests.issued == 1000
+    assert handler.requests.issued == 1000
     counts = np.bincount([s.client for s in records.spans], minlength=10)
     assert np.abs(counts / counts.sum() - 0.1).max() < 0.03
     # With five active requests, each client is in half of the equally likely sets of five.
-    _, regime, records = simulated(
+    _, handler, records = simulated(
         [(5, 5, 400)], Listed(rest=lambda *_: 1.0), 1e9, clients=10, models=[Watched(0.1)]
     )
     counts = np.bincount([s.client for s in records.spans], minlength=10)

@@ -12,7 +12,7 @@ from channels.streams import Stream
 from wirelessfl.assignment import RandomAssignment
 from wirelessfl.config import Config
 from wirelessfl.rounds.local_training import LocalTraining
-from wirelessfl.runs.tasks_engine import TasksEngine
+from wirelessfl.runs.engine import Engine
 from wirelessfl.schedules import BufferedScheduler, Clock, SimultaneousScheduler, TaskPlan
 from wirelessfl.schedules.events import Started
 from wirelessfl.schedules.loop import simulate
@@ -24,11 +24,12 @@ from wirelessfl.setup.setups import Goal
 from wirelessfl.setup.structure import Structure
 from wirelessfl.tasks.asynchronous import Asynchronous
 from wirelessfl.tasks.delays import Elements, Wireless
-from wirelessfl.tasks.learner import EvaluationSet, Learner
+from wirelessfl.tasks.learner import TaskLearner
 from wirelessfl.tasks.request_submodels import RequestSubmodels
 from wirelessfl.tasks.requests import Requests
 from wirelessfl.tasks.task_round import TaskRoundSettings
 from wirelessfl.tasks.task_rounds import TaskRounds
+from wirelessfl.tasks.traffic import Traffic
 from wirelessfl.tasks.transmissions import GroupUploads, Transmissions, busy_at_once
 from wirelessfl.training.step_counts import StepCounts
 
@@ -62,7 +63,7 @@ def made(config, data, streams):
     model, network = setup.models[0], setup.network
     algorithm, uplink, size = model.algorithm, config.uplink, model.objective.spec.size
     learners = [
-        Learner(
+        TaskLearner(
             Server(
                 algorithm,
                 uplink,
@@ -72,7 +73,7 @@ def made(config, data, streams):
             ),
             LocalTraining(model.executor, StepCounts(STEPS)),
             RequestSubmodels(algorithm.assigner, Structure(model, None).whole, CLIENTS, stream),
-            EvaluationSet(model.test_inputs, model.test_labels),
+            model.evaluation(None),
             stream,
         )
         for stream in streams
@@ -87,8 +88,13 @@ def made(config, data, streams):
         network=network,
         models=[model] * count,
         learners=learners,
-        elements=[elements] * count,
-        names=["a", "b"][:count],
+        tasks=["a", "b"][:count],
+        traffic=Traffic(
+            ["a", "b"][:count],
+            [elements] * count,
+            [learner.beside for learner in learners],
+            CLIENTS,
+        ),
         goals=[Goal(None, None)] * count,
     )
     return known, delays, GroupUploads.of(network, uplink, streams)
@@ -101,18 +107,18 @@ def requests_of(known, delays, uploads, plans, *, ticks=False, **options):
     schedule = BufferedScheduler(plans, gathering=gathering, ticks=ticks)
     transmissions = Transmissions(clock, uploads)
     requests = Requests(clock, delays, CLIENTS, Stream(3), transmissions=transmissions, **options)
-    regime = Asynchronous(known.learners, requests)
-    return SimpleNamespace(clock=clock, schedule=schedule, regime=regime, **vars(known))
+    handler = Asynchronous(known.learners, requests, traffic=known.traffic)
+    return SimpleNamespace(clock=clock, schedule=schedule, handler=handler, **vars(known))
 
 
 def run(made, save=lambda: None, tick_seconds=1.0):
     """Simulate to the end, and return the rows."""
-    engine, rows = TasksEngine(made), []
+    engine, rows = Engine(made), []
 
     def report(report):
         rows.append(engine.row(report)[0])
 
-    simulate(made.schedule, made.regime, made.clock, report, save, tick_seconds=tick_seconds)
+    simulate(made.schedule, made.handler, made.clock, report, save, tick_seconds=tick_seconds)
     return rows
 
 
@@ -123,7 +129,7 @@ def assert_rounds(rows, learner, reference):
         assert own["round"] == row["round"]
         for name in ("sim_seconds", *COSTS, "accuracy"):
             assert own[name] == pytest.approx(row[name], rel=1e-12), name
-    found = learner.objective.spec.named(learner.server.cloud["params"])
+    found = learner.params
     for name, value in reference.params.items():
         torch.testing.assert_close(found[name], value, rtol=0, atol=1e-6)
 
@@ -158,7 +164,7 @@ def test_one_task_with_all_clients_over_the_air_equals_rounds(tmp_path, toy):
     config = settings_of(snr_db=0.0, out=tmp_path / "tasks")
     known, delays, uploads = made(config, toy, [Stream(config.run.seed)])
     clock = Clock()
-    regime = TaskRounds(
+    handler = TaskRounds(
         known.learners,
         clock,
         delays,
@@ -166,10 +172,11 @@ def test_one_task_with_all_clients_over_the_air_equals_rounds(tmp_path, toy):
         TaskRoundSettings(CLIENTS, CLIENTS, (CLIENTS,)),
         Stream(2),
         uploads=uploads,
+        traffic=known.traffic,
     )
     clock.after(0.0, Started())
     schedule = SimultaneousScheduler([ROUNDS])
-    tasks = SimpleNamespace(clock=clock, schedule=schedule, regime=regime, **vars(known))
+    tasks = SimpleNamespace(clock=clock, schedule=schedule, handler=handler, **vars(known))
     assert_rounds(run(tasks), known.learners[0], reference)
 
 
@@ -186,14 +193,14 @@ def test_two_resumed_tasks_are_bit_identical(tmp_path, toy):
     whole, saved, kinds = fresh(), [], set()
 
     def save():
-        air = whole.regime.requests.transmissions.snapshot()
+        air = whole.handler.requests.transmissions.snapshot()
         held = any(task.held for task in whole.schedule.tasks)
         kinds.add((air["on_air"] is not None, bool(air["queue"]), held))
         state = json.dumps(
-            [whole.schedule.snapshot(), whole.regime.snapshot()]
+            [whole.schedule.snapshot(), whole.handler.snapshot()]
             + [learner.snapshot() for learner in whole.learners]
         )
-        tensors = [part.tensors() for part in (whole.regime, *whole.learners)]
+        tensors = [part.tensors() for part in (whole.handler, *whole.learners)]
         saved.append((state, [{n: t.clone() for n, t in own.items()} for own in tensors]))
 
     whole.clock.after(0.0, Started())
@@ -204,11 +211,11 @@ def test_two_resumed_tasks_are_bit_identical(tmp_path, toy):
     assert any(waits for _, waits, _ in kinds)
     for state, (spent, *tensors) in saved[1 :: len(saved) // 3]:
         again = fresh()
-        schedule, regime, *learners = json.loads(state)
+        schedule, handler, *learners = json.loads(state)
         for learner, own, snapshot in zip(again.learners, tensors, learners, strict=True):
             learner.restore(own, snapshot)
         again.schedule.restore(schedule)
-        again.regime.restore(spent, regime)
+        again.handler.restore(spent, handler)
         more = run(again, tick_seconds=TICK)
         assert more == rows[len(rows) - len(more) :]
         for learner, other in zip(again.learners, whole.learners, strict=True):

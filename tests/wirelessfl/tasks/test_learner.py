@@ -18,8 +18,8 @@ from channels.streams import Stream
 from wirelessfl.config import Config
 from wirelessfl.models import FCNN
 from wirelessfl.runs.directory import RunDirectory
+from wirelessfl.runs.engine import Engine
 from wirelessfl.runs.execution import Execution
-from wirelessfl.runs.tasks_engine import TasksEngine
 from wirelessfl.setup import build
 
 SEED, STEPS, BATCH, LR, DECAY, SERVER_LR, STEP_SECONDS = 5, 3, 8, 0.2, 0.01, 0.7, 0.1
@@ -54,7 +54,7 @@ def ran(tmp_path, toy):
     def make(algorithm, *, watch=lambda engine: None, **flags):
         config = Config.from_flags(algorithm, **COMMON | {"out": tmp_path / "run"} | flags)
         module = small_model()
-        engine = TasksEngine(build(config, data=toy, model=module))
+        engine = Engine(build(config, data=toy, model=module))
         executor, jobs = engine.setup.learners[0].local.executor, []
         train = executor.train
         executor.train = lambda job: (jobs.append(job), train(job))[1]
@@ -239,7 +239,7 @@ def test_spread_is_measured_over_the_latest_updates(ran, toy):
     seen = []
 
     def watch(engine):
-        learner, back = engine.setup.learners[0], engine.setup.regime.returned
+        learner, back = engine.setup.learners[0], engine.setup.handler.returned
         learner.spread_updates, learner.recent = 4, deque(maxlen=4)
         engine.setup.schedule.period = 4  # 2/3 * M * sum R
         spread = learner.spread
@@ -268,8 +268,8 @@ def test_rounds_train_only_awaited_clients(ran, toy, weighting, drop_out, availa
     plans = []
 
     def watch(engine):
-        plan = engine.setup.regime.plan
-        engine.setup.regime.plan = lambda number: (plans.append(plan(number)), plans[-1])[1]
+        plan = engine.setup.handler.plan
+        engine.setup.handler.plan = lambda number: (plans.append(plan(number)), plans[-1])[1]
 
     run = ran(
         "sync-st", clients=5, rounds=10, clients_per_round=4, first=2, weighting=weighting,

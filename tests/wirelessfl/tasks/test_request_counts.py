@@ -31,7 +31,7 @@ class Watched(Untrained):
         self.back.append(number)
 
 
-def regime_of(tasks, clock, records=None):
+def handler_of(tasks, clock, records=None):
     models = [Watched() for _ in range(tasks)]
     return Asynchronous(models, Requests(clock, Listed(), 6, Stream(3), records=records)), models
 
@@ -39,27 +39,27 @@ def regime_of(tasks, clock, records=None):
 def test_requests_and_updates_are_counted_per_task():
     """Three tasks have different R and b, and the first ends before the others."""
     clock, spans = Clock(), []
-    regime, models = regime_of(3, clock, Records(spans))
+    handler, models = handler_of(3, clock, Records(spans))
     schedule = BufferedScheduler(
         [TaskPlan(5, 2, 3), TaskPlan(2, 1, 99), TaskPlan(3, 3, 99)], report_every=None
     )
     clock.after(0.0, Started())
     clock.at(30.0, Deadline())
-    simulate(schedule, regime, clock, lambda report: None, lambda: None)
+    simulate(schedule, handler, clock, lambda report: None, lambda: None)
     assert schedule.tasks[0].ended
     for task, model in enumerate(models):
         assert {own for own, _ in model.issued} == {task}
-        assert regime.issued[task] == len(model.issued)
+        assert handler.issued[task] == len(model.issued)
         done = [span for span in spans if span.task == task and span.how == "done"]
-        assert regime.returned[task] == len(done) == len(model.back) > 5
+        assert handler.returned[task] == len(done) == len(model.back) > 5
         assert set(model.back) <= {number for _, number in model.issued}
-    assert len({*regime.issued}) == len({*regime.returned}) == 3
+    assert len({*handler.issued}) == len({*handler.returned}) == 3
 
 
 def test_requests_of_a_task_that_ends_at_the_same_time_are_not_sent():
-    regime, models = regime_of(2, Clock())
+    handler, models = handler_of(2, Clock())
     for decision in (Ask(0, 2), Ask(1, 1), Cancel(0)):
-        regime.carry_out(decision)
-    regime.settle()
-    assert regime.issued == [0, 1]
+        handler.carry_out(decision)
+    handler.settle()
+    assert handler.issued == [0, 1]
     assert [own.issued for own in models] == [[], [(1, 0)]]

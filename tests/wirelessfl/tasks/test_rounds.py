@@ -44,7 +44,7 @@ class Exponential(Delays):
 
 def rounds(delays, shares, *, first=0, clients=40, available=None, drop_out=0.0, records=None):
     clock = Clock()
-    regime = TaskRounds(
+    handler = TaskRounds(
         [Untrained() for _ in shares],
         clock,
         delays,
@@ -53,7 +53,7 @@ def rounds(delays, shares, *, first=0, clients=40, available=None, drop_out=0.0,
         Stream(2),
         records,
     )
-    return regime, clock
+    return handler, clock
 
 
 def test_a_round_takes_the_harmonic_sum():
@@ -61,16 +61,16 @@ def test_a_round_takes_the_harmonic_sum():
 
     The durations' standard deviation is 2.5 s, so 4000 rounds have a standard error of 0.6 %.
     """
-    regime, _ = rounds(Exponential(), (12, 8))
-    lengths = [regime.plan(number).times.length for number in range(4000)]
+    handler, _ = rounds(Exponential(), (12, 8))
+    lengths = [handler.plan(number).times.length for number in range(4000)]
     expected = synchronous_round_seconds(requests=(12, 8), rate_hz=0.5)
     assert np.mean(lengths) == pytest.approx(expected, rel=0.02)
 
 
 def test_stragglers_are_not_awaited():
     """The mean round duration is that of the k-th fastest of n clients (standard error 0.5 %)."""
-    regime, _ = rounds(Exponential(), (20,), first=12)
-    plans = [regime.plan(number) for number in range(4000)]
+    handler, _ = rounds(Exponential(), (20,), first=12)
+    plans = [handler.plan(number) for number in range(4000)]
     expected = arrival_seconds(arrival=12, requests=20, rate_hz=0.5)
     assert np.mean([plan.times.length for plan in plans]) == pytest.approx(expected, rel=0.015)
     for plan in plans[:20]:
@@ -86,8 +86,8 @@ def test_stragglers_are_not_awaited():
     st.sampled_from([0.0, 0.3]),
 )
 def test_rounds_have_disjoint_sets_of_the_given_sizes(shares, first, number, drop_out):
-    regime, _ = rounds(Exponential(), shares, first=first, available=36, drop_out=drop_out)
-    plan = regime.plan(number)
+    handler, _ = rounds(Exponential(), shares, first=first, available=36, drop_out=drop_out)
+    plan = handler.plan(number)
     assert [len(own) for own in plan.chosen] == shares
     everybody = np.concatenate(plan.chosen)
     assert len(set(everybody.tolist())) == len(everybody)
@@ -95,15 +95,15 @@ def test_rounds_have_disjoint_sets_of_the_given_sizes(shares, first, number, dro
         assert np.isfinite(seconds[awaited]).all()
         in_time = int(np.isfinite(seconds).sum())
         assert awaited.sum() == (min(first, in_time) if first else in_time)
-    again = regime.plan(number)
+    again = handler.plan(number)
     assert again.times.length == plan.times.length
     assert all((a == b).all() for a, b in zip(again.chosen, plan.chosen, strict=True))
 
 
 def test_drop_outs_are_counted_and_rounds_end():
     """With drop_out=0.3, 30 % of 40,000 updates are lost (standard error 0.23 %)."""
-    regime, _ = rounds(Exponential(), (20,), drop_out=0.3)
-    plans = [regime.plan(number) for number in range(2000)]
+    handler, _ = rounds(Exponential(), (20,), drop_out=0.3)
+    plans = [handler.plan(number) for number in range(2000)]
     lost = sum(plan.times.lost[0] for plan in plans)
     assert lost / 40_000 == pytest.approx(0.3, abs=0.01)
     assert all(math.isfinite(plan.times.length) for plan in plans)
@@ -111,22 +111,22 @@ def test_drop_outs_are_counted_and_rounds_end():
 
 
 def test_clients_of_an_ended_task_are_allocated_to_the_others():
-    regime, _ = rounds(Exponential(), (12, 6, 3), available=30)
-    regime.carry_out(Cancel(0))
-    assert regime.allocation() == {1: 14, 2: 7}
-    plan = regime.plan(0)
+    handler, _ = rounds(Exponential(), (12, 6, 3), available=30)
+    handler.carry_out(Cancel(0))
+    assert handler.allocation() == {1: 14, 2: 7}
+    plan = handler.plan(0)
     assert plan.tasks == (1, 2)
     assert [len(own) for own in plan.chosen] == [14, 7]
-    regime.carry_out(Cancel(2))
-    assert regime.allocation() == {1: 21}
+    handler.carry_out(Cancel(2))
+    assert handler.allocation() == {1: 21}
 
 
 def test_availability_is_drawn_anew_for_each_round():
     """With 12 of 40 clients available, a client trains in about 90 of 300 rounds (deviation 8)."""
-    regime, _ = rounds(Exponential(), (6, 6), available=12)
+    handler, _ = rounds(Exponential(), (6, 6), available=12)
     counts = np.zeros(40)
     for number in range(300):
-        for own in regime.plan(number).chosen:
+        for own in handler.plan(number).chosen:
             counts[own] += 1
     assert counts.sum() == 300 * 12
     assert 50 < counts.min() <= counts.max() < 130
@@ -155,20 +155,20 @@ def test_the_schedule_makes_the_expected_decisions():
 
 def test_a_task_that_reaches_its_target_skips_the_next_round():
     """The model is evaluated before the next round starts."""
-    regime, clock = rounds(Exponential(), (6, 6), records=Records())
+    handler, clock = rounds(Exponential(), (6, 6), records=Records())
     clock.after(0.0, Started())
     clock.at(40.0, Deadline())
 
     def report(decision):
         return Reached(0) if decision.task == 0 and decision.round == 2 else None
 
-    simulate(SimultaneousScheduler([99, 99]), regime, clock, report, lambda: None)
-    first = [merge.seconds for merge in regime.records.merges if merge.task == 0]
-    second = [merge.seconds for merge in regime.records.merges if merge.task == 1]
+    simulate(SimultaneousScheduler([99, 99]), handler, clock, report, lambda: None)
+    first = [merge.seconds for merge in handler.records.merges if merge.task == 0]
+    second = [merge.seconds for merge in handler.records.merges if merge.task == 1]
     assert first == second[:2]
     assert len(second) > 3
-    assert regime.issued[0] == 12
-    assert regime.issued[1] == 12 + 12 * (len(second) - 2)
+    assert handler.issued[0] == 12
+    assert handler.issued[1] == 12 + 12 * (len(second) - 2)
 
 
 @pytest.mark.parametrize("first", [0, 2])
@@ -184,8 +184,8 @@ def test_uploads_of_a_round_share_the_band(first):
         None,
         Stream(8),
     )
-    regime, _ = rounds(delays, (4,), first=first, clients=4)
-    plan = regime.plan(3)
+    handler, _ = rounds(delays, (4,), first=first, clients=4)
+    plan = handler.plan(3)
     alone = []
     for row, client in enumerate(plan.chosen[0].tolist()):
         snr = delays.received_snr(client, 3 * 4 + row)

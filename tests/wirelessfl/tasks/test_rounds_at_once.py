@@ -108,7 +108,7 @@ class Watched(Untrained):
 
 def made(models, first, drop_out):
     clock, records = Clock(), Records()
-    regime = TaskRounds(
+    handler = TaskRounds(
         models,
         clock,
         Listed(),
@@ -118,19 +118,19 @@ def made(models, first, drop_out):
         records,
         UPLOADS,
     )
-    return clock, SimultaneousScheduler([12, 12]), regime, records
+    return clock, SimultaneousScheduler([12, 12]), handler, records
 
 
 @pytest.mark.parametrize(("first", "drop_out"), [(0, 0.5), (2, 0.0), (1, 0.4)])
 def test_channel_draws_are_indexed_by_merge(first, drop_out):
     """A task whose clients all drop out of a round uses no channel draw in that round."""
     models = [Watched(2.0), Watched(1.0)]
-    clock, schedule, regime, records = made(models, first, drop_out)
+    clock, schedule, handler, records = made(models, first, drop_out)
     clock.after(0.0, Started())
-    simulate(schedule, regime, clock, lambda report: None, lambda: None)
-    assert (min(regime.versions) < 12) == (drop_out > 0)
+    simulate(schedule, handler, clock, lambda report: None, lambda: None)
+    assert (min(handler.versions) < 12) == (drop_out > 0)
     for task, model in enumerate(models):
-        assert len(model.merges) == regime.versions[task]
+        assert len(model.merges) == handler.versions[task]
         for number, (clients, draw) in enumerate(model.merges):
             stream = STREAMS[task].child("channel")
             assert np.array_equal(draw.h, NETWORK.draws(stream, [number], clients).h[0])
@@ -146,39 +146,39 @@ def test_channel_draws_are_indexed_by_merge(first, drop_out):
 
 def test_a_run_resumed_after_a_round_equals_an_uninterrupted_one():
     """Spans, merges, joules and model versions are identical."""
-    clock, schedule, regime, records = made([Watched(2.0), Watched(1.0)], 0, 0.4)
+    clock, schedule, handler, records = made([Watched(2.0), Watched(1.0)], 0, 0.4)
     saved = []
 
     def save():
-        state = json.dumps([schedule.snapshot(), regime.snapshot()])
-        saved.append((state, regime.tensors(), len(records.spans), len(records.merges)))
+        state = json.dumps([schedule.snapshot(), handler.snapshot()])
+        saved.append((state, handler.tensors(), len(records.spans), len(records.merges)))
 
     clock.after(0.0, Started())
-    simulate(schedule, regime, clock, lambda report: None, save)
+    simulate(schedule, handler, clock, lambda report: None, save)
     assert len(saved) == 11
-    assert regime.versions[1] < 12
-    assert regime.spent.each.sum() == pytest.approx(regime.spent.total)
+    assert handler.versions[1] < 12
+    assert handler.spent.each.sum() == pytest.approx(handler.spent.total)
     for state, tensors, spans, merges in saved[::2]:
         again = made([Watched(2.0), Watched(1.0)], 0, 0.4)
-        of_schedule, of_regime = json.loads(state)
+        of_schedule, of_handler = json.loads(state)
         again[1].restore(of_schedule)
-        again[2].restore(tensors, of_regime)
+        again[2].restore(tensors, of_handler)
         again[0].after(0.0, Started())
         simulate(again[1], again[2], again[0], lambda report: None, lambda: None)
         assert again[3].spans == records.spans[spans:]
         assert again[3].merges == records.merges[merges:]
-        assert again[2].spent.total == regime.spent.total
-        assert again[2].spent.each.tolist() == regime.spent.each.tolist()
-        assert again[2].versions == regime.versions
+        assert again[2].spent.total == handler.spent.total
+        assert again[2].spent.each.tolist() == handler.spent.each.tolist()
+        assert again[2].versions == handler.versions
 
 
 def test_an_ended_task_does_not_transmit():
     """After task 0 ends, rounds train only task 1, which transmits as soon as it is ready."""
-    clock, _, regime, _ = made([Watched(2.0), Watched(1.0)], 0, 0.0)
-    regime.carry_out(Cancel(0))
-    regime.carry_out(Give(0))
-    regime.settle()
-    plan = regime._given[0]
+    clock, _, handler, _ = made([Watched(2.0), Watched(1.0)], 0, 0.0)
+    handler.carry_out(Cancel(0))
+    handler.carry_out(Give(0))
+    handler.settle()
+    plan = handler._given[0]
     assert plan.tasks == (1,)
     assert plan.times.length == pytest.approx(max(TRAINING) + 1.0)
     assert clock.upcoming == plan.times.length
@@ -188,13 +188,13 @@ def test_an_ended_task_does_not_transmit():
 def test_a_task_that_ends_during_a_round_is_not_merged(ended):
     """The round ends as planned; it trains and merges only the other task."""
     models = [Watched(2.0), Watched(1.0)]
-    clock, _, regime, records = made(models, 0, 0.0)
-    regime.carry_out(Give(0))
-    regime.settle()
+    clock, _, handler, records = made(models, 0, 0.0)
+    handler.carry_out(Give(0))
+    handler.settle()
     length = clock.upcoming
-    regime.carry_out(Cancel(ended))
+    handler.carry_out(Cancel(ended))
     assert clock.next() == Arrived(0)
-    regime.carry_out(Merge(0))
-    assert [len(model.merges) for model in models] == regime.versions == [ended, 1 - ended]
+    handler.carry_out(Merge(0))
+    assert [len(model.merges) for model in models] == handler.versions == [ended, 1 - ended]
     assert [(merge.task, merge.seconds) for merge in records.merges] == [(1 - ended, length)]
-    assert regime.returned == [3, 2]
+    assert handler.returned == [3, 2]

@@ -6,7 +6,7 @@ import torch
 from wirelessfl.config import Config
 from wirelessfl.models import FCNN
 from wirelessfl.runs.directory import RunDirectory
-from wirelessfl.runs.engines import engine_of
+from wirelessfl.runs.engine import Engine
 from wirelessfl.runs.execution import Execution
 from wirelessfl.setup import build
 
@@ -43,8 +43,8 @@ def ran(algorithm, schedule, data, out, **flags):
     config = Config.from_flags(algorithm, schedule=schedule, **FLAGS | own | flags, out=out)
     setup = build(config, model=model, data=data)
     if schedule == "buffered":
-        setup.regime.requests.choose = lambda number: number % CLIENTS
-    engine, directory = engine_of(setup), RunDirectory.create(out, setup.config)
+        setup.handler.requests.choose = lambda number: number % CLIENTS
+    engine, directory = Engine(setup), RunDirectory.create(out, setup.config)
     start = torch.cat([value.detach().reshape(-1) for value in model.parameters()])
     Execution(engine, directory, None).run()
     params = torch.cat([value.reshape(-1) for value in engine.params().values()])

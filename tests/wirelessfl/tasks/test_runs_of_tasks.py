@@ -18,8 +18,8 @@ from wirelessfl.algorithms.fedbuff import FedBuff
 from wirelessfl.config import Config
 from wirelessfl.models import FCNN
 from wirelessfl.runs.directory import RunDirectory
+from wirelessfl.runs.engine import Engine
 from wirelessfl.runs.execution import Execution
-from wirelessfl.runs.tasks_engine import TasksEngine
 from wirelessfl.schedules.events import Report
 from wirelessfl.setup import build
 from wirelessfl.tasks import deferred_training
@@ -44,9 +44,9 @@ def flags(tmp_path, name, **more):
 
 def engine_run(config, data, choose=None):
     """Run to the end; return the engine and the rows. ``choose`` maps requests to clients."""
-    engine = TasksEngine(build(config, data=data))
+    engine = Engine(build(config, data=data))
     if choose is not None:
-        engine.setup.regime.requests.choose = choose
+        engine.setup.handler.requests.choose = choose
     execution = Execution(engine, RunDirectory.create(config.run.out, config), None)
     execution.run()
     return engine, execution.directory.rows()
@@ -313,7 +313,7 @@ def test_updates_trained_ahead_are_bounded(tmp_path, monkeypatch):
     """With a memory limit of 1 byte, at most one chunk is stored besides the needed updates."""
     monkeypatch.setattr(deferred_training, "RESULT_BYTES", 1)
     settings = flags(tmp_path, "run", dataset="digits", requests=24, buffer=3, chunk=4, clients=30)
-    engine = TasksEngine(build(Config.from_flags("fedast", **settings, rounds=20)))
+    engine = Engine(build(Config.from_flags("fedast", **settings, rounds=20)))
     updates, ready = engine.setup.learners[0].deferred, []
     train = updates._train
 
@@ -344,7 +344,7 @@ def test_a_killed_run_of_tasks_can_be_resumed(tmp_path, same, launcher):
     assert process.wait() == -signal.SIGKILL
     tensors, state = RunDirectory(killed).load()
     assert not state["finished"], "no work was left"
-    assert state["regime"]["requests"]["out"]
+    assert state["handler"]["requests"]["out"]
     assert any("ready" in name for name in tensors)
     assert whole_process.wait() == 0
     same(wirelessfl.resume(whole), wirelessfl.resume(killed))
@@ -442,14 +442,14 @@ def test_clients_of_many_tasks_take_little_memory(tmp_path):
     assert len({id(model.data) for model in setup.models}) == 1
     assert len({id(model.client_samples) for model in setup.models}) == 1
     assert len(pickle.dumps(setup.models[0].client_samples)) < 4e6
-    engine = TasksEngine(setup)
+    engine = Engine(setup)
     execution = Execution(engine, RunDirectory.create(tmp_path / "run", setup.config), None)
     execution.run()
     rows = execution.directory.rows()
     assert len(rows) == 20
-    assert json.dumps(engine.setup.regime.snapshot())
-    assert len(engine.setup.regime.requests.queues) <= 960
-    issued = engine.setup.regime.requests.issued
+    assert json.dumps(engine.setup.handler.snapshot())
+    assert len(engine.setup.handler.requests.queues) <= 960
+    issued = engine.setup.handler.requests.issued
     assert 0 < sum(len(learner.steps_done) for learner in setup.learners) <= issued < 20_000
 
 
@@ -460,7 +460,7 @@ def test_metrics_of_merges_are_in_the_rows(tmp_path, toy):
         delays="shifted-exponential", step_seconds=0.1, threads=1, workers=1, chunk=2,
         out=tmp_path / "run",
     )  # fmt: skip
-    engine = TasksEngine(build(config, data=toy, model=FCNN((12,), 4)))
+    engine = Engine(build(config, data=toy, model=FCNN((12,), 4)))
     bare, _ = engine.row(Report(0, 0))
     engine.setup.learners[0].metrics = {"coverage": 2.0, "air_error": float("nan")}
     row, _ = engine.row(Report(0, 0))

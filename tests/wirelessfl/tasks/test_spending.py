@@ -5,7 +5,7 @@ import pytest
 
 from channels.streams import Stream
 from wirelessfl.runs.directory import RunDirectory
-from wirelessfl.runs.engines import engine_of
+from wirelessfl.runs.engine import Engine
 from wirelessfl.runs.execution import Execution
 from wirelessfl.setup import build
 from wirelessfl.tasks.spending import Spending
@@ -54,12 +54,12 @@ CASES = {
 def test_joules_of_clients_sum_to_the_mean_of_rows(config, toy, name):
     """``joules_max`` of every row is that of the largest client, and never decreases."""
     settings = config("fedavg", rounds=4, eval_every=1, step_seconds=0.01, **CASES[name])
-    engine = engine_of(build(settings, data=toy))
+    engine = Engine(build(settings, data=toy))
     seen, row = [], engine.row
 
     def watched(report):
         found = row(report)
-        seen.append(engine.setup.regime.spent.each.copy())
+        seen.append(engine.setup.handler.spent.each.copy())
         return found
 
     engine.row = watched

@@ -135,7 +135,8 @@ def test_the_tested_submodel_is_evaluated(task, toy):
     params = made.model.objective.spec.views(made.model.start * mask)
     logits = functional_call(made.module, params, (toy.test_inputs,))
     loss = float(F.cross_entropy(logits, toy.test_labels))
-    assert learner.evaluate()[1] == pytest.approx(loss, rel=1e-5)
+    found, _ = learner.evaluation.of(learner.server.cloud["params"])
+    assert found.loss == pytest.approx(loss, rel=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -155,15 +156,15 @@ def test_durations_and_counts_scale_with_the_submodel(task):
         learner, clock = made.learner(rule), Clock()
         delays = ShiftedExponential([2.0], np.array([1.3, 1.0, 1.0, 0.7]), Stream(4))
         requests = Requests(clock, delays, 4, Stream(5), choose=lambda number: number)
-        regime = Asynchronous([learner], requests)
-        regime.carry_out(Ask(0, 4))
-        regime.settle()
+        handler = Asynchronous([learner], requests)
+        handler.carry_out(Ask(0, 4))
+        handler.settle()
         seconds[rule.capacities] = [request.seconds for request in requests.out.values()]
         shares = [float(mask_of(made, held(made, rule, c, 0)).mean()) for c in range(4)]
-        assert regime.down == pytest.approx([sum(shares)])
+        assert handler.down == pytest.approx([sum(shares)])
         while (what := clock.next()) is not None:
-            assert regime.happened(what) is not None
-        assert regime.up == pytest.approx(regime.down)
+            assert handler.happened(what) is not None
+        assert handler.up == pytest.approx(handler.down)
     whole, parts = seconds.values()
     assert whole == [delays.seconds(0, client, client) for client in range(4)]
     assert parts == pytest.approx([share * one for share, one in zip(shares, whole, strict=True)])

@@ -60,16 +60,16 @@ def test_losses_and_times_of_awaited_clients_are_reported():
     """
     clock, assignment, models = Clock(), Told(), [Counted(-1), Counted(4)]
     merges = []
-    regime = TaskRounds(
+    handler = TaskRounds(
         models, clock, Seconds(), assignment, TaskRoundSettings(6, 6, (3, 3), first=2), Stream(2),
         Records(merges=merges),
     )  # fmt: skip
 
     def one_round(number):
-        regime.carry_out(Give(number))
-        regime.settle()
+        handler.carry_out(Give(number))
+        handler.settle()
         assert clock.next() == Arrived(number)
-        regime.carry_out(Merge(number))
+        handler.carry_out(Merge(number))
 
     one_round(0)
     one_round(1)
@@ -80,14 +80,14 @@ def test_losses_and_times_of_awaited_clients_are_reported():
         [[[0, 1], [5]], [[3.0, 1.0], [2.3]], [[0.0, 10.0], [50.0]]],
         [[[0, 1], [5]], [[3.0, 1.0], [2.3]], [[1.0, 11.0], [51.0]]],
     ]
-    assert (regime.issued, regime.returned, regime.lost) == ([6, 6], [4, 4], [0, 0])
+    assert (handler.issued, handler.returned, handler.lost) == ([6, 6], [4, 4], [0, 0])
     assert [(merge.task, merge.seconds, merge.staleness) for merge in merges] == [
         (task, pytest.approx(at), (0, 0)) for at in (9.3, 18.6) for task in (0, 1)
     ]
-    assert regime.status(0)["updates"] == 8
-    assert (regime.status(0)["requests"], regime.status(0)["buffer"]) == (3, 2)
-    regime.carry_out(Cancel(0))
-    assert regime.allocation() == {1: 6}
+    assert handler.status(0)["updates"] == 8
+    assert (handler.status(0)["requests"], handler.status(0)["buffer"]) == (3, 2)
+    handler.carry_out(Cancel(0))
+    assert handler.allocation() == {1: 6}
     one_round(2)
     assert clock.now == pytest.approx(18.6 + 3.5)
     assert models[1].trained[-1] == [1, 5]
@@ -99,14 +99,14 @@ def test_without_losses_a_stopped_client_is_reported_with_the_round_duration():
     clock, assignment = Clock(), Told()
     assignment.wants_losses = False
     assignment.learn = lambda *told: assignment.told.append(told)
-    regime = TaskRounds(
+    handler = TaskRounds(
         [Untrained()] * 2, clock, Seconds(), assignment, TaskRoundSettings(6, 6, (3, 3), first=2),
         Stream(2),
     )  # fmt: skip
-    regime.carry_out(Give(0))
-    regime.settle()
+    handler.carry_out(Give(0))
+    handler.settle()
     clock.next()
-    regime.carry_out(Merge(0))
+    handler.carry_out(Merge(0))
     (chosen, seconds, losses), *rest = assignment.told
     assert not rest
     assert losses is None

@@ -55,10 +55,10 @@ def test_two_tasks_take_turns_on_the_channel():
     """Spans, merges, issued requests and joules match the hand calculation above."""
     models, asked = [Watched(2.0), Watched(1.0)], []
 
-    def check(schedule, regime):
-        asked.append((regime.requests.clock.now, regime.requests.issued))
+    def check(schedule, handler):
+        asked.append((handler.requests.clock.now, handler.requests.issued))
 
-    schedule, regime, records = simulated(
+    schedule, handler, records = simulated(
         [(3, 2, 99), (2, 2, 99)],
         BY_HAND,
         8.0,
@@ -80,16 +80,16 @@ def test_two_tasks_take_turns_on_the_channel():
     assert merges == [(0, 4.0, (0, 0)), (1, 5.0, (0, 0)), (0, 7.0, (0, 1))]
     assert [requests for requests, _ in models[0].merges] == [[0, 1], [6, 2]]
     assert schedule.updates == 6
-    assert regime.versions == [2, 1]
-    assert regime.returned == [4, 2]
+    assert handler.versions == [2, 1]
+    assert handler.returned == [4, 2]
     issued = {round(now, 9): count for now, count in asked}
     assert [issued[at] for at in (2.0, 4.0, 5.0, 7.0)] == [5, 7, 9, 11]
     assert [task.held for task in schedule.tasks] == [[5], []]
     # With these delays clients compute while they are busy; they send for 2 s, 1 s and 2 s.
     busy = np.array([4 + 3, 4, 7, 5, 5])
     sending = 2 * sent_watts(0, 0, [0, 1]) + sent_watts(1, 0, [3, 4]) + 2 * sent_watts(0, 1, [0, 2])
-    assert regime.spent.each == pytest.approx(1000 * busy + sending)
-    assert regime.spent.total == pytest.approx((1000 * busy + sending).sum())
+    assert handler.spent.each == pytest.approx(1000 * busy + sending)
+    assert handler.spent.total == pytest.approx((1000 * busy + sending).sum())
 
 
 def test_channel_draws_are_indexed_by_merge():
@@ -125,7 +125,7 @@ def test_channel_draws_are_indexed_by_merge():
 def test_an_ended_task_frees_the_channel(at, expected):
     """When task 0 ends, its requests are cancelled, and task 1 can use the channel."""
     models = [Watched(2.0), Watched(1.0)]
-    schedule, regime, records = simulated(
+    schedule, handler, records = simulated(
         [(3, 2, 99), (2, 2, 99, False)],
         BY_HAND,
         5.2,
@@ -144,14 +144,14 @@ def test_an_ended_task_frees_the_channel(at, expected):
     computing = np.zeros(5)
     for _, client, start, end, _ in rows:
         computing[client] += 1000 * (end - start)
-    assert regime.spent.each == pytest.approx(sending + computing)
-    assert regime.spent.total == pytest.approx((sending + computing).sum())
+    assert handler.spent.each == pytest.approx(sending + computing)
+    assert handler.spent.total == pytest.approx((sending + computing).sum())
 
 
 def test_a_queued_transmission_of_an_ended_task_is_dropped():
     """Task 1 ends at 3 s, while its upload waits for the channel; task 0 is not affected."""
     models = [Watched(2.0), Watched(1.0)]
-    _, regime, records = simulated(
+    _, handler, records = simulated(
         [(3, 2, 99, False), (2, 2, 99)],
         BY_HAND,
         5.5,
@@ -165,7 +165,7 @@ def test_a_queued_transmission_of_an_ended_task_is_dropped():
     assert (0, 1, 0.0, 4.0, "done") in rows
     assert models[1].merges == []
     assert [(m.task, m.seconds) for m in records.merges] == [(0, pytest.approx(4.0))]
-    assert regime.requests.transmissions.due is None
+    assert handler.requests.transmissions.due is None
 
 
 def test_a_group_upload_costs_as_much_as_a_round():
@@ -210,8 +210,8 @@ def test_a_client_transmits_its_own_elements_only():
     assert (watts < 0.1 * (1 + clients) / 9 * (1 + 1e-9)).all()  # q_i^2 of the power limit
 
 
-def state_of(schedule, regime):
-    return json.dumps({"schedule": schedule.snapshot(), "regime": regime.snapshot()})
+def state_of(schedule, handler):
+    return json.dumps({"schedule": schedule.snapshot(), "handler": handler.snapshot()})
 
 
 def test_a_simulation_can_be_resumed_at_any_time():
@@ -231,41 +231,41 @@ def test_a_simulation_can_be_resumed_at_any_time():
         )
 
     def go(run, reports, save):
-        clock, schedule, regime, _ = run
+        clock, schedule, handler, _ = run
         told = lambda report: reports.append((clock.now, report.round, dict(report.status)))  # noqa: E731
-        simulate(schedule, regime, clock, told, save, tick_seconds=0.15)
+        simulate(schedule, handler, clock, told, save, tick_seconds=0.15)
 
     run, reports, saved = fresh_run(), [], []
-    clock, schedule, regime, records = run
+    clock, schedule, handler, records = run
     clock.after(0.0, Started())
 
     def save():
-        on_air = regime.requests.transmissions.snapshot()
+        on_air = handler.requests.transmissions.snapshot()
         held = any(task.held for task in schedule.tasks)
         if len(saved) % 2 == 0:
             kinds.add((on_air["on_air"] is not None, bool(on_air["queue"]), held))
         done = len(records.spans), len(records.merges), len(reports)
-        saved.append((state_of(schedule, regime), regime.tensors(), done))
+        saved.append((state_of(schedule, handler), handler.tensors(), done))
 
     go(run, reports, save)
     assert all(task.ended for task in schedule.tasks)
     assert {(True, True, True), (True, False, True), (False, False, True)} <= kinds
     assert len(saved) > 20
-    final = state_of(schedule, regime)
-    assert regime.spent.each.sum() == pytest.approx(regime.spent.total)
+    final = state_of(schedule, handler)
+    assert handler.spent.each.sum() == pytest.approx(handler.spent.total)
     for state, tensors, (spans, merges, rows) in saved[::2]:
         again = fresh_run()
         state = json.loads(state)
         again[1].restore(state["schedule"])
-        again[2].restore(tensors, state["regime"])
+        again[2].restore(tensors, state["handler"])
         more = []
         go(again, more, lambda: None)
         assert again[3].spans == records.spans[spans:]
         assert again[3].merges == records.merges[merges:]
         assert more == reports[rows:]
         assert state_of(again[1], again[2]) == final
-        assert again[2].spent.total == regime.spent.total
-        assert again[2].spent.each.tolist() == regime.spent.each.tolist()
+        assert again[2].spent.total == handler.spent.total
+        assert again[2].spent.each.tolist() == handler.spent.each.tolist()
 
 
 def test_a_restored_transmission_goes_on_as_it_was():

@@ -263,7 +263,7 @@ def test_uploads_of_a_round_share_the_band(uplink, first):
     """
     delays, gains = made(uplink)
     clock = Clock()
-    regime = TaskRounds(
+    handler = TaskRounds(
         [Parted(parts) for parts in PARTS],
         clock,
         delays,
@@ -273,7 +273,7 @@ def test_uploads_of_a_round_share_the_band(uplink, first):
     )
     spent, up, down = np.zeros(4), np.zeros(2), np.zeros(2)
     for number in (0, 1, 2):
-        times = (plan := regime.plan(number)).times
+        times = (plan := handler.plan(number)).times
         clients = [client for own in plan.chosen for client in own.tolist()]
         jobs = {i: (i // 2, client) for i, client in enumerate(clients)}
         ends, joules = fluid(uplink, jobs, gains[4 * number :], first=first, parts=PARTS)
@@ -283,16 +283,16 @@ def test_uploads_of_a_round_share_the_band(uplink, first):
         assert times.length == pytest.approx(max(ends.values()))
         check_spent(times.spent, joules[clients])
         spent += joules
-        regime.carry_out(Give(number))
-        regime.settle()
+        handler.carry_out(Give(number))
+        handler.settle()
         clock.next()
-        regime.carry_out(Merge(number))
-        check_spent(regime.spent, spent)
+        handler.carry_out(Merge(number))
+        check_spent(handler.spent, spent)
         for task in (0, 1):
             down[task] += PARTS[task][clients[2 * task : 2 * task + 2]].sum()
             up[task] += sum(PARTS[task][jobs[i][1]] for i in ends if jobs[i][0] == task)
-        assert regime.down == pytest.approx(down.tolist())
-        assert regime.up == pytest.approx(up.tolist())
+        assert handler.down == pytest.approx(down.tolist())
+        assert handler.up == pytest.approx(up.tolist())
 
 
 def test_uploads_keep_the_direction_of_their_client():

@@ -195,7 +195,7 @@ def test_seconds_and_joules_follow_each_clients_steps(config, toy, algorithm, fl
 def test_requests_take_the_seconds_of_their_clients_steps(config, toy, algorithm):
     made = epochs(config, algorithm, 0.6, rounds=4, **UNEQUAL)
     setup = build(made, data=toy, model=model())
-    delays = setup.regime.requests.delays if algorithm == "fedast" else setup.regime.delays
+    delays = setup.handler.requests.delays if algorithm == "fedast" else setup.handler.delays
     sizes = setup.models[0].client_samples.sizes
     for client, size in enumerate(sizes.tolist()):
         steps = max(1, int(0.6 * -(-size // 8) + 0.5))

@@ -14,7 +14,7 @@ from channels.streams import Stream
 from tests.wirelessfl.sessions.full_batch import full_batch_round
 from wirelessfl.errors import ConfigError
 from wirelessfl.models import FCNN
-from wirelessfl.runs.sessions_engine import SessionsEngine
+from wirelessfl.runs.engine import Engine
 from wirelessfl.schedules.loop import simulate
 from wirelessfl.setup import build
 from wirelessfl.submodels import ParamSpec
@@ -205,8 +205,8 @@ def test_one_trial_round_is_one_round_of_fedavg(config, toy):
         "fedavg", **FLAGS | {"local_steps": 1, "rounds": 2}, batch_size=1000, warm_start="proposed"
     )
     setup = build(settings, data=toy, model=module)
-    run, spec = SessionsEngine(setup), setup.model.objective.spec
-    regime = setup.regime
+    run, spec = Engine(setup), setup.model.objective.spec
+    handler = setup.handler
     rows = []
 
     def report(decision):
@@ -216,16 +216,16 @@ def test_one_trial_round_is_one_round_of_fedavg(config, toy):
 
     run.start()
     with pytest.raises(Spy):
-        simulate(setup.schedule, regime, setup.clock, report, lambda: None)
-    pilot = regime.model.past.pilot
+        simulate(setup.schedule, handler, setup.clock, report, lambda: None)
+    pilot = handler.model.past.pilot
     torch.testing.assert_close(
         setup.training.server.cloud["params"], pilot
     )  # no past: the latest model
     present = np.flatnonzero(setup.model.groups.group_of == 1)
     after = full_batch_round(setup.training, spec, module, toy, pilot, present, 0.1)
-    torch.testing.assert_close(regime.model.gradient, after - pilot, rtol=1e-4, atol=1e-7)
-    assert regime.extras.extra_rounds == 1
-    assert regime.extras.extra_uploads == 4
+    torch.testing.assert_close(handler.model.gradient, after - pilot, rtol=1e-4, atol=1e-7)
+    assert handler.extras.extra_rounds == 1
+    assert handler.extras.extra_uploads == 4
 
 
 @pytest.mark.parametrize("name", ["scaffold", "moon", "fedacg", "fadamgc"])
@@ -249,14 +249,12 @@ def test_trial_rounds_do_not_change_the_training(config, toy, tmp_path, monkeypa
 
 def test_trial_rounds_use_the_initial_step_size(config, toy):
     """With decaying step sizes, a trial round uses the initial one, regardless of its number."""
-    steps = {"local_steps": 1, "rounds": 4, "lr_schedule": "poly", "lr_ratio": 0.1}
-    settings = config("fedavg", **FLAGS | steps, batch_size=1000, warm_start="proposed")
+    steps = {"local_steps": 1, "rounds": 4, "batch_size": 1000, "warm_start": "proposed"}
     gradients = []
-    for lr in (None, 0.1):
+    for decay in ({"lr_schedule": "poly", "lr_ratio": 0.1}, {}):
+        settings = config("fedavg", **FLAGS | steps | decay)
         setup = build(settings, data=toy, model=FCNN((12,), 4, hidden=(10,)))
-        if lr is not None:
-            setup = replace(setup, planner=replace(setup.planner, lr_share=lambda number: 1.0))
-        engine = SessionsEngine(setup)
+        engine = Engine(setup)
 
         def report(decision, engine=engine):
             if decision.status["session"] == 1:
@@ -265,13 +263,17 @@ def test_trial_rounds_use_the_initial_step_size(config, toy):
         engine.start()
         # Both use the pilot model of the run with decaying step sizes.
         if gradients:
-            start = engine.setup.regime.model.warm_start
+            start = setup.handler.model.warm_start
             object.__setattr__(start, "trial_model", lambda opening: gradients[0][0])
         with pytest.raises(Spy):
             simulate(
-                engine.setup.schedule, engine.setup.regime, engine.setup.clock, report, lambda: None
+                setup.schedule,
+                setup.handler,
+                setup.clock,
+                report,
+                lambda: None,
             )
-        gradients.append((engine.setup.regime.model.past.pilot, engine.setup.regime.model.gradient))
+        gradients.append((setup.handler.model.past.pilot, setup.handler.model.gradient))
     torch.testing.assert_close(gradients[0][1], gradients[1][1], rtol=1e-4, atol=1e-7)
 
 

@@ -1,0 +1,106 @@
+"""A model in training: its server, the clients' progress, and its evaluation."""
+
+from __future__ import annotations
+
+import copy
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Self
+
+from torch import Tensor
+
+from channels.streams import Stream
+from wirelessfl.server.server import Server
+from wirelessfl.submodels import ParamSpec
+from wirelessfl.training.cohort import Penalty
+from wirelessfl.training.evaluation import Evaluation
+from wirelessfl.training.step_counts import StepCounts
+from wirelessfl.training.steps_done import StepsDone
+
+
+class Learner(ABC):
+    """A model in training, as the engine of a run and its sessions see it.
+
+    Args:
+        server: server of the model.
+        stream: random stream of the training.
+        title: name of the training in messages.
+        evaluation: what the model is evaluated on; None if it is not evaluated.
+    """
+
+    log: Callable[..., None] | None = None
+    """Takes each planned round that is counted; None if none is logged."""
+
+    def __init__(
+        self, server: Server, stream: Stream, title: str, evaluation: Evaluation | None = None
+    ) -> None:
+        self.server, self.stream, self.title = server, stream, title
+        self.steps_done = StepsDone()
+        self.metrics: dict[str, float] = {}
+        """Metrics of the last merge."""
+        self.penalties: tuple[Penalty, ...] = ()
+        """Additional loss terms of the clients in rounds, besides those of the algorithm."""
+        self.teacher: Tensor | None = None
+        """[P], model that the clients of rounds also receive; None for no teacher."""
+        self._evaluation = evaluation
+
+    @property
+    def evaluation(self) -> Evaluation:
+        """What the model is evaluated on."""
+        assert self._evaluation is not None, "the model is not evaluated"
+        return self._evaluation
+
+    @evaluation.setter
+    def evaluation(self, evaluation: Evaluation) -> None:
+        self._evaluation = evaluation
+
+    @property
+    @abstractmethod
+    def spec(self) -> ParamSpec:
+        """Names and shapes of the parameters."""
+
+    @property
+    @abstractmethod
+    def steps(self) -> StepCounts:
+        """Number of local steps of each client."""
+
+    @property
+    def params(self) -> dict[str, Tensor]:
+        """The current parameters by name, on the CPU."""
+        return self.spec.named(self.server.cloud["params"].cpu())
+
+    def branch(self, stream: Stream) -> Self:
+        """Return a copy for trial rounds, which change neither this object nor its client states.
+
+        Args:
+            stream: random stream of the copy.
+        """
+        twin = copy.copy(self)
+        twin.server, twin.steps_done = self.server.branch(), self.steps_done.copy()
+        twin.stream, twin.title = stream, f"trial {self.title}"
+        twin.penalties, twin.teacher = (), None
+        twin.metrics, twin.log = {}, None
+        return twin
+
+    def attach(self, folder: Path, mark: str = "") -> None:
+        """Set the run's folder, for client states on disk; their files begin with ``mark``."""
+        self.server.states.attach(folder, mark)
+
+    def saved(self) -> None:
+        """Mark the client states on disk as covered by a checkpoint."""
+        self.server.states.saved()
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Tensors of the state, for a checkpoint."""
+        return {**self.server.tensors(), **self.steps_done.tensors()}
+
+    def snapshot(self) -> dict[str, Any]:
+        """The state that ``tensors`` does not contain, and the shapes of the parameters."""
+        return {"metrics": self.metrics, "shapes": self.spec.shapes, "ties": self.spec.ties}
+
+    def restore(self, tensors: dict[str, Tensor], state: Mapping[str, Any]) -> None:
+        """Continue from the ``tensors`` and the ``snapshot`` of a checkpoint."""
+        self.server.restore(tensors)
+        self.steps_done = StepsDone.restored(tensors)
+        self.metrics = dict(state["metrics"])
