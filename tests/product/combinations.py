@@ -152,7 +152,9 @@ def pairwise(valid: Iterable[Combination]) -> list[Combination]:
 def table(all_of_them: Sequence[Combination]) -> str:
     """The page with the valid combinations (the uplinks of each algorithm) and the refusals."""
     refused = {combination: combination.refusal() for combination in all_of_them}
-    columns = [(name, False) for name in sorted(KINDS["schedule"].classes())] + [("rounds", True)]
+    schedules = sorted(KINDS["schedule"].classes())
+    columns = [(name, False) for name in schedules]
+    columns += [(name, True) for name in ("rounds", "simultaneous")]
     runs: dict[tuple[str, ...], list[str]] = {}
     for assigner, algorithm in itertools.product((None, *ASSIGNERS), sorted(algorithm_classes())):
         row = []

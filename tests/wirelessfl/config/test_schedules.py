@@ -152,7 +152,7 @@ def test_settings_of_other_choices_are_refused_with_their_owner():
             "fedavg",
             {"sessions": 3},
             'sessions=3 conflicts with schedule "buffered", which has no sessions: choose schedule '
-            '"rounds", or leave sessions out.',
+            '"rounds" or "simultaneous", or leave sessions out.',
         ),
         (
             "ra-fed",
